@@ -1,0 +1,1 @@
+"""varcal: where along a variable a classifier's confidence is wrong."""
