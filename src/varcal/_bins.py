@@ -110,7 +110,9 @@ class NumericBins:
         ends = [(self.low, True), *self._shown(), (self.high, False)]
         texts = []
         for (a, holds_a), (b, starts_b) in pairwise(ends):
-            if a == b:
+            if np.isnan(a):
+                texts.append("not finite")
+            elif a == b:
                 texts.append(show(a))
             else:
                 texts.append(
@@ -257,7 +259,7 @@ def numeric_bins(
     if cuts is not None:
         inner, low, high, starts = _given_cuts(variable, summary, cuts)
         return NumericBins(variable.name, inner, low, high, starts, missing, datetime)
-    levels = np.linspace(0, 1, n_bins + 1) if scheme == "quantile" else np.array([0.0, 1.0])
+    levels = support_levels(n_bins) if scheme == "quantile" else np.array([0.0, 1.0])
     quantiles = summary.quantiles(levels)
     if np.isnan(quantiles).any():
         return NumericBins(variable.name, (), np.nan, np.nan, frozenset(), missing, datetime)
@@ -299,6 +301,16 @@ def level_bins(
     return LevelBins(variable.name, kept, pooled, n_missing > 0 or not variable.levels)
 
 
+def support_levels(n_bins: int) -> NDArray[np.float64]:
+    """Return the levels 0, 1/n_bins, …, 1 of equal support, to the bit as pandas has them.
+
+    pandas moves those up to the next float for which n_bins · level is no whole number.
+    """
+    levels = np.linspace(0, 1, n_bins + 1)
+    off = n_bins * levels != np.arange(n_bins + 1)
+    return np.where(off, np.nextafter(levels, 1), levels)
+
+
 def cut_points(bins: object, name: str) -> Sequence[Any] | None:
     """Return the cut points that the option `bins` gives for a variable, if any."""
     if isinstance(bins, Mapping):
@@ -323,7 +335,7 @@ def _atom_cuts(
     share = {float(value): summary.count(float(value)) / total for value in np.unique(grid)}
     atoms = [value for value, part in share.items() if part >= 1 / n_bins and part < 1]
     if not atoms:
-        edges = np.unique(summary.quantiles(np.linspace(0, 1, n_bins + 1)))
+        edges = np.unique(summary.quantiles(support_levels(n_bins)))
         return tuple(float(edge) for edge in edges[1:-1]), atoms
     rest = 1 - sum(share[value] for value in atoms)
     wanted = max(round(rest * n_bins), min(4, n_bins - len(atoms)), 1) if rest > 0 else 0
@@ -385,6 +397,9 @@ def _need_missing(has_bin: bool, name: str, absent: NDArray[np.bool_]) -> None:
 
 
 def _number(value: float) -> str:
+    if not np.isfinite(value):
+        return str(value)
+    value += 0.0  # −0 is 0
     return f"{value:.6g}" if abs(value) >= 1e15 or value != round(value) else f"{value:.0f}"
 
 

@@ -62,7 +62,10 @@ class Table:
 
 def is_frame(source: object) -> bool:
     """Tell whether an object is an eager frame of a library that narwhals knows."""
-    wrapped = nw.from_native(source, pass_through=True)
+    try:
+        wrapped = nw.from_native(source, pass_through=True)
+    except nw.exceptions.DuplicateError:  # a frame all right; `Table.of` names the culprit
+        return True
     if isinstance(wrapped, nw.LazyFrame):
         raise InputError(
             f"a lazy {type(source).__module__.split('.')[0]} frame", "call .collect() on it first"

@@ -35,7 +35,8 @@ class ArraySummary:
         self.n_missing = 0
         self._finite = self._values
         if values.dtype.kind == "f":
-            total = self._values.sum()
+            with np.errstate(invalid="ignore", over="ignore"):
+                total = self._values.sum()
             if not np.isfinite(total):
                 self.n_missing = int(np.isnan(self._values).sum())
                 self._finite = self._values[np.isfinite(self._values)]

@@ -16,7 +16,7 @@ _MOST = 60
 
 
 def quantiles(values: NDArray[np.float64], levels: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return linearly interpolated quantiles of finite values, as `numpy.percentile` does.
+    """Return linearly interpolated quantiles of finite values, as `numpy.quantile` does.
 
     Parameters
     ----------
@@ -30,8 +30,7 @@ def quantiles(values: NDArray[np.float64], levels: NDArray[np.float64]) -> NDArr
     >>> quantiles(np.array([3.0, 1.0, 2.0]), np.array([0.0, 0.25, 1.0]))
     array([1. , 1.5, 3. ])
     """
-    # The detour over percentages is pandas' own and moves the last bit.
-    position = (levels * 100 / 100) * (len(values) - 1)
+    position = levels * (len(values) - 1)
     before = np.floor(position).astype(np.intp)
     after = np.minimum(before + 1, len(values) - 1)
     ranks = np.unique(np.concatenate([before, after]))
