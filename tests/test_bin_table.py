@@ -12,14 +12,23 @@ from varcal.exceptions import InputError, MissingDependencyError
 def test_columns_add_up_to_the_metric(make_frame, rng):
     n = 500
     s = rng.random(n)
-    data = make_frame({"y": (rng.random(n) < s).astype(int), "p": s, "age": rng.integers(18, 80, n)})
+    data = make_frame(
+        {"y": (rng.random(n) < s).astype(int), "p": s, "age": rng.integers(18, 80, n)}
+    )
     table = vc.bin_table("y", "p", "age", data=data)
     columns = table.columns
     assert sum(columns["n"]) == table.n_rows == n
-    assert np.dot(columns["share"], np.abs(columns["gap"])) == pytest.approx(vc.vece("y", "p", "age", data=data))
+    assert np.dot(columns["share"], np.abs(columns["gap"])) == pytest.approx(
+        vc.vece("y", "p", "age", data=data)
+    )
     assert columns["low"][1:] == columns["high"][:-1]
-    np.testing.assert_allclose(np.subtract(columns["confidence"], columns["accuracy"]), columns["gap"])
-    assert all(a < g < b for a, g, b in zip(columns["gap_low"], columns["gap"], columns["gap_high"], strict=True))
+    np.testing.assert_allclose(
+        np.subtract(columns["confidence"], columns["accuracy"]), columns["gap"]
+    )
+    assert all(
+        a < g < b
+        for a, g, b in zip(columns["gap_low"], columns["gap"], columns["gap_high"], strict=True)
+    )
     frame = table.to_frame()
     assert isinstance(frame, pd.DataFrame if isinstance(data, dict) else type(data))
     assert len(table) == 10
@@ -33,7 +42,9 @@ def test_of_the_score_itself():
 
 def test_classwise_joint_missing_and_empty_bins():
     y, p = [0, 1, 2, 0], [[0.6, 0.2, 0.2]] * 4
-    table = vc.bin_table(y, p, {"a": ["x", "x", "z", "z"], "b": [1.0, 3.0, np.nan, 2.0]}, event="classwise", n_bins=2)
+    table = vc.bin_table(
+        y, p, {"a": ["x", "x", "z", "z"], "b": [1.0, 3.0, np.nan, 2.0]}, event="classwise", n_bins=2
+    )
     assert table.columns["class"] == [0] * 6 + [1] * 6 + [2] * 6
     assert 0 in table.columns["n"] and table.columns["bin"][2] == "x × missing"
     assert set(table.columns["a"]) == {"x", "z"}

@@ -34,7 +34,9 @@ def test_quantile_edges_and_rows_are_those_of_pandas_qcut(values, n_bins):
     np.testing.assert_array_equal(bins.index(of(values)), codes)
 
 
-@pytest.mark.parametrize("kind", ["normal", "tied", "zeros", "sorted", "reversed", "constant", "cyclic"])
+@pytest.mark.parametrize(
+    "kind", ["normal", "tied", "zeros", "sorted", "reversed", "constant", "cyclic"]
+)
 def test_large_quantiles_are_exact(kind, rng):
     n = 200_003
     values = {
@@ -110,19 +112,23 @@ def test_an_atom_in_the_middle_splits_the_rest_around_it(rng):
 @pytest.mark.parametrize(
     ("values", "cuts", "labels", "index"),
     [
-        ([17, 18, 30, 31, 65, 90], [18, 30, 65], ["[17, 18)", "[18, 30]", "(30, 65]", "(65, 90]"], [0, 1, 1, 2, 2, 3]),
+        (
+            [17, 18, 30, 31, 65, 90],
+            [18, 30, 65],
+            ["[17, 18)", "[18, 30]", "(30, 65]", "(65, 90]"],
+            [0, 1, 1, 2, 2, 3],
+        ),
         ([18, 40, 65], [18, 30, 65], ["[18, 30]", "(30, 65]"], [0, 1, 1]),
         ([20, 21], [0, 10, 30], ["[0, 10]", "(10, 30]"], [1, 1]),
         ([1, 5, 9], [5], ["[1, 5)", "[5, 9]"], [0, 1, 1]),
-        ([1, 2, np.inf, np.nan], [0, 1, 3], ["[0, 1]", "(1, 3]", "(3, 2]", "missing"], [0, 1, 2, 3]),
+        ([1, 2, np.inf, np.nan], [0, 1, 3], None, [0, 1, 2, 3]),
     ],
 )  # fmt: skip
 def test_given_cut_points_lose_no_row(values, cuts, labels, index):
     variable = of(np.array(values, dtype=float), "age")
     bins = make_bins([variable], bins={"age": cuts})
     np.testing.assert_array_equal(bins.index(variable), index)
-    if not np.isinf(values).any():
-        assert bins.labels() == labels
+    assert labels is None or bins.labels() == labels
     assert make_bins([variable], bins=cuts) == bins
 
 
@@ -161,7 +167,7 @@ def test_new_rows_that_bins_have_no_place_for_are_refused():
     with pytest.raises(InputError, match="missing values that its bins have no place for"):
         numbers.index(of([1.0, np.nan]))
     letters = make_bins([of(["a", "b"])])
-    with pytest.raises(InputError, match="does not know|do not know: 'c'"):
+    with pytest.raises(InputError, match="do not know: 'c'"):
         letters.index(of(["a", "c"]))
     with pytest.raises(InputError, match="missing values"):
         letters.index(of(["a", None]))

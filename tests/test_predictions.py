@@ -57,7 +57,9 @@ def test_columns_by_name_in_every_library(make_frame):
     np.testing.assert_array_equal(found.groups, [0, 0, 1])
     assert [variable.name for variable in found.variables] == ["age", "unit"]
     np.testing.assert_array_equal(found.variables[0].values, [30, np.nan, 50])
-    assert found.backend == (None if isinstance(data, dict) else type(data).__module__.split(".")[0])
+    assert found.backend == (
+        None if isinstance(data, dict) else type(data).__module__.split(".")[0]
+    )
 
 
 def test_with_data_anything_but_names_is_an_array(make_frame):
@@ -69,7 +71,11 @@ def test_with_data_anything_but_names_is_an_array(make_frame):
 
 def test_frames_as_p_and_v(make_frame):
     frame = make_frame({"x": [1, 2], "z": ["a", "b"]})
-    p = make_frame({"no": [0.3, 0.6], "yes": [0.7, 0.4]}) if not isinstance(frame, dict) else [0.7, 0.4]
+    p = (
+        make_frame({"no": [0.3, 0.6], "yes": [0.7, 0.4]})
+        if not isinstance(frame, dict)
+        else [0.7, 0.4]
+    )
     found = Predictions.of([0, 1], p, frame)
     assert [variable.name for variable in found.variables] == ["x", "z"]
     np.testing.assert_array_equal(found.p if found.p.ndim == 1 else found.p[:, 1], [0.7, 0.4])
@@ -78,7 +84,9 @@ def test_frames_as_p_and_v(make_frame):
 def test_arrays_of_several_variables_and_names_of_series():
     found = Predictions.of([0, 1], [0.1, 0.2], np.array([[1, 2], [3, 4]]))
     assert [variable.name for variable in found.variables] == ["v0", "v1"]
-    assert Predictions.of([0, 1], [0.1, 0.2], pd.Series([1, 2], name="age")).variables[0].name == "age"
+    assert (
+        Predictions.of([0, 1], [0.1, 0.2], pd.Series([1, 2], name="age")).variables[0].name == "age"
+    )
     assert Predictions.of([0, 1], [0.1, 0.2], pd.Series([1, 2])).variables[0].name == "v"
     assert Predictions.of([0, 1], [[0.1], [0.2]]).p.shape == (2,)
     assert Predictions.of([0, 1], [0, 1]).p.dtype == np.float64
@@ -98,12 +106,14 @@ def test_no_copy_of_what_is_already_right():
 def test_logits():
     logits = np.array([-800.0, -1.0, 0.0, 3.0, 800.0])
     expected = [0.0, 1 / (1 + np.e), 0.5, 1 / (1 + np.exp(-3)), 1.0]
-    np.testing.assert_allclose(Predictions.of([0, 1, 1, 1, 1], logits, from_logits=True).p, expected)
+    np.testing.assert_allclose(
+        Predictions.of([0, 1, 1, 1, 1], logits, from_logits=True).p, expected
+    )
     table = np.array([[1.0, 2.0, 3.0], [1000.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
     found = Predictions.of([0, 1, 2], table, from_logits=True).p
     np.testing.assert_allclose(found.sum(axis=1), 1)
     np.testing.assert_allclose(found[0], np.exp([1, 2, 3]) / np.exp([1, 2, 3]).sum())
-    with pytest.raises(InputError, match="not finite.*row 1"):
+    with pytest.raises(InputError, match=r"not finite.*row 1"):
         Predictions.of([0, 1], [0.0, np.inf], from_logits=True)
 
 
@@ -112,7 +122,12 @@ def test_rows_without_outcome_go_only_on_request_and_are_counted():
     with pytest.raises(InputError, match=r"y has no label: None at row 1 \(2 such rows\)"):
         Predictions.of(y, p)
     found = Predictions.of(
-        y, p, [1, 2, 3, 4], unlabelled="drop", sample_weight=[1, 2, 3, 4], groups=["a", "b", "a", "c"]
+        y,
+        p,
+        [1, 2, 3, 4],
+        unlabelled="drop",
+        sample_weight=[1, 2, 3, 4],
+        groups=["a", "b", "a", "c"],
     )
     assert found.n_dropped == 2 and len(found) == 2
     np.testing.assert_array_equal(found.p, [0.1, 0.8])
@@ -127,7 +142,11 @@ def test_rows_without_outcome_go_only_on_request_and_are_counted():
 REJECTED = {
     "above one": (dict(y=[0, 1], p=[0.5, 1.2]), "p is outside [0, 1]: 1.2 at row 1", "clip"),
     "below zero": (dict(y=[0, 1], p=[-0.1, 1.0]), "p is outside [0, 1]: -0.1 at row 0", "clip"),
-    "percent": (dict(y=[0, 1], p=[5, 90]), "outside [0, 1]: 5.0 at row 0 (2 such rows)", "percentages"),
+    "percent": (
+        dict(y=[0, 1], p=[5, 90]),
+        "outside [0, 1]: 5.0 at row 0 (2 such rows)",
+        "percentages",
+    ),
     "logits": (dict(y=[0, 1], p=[-3.0, 0.4]), "outside [0, 1]: -3.0", "from_logits=True"),
     "matrix above one": (
         dict(y=[0, 1], p=[[0.5, 0.5], [-0.2, 1.2]]),
@@ -154,19 +173,35 @@ REJECTED = {
         "y is not among classes ['0', '1']: 0 at row 0 (2 such rows)",
         "type",
     ),
-    "three labels": (dict(y=[0, 1, 2], p=[0.1, 0.2, 0.3]), "3 distinct labels (0, 1, 2)", "classes="),
+    "three labels": (
+        dict(y=[0, 1, 2], p=[0.1, 0.2, 0.3]),
+        "3 distinct labels (0, 1, 2)",
+        "classes=",
+    ),
     "one label": (dict(y=["a", "a"], p=[0.1, 0.2]), "1 distinct labels ('a')", "classes="),
     "many labels": (dict(y=list("abcdefghij"), p=[0.5] * 10), "…)", "classes="),
-    "wrong classes": (dict(y=[0, 1], p=[0.1, 0.2], classes=[0, 1, 2]), "2 distinct labels", "one label a"),
+    "wrong classes": (
+        dict(y=[0, 1], p=[0.1, 0.2], classes=[0, 1, 2]),
+        "2 distinct labels",
+        "one label a",
+    ),
     "swapped": (dict(y=[0.2, 0.9], p=[0, 1]), "y is not a label: 0.2 at row 0", "look swapped"),
     "maybe swapped": (dict(y=[0.2, 0.9], p=[0.3, 0.1]), "y is not a label", "are swapped"),
-    "swapped strings": (dict(y=[0.2, 0.9], p=["a", "b"]), "p holds levels, not numbers", "comes before p"),
+    "swapped strings": (
+        dict(y=[0.2, 0.9], p=["a", "b"]),
+        "p holds levels, not numbers",
+        "comes before p",
+    ),
     "boolean p": (dict(y=[0, 1], p=[True, False]), "p holds booleans, not numbers", ""),
     "empty": (dict(y=[], p=[]), "y and p are empty", "at least one row"),
     "complex p": (dict(y=[0, 1], p=[0.1j, 0.2]), "p has dtype complex128", "real numbers"),
     "complex y": (dict(y=[0j, 1], p=[0.1, 0.2]), "dtype complex128", ""),
     "object p": (dict(y=[0, 1], p=[object(), 0.2]), "object array that holds", "one type"),
-    "dates as y": (dict(y=np.array(["2020-01-01"], "M8[D]"), p=[0.1]), "y holds dates", "labels are"),
+    "dates as y": (
+        dict(y=np.array(["2020-01-01"], "M8[D]"), p=[0.1]),
+        "y holds dates",
+        "labels are",
+    ),
     "three dimensions": (dict(y=[0], p=[[[0.1]]]), "p has shape (1, 1, 1)", "(n, K)"),
     "string without data": (dict(y="y", p=[0.1]), "y is the string 'y'", "data="),
     "negative weight": (
@@ -174,15 +209,31 @@ REJECTED = {
         "sample_weight is negative: -2.0 at row 1",
         "0 leaves a row out",
     ),
-    "NaN weight": (dict(y=[0, 1], p=[0.1, 0.2], sample_weight=[1, np.nan]), "not a finite number", ""),
-    "zero weights": (dict(y=[0, 1], p=[0.1, 0.2], sample_weight=[0, 0]), "0 at every row", "must count"),
+    "NaN weight": (
+        dict(y=[0, 1], p=[0.1, 0.2], sample_weight=[1, np.nan]),
+        "not a finite number",
+        "",
+    ),
+    "zero weights": (
+        dict(y=[0, 1], p=[0.1, 0.2], sample_weight=[0, 0]),
+        "0 at every row",
+        "must count",
+    ),
     "table of weights": (
         dict(y=[0, 1], p=[0.1, 0.2], sample_weight=np.ones((2, 2))),
         "sample_weight has shape (2, 2)",
         "one weight a row",
     ),
-    "missing group": (dict(y=[0, 1], p=[0.1, 0.2], groups=["a", None]), "groups is missing", "its unit"),
-    "unlabelled": (dict(y=[0, 1], p=[0.1, 0.2], unlabelled="dropp"), "unlabelled must be", "'drop'"),
+    "missing group": (
+        dict(y=[0, 1], p=[0.1, 0.2], groups=["a", None]),
+        "groups is missing",
+        "its unit",
+    ),
+    "unlabelled": (
+        dict(y=[0, 1], p=[0.1, 0.2], unlabelled="dropp"),
+        "unlabelled must be",
+        "'drop'",
+    ),
     "no column": (dict(y="yy", p="p", data={"y": [0], "p": [0.1]}), "y: no column 'yy'", "'y'"),
     "no variable": (
         dict(y="y", p="p", v="Agee", data={"y": [0], "p": [0.1], "age": [3]}),
@@ -194,14 +245,22 @@ REJECTED = {
         "v: no column 'zzz'",
         "the columns are 'y', 'p', 'age'",
     ),
-    "class twice": (dict(y="y", p=["p", "p"], data={"y": [0], "p": [0.1]}), "names a column twice", ""),
+    "class twice": (
+        dict(y="y", p=["p", "p"], data={"y": [0], "p": [0.1]}),
+        "names a column twice",
+        "",
+    ),
     "variable twice": (
         dict(y="y", p="p", v=["a", "a"], data={"y": [0], "p": [0.1], "a": [1]}),
         "v names a column twice",
         "",
     ),
     "no frame": (dict(y="y", p="p", data=3), "data is a int", "pandas, polars or pyarrow"),
-    "lazy": (dict(y="y", p="p", data=pl.LazyFrame({"y": [0]})), "a lazy polars frame", ".collect()"),
+    "lazy": (
+        dict(y="y", p="p", data=pl.LazyFrame({"y": [0]})),
+        "a lazy polars frame",
+        ".collect()",
+    ),
     "empty v": (dict(y=[0], p=[0.1], v={}), "v has no columns", "at least one"),
     "frame as weight": (
         dict(y=[0], p=[0.1], sample_weight=pd.DataFrame({"w": [1]})),

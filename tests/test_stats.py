@@ -36,7 +36,11 @@ def test_merged_batches_equal_the_whole(data):
     bins = make_bins([Variable.of(v, "v")], n_bins=4)
     cut = rng.integers(0, len(v) + 1)
     whole = table(v, s, h, w, bins)
-    same(table(v[:cut], s[:cut], h[:cut], w[:cut], bins) + table(v[cut:], s[cut:], h[cut:], w[cut:], bins), whole)
+    same(
+        table(v[:cut], s[:cut], h[:cut], w[:cut], bins)
+        + table(v[cut:], s[cut:], h[cut:], w[cut:], bins),
+        whole,
+    )
 
 
 @given(rows())

@@ -19,7 +19,11 @@ COLUMNS = {
     "booleans": [True, None, False, True],
     "all true": [True, True, True, True],
     "dates": [dt.date(2020, 1, 1), None, dt.date(2021, 1, 1), dt.date(2020, 6, 1)],
-    "instants": [dt.datetime(2020, 1, 1, 12, tzinfo=UTC), None, dt.datetime(2021, 1, 1, tzinfo=UTC)],
+    "instants": [
+        dt.datetime(2020, 1, 1, 12, tzinfo=UTC),
+        None,
+        dt.datetime(2021, 1, 1, tzinfo=UTC),
+    ],
     "decimals": [decimal.Decimal("1.5"), None, decimal.Decimal(2)],
     "durations": [dt.timedelta(days=1), None, dt.timedelta(seconds=1)],
 }
@@ -57,13 +61,20 @@ def test_kinds_and_values():
 
 def test_time_zones_name_the_same_instant():
     stamps = pd.Series(pd.to_datetime(["2020-01-01 12:00"])).dt.tz_localize("Europe/Berlin")
-    assert Variable.of(stamps, "v").values[0] == Variable.of(stamps.dt.tz_convert("UTC"), "v").values[0]
+    assert (
+        Variable.of(stamps, "v").values[0]
+        == Variable.of(stamps.dt.tz_convert("UTC"), "v").values[0]
+    )
 
 
 @pytest.mark.parametrize(
     ("series", "levels", "codes"),
     [
-        (pd.Categorical(["lo", "hi", None], categories=["none", "lo", "hi"]), ("lo", "hi"), [0, 1, -1]),
+        (
+            pd.Categorical(["lo", "hi", None], categories=["none", "lo", "hi"]),
+            ("lo", "hi"),
+            [0, 1, -1],
+        ),
         (pd.Categorical([3, 1, 3]), (1, 3), [1, 0, 1]),
         (pl.Series(["b", "a", None], dtype=pl.Categorical), ("a", "b"), [1, 0, -1]),
         (pl.Series(["lo", "hi"], dtype=pl.Enum(["none", "lo", "hi"])), ("lo", "hi"), [0, 1]),

@@ -18,7 +18,7 @@ def show_demo(stream: TextIO) -> None:
     console = Console(file=stream, width=None if stream.isatty() else 100, highlight=False)
     adult = load_adult()
     tables = {
-        name: bin_table(adult.y, adult.p, column, binning="atoms")
+        name: bin_table(adult.y, adult.p, {name: column}, binning="atoms")
         for name, column in adult.X.items()
     }
     overall = _overall(next(iter(tables.values())))
