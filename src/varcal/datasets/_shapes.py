@@ -176,7 +176,8 @@ def make_gap(
 
     rng = np.random.default_rng(random_state)
     v, s = _draw_variable(n, variable, rng), score.draw(n, rng)
-    rate = s - _spread(s, gap(v), score.mean)
+    # Only rounding errors are clipped: the gap has been checked to fit.
+    rate = np.clip(s - _spread(s, gap(v), score.mean), 0.0, 1.0)
     # The gap at a score s is slope·(s − crossing), as the two parts of the formula are linear in s.
     slope = scale * (over / score.mean + under / (1 - score.mean))
     crossing = scale * under / (1 - score.mean) / slope if slope else 0.0
@@ -261,5 +262,5 @@ def _check_room(
             f"vece={vece:g} is too large for shape={shape!r} with scores={scores!r}: the gap would "
             f"reach {top if top / mean == excess else bottom:.4g} and scores with mean {mean:.3g} "
             f"have room for {mean - 1:.3g} … {mean:.3g}",
-            f"use a vece of at most {vece / excess:.6g}, or other scores",
+            f"use a vece of at most {np.floor(vece / excess * 1e6) / 1e6:g}, or other scores",
         )
