@@ -6,6 +6,10 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from hypothesis import settings
+
+settings.register_profile("varcal", deadline=None, derandomize=True)
+settings.load_profile("varcal")
 
 ROOT = Path(__file__).parents[1]
 
@@ -15,6 +19,11 @@ FRAMES = {
     "pyarrow": pa.table,
     "dict": dict,
 }
+
+
+def pytest_configure(config):
+    # Not in pyproject.toml: that would import varcal before coverage watches.
+    config.addinivalue_line("filterwarnings", "error::varcal.exceptions.VarcalWarning")
 
 
 @pytest.fixture(params=FRAMES)

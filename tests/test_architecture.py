@@ -26,7 +26,7 @@ LAYERS = [
     {"_stats"},
     {"engines"},
     {"_binned"},
-    {"_metrics", "_bin_table", "datasets", "calibrators"},
+    {"_metrics", "_bin_table", "datasets"},
     {"_scorers"},
     {"_demo"},
     {"cli"},
@@ -41,9 +41,11 @@ def room(module: str) -> str:
 
 
 def modules():
+    found = []
     for path in sorted(SRC.rglob("*.py")):
         parts = ("varcal", *path.relative_to(SRC).with_suffix("").parts)
-        yield path, ".".join(part for part in parts if part != "__init__") or "varcal"
+        found.append((path, ".".join(part for part in parts if part != "__init__")))
+    return found
 
 
 def imports(path):
@@ -106,6 +108,12 @@ def test_import_is_light():
 def test_doctests(name):
     result = doctest.testmod(import_module(name))
     assert not result.failed
+
+
+def test_unknown_names_are_refused_and_known_ones_listed():
+    assert dir(varcal) == sorted(varcal.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'vecee'"):
+        varcal.vecee  # noqa: B018
 
 
 def test_public_functions_have_a_running_example():

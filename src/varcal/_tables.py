@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import narwhals as nw
+import numpy as np
 
 from varcal.exceptions import InputError, MissingDependencyError
+
+#: The frame libraries that results can be given in.
+BACKENDS = ("pandas", "polars", "pyarrow", "modin", "cudf")
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,8 +77,10 @@ def is_frame(source: object) -> bool:
     return isinstance(wrapped, nw.DataFrame)
 
 
-def frame_of(columns: Mapping[str, Sequence[Any]], backend: Any) -> Any:
+def frame_of(columns: Mapping[str, Any], backend: str | None) -> Any:
     """Build a frame in the given library, pandas if none is given.
+
+    ``None`` in a list or an object array becomes a null.
 
     Examples
     --------
@@ -82,8 +88,17 @@ def frame_of(columns: Mapping[str, Sequence[Any]], backend: Any) -> Any:
     (2, 1)
     """
     backend = backend or "pandas"
+    if backend not in BACKENDS:
+        raise InputError.choice("backend", backend, BACKENDS)
+    # polars keeps an object array as opaque Python objects; a list becomes strings and nulls.
+    data = {
+        name: column.tolist()
+        if isinstance(column, np.ndarray) and column.dtype.kind == "O"
+        else column
+        for name, column in columns.items()
+    }
     try:
-        return nw.from_dict(dict(columns), backend=backend).to_native()
+        return nw.from_dict(data, backend=cast(Any, backend)).to_native()
     except ModuleNotFoundError:
         raise MissingDependencyError.of(backend, "to_frame()") from None
 

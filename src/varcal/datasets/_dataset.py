@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from varcal.datasets._frame import to_frame
+from varcal._tables import frame_of
 from varcal.exceptions import InputError
 
 __all__ = ["Dataset"]
@@ -88,4 +88,4 @@ class Dataset:
         >>> load_adult().to_frame("pandas").shape
         (16281, 16)
         """
-        return to_frame({"y": self.y, "p": self.p, **self.X}, backend)
+        return frame_of({"y": self.y, "p": self.p, **self.X}, backend)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from varcal.datasets._frame import to_frame
+from varcal._tables import frame_of
 from varcal.exceptions import InputError
 
 __all__ = ["Simulation"]
@@ -167,7 +167,7 @@ class Simulation:
             else {f"p_{k}": self.p[:, k] for k in range(self.p.shape[1])}
         )
         v = self.v.astype(object) if self.v.dtype.kind == "U" else self.v
-        return to_frame({"y": self.y, **probabilities, "v": v}, backend)
+        return frame_of({"y": self.y, **probabilities, "v": v}, backend)
 
 
 def _ranks(n_bins: int) -> NDArray[np.float64]:
