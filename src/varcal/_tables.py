@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, cast
 
 import narwhals as nw
@@ -90,6 +91,10 @@ def frame_of(columns: Mapping[str, Any], backend: str | None) -> Any:
     backend = backend or "pandas"
     if backend not in BACKENDS:
         raise InputError.choice("backend", backend, BACKENDS)
+    try:
+        import_module(backend)
+    except ModuleNotFoundError:
+        raise MissingDependencyError.of(backend, "to_frame()") from None
     # polars keeps an object array as opaque Python objects; a list becomes strings and nulls.
     data = {
         name: column.tolist()
@@ -97,10 +102,7 @@ def frame_of(columns: Mapping[str, Any], backend: str | None) -> Any:
         else column
         for name, column in columns.items()
     }
-    try:
-        return nw.from_dict(data, backend=cast(Any, backend)).to_native()
-    except ModuleNotFoundError:
-        raise MissingDependencyError.of(backend, "to_frame()") from None
+    return nw.from_dict(data, backend=cast(Any, backend)).to_native()
 
 
 def _unique(names: list[Any], argument: str) -> tuple[str, ...]:
