@@ -7,8 +7,7 @@ from hypothesis.extra.numpy import arrays
 
 from varcal._bins import JointBins, LevelBins, joint_index
 from varcal._variables import Variable
-from varcal.engines._numpy import make_bins
-from varcal.engines._order import order_statistics, quantiles
+from varcal.engines._numpy import ArraySummary, make_bins
 from varcal.exceptions import InputError
 
 finite = st.floats(-1e6, 1e6, allow_nan=False, width=32)
@@ -49,9 +48,22 @@ def test_large_quantiles_are_exact(kind, rng):
         "cyclic": lambda: (np.arange(n) % 10).astype(float),  # a strided sample sees one value
     }[kind]()
     levels = np.linspace(0, 1, 11)
-    np.testing.assert_array_equal(quantiles(values, levels), np.quantile(values, levels))
-    ranks = np.arange(0, n, n // 70)
-    np.testing.assert_array_equal(order_statistics(values, ranks), np.sort(values)[ranks])
+    np.testing.assert_array_equal(
+        ArraySummary(values).quantiles(levels), np.quantile(values, levels)
+    )
+
+
+@given(
+    arrays(np.float64, st.integers(30, 400), elements=st.one_of(finite, tied)),
+    st.integers(30, 200),
+    st.sampled_from([1.0, 6.0]),
+)
+def test_many_bins_are_found_as_by_searching(values, n_bins, power):
+    values = np.sign(values) * np.abs(values) ** power  # heavy tails crowd the grid
+    bins = make_bins([of(values)], n_bins=n_bins)
+    odd = np.append(values, [np.inf, -np.inf])
+    found = bins.index(Variable.of(odd, "v"))
+    np.testing.assert_array_equal(found, np.searchsorted(bins.cuts, odd))
 
 
 mixed = st.one_of(finite, tied, st.sampled_from([np.nan, np.inf, -np.inf]))

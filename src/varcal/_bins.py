@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, Protocol
 
@@ -18,6 +19,8 @@ SCHEMES = ("quantile", "uniform", "atoms")
 MAX_CELLS = 1_000_000
 # Up to this many cuts, comparing with each in turn beats a binary search.
 _FEW_CUTS = 24
+# The most comparisons after a look-up in the grid; beyond, a binary search is faster.
+_MOST_STEPS = 6
 
 
 class NumberSummary(Protocol):
@@ -96,13 +99,36 @@ class NumericBins:
                 found += values > cut
             index = found.astype(np.intp)
         else:
-            index = np.searchsorted(np.array(self.cuts), values, side="left")
+            index = self._lookup(values)
         if variable.values.dtype.kind == "f":
             absent = np.isnan(values)
             if absent.any():
                 _need_missing(self.missing, self.name, absent)
                 index[absent] = self.size - 1
         return index
+
+    def _lookup(self, values: NDArray[np.float64]) -> NDArray[np.intp]:
+        """Find bins through an even grid over the cuts: a few comparisons instead of a search."""
+        cuts, grid, most = self._grid
+        if most > _MOST_STEPS:
+            return np.searchsorted(cuts[:-1], values, side="left")
+        with np.errstate(invalid="ignore"):
+            place = np.clip(
+                (values - cuts[0]) * (len(grid) - 1) / (cuts[-2] - cuts[0]), 0, len(grid) - 1
+            )
+        index = grid[np.nan_to_num(place).astype(np.intp)]
+        for _ in range(most):
+            index += values > cuts[index]
+        return index
+
+    @cached_property
+    def _grid(self) -> tuple[NDArray[np.float64], NDArray[np.intp], int]:
+        """Cuts with a sentinel, the first bin of each cell of the grid, the most cuts in a cell."""
+        cuts = np.array([*self.cuts, np.inf])
+        cells = 8 * len(cuts)
+        place = (cuts[:-1] - cuts[0]) * (cells - 1) / (cuts[-2] - cuts[0])
+        held = np.bincount(place.astype(np.intp), minlength=cells)
+        return cuts, np.cumsum(held) - held, int(held.max())
 
     def labels(self) -> list[str]:
         """Name the bins for people."""
