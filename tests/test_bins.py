@@ -5,9 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from varcal._bins import JointBins, LevelBins, joint_index
+from varcal._bins import JointBins, LevelBins, coarse_index, joint_index
 from varcal._variables import Variable
-from varcal.engines._numpy import ArraySummary, make_bins
+from varcal.engines._numpy import ArraySummary, collect, fine_bins, make_bins
 from varcal.exceptions import InputError
 
 finite = st.floats(-1e6, 1e6, allow_nan=False, width=32)
@@ -211,3 +211,22 @@ def test_wrong_options(options, message):
 def test_cut_points_for_levels():
     with pytest.raises(InputError, match="which has levels"):
         make_bins([of(["a", "b"])], bins=[1, 2])
+
+
+@given(
+    arrays(np.float64, st.integers(1, 300), elements=mixed),
+    st.sampled_from(["quantile", "uniform", "atoms"]),
+)
+def test_fine_bins_refine_the_coarse_ones(values, binning):
+    variable = of(values)
+    coarse, fine = fine_bins(variable, 5, binning, n_fine=40)
+    assert set(coarse.cuts) <= set(fine.cuts) and fine.size <= 40 + coarse.size
+    merged = coarse_index(fine, coarse)
+    np.testing.assert_array_equal(merged[fine.index(variable)], coarse.index(variable))
+    score = np.linspace(0, 1, len(values))
+    hit = score > 0.5
+    whole = collect(coarse, [variable], score, hit)
+    parts = collect(fine, [variable], score, hit).coarsen(coarse)
+    np.testing.assert_allclose(parts.sums, whole.sums, rtol=1e-12, atol=1e-9)
+    np.testing.assert_array_equal(parts.low, whole.low)
+    np.testing.assert_array_equal(parts.high, whole.high)

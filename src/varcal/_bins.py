@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, Protocol
@@ -297,6 +297,28 @@ def numeric_bins(
         edges = np.unique(quantiles if scheme == "quantile" else np.linspace(low, high, n_bins + 1))
         inner = tuple(float(edge) for edge in edges[1:-1])
     return NumericBins(variable.name, inner, low, high, frozenset(atoms), missing, datetime)
+
+
+def refine(bins: NumericBins, summary: NumberSummary, n_bins: int) -> NumericBins:
+    """Cut bins finer, into about n_bins of equal support; every old cut stays.
+
+    Cells that would hold no row, between an old cut and a quantile beside it, are not made.
+    """
+    wanted = summary.quantiles(np.linspace(0, 1, n_bins + 1))[1:-1]
+    wanted = np.unique(wanted[np.isfinite(wanted) & (wanted < bins.high)])
+    old = np.array(bins.cuts)
+    after = {summary.above(cut) for cut in old.tolist()}
+    new = [cut for cut in wanted.tolist() if (left := summary.above(cut)) and left not in after]
+    return replace(bins, cuts=tuple(sorted({*bins.cuts, *new})))
+
+
+def coarse_index(fine: Bins, coarse: Bins) -> NDArray[np.intp]:
+    """Return the coarse bin that each fine bin lies in."""
+    if fine == coarse:
+        return np.arange(coarse.size)
+    assert isinstance(fine, NumericBins) and isinstance(coarse, NumericBins)
+    index = np.searchsorted(np.array(coarse.cuts), np.array(fine.cuts), side="right")
+    return np.concatenate([[0], index, [coarse.size - 1] * fine.missing]).astype(np.intp)
 
 
 def level_bins(

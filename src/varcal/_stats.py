@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from varcal._bins import Bins
+from varcal._bins import Bins, coarse_index
 from varcal.exceptions import InputError
 
 #: The sums of a bin, in the order in which `BinnedStats.sums` holds them. With weight w, hit h,
@@ -62,6 +62,16 @@ class BinnedStats:
             self.sums + other.sums,
             np.fmin(self.low, other.low),
             np.fmax(self.high, other.high),
+        )
+
+    def coarsen(self, bins: Bins) -> BinnedStats:
+        """Return the table over coarser bins, whose cuts are among those of this one."""
+        starts = np.searchsorted(coarse_index(self.bins, bins), np.arange(bins.size))
+        return BinnedStats(
+            bins,
+            np.add.reduceat(self.sums, starts, axis=-1),
+            np.fmin.reduceat(self.low, starts),
+            np.fmax.reduceat(self.high, starts),
         )
 
     def total(self, field: str) -> NDArray[np.float64]:

@@ -17,6 +17,7 @@ from varcal._bins import (
     joint_index,
     level_bins,
     numeric_bins,
+    refine,
 )
 from varcal._stats import FIELDS, BinnedStats
 from varcal._variables import Variable
@@ -89,17 +90,24 @@ def make_bins(
         for name in bins:
             if name not in {variable.name for variable in variables}:
                 raise InputError.no_column(str(name), [v.name for v in variables], "bins")
-    parts = tuple(_bins_of(variable, n_bins, binning, bins) for variable in variables)
+    parts = tuple(fine_bins(variable, n_bins, binning, bins)[0] for variable in variables)
     return parts[0] if len(parts) == 1 else JointBins(parts)
 
 
-def _bins_of(
-    variable: Variable, n_bins: int, binning: str, bins: object
-) -> NumericBins | LevelBins:
+def fine_bins(
+    variable: Variable,
+    n_bins: int = 10,
+    binning: str = "quantile",
+    bins: object = None,
+    *,
+    n_fine: int = 0,
+) -> tuple[NumericBins | LevelBins, NumericBins | LevelBins]:
+    """Choose the bins of a variable, and finer ones (for curves) that keep all their cuts."""
     cuts = cut_points(bins, variable.name)
     if variable.kind != "levels":
         summary = ArraySummary(variable.values)
-        return numeric_bins(variable, summary, n_bins=n_bins, scheme=binning, cuts=cuts)
+        coarse = numeric_bins(variable, summary, n_bins=n_bins, scheme=binning, cuts=cuts)
+        return coarse, refine(coarse, summary, n_fine) if n_fine else coarse
     if cuts is not None:
         raise InputError(
             f"bins gives cut points for {variable.name!r}, which has levels",
@@ -107,7 +115,8 @@ def _bins_of(
         )
     present = variable.values[variable.values >= 0]
     counts = np.bincount(present, minlength=len(variable.levels))
-    return level_bins(variable, counts, len(variable) - len(present), rare=1 / (10 * n_bins))
+    levels = level_bins(variable, counts, len(variable) - len(present), rare=1 / (10 * n_bins))
+    return levels, levels
 
 
 def collect(
