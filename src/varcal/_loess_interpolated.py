@@ -117,12 +117,12 @@ def interpolated_loess(
     """
     x, y = np.asarray(x, float), np.asarray(y, float)
     knots = loess_vertices(x, span=span, cell=cell)
-    at = np.clip(np.asarray(at, float), knots[0], knots[-1])
+    where: Floats = np.clip(np.asarray(at, float), knots[0], knots[-1])
     value = smoother_weights(x, knots, span=span, degree=degree) @ y
     slope = smoother_weights(x, knots, span=span, degree=degree, derivative=True) @ y
-    left = np.clip(np.searchsorted(knots, at, side="right") - 1, 0, len(knots) - 2)
+    left = np.clip(np.searchsorted(knots, where, side="right") - 1, 0, len(knots) - 2)
     wide = knots[left + 1] - knots[left]
-    t = (at - knots[left]) / wide
+    t = (where - knots[left]) / wide
     if y.ndim == 2:
         t, wide = t[:, None], wide[:, None]
     rise = t * t * (3 - 2 * t)

@@ -1,4 +1,4 @@
-"""Local polynomials on cells: fit, linear-smoother weights, standard errors, span.
+"""Local polynomials on cells: the fit and the weights of the linear smoother behind it.
 
 A *cell* is a mean over some rows that lie close together on the axis; a row is a cell of one.
 Everything a smoother needs is its matrix of weights: the fit is ``weights @ y`` for any response,
@@ -7,7 +7,6 @@ its variance ``weights**2 @ variance``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,16 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from varcal.exceptions import InputError
 
-__all__ = [
-    "LocalFit",
-    "ResidualScale",
-    "SpanChoice",
-    "local_polynomial",
-    "nearest_bandwidth",
-    "residual_scale",
-    "select_span",
-    "smoother_weights",
-]
+__all__ = ["LocalFit", "local_polynomial", "nearest_bandwidth", "smoother_weights"]
 
 Floats = NDArray[np.float64]
 
@@ -52,55 +42,6 @@ class LocalFit:
     fit: Floats
     weights: Floats
     bandwidth: Floats
-
-
-@dataclass(frozen=True)
-class ResidualScale:
-    r"""Scale of the residuals and its degrees of freedom, as LOESS has them.
-
-    With rows' hat matrix :math:`L` and :math:`A = (I - L)(I - L)^T`, :math:`\delta_1 = tr\,A`,
-    :math:`\delta_2 = tr\,A^2`, :math:`s^2 = \sum w r^2 / \delta_1`; the standard error at x is
-    :math:`s \sqrt{\sum_j l_j(x)^2 / w_j}`, referred to Student's t with
-    :math:`\delta_1^2 / \delta_2` degrees of freedom.
-
-    References
-    ----------
-    Cleveland, W. S. and Devlin, S. J. (1988). Locally weighted regression. JASA 83, 596-610.
-    """
-
-    sigma: float
-    delta1: float
-    delta2: float
-    trace: float
-
-    @property
-    def dof(self) -> float:
-        """Degrees of freedom of the t interval, :math:`\\delta_1^2 / \\delta_2`."""
-        return self.delta1**2 / self.delta2 if self.delta2 > 0 else np.inf
-
-    def standard_error(self, weights: Floats, weight: ArrayLike | None = None) -> Floats:
-        """Return the standard error of the fits that these smoother weights make.
-
-        Parameters
-        ----------
-        weights : ndarray of shape (m, k)
-            Smoother weights, as :func:`smoother_weights` gives them.
-        weight : array-like of shape (k,), optional
-            Sum of row weights in each cell; ones if left out.
-        """
-        squared = weights**2
-        inverse = np.ones(weights.shape[1]) if weight is None else 1 / np.asarray(weight, float)
-        out: Floats = self.sigma * np.sqrt(squared @ inverse)
-        return out
-
-
-@dataclass(frozen=True)
-class SpanChoice:
-    """The span with the least cross-validated error, and the whole grid."""
-
-    span: float
-    spans: Floats
-    score: Floats
 
 
 def nearest_bandwidth(
@@ -146,7 +87,8 @@ def nearest_bandwidth(
         low = np.where(open_ & right, middle + 1, low)
         high = np.where(open_ & ~right, middle, high)
     reach = np.maximum(at - row(low), row(low + near - 1) - at)
-    return reach * np.sqrt(max(1.0, span))
+    out: Floats = reach * np.sqrt(max(1.0, span))
+    return out
 
 
 def smoother_weights(
@@ -295,7 +237,8 @@ def _block(
         value_before, value = value, value_ahead
         slope_before, slope = slope, slope_ahead
     total *= root_kernel
-    return total / reach if derivative else total
+    out: Floats = total / reach if derivative else total
+    return out
 
 
 def local_polynomial(
@@ -342,100 +285,3 @@ def local_polynomial(
     reach = _bandwidth(x, at, span, bandwidth, counts)
     weights = smoother_weights(x, at, bandwidth=reach, degree=degree, weight=weight, counts=counts)
     return LocalFit(at, weights @ np.asarray(y, float), weights, reach)
-
-
-def residual_scale(
-    x: ArrayLike,
-    y: ArrayLike,
-    weight: ArrayLike | None = None,
-    *,
-    span: float,
-    degree: int = 2,
-    counts: ArrayLike | None = None,
-    within: ArrayLike | float = 0.0,
-) -> ResidualScale:
-    """Residual scale of a local polynomial by its exact deltas.
-
-    Parameters
-    ----------
-    x, y, weight, span, degree, counts
-        As in :func:`local_polynomial`; one response.
-    within : array-like of shape (k,)
-        Sum of squares of the rows of each cell around the cell's mean; nothing for single rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> x = np.arange(30.0)
-    >>> y = (-1.0) ** np.arange(30)
-    >>> scale = residual_scale(x, y, span=0.7)
-    >>> round(scale.sigma, 2), round(scale.dof, 1)
-    (1.05, 25.0)
-    """
-    x, y = np.asarray(x, float), np.asarray(y, float)
-    many = np.ones(len(x)) if counts is None else np.asarray(counts, float)
-    prior = many if weight is None else np.asarray(weight, float)
-    hat = smoother_weights(x, x, span=span, degree=degree, weight=prior, counts=counts)
-    squares = prior / many * (np.asarray(within) + many * (y - hat @ y) ** 2)
-    trace = float(np.trace(hat))
-    # Rows of a cell share a fit: beyond their mean, I - L leaves them as they are.
-    rest = np.eye(len(x)) - hat * (np.sqrt(many)[:, None] / np.sqrt(many))
-    gram = rest @ rest.T
-    inner = float(many.sum() - len(x))
-    delta1 = inner + float(np.trace(gram))
-    delta2 = inner + float(np.einsum("ij,ij->", gram, gram))
-    sigma = float(np.sqrt(squares.sum() / delta1)) if delta1 > 1e-9 else 0.0
-    return ResidualScale(sigma, delta1, delta2, trace)
-
-
-def select_span(
-    x: ArrayLike,
-    y: ArrayLike,
-    weight: ArrayLike | None = None,
-    *,
-    spans: Sequence[float] = (0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.75, 0.9),
-    degree: int = 2,
-    counts: ArrayLike | None = None,
-    leave_one_out: bool = False,
-) -> SpanChoice:
-    r"""Choose a span by cross-validation on the cells.
-
-    Generalized: :math:`\sum w r^2 / (1 - tr L / k)^2`; leave-one-out:
-    :math:`\sum w (r / (1 - L_{jj}))^2`. Spans that leave no residual degrees of freedom are out.
-
-    Parameters
-    ----------
-    x, y, weight, degree, counts
-        As in :func:`local_polynomial`. A few hundred cells suffice, and cost a few milliseconds
-        a span.
-    spans : sequence of float
-        Candidates.
-    leave_one_out : bool
-        Leave each cell out in turn, in place of the generalized criterion.
-
-    References
-    ----------
-    Craven, P. and Wahba, G. (1979). Smoothing noisy data with spline functions.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> x = np.linspace(0, 1, 200)
-    >>> noise = np.random.default_rng(0).normal(size=200)
-    >>> select_span(x, np.sin(20 * x) + 0.2 * noise).span
-    0.15
-    """
-    x, y = np.asarray(x, float), np.asarray(y, float)
-    if weight is None:
-        weight = counts
-    share = np.ones(len(x)) if weight is None else np.asarray(weight, float)
-    scores = np.full(len(spans), np.inf)
-    for i, span in enumerate(spans):
-        hat = smoother_weights(x, x, span=span, degree=degree, weight=share, counts=counts)
-        diagonal = np.diag(hat)
-        squares = share * (y - hat @ y) ** 2
-        free = 1 - (diagonal if leave_one_out else np.full(len(x), diagonal.mean()))
-        if free.min() > 1e-6:
-            scores[i] = np.sum(squares / free**2)
-    best = int(np.argmin(scores)) if np.isfinite(scores).any() else len(spans) - 1
-    return SpanChoice(float(spans[best]), np.asarray(spans, float), scores)
