@@ -127,7 +127,7 @@ def curve_bands(cells: Cells, *, level: float = 0.95, trim: float = 0.05) -> Ban
     design = _Design(cells.n)
     responses = np.column_stack([1 - cells.hit, 1 - cells.score, cells.gap])
     best = design.best_half_span(responses[:, 2])
-    half_span = min(HALF_SPANS[max(best - 1, 0)], WIDEST)
+    half_span = min(max(HALF_SPANS[max(best - 1, 0)], 4 / len(cells)), WIDEST)
     hat = design.hat(half_span, 4)
     window = design.hat(float(np.clip(half_span, 0.06, 0.13)), 0)
     smooth = design.hat(HALF_SPANS[best], 2) @ responses
@@ -217,40 +217,45 @@ class _Design:
     """Smoothers over cells on the rank axis, kept from one variable to the next if equal."""
 
     def __init__(self, counts: Floats) -> None:
-        k = len(counts)
-        self.even = counts.max() <= 1.5 * counts.min()
+        self.even = bool(counts.max() <= 1.5 * counts.min())
         self.counts = counts
         ends = np.cumsum(counts)
-        self.x = (np.arange(k) + 0.5) / k if self.even else (ends - counts / 2) / ends[-1]
+        self.x = _even_ranks(len(counts)) if self.even else (ends - counts / 2) / ends[-1]
 
     def hat(self, half_span: float, degree: int) -> Floats:
         """Smoother weights at the cells."""
         if self.even:
             return _even_hat(len(self.x), half_span, degree)
-        return smoother_weights(
-            self.x, self.x, span=2 * half_span, degree=degree, counts=self.counts
-        )
+        return _rank_hat(self.x, half_span, degree, self.counts)
 
     def best_half_span(self, y: Floats) -> int:
         """Index of the half-span with the least generalized cross-validation score."""
         if self.even:
             stack, trace = _even_stack(len(y))
             left = y - stack @ y
-            share = np.ones(len(y))
         else:
             hats = [self.hat(half_span, 2) for half_span in HALF_SPANS]
             trace = np.array([np.trace(hat) for hat in hats])
             left = np.array([y - hat @ y for hat in hats])
-            share = self.counts
         free = 1 - trace / len(y)
-        score = np.where(free > 0.1, (left**2 @ share) / np.maximum(free, 0.1) ** 2, np.inf)
+        squares = left**2 @ self.counts
+        score = np.where(free > 0.1, squares / np.maximum(free, 0.1) ** 2, np.inf)
         return int(np.argmin(score)) if np.isfinite(score).any() else len(HALF_SPANS) - 1
+
+
+def _rank_hat(x: Floats, half_span: float, degree: int, counts: Floats | None) -> Floats:
+    """Smoother over the nearest rows: at the ends of the ranks they all lie on one side."""
+    reach = np.maximum(half_span, 2 * half_span - np.minimum(x, 1 - x))
+    return smoother_weights(x, x, bandwidth=reach, degree=degree, counts=counts)
+
+
+def _even_ranks(k: int) -> Floats:
+    return (np.arange(k) + 0.5) / k
 
 
 @lru_cache(maxsize=64)
 def _even_hat(k: int, half_span: float, degree: int) -> Floats:
-    x = (np.arange(k) + 0.5) / k
-    hat = smoother_weights(x, x, span=2 * half_span, degree=degree)
+    hat = _rank_hat(_even_ranks(k), half_span, degree, None)
     hat.flags.writeable = False
     return hat
 

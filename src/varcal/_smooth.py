@@ -70,23 +70,27 @@ def nearest_bandwidth(
     """
     x = np.asarray(x, float)
     at = np.asarray(at, float)
-    ends = np.cumsum(np.ones(len(x), int) if counts is None else np.asarray(counts).astype(int))
+    many = np.ones(len(x), np.int64) if counts is None else np.asarray(counts).astype(np.int64)
+    ends = np.cumsum(many)
     n = int(ends[-1])
     near = min(n, max(1, int(np.floor(n * span + 1e-5))))
+    flat = np.repeat(x, many) if n <= _BLOCK else None
 
     def row(index: NDArray[np.int64]) -> Floats:
+        if flat is not None:
+            return flat[index]
         return x[np.searchsorted(ends, index, side="right")]
 
-    # The nearest rows are consecutive: bisect on where the run of them starts.
-    low = np.zeros(len(at), np.int64)
-    high = np.full(len(at), n - near, np.int64)
-    while np.any(low < high):
-        middle = (low + high) // 2
-        right = at - row(middle) > row(np.minimum(middle + near, n - 1)) - at
-        open_ = low < high
-        low = np.where(open_ & right, middle + 1, low)
-        high = np.where(open_ & ~right, middle, high)
-    reach = np.maximum(at - row(low), row(low + near - 1) - at)
+    # The nearest rows are consecutive: halve the range in which the run of them starts.
+    start = np.zeros(len(at), np.int64)
+    left = n - near
+    while left > 0:
+        half = (left + 1) // 2
+        probe = start + half - 1
+        beyond = row(probe) + row(probe + near) < 2 * at
+        start = np.where(beyond, start + half, start)
+        left -= half
+    reach = np.maximum(at - row(start), row(start + near - 1) - at)
     out: Floats = reach * np.sqrt(max(1.0, span))
     return out
 
@@ -150,7 +154,7 @@ def smoother_weights(
         weight = counts
     root = None if weight is None else np.sqrt(np.asarray(weight, float))
     out = np.zeros((len(at), len(x)))
-    step = max(1, min(32, _BLOCK // len(x)))
+    step = max(1, min(max(32, _BLOCK // 4 // len(x)), _BLOCK // len(x)))
     for start in range(0, len(at), step):
         rows = slice(start, start + step)
         here, wide = at[rows], reach[rows]
