@@ -13,7 +13,7 @@ from varcal._critical import simultaneous_critical, student_quantile, worst_cand
 from varcal._smooth import smoother_weights
 from varcal._variance import cell_variance, effective_groups, group_factor
 
-__all__ = ["Bands", "curve_bands", "level_bands"]
+__all__ = ["Bands", "curve_bands", "level_bands", "span_bands"]
 
 Floats = NDArray[np.float64]
 
@@ -133,6 +133,51 @@ def curve_bands(cells: Cells, *, level: float = 0.95, trim: float = 0.05) -> Ban
     smooth = design.hat(HALF_SPANS[best], 2) @ responses
     inside = (design.x >= trim) & (design.x <= 1 - trim)
     return _bands(cells, responses, hat, window, smooth, half_span, inside, None, level)
+
+
+def span_bands(
+    cells: Cells,
+    *,
+    span: float | None = None,
+    bandwidth: float | None = None,
+    degree: int = 2,
+    level: float = 0.95,
+    trim: float = 0.05,
+) -> Bands:
+    """Bands around a local polynomial at a span or bandwidth that the caller gives.
+
+    As in the paper (span 0.9, degree 2). They hold for the *smoothed* truth: the bias of a
+    wide span is not in them.
+
+    Parameters
+    ----------
+    cells : Cells
+        Sums along the variable.
+    span, bandwidth : float
+        Share of the rows in each neighbourhood, or half-width in units of the variable.
+    degree : int
+        Degree of the local polynomial.
+    level, trim : float
+        As in :func:`curve_bands`.
+
+    Examples
+    --------
+    >>> cells = Cells.from_rows(range(100), [0, 1] * 50, [0.5] * 100)
+    >>> bool(np.abs(span_bands(cells, span=0.9).gap).max() < 0.05)
+    True
+    """
+    hat, window = (
+        smoother_weights(
+            cells.x, cells.x, span=span, bandwidth=bandwidth, degree=d, weight=cells.w,
+            counts=cells.n,
+        )
+        for d in (degree, 0)
+    )  # fmt: skip
+    responses = np.column_stack([1 - cells.hit, 1 - cells.score, cells.gap])
+    rank = (np.cumsum(cells.w) - cells.w / 2) / cells.w.sum()
+    inside = (rank >= trim) & (rank <= 1 - trim)
+    half = 0.5 * span if span is not None else np.nan
+    return _bands(cells, responses, hat, window, hat @ responses, half, inside, None, level)
 
 
 def level_bands(cells: Cells, *, level: float = 0.95) -> Bands:

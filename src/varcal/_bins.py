@@ -132,7 +132,7 @@ class NumericBins:
 
     def labels(self) -> list[str]:
         """Name the bins for people."""
-        show = _instant if self.datetime else _number
+        show = show_instant if self.datetime else show_number
         ends = [(self.low, True), *self._shown(), (self.high, False)]
         texts = []
         for (a, holds_a), (b, starts_b) in pairwise(ends):
@@ -444,14 +444,14 @@ def _need_missing(has_bin: bool, name: str, absent: NDArray[np.bool_]) -> None:
         )
 
 
-def _number(value: float) -> str:
+def show_number(value: float) -> str:
     if not np.isfinite(value):
         return str(value)
     value += 0.0  # −0 is 0
     return f"{value:.6g}" if abs(value) >= 1e15 or value != round(value) else f"{value:.0f}"
 
 
-def _instant(value: float) -> str:
+def show_instant(value: float) -> str:
     if not np.isfinite(value):
         return str(value)
     stamp = str(np.datetime64(round(value), "s"))

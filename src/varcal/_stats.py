@@ -74,9 +74,13 @@ class BinnedStats:
             np.fmax.reduceat(self.high, starts),
         )
 
-    def total(self, field: str) -> NDArray[np.float64]:
+    def field(self, name: str) -> NDArray[np.float64]:
+        """Return one sum by bucket of groups and bin, shape (G, B)."""
+        return self.sums[FIELDS.index(name)]
+
+    def total(self, name: str) -> NDArray[np.float64]:
         """Return one sum of each bin, over all buckets."""
-        summed: NDArray[np.float64] = self.sums[FIELDS.index(field)].sum(axis=0)
+        summed: NDArray[np.float64] = self.field(name).sum(axis=0)
         return summed
 
     @property
