@@ -111,9 +111,9 @@ def test_groups_widen_the_band_until_it_holds():
     with_groups = without = 0
     samples = 60
     for _ in range(samples):
-        v, s = np.sort(rng.random(2000)), rng.uniform(0.3, 0.7, 2000)
-        group = rng.integers(0, 25, 2000)
-        hit = rng.random(2000) < s - np.clip(rng.normal(0, 0.2, 25), -0.3, 0.3)[group]
+        v, s = np.sort(rng.random(4000)), rng.uniform(0.3, 0.7, 4000)
+        group = rng.integers(0, 15, 4000)
+        hit = rng.random(4000) < s - np.clip(rng.normal(0, 0.2, 15), -0.3, 0.3)[group]
         for buckets in (group, None):
             bands = curve_bands(Cells.from_rows(v, hit, s, None, buckets, most=1000))
             held = np.all((bands.low <= 0) & (bands.high >= 0))
