@@ -45,6 +45,12 @@ def test_coarse_cells_keep_every_sum():
     assert fine.coarsen(10_000) is fine
 
 
+def test_empty_cells_are_left_out():
+    cells = Cells.from_rows([0, 0, 1, 1, 2], [1, 0, 1, 0, 1], [0.5] * 5, [1, 1, 0, 0, 1])
+    assert cells.filled().x.tolist() == [0, 2]
+    assert curve_bands(cells).x.tolist() == [0, 2]
+
+
 def test_a_heap_keeps_its_own_cell():
     v = np.r_[np.zeros(500), np.linspace(1, 2, 1500)]
     cells = Cells.from_rows(v, np.zeros(2000), np.full(2000, 0.5), most=100)
