@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtri, chndtrinc, ndtr, ndtri, stdtrit
 
+from varcal.exceptions import InputError
+
 Floats = NDArray[np.float64]
 
 _NORMAL_MEAN = math.sqrt(2 / math.pi)  # E|Z|
@@ -73,7 +75,7 @@ def debiased(gaps: Gaps) -> float:
     >>> share, gap = np.full(10, 0.1), np.full(10, 0.02)
     >>> gaps = Gaps(share, gap, 0.02**2 * np.eye(10), 0.02**2 * np.eye(10), 5000)
     >>> round(gaps.plug_in, 4), round(debiased(gaps), 4)
-    (0.02, 0.0142)
+    (0.02, 0.0145)
     """
     se = _se(gaps.covariance)
     shape = _shape(np.maximum(np.abs(gaps.gap) - se / 2, 0.0), gaps, se)
@@ -96,7 +98,7 @@ def interval(gaps: Gaps, level: float = 0.95) -> tuple[float, float]:
     >>> [round(end, 3) for end in interval(gaps)]
     [0.088, 0.112]
     """
-    z = _quantile(0.5 + level / 2, gaps.dof)
+    z = quantile(0.5 + level / 2, gaps.dof)
     se = _se(gaps.covariance)
     size, plug_in = np.abs(gaps.gap), gaps.plug_in
 
@@ -176,8 +178,6 @@ def rows_needed(
     >>> vc.rows_needed(0.05), vc.rows_needed(0.05, accuracy=0.95)
     (1625, 309)
     """
-    from varcal.exceptions import InputError  # noqa: PLC0415
-
     for name, value in (("gap", gap), ("accuracy", accuracy), ("level", level), ("power", power)):
         if not 0 < value < 1:
             raise InputError(f"{name} must lie between 0 and 1; got {value!r}", "try 0.05 for gap")
@@ -191,7 +191,8 @@ def _noncentrality(k: int, level: float, power: float) -> float:
     return float(chndtrinc(chdtri(k, 1 - level), k, 1 - power))
 
 
-def _quantile(probability: float, dof: float) -> float:
+def quantile(probability: float, dof: float) -> float:
+    """Return a quantile of Student's t, the normal one for infinite degrees of freedom."""
     return float(ndtri(probability) if math.isinf(dof) else stdtrit(dof, probability))
 
 
