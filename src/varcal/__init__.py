@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from varcal._bin_table import BinTable, bin_table
     from varcal._curves import Curve, curve
     from varcal._estimates import Estimate, estimate
-    from varcal._intervals import rows_needed
+    from varcal._inference import rows_needed
     from varcal._metrics import ece, vece
     from varcal._predictions import Predictions
     from varcal._scorers import ece_scorer, vece_scorer
@@ -49,7 +49,7 @@ _ROOMS = {
     "_bin_table": ("BinTable", "bin_table"),
     "_curves": ("Curve", "curve"),
     "_estimates": ("Estimate", "estimate"),
-    "_intervals": ("rows_needed",),
+    "_inference": ("rows_needed",),
     "_metrics": ("ece", "vece"),
     "_predictions": ("Predictions",),
     "_scorers": ("ece_scorer", "vece_scorer"),

@@ -20,12 +20,13 @@ from varcal._estimates import (
     profile_test,
     with_p,
 )
-from varcal._events import claims
+from varcal._events import Claim, claims
 from varcal._multiplicity import benjamini_hochberg, holm
 from varcal._predictions import ALL, Predictions
-from varcal._profile import Profile, profile
+from varcal._profile import Profile, coarse_stats, profile
 from varcal._progress import progress
 from varcal._regions import Region, describe_region
+from varcal._stats import BinnedStats
 from varcal.exceptions import InputError
 
 #: With fewer rows than this along a variable, nothing is said of it.
@@ -122,6 +123,7 @@ def audit(
         raise InputError("X is None", "give the variables to audit")
     (claim,) = claims(predictions, event, pos_label)
     options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins}
+    rival = _other_claim(predictions, event)
     found = []
     for variable in progress(predictions.variables, "Auditing", n_rows=len(predictions)):
         one = profile(predictions, claim, variable, options)
@@ -135,10 +137,11 @@ def audit(
             for beyond in (False, True)
         ]
         curve = curve_of(one, event, level=level, backend=predictions.backend)
-        found.append(_Finding(one, measured[0], measured[1], curve))
+        other = None if rival is None else coarse_stats(predictions, rival, variable, one)
+        found.append(_Finding(one, *measured, curve, other))
     rows = _ranked(found, threshold, level)
     overall = overall_gap(found[0].profile.coarse, level)
-    other = _other_event(predictions, event, options, level)
+    other_event = _other_event(found, event, level)
     curves = {one.profile.name: one.curve for one in found}
     return Audit(
         event=event,
@@ -149,8 +152,8 @@ def audit(
         predicted_error=1 - overall.confidence,
         rows=rows,
         curves={row.variable: curves[row.variable] for row in rows},
-        other=other,
-        notes=_notes(predictions, overall, other, rows),
+        other=other_event,
+        notes=_notes(predictions, overall, other_event, rows),
         level=level,
         threshold=threshold,
         n_rows=len(predictions),
@@ -206,6 +209,7 @@ class _Finding:
     vece: Measured
     beyond: Measured
     curve: Curve
+    other: BinnedStats | None
 
 
 def _ranked(found: list[_Finding], threshold: float, level: float) -> tuple[AuditRow, ...]:
@@ -264,20 +268,26 @@ def _worst_region(curve: Curve) -> Region | None:
     )
 
 
-def _other_event(
-    predictions: Predictions, event: str, options: BinOptions, level: float
-) -> EventSummary | None:
+def _other_claim(predictions: Predictions, event: str) -> Claim | None:
+    """Return the other of the two claims that a binary model makes."""
     if len(predictions.classes) != 2:
         return None
-    name = "positive" if event == "correct" else "correct"
-    (claim,) = claims(predictions, name)
-    vece, overall = {}, None
-    for variable in predictions.variables:
-        stats = profile(predictions, claim, variable, options, n_fine=0).coarse
-        overall = overall or overall_gap(stats, level)
-        vece[variable.name] = measure(stats, level).debiased
-    assert overall is not None
-    return EventSummary(name, overall.gap, overall.low, overall.high, vece)
+    (claim,) = claims(predictions, "positive" if event == "correct" else "correct")
+    return claim
+
+
+def _other_event(found: list[_Finding], event: str, level: float) -> EventSummary | None:
+    stats = {one.profile.name: one.other for one in found if one.other is not None}
+    if not stats:
+        return None
+    overall = overall_gap(next(iter(stats.values())), level)
+    return EventSummary(
+        "positive" if event == "correct" else "correct",
+        overall.gap,
+        overall.low,
+        overall.high,
+        {name: measure(one, level).debiased for name, one in stats.items()},
+    )
 
 
 def _notes(

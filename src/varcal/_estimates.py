@@ -17,7 +17,7 @@ from varcal._cumulative import CUMULATIVE, cumulative_test
 from varcal._curves import check_level
 from varcal._error_sums import ErrorSums
 from varcal._events import Claim, claims
-from varcal._intervals import Gaps, debiased, detectable, interval, noise, quantile
+from varcal._inference import GapLaw, debiased, interval, minimum_detectable, noise_floor
 from varcal._null import Rows, calibration_test, cauchy
 from varcal._predictions import Predictions
 from varcal._profile import Profile, profile
@@ -78,7 +78,7 @@ class Estimate:
     noise_floor, noise_high : float
         Mean and 95 % quantile of the plug-in of a perfect model on as many rows.
     detectable : float
-        The gap, of the same size in every bin, that the test finds with 80 % power.
+        The least error that the test finds with 80 % power, whatever its shape.
     n_rows, n_bins, n_dropped : int
         Rows, bins that hold rows, and rows left out because their outcome is not known.
     """
@@ -234,56 +234,61 @@ def estimate(
     )
 
 
-def gaps_of(stats: BinnedStats) -> Gaps:
-    """Return the gaps of the bins that hold rows, with their covariance.
+def gap_law(stats: BinnedStats, *, beyond: bool = False) -> GapLaw:
+    """Return the gaps of the bins and how they vary, with the overall gap taken out if asked.
 
-    Independent rows: the shrunk sandwich variance of `BinnedStats.gap_se`. Groups: sums over
-    buckets of groups, never below what independent rows would give.
+    Groups: sums over buckets of groups, never below what independent rows would give.
     """
-    held = stats.total("weight") > 0
-    weight = stats.total("weight")[held]
-    gap, variance = stats.gap[held], stats.gap_se[held] ** 2
-    null = stats.total("null2")[held] / weight**2
+    law = GapLaw.from_cells(error_sums(stats), center=False)
     if stats.sums.shape[1] == 1:
-        effective = weight.sum() ** 2 / stats.total("weight2").sum()
-        return Gaps(weight / weight.sum(), gap, np.diag(variance), np.diag(null), float(effective))
-    by_bucket = stats.field("weight")[:, held]
-    error = (stats.field("score") - stats.field("hit"))[:, held]
-    filled = by_bucket.sum(axis=1) > 0
-    many = int(filled.sum())
+        return GapLaw.from_cells(error_sums(stats), center=beyond)
+    weight = stats.total("weight")
+    by_bucket = stats.field("weight")
+    error = stats.field("score") - stats.field("hit")
+    many = int((by_bucket.sum(axis=1) > 0).sum())
     if many < 2:
         raise InputError("groups has one group only", "intervals need several units")
-    scale = many / (many - 1)
 
     def covariance(residual: Floats, least: Floats) -> Floats:
-        found = scale * residual.T @ residual / np.outer(weight, weight)
-        lift = np.sqrt(np.maximum(least / np.maximum(np.diag(found), 1e-300), 1.0))
+        inverse = np.divide(1.0, weight, out=np.zeros_like(weight), where=weight > 0)
+        found = many / (many - 1) * (residual.T @ residual) * np.outer(inverse, inverse)
+        size = np.diag(found)
+        lift = np.sqrt(np.maximum(np.diag(least), size) / np.where(size > 0, size, 1.0))
         return found * np.outer(lift, lift)
 
-    sizes = by_bucket.sum(axis=1)
-    return Gaps(
-        weight / weight.sum(),
-        gap,
-        covariance(error - gap * by_bucket, variance),
-        covariance(error, null),
-        float(sizes.sum() ** 2 / (sizes**2).sum()),
-        dof=many - 1,
+    spread = by_bucket / weight.sum() - law.share * by_bucket.sum(axis=1)[:, None] / weight.sum()
+    law = GapLaw(
+        gap=law.gap,
+        share=law.share,
+        cov=covariance(error - law.gap * by_bucket, law.cov),
+        null_cov=covariance(error, law.null_cov),
+        share_cov=many / (many - 1) * spread.T @ spread,
+        df=many - 1,
     )
+    return law.center() if beyond else law
 
 
 def detectable_of(stats: BinnedStats, level: float) -> float:
-    """Return the gap, of the same size in every bin, that the test finds with 80 % power."""
-    return detectable(gaps_of(stats), level)
+    """Return the least error that the test is sure to find with 80 % power."""
+    return float(minimum_detectable(gap_law(stats), level=1 - level))
 
 
-def measure(stats: BinnedStats, level: float, *, beyond: bool = False) -> Measured:
+def measure(
+    stats: BinnedStats, level: float, *, beyond: bool = False, rows: Rows | None = None
+) -> Measured:
     """Measure the mean absolute gap over bins, or what of it lies beyond the overall gap."""
-    gaps = gaps_of(stats)
-    if beyond:
-        gaps = gaps.centred()
-    low, high = interval(gaps, level)
-    floor, noise_high = noise(gaps)
-    return Measured(gaps.plug_in, debiased(gaps), low, high, math.nan, floor, noise_high)
+    law = gap_law(stats, beyond=beyond)
+    low, high = interval(law, level)
+    floor, noise_high = noise_floor(law, rows=rows)
+    return Measured(
+        float(law.value),
+        float(debiased(law)),
+        float(low),
+        min(float(high), 1.0),
+        math.nan,
+        float(floor),
+        float(noise_high),
+    )
 
 
 def profile_test(
@@ -342,10 +347,9 @@ class OverallGap:
 
 def overall_gap(stats: BinnedStats, level: float) -> OverallGap:
     """Return the gap over all rows of a table."""
-    gaps = gaps_of(stats)
-    variance = float(gaps.share @ gaps.covariance @ gaps.share)
-    reach = quantile(0.5 + level / 2, gaps.dof) * math.sqrt(variance)
-    gap = float(gaps.share @ gaps.gap)
+    law = gap_law(stats)
+    reach = law.quantile(level) * math.sqrt(float(law.share @ law.cov @ law.share))
+    gap = float(law.share @ law.gap)
     weight = stats.total("weight").sum()
     return OverallGap(
         gap,

@@ -98,10 +98,10 @@ def calibration_test(
     forms = _forms(coarse, fine, constant, None if placed is None else np.asarray(placed))
     sums = [coarse.we] + ([fine.we if fine is not None else coarse.we] if len(forms) > 1 else [])
     p = cauchy([form.p_value(we) for form, we in zip(forms, sums, strict=True)])
-    if constant or rows is None or p >= 0.2 or not _is_sparse(coarse):
+    if constant or rows is None or p >= 0.2 or not is_sparse(rows, coarse.n.shape[-1]):
         return p
-    draws = int(np.clip(2_000_000 / len(rows.score), 0, 2_000))
-    if draws < 200:
+    draws = draws_for(rows)
+    if not draws:
         return p
     hits = draw_hits(rows.score, draws, seed)
     null = simulate(rows, forms, hits)
@@ -226,10 +226,16 @@ def constant_gap_moments(cells: ErrorSums, evidence: Array | None = None) -> tup
     return v, _ratio(cells.w2**2, cells.n) * x * (1 - 6 * x)
 
 
-def _is_sparse(coarse: ErrorSums) -> bool:
+def is_sparse(rows: Rows, n_bins: int) -> bool:
     """Tell whether a bin that holds rows expects little variance."""
-    v = _ratio(coarse.w2v * coarse.n, coarse.w2)
-    return bool((v[coarse.n > 0] < SPARSE).any())
+    v = np.bincount(rows.coarse, rows.score * (1 - rows.score), n_bins)
+    return bool((v[np.bincount(rows.coarse, minlength=n_bins) > 0] < SPARSE).any())
+
+
+def draws_for(rows: Rows) -> int:
+    """Return how many simulations are worth their time: none beyond 10,000 rows."""
+    draws = int(2_000_000 / max(len(rows.score), 1))
+    return min(draws, 2_000) if draws >= 200 else 0
 
 
 def draw_hits(probability: Array, draws: int, seed: int) -> Iterator[NDArray[np.float32]]:
