@@ -138,7 +138,7 @@ def audit(
         ]
         curve = curve_of(one, event, level=level, backend=predictions.backend)
         other = None if rival is None else coarse_stats(predictions, rival, variable, one)
-        found.append(_Finding(one, *measured, curve, other))
+        found.append(_Finding(one, measured[0], measured[1], curve, other))
     rows = _ranked(found, threshold, level)
     overall = overall_gap(found[0].profile.coarse, level)
     other_event = _other_event(found, event, level)
