@@ -1,0 +1,133 @@
+"""The many-class fit: cross-entropy of logits that are linear in the parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from varcal.calibrators._newton import minimize_convex, solve_by_products, solve_dense
+
+__all__ = ["LogitMap", "SoftmaxFit", "fit_softmax", "softmax"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+BLOCK_CELLS = 200_000
+DENSE_PARAMETERS = 700
+
+
+class LogitMap(Protocol):
+    """What differs between models: how parameters become logits, and the adjoint of that."""
+
+    n_parameters: int
+
+    def logits(self, theta: Floats, rows: slice) -> Floats:
+        """Return the logits of the rows, shape (rows, classes)."""
+        ...
+
+    def adjoint(self, cells: Floats, rows: slice) -> Floats:
+        """Return Σ cells·∂logit/∂theta over the rows."""
+        ...
+
+    def squares(self, cells: Floats, rows: slice) -> Floats:
+        """Return Σ cells·(∂logit/∂theta)² over the rows, a bound of the Hessian's diagonal."""
+        ...
+
+    def hessian(self, probability: Floats, weight: Floats, rows: slice) -> Floats:
+        """Return the rows' weighted Hessian of the cross-entropy; called for few parameters."""
+        ...
+
+
+@dataclass(frozen=True)
+class SoftmaxFit:
+    """Parameters, and how the optimizer arrived at them."""
+
+    theta: Floats
+    gradient: float
+    n_iter: int
+
+
+def fit_softmax(
+    model: LogitMap,
+    y: Integers,
+    weight: Floats | None,
+    n_classes: int,
+    *,
+    penalty: Floats,
+    target: Floats,
+    start: Floats,
+    free: NDArray[np.bool_] | None = None,
+    tol: float = 1e-11,
+    max_iter: int = 200,
+) -> SoftmaxFit:
+    r"""Minimize the mean cross-entropy plus a quadratic penalty.
+
+    .. math:: -\frac{1}{\sum w}\sum_i w_i \ln \mathrm{softmax}(\text{logits}_i(\theta))_{y_i}
+              + \sum_j \lambda_j (\theta_j - \theta^0_j)^2
+
+    by damped Newton steps: with the dense Hessian for few parameters, with conjugate gradients
+    for many.
+    """
+    n = y.size
+    shares = np.full(n, 1.0 / n) if weight is None else weight / weight.sum()
+    index = np.flatnonzero(np.ones(model.n_parameters, bool) if free is None else free)
+    dense = model.n_parameters <= DENSE_PARAMETERS
+
+    def evaluate(values: Floats) -> tuple[Floats, Callable[[], Floats]]:
+        theta = start.copy()
+        theta[index] = values
+        gradient = 2.0 * penalty * (theta - target)
+        for rows in _blocks(n, n_classes):
+            cells = softmax(model.logits(theta, rows))
+            cells[np.arange(cells.shape[0]), y[rows]] -= 1.0
+            gradient += model.adjoint(cells * shares[rows, None], rows)
+        part = gradient[index]
+        return part, lambda: (_dense if dense else _products)(theta, part)
+
+    def _dense(theta: Floats, part: Floats) -> Floats:
+        hessian = np.diag(2.0 * penalty)
+        for rows in _blocks(n, n_classes):
+            hessian += model.hessian(softmax(model.logits(theta, rows)), shares[rows], rows)
+        return solve_dense(hessian[np.ix_(index, index)], part)
+
+    def _products(theta: Floats, part: Floats) -> Floats:
+        diagonal = 2.0 * penalty
+        for rows in _blocks(n, n_classes):
+            cells = softmax(model.logits(theta, rows))
+            diagonal += model.squares(shares[rows, None] * cells * (1.0 - cells), rows)
+
+        def product(values: Floats) -> Floats:
+            direction = np.zeros(model.n_parameters)
+            direction[index] = values
+            image = 2.0 * penalty * direction
+            for rows in _blocks(n, n_classes):
+                cells = softmax(model.logits(theta, rows))
+                move = model.logits(direction, rows)
+                move -= np.einsum("ij,ij->i", cells, move)[:, None]
+                image += model.adjoint(shares[rows, None] * cells * move, rows)
+            return image[index]
+
+        return solve_by_products(product, diagonal[index], part)
+
+    values, size, n_iter = minimize_convex(evaluate, start[index], tol=tol, max_iter=max_iter)
+    theta = start.copy()
+    theta[index] = values
+    return SoftmaxFit(theta, size, n_iter)
+
+
+def softmax(logits: Floats) -> Floats:
+    """Return probabilities, row by row, without overflow."""
+    cells = logits - logits.max(axis=1, keepdims=True)
+    np.exp(cells, out=cells)
+    cells /= cells.sum(axis=1, keepdims=True)
+    return cells
+
+
+def _blocks(n: int, n_classes: int) -> Iterator[slice]:
+    rows = max(256, BLOCK_CELLS // n_classes)
+    for first in range(0, n, rows):
+        yield slice(first, min(first + rows, n))
