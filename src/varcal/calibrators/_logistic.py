@@ -112,19 +112,20 @@ def fit_logistic(
     )
 
 
-def two_columns(eta: Floats) -> Floats:
-    """Return ``[expit(-eta), expit(eta)]`` as columns, exact in both tails, from one exp a row."""
-    out = np.empty((eta.size, 2))
-    for rows in _blocks(eta.size):
-        part = eta[rows]
-        tail = np.abs(part)
-        np.negative(tail, out=tail)
-        np.exp(tail, out=tail)
+def two_columns(score: Floats, log_odds: Callable[[Floats], Floats]) -> Floats:
+    """Return ``[expit(-η), expit(η)]`` of ``η = log_odds(score)``, exact in both tails.
+
+    Block by block, so that a block stays in cache, and with one exp a row.
+    """
+    out = np.empty((score.size, 2))
+    for rows in _blocks(score.size):
+        eta = log_odds(score[rows])
+        tail = np.exp(-np.abs(eta))
         large = 1.0 / (1.0 + tail)
-        small = tail * large
-        upper = part >= 0
-        out[rows, 1] = np.where(upper, large, small)
-        out[rows, 0] = np.where(upper, small, large)
+        tail *= large
+        upper = eta >= 0
+        out[rows, 1] = np.where(upper, large, tail)
+        out[rows, 0] = np.where(upper, tail, large)
     return out
 
 

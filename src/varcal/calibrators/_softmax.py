@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from varcal.calibrators._newton import minimize_convex, solve_by_products, solve_dense
 
-__all__ = ["LogitMap", "SoftmaxFit", "fit_softmax", "softmax"]
+__all__ = ["LogitMap", "SoftmaxFit", "blocks", "fit_softmax", "softmax"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -44,11 +44,12 @@ class LogitMap(Protocol):
 
 @dataclass(frozen=True)
 class SoftmaxFit:
-    """Parameters, and how the optimizer arrived at them."""
+    """Parameters, and how the optimizer arrived at them; see `LogisticFit`."""
 
     theta: Floats
     gradient: float
     n_iter: int
+    separated: bool
 
 
 def fit_softmax(
@@ -81,7 +82,7 @@ def fit_softmax(
         theta = start.copy()
         theta[index] = values
         gradient = 2.0 * penalty * (theta - target)
-        for rows in _blocks(n, n_classes):
+        for rows in blocks(n, n_classes):
             cells = softmax(model.logits(theta, rows))
             cells[np.arange(cells.shape[0]), y[rows]] -= 1.0
             gradient += model.adjoint(cells * shares[rows, None], rows)
@@ -90,13 +91,13 @@ def fit_softmax(
 
     def _dense(theta: Floats, part: Floats) -> Floats:
         hessian = np.diag(2.0 * penalty)
-        for rows in _blocks(n, n_classes):
+        for rows in blocks(n, n_classes):
             hessian += model.hessian(softmax(model.logits(theta, rows)), shares[rows], rows)
         return solve_dense(hessian[np.ix_(index, index)], part)
 
     def _products(theta: Floats, part: Floats) -> Floats:
         diagonal = 2.0 * penalty
-        for rows in _blocks(n, n_classes):
+        for rows in blocks(n, n_classes):
             cells = softmax(model.logits(theta, rows))
             diagonal += model.squares(shares[rows, None] * cells * (1.0 - cells), rows)
 
@@ -104,7 +105,7 @@ def fit_softmax(
             direction = np.zeros(model.n_parameters)
             direction[index] = values
             image = 2.0 * penalty * direction
-            for rows in _blocks(n, n_classes):
+            for rows in blocks(n, n_classes):
                 cells = softmax(model.logits(theta, rows))
                 move = model.logits(direction, rows)
                 move -= np.einsum("ij,ij->i", cells, move)[:, None]
@@ -116,7 +117,11 @@ def fit_softmax(
     values, size, n_iter = minimize_convex(evaluate, start[index], tol=tol, max_iter=max_iter)
     theta = start.copy()
     theta[index] = values
-    return SoftmaxFit(theta, size, n_iter)
+    least = min(
+        float(softmax(model.logits(theta, rows))[np.arange(y[rows].size), y[rows]].min())
+        for rows in blocks(n, n_classes)
+    )
+    return SoftmaxFit(theta, size, n_iter, separated=least > 1 - 1e-4)
 
 
 def softmax(logits: Floats) -> Floats:
@@ -124,10 +129,11 @@ def softmax(logits: Floats) -> Floats:
     cells = logits - logits.max(axis=1, keepdims=True)
     np.exp(cells, out=cells)
     cells /= cells.sum(axis=1, keepdims=True)
-    return cells
+    return np.asarray(cells)
 
 
-def _blocks(n: int, n_classes: int) -> Iterator[slice]:
+def blocks(n: int, n_classes: int) -> Iterator[slice]:
+    """Cut rows into slices of a size that stays in cache."""
     rows = max(256, BLOCK_CELLS // n_classes)
     for first in range(0, n, rows):
         yield slice(first, min(first + rows, n))

@@ -1,0 +1,68 @@
+"""What a fitted calibrator learned, in words and as a table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from varcal._tables import frame_of
+
+__all__ = ["Description"]
+
+
+@dataclass(frozen=True)
+class Description:
+    """The answer of a calibrator's `describe()`.
+
+    Attributes
+    ----------
+    calibrator : str
+        The class that was fitted.
+    words : str
+        A few sentences.
+    rows : tuple of dict
+        The table, one dict a row, all with the same keys.
+
+    Examples
+    --------
+    >>> shown = Description("PlattCalibrator", "One sentence.", ({"slope": 1.25, "n": 3},))
+    >>> print(shown)
+    PlattCalibrator. One sentence.
+    slope  n
+     1.25  3
+    """
+
+    calibrator: str
+    words: str
+    rows: tuple[dict[str, Any], ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON."""
+        return {
+            "calibrator": self.calibrator,
+            "words": self.words,
+            "rows": [dict(row) for row in self.rows],
+        }
+
+    def to_frame(self, backend: str | None = None) -> Any:
+        """Return the table as a frame of the given library, pandas if none is given."""
+        names = list(self.rows[0]) if self.rows else []
+        return frame_of({name: [row[name] for row in self.rows] for name in names}, backend)
+
+    def __str__(self) -> str:
+        head = f"{self.calibrator}. {self.words}"
+        if not self.rows:
+            return head
+        names = list(self.rows[0])
+        cells = [names] + [[_shown(row[name]) for name in names] for row in self.rows]
+        widths = [max(len(line[k]) for line in cells) for k in range(len(names))]
+        lines = [
+            "  ".join(cell.rjust(w) for cell, w in zip(line, widths, strict=True)) for line in cells
+        ]
+        return "\n".join([head, *lines])
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return str(value)
