@@ -1,0 +1,188 @@
+"""The bins of a variable, one row each, for people and for frames."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from varcal._binned import Binned, BinOptions, binned
+from varcal._bins import JointBins, NumericBins
+from varcal._predictions import Predictions
+from varcal._tables import frame_of
+from varcal._text import text_table
+from varcal.exceptions import InputError
+
+
+@dataclass(frozen=True, eq=False)
+class BinTable:
+    """Confidence and accuracy in each bin of a variable.
+
+    Attributes
+    ----------
+    variable : str
+        What was binned; "confidence" for the score itself.
+    event : str
+        What the probabilities claim.
+    columns : dict of lists
+        The table: `bin` (its name), `low` and `high` (edges; for a joint bin or a level
+        absent), `n`, `share`, `confidence`, `accuracy`, `gap`, `gap_low`, `gap_high`; with
+        ``event="classwise"`` also `class`.
+    level : float
+        Level of the interval of each gap.
+    n_rows : int
+        Rows used.
+    n_dropped : int
+        Rows left out because their outcome is not known.
+    """
+
+    variable: str
+    event: str
+    columns: dict[str, list[Any]]
+    level: float
+    n_rows: int
+    n_dropped: int
+    backend: str | None = None
+
+    def __len__(self) -> int:
+        return len(self.columns["n"])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything in plain Python types, ready for JSON (NaN as None)."""
+        clean = {
+            name: [None if isinstance(x, float) and x != x else x for x in values]
+            for name, values in self.columns.items()
+        }
+        return {
+            "variable": self.variable,
+            "event": self.event,
+            "level": self.level,
+            "n_rows": self.n_rows,
+            "n_dropped": self.n_dropped,
+            "columns": clean,
+        }
+
+    def to_frame(self) -> Any:
+        """Return the table as a frame of the input's library, pandas for arrays."""
+        return frame_of(self.columns, self.backend)
+
+    def __repr__(self) -> str:
+        head = f"{self.variable} · event {self.event} · {self.n_rows:,} rows"
+        if self.n_dropped:
+            head += f" · {self.n_dropped:,} without outcome left out"
+        shown = {
+            name: values for name, values in self.columns.items() if name not in ("low", "high")
+        }
+        return f"{head}\n{text_table(shown)}"
+
+
+def bin_table(
+    y: object,
+    p: object,
+    v: object = None,
+    *,
+    data: object = None,
+    event: str = "correct",
+    n_bins: int = 10,
+    binning: str = "quantile",
+    bins: object = None,
+    level: float = 0.95,
+    classes: Sequence[Hashable] | None = None,
+    pos_label: Hashable = None,
+    sample_weight: object = None,
+    from_logits: bool = False,
+    unlabelled: str = "raise",
+) -> BinTable:
+    r"""Tabulate confidence, accuracy and gap by bins of a variable, or of the score itself.
+
+    The gap of bin b is :math:`g_b = \text{Conf}_b - \text{Acc}_b` (positive: overconfident),
+    its interval :math:`g_b \pm z \, \text{se}_b` with the sandwich standard error, shrunk
+    towards the one under calibration as if by five rows, so that small bins stay honest.
+
+    Parameters
+    ----------
+    y, p : array-like or column names
+        Labels and probabilities, as in `ece`.
+    v : array-like, frame, dict of columns, or column names, optional
+        The variable, or several for joint bins; without it the bins are those of the score.
+    data, event, n_bins, binning, bins, classes, pos_label, sample_weight, from_logits, unlabelled
+        As in `vece`.
+    level : float
+        Level of the interval of each gap.
+
+    Returns
+    -------
+    BinTable
+        With `to_frame()`, `to_dict()` and the columns themselves; empty bins stay, with n = 0.
+
+    Examples
+    --------
+    >>> import varcal as vc
+    >>> vc.bin_table([1, 1, 1, 0], [0.9, 0.8, 0.7, 0.6], ["a", "a", "b", "b"])
+    v · event correct · 4 rows
+    bin  n  share  confidence  accuracy      gap  gap_low  gap_high
+    a    2  0.500      0.8500    1.0000  -0.1500  -0.5991    0.2991
+    b    2  0.500      0.6500    0.5000   0.1500  -0.5498    0.8498
+    """
+    if not 0 < level < 1:
+        raise InputError(f"level must lie between 0 and 1; got {level!r}", "try 0.95")
+    predictions = Predictions.of(
+        y,
+        p,
+        v,
+        data=data,
+        classes=classes,
+        sample_weight=sample_weight,
+        from_logits=from_logits,
+        unlabelled=unlabelled,
+    )
+    options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins}
+    found = binned(
+        predictions,
+        options,
+        event=event,
+        pos_label=pos_label,
+        over_score=not predictions.variables,
+    )
+    columns: dict[str, list[Any]] = {}
+    for one in found:
+        for name, values in _columns(one, level, event == "classwise").items():
+            columns.setdefault(name, []).extend(values)
+    return BinTable(
+        variable=found[0].stats.bins.name,
+        event=event,
+        columns=columns,
+        level=level,
+        n_rows=len(predictions),
+        n_dropped=predictions.n_dropped,
+        backend=predictions.backend,
+    )
+
+
+def _columns(one: Binned, level: float, with_class: bool) -> dict[str, list[Any]]:
+    from scipy.special import ndtri  # noqa: PLC0415  scipy loads when first needed
+
+    stats, bins = one.stats, one.stats.bins
+    reach = float(ndtri(0.5 + level / 2)) * stats.gap_se
+    columns: dict[str, list[Any]] = {"class": [one.label] * bins.size} if with_class else {}
+    columns["bin"] = bins.labels()
+    if isinstance(bins, JointBins):
+        cells = np.unravel_index(np.arange(bins.size), [part.size for part in bins.parts])
+        for part, index in zip(bins.parts, cells, strict=True):
+            labels = part.labels()
+            columns[part.name] = [labels[k] for k in index]
+    if isinstance(bins, NumericBins):
+        absent = [np.nan] * bins.missing
+        columns["low"] = [*bins.edges[:-1], *absent]
+        columns["high"] = [*bins.edges[1:], *absent]
+    return columns | {
+        "n": stats.n.tolist(),
+        "share": stats.share.tolist(),
+        "confidence": stats.confidence.tolist(),
+        "accuracy": stats.accuracy.tolist(),
+        "gap": stats.gap.tolist(),
+        "gap_low": (stats.gap - reach).tolist(),
+        "gap_high": (stats.gap + reach).tolist(),
+    }

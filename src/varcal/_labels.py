@@ -1,0 +1,134 @@
+"""Labels of any type, and the one rule by which they belong to columns of p."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from varcal._variables import Variable
+from varcal.exceptions import InputError
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """The outcome column before it is matched with the columns of p."""
+
+    column: Variable
+
+    @classmethod
+    def of(cls, y: object) -> Labels:
+        """Read a column of labels: integers, booleans, strings or categories."""
+        column = Variable.of(y, "y", "y")
+        if column.kind == "datetime":
+            raise InputError(
+                "y holds dates", "labels are integers, booleans, strings or categories"
+            )
+        return cls(column)
+
+    def __len__(self) -> int:
+        return len(self.column)
+
+    def take(self, rows: NDArray[Any]) -> Labels:
+        """Return the labels of some rows."""
+        return Labels(self.column.take(rows))
+
+    def missing(self) -> NDArray[np.bool_]:
+        """Return which rows have no label."""
+        return self.column.missing()
+
+    def raw(self, row: int) -> Hashable:
+        """Return one label as the user wrote it, None if it is missing."""
+        value = self.column.values[row]
+        if self.column.kind == "levels":
+            return self.column.levels[value] if value >= 0 else None
+        return None if value != value else value.item()
+
+    def refuse_fractions(self, p: NDArray[np.float64]) -> None:
+        """Refuse numbers that are no labels, and say so where y and p look swapped."""
+        values = self.column.values
+        if self.column.kind == "levels" or values.dtype.kind != "f":
+            return
+        off = values != np.floor(values)
+        if not off.any():
+            return
+        row = int(off.argmax())
+        swapped = p.ndim == 1 and bool(np.all((p == 0) | (p == 1)))
+        hint = (
+            "y and p look swapped: the outcome comes first, then the probability"
+            if swapped
+            else "labels are integers, booleans, strings or categories; if these are "
+            "probabilities, y and p are swapped"
+        )
+        raise InputError.at_row(
+            "y", "is not a label", float(values[row]), row, int(off.sum()), hint
+        )
+
+    def encode(
+        self, n_classes: int, classes: Sequence[Hashable] | None
+    ) -> tuple[NDArray[Any], tuple[Hashable, ...]]:
+        """Number the labels by the columns of p.
+
+        Labels 0/1 and booleans always mean [0, 1]; any others belong to the columns in
+        sorted order, unless `classes` gives the order.
+        """
+        if classes is not None:
+            return self._by_given(n_classes, tuple(classes))
+        values = self.column.values
+        if n_classes == 2:
+            if self.column.levels == (False, True):
+                return values, (False, True)
+            if self.column.kind == "numeric" and values.min() >= 0 and values.max() <= 1:
+                return _integers(values), (0, 1)
+        codes, found = self._distinct()
+        if len(found) != n_classes:
+            shown = ", ".join(map(repr, found[:8])) + (" …" if len(found) > 8 else "")
+            raise InputError(
+                f"y holds {len(found)} distinct labels ({shown}), but p is for {n_classes} classes",
+                "give classes=[…] with every label in the order of the columns of p",
+            )
+        return codes, found
+
+    def _distinct(self) -> tuple[NDArray[np.intp], tuple[Hashable, ...]]:
+        if self.column.kind == "numeric":
+            found, codes = np.unique(_integers(self.column.values), return_inverse=True)
+            return codes.astype(np.intp), tuple(found.tolist())
+        held = np.unique(self.column.values)
+        labels = [self.column.levels[k] for k in held]
+        order = sorted(range(len(labels)), key=lambda k: (str(type(labels[k])), labels[k]))
+        position = np.zeros(len(self.column.levels), dtype=np.intp)
+        position[held[order]] = np.arange(len(held))
+        return position[self.column.values], tuple(labels[k] for k in order)
+
+    def _by_given(
+        self, n_classes: int, classes: tuple[Hashable, ...]
+    ) -> tuple[NDArray[np.intp], tuple[Hashable, ...]]:
+        classes = tuple(c.item() if isinstance(c, np.generic) else c for c in classes)
+        if len(classes) != n_classes or len(set(classes)) != n_classes:
+            raise InputError(
+                f"classes must name {n_classes} distinct labels, as p has as many classes; "
+                f"got {list(classes)!r}",
+                "one label a column of p, in their order",
+            )
+        codes, found = self._distinct()
+        position = {label: k for k, label in enumerate(classes)}
+        unknown = [label for label in found if label not in position]
+        if unknown:
+            row = int((codes == found.index(unknown[0])).argmax())
+            raise InputError.at_row(
+                "y",
+                f"is not among classes {list(classes)!r}",
+                unknown[0],
+                row,
+                int(np.isin(codes, [found.index(label) for label in unknown]).sum()),
+                "add it to classes=, or check the type of the labels",
+            )
+        lookup = np.array([position[label] for label in found], dtype=np.intp)
+        return lookup[codes], classes
+
+
+def _integers(values: NDArray[Any]) -> NDArray[Any]:
+    return values.astype(np.int64) if values.dtype.kind == "f" else values

@@ -1,0 +1,346 @@
+"""The door: outcomes, probabilities, variables, weights and groups, checked once."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from varcal._labels import Labels
+from varcal._tables import Table, is_frame
+from varcal._variables import Variable, plain_array
+from varcal.exceptions import InputError
+
+#: How far the probabilities of a row may sum from 1.
+SUM_TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """Checked predictions: what everything else in varcal computes on.
+
+    Made by `Predictions.of`, never by hand: that is where every check is.
+
+    Attributes
+    ----------
+    y : ndarray of int
+        The position in `classes` of each row's label.
+    p : ndarray of float
+        Binary: P(y = second class), shape (n,), or both columns, shape (n, 2). More classes:
+        shape (n, K).
+    classes : tuple
+        The labels, in the order of the columns of `p`.
+    variables : tuple of Variable
+        The variables, possibly none.
+    weight : ndarray of float or None
+        Sampling weights.
+    groups : ndarray of int or None
+        The number of the unit that a row belongs to.
+    n_dropped : int
+        Rows left out because their outcome is not known (only on request).
+    backend : str or None
+        The frame library that the data came in.
+    """
+
+    y: NDArray[Any]
+    p: NDArray[np.float64]
+    classes: tuple[Hashable, ...]
+    variables: tuple[Variable, ...] = ()
+    weight: NDArray[np.float64] | None = None
+    groups: NDArray[np.intp] | None = None
+    n_dropped: int = 0
+    backend: str | None = None
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    @classmethod
+    def of(
+        cls,
+        y: object,
+        p: object,
+        v: object = None,
+        *,
+        data: object = None,
+        classes: Sequence[Hashable] | None = None,
+        sample_weight: object = None,
+        groups: object = None,
+        from_logits: bool = False,
+        unlabelled: str = "raise",
+    ) -> Predictions:
+        """Check predictions and bring them into one form.
+
+        Parameters
+        ----------
+        y : array-like or column name
+            Labels: integers, booleans, strings or categories.
+        p : array-like, column name, or names of one column a class
+            Probabilities: (n,) is P(y = second class), (n, K) one column a class.
+        v : array-like, frame, dict of columns, or column names, optional
+            The variables.
+        data : frame or dict of columns, optional
+            With it, a string or a list of strings names columns; anything else is an array.
+        classes : sequence, optional
+            The labels in the order of the columns of `p`. Without it labels 0/1 and booleans
+            mean [0, 1], and any others go to the columns in sorted order.
+        sample_weight : array-like or column name, optional
+            Sampling weights, not negative.
+        groups : array-like or column name, optional
+            The unit (patient, customer, …) that each row belongs to.
+        from_logits : bool
+            Whether `p` holds logits: (n,) log-odds of the second class, (n, K) logits.
+        unlabelled : {"raise", "drop"}
+            What to do with rows whose label is missing.
+
+        Returns
+        -------
+        Predictions
+
+        Raises
+        ------
+        InputError
+            If anything is not as it must be; the message says what, where and the way out.
+
+        Examples
+        --------
+        >>> checked = Predictions.of(["no", "yes", "yes"], [0.2, 0.9, 0.4])
+        >>> checked.classes, checked.y
+        (('no', 'yes'), array([0, 1, 1]))
+        """
+        if unlabelled not in ("raise", "drop"):
+            raise InputError.choice("unlabelled", unlabelled, ["raise", "drop"])
+        table = None if data is None else Table.of(data, "data")
+        probability, p_backend = _probabilities(p, table)
+        labels = Labels.of(_column(y, table, "y"))
+        variables, v_backend = _variables(v, table)
+        weight = None
+        if sample_weight is not None:
+            weight = _floats(_column(sample_weight, table, "sample_weight"), "sample_weight")
+        unit = None
+        if groups is not None:
+            unit = Variable.of(_column(groups, table, "groups"), "groups", "groups")
+
+        lengths = {"y": len(labels), "p": len(probability)}
+        lengths |= {variable.name: len(variable) for variable in variables}
+        if weight is not None:
+            lengths["sample_weight"] = len(weight)
+        if unit is not None:
+            lengths["groups"] = len(unit)
+        _check_lengths(lengths)
+
+        n_dropped = 0
+        unknown = labels.missing()
+        if unknown.any():
+            if unlabelled == "raise":
+                row = int(unknown.argmax())
+                raise InputError.at_row(
+                    "y",
+                    "has no label",
+                    labels.raw(row),
+                    row,
+                    int(unknown.sum()),
+                    'fill it in, or leave such rows out with unlabelled="drop"',
+                )
+            kept = ~unknown
+            n_dropped = int(unknown.sum())
+            if n_dropped == len(labels):
+                raise InputError("y has no label at any row", "at least one outcome is needed")
+            labels, probability = labels.take(kept), probability[kept]
+            variables = tuple(variable.take(kept) for variable in variables)
+            weight = None if weight is None else weight[kept]
+            unit = None if unit is None else unit.take(kept)
+
+        labels.refuse_fractions(probability)
+        if from_logits:
+            probability = _from_logits(probability)
+        _check_probabilities(probability)
+        n_classes = 2 if probability.ndim == 1 else probability.shape[1]
+        y_codes, found = labels.encode(n_classes, classes)
+        if weight is not None:
+            _check_weights(weight)
+        return cls(
+            y=y_codes,
+            p=probability,
+            classes=found,
+            variables=variables,
+            weight=weight,
+            groups=None if unit is None else _group_numbers(unit),
+            n_dropped=n_dropped,
+            backend=(table.backend if table is not None else None) or v_backend or p_backend,
+        )
+
+
+def _column(value: object, table: Table | None, argument: str) -> object:
+    """Return the column that a name stands for, or the array itself."""
+    if table is not None and isinstance(value, str):
+        return table.column(value, argument)
+    if isinstance(value, str):
+        raise InputError(
+            f"{argument} is the string {value!r}",
+            "give an array, or a column name together with data=",
+        )
+    return value
+
+
+def _names(value: object, table: Table | None) -> list[str] | None:
+    """Return the column names that an argument holds, or None if it holds values."""
+    if table is None:
+        return None
+    if isinstance(value, str):
+        return [value]
+    is_names = isinstance(value, list | tuple) and all(isinstance(name, str) for name in value)
+    return list(value) if is_names and value else None  # type: ignore[call-overload]
+
+
+def _probabilities(p: object, table: Table | None) -> tuple[NDArray[np.float64], str | None]:
+    names = _names(p, table)
+    if names is not None and table is not None:
+        if len(set(names)) < len(names):
+            raise InputError(f"p names a column twice: {names}", "name one column a class")
+        columns = [_floats(table.column(name, "p"), f"p {name!r}") for name in names]
+        stacked = columns[0] if len(columns) == 1 else np.column_stack(columns)
+        return _shaped(stacked), table.backend
+    if is_frame(p):
+        frame = Table.of(p, "p")
+        columns = [_floats(frame.column(name, "p"), f"p {name!r}") for name in frame.columns]
+        return _shaped(np.column_stack(columns)), frame.backend
+    return _shaped(_floats(_column(p, table, "p"), "p")), None
+
+
+def _shaped(p: NDArray[np.float64]) -> NDArray[np.float64]:
+    if p.ndim == 2 and p.shape[1] == 1:
+        p = p[:, 0]
+    if p.ndim not in (1, 2):
+        raise InputError(
+            f"p has shape {p.shape}",
+            "give (n,) for P(y = second class), or (n, K) with one column a class",
+        )
+    return p
+
+
+def _floats(values: object, argument: str) -> NDArray[np.float64]:
+    """Return real numbers as float64, without a copy where they are already so."""
+    if is_frame(values):
+        raise InputError(f"{argument} is a frame", "give one column of it")
+    array = values if isinstance(values, np.ndarray) else None
+    if array is None or array.dtype.kind not in "iuf":
+        array = plain_array(values, argument) if array is None else array
+        if array.ndim == 1 and array.dtype.kind in "OmMUSb":
+            column = Variable.of(values, argument, argument)
+            if column.kind != "numeric" or array.dtype.kind in "mM":
+                shown = "booleans" if column.levels == (False, True) else f"{column.kind}"
+                raise InputError(
+                    f"{argument} holds {shown}, not numbers (dtype {array.dtype})",
+                    "give real numbers; labels go in y, which comes before p",
+                )
+            array = column.values
+        elif array.dtype.kind not in "iuf":
+            raise InputError(f"{argument} has dtype {array.dtype}", "give real numbers")
+    return array.astype(np.float64, copy=False)
+
+
+def _variables(v: object, table: Table | None) -> tuple[tuple[Variable, ...], str | None]:
+    names = _names(v, table)
+    if v is None:
+        return (), None
+    if names is not None and table is not None:
+        if len(set(names)) < len(names):
+            raise InputError(f"v names a column twice: {names}", "name each variable once")
+        return tuple(Variable.of(table.column(n, "v"), n) for n in names), table.backend
+    if is_frame(v) or isinstance(v, Mapping):
+        frame = Table.of(v, "v")
+        if not frame.columns:
+            raise InputError("v has no columns", "give at least one variable")
+        return tuple(Variable.of(frame.column(n, "v"), n) for n in frame.columns), frame.backend
+    if isinstance(v, np.ndarray) and v.ndim == 2:
+        return tuple(Variable.of(v[:, k], f"v{k}") for k in range(v.shape[1])), None
+    column = _column(v, table, "v")
+    name = getattr(v, "name", None)
+    return (Variable.of(column, name if isinstance(name, str) and name else "v"),), None
+
+
+def _check_lengths(lengths: dict[str, int]) -> None:
+    if len(set(lengths.values())) > 1:
+        shown = ", ".join(f"{name} {count:,}" for name, count in lengths.items())
+        raise InputError(f"lengths differ: {shown}", "give one value a row in each")
+    if not lengths["y"]:
+        raise InputError("y and p are empty", "at least one row is needed")
+
+
+def _from_logits(logits: NDArray[np.float64]) -> NDArray[np.float64]:
+    bad = ~np.isfinite(logits)
+    if bad.any():
+        _raise_at(logits, bad, "is not finite", "logits are finite numbers")
+    if logits.ndim == 1:
+        small = np.exp(-np.abs(logits))
+        return np.where(logits >= 0, 1.0, small) / (1.0 + small)
+    powers = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return np.asarray(powers / powers.sum(axis=1, keepdims=True))
+
+
+def _check_probabilities(p: NDArray[np.float64]) -> None:
+    low, high = p.min(), p.max()
+    if not (low >= 0 and high <= 1):  # also true when either is NaN
+        missing = np.isnan(p)
+        if missing.any():
+            _raise_at(p, missing, "is missing", "leave such rows out or fill them in first")
+        outside = (p < 0) | (p > 1)
+        if low < -0.5 or high > 1.5:
+            hint = "logits are taken with from_logits=True, percentages divided by 100"
+        else:
+            hint = "a probability lies in [0, 1]; if this is rounding, np.clip(p, 0, 1) first"
+        _raise_at(p, outside, "is outside [0, 1]", hint)
+    if p.ndim == 2:
+        off = np.abs(p.sum(axis=1) - 1.0) > SUM_TOLERANCE
+        if off.any():
+            row = int(off.argmax())
+            raise InputError.at_row(
+                "p",
+                f"must sum to 1 in each row (within {SUM_TOLERANCE:g}), but sums to",
+                float(p[row].sum()),
+                row,
+                int(off.sum()),
+                "give one column for every class, or divide each row by its sum",
+            )
+
+
+def _raise_at(p: NDArray[np.float64], bad: NDArray[np.bool_], problem: str, hint: str) -> None:
+    rows = bad if bad.ndim == 1 else bad.any(axis=1)
+    row = int(rows.argmax())
+    where = "p" if bad.ndim == 1 else f"p in column {int(bad[row].argmax())}"
+    value = float(p[row] if bad.ndim == 1 else p[row, bad[row].argmax()])
+    raise InputError.at_row(where, problem, value, row, int(rows.sum()), hint)
+
+
+def _check_weights(weight: NDArray[np.float64]) -> None:
+    if weight.ndim != 1:
+        raise InputError(f"sample_weight has shape {weight.shape}", "give one weight a row")
+    bad = ~(np.isfinite(weight) & (weight >= 0))
+    if bad.any():
+        row = int(bad.argmax())
+        problem = "is negative" if weight[row] < 0 else "is not a finite number"
+        raise InputError.at_row(
+            "sample_weight",
+            problem,
+            float(weight[row]),
+            row,
+            int(bad.sum()),
+            "weights are finite and not negative; 0 leaves a row out",
+        )
+    if not weight.any():
+        raise InputError("sample_weight is 0 at every row", "at least one row must count")
+
+
+def _group_numbers(unit: Variable) -> NDArray[np.intp]:
+    missing = unit.missing()
+    if missing.any():
+        row = int(missing.argmax())
+        raise InputError.at_row(
+            "groups", "is missing", None, row, int(missing.sum()), "every row needs its unit"
+        )
+    if unit.kind == "levels":
+        return unit.values
+    return np.unique(unit.values, return_inverse=True)[1].astype(np.intp)

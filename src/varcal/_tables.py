@@ -1,0 +1,98 @@
+"""A frame of any library, or a dict of columns, looked at by column name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals as nw
+
+from varcal.exceptions import InputError, MissingDependencyError
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Named columns, read one at a time.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        The names, in order.
+    backend : str or None
+        The library that the frame belongs to; None for a dict of columns.
+    """
+
+    columns: tuple[str, ...]
+    backend: str | None
+    _source: Any
+
+    @classmethod
+    def of(cls, source: object, argument: str) -> Table:
+        """Wrap an eager frame or a dict of columns.
+
+        Examples
+        --------
+        >>> Table.of({"age": [31, 54]}, "data").columns
+        ('age',)
+        """
+        if isinstance(source, Mapping):
+            return cls(_unique(list(source), argument), None, dict(source))
+        if not is_frame(source):
+            raise InputError(
+                f"{argument} is a {type(source).__name__}",
+                "give a frame of pandas, polars or pyarrow, or a dict of columns",
+            )
+        names = getattr(source, "columns", None)
+        if hasattr(source, "column_names"):  # pyarrow: its .columns are the arrays
+            names = source.column_names
+        columns = _unique(list(names if names is not None else ()), argument)
+        frame = nw.from_native(source, eager_only=True)  # type: ignore[call-overload]
+        return cls(columns, str(frame.implementation.value), frame)
+
+    def column(self, name: str, argument: str) -> Any:
+        """Return one column in its own library's type."""
+        if name not in self.columns:
+            raise InputError.no_column(name, self.columns, argument)
+        if self.backend is None:
+            return self._source[name]
+        position = self.columns.index(name)
+        return self._source[:, position].to_native()
+
+
+def is_frame(source: object) -> bool:
+    """Tell whether an object is an eager frame of a library that narwhals knows."""
+    wrapped = nw.from_native(source, pass_through=True)
+    if isinstance(wrapped, nw.LazyFrame):
+        raise InputError(
+            f"a lazy {type(source).__module__.split('.')[0]} frame", "call .collect() on it first"
+        )
+    return isinstance(wrapped, nw.DataFrame)
+
+
+def frame_of(columns: Mapping[str, Sequence[Any]], backend: Any) -> Any:
+    """Build a frame in the given library, pandas if none is given.
+
+    Examples
+    --------
+    >>> frame_of({"n": [3, 4]}, "polars").shape
+    (2, 1)
+    """
+    backend = backend or "pandas"
+    try:
+        return nw.from_dict(dict(columns), backend=backend).to_native()
+    except ModuleNotFoundError:
+        raise MissingDependencyError.of(backend, "to_frame()") from None
+
+
+def _unique(names: list[Any], argument: str) -> tuple[str, ...]:
+    texts = [str(name) for name in names]
+    twice = (
+        {name for name in texts if texts.count(name) > 1} if len(set(texts)) < len(texts) else ()
+    )
+    if twice:
+        raise InputError(
+            f"{argument} has two columns of the same name: {', '.join(map(repr, sorted(twice)))}",
+            "rename one of them",
+        )
+    return tuple(texts)

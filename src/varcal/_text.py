@@ -1,0 +1,31 @@
+"""Plain-text tables, as results show themselves in a terminal or a log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+
+def text_table(columns: Mapping[str, Sequence[Any]]) -> str:
+    """Lay columns out with aligned widths: text to the left, numbers to the right.
+
+    >>> print(text_table({"bin": ["a", "bb"], "n": [10, 2], "gap": [0.5, float("nan")]}))
+    bin   n     gap
+    a    10  0.5000
+    bb    2       –
+    """
+    blocks = []
+    for name, values in columns.items():
+        text = any(isinstance(value, str) for value in values)
+        cells = [name, *(_cell(value, name) for value in values)]
+        width = max(map(len, cells))
+        blocks.append([cell.ljust(width) if text else cell.rjust(width) for cell in cells])
+    return "\n".join("  ".join(row).rstrip() for row in zip(*blocks, strict=True))
+
+
+def _cell(value: Any, name: str) -> str:
+    if isinstance(value, float):
+        if value != value:
+            return "–"
+        return f"{value:.3f}" if name == "share" else f"{value:.4f}"
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

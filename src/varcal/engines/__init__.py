@@ -1,0 +1,1 @@
+"""Engines: each turns rows of its own kind of source into BinnedStats."""

@@ -1,0 +1,216 @@
+"""The reference engine: rows in numpy arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from varcal._bins import (
+    Bins,
+    JointBins,
+    LevelBins,
+    NumericBins,
+    cut_points,
+    joint_index,
+    level_bins,
+    numeric_bins,
+)
+from varcal._stats import FIELDS, BinnedStats
+from varcal._variables import Variable
+from varcal.engines._order import quantiles
+from varcal.exceptions import InputError
+
+# Rows taken at a time: their temporaries stay in the processor's cache.
+_CHUNK = 32_768
+
+
+class ArraySummary:
+    """Quantiles and counts of a numeric array."""
+
+    def __init__(self, values: NDArray[Any]) -> None:
+        self._values = values.astype(np.float64, copy=False)
+        self.n_missing = 0
+        self._finite = self._values
+        if values.dtype.kind == "f":
+            total = self._values.sum()
+            if not np.isfinite(total):
+                self.n_missing = int(np.isnan(self._values).sum())
+                self._finite = self._values[np.isfinite(self._values)]
+
+    def quantiles(self, levels: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return linearly interpolated quantiles of the finite values, NaN if there are none."""
+        if not len(self._finite):
+            return np.full(len(levels), np.nan)
+        return quantiles(self._finite, levels)
+
+    def count(self, value: float) -> int:
+        """Return how many rows hold exactly this value."""
+        return int(np.count_nonzero(self._values == value))
+
+    def below(self, value: float) -> int:
+        """Return how many rows hold a smaller value."""
+        return int(np.count_nonzero(self._values < value))
+
+    def above(self, value: float) -> int:
+        """Return how many rows hold a larger value."""
+        return int(np.count_nonzero(self._values > value))
+
+
+def make_bins(
+    variables: Sequence[Variable],
+    *,
+    n_bins: int = 10,
+    binning: str = "quantile",
+    bins: object = None,
+) -> Bins:
+    """Choose bins for one variable, or joint bins for several.
+
+    Parameters
+    ----------
+    variables : sequence of Variable
+        At least one.
+    n_bins : int
+        Bins of each numeric variable. Levels with less than 1/(10 n_bins) of the rows are pooled.
+    binning : {"quantile", "uniform", "atoms"}
+        How numeric variables are cut.
+    bins : sequence or dict of sequences, optional
+        Cut points, for the one variable or by name.
+    """
+    if isinstance(bins, dict):
+        for name in bins:
+            if name not in {variable.name for variable in variables}:
+                raise InputError.no_column(str(name), [v.name for v in variables], "bins")
+    parts = tuple(_bins_of(variable, n_bins, binning, bins) for variable in variables)
+    return parts[0] if len(parts) == 1 else JointBins(parts)
+
+
+def _bins_of(
+    variable: Variable, n_bins: int, binning: str, bins: object
+) -> NumericBins | LevelBins:
+    cuts = cut_points(bins, variable.name)
+    if variable.kind != "levels":
+        summary = ArraySummary(variable.values)
+        return numeric_bins(variable, summary, n_bins=n_bins, scheme=binning, cuts=cuts)
+    if cuts is not None:
+        raise InputError(
+            f"bins gives cut points for {variable.name!r}, which has levels",
+            "cut points are for numeric and datetime variables",
+        )
+    present = variable.values[variable.values >= 0]
+    counts = np.bincount(present, minlength=len(variable.levels))
+    return level_bins(variable, counts, len(variable) - len(present), rare=1 / (10 * n_bins))
+
+
+def collect(
+    bins: Bins,
+    variables: Sequence[Variable],
+    score: NDArray[np.float64],
+    hit: NDArray[np.bool_],
+    weight: NDArray[np.float64] | None = None,
+    bucket: NDArray[np.intp] | None = None,
+    n_buckets: int = 1,
+    *,
+    moments: bool = True,
+) -> BinnedStats:
+    """Sum rows into bins.
+
+    The binning variables, the score and the hit are separate on purpose: the paper's protocol
+    bins over the score of one model and scores another.
+
+    Parameters
+    ----------
+    bins : Bins
+        The bins.
+    variables : sequence of Variable
+        What is binned, in the order of the bins' parts.
+    score, hit : ndarray
+        The claim of each row and whether it came true.
+    weight : ndarray, optional
+        Sampling weights.
+    bucket : ndarray of int, optional
+        The bucket of groups that each row belongs to, below `n_buckets`.
+    moments : bool
+        Whether to sum all fields. Otherwise only rows, weight, hit and score, which are all
+        that a plain metric needs; the other fields are NaN.
+    """
+    size = n_buckets * bins.size
+    sums = np.zeros((len(FIELDS), size))
+    low, high = np.full(bins.size, np.nan), np.full(bins.size, np.nan)
+    numeric = isinstance(bins, NumericBins)
+    for start in range(0, len(score), _CHUNK):
+        rows = slice(start, start + _CHUNK)
+        index = joint_index(bins, variables, rows)
+        x = variables[0].values[rows].astype(np.float64, copy=False) if numeric else None
+        if x is not None and moments:
+            _extend(low, high, index, x)
+        cell = index if bucket is None else index + bins.size * bucket[rows]
+        w = None if weight is None else weight[rows]
+        for name, value in _terms(x, score[rows], hit[rows], w, moments).items():
+            sums[FIELDS.index(name)] += np.bincount(cell, value, minlength=size)
+    if weight is None:
+        for target, source in _UNWEIGHTED.items():
+            sums[FIELDS.index(target)] = sums[FIELDS.index(source)]
+    if not moments:
+        sums[[name not in _PLAIN for name in FIELDS]] = np.nan
+    return BinnedStats(bins, sums.reshape(len(FIELDS), n_buckets, bins.size), low, high)
+
+
+# Without weights these sums are those.
+_UNWEIGHTED = {
+    "weight": "n",
+    "weight2": "n",
+    "hit2": "hit",
+    "score2": "score",
+    "square2": "square",
+    "null2": "null",
+}
+
+
+_PLAIN = ("n", "weight", "hit", "score")
+
+
+def _terms(
+    x: NDArray[np.float64] | None,
+    s: NDArray[np.float64],
+    h: NDArray[np.bool_],
+    w: NDArray[np.float64] | None,
+    moments: bool,
+) -> dict[str, NDArray[Any] | None]:
+    """Return what each row adds to each field (None: one)."""
+    if not moments:
+        if w is None:
+            return {"n": None, "hit": h, "score": s}
+        return {"n": None, "weight": w, "hit": w * h, "score": w * s}
+    u = s * (1.0 - s)
+    values: dict[str, NDArray[Any]] = {"hit": h, "score": s, "square": (h - s) ** 2, "null": u}
+    fourth = u * (1.0 - 6.0 * u)
+    at = None if x is None else np.where(np.isfinite(x), x, 0.0)
+    terms: dict[str, NDArray[Any] | None] = {"n": None}
+    if w is None:
+        terms |= values | {"fourth": fourth}
+    else:
+        w2 = w * w
+        terms |= {"weight": w, "weight2": w2, "fourth": w2 * w2 * fourth}
+        for name, value in values.items():
+            terms |= {name: w * value, f"{name}2": w2 * value}
+    if at is not None:
+        terms["x"] = at if w is None else w * at
+    return terms
+
+
+def _extend(
+    low: NDArray[np.float64],
+    high: NDArray[np.float64],
+    index: NDArray[np.intp],
+    x: NDArray[np.float64],
+) -> None:
+    counts = np.bincount(index, minlength=len(low))
+    held = np.flatnonzero(counts)
+    starts = np.cumsum(counts)[held] - counts[held]
+    narrow = np.uint8 if len(low) <= 256 else np.uint16 if len(low) <= 65_536 else np.uint32
+    ordered = x[np.argsort(index.astype(narrow), kind="stable")]  # a radix sort when narrow
+    low[held] = np.fmin(low[held], np.minimum.reduceat(ordered, starts))
+    high[held] = np.fmax(high[held], np.maximum.reduceat(ordered, starts))
