@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from varcal._tables import frame_of
+from varcal._text import text_table
 
 __all__ = ["Description"]
 
@@ -29,7 +30,7 @@ class Description:
     >>> print(shown)
     PlattCalibrator. One sentence.
     slope  n
-     1.25  3
+    1.25   3
     """
 
     calibrator: str
@@ -54,15 +55,10 @@ class Description:
         if not self.rows:
             return head
         names = list(self.rows[0])
-        cells = [names] + [[_shown(row[name]) for name in names] for row in self.rows]
-        widths = [max(len(line[k]) for line in cells) for k in range(len(names))]
-        lines = [
-            "  ".join(cell.rjust(w) for cell, w in zip(line, widths, strict=True)) for line in cells
-        ]
-        return "\n".join([head, *lines])
+        cells = {name: [_shown(row[name]) for row in self.rows] for name in names}
+        return f"{head}\n{text_table(cells)}"
 
 
 def _shown(value: object) -> str:
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    return str(value)
+    """Show six digits: coefficients of unscaled variables are small."""
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
