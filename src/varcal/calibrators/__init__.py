@@ -3,6 +3,7 @@
 from varcal.calibrators._augmented import AugmentedCalibrator
 from varcal.calibrators._beta import BetaCalibrator
 from varcal.calibrators._calibrator import Calibrator
+from varcal.calibrators._classifier import VariableCalibratedClassifier
 from varcal.calibrators._dirichlet import DirichletCalibrator
 from varcal.calibrators._histogram import HistogramCalibrator
 from varcal.calibrators._isotonic import IsotonicCalibrator
@@ -24,6 +25,7 @@ __all__ = [
     "ScalingBinningCalibrator",
     "TemperatureCalibrator",
     "TreeCalibrator",
+    "VariableCalibratedClassifier",
     "VectorScalingCalibrator",
     "load_calibrator",
 ]
