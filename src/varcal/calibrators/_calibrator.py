@@ -85,8 +85,8 @@ class Calibrator(BaseEstimator):
         self.n_features_in_ = n_columns
         if self.separated_:
             warnings.warn(
-                "the scores separate the classes perfectly, so that the calibrated "
-                "probabilities are as good as 0 and 1; a penalty (l2=1) keeps them off",
+                "the scores tell the classes apart with certainty, so that the fit runs to "
+                "probabilities of 0 and 1; a penalty (l2=1) or more rows keep it off them",
                 VarcalWarning,
                 stacklevel=2,
             )

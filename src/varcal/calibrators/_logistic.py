@@ -16,6 +16,8 @@ Floats = NDArray[np.float64]
 
 BLOCK = 16_384
 WARM_START_ROWS = 20_000
+#: A gradient above this after all steps: the coefficients were still on their way to infinity.
+UNSETTLED = 1e-6
 
 
 @dataclass(frozen=True)
@@ -23,8 +25,8 @@ class LogisticFit:
     """Coefficients, and how the optimizer arrived at them.
 
     `gradient` is the largest component of the mean gradient, per standardized feature;
-    `separated` says that every row is on its right side with certainty, so that without
-    a penalty the coefficients have no finite optimum.
+    `separated` says that the coefficients have no finite optimum, as without a penalty happens
+    where the features tell the classes apart with certainty.
     """
 
     coef: Floats
@@ -108,7 +110,7 @@ def fit_logistic(
         intercept=float(theta[0] - coef @ centre),
         gradient=gradient,
         n_iter=n_iter,
-        separated=problem.worst_residual < 1e-4,
+        separated=problem.worst_residual < 1e-4 or gradient > UNSETTLED,
     )
 
 
@@ -130,7 +132,7 @@ def two_columns(score: Floats, log_odds: Callable[[Floats], Floats]) -> Floats:
 
 
 class _Problem:
-    """Gradient and Hessian of one fit, gathered block by block so that a block stays in cache."""
+    """Loss, gradient and Hessian of one fit, gathered block by block so that a block stays in cache."""
 
     def __init__(
         self, design: Floats, y: Floats, weight: Floats | None, penalty: Floats, total: float
@@ -139,10 +141,10 @@ class _Problem:
         self.penalty, self.total = penalty, total
         self.worst_residual = 1.0
 
-    def slopes(self, theta: Floats) -> tuple[Floats, Floats]:
-        """Return the mean gradient and the mean Hessian at theta."""
+    def at(self, theta: Floats) -> tuple[float, Floats, Floats]:
+        """Return the mean loss, its gradient and its Hessian at theta."""
         m, n = self.design.shape
-        gradient, hessian, worst = np.zeros(m), np.zeros((m, m)), 0.0
+        loss, gradient, hessian, worst = 0.0, np.zeros(m), np.zeros((m, m)), 0.0
         for rows in _blocks(n):
             block = self.design[:, rows]
             eta = theta @ block
@@ -151,19 +153,23 @@ class _Problem:
             small = tail * large
             residual = np.where(eta >= 0, large, small) - self.y[rows]
             curvature = large * small
-            if self.weight is not None:
+            losses = np.maximum(eta, 0.0) - self.y[rows] * eta - np.log(large)
+            if self.weight is None:
+                loss += float(losses.sum())
+                worst = max(worst, float(residual.max()), -float(residual.min()))
+            else:
                 weight = self.weight[rows]
+                loss += float(losses @ weight)
                 worst = max(worst, float(np.abs(residual[weight > 0]).max(initial=0.0)))
                 residual *= weight
                 curvature *= weight
-            else:
-                worst = max(worst, float(residual.max()), -float(residual.min()))
             gradient += block @ residual
             hessian += (block * curvature) @ block.T
         self.worst_residual = worst
+        loss += 0.5 * float(self.penalty @ theta**2)
         gradient += self.penalty * theta
         hessian[np.diag_indices(m)] += self.penalty
-        return gradient / self.total, hessian / self.total
+        return loss / self.total, gradient / self.total, hessian / self.total
 
 
 def _free_newton(
@@ -172,12 +178,12 @@ def _free_newton(
     """Minimize over the free coordinates, the others held where they are."""
     index = np.flatnonzero(free)
 
-    def evaluate(values: Floats) -> tuple[Floats, Callable[[], Floats]]:
+    def evaluate(values: Floats) -> tuple[float, Floats, Callable[[], Floats]]:
         full = theta.copy()
         full[index] = values
-        gradient, hessian = problem.slopes(full)
+        loss, gradient, hessian = problem.at(full)
         part = gradient[index]
-        return part, lambda: solve_dense(hessian[np.ix_(index, index)], part)
+        return loss, part, lambda: solve_dense(hessian[np.ix_(index, index)], part)
 
     values, size, n_iter = minimize_convex(evaluate, theta[index], tol=tol, max_iter=max_iter)
     full = theta.copy()
@@ -195,10 +201,12 @@ def _active_set(
 ) -> tuple[Floats, float, int]:
     """Hold the most negative bounded coefficient at 0, refit, let go of those that want to rise."""
     held = np.zeros_like(free)
-    steps = 0
+    steps, start = 0, theta
     for _ in range(4 * int(bounded.sum()) + 1):
-        start = np.where(held, 0.0, theta)
-        theta, size, n_iter = _free_newton(problem, start, free & ~held, tol, max_iter)
+        # Coefficients that ran off to infinity are no place to begin the next fit from.
+        origin = theta if np.abs(theta).max() < 20 else start
+        origin = np.where(held, 0.0, origin)
+        theta, size, n_iter = _free_newton(problem, origin, free & ~held, tol, max_iter)
         steps += n_iter
         negative = bounded & free & ~held & (theta < 0)
         if negative.any():
@@ -206,7 +214,7 @@ def _active_set(
             continue
         if not held.any():
             break
-        gradient = problem.slopes(theta)[0]
+        gradient = problem.at(theta)[1]
         rising = held & (gradient < -1e-9)
         if not rising.any():
             break

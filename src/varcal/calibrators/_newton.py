@@ -11,7 +11,10 @@ from scipy.linalg import cho_factor, cho_solve
 __all__ = ["Evaluate", "minimize_convex", "solve_by_products", "solve_dense"]
 
 Floats = NDArray[np.float64]
-Evaluate = Callable[[Floats], tuple[Floats, Callable[[], Floats]]]
+Evaluate = Callable[[Floats], tuple[float, Floats, Callable[[], Floats]]]
+
+#: The longest step in any coordinate: where a loss goes flat, Newton would jump to infinity.
+LONGEST_STEP = 8.0
 
 
 def minimize_convex(
@@ -19,13 +22,13 @@ def minimize_convex(
 ) -> tuple[Floats, float, int]:
     """Follow Newton steps until the largest component of the gradient is below `tol`.
 
-    The damping looks at the slope along the step, not at the loss, whose rounding would stop
-    the search at half the digits.
+    A step is halved until it lowers the loss, where the loss can still tell; its rounding
+    hides the last steps, and there the gradient alone decides.
 
     Parameters
     ----------
     evaluate : callable
-        theta → (gradient, solve), where ``solve()`` gives H⁻¹·gradient.
+        theta → (loss, gradient, solve), where ``solve()`` gives H⁻¹·gradient.
     start : ndarray
         Where to begin.
     tol : float
@@ -39,27 +42,26 @@ def minimize_convex(
         The optimum, the largest component of the gradient there, the steps taken.
     """
     theta = start
-    gradient, solve = evaluate(theta)
+    loss, gradient, solve = evaluate(theta)
     size = float(np.abs(gradient).max(initial=0.0))
     n_iter = 0
     while size > tol and n_iter < max_iter:
         step = -solve()
+        step *= min(1.0, LONGEST_STEP / float(np.abs(step).max()))
         slope = float(step @ gradient)
         if slope >= 0:
             break
+        slack = 1e-13 * abs(loss)
         length = 1.0
-        for _ in range(60):
-            trial = theta + length * step
-            trial_gradient, trial_solve = evaluate(trial)
-            # Along a convex loss a slope that is still falling, or has turned only a little,
-            # has not overshot.
-            if float(step @ trial_gradient) <= -0.5 * slope:
-                break
+        trial = evaluate(theta + step)
+        while trial[0] > loss + 1e-4 * length * slope + slack and length > 1e-6:
             length *= 0.5
-        trial_size = float(np.abs(trial_gradient).max())
-        if size < 1e-9 and trial_size >= size:
+            trial = evaluate(theta + length * step)
+        trial_size = float(np.abs(trial[1]).max())
+        if trial[0] > loss + slack or (size < 1e-9 and trial_size >= size):
             break
-        theta, gradient, solve, size = trial, trial_gradient, trial_solve, trial_size
+        theta = theta + length * step
+        (loss, gradient, solve), size = trial, trial_size
         n_iter += 1
     return theta, size, n_iter
 

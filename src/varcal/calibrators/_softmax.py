@@ -78,16 +78,24 @@ def fit_softmax(
     index = np.flatnonzero(np.ones(model.n_parameters, bool) if free is None else free)
     dense = model.n_parameters <= DENSE_PARAMETERS
 
-    def evaluate(values: Floats) -> tuple[Floats, Callable[[], Floats]]:
+    def evaluate(values: Floats) -> tuple[float, Floats, Callable[[], Floats]]:
         theta = start.copy()
         theta[index] = values
-        gradient = 2.0 * penalty * (theta - target)
+        apart = theta - target
+        loss, gradient = float(penalty @ apart**2), 2.0 * penalty * apart
         for rows in blocks(n, n_classes):
-            cells = softmax(model.logits(theta, rows))
-            cells[np.arange(cells.shape[0]), y[rows]] -= 1.0
+            logits = model.logits(theta, rows)
+            logits -= logits.max(axis=1, keepdims=True)
+            own = np.arange(len(logits)), y[rows]
+            true_logit = logits[own]
+            cells = np.exp(logits, out=logits)
+            sums = cells.sum(axis=1)
+            loss += float(shares[rows] @ (np.log(sums) - true_logit))
+            cells /= sums[:, None]
+            cells[own] -= 1.0
             gradient += model.adjoint(cells * shares[rows, None], rows)
         part = gradient[index]
-        return part, lambda: (_dense if dense else _products)(theta, part)
+        return loss, part, lambda: (_dense if dense else _products)(theta, part)
 
     def _dense(theta: Floats, part: Floats) -> Floats:
         hessian = np.diag(2.0 * penalty)
