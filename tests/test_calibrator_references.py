@@ -1,5 +1,7 @@
 """Every score-based calibrator against an implementation or an optimizer that is not ours."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from betacal import BetaCalibration
@@ -250,7 +252,7 @@ def test_scaling_binning_is_its_definition(cancer, n):
     peer = LogisticRegression(C=1e10, tol=1e-13, max_iter=1000, solver="newton-cholesky")
     g = peer.fit(z[:, None], y).predict_proba(z[:, None])[:, 1]
     chunks = [c for c in np.array_split(np.sort(g), 10) if c.size]
-    edges = [(a[-1] + b[0]) / 2 for a, b in zip(chunks, chunks[1:], strict=False)]
+    edges = [(a[-1] + b[0]) / 2 for a, b in pairwise(chunks)]
     edges = np.unique([*edges, 1.0])
     index = np.searchsorted(edges, g)
     expected = np.array([g[index == k].mean() for k in index])

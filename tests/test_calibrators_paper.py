@@ -36,7 +36,7 @@ def split(name):
         frame = pd.read_csv(FOLDER / f"{name}_out.csv.gz")
         if name == "cardio":
             frame = frame[frame["age"] > 32].reset_index(drop=True)
-        chosen = np.random.RandomState(0).permutation(len(frame))[: N_CAL[name]]  # noqa: NPY002
+        chosen = np.random.RandomState(0).permutation(len(frame))[: N_CAL[name]]
         SPLITS[name] = frame.iloc[chosen], frame.drop(index=chosen)
     return SPLITS[name]
 

@@ -179,6 +179,9 @@ class AugmentedCalibrator(Calibrator):
     ) -> LinearMap:
         features = self._features(score, added)
         is_score = np.arange(len(features)) < len(features) - len(added)
+        if hit.all() or not hit.any():
+            # Coefficients of 1 on the score alone leave the class as it was.
+            return LinearMap(is_score.astype(np.float64), 0.0)
         fit = fit_logistic(
             features,
             hit.astype(np.float64),

@@ -194,9 +194,10 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         if self.cv is None or isinstance(self.cv, int):
             rare = int(counts.argmin())
             if counts[rare] < n_splits:
+                label = self.classes_.tolist()[rare]
                 raise InputError(
-                    f"y has {counts[rare]} rows of the class {self.classes_[rare]!r}, fewer than "
-                    f"the {n_splits} folds: each needs at least one class member",
+                    f"y has {counts[rare]} rows of the class {label!r}, fewer than the "
+                    f"{n_splits} folds: each needs at least one class member",
                     "give fewer folds (cv=2), more rows, or a FrozenEstimator",
                 )
         folds = list(cv.split(X, y, **routed.splitter.split))
@@ -233,7 +234,7 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
             raise InputError.at_row(
                 "y",
                 f"is none of the estimator's classes {self.classes_.tolist()!r}",
-                y[rows][strange[0]],
+                y[rows].tolist()[strange[0]],
                 int(strange[0]),
                 int(strange.size),
                 "calibrate on the labels that the estimator was trained on",

@@ -67,9 +67,7 @@ class ColumnChoice:
         if issparse(array):
             array = array.tocsc()[:, list(self.positions)].toarray()
             return {name: array[:, k] for k, name in enumerate(self.names)}
-        return {
-            name: array[:, k] for name, k in zip(self.names, self.positions, strict=True)
-        }
+        return {name: array[:, k] for name, k in zip(self.names, self.positions, strict=True)}
 
 
 def take_rows(v: Any, rows: Any) -> Any:

@@ -110,7 +110,7 @@ def fit_logistic(
         intercept=float(theta[0] - coef @ centre),
         gradient=gradient,
         n_iter=n_iter,
-        separated=problem.worst_residual < 1e-4 or gradient > UNSETTLED,
+        separated=problem.certain() or gradient > UNSETTLED,
     )
 
 
@@ -132,7 +132,7 @@ def two_columns(score: Floats, log_odds: Callable[[Floats], Floats]) -> Floats:
 
 
 class _Problem:
-    """Loss, gradient and Hessian of one fit, gathered block by block so that a block stays in cache."""
+    """Loss, gradient and Hessian of one fit, gathered in blocks that stay in cache."""
 
     def __init__(
         self, design: Floats, y: Floats, weight: Floats | None, penalty: Floats, total: float
@@ -140,11 +140,17 @@ class _Problem:
         self.design, self.y, self.weight = design, y, weight
         self.penalty, self.total = penalty, total
         self.worst_residual = 1.0
+        self.least_certain = 0.5
+
+    def certain(self) -> bool:
+        """Tell whether at the last theta every row was right, and sure of it."""
+        return max(self.worst_residual, self.least_certain) < 1e-4
 
     def at(self, theta: Floats) -> tuple[float, Floats, Floats]:
         """Return the mean loss, its gradient and its Hessian at theta."""
         m, n = self.design.shape
-        loss, gradient, hessian, worst = 0.0, np.zeros(m), np.zeros((m, m)), 0.0
+        loss, gradient, hessian = 0.0, np.zeros(m), np.zeros((m, m))
+        worst = unsure = 0.0
         for rows in _blocks(n):
             block = self.design[:, rows]
             eta = theta @ block
@@ -153,6 +159,7 @@ class _Problem:
             small = tail * large
             residual = np.where(eta >= 0, large, small) - self.y[rows]
             curvature = large * small
+            unsure = max(unsure, float(small.max()))
             losses = np.maximum(eta, 0.0) - self.y[rows] * eta - np.log(large)
             if self.weight is None:
                 loss += float(losses.sum())
@@ -165,7 +172,7 @@ class _Problem:
                 curvature *= weight
             gradient += block @ residual
             hessian += (block * curvature) @ block.T
-        self.worst_residual = worst
+        self.worst_residual, self.least_certain = worst, unsure
         loss += 0.5 * float(self.penalty @ theta**2)
         gradient += self.penalty * theta
         hessian[np.diag_indices(m)] += self.penalty

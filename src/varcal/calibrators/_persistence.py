@@ -75,7 +75,12 @@ PARTS: dict[str, type[Any]] = {
         StepMap,
     )
 }
-SHARED_STATE = ("classes_", "n_features_in_", "fitted_rows_", "separated_")
+SHARED_STATE = {
+    "classes_": np.ndarray,
+    "n_features_in_": int,
+    "fitted_rows_": str,
+    "separated_": bool,
+}
 
 _DTYPES = {"f": "float64", "i": "int64", "b": "bool", "U": "str", "O": "object"}
 
@@ -210,7 +215,9 @@ def _pack(value: Any) -> Any:
                 f"{name} cannot be saved: it is not one of varcal's own calibrators",
                 f"those are {', '.join(CALIBRATORS)}",
             )
-        state = {key: _pack(getattr(value, key)) for key in _state_of(type(value))}
+        state = None
+        if value.__sklearn_is_fitted__():
+            state = {key: _pack(getattr(value, key)) for key in _state_of(type(value))}
         parameters = {key: _pack(each) for key, each in value.get_params(deep=False).items()}
         return {"$calibrator": name, "parameters": parameters, "state": state}
     if is_dataclass(value) and PARTS.get(type(value).__name__) is type(value):
@@ -276,6 +283,8 @@ def _unpack_calibrator(value: dict[str, Any]) -> Calibrator:
     if set(parameters) != set(cls().get_params(deep=False)):
         raise _BrokenError(f"the parameters of its {name} are not those of this version")
     calibrator = cls(**parameters)
+    if value["state"] is None:
+        return calibrator
     if set(value["state"]) != set(_state_of(cls)):
         raise _BrokenError(f"the fitted values of its {name} are not those of this version")
     for key, each in value["state"].items():
@@ -294,11 +303,14 @@ def _unpack_array(value: dict[str, Any]) -> NDArray[Any]:
 
 
 def _state_of(cls: type[Calibrator]) -> tuple[str, ...]:
-    return SHARED_STATE + cls._state
+    return (*SHARED_STATE, *cls._state)
 
 
 def _probe(calibrator: Calibrator) -> None:
     """Ask once for an answer, so that values that do not fit together are found at loading."""
+    shared = {name: type(getattr(calibrator, name)) for name in SHARED_STATE}
+    if shared != SHARED_STATE or calibrator.classes_.ndim != 1 or len(calibrator.classes_) < 2:
+        raise _BrokenError("its contents do not fit together")
     answer = calibrator._probe()
     if answer.shape != (1, len(calibrator.classes_)) or not np.isfinite(answer).all():
         raise _BrokenError("its contents do not fit together")

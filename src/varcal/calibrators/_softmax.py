@@ -17,7 +17,10 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 BLOCK_CELLS = 200_000
+#: Up to this many parameters the Hessian is held whole.
 DENSE_PARAMETERS = 700
+#: Up to this many cells the probabilities are held between products with the Hessian.
+HELD_CELLS = 20_000_000
 
 
 class LogitMap(Protocol):
@@ -104,20 +107,27 @@ def fit_softmax(
         return solve_dense(hessian[np.ix_(index, index)], part)
 
     def _products(theta: Floats, part: Floats) -> Floats:
+        held = {}
         diagonal = 2.0 * penalty
         for rows in blocks(n, n_classes):
             cells = softmax(model.logits(theta, rows))
             diagonal += model.squares(shares[rows, None] * cells * (1.0 - cells), rows)
+            if n * n_classes <= HELD_CELLS:
+                held[rows.start] = cells
 
         def product(values: Floats) -> Floats:
             direction = np.zeros(model.n_parameters)
             direction[index] = values
             image = 2.0 * penalty * direction
             for rows in blocks(n, n_classes):
-                cells = softmax(model.logits(theta, rows))
+                cells = held.get(rows.start)
+                if cells is None:
+                    cells = softmax(model.logits(theta, rows))
                 move = model.logits(direction, rows)
                 move -= np.einsum("ij,ij->i", cells, move)[:, None]
-                image += model.adjoint(shares[rows, None] * cells * move, rows)
+                move *= cells
+                move *= shares[rows, None]
+                image += model.adjoint(move, rows)
             return image[index]
 
         return solve_by_products(product, diagonal[index], part)
