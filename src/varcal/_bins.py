@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, Protocol
 
@@ -18,6 +19,8 @@ SCHEMES = ("quantile", "uniform", "atoms")
 MAX_CELLS = 1_000_000
 # Up to this many cuts, comparing with each in turn beats a binary search.
 _FEW_CUTS = 24
+# The most comparisons after a look-up in the grid; beyond, a binary search is faster.
+_MOST_STEPS = 6
 
 
 class NumberSummary(Protocol):
@@ -96,7 +99,7 @@ class NumericBins:
                 found += values > cut
             index = found.astype(np.intp)
         else:
-            index = np.searchsorted(np.array(self.cuts), values, side="left")
+            index = self._lookup(values)
         if variable.values.dtype.kind == "f":
             absent = np.isnan(values)
             if absent.any():
@@ -104,13 +107,38 @@ class NumericBins:
                 index[absent] = self.size - 1
         return index
 
+    def _lookup(self, values: NDArray[np.float64]) -> NDArray[np.intp]:
+        """Find bins through an even grid over the cuts: a few comparisons instead of a search."""
+        cuts, grid, most = self._grid
+        if most > _MOST_STEPS:
+            return np.searchsorted(cuts[:-1], values, side="left")
+        with np.errstate(invalid="ignore"):
+            place = np.clip(
+                (values - cuts[0]) * (len(grid) - 1) / (cuts[-2] - cuts[0]), 0, len(grid) - 1
+            )
+        index = grid[np.nan_to_num(place).astype(np.intp)]
+        for _ in range(most):
+            index += values > cuts[index]
+        return index
+
+    @cached_property
+    def _grid(self) -> tuple[NDArray[np.float64], NDArray[np.intp], int]:
+        """Cuts with a sentinel, the first bin of each cell of the grid, the most cuts in a cell."""
+        cuts = np.array([*self.cuts, np.inf])
+        cells = 8 * len(cuts)
+        place = (cuts[:-1] - cuts[0]) * (cells - 1) / (cuts[-2] - cuts[0])
+        held = np.bincount(place.astype(np.intp), minlength=cells)
+        return cuts, np.cumsum(held) - held, int(held.max())
+
     def labels(self) -> list[str]:
         """Name the bins for people."""
-        show = _instant if self.datetime else _number
+        show = show_instant if self.datetime else show_number
         ends = [(self.low, True), *self._shown(), (self.high, False)]
         texts = []
         for (a, holds_a), (b, starts_b) in pairwise(ends):
-            if a == b:
+            if np.isnan(a):
+                texts.append("not finite")
+            elif a == b:
                 texts.append(show(a))
             else:
                 texts.append(
@@ -257,7 +285,7 @@ def numeric_bins(
     if cuts is not None:
         inner, low, high, starts = _given_cuts(variable, summary, cuts)
         return NumericBins(variable.name, inner, low, high, starts, missing, datetime)
-    levels = np.linspace(0, 1, n_bins + 1) if scheme == "quantile" else np.array([0.0, 1.0])
+    levels = support_levels(n_bins) if scheme == "quantile" else np.array([0.0, 1.0])
     quantiles = summary.quantiles(levels)
     if np.isnan(quantiles).any():
         return NumericBins(variable.name, (), np.nan, np.nan, frozenset(), missing, datetime)
@@ -269,6 +297,28 @@ def numeric_bins(
         edges = np.unique(quantiles if scheme == "quantile" else np.linspace(low, high, n_bins + 1))
         inner = tuple(float(edge) for edge in edges[1:-1])
     return NumericBins(variable.name, inner, low, high, frozenset(atoms), missing, datetime)
+
+
+def refine(bins: NumericBins, summary: NumberSummary, n_bins: int) -> NumericBins:
+    """Cut bins finer, into about n_bins of equal support; every old cut stays.
+
+    Cells that would hold no row, between an old cut and a quantile beside it, are not made.
+    """
+    wanted = summary.quantiles(np.linspace(0, 1, n_bins + 1))[1:-1]
+    wanted = np.unique(wanted[np.isfinite(wanted) & (wanted < bins.high)])
+    old = np.array(bins.cuts)
+    after = {summary.above(cut) for cut in old.tolist()}
+    new = [cut for cut in wanted.tolist() if (left := summary.above(cut)) and left not in after]
+    return replace(bins, cuts=tuple(sorted({*bins.cuts, *new})))
+
+
+def coarse_index(fine: Bins, coarse: Bins) -> NDArray[np.intp]:
+    """Return the coarse bin that each fine bin lies in."""
+    if fine == coarse:
+        return np.arange(coarse.size)
+    assert isinstance(fine, NumericBins) and isinstance(coarse, NumericBins)
+    index = np.searchsorted(np.array(coarse.cuts), np.array(fine.cuts), side="right")
+    return np.concatenate([[0], index, [coarse.size - 1] * fine.missing]).astype(np.intp)
 
 
 def level_bins(
@@ -299,6 +349,16 @@ def level_bins(
     return LevelBins(variable.name, kept, pooled, n_missing > 0 or not variable.levels)
 
 
+def support_levels(n_bins: int) -> NDArray[np.float64]:
+    """Return the levels 0, 1/n_bins, …, 1 of equal support, to the bit as pandas has them.
+
+    pandas moves those up to the next float for which n_bins · level is no whole number.
+    """
+    levels = np.linspace(0, 1, n_bins + 1)
+    off = n_bins * levels != np.arange(n_bins + 1)
+    return np.where(off, np.nextafter(levels, 1), levels)
+
+
 def cut_points(bins: object, name: str) -> Sequence[Any] | None:
     """Return the cut points that the option `bins` gives for a variable, if any."""
     if isinstance(bins, Mapping):
@@ -323,7 +383,7 @@ def _atom_cuts(
     share = {float(value): summary.count(float(value)) / total for value in np.unique(grid)}
     atoms = [value for value, part in share.items() if part >= 1 / n_bins and part < 1]
     if not atoms:
-        edges = np.unique(summary.quantiles(np.linspace(0, 1, n_bins + 1)))
+        edges = np.unique(summary.quantiles(support_levels(n_bins)))
         return tuple(float(edge) for edge in edges[1:-1]), atoms
     rest = 1 - sum(share[value] for value in atoms)
     wanted = max(round(rest * n_bins), min(4, n_bins - len(atoms)), 1) if rest > 0 else 0
@@ -384,11 +444,14 @@ def _need_missing(has_bin: bool, name: str, absent: NDArray[np.bool_]) -> None:
         )
 
 
-def _number(value: float) -> str:
+def show_number(value: float) -> str:
+    if not np.isfinite(value):
+        return str(value)
+    value += 0.0  # −0 is 0
     return f"{value:.6g}" if abs(value) >= 1e15 or value != round(value) else f"{value:.0f}"
 
 
-def _instant(value: float) -> str:
+def show_instant(value: float) -> str:
     if not np.isfinite(value):
         return str(value)
     stamp = str(np.datetime64(round(value), "s"))

@@ -14,6 +14,8 @@ from varcal._tables import Table, is_frame
 from varcal._variables import Variable, plain_array
 from varcal.exceptions import InputError
 
+#: Stands for "every column of data that has no other role".
+ALL = "every other column"
 #: How far the probabilities of a row may sum from 1.
 SUM_TOLERANCE = 1e-6
 
@@ -115,6 +117,8 @@ class Predictions:
         table = None if data is None else Table.of(data, "data")
         probability, p_backend = _probabilities(p, table)
         labels = Labels.of(_column(y, table, "y"))
+        if v is ALL:
+            v = _other_columns(table, y, p, sample_weight, groups)
         variables, v_backend = _variables(v, table)
         weight = None
         if sample_weight is not None:
@@ -240,6 +244,17 @@ def _floats(values: object, argument: str) -> NDArray[np.float64]:
         elif array.dtype.kind not in "iuf":
             raise InputError(f"{argument} has dtype {array.dtype}", "give real numbers")
     return array.astype(np.float64, copy=False)
+
+
+def _other_columns(table: Table | None, *roles: object) -> list[str]:
+    """Name the columns of data that are neither outcome, probability, weight nor group."""
+    if table is None:
+        raise InputError("no variables are given", "give a frame of variables, or data=")
+    taken = {name for role in roles for name in _names(role, table) or ()}
+    others = [name for name in table.columns if name not in taken]
+    if not others:
+        raise InputError("data has no column besides y and p", "give the variables")
+    return others
 
 
 def _variables(v: object, table: Table | None) -> tuple[tuple[Variable, ...], str | None]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from varcal._bins import Bins
+from varcal._bins import Bins, coarse_index
 from varcal.exceptions import InputError
 
 #: The sums of a bin, in the order in which `BinnedStats.sums` holds them. With weight w, hit h,
@@ -64,9 +64,23 @@ class BinnedStats:
             np.fmax(self.high, other.high),
         )
 
-    def total(self, field: str) -> NDArray[np.float64]:
+    def coarsen(self, bins: Bins) -> BinnedStats:
+        """Return the table over coarser bins, whose cuts are among those of this one."""
+        starts = np.searchsorted(coarse_index(self.bins, bins), np.arange(bins.size))
+        return BinnedStats(
+            bins,
+            np.add.reduceat(self.sums, starts, axis=-1),
+            np.fmin.reduceat(self.low, starts),
+            np.fmax.reduceat(self.high, starts),
+        )
+
+    def field(self, name: str) -> NDArray[np.float64]:
+        """Return one sum by bucket of groups and bin, shape (G, B)."""
+        return self.sums[FIELDS.index(name)]
+
+    def total(self, name: str) -> NDArray[np.float64]:
         """Return one sum of each bin, over all buckets."""
-        summed: NDArray[np.float64] = self.sums[FIELDS.index(field)].sum(axis=0)
+        summed: NDArray[np.float64] = self.field(name).sum(axis=0)
         return summed
 
     @property

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from importlib import import_module
+from typing import Any, cast
 
 import narwhals as nw
+import numpy as np
 
 from varcal.exceptions import InputError, MissingDependencyError
+
+#: The frame libraries that results can be given in.
+BACKENDS = ("pandas", "polars", "pyarrow", "modin", "cudf")
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +67,10 @@ class Table:
 
 def is_frame(source: object) -> bool:
     """Tell whether an object is an eager frame of a library that narwhals knows."""
-    wrapped = nw.from_native(source, pass_through=True)
+    try:
+        wrapped = nw.from_native(source, pass_through=True)
+    except nw.exceptions.DuplicateError:  # a frame all right; `Table.of` names the culprit
+        return True
     if isinstance(wrapped, nw.LazyFrame):
         raise InputError(
             f"a lazy {type(source).__module__.split('.')[0]} frame", "call .collect() on it first"
@@ -70,8 +78,10 @@ def is_frame(source: object) -> bool:
     return isinstance(wrapped, nw.DataFrame)
 
 
-def frame_of(columns: Mapping[str, Sequence[Any]], backend: Any) -> Any:
+def frame_of(columns: Mapping[str, Any], backend: str | None) -> Any:
     """Build a frame in the given library, pandas if none is given.
+
+    ``None`` in a list or an object array becomes a null.
 
     Examples
     --------
@@ -79,10 +89,20 @@ def frame_of(columns: Mapping[str, Sequence[Any]], backend: Any) -> Any:
     (2, 1)
     """
     backend = backend or "pandas"
+    if backend not in BACKENDS:
+        raise InputError.choice("backend", backend, BACKENDS)
     try:
-        return nw.from_dict(dict(columns), backend=backend).to_native()
+        import_module(backend)
     except ModuleNotFoundError:
         raise MissingDependencyError.of(backend, "to_frame()") from None
+    # polars keeps an object array as opaque Python objects; a list becomes strings and nulls.
+    data = {
+        name: column.tolist()
+        if isinstance(column, np.ndarray) and column.dtype.kind == "O"
+        else column
+        for name, column in columns.items()
+    }
+    return nw.from_dict(data, backend=cast(Any, backend)).to_native()
 
 
 def _unique(names: list[Any], argument: str) -> tuple[str, ...]:

@@ -17,10 +17,10 @@ from varcal._bins import (
     joint_index,
     level_bins,
     numeric_bins,
+    refine,
 )
 from varcal._stats import FIELDS, BinnedStats
 from varcal._variables import Variable
-from varcal.engines._order import quantiles
 from varcal.exceptions import InputError
 
 # Rows taken at a time: their temporaries stay in the processor's cache.
@@ -28,35 +28,42 @@ _CHUNK = 32_768
 
 
 class ArraySummary:
-    """Quantiles and counts of a numeric array."""
+    """Quantiles and counts of a numeric array, from one sorted copy of it."""
 
     def __init__(self, values: NDArray[Any]) -> None:
-        self._values = values.astype(np.float64, copy=False)
-        self.n_missing = 0
-        self._finite = self._values
-        if values.dtype.kind == "f":
-            total = self._values.sum()
-            if not np.isfinite(total):
-                self.n_missing = int(np.isnan(self._values).sum())
-                self._finite = self._values[np.isfinite(self._values)]
+        ordered = np.sort(values.astype(np.float64, copy=False))  # NaN comes last
+        self.n_missing = int(len(ordered) - np.searchsorted(ordered, np.nan))
+        self._ordered = ordered[: len(ordered) - self.n_missing]
+        ends = (
+            np.searchsorted(self._ordered, -np.inf, side="right"),
+            np.searchsorted(self._ordered, np.inf),
+        )
+        self._finite = self._ordered[ends[0] : ends[1]]
 
     def quantiles(self, levels: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return linearly interpolated quantiles of the finite values, NaN if there are none."""
+        """Return linearly interpolated quantiles of the finite values, NaN if there are none.
+
+        As `numpy.quantile` does it, to the bit.
+        """
         if not len(self._finite):
             return np.full(len(levels), np.nan)
-        return quantiles(self._finite, levels)
-
-    def count(self, value: float) -> int:
-        """Return how many rows hold exactly this value."""
-        return int(np.count_nonzero(self._values == value))
+        position = levels * (len(self._finite) - 1)
+        before = np.floor(position).astype(np.intp)
+        a, b = self._finite[before], self._finite[np.minimum(before + 1, len(self._finite) - 1)]
+        t = position - before
+        return np.where(t >= 0.5, b - (b - a) * (1 - t), a + (b - a) * t)
 
     def below(self, value: float) -> int:
         """Return how many rows hold a smaller value."""
-        return int(np.count_nonzero(self._values < value))
+        return int(np.searchsorted(self._ordered, value))
 
     def above(self, value: float) -> int:
         """Return how many rows hold a larger value."""
-        return int(np.count_nonzero(self._values > value))
+        return len(self._ordered) - int(np.searchsorted(self._ordered, value, side="right"))
+
+    def count(self, value: float) -> int:
+        """Return how many rows hold exactly this value."""
+        return len(self._ordered) - self.below(value) - self.above(value)
 
 
 def make_bins(
@@ -83,17 +90,24 @@ def make_bins(
         for name in bins:
             if name not in {variable.name for variable in variables}:
                 raise InputError.no_column(str(name), [v.name for v in variables], "bins")
-    parts = tuple(_bins_of(variable, n_bins, binning, bins) for variable in variables)
+    parts = tuple(fine_bins(variable, n_bins, binning, bins)[0] for variable in variables)
     return parts[0] if len(parts) == 1 else JointBins(parts)
 
 
-def _bins_of(
-    variable: Variable, n_bins: int, binning: str, bins: object
-) -> NumericBins | LevelBins:
+def fine_bins(
+    variable: Variable,
+    n_bins: int = 10,
+    binning: str = "quantile",
+    bins: object = None,
+    *,
+    n_fine: int = 0,
+) -> tuple[NumericBins | LevelBins, NumericBins | LevelBins]:
+    """Choose the bins of a variable, and finer ones (for curves) that keep all their cuts."""
     cuts = cut_points(bins, variable.name)
     if variable.kind != "levels":
         summary = ArraySummary(variable.values)
-        return numeric_bins(variable, summary, n_bins=n_bins, scheme=binning, cuts=cuts)
+        coarse = numeric_bins(variable, summary, n_bins=n_bins, scheme=binning, cuts=cuts)
+        return coarse, refine(coarse, summary, n_fine) if n_fine else coarse
     if cuts is not None:
         raise InputError(
             f"bins gives cut points for {variable.name!r}, which has levels",
@@ -101,7 +115,8 @@ def _bins_of(
         )
     present = variable.values[variable.values >= 0]
     counts = np.bincount(present, minlength=len(variable.levels))
-    return level_bins(variable, counts, len(variable) - len(present), rare=1 / (10 * n_bins))
+    levels = level_bins(variable, counts, len(variable) - len(present), rare=1 / (10 * n_bins))
+    return levels, levels
 
 
 def collect(

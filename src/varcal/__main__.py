@@ -1,0 +1,5 @@
+"""`python -m varcal` is the command `varcal`."""
+
+from varcal.cli import main
+
+main()

@@ -1,0 +1,154 @@
+"""Cells: sums over rows that lie next to each other on a variable, all that a curve needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["Cells"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Sums over k cells in ascending order of the variable, or over k levels.
+
+    Attributes
+    ----------
+    x : ndarray of shape (k,)
+        Mean of the variable in each cell (its number, for levels).
+    n, w, w2 : ndarray of shape (k,)
+        Rows, Σw and Σw².
+    w_hit, w_score : ndarray of shape (k,)
+        Σw·hit and Σw·score.
+    w2_hit, w2_score : ndarray of shape (k,)
+        Σw²·hit and Σw²·score.
+    w2_e2, w2_null : ndarray of shape (k,)
+        Σw²(hit − score)² and Σw²·score(1 − score).
+    group_w, group_hit, group_score : ndarray of shape (k, G), optional
+        Σw, Σw·hit and Σw·score by cell and bucket of groups.
+    """
+
+    x: Floats
+    n: Floats
+    w: Floats
+    w2: Floats
+    w_hit: Floats
+    w_score: Floats
+    w2_hit: Floats
+    w2_score: Floats
+    w2_e2: Floats
+    w2_null: Floats
+    group_w: Floats | None = None
+    group_hit: Floats | None = None
+    group_score: Floats | None = None
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    @property
+    def hit(self) -> Floats:
+        """Hit rate in each cell."""
+        return self.w_hit / self.w
+
+    @property
+    def score(self) -> Floats:
+        """Mean score in each cell."""
+        return self.w_score / self.w
+
+    @property
+    def gap(self) -> Floats:
+        """Mean score minus hit rate: positive is overconfident."""
+        return (self.w_score - self.w_hit) / self.w
+
+    @classmethod
+    def from_rows(
+        cls,
+        x: ArrayLike,
+        hit: ArrayLike,
+        score: ArrayLike,
+        weight: ArrayLike | None = None,
+        group: ArrayLike | None = None,
+        *,
+        most: int | None = None,
+    ) -> Self:
+        """Make cells of rows: equal values share one, and at most `most` are kept.
+
+        Parameters
+        ----------
+        x, hit, score, weight : array-like of shape (n,)
+            The variable, outcomes, scores and weights.
+        group : array-like of int, shape (n,), optional
+            Bucket of the row's group, 0 … G − 1.
+        most : int, optional
+            Largest number of cells; neighbours are merged to about equal counts.
+
+        Examples
+        --------
+        >>> cells = Cells.from_rows([2.0, 1.0, 2.0], [1, 0, 0], [0.9, 0.2, 0.7])
+        >>> cells.x.tolist(), cells.n.tolist(), cells.gap.round(6).tolist()
+        ([1.0, 2.0], [1.0, 2.0], [0.2, 0.3])
+        """
+        value, cell = np.unique(np.asarray(x, float), return_inverse=True)
+        cell = cell.ravel()
+        hits, scores = np.asarray(hit, float), np.asarray(score, float)
+        w = np.ones(len(hits)) if weight is None else np.asarray(weight, float)
+        w2 = w * w
+        k = len(value)
+        many = 0 if group is None else int(np.max(group)) + 1
+        key = None if group is None else cell * many + np.asarray(group, int)
+
+        def total(term: Floats) -> Floats:
+            return np.bincount(cell, term, k).astype(float)
+
+        def by_group(term: Floats) -> Floats | None:
+            if key is None:
+                return None
+            return np.bincount(key, term, k * many).astype(float).reshape(k, many)
+
+        cells = cls(
+            x=value,
+            n=total(np.ones(len(w))),
+            w=total(w),
+            w2=total(w2),
+            w_hit=total(w * hits),
+            w_score=total(w * scores),
+            w2_hit=total(w2 * hits),
+            w2_score=total(w2 * scores),
+            w2_e2=total(w2 * (hits - scores) ** 2),
+            w2_null=total(w2 * scores * (1 - scores)),
+            group_w=by_group(w),
+            group_hit=by_group(w * hits),
+            group_score=by_group(w * scores),
+        )
+        return cells if most is None else cells.coarsen(most)
+
+    def coarsen(self, most: int) -> Self:
+        """Merge neighbours into at most `most` cells of about equal counts.
+
+        Cells of equal count are merged in runs of equal length; a heap keeps its own cell.
+
+        Examples
+        --------
+        >>> cells = Cells.from_rows(range(1000), [0] * 1000, [0.5] * 1000)
+        >>> set(cells.coarsen(300).n.tolist())
+        {4.0}
+        """
+        k = len(self)
+        if k <= most:
+            return self
+        many = k // -(-k // most)
+        ends = np.cumsum(self.n)
+        middle = (ends - self.n / 2) / ends[-1]
+        slot = np.minimum((middle * many).astype(int), many - 1)
+        start = np.flatnonzero(np.diff(slot, prepend=-1))
+        merged = {
+            name: np.add.reduceat(term, start, axis=0)
+            for name in (field.name for field in fields(self)[1:])
+            if (term := getattr(self, name)) is not None
+        }
+        return type(self)(x=np.add.reduceat(self.w * self.x, start) / merged["w"], **merged)

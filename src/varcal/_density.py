@@ -1,0 +1,59 @@
+"""Density of a variable from its cells."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtr
+
+__all__ = ["density"]
+
+Floats = NDArray[np.float64]
+
+
+def density(x: ArrayLike, weight: ArrayLike, at: ArrayLike, *, rows: float) -> Floats:
+    r"""Estimate the density of a variable.
+
+    Each cell's mass is spread evenly to halfway between it and its neighbours, then blurred by a
+    normal kernel of Silverman's width :math:`0.9 \min(sd, IQR / 1.34)\, n^{-1/5}`, which is held
+    within the range of the cells.
+
+    Parameters
+    ----------
+    x : array-like of shape (k,)
+        Cells' means, strictly ascending.
+    weight : array-like of shape (k,)
+        Σw of each cell.
+    at : array-like of shape (m,)
+        Where.
+    rows : float
+        Number of rows behind the cells.
+
+    References
+    ----------
+    Silverman, B. W. (1986). Density Estimation for Statistics and Data Analysis.
+
+    Examples
+    --------
+    >>> x = np.linspace(0, 1, 101)
+    >>> density(x, np.ones(101), [0.0, 0.5], rows=1000).round(2).tolist()
+    [0.99, 0.99]
+    """
+    x, at = np.asarray(x, float), np.atleast_1d(np.asarray(at, float))
+    mass = np.asarray(weight, float) / np.sum(weight)
+    if len(x) == 1:
+        edges = np.array([x[0] - 0.5, x[0] + 0.5])
+    else:
+        middle = (x[1:] + x[:-1]) / 2
+        edges = np.concatenate([[2 * x[0] - middle[0]], middle, [2 * x[-1] - middle[-1]]])
+    below = np.concatenate([[0.0], np.cumsum(mass)])
+    low, high = np.interp([0.25, 0.75], below, edges)
+    centre = mass @ x
+    sd = np.sqrt(mass @ (x - centre) ** 2)
+    spread = min(sd, (high - low) / 1.34) or sd or 1.0
+    width = max(0.9 * spread * rows**-0.2, (edges[-1] - edges[0]) * 1e-3)
+    reach = ndtr((at[:, None] - edges) / width)
+    inside = reach[:, 0] - reach[:, -1]
+    blurred = (reach[:, :-1] - reach[:, 1:]) @ (mass / np.diff(edges))
+    out: Floats = blurred / np.maximum(inside, 1e-3)
+    return out

@@ -1,0 +1,106 @@
+"""Profile: one claim along one variable, in fine cells for curves and coarse bins for figures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from varcal._binned import BinOptions
+from varcal._bins import NumericBins
+from varcal._cells import Cells
+from varcal._events import Claim
+from varcal._predictions import Predictions
+from varcal._stats import BinnedStats
+from varcal._variables import Kind, Variable
+from varcal.engines._numpy import collect, fine_bins
+
+#: Fine cells of a numeric variable; a local fit on them is within 2e-4 of one on rows.
+N_FINE = 1000
+#: Groups are hashed into at most this many buckets.
+N_BUCKETS = 256
+
+
+@dataclass(frozen=True, eq=False)
+class Profile:
+    """The binned statistics of one claim along one variable.
+
+    Attributes
+    ----------
+    name, kind : str
+        The variable and its kind.
+    fine, coarse : BinnedStats
+        About a thousand cells of equal support, and the bins of the figures; equal for levels.
+    """
+
+    name: str
+    kind: Kind
+    fine: BinnedStats
+    coarse: BinnedStats
+
+    @property
+    def missing(self) -> bool:
+        """Whether the last bin is that of missing values."""
+        return bool(getattr(self.fine.bins, "missing", False))
+
+    def cells(self) -> Cells:
+        """Return the cells that hold rows, missing values apart, in the order of the variable."""
+        stats = self.fine
+        keep = stats.total("weight") > 0
+        if self.missing:
+            keep[-1] = False
+        total = {name: stats.total(name)[keep] for name in _CELL_FIELDS.values()}
+        x = np.flatnonzero(keep).astype(float)
+        if isinstance(stats.bins, NumericBins):
+            low = np.maximum(stats.low[keep], stats.bins.low)
+            high = np.minimum(stats.high[keep], stats.bins.high)
+            x = np.clip(total["x"] / total["weight"], np.minimum(low, high), high)
+        grouped: dict[str, NDArray[np.float64]] = {}
+        if stats.sums.shape[1] > 1:
+            grouped = {
+                f"group_{short}": stats.field(name)[:, keep].T
+                for short, name in (("w", "weight"), ("hit", "hit"), ("score", "score"))
+            }
+        sums = {short: total[name] for short, name in _CELL_FIELDS.items() if short != "x"}
+        return Cells(x=x, **sums, **grouped)
+
+
+_CELL_FIELDS = {
+    "x": "x",
+    "n": "n",
+    "w": "weight",
+    "w2": "weight2",
+    "w_hit": "hit",
+    "w_score": "score",
+    "w2_hit": "hit2",
+    "w2_score": "score2",
+    "w2_e2": "square2",
+    "w2_null": "null2",
+}
+
+
+def profile(
+    predictions: Predictions,
+    claim: Claim,
+    variable: Variable,
+    options: BinOptions,
+    *,
+    n_fine: int = N_FINE,
+) -> Profile:
+    """Bin one claim along one variable, by bucket of groups where there are groups."""
+    coarse, fine = fine_bins(variable, n_fine=n_fine, **options)
+    bucket, n_buckets = buckets(predictions.groups)
+    stats = collect(fine, [variable], claim.score, claim.hit, predictions.weight, bucket, n_buckets)
+    return Profile(variable.name, variable.kind, stats, stats.coarsen(coarse))
+
+
+def buckets(groups: NDArray[np.intp] | None) -> tuple[NDArray[np.intp] | None, int]:
+    """Return the bucket of each row: its group if there are few, else a mix of its number."""
+    if groups is None:
+        return None, 1
+    many = int(groups.max()) + 1
+    if many <= N_BUCKETS:
+        return groups, many
+    mixed = groups.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    return (mixed >> np.uint64(56)).astype(np.intp), N_BUCKETS

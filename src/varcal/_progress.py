@@ -1,0 +1,31 @@
+"""A progress bar on stderr for long work, silent where nobody watches."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def progress(items: Sequence[T], what: str, *, n_rows: int = 0) -> Iterator[T]:
+    """Yield items, with a bar if stderr is a terminal and the work is long.
+
+    Parameters
+    ----------
+    items : sequence
+        What is worked through.
+    what : str
+        What the bar says.
+    n_rows : int
+        Rows each item costs; below two million in all no bar is worth it.
+    """
+    if not sys.stderr.isatty() or n_rows * len(items) < 2_000_000:
+        yield from items
+        return
+    from rich.console import Console  # noqa: PLC0415  rich loads when first needed
+    from rich.progress import track  # noqa: PLC0415
+
+    console = Console(stderr=True)
+    yield from track(items, description=what, console=console, transient=True)

@@ -1,0 +1,291 @@
+"""Local polynomials on cells: the fit and the weights of the linear smoother behind it.
+
+A *cell* is a mean over some rows that lie close together on the axis; a row is a cell of one.
+Everything a smoother needs is its matrix of weights: the fit is ``weights @ y`` for any response,
+its variance ``weights**2 @ variance``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from varcal.exceptions import InputError
+
+__all__ = ["LocalFit", "local_polynomial", "nearest_bandwidth", "smoother_weights"]
+
+Floats = NDArray[np.float64]
+
+_BLOCK = 1 << 15  # numbers in one working array, so that it stays in the processor's cache
+_RANK = 1e-8  # below this norm a polynomial vanishes on its neighbourhood
+
+
+@dataclass(frozen=True)
+class LocalFit:
+    """A local polynomial, evaluated.
+
+    Attributes
+    ----------
+    at : ndarray of shape (m,)
+        Where.
+    fit : ndarray of shape (m,) or (m, r)
+        The curve, one column a response.
+    weights : ndarray of shape (m, k)
+        The linear smoother: ``fit = weights @ y``. Its rows sum to one.
+    bandwidth : ndarray of shape (m,)
+        Half-width of the kernel at each point.
+    """
+
+    at: Floats
+    fit: Floats
+    weights: Floats
+    bandwidth: Floats
+
+
+def nearest_bandwidth(
+    x: ArrayLike, at: ArrayLike, span: float, *, counts: ArrayLike | None = None
+) -> Floats:
+    r"""Distance from each point to its :math:`\lfloor n\,span + 10^{-5}\rfloor`-th nearest row.
+
+    For a span above 1 it is the distance to the farthest row times :math:`\sqrt{span}`, as in the
+    LOESS programs.
+
+    Parameters
+    ----------
+    x : array-like of shape (k,)
+        Cells' positions, ascending.
+    at : array-like of shape (m,)
+        Points.
+    span : float
+        Share of the rows in a neighbourhood.
+    counts : array-like of int, shape (k,), optional
+        Rows in each cell; one if left out.
+
+    Examples
+    --------
+    >>> nearest_bandwidth([0.0, 1.0, 2.0, 10.0], [0.0, 9.0], 0.5)
+    array([1., 7.])
+    """
+    x = np.asarray(x, float)
+    at = np.asarray(at, float)
+    many = np.ones(len(x), np.int64) if counts is None else np.asarray(counts).astype(np.int64)
+    ends = np.cumsum(many)
+    n = int(ends[-1])
+    near = min(n, max(1, int(np.floor(n * span + 1e-5))))
+    flat = np.repeat(x, many) if n <= _BLOCK else None
+
+    def row(index: NDArray[np.int64]) -> Floats:
+        if flat is not None:
+            return flat[index]
+        return x[np.searchsorted(ends, index, side="right")]
+
+    # The nearest rows are consecutive: halve the range in which the run of them starts.
+    start = np.zeros(len(at), np.int64)
+    left = n - near
+    while left > 0:
+        half = (left + 1) // 2
+        probe = start + half - 1
+        beyond = row(probe) + row(probe + near) < 2 * at
+        start = np.where(beyond, start + half, start)
+        left -= half
+    reach = np.maximum(at - row(start), row(start + near - 1) - at)
+    out: Floats = reach * np.sqrt(max(1.0, span))
+    return out
+
+
+def smoother_weights(
+    x: ArrayLike,
+    at: ArrayLike,
+    *,
+    span: float | None = None,
+    bandwidth: ArrayLike | None = None,
+    degree: int = 2,
+    weight: ArrayLike | None = None,
+    counts: ArrayLike | None = None,
+    derivative: bool = False,
+) -> Floats:
+    r"""Weights l(x) of the local polynomial: the fit at ``at[i]`` is ``weights[i] @ y``.
+
+    In :math:`u = (x - x_0)/h` with tricube weights :math:`k = w (1 - |u|^3)^3`, and polynomials
+    :math:`p_0, p_1, \dots` orthonormal under k, :math:`l_j = k_j \sum_d p_d(0)\,p_d(u_j)`. The
+    polynomials come from their three-term recurrence, which is stable where normal equations are
+    not; where the neighbourhood holds too few distinct values, the degree is lowered.
+
+    Parameters
+    ----------
+    x : array-like of shape (k,)
+        Cells' positions, ascending.
+    at : array-like of shape (m,)
+        Where to fit.
+    span : float, optional
+        Share of the rows in a neighbourhood; this or `bandwidth`.
+    bandwidth : float or array-like of shape (m,), optional
+        Half-width of the kernel.
+    degree : int
+        Degree of the polynomial.
+    weight : array-like of shape (k,), optional
+        Sum of weights in each cell; `counts` if left out.
+    counts : array-like of int, shape (k,), optional
+        Rows in each cell; one if left out.
+    derivative : bool
+        Weights of the slope in place of those of the value.
+
+    References
+    ----------
+    Forsythe, G. E. (1957). Generation and use of orthogonal polynomials for data-fitting.
+    Fan, J. and Gijbels, I. (1996). Local Polynomial Modelling and Its Applications.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.arange(9.0)
+    >>> weights = smoother_weights(x, [2.0, 3.5], span=0.9)
+    >>> np.round(weights @ x**2, 10)
+    array([ 4.  , 12.25])
+    """
+    x = np.asarray(x, float)
+    at = np.atleast_1d(np.asarray(at, float))
+    if len(x) == 0:
+        raise InputError("x: there are no cells to smooth", "pass at least one row")
+    reach = _bandwidth(x, at, span, bandwidth, counts)
+    if weight is None:
+        weight = counts
+    root = None if weight is None else np.sqrt(np.asarray(weight, float))
+    out = np.zeros((len(at), len(x)))
+    step = max(1, min(max(32, _BLOCK // 4 // len(x)), _BLOCK // len(x)))
+    for start in range(0, len(at), step):
+        rows = slice(start, start + step)
+        here, wide = at[rows], reach[rows]
+        cells = slice(
+            np.searchsorted(x, (here - wide).min()),
+            np.searchsorted(x, (here + wide).max(), side="right"),
+        )
+        share = None if root is None else root[cells]
+        out[rows, cells] = _block(x[cells], here[:, None], wide[:, None], share, degree, derivative)
+    return out
+
+
+def _bandwidth(
+    x: Floats,
+    at: Floats,
+    span: float | None,
+    bandwidth: ArrayLike | None,
+    counts: ArrayLike | None,
+) -> Floats:
+    """Half-widths that are positive and reach at least one cell each."""
+    if (span is None) == (bandwidth is None):
+        raise InputError(
+            f"span and bandwidth: exactly one is needed; got span={span!r}, "
+            f"bandwidth={bandwidth!r}",
+            "pass span=0.9 for nearest neighbours, or bandwidth= in the units of x",
+        )
+    if bandwidth is not None:
+        reach = np.broadcast_to(np.asarray(bandwidth, float), at.shape).copy()
+    else:
+        assert span is not None
+        if not span > 0:
+            raise InputError(f"span must be positive; got {span!r}", "try span=0.9")
+        reach = nearest_bandwidth(x, at, span, counts=counts)
+    right = np.searchsorted(x, at)
+    before, after = x[np.maximum(right - 1, 0)], x[np.minimum(right, len(x) - 1)]
+    nearest = np.minimum(np.abs(at - before), np.abs(at - after))
+    alone = reach <= nearest
+    if np.any(alone):
+        # Within a heap of ties only the heap counts; between heaps, the nearest cells do.
+        reach[alone] = 1.01 * nearest[alone]
+        for i in np.flatnonzero(alone & (nearest == 0)):
+            distance = np.abs(x - at[i])
+            reach[i] = np.min(distance[distance > 0], initial=1.0) or 1.0
+    return reach
+
+
+def _block(
+    x: Floats,
+    at: Floats,
+    reach: Floats,
+    root: Floats | None,
+    degree: int,
+    derivative: bool,
+) -> Floats:
+    """Smoother weights for a few points, one row each."""
+    u = np.clip((x - at) / reach, -1.0, 1.0)
+    size = np.abs(u)
+    kernel = 1.0 - size * size * size
+    root_kernel = kernel * np.sqrt(kernel)
+    if root is not None:
+        root_kernel *= root
+    # `now` and `before` are polynomials on the cells times the root of the kernel;
+    # `value` and `slope` are the same polynomials and their derivatives at u = 0.
+    norm = np.sqrt(np.einsum("ij,ij->i", root_kernel, root_kernel))[:, None]
+    now, before = root_kernel / norm, np.zeros_like(u)
+    value, value_before = 1.0 / norm, np.zeros_like(norm)
+    slope, slope_before = np.zeros_like(norm), np.zeros_like(norm)
+    total = (slope if derivative else value) * now
+    back = np.zeros_like(norm)
+    for _ in range(degree):
+        ahead = u * now
+        mean = np.einsum("ij,ij->i", ahead, now)[:, None]
+        ahead -= mean * now
+        ahead -= back * before
+        norm = np.sqrt(np.einsum("ij,ij->i", ahead, ahead))[:, None]
+        inverse = np.where(norm > _RANK, 1.0 / np.maximum(norm, _RANK), 0.0)
+        if not np.any(inverse):
+            break
+        ahead *= inverse
+        value_ahead = (-mean * value - back * value_before) * inverse
+        slope_ahead = (value - mean * slope - back * slope_before) * inverse
+        total += (slope_ahead if derivative else value_ahead) * ahead
+        before, now, back = now, ahead, norm
+        value_before, value = value, value_ahead
+        slope_before, slope = slope, slope_ahead
+    total *= root_kernel
+    out: Floats = total / reach if derivative else total
+    return out
+
+
+def local_polynomial(
+    x: ArrayLike,
+    y: ArrayLike,
+    weight: ArrayLike | None,
+    at: ArrayLike,
+    *,
+    span: float | None = None,
+    bandwidth: ArrayLike | None = None,
+    degree: int = 2,
+    counts: ArrayLike | None = None,
+) -> LocalFit:
+    """Fit a local polynomial to one or several responses.
+
+    Parameters
+    ----------
+    x : array-like of shape (k,)
+        Cells' positions, ascending.
+    y : array-like of shape (k,) or (k, r)
+        Mean response in each cell, one column a response.
+    weight : array-like of shape (k,) or None
+        Sum of weights in each cell; `counts` if None.
+    at : array-like of shape (m,)
+        Where to fit.
+    span, bandwidth, degree, counts
+        As in :func:`smoother_weights`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.linspace(0, 1, 21)
+    >>> curve = local_polynomial(x, np.column_stack([x, x**2]), None, [0.3], span=0.5)
+    >>> np.round(curve.fit, 6)
+    array([[0.3 , 0.09]])
+
+    References
+    ----------
+    Cleveland, W. S. (1979). Robust locally weighted regression and smoothing scatterplots.
+    JASA 74, 829-836.
+    """
+    at = np.atleast_1d(np.asarray(at, float))
+    x = np.asarray(x, float)
+    reach = _bandwidth(x, at, span, bandwidth, counts)
+    weights = smoother_weights(x, at, bandwidth=reach, degree=degree, weight=weight, counts=counts)
+    return LocalFit(at, weights @ np.asarray(y, float), weights, reach)

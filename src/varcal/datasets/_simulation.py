@@ -1,0 +1,188 @@
+"""Simulation: drawn rows beside the truth that they were drawn from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from varcal._tables import frame_of
+from varcal.exceptions import InputError
+
+__all__ = ["Simulation"]
+
+# Even, so that a jump at the middle of a bin falls between two cells.
+CELLS_PER_BIN = 1000
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Simulation:
+    r"""Rows of a simulated classifier whose calibration errors are known.
+
+    The gap is mean score minus hit rate: positive is overconfident. With the score :math:`s`, the
+    hit :math:`h` and the variable :math:`v`,
+
+    .. math:: \mathrm{ECE} = E\,\bigl|\,s - P(h \mid s)\bigr|, \qquad
+              \mathrm{VECE} = E\,\bigl|E[s \mid v] - P(h \mid v)\bigr|.
+
+    Attributes
+    ----------
+    name : str
+        The function that drew it, with its parameters.
+    event : {"correct", "positive"}
+        What the score claims: that the argmax is right, or that y = 1.
+    y : ndarray of int, shape (n,)
+        Labels 0 … K − 1.
+    p : ndarray of float, shape (n, K) or (n,)
+        Class probabilities; P(y = 1) alone where the event is ``"positive"``.
+    v : ndarray, shape (n,)
+        The variable.
+    rate : ndarray of float, shape (n,)
+        The true probability of a hit, row by row: what a perfect model would have said.
+    ece, vece : float
+        The population values (integrals, not binned).
+    gap : callable
+        The true gap as a function of v.
+    score_gap : callable
+        The true gap as a function of the score.
+    score_quantile : callable
+        The score as a function of its rank in (0, 1).
+
+    References
+    ----------
+    Kelly & Smyth (2023), Variable-Based Calibration for Machine Learning Classifiers, AAAI.
+
+    Examples
+    --------
+    >>> from varcal.datasets import make_vece_bound
+    >>> sim = make_vece_bound(1000, n_classes=2, alpha=0.1)
+    >>> sim.p.shape, round(sim.ece, 3), round(sim.vece, 3)
+    ((1000, 2), 0.025, 0.2)
+    >>> sim.gap([0.1, 0.9]).round(3)
+    array([-0.2,  0.2])
+    """
+
+    name: str
+    event: str
+    y: NDArray[np.int64]
+    p: NDArray[np.float64]
+    v: NDArray[Any]
+    rate: NDArray[np.float64]
+    ece: float
+    vece: float
+    gap: Callable[[Any], NDArray[np.float64]]
+    score_gap: Callable[[Any], NDArray[np.float64]]
+    score_quantile: Callable[[Any], NDArray[np.float64]]
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def __repr__(self) -> str:
+        return (
+            f"Simulation({self.name}: {len(self):,} rows, ece={self.ece:.4g}, vece={self.vece:.4g})"
+        )
+
+    def ece_in_bins(self, n_bins: int = 10) -> float:
+        """Return the population's ECE over bins of equal support.
+
+        Gaps of opposite sign cancel inside a bin, so that this is at most ``ece``; it is what an
+        estimate over ``n_bins`` quantile bins converges to.
+
+        Parameters
+        ----------
+        n_bins : int, default 10
+            The number of bins over the score.
+
+        Returns
+        -------
+        float
+            The limit of the binned estimate.
+
+        Examples
+        --------
+        >>> from varcal.datasets import make_vece_bound
+        >>> sim = make_vece_bound(100, alpha=0.1)
+        >>> round(sim.ece, 6), round(sim.ece_in_bins(10), 6)
+        (0.025, 0.024)
+        """
+        return _in_bins(self.score_gap(self.score_quantile(_ranks(n_bins))), n_bins)
+
+    def vece_in_bins(self, n_bins: int = 10) -> float:
+        """Return the population's VECE over bins of equal support; v must be continuous.
+
+        Parameters
+        ----------
+        n_bins : int, default 10
+            The number of bins over the variable.
+
+        Returns
+        -------
+        float
+            The limit of the binned estimate.
+
+        Raises
+        ------
+        InputError
+            If v is tied or categorical, where bins of equal support do not exist.
+
+        Examples
+        --------
+        >>> from varcal.datasets import make_vece_bound
+        >>> round(make_vece_bound(100, alpha=0.1).vece_in_bins(5), 6)
+        0.16
+        """
+        if self.v.dtype.kind != "f":
+            raise InputError(
+                f"vece_in_bins: v of {self.name} has ties, so its bins cannot have equal support",
+                "compare with .vece, or bin .gap(v) over the bins that you use",
+            )
+        # Every simulator draws its continuous v from U(0, 1): a value is its own rank.
+        return _in_bins(self.gap(_ranks(n_bins)), n_bins)
+
+    def to_frame(self, backend: str = "pandas") -> Any:
+        """Return one frame with the columns y, p (or p_0 … p_{K−1}) and v.
+
+        Parameters
+        ----------
+        backend : {"pandas", "polars", "pyarrow", "modin", "cudf"}, default "pandas"
+            The library whose frame is wanted.
+
+        Returns
+        -------
+        frame
+            A frame (or table) of that library.
+
+        Examples
+        --------
+        >>> from varcal.datasets import make_ece_bound
+        >>> list(make_ece_bound(5, n_classes=3).to_frame("pandas").columns)
+        ['y', 'p_0', 'p_1', 'p_2', 'v']
+        """
+        probabilities = (
+            {"p": self.p}
+            if self.p.ndim == 1
+            else {f"p_{k}": self.p[:, k] for k in range(self.p.shape[1])}
+        )
+        v = self.v.astype(object) if self.v.dtype.kind == "U" else self.v
+        return frame_of({"y": self.y, **probabilities, "v": v}, backend)
+
+
+def _ranks(n_bins: int) -> NDArray[np.float64]:
+    if n_bins < 1:
+        raise InputError(f"n_bins must be at least 1; got {n_bins}", "ten is usual")
+    cells = n_bins * CELLS_PER_BIN
+    return (np.arange(cells) + 0.5) / cells
+
+
+def _in_bins(gap: NDArray[np.float64], n_bins: int) -> float:
+    return float(np.abs(gap.reshape(n_bins, -1).mean(axis=1)).mean())
+
+
+def checked_n(n: int) -> int:
+    """Return n, the number of rows, if it is one."""
+    if not isinstance(n, (int, np.integer)) or isinstance(n, bool) or n < 1:
+        raise InputError(f"n must be a positive integer; got {n!r}", "for example n=10_000")
+    return int(n)

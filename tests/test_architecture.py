@@ -1,0 +1,162 @@
+"""The house stays as it is drawn: imports point down, the door is light, the docs run."""
+
+import ast
+import doctest
+import re
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import varcal
+
+SRC = Path(varcal.__file__).parent
+ROOT = Path(__file__).parents[1]
+
+# Lower layers first; a module may import only from layers below its own, or its own package.
+LAYERS = [
+    {"exceptions", "_version"},
+    {"_variables", "_text"},
+    {"_tables", "_labels"},
+    {"_predictions"},
+    {"_events"},
+    {"_bins"},
+    {"_stats"},
+    {"engines"},
+    {"_binned"},
+    {"_metrics", "_bin_table", "datasets"},
+    {"_scorers"},
+    {"_demo"},
+    {"cli"},
+    {"__main__", "__init__"},
+]
+# Conveniences that point up import inside a function; each is named here.
+UPWARD: set[tuple[str, str]] = set()
+
+
+def room(module: str) -> str:
+    return module.split(".")[1] if "." in module else "__init__"
+
+
+def modules():
+    found = []
+    for path in sorted(SRC.rglob("*.py")):
+        parts = ("varcal", *path.relative_to(SRC).with_suffix("").parts)
+        found.append((path, ".".join(part for part in parts if part != "__init__")))
+    return found
+
+
+def imports(path):
+    """Yield (imported varcal module, whether at module level)."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "varcal":
+            top = node.col_offset == 0
+            if node.module == "varcal":
+                for alias in node.names:
+                    yield f"varcal.{alias.name}", top
+            else:
+                yield node.module, top
+
+
+def test_every_room_has_its_layer():
+    rooms = {room(name) for _, name in modules()}
+    assert rooms == set().union(*LAYERS)
+
+
+@pytest.mark.parametrize(("path", "name"), modules(), ids=lambda value: str(value).split("/")[-1])
+def test_imports_point_down(path, name):
+    level = {one: k for k, layer in enumerate(LAYERS) for one in layer}
+    for imported, top in imports(path):
+        if room(imported) == room(name):
+            continue
+        if not top and (room(name), room(imported)) in UPWARD:
+            continue
+        assert level[room(imported)] < level[room(name)], f"{name} imports {imported}"
+
+
+def test_import_is_light():
+    code = (
+        "import sys; import numpy, narwhals; before = set(sys.modules); import varcal;"
+        "print(*sorted(set(sys.modules) - before))"
+    )
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    roots = {name.split(".")[0] for name in loaded.stdout.split()}
+    heavy = {
+        "pandas",
+        "polars",
+        "pyarrow",
+        "sklearn",
+        "scipy",
+        "matplotlib",
+        "plotly",
+        "rich",
+        "click",
+    }
+    assert not roots & heavy
+    own = [name for name in loaded.stdout.split() if name.startswith("varcal")]
+    assert len(own) < 60
+    others = roots - {"varcal"} - set(sys.stdlib_module_names)
+    assert not others - {"numpy", "narwhals"}, others
+
+
+@pytest.mark.parametrize("name", [name for _, name in modules() if "__main__" not in name])
+def test_doctests(name):
+    result = doctest.testmod(import_module(name))
+    assert not result.failed
+
+
+def test_unknown_names_are_refused_and_known_ones_listed():
+    assert dir(varcal) == sorted(varcal.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'vecee'"):
+        varcal.vecee  # noqa: B018
+
+
+def test_public_functions_have_a_running_example():
+    for name in varcal.__all__:
+        thing = getattr(varcal, name)
+        if callable(thing) and not isinstance(thing, type):
+            assert ">>>" in (thing.__doc__ or ""), name
+        elif isinstance(thing, type):
+            assert thing.__doc__, name
+    for name in varcal.datasets.__all__:
+        assert getattr(varcal.datasets, name).__doc__, name
+
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_code_blocks_of_the_docs_run(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S)
+    scope: dict = {}
+    for block in blocks:
+        exec(compile(block, f"{page.name}", "exec"), scope)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_between_pages_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+        if not re.match(r"[a-z]+:", target):
+            assert (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["ruff", "check", "."],
+        ["ruff", "format", "--check", "."],
+        ["mypy"],
+    ],
+    ids=lambda command: " ".join(command),
+)
+def test_lint_and_types(command):
+    done = subprocess.run(
+        [sys.executable, "-m", *command], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,60 @@
+"""The command line, driven as a real process."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+import varcal
+
+
+def run(*arguments, **env):
+    return subprocess.run(
+        [sys.executable, "-m", "varcal", *arguments],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        env=os.environ | env,
+        check=False,
+    )
+
+
+def test_version_and_help():
+    assert run("--version").stdout == f"varcal {varcal.__version__}\n"
+    assert "demo" in run("--help").stdout and run("-h").returncode == 0
+
+
+def test_demo_ranks_variables_and_shows_the_worst():
+    done = run("demo")
+    assert done.returncode == 0 and not done.stderr
+    assert "\x1b" not in done.stdout  # no colour off a terminal
+    lines = done.stdout.splitlines()
+    head = next(k for k, line in enumerate(lines) if line.startswith("variable"))
+    assert lines[head + 1].startswith("relationship")
+    assert "Husband" in done.stdout and "Overall the model is overconfident by 20.6%" in done.stdout
+
+
+def test_demo_in_an_ascii_pipe():
+    done = run("demo", PYTHONIOENCODING="ascii:replace")
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize("arguments", [["dmo"], ["demo", "--nope"], ["demo", "extra"]])
+def test_wrong_arguments(arguments):
+    done = run(*arguments)
+    assert done.returncode == 2 and "Traceback" not in done.stderr and done.stderr
+
+
+def test_errors_are_one_message_with_a_hint():
+    code = (
+        "import click, varcal.cli as c\n"
+        "from varcal.exceptions import InputError\n"
+        "@c.main.command()\n"
+        "def boom():\n"
+        "    raise InputError('p is odd', 'even it')\n"
+        "c.main(['boom'])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == "error: p is odd\nhint: even it\n"

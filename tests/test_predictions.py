@@ -1,0 +1,292 @@
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import varcal as vc
+from varcal import Predictions
+from varcal.exceptions import InputError
+
+Y, P = [0, 1, 1, 0], [0.2, 0.9, 0.4, 0.1]
+
+
+@pytest.mark.parametrize(
+    ("y", "classes"),
+    [
+        ([0, 1, 1, 0], (0, 1)),
+        ([0.0, 1.0, 1.0, 0.0], (0, 1)),
+        ([False, True, True, False], (False, True)),
+        (np.array([0, 1, 1, 0], dtype=np.uint8), (0, 1)),
+        (["no", "yes", "yes", "no"], ("no", "yes")),
+        ([-1, 1, 1, -1], (-1, 1)),
+        ([1, 2, 2, 1], (1, 2)),
+        (pd.Series(["b", "c", "c", "b"], dtype="category"), ("b", "c")),
+        (pl.Series(["b", "c", "c", "b"], dtype=pl.Enum(["c", "b"])), ("b", "c")),
+    ],
+)
+def test_labels_of_every_type_mean_the_same(y, classes):
+    found = Predictions.of(y, P)
+    assert found.classes == classes
+    np.testing.assert_array_equal(found.y, [0, 1, 1, 0])
+
+
+def test_zero_one_labels_mean_zero_one_even_if_only_one_occurs():
+    assert Predictions.of([1, 1], [0.2, 0.3]).classes == (0, 1)
+    np.testing.assert_array_equal(Predictions.of([1, 1], [0.2, 0.3]).y, [1, 1])
+    assert Predictions.of([True, True], [0.2, 0.3]).classes == (False, True)
+
+
+def test_classes_give_the_order_of_columns():
+    p = [[0.7, 0.2, 0.1], [0.1, 0.8, 0.1]]
+    found = Predictions.of(["cat", "dog"], p, classes=["dog", "cat", "eel"])
+    np.testing.assert_array_equal(found.y, [1, 0])
+    with pytest.raises(InputError, match="2 distinct labels"):
+        Predictions.of(["cat", "dog"], p)
+
+
+def test_columns_by_name_in_every_library(make_frame):
+    data = make_frame({"y": ["a", "b", "c"], "a": [0.6, 0.2, 0.1], "b": [0.3, 0.7, 0.1],
+                       "c": [0.1, 0.1, 0.8], "w": [1, 2, 3], "unit": ["u", "u", "v"],
+                       "age": [30, None, 50]})  # fmt: skip
+    found = Predictions.of(
+        "y", ["a", "b", "c"], ["age", "unit"], data=data, sample_weight="w", groups="unit"
+    )
+    np.testing.assert_array_equal(found.y, [0, 1, 2])
+    np.testing.assert_array_equal(found.p[0], [0.6, 0.3, 0.1])
+    np.testing.assert_array_equal(found.weight, [1, 2, 3])
+    np.testing.assert_array_equal(found.groups, [0, 0, 1])
+    assert [variable.name for variable in found.variables] == ["age", "unit"]
+    np.testing.assert_array_equal(found.variables[0].values, [30, np.nan, 50])
+    assert found.backend == (
+        None if isinstance(data, dict) else type(data).__module__.split(".")[0]
+    )
+
+
+def test_with_data_anything_but_names_is_an_array(make_frame):
+    data = make_frame({"y": [0, 1], "p": [0.3, 0.6]})
+    found = Predictions.of("y", np.array([0.1, 0.9]), [5.0, 6.0], data=data)
+    np.testing.assert_array_equal(found.p, [0.1, 0.9])
+    np.testing.assert_array_equal(found.variables[0].values, [5.0, 6.0])
+
+
+def test_frames_as_p_and_v(make_frame):
+    frame = make_frame({"x": [1, 2], "z": ["a", "b"]})
+    p = (
+        make_frame({"no": [0.3, 0.6], "yes": [0.7, 0.4]})
+        if not isinstance(frame, dict)
+        else [0.7, 0.4]
+    )
+    found = Predictions.of([0, 1], p, frame)
+    assert [variable.name for variable in found.variables] == ["x", "z"]
+    np.testing.assert_array_equal(found.p if found.p.ndim == 1 else found.p[:, 1], [0.7, 0.4])
+
+
+def test_arrays_of_several_variables_and_names_of_series():
+    found = Predictions.of([0, 1], [0.1, 0.2], np.array([[1, 2], [3, 4]]))
+    assert [variable.name for variable in found.variables] == ["v0", "v1"]
+    assert (
+        Predictions.of([0, 1], [0.1, 0.2], pd.Series([1, 2], name="age")).variables[0].name == "age"
+    )
+    assert Predictions.of([0, 1], [0.1, 0.2], pd.Series([1, 2])).variables[0].name == "v"
+    assert Predictions.of([0, 1], [[0.1], [0.2]]).p.shape == (2,)
+    assert Predictions.of([0, 1], [0, 1]).p.dtype == np.float64
+
+
+def test_an_index_is_ignored():
+    y = pd.Series([0, 1, 1, 0], index=[3, 2, 1, 0])
+    assert vc.ece(y, pd.Series(P)) == vc.ece(Y, P)
+
+
+def test_no_copy_of_what_is_already_right():
+    y, p = np.array([0, 1]), np.array([0.1, 0.9])
+    found = Predictions.of(y, p)
+    assert np.shares_memory(found.p, p) and np.shares_memory(found.y, y)
+
+
+def test_logits():
+    logits = np.array([-800.0, -1.0, 0.0, 3.0, 800.0])
+    expected = [0.0, 1 / (1 + np.e), 0.5, 1 / (1 + np.exp(-3)), 1.0]
+    np.testing.assert_allclose(
+        Predictions.of([0, 1, 1, 1, 1], logits, from_logits=True).p, expected
+    )
+    table = np.array([[1.0, 2.0, 3.0], [1000.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
+    found = Predictions.of([0, 1, 2], table, from_logits=True).p
+    np.testing.assert_allclose(found.sum(axis=1), 1)
+    np.testing.assert_allclose(found[0], np.exp([1, 2, 3]) / np.exp([1, 2, 3]).sum())
+    with pytest.raises(InputError, match=r"not finite.*row 1"):
+        Predictions.of([0, 1], [0.0, np.inf], from_logits=True)
+
+
+def test_rows_without_outcome_go_only_on_request_and_are_counted():
+    y, p = [0, None, 1, np.nan], [0.1, 0.5, 0.8, 0.9]
+    with pytest.raises(InputError, match=r"y has no label: None at row 1 \(2 such rows\)"):
+        Predictions.of(y, p)
+    found = Predictions.of(
+        y,
+        p,
+        [1, 2, 3, 4],
+        unlabelled="drop",
+        sample_weight=[1, 2, 3, 4],
+        groups=["a", "b", "a", "c"],
+    )
+    assert found.n_dropped == 2 and len(found) == 2
+    np.testing.assert_array_equal(found.p, [0.1, 0.8])
+    np.testing.assert_array_equal(found.weight, [1, 3])
+    np.testing.assert_array_equal(found.variables[0].values, [1, 3])
+    strings = Predictions.of(["a", None, "b"], [0.1, 0.5, 0.8], unlabelled="drop")
+    assert strings.classes == ("a", "b")
+    with pytest.raises(InputError, match="no label at any row"):
+        Predictions.of([None, None], [0.1, 0.2], unlabelled="drop")
+
+
+REJECTED = {
+    "above one": (dict(y=[0, 1], p=[0.5, 1.2]), "p is outside [0, 1]: 1.2 at row 1", "clip"),
+    "below zero": (dict(y=[0, 1], p=[-0.1, 1.0]), "p is outside [0, 1]: -0.1 at row 0", "clip"),
+    "percent": (
+        dict(y=[0, 1], p=[5, 90]),
+        "outside [0, 1]: 5.0 at row 0 (2 such rows)",
+        "percentages",
+    ),
+    "logits": (dict(y=[0, 1], p=[-3.0, 0.4]), "outside [0, 1]: -3.0", "from_logits=True"),
+    "matrix above one": (
+        dict(y=[0, 1], p=[[0.5, 0.5], [-0.2, 1.2]]),
+        "p in column 0 is outside [0, 1]: -0.2 at row 1",
+        "",
+    ),
+    "NaN in p": (dict(y=[0, 1], p=[0.5, np.nan]), "p is missing: nan at row 1", "fill"),
+    "sums": (
+        dict(y=[0, 1, 2], p=[[0.2, 0.3, 0.5], [0.2, 0.3, 0.4], [1, 0, 0]]),
+        "p must sum to 1 in each row (within 1e-06), but sums to: 0.9",
+        "one column for every class",
+    ),
+    "lengths": (dict(y=[0, 1, 1], p=[0.5, 0.5]), "lengths differ: y 3, p 2", "one value a row"),
+    "length of v": (dict(y=[0, 1], p=[0.5, 0.5], v=[1, 2, 3]), "y 2, p 2, v 3", ""),
+    "length of weight": (dict(y=[0, 1], p=[0.5, 0.5], sample_weight=[1]), "sample_weight 1", ""),
+    "length of groups": (dict(y=[0, 1], p=[0.5, 0.5], groups=[1]), "groups 1", ""),
+    "unknown label": (
+        dict(y=["a", "x", "b"], p=[0.1, 0.2, 0.3], classes=["a", "b"]),
+        "y is not among classes ['a', 'b']: 'x' at row 1",
+        "add it to classes=",
+    ),
+    "labels of another type": (
+        dict(y=[0, 1], p=[0.1, 0.2], classes=["0", "1"]),
+        "y is not among classes ['0', '1']: 0 at row 0 (2 such rows)",
+        "type",
+    ),
+    "three labels": (
+        dict(y=[0, 1, 2], p=[0.1, 0.2, 0.3]),
+        "3 distinct labels (0, 1, 2)",
+        "classes=",
+    ),
+    "one label": (dict(y=["a", "a"], p=[0.1, 0.2]), "1 distinct labels ('a')", "classes="),
+    "many labels": (dict(y=list("abcdefghij"), p=[0.5] * 10), "…)", "classes="),
+    "wrong classes": (
+        dict(y=[0, 1], p=[0.1, 0.2], classes=[0, 1, 2]),
+        "2 distinct labels",
+        "one label a",
+    ),
+    "swapped": (dict(y=[0.2, 0.9], p=[0, 1]), "y is not a label: 0.2 at row 0", "look swapped"),
+    "maybe swapped": (dict(y=[0.2, 0.9], p=[0.3, 0.1]), "y is not a label", "are swapped"),
+    "swapped strings": (
+        dict(y=[0.2, 0.9], p=["a", "b"]),
+        "p holds levels, not numbers",
+        "comes before p",
+    ),
+    "boolean p": (dict(y=[0, 1], p=[True, False]), "p holds booleans, not numbers", ""),
+    "empty": (dict(y=[], p=[]), "y and p are empty", "at least one row"),
+    "complex p": (dict(y=[0, 1], p=[0.1j, 0.2]), "p has dtype complex128", "real numbers"),
+    "complex y": (dict(y=[0j, 1], p=[0.1, 0.2]), "dtype complex128", ""),
+    "object p": (dict(y=[0, 1], p=[object(), 0.2]), "object array that holds", "one type"),
+    "dates as y": (
+        dict(y=np.array(["2020-01-01"], "M8[D]"), p=[0.1]),
+        "y holds dates",
+        "labels are",
+    ),
+    "three dimensions": (dict(y=[0], p=[[[0.1]]]), "p has shape (1, 1, 1)", "(n, K)"),
+    "string without data": (dict(y="y", p=[0.1]), "y is the string 'y'", "data="),
+    "negative weight": (
+        dict(y=[0, 1], p=[0.1, 0.2], sample_weight=[1, -2]),
+        "sample_weight is negative: -2.0 at row 1",
+        "0 leaves a row out",
+    ),
+    "NaN weight": (
+        dict(y=[0, 1], p=[0.1, 0.2], sample_weight=[1, np.nan]),
+        "not a finite number",
+        "",
+    ),
+    "zero weights": (
+        dict(y=[0, 1], p=[0.1, 0.2], sample_weight=[0, 0]),
+        "0 at every row",
+        "must count",
+    ),
+    "table of weights": (
+        dict(y=[0, 1], p=[0.1, 0.2], sample_weight=np.ones((2, 2))),
+        "sample_weight has shape (2, 2)",
+        "one weight a row",
+    ),
+    "missing group": (
+        dict(y=[0, 1], p=[0.1, 0.2], groups=["a", None]),
+        "groups is missing",
+        "its unit",
+    ),
+    "unlabelled": (
+        dict(y=[0, 1], p=[0.1, 0.2], unlabelled="dropp"),
+        "unlabelled must be",
+        "'drop'",
+    ),
+    "no column": (dict(y="yy", p="p", data={"y": [0], "p": [0.1]}), "y: no column 'yy'", "'y'"),
+    "no variable": (
+        dict(y="y", p="p", v="Agee", data={"y": [0], "p": [0.1], "age": [3]}),
+        "v: no column 'Agee'",
+        "did you mean 'age'?",
+    ),
+    "nothing like it": (
+        dict(y="y", p="p", v="zzz", data={"y": [0], "p": [0.1], "age": [3]}),
+        "v: no column 'zzz'",
+        "the columns are 'y', 'p', 'age'",
+    ),
+    "class twice": (
+        dict(y="y", p=["p", "p"], data={"y": [0], "p": [0.1]}),
+        "names a column twice",
+        "",
+    ),
+    "variable twice": (
+        dict(y="y", p="p", v=["a", "a"], data={"y": [0], "p": [0.1], "a": [1]}),
+        "v names a column twice",
+        "",
+    ),
+    "no frame": (dict(y="y", p="p", data=3), "data is a int", "pandas, polars or pyarrow"),
+    "lazy": (
+        dict(y="y", p="p", data=pl.LazyFrame({"y": [0]})),
+        "a lazy polars frame",
+        ".collect()",
+    ),
+    "empty v": (dict(y=[0], p=[0.1], v={}), "v has no columns", "at least one"),
+    "frame as weight": (
+        dict(y=[0], p=[0.1], sample_weight=pd.DataFrame({"w": [1]})),
+        "sample_weight is a frame",
+        "one column",
+    ),
+}
+
+
+@pytest.mark.parametrize(("arguments", "message", "hint"), REJECTED.values(), ids=REJECTED.keys())
+def test_rejections_name_argument_value_row_and_way_out(arguments, message, hint):
+    with pytest.raises(InputError) as caught:
+        Predictions.of(**arguments)
+    assert message in caught.value.message
+    assert caught.value.hint and hint in caught.value.hint
+
+
+def test_two_columns_of_one_name():
+    data = pd.DataFrame([[0, 0.2, 1], [1, 0.3, 2]], columns=["y", "p", "p"])
+    with pytest.raises(InputError, match="two columns of the same name: 'p'"):
+        Predictions.of("y", "p", data=data)
+
+
+def test_errors_survive_pickling():
+    import pickle
+
+    error = InputError("what", "way out")
+    assert str(pickle.loads(pickle.dumps(error))) == str(error) == "what\nhint: way out"
+    assert isinstance(error, ValueError)

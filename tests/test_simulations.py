@@ -1,0 +1,389 @@
+"""Simulators: their closed forms, met by independent estimates on drawn rows."""
+
+from __future__ import annotations
+
+import pickle
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import integrate, stats
+
+import varcal as vc
+from varcal.datasets import (
+    Simulation,
+    make_consistent,
+    make_ece_bound,
+    make_gap,
+    make_vece_bound,
+)
+from varcal.exceptions import InputError
+
+N = 100_000
+THEOREMS = [make_vece_bound, make_ece_bound, make_consistent]
+SHAPES = ["tilt", "hump", "step", "tail", "sine", "none"]
+
+
+def binned_error(score, hit, over, n_bins):
+    """Mean absolute gap over bins of equal support, by sorting alone."""
+    order = np.argsort(over, kind="stable")
+    return sum(
+        abs((score[part] - hit[part]).sum()) for part in np.array_split(order, n_bins)
+    ) / len(hit)
+
+
+def score_and_hit(sim):
+    if sim.event == "positive":
+        return sim.p, sim.y
+    return sim.p.max(axis=1), (sim.p.argmax(axis=1) == sim.y).astype(int)
+
+
+def tolerance(n_bins, n=N):
+    """Bound on the noise of a binned error: its bias where gaps are nil, and five deviations."""
+    return 0.5 * np.sqrt(2 * n_bins / (np.pi * n)) + 5 * 0.5 / np.sqrt(n)
+
+
+def rows(k):
+    """Return fewer rows where there are many classes: probabilities are n × k numbers."""
+    return N if k < 10 else N // 4
+
+
+class TestTheorems:
+    @pytest.mark.parametrize("k", [2, 3, 10, 100])
+    @pytest.mark.parametrize("share", [0.1, 0.5, 1.0])
+    def test_vece_bound(self, k, share):
+        alpha = share * (k - 1) / (2 * k)
+        sim = make_vece_bound(rows(k), k, alpha=alpha, random_state=k)
+        assert sim.ece == pytest.approx(alpha / 4)
+        assert sim.vece == pytest.approx(0.5 - 1 / (2 * k) - alpha / 2)
+        score, hit = score_and_hit(sim)
+        assert binned_error(score, hit, sim.v, 10) == pytest.approx(
+            sim.vece, abs=tolerance(10, rows(k))
+        )
+        # Inside two of ten bins the gap changes its sign: mean |−2, −1, 0, 1, 2|/5 of α/5.
+        assert binned_error(score, hit, score, 10) == pytest.approx(
+            0.24 * alpha, abs=tolerance(10, rows(k))
+        )
+        # 40 bins put a bin edge on both crossings, where the binned form is the integral.
+        assert binned_error(score, hit, score, 40) == pytest.approx(
+            sim.ece, abs=tolerance(40, rows(k))
+        )
+
+    @pytest.mark.parametrize("k", [2, 3, 10, 100])
+    @pytest.mark.parametrize("share", [0.1, 0.5, 1.0])
+    def test_ece_bound(self, k, share):
+        alpha = share * (k - 1) / (2 * k)
+        sim = make_ece_bound(rows(k), k, alpha=alpha, random_state=k)
+        assert sim.vece == 0
+        assert sim.ece == pytest.approx(0.5 - 1 / (2 * k) - alpha / 2)
+        score, hit = score_and_hit(sim)
+        assert binned_error(score, hit, score, 10) == pytest.approx(
+            sim.ece, abs=tolerance(10, rows(k))
+        )
+        assert binned_error(score, hit, sim.v, 10) < tolerance(10, rows(k))
+
+    @pytest.mark.parametrize("k", [2, 3, 10, 100])
+    @pytest.mark.parametrize("direction", ["over", "under"])
+    @pytest.mark.parametrize("share", [0.3, 1.0])
+    def test_consistent(self, k, direction, share):
+        alpha = share * (k - 1) / (3 * k)
+        sim = make_consistent(rows(k), k, alpha=alpha, direction=direction, random_state=k)
+        score, hit = score_and_hit(sim)
+        assert sim.ece == sim.vece == alpha
+        assert abs(score.mean() - hit.mean()) == pytest.approx(
+            alpha, abs=5 * 0.5 / np.sqrt(rows(k))
+        )
+        assert binned_error(score, hit, score, 10) == pytest.approx(
+            alpha, abs=tolerance(10, rows(k))
+        )
+        assert binned_error(score, hit, sim.v, 10) == pytest.approx(
+            alpha, abs=tolerance(10, rows(k))
+        )
+        sign = 1 if direction == "over" else -1
+        assert (sign * sim.gap(sim.v) > 0).all()
+
+    @pytest.mark.parametrize("k", [2, 3, 10, 100])
+    @pytest.mark.parametrize("share", [0.1, 0.5, 1.0])
+    @pytest.mark.parametrize("make", THEOREMS)
+    def test_our_metrics_meet_the_closed_forms(self, make, k, share):
+        largest = (k - 1) / (3 * k if make is make_consistent else 2 * k)
+        n = rows(k)
+        sim = make(n, k, alpha=share * largest, random_state=k + 1)
+        classes = range(k)
+        assert vc.ece(sim.y, sim.p, n_bins=40, classes=classes) == pytest.approx(
+            sim.ece, abs=tolerance(40, n)
+        )
+        assert vc.ece(sim.y, sim.p, classes=classes) == pytest.approx(
+            sim.ece_in_bins(10), abs=tolerance(10, n)
+        )
+        assert vc.vece(sim.y, sim.p, sim.v, classes=classes) == pytest.approx(
+            sim.vece, abs=tolerance(10, n)
+        )
+
+    def test_noise_shrinks_with_n(self):
+        """The theorem's ECE of nearly 0 beside a VECE of nearly a half, at a million rows."""
+        sim = make_vece_bound(1_000_000, 10, alpha=0.001)
+        score, hit = score_and_hit(sim)
+        assert binned_error(score, hit, score, 10) < 0.004
+        assert binned_error(score, hit, sim.v, 10) == pytest.approx(0.4495, abs=0.003)
+
+    @pytest.mark.parametrize("make", THEOREMS)
+    @settings(max_examples=25, deadline=None)
+    @given(k=st.integers(2, 40), share=st.floats(0.01, 1), seed=st.integers(0, 2**31))
+    def test_rows_are_probabilities(self, make, k, share, seed):
+        largest = (k - 1) / (3 * k if make is make_consistent else 2 * k)
+        sim = make(300, k, alpha=share * largest, random_state=seed)
+        assert sim.p.shape == (300, k)
+        assert (sim.p >= 0).all()
+        np.testing.assert_allclose(sim.p.sum(axis=1), 1, rtol=0, atol=1e-12)
+        top = np.sort(sim.p, axis=1)
+        assert (top[:, -1] > top[:, -2]).all()
+        assert ((sim.rate >= 0) & (sim.rate <= 1)).all()
+        assert set(np.unique(sim.y)) <= set(range(k))
+
+    @pytest.mark.parametrize("make", THEOREMS)
+    def test_wrong_labels_are_spread_over_the_others(self, make):
+        sim = make(30_000, 4, alpha=0.2)
+        predicted = sim.p.argmax(axis=1)
+        shift = (sim.y - predicted)[sim.y != predicted] % 4
+        assert stats.chisquare(np.bincount(shift)[1:]).pvalue > 1e-4
+        assert stats.chisquare(np.bincount(predicted)).pvalue > 1e-4
+
+    @pytest.mark.parametrize("make", THEOREMS)
+    def test_rate_is_the_rate_of_hits(self, make):
+        sim = make(N, 3, alpha=0.15)
+        hit = score_and_hit(sim)[1]
+        z = (hit - sim.rate).sum() / np.sqrt((sim.rate * (1 - sim.rate)).sum())
+        assert abs(z) < 4
+
+    @pytest.mark.parametrize(
+        ("make", "largest"),
+        [
+            (make_vece_bound, "0.333333"),
+            (make_ece_bound, "0.333333"),
+            (make_consistent, "0.222222"),
+        ],
+    )
+    def test_alpha_out_of_range(self, make, largest):
+        for alpha in (-0.01, 0.4, float("nan")):
+            with pytest.raises(InputError, match=f"alpha must be .* = {largest} for 3 classes"):
+                make(10, 3, alpha=alpha)
+
+    def test_alpha_zero(self):
+        sim = make_vece_bound(N, alpha=0)
+        score, hit = score_and_hit(sim)
+        assert (score == 0.75).all() and sim.ece == 0
+        assert hit[sim.v > 0.5].mean() == pytest.approx(0.5, abs=0.01)
+        with pytest.raises(InputError, match="above 0"):
+            make_ece_bound(10, alpha=0)
+
+    @pytest.mark.parametrize("make", THEOREMS)
+    def test_bad_sizes(self, make):
+        for n in (0, -1, 2.5, True):
+            with pytest.raises(InputError, match="n must be a positive integer"):
+                make(n)
+        for k in (1, 2.0):
+            with pytest.raises(InputError, match="n_classes must be an integer of at least 2"):
+                make(10, k)
+
+    def test_bad_direction(self):
+        with pytest.raises(InputError, match="did you mean 'over'"):
+            make_consistent(10, direction="overr")
+
+
+class TestBinnedTruth:
+    """Values worked out by hand, or integrated by scipy."""
+
+    def test_vece_bound_score_bins(self):
+        sim = make_vece_bound(10, alpha=0.2)
+        for n_bins in (4, 8, 12, 40):
+            assert sim.ece_in_bins(n_bins) == pytest.approx(0.05)
+        for n_bins in (2, 6, 10, 14):
+            half = n_bins // 2
+            assert sim.ece_in_bins(n_bins) == pytest.approx(0.05 * (1 - 1 / half**2))
+        assert sim.ece_in_bins(1) == pytest.approx(0)
+
+    @pytest.mark.parametrize("n_bins", [2, 5, 10])
+    def test_middle_bin_cancels(self, n_bins):
+        lost = n_bins % 2 / n_bins
+        vece, ece = make_vece_bound(10, 5, alpha=0.2), make_ece_bound(10, 5, alpha=0.2)
+        assert vece.vece_in_bins(n_bins) == pytest.approx(vece.vece * (1 - lost))
+        # What cancels are the scores nearest the middle, whose gap is the smallest.
+        smallest = 0.4 - 0.2 * (1 - 0.5 / n_bins)
+        assert ece.ece_in_bins(n_bins) == pytest.approx(ece.ece - lost * smallest)
+        assert ece.vece_in_bins(n_bins) == 0
+
+    def test_consistent_needs_no_bins(self):
+        sim = make_consistent(10, alpha=0.1)
+        assert sim.ece_in_bins(7) == pytest.approx(0.1)
+        assert sim.vece_in_bins(7) == pytest.approx(0.1)
+
+    @pytest.mark.parametrize("shape", SHAPES)
+    def test_gap_shapes(self, shape):
+        sim = make_gap(10, shape)
+        edges = np.linspace(0, 1, 11)
+        by_hand = sum(
+            abs(integrate.quad(sim.gap, a, b, points=[0.45] if a < 0.45 < b else None)[0])
+            for a, b in pairwise(edges)
+        )
+        assert sim.vece_in_bins(10) == pytest.approx(by_hand, abs=1e-6)
+        assert sim.vece_in_bins(10) <= sim.vece + 1e-12
+
+    def test_refuses_ties(self):
+        with pytest.raises(InputError, match="has ties"):
+            make_gap(10, variable="tied").vece_in_bins()
+        with pytest.raises(InputError, match="n_bins must be at least 1"):
+            make_gap(10).vece_in_bins(0)
+
+
+class TestGap:
+    @pytest.mark.parametrize("variable", ["continuous", "tied", "categorical"])
+    @pytest.mark.parametrize("scores", ["beta", "uniform", "rare", "confident"])
+    @pytest.mark.parametrize("shape", SHAPES)
+    def test_truth(self, shape, scores, variable):
+        vece = 0.002 if scores == "rare" else 0.04
+        sim = make_gap(N, shape, vece=vece, scores=scores, variable=variable, random_state=3)
+        assert sim.vece == (0 if shape == "none" else vece)
+        assert ((sim.rate >= 0) & (sim.rate <= 1)).all()
+        # The rows' own truth is the population's, but for the sampling of v and s.
+        gap = sim.gap(sim.v)
+        assert np.abs(gap).mean() == pytest.approx(sim.vece, abs=5 * gap.std() / np.sqrt(N) + 1e-15)
+        noise = (sim.p - sim.rate) - gap
+        assert abs(noise.mean()) <= 5 * noise.std() / np.sqrt(N) + 1e-15
+        by_score = np.abs(sim.score_gap(sim.p))
+        assert by_score.mean() == pytest.approx(
+            sim.ece, abs=5 * by_score.std() / np.sqrt(N) + 1e-12
+        )
+        z = (sim.y - sim.rate).sum() / np.sqrt((sim.rate * (1 - sim.rate)).sum())
+        assert abs(z) < 4
+
+    @pytest.mark.parametrize("shape", SHAPES)
+    def test_estimates_meet_truth(self, shape):
+        sim = make_gap(N, shape, vece=0.04, scores="uniform", random_state=1)
+        assert binned_error(sim.p, sim.y, sim.v, 10) == pytest.approx(
+            sim.vece_in_bins(10), abs=tolerance(10)
+        )
+        assert binned_error(sim.p, sim.y, sim.p, 10) == pytest.approx(
+            sim.ece_in_bins(10), abs=tolerance(10)
+        )
+
+    @pytest.mark.parametrize("variable", ["tied", "categorical"])
+    @pytest.mark.parametrize("shape", SHAPES)
+    def test_levels_meet_truth(self, shape, variable):
+        sim = make_gap(N, shape, vece=0.03, scores="uniform", variable=variable, random_state=2)
+        levels, code = np.unique(sim.v, return_inverse=True)
+        rows = np.bincount(code)
+        found = np.bincount(code, sim.p - sim.y) / rows
+        assert (np.abs(found - sim.gap(levels)) < 5 * 0.5 / np.sqrt(rows)).all()
+
+    @pytest.mark.parametrize("shape", SHAPES[:-1])
+    @pytest.mark.parametrize("vece", [0.0, 0.01, 0.03])
+    def test_integral_is_vece(self, shape, vece):
+        sim = make_gap(10, shape, vece=vece)
+        points = sorted({j / 6 for j in range(1, 6)} | {0.45, 0.5, 0.7})
+        integral = integrate.quad(lambda x: abs(float(sim.gap(x))), 0, 1, points=points)[0]
+        assert integral == pytest.approx(vece, abs=1e-10)
+
+    @pytest.mark.parametrize("scores", ["beta", "uniform", "rare", "confident"])
+    @pytest.mark.parametrize("shape", ["tilt", "hump"])
+    def test_ece_by_integration(self, scores, shape):
+        sim = make_gap(10, shape, vece=0.005, scores=scores)
+        # Ranks of the scores: the integral of |gap| over their distribution.
+        integral = integrate.quad(
+            lambda u: abs(float(sim.score_gap(sim.score_quantile(u)))), 0, 1, limit=500
+        )[0]
+        assert sim.ece == pytest.approx(integral, rel=1e-5)
+
+    @pytest.mark.parametrize(
+        ("scores", "law"),
+        [
+            ("beta", stats.beta(2, 5)),
+            ("uniform", stats.uniform(0.2, 0.6)),
+            ("rare", stats.beta(2, 98)),
+            ("confident", stats.beta(5, 0.5)),
+        ],
+    )
+    def test_score_laws(self, scores, law):
+        sim = make_gap(5000, "none", scores=scores)
+        assert stats.kstest(sim.p, law.cdf).pvalue > 1e-3
+        np.testing.assert_allclose(sim.score_quantile([0.1, 0.6]), law.ppf([0.1, 0.6]))
+
+    def test_variables(self):
+        tied = make_gap(N, variable="tied").v
+        assert tied.dtype.kind == "i" and set(np.unique(tied)) == set(range(21))
+        assert (tied == 16).mean() == pytest.approx(0.3 + 0.7 / 21, abs=0.01)
+        levels, rows = np.unique(make_gap(N, variable="categorical").v, return_counts=True)
+        assert "".join(levels) == "abcdefgh"
+        assert rows.min() / N == pytest.approx(0.02, abs=0.005)
+
+    @pytest.mark.parametrize(
+        ("shape", "scores", "largest"),
+        [
+            ("tilt", "rare", "0.01"),
+            ("tail", "beta", "0.042857"),
+            ("step", "confident", "0.081818"),
+        ],
+    )
+    def test_no_room(self, shape, scores, largest):
+        with pytest.raises(InputError, match=f"at most {largest}"):
+            make_gap(10, shape, scores=scores, vece=0.15)
+        rate = make_gap(1000, shape, scores=scores, vece=float(largest)).rate
+        assert ((rate >= 0) & (rate <= 1)).all()
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"shape": "tild"}, "did you mean 'tilt'"),
+            ({"scores": "betta"}, "did you mean 'beta'"),
+            ({"variable": "cat"}, "variable must be one of"),
+            ({"vece": -0.1}, "vece must be from 0 to below 1; got -0.1"),
+            ({"vece": float("nan")}, "vece must be"),
+            ({"n": 0}, "n must be a positive integer; got 0"),
+        ],
+    )
+    def test_bad_arguments(self, options, message):
+        with pytest.raises(InputError, match=message):
+            make_gap(**{"n": 10, **options})
+
+    def test_unknown_level(self):
+        with pytest.raises(InputError, match="no level 'z'"):
+            make_gap(10, variable="categorical").gap(["a", "z"])
+
+
+class TestSimulation:
+    @pytest.mark.parametrize("make", [*THEOREMS, make_gap])
+    def test_deterministic(self, make):
+        a, b, c = make(500, random_state=5), make(500, random_state=5), make(500, random_state=6)
+        for name in ("y", "p", "v", "rate"):
+            np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
+        assert not np.array_equal(a.v, c.v)
+        given = make(500, random_state=np.random.default_rng(5))
+        np.testing.assert_array_equal(a.p, given.p)
+
+    @pytest.mark.parametrize("make", [*THEOREMS, make_gap])
+    def test_pickles(self, make):
+        sim = make(20)
+        again = pickle.loads(pickle.dumps(sim))
+        assert isinstance(again, Simulation) and len(again) == 20
+        np.testing.assert_array_equal(again.gap(again.v), sim.gap(sim.v))
+
+    def test_repr(self):
+        assert repr(make_vece_bound(1000)) == (
+            "Simulation(make_vece_bound(n_classes=2, alpha=0.05): 1,000 rows, "
+            "ece=0.0125, vece=0.225)"
+        )
+
+    def test_frozen(self):
+        with pytest.raises(AttributeError):
+            make_gap(5).vece = 0.1
+
+    @pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
+    def test_to_frame(self, backend):
+        pytest.importorskip(backend)
+        import narwhals as nw
+
+        frame = nw.from_native(make_gap(7, variable="categorical").to_frame(backend))
+        assert frame.columns == ["y", "p", "v"] and len(frame) == 7
+        assert frame["v"].to_list() == make_gap(7, variable="categorical").v.tolist()
