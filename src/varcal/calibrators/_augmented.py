@@ -7,9 +7,9 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from varcal.calibrators._beta import beta_features
+from varcal.calibrators._beta import beta_design
 from varcal.calibrators._calibrator import Calibrator
-from varcal.calibrators._logistic import fit_logistic, two_columns
+from varcal.calibrators._logistic import fit_logistic, two_columns, with_ones
 from varcal.calibrators._one_vs_rest import normalized
 from varcal.calibrators._parameters import (
     EPS,
@@ -28,14 +28,14 @@ __all__ = ["AugmentedCalibrator", "LinearMap"]
 
 @dataclass(frozen=True, eq=False)
 class LinearMap:
-    """logit q = coefficients · features + intercept."""
+    """logit q = coefficients · features + intercept; the first row of the design is ones."""
 
     coef: Floats
     intercept: float
 
-    def log_odds(self, features: Floats) -> Floats:
-        """Return logit q of features given as rows."""
-        return np.asarray(self.coef @ features + self.intercept)
+    def log_odds(self, design: Floats) -> Floats:
+        """Return logit q."""
+        return np.asarray(self.coef @ design[1:] + self.intercept)
 
 
 class AugmentedCalibrator(Calibrator):
@@ -169,21 +169,21 @@ class AugmentedCalibrator(Calibrator):
             for row in terms.rows(values)
         ]
 
-    def _features(self, score: Floats, added: list[Floats]) -> Floats:
+    def _design(self, score: Floats, added: list[Floats]) -> Floats:
         if self.score == "beta":
-            return np.vstack([beta_features(score, self.eps, self.clip_score), *added])
-        return np.vstack([platt_feature(score, "logit", self.eps), *added])
+            return np.vstack([beta_design(score, self.eps, self.clip_score), *added])
+        return with_ones(platt_feature(score, "logit", self.eps), *added)
 
     def _map(
         self, score: Floats, added: list[Floats], hit: Any, weight: Floats | None
     ) -> LinearMap:
-        features = self._features(score, added)
-        is_score = np.arange(len(features)) < len(features) - len(added)
+        design = self._design(score, added)
+        is_score = np.arange(len(design) - 1) < len(design) - 1 - len(added)
         if hit.all() or not hit.any():
             # Coefficients of 1 on the score alone leave the class as it was.
             return LinearMap(is_score.astype(np.float64), 0.0)
         fit = fit_logistic(
-            features,
+            design,
             hit.astype(np.float64),
             weight,
             l2=np.where(is_score, self.l2_score, self.l2),
@@ -195,9 +195,9 @@ class AugmentedCalibrator(Calibrator):
     def _answer(self, rows: Rows) -> Floats:
         added = self._added(self.schema_.align(rows.variables))
         if rows.p.ndim == 1:
-            return _columns(self.maps_[0], self._features(rows.p, added))
+            return _columns(self.maps_[0], self._design(rows.p, added))
         cells = [
-            _columns(each, self._features(rows.p[:, k], added))[:, 1]
+            _columns(each, self._design(rows.p[:, k], added))[:, 1]
             for k, each in enumerate(self.maps_)
         ]
         return normalized(np.column_stack(cells), rows.p)
@@ -215,6 +215,6 @@ class AugmentedCalibrator(Calibrator):
         return f"logit(q) is linear in the score and in {unit} of V.", table
 
 
-def _columns(each: LinearMap, features: Floats) -> Floats:
-    eta = each.log_odds(features)
+def _columns(each: LinearMap, design: Floats) -> Floats:
+    eta = each.log_odds(design)
     return two_columns(eta, lambda block: block)

@@ -7,7 +7,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from varcal.calibrators._logistic import fit_logistic, two_columns
+from varcal.calibrators._logistic import fit_logistic, two_columns, with_ones
 from varcal.calibrators._one_vs_rest import OneVsRestCalibrator
 from varcal.calibrators._parameters import EPS, check_choice, check_eps, check_not_negative
 from varcal.calibrators._rows import Floats
@@ -108,19 +108,20 @@ class BetaCalibrator(OneVsRestCalibrator):
         check_eps(self.eps)
 
     def _map(self, score: Floats, hit: Floats, weight: Floats | None) -> BetaMap:
-        features = beta_features(score, self.eps, self.clip)
+        design = beta_design(score, self.eps, self.clip)
         centre = 0.0
         if self.parameters == "am":
-            features = features.sum(axis=0, keepdims=True)
+            design = with_ones(design[1] + design[2])
         elif self.parameters == "ab":
             centre = np.log(2.0)
-            features += np.array([[centre], [-centre]])
+            design[1] += centre
+            design[2] -= centre
         fit = fit_logistic(
-            features,
+            design,
             hit,
             weight,
             l2=self.l2 * (2.0 if self.parameters == "am" else 1.0),
-            nonnegative=np.full(len(features), self.nonnegative),
+            nonnegative=np.full(len(design) - 1, self.nonnegative),
             intercept=self.parameters != "ab",
         )
         self.separated_ = self.separated_ or fit.separated
@@ -138,11 +139,13 @@ def interior(score: Floats, eps: float, clip: str) -> Floats:
     return np.clip(score, eps, 1.0 - eps)
 
 
-def beta_features(score: Floats, eps: float, clip: str) -> Floats:
-    """Return ln p and −ln(1 − p) as two rows."""
+def beta_design(score: Floats, eps: float, clip: str) -> Floats:
+    """Return ones, ln p and −ln(1 − p) as three rows."""
     inside = interior(score, eps, clip)
-    features = np.empty((2, score.size))
-    np.log(inside, out=features[0])
-    np.log(1.0 - inside, out=features[1])
-    np.negative(features[1], out=features[1])
-    return features
+    design = np.empty((3, score.size))
+    design[0] = 1.0
+    np.log(inside, out=design[1])
+    np.subtract(1.0, inside, out=inside)
+    np.log(inside, out=design[2])
+    np.negative(design[2], out=design[2])
+    return design

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -10,12 +11,13 @@ from numpy.typing import NDArray
 
 from varcal.calibrators._newton import minimize_convex, solve_dense
 
-__all__ = ["LogisticFit", "fit_logistic", "two_columns"]
+__all__ = ["LogisticFit", "fit_logistic", "two_columns", "with_ones"]
 
 Floats = NDArray[np.float64]
 
 BLOCK = 16_384
-WARM_START_ROWS = 20_000
+#: From this many rows on, the first steps are made on a sample of at least so many.
+WARM_START_FROM, WARM_START_ROWS = 12_000, 2_000
 #: A gradient above this after all steps: the coefficients were still on their way to infinity.
 UNSETTLED = 1e-6
 
@@ -37,14 +39,14 @@ class LogisticFit:
 
 
 def fit_logistic(
-    features: Floats,
+    design: Floats,
     y: Floats,
     weight: Floats | None = None,
     *,
     l2: Floats | float = 0.0,
     nonnegative: NDArray[np.bool_] | None = None,
     intercept: bool = True,
-    tol: float = 1e-11,
+    tol: float = 1e-10,
     max_iter: int = 200,
 ) -> LogisticFit:
     r"""Minimize the penalized logistic loss to the limits of the machine.
@@ -56,8 +58,8 @@ def fit_logistic(
 
     Parameters
     ----------
-    features : ndarray of shape (k, n)
-        One row a feature.
+    design : ndarray of shape (1 + k, n)
+        A first row of ones, then one row a feature. Standardized in place.
     y : ndarray of shape (n,)
         Targets in [0, 1].
     weight : ndarray of shape (n,), optional
@@ -73,36 +75,26 @@ def fit_logistic(
     max_iter : int
         Newton steps at most.
     """
-    k, n = features.shape
+    m, n = design.shape
     total = float(n) if weight is None else float(weight.sum())
-    penalty = np.broadcast_to(np.asarray(l2, dtype=float), (k,))
-    centre, scale = _moments(features, weight, total, centred=intercept)
+    centre, scale = _standardize(design[1:], weight, total, centred=intercept)
     moving = scale > 0
     safe = np.where(moving, scale, 1.0)
-    design = np.empty((k + 1, n))
-    design[0] = 1.0
-    np.subtract(features, centre[:, None], out=design[1:])
-    design[1:] /= safe[:, None]
-    problem = _Problem(design, y, weight, np.append(0.0, penalty / safe**2), total)
+    penalty = np.zeros(m)
+    penalty[1:] = l2 / (safe * safe)
+    problem = _Problem(design, y, weight, penalty / total, total)
 
-    start = np.zeros(k + 1)
+    start = np.zeros(m)
+    free = np.ones(m, dtype=bool)
+    free[0], free[1:] = intercept, moving
     if intercept:
-        mean = float(y.mean() if weight is None else y @ weight / total)
-        start[0] = _logit(min(max(mean, 1e-12), 1 - 1e-12))
-    free = np.append(intercept, moving)
-    if n > 4 * WARM_START_ROWS:
-        rows = slice(None, None, n // WARM_START_ROWS)
-        sample = _Problem(
-            np.ascontiguousarray(design[:, rows]),
-            y[rows],
-            None if weight is None else weight[rows],
-            problem.penalty * (WARM_START_ROWS / n),
-            total * WARM_START_ROWS / n,
-        )
-        warm = _free_newton(sample, start, free, 1e-6, 50)[0]
-        start = warm if np.abs(warm).max() < 50 else start
-
-    bounded = np.append(False, np.zeros(k, bool) if nonnegative is None else nonnegative)
+        mean = min(max(float(problem.pull[0]), 1e-12), 1 - 1e-12)
+        start[0] = math.log(mean) - math.log1p(-mean)
+    if n > WARM_START_FROM:
+        start = _warm_start(problem, start, free)
+    bounded = np.zeros(m, dtype=bool)
+    if nonnegative is not None:
+        bounded[1:] = nonnegative
     theta, gradient, n_iter = _active_set(problem, start, free, bounded, tol, max_iter)
     coef = np.where(moving, theta[1:] / safe, 0.0)
     return LogisticFit(
@@ -110,8 +102,13 @@ def fit_logistic(
         intercept=float(theta[0] - coef @ centre),
         gradient=gradient,
         n_iter=n_iter,
-        separated=problem.certain() or gradient > UNSETTLED,
+        separated=gradient > UNSETTLED or problem.is_certain(theta),
     )
+
+
+def with_ones(*rows: Floats) -> Floats:
+    """Stack features under a row of ones, as `fit_logistic` takes them."""
+    return np.vstack([np.ones(rows[0].size), *rows])
 
 
 def two_columns(score: Floats, log_odds: Callable[[Floats], Floats]) -> Floats:
@@ -132,51 +129,89 @@ def two_columns(score: Floats, log_odds: Callable[[Floats], Floats]) -> Floats:
 
 
 class _Problem:
-    """Loss, gradient and Hessian of one fit, gathered in blocks that stay in cache."""
+    """Mean loss, gradient and Hessian of one fit, gathered in blocks that stay in cache.
+
+    With ``p = 1 / (1 + exp(-η))`` the gradient of a row is ``p·x - y·x``; the terms in y are
+    sums that do not change, held in `pull`.
+    """
 
     def __init__(
         self, design: Floats, y: Floats, weight: Floats | None, penalty: Floats, total: float
     ) -> None:
         self.design, self.y, self.weight = design, y, weight
         self.penalty, self.total = penalty, total
-        self.worst_residual = 1.0
-        self.least_certain = 0.5
+        self.pull = design @ (y if weight is None else y * weight) / total
 
-    def certain(self) -> bool:
-        """Tell whether at the last theta every row was right, and sure of it."""
-        return max(self.worst_residual, self.least_certain) < 1e-4
+    def sample(self, step: int) -> _Problem:
+        """Return the same problem on every `step`-th row."""
+        weight = None if self.weight is None else self.weight[::step]
+        y = self.y[::step]
+        total = float(y.size) if weight is None else float(weight.sum())
+        return _Problem(
+            np.ascontiguousarray(self.design[:, ::step]), y, weight, self.penalty, total
+        )
 
-    def at(self, theta: Floats) -> tuple[float, Floats, Floats]:
-        """Return the mean loss, its gradient and its Hessian at theta."""
-        m, n = self.design.shape
-        loss, gradient, hessian = 0.0, np.zeros(m), np.zeros((m, m))
-        worst = unsure = 0.0
-        for rows in _blocks(n):
+    def slope(self, theta: Floats) -> tuple[Floats, list[Floats]]:
+        """Return the gradient at theta, and the probabilities there, block by block."""
+        gradient, chances = np.zeros(theta.size), []
+        for rows in _blocks(self.y.size):
             block = self.design[:, rows]
-            eta = theta @ block
-            tail = np.exp(-np.abs(eta))
-            large = 1.0 / (1.0 + tail)
-            small = tail * large
-            residual = np.where(eta >= 0, large, small) - self.y[rows]
-            curvature = large * small
-            unsure = max(unsure, float(small.max()))
-            losses = np.maximum(eta, 0.0) - self.y[rows] * eta - np.log(large)
-            if self.weight is None:
-                loss += float(losses.sum())
-                worst = max(worst, float(residual.max()), -float(residual.min()))
-            else:
-                weight = self.weight[rows]
-                loss += float(losses @ weight)
-                worst = max(worst, float(np.abs(residual[weight > 0]).max(initial=0.0)))
-                residual *= weight
-                curvature *= weight
-            gradient += block @ residual
-            hessian += (block * curvature) @ block.T
-        self.worst_residual, self.least_certain = worst, unsure
-        loss += 0.5 * float(self.penalty @ theta**2)
+            p = _chances(-theta @ block)
+            gradient += block @ (p if self.weight is None else p * self.weight[rows])
+            chances.append(p)
+        gradient /= self.total
+        gradient -= self.pull
         gradient += self.penalty * theta
-        hessian[np.diag_indices(m)] += self.penalty
-        return loss / self.total, gradient / self.total, hessian / self.total
+        return gradient, chances
+
+    def hessian(self, chances: list[Floats]) -> Floats:
+        """Return the Hessian where the probabilities are those given."""
+        m = len(self.design)
+        hessian = np.zeros((m, m))
+        for rows, p in zip(_blocks(self.y.size), chances, strict=True):
+            block = self.design[:, rows]
+            curvature = p * p
+            np.subtract(p, curvature, out=curvature)
+            if self.weight is not None:
+                curvature *= self.weight[rows]
+            hessian += (block * curvature) @ block.T
+        hessian /= self.total
+        hessian.ravel()[:: m + 1] += self.penalty
+        return hessian
+
+    def loss(self, theta: Floats) -> float:
+        """Return the mean loss at theta, ln(1 + exp(-η)) + (1 - y)·η of a row."""
+        value = 0.0
+        for rows in _blocks(self.y.size):
+            eta = theta @ self.design[:, rows]
+            losses = np.logaddexp(0.0, -eta)
+            losses += (1.0 - self.y[rows]) * eta
+            value += float(losses.sum() if self.weight is None else losses @ self.weight[rows])
+        return value / self.total + 0.5 * float(self.penalty @ theta**2)
+
+    def is_certain(self, theta: Floats) -> bool:
+        """Tell whether every row is right, and as good as sure of it."""
+        for rows in _blocks(self.y.size):
+            eta = theta @ self.design[:, rows]
+            if np.abs(eta).min() < 9.2 or (np.abs((eta > 0) - self.y[rows]) > 1e-4).any():
+                return False
+        return True
+
+
+def _chances(minus_eta: Floats) -> Floats:
+    """Turn −η into ``1 / (1 + exp(-η))``, in place."""
+    if minus_eta.max() > 700.0:
+        np.minimum(minus_eta, 700.0, out=minus_eta)
+    np.exp(minus_eta, out=minus_eta)
+    minus_eta += 1.0
+    return np.divide(1.0, minus_eta, out=minus_eta)
+
+
+def _warm_start(problem: _Problem, start: Floats, free: NDArray[np.bool_]) -> Floats:
+    """Return the optimum on a sample, from which two or three steps over all rows suffice."""
+    sample = problem.sample(min(50, problem.y.size // WARM_START_ROWS))
+    theta = _free_newton(sample, start, free, 1e-4, 50)[0]
+    return theta if np.abs(theta).max() < 50 else start
 
 
 def _free_newton(
@@ -184,16 +219,22 @@ def _free_newton(
 ) -> tuple[Floats, float, int]:
     """Minimize over the free coordinates, the others held where they are."""
     index = np.flatnonzero(free)
-
-    def evaluate(values: Floats) -> tuple[float, Floats, Callable[[], Floats]]:
-        full = theta.copy()
-        full[index] = values
-        loss, gradient, hessian = problem.at(full)
-        part = gradient[index]
-        return loss, part, lambda: solve_dense(hessian[np.ix_(index, index)], part)
-
-    values, size, n_iter = minimize_convex(evaluate, theta[index], tol=tol, max_iter=max_iter)
+    square = np.ix_(index, index)
     full = theta.copy()
+
+    def evaluate(values: Floats) -> tuple[Floats, Callable[[], Floats]]:
+        full[index] = values
+        gradient, chances = problem.slope(full)
+        part = gradient[index]
+        return part, lambda: solve_dense(problem.hessian(chances)[square], part)
+
+    def loss(values: Floats) -> float:
+        full[index] = values
+        return problem.loss(full)
+
+    values, size, n_iter = minimize_convex(
+        evaluate, loss, theta[index], tol=tol, max_iter=max_iter
+    )
     full[index] = values
     return full, size, n_iter
 
@@ -221,7 +262,7 @@ def _active_set(
             continue
         if not held.any():
             break
-        gradient = problem.at(theta)[1]
+        gradient = problem.slope(theta)[0]
         rising = held & (gradient < -1e-9)
         if not rising.any():
             break
@@ -229,27 +270,26 @@ def _active_set(
     return np.where(bounded & (theta < 0), 0.0, theta), size, steps
 
 
-def _moments(
+def _standardize(
     features: Floats, weight: Floats | None, total: float, *, centred: bool
 ) -> tuple[Floats, Floats]:
-    """Return the weighted centre and spread of every feature; a constant has spread 0."""
-    k = features.shape[0]
-    centre, scale = np.zeros(k), np.zeros(k)
-    for j, row in enumerate(features):
-        mean = float(row.mean() if weight is None else row @ weight / total)
-        shifted = row - mean if centred else row
-        square = shifted @ (shifted if weight is None else shifted * weight)
-        spread = float(np.sqrt(square / total))
-        # Rounding alone gives a constant column a spread of about 1e-16 of its size.
-        if spread > 1e-13 * abs(mean):
-            centre[j], scale[j] = (mean if centred else 0.0), spread
-    return centre, scale
+    """Centre and scale every feature in place; a constant becomes 0 and has scale 0."""
+    mean = (features.sum(axis=1) if weight is None else features @ weight) / total
+    if centred:
+        features -= mean[:, None]
+    if weight is None:
+        square = np.einsum("ij,ij->i", features, features)
+    else:
+        square = np.einsum("ij,ij,j->i", features, features, weight)
+    spread = np.sqrt(square / total)
+    # Rounding alone gives a constant column a spread of about 1e-16 of its size.
+    moving = spread > 1e-13 * np.abs(mean)
+    if not moving.all():
+        features[~moving] = 0.0
+    features /= np.where(moving, spread, 1.0)[:, None]
+    return np.where(moving & centred, mean, 0.0), np.where(moving, spread, 0.0)
 
 
 def _blocks(n: int) -> Iterator[slice]:
     for first in range(0, n, BLOCK):
         yield slice(first, min(first + BLOCK, n))
-
-
-def _logit(p: float) -> float:
-    return float(np.log(p) - np.log1p(-p))

@@ -6,29 +6,34 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg.lapack import dposv
 
-__all__ = ["Evaluate", "minimize_convex", "solve_by_products", "solve_dense"]
+__all__ = ["Evaluate", "Loss", "minimize_convex", "solve_by_products", "solve_dense"]
 
 Floats = NDArray[np.float64]
-Evaluate = Callable[[Floats], tuple[float, Floats, Callable[[], Floats]]]
+Evaluate = Callable[[Floats], tuple[Floats, Callable[[], Floats]]]
+Loss = Callable[[Floats], float]
 
 #: The longest step in any coordinate: where a loss goes flat, Newton would jump to infinity.
 LONGEST_STEP = 8.0
+#: The share of the first slope, turned upwards, that needs a look at the loss.
+TURNED = 0.1
 
 
 def minimize_convex(
-    evaluate: Evaluate, start: Floats, *, tol: float, max_iter: int
+    evaluate: Evaluate, loss: Loss, start: Floats, *, tol: float, max_iter: int
 ) -> tuple[Floats, float, int]:
     """Follow Newton steps until the largest component of the gradient is below `tol`.
 
-    A step is halved until it lowers the loss, where the loss can still tell; its rounding
-    hides the last steps, and there the gradient alone decides.
+    Along a convex loss, a step at whose end the slope is still falling has lowered it. Where the
+    slope has turned by more than a little, the step is halved until the loss itself is lower.
 
     Parameters
     ----------
     evaluate : callable
-        theta → (loss, gradient, solve), where ``solve()`` gives H⁻¹·gradient.
+        theta → (gradient, solve), where ``solve()`` gives H⁻¹·gradient.
+    loss : callable
+        theta → loss.
     start : ndarray
         Where to begin.
     tol : float
@@ -42,43 +47,59 @@ def minimize_convex(
         The optimum, the largest component of the gradient there, the steps taken.
     """
     theta = start
-    loss, gradient, solve = evaluate(theta)
+    gradient, solve = evaluate(theta)
     size = float(np.abs(gradient).max(initial=0.0))
     n_iter = 0
     while size > tol and n_iter < max_iter:
         step = -solve()
-        step *= min(1.0, LONGEST_STEP / float(np.abs(step).max()))
+        longest = float(np.abs(step).max())
+        if longest > LONGEST_STEP:
+            step *= LONGEST_STEP / longest
         slope = float(step @ gradient)
         if slope >= 0:
             break
-        slack = 1e-13 * abs(loss)
-        length = 1.0
         trial = evaluate(theta + step)
-        while trial[0] > loss + 1e-4 * length * slope + slack and length > 1e-6:
-            length *= 0.5
-            trial = evaluate(theta + length * step)
-        trial_size = float(np.abs(trial[1]).max())
-        if trial[0] > loss + slack or (size < 1e-9 and trial_size >= size):
+        if size > 1e-6 and float(step @ trial[0]) > TURNED * -slope:
+            length = _lowering(loss, theta, step, slope)
+            if length == 0.0:
+                break
+            step *= length
+            trial = evaluate(theta + step)
+        trial_size = float(np.abs(trial[0]).max())
+        if size < 1e-9 and trial_size >= size:
             break
-        theta = theta + length * step
-        (loss, gradient, solve), size = trial, trial_size
+        theta = theta + step
+        (gradient, solve), size = trial, trial_size
         n_iter += 1
     return theta, size, n_iter
 
 
+def _lowering(loss: Loss, theta: Floats, step: Floats, slope: float) -> float:
+    """Return the first of 1, ½, ¼, … at which the step lowers the loss as it should, else 0."""
+    here = loss(theta)
+    slack = 1e-13 * abs(here)
+    length = 1.0
+    while length > 1e-9:
+        if loss(theta + length * step) <= here + 1e-4 * length * slope + slack:
+            return length
+        length *= 0.5
+    return 0.0
+
+
 def solve_dense(hessian: Floats, gradient: Floats) -> Floats:
-    """Solve the Newton system; a ridge too small to bend the step keeps a flat one solvable."""
-    diagonal = np.diag_indices_from(hessian)
-    ridge = 1e-14 * float(hessian[diagonal].max(initial=0.0)) + 1e-300
+    """Solve the Newton system from the upper triangle of the Hessian.
+
+    A ridge too small to bend the step keeps a flat one solvable.
+    """
+    ridge = 1e-14
     for _ in range(30):
         damped = hessian.copy()
-        damped[diagonal] += ridge
-        try:
-            solution: Floats = cho_solve(cho_factor(damped, overwrite_a=True), gradient)
-        except np.linalg.LinAlgError:
-            solution = np.full_like(gradient, np.nan)
-        if np.isfinite(solution).all():
-            return solution
+        diagonal = damped.ravel()[:: len(damped) + 1]
+        diagonal *= 1.0 + ridge
+        diagonal += 1e-300
+        _, solution, info = dposv(damped, gradient)
+        if info == 0 and np.isfinite(solution).all():
+            return np.asarray(solution)
         ridge *= 10.0
     return gradient
 

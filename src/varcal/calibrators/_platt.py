@@ -7,7 +7,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from varcal.calibrators._logistic import fit_logistic, two_columns
+from varcal.calibrators._logistic import fit_logistic, two_columns, with_ones
 from varcal.calibrators._one_vs_rest import OneVsRestCalibrator
 from varcal.calibrators._parameters import EPS, check_choice, check_eps, check_not_negative
 from varcal.calibrators._rows import Floats
@@ -98,7 +98,7 @@ class PlattCalibrator(OneVsRestCalibrator):
     def _map(self, score: Floats, hit: Floats, weight: Floats | None) -> PlattMap:
         target = smoothed(hit, weight) if self.smooth_targets else hit
         feature = platt_feature(score, self.on, self.eps)
-        fit = fit_logistic(feature[None, :], target, weight, l2=self.l2)
+        fit = fit_logistic(with_ones(feature), target, weight, l2=self.l2)
         self.separated_ = self.separated_ or fit.separated
         return PlattMap(float(fit.coef[0]), fit.intercept, self.on, self.eps)
 

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from varcal.calibrators._histogram import StepMap, bin_means, chunk_edges
-from varcal.calibrators._logistic import fit_logistic
+from varcal.calibrators._logistic import fit_logistic, with_ones
 from varcal.calibrators._one_vs_rest import OneVsRestCalibrator, stacked
 from varcal.calibrators._parameters import check_count, check_eps, check_not_negative
 from varcal.calibrators._platt import PlattMap, platt_feature
@@ -97,7 +97,7 @@ class ScalingBinningCalibrator(OneVsRestCalibrator):
 
     def _map(self, score: Floats, hit: Floats, weight: Floats | None) -> ScalingBinningMap:
         feature = platt_feature(score, "logit", self.eps)
-        fit = fit_logistic(feature[None, :], hit, weight, l2=self.l2)
+        fit = fit_logistic(with_ones(feature), hit, weight, l2=self.l2)
         self.separated_ = self.separated_ or fit.separated
         curve = PlattMap(float(fit.coef[0]), fit.intercept, "logit", self.eps)
         scaled = curve.columns(score)[:, 1]

@@ -81,24 +81,27 @@ def fit_softmax(
     index = np.flatnonzero(np.ones(model.n_parameters, bool) if free is None else free)
     dense = model.n_parameters <= DENSE_PARAMETERS
 
-    def evaluate(values: Floats) -> tuple[float, Floats, Callable[[], Floats]]:
+    def evaluate(values: Floats) -> tuple[Floats, Callable[[], Floats]]:
         theta = start.copy()
         theta[index] = values
-        apart = theta - target
-        loss, gradient = float(penalty @ apart**2), 2.0 * penalty * apart
+        gradient = 2.0 * penalty * (theta - target)
+        for rows in blocks(n, n_classes):
+            cells = softmax(model.logits(theta, rows))
+            cells[np.arange(len(cells)), y[rows]] -= 1.0
+            gradient += model.adjoint(cells * shares[rows, None], rows)
+        part = gradient[index]
+        return part, lambda: (_dense if dense else _products)(theta, part)
+
+    def loss(values: Floats) -> float:
+        theta = start.copy()
+        theta[index] = values
+        value = float(penalty @ (theta - target) ** 2)
         for rows in blocks(n, n_classes):
             logits = model.logits(theta, rows)
             logits -= logits.max(axis=1, keepdims=True)
-            own = np.arange(len(logits)), y[rows]
-            true_logit = logits[own]
-            cells = np.exp(logits, out=logits)
-            sums = cells.sum(axis=1)
-            loss += float(shares[rows] @ (np.log(sums) - true_logit))
-            cells /= sums[:, None]
-            cells[own] -= 1.0
-            gradient += model.adjoint(cells * shares[rows, None], rows)
-        part = gradient[index]
-        return loss, part, lambda: (_dense if dense else _products)(theta, part)
+            true_logit = logits[np.arange(len(logits)), y[rows]]
+            value += float(shares[rows] @ (np.log(np.exp(logits).sum(axis=1)) - true_logit))
+        return value
 
     def _dense(theta: Floats, part: Floats) -> Floats:
         hessian = np.diag(2.0 * penalty)
@@ -132,7 +135,7 @@ def fit_softmax(
 
         return solve_by_products(product, diagonal[index], part)
 
-    values, size, n_iter = minimize_convex(evaluate, start[index], tol=tol, max_iter=max_iter)
+    values, size, n_iter = minimize_convex(evaluate, loss, start[index], tol=tol, max_iter=max_iter)
     theta = start.copy()
     theta[index] = values
     least = min(
