@@ -26,8 +26,6 @@ def table(v, s, h, w=None, bins=None, **options):
 
 def same(a, b):
     np.testing.assert_allclose(a.sums, b.sums, atol=1e-12)
-    np.testing.assert_array_equal(a.low, b.low)
-    np.testing.assert_array_equal(a.high, b.high)
 
 
 @given(rows())
@@ -84,12 +82,6 @@ def test_sums_by_their_definition(data):
     for name, term in terms.items():
         expected = [term[index == b].sum() for b in range(stats.bins.size)]
         np.testing.assert_allclose(stats.total(name), expected, atol=1e-12)
-    for b in range(stats.bins.size):
-        inside = v[index == b]
-        if np.isnan(inside).all():  # the missing bin, or an empty one
-            assert np.isnan(stats.low[b]) and np.isnan(stats.high[b])
-        else:
-            assert (stats.low[b], stats.high[b]) == (inside.min(), inside.max())
 
 
 @given(rows())
@@ -107,7 +99,6 @@ def test_many_chunks_equal_one_pass(rng):
     h = rng.random(n) < s
     stats = table(v, s, h, w)
     np.testing.assert_allclose(stats.total("score").sum(), (w * s).sum(), rtol=1e-12)
-    assert stats.low.min() == v.min() and stats.high.max() == v.max()
     plain = table(v, s, h, w, moments=False)
     np.testing.assert_allclose(plain.gap, stats.gap, rtol=1e-12)
     assert np.isnan(plain.total("null")).all()

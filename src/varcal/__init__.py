@@ -12,25 +12,44 @@ from varcal._version import __version__
 
 if TYPE_CHECKING:
     from varcal import datasets
+    from varcal._audit import audit, audit_estimator
+    from varcal._audit_result import Audit, load_audit
     from varcal._bin_table import BinTable, bin_table
+    from varcal._curves import Curve, curve
+    from varcal._estimates import Estimate, estimate
+    from varcal._inference import rows_needed
     from varcal._metrics import ece, vece
     from varcal._predictions import Predictions
     from varcal._scorers import ece_scorer, vece_scorer
 
 __all__ = [
+    "Audit",
     "BinTable",
+    "Curve",
+    "Estimate",
     "Predictions",
     "__version__",
+    "audit",
+    "audit_estimator",
     "bin_table",
+    "curve",
     "datasets",
     "ece",
     "ece_scorer",
+    "estimate",
+    "load_audit",
+    "rows_needed",
     "vece",
     "vece_scorer",
 ]
 
 _ROOMS = {
+    "_audit": ("audit", "audit_estimator"),
+    "_audit_result": ("Audit", "load_audit"),
     "_bin_table": ("BinTable", "bin_table"),
+    "_curves": ("Curve", "curve"),
+    "_estimates": ("Estimate", "estimate"),
+    "_inference": ("rows_needed",),
     "_metrics": ("ece", "vece"),
     "_predictions": ("Predictions",),
     "_scorers": ("ece_scorer", "vece_scorer"),

@@ -121,7 +121,7 @@ def curve_bands(cells: Cells, *, level: float = 0.95, trim: float = 0.05) -> Ban
     >>> bool(np.all((bands.low < 0.2 * bands.x**3) & (0.2 * bands.x**3 < bands.high)))
     True
     """
-    cells = cells.coarsen(MOST_CELLS)
+    cells = cells.filled().coarsen(MOST_CELLS)
     if len(cells) <= FEW_LEVELS and cells.n.sum() >= 10 * len(cells):
         return level_bands(cells, level=level)
     design = _Design(cells.n)
@@ -132,6 +132,7 @@ def curve_bands(cells: Cells, *, level: float = 0.95, trim: float = 0.05) -> Ban
     window = design.hat(float(np.clip(half_span, 0.06, 0.13)), 0)
     smooth = design.hat(HALF_SPANS[best], 2) @ responses
     inside = (design.x >= trim) & (design.x <= 1 - trim)
+    inside |= not inside.any()
     return _bands(cells, responses, hat, window, smooth, half_span, inside, None, level)
 
 
@@ -230,8 +231,7 @@ def _bands(
     critical = simultaneous_critical(factor, level=level, dof=dof)
     reach = critical * gap_se
     worst, candidates = worst_candidates(gap, factor, inside, rivals=rivals, level=level, dof=dof)
-    size = np.abs(gap[inside]) if inside.any() else np.abs(gap)
-    slack = reach[inside] if inside.any() else reach
+    size, slack = np.abs(gap[inside]), reach[inside]
     return Bands(
         x=cells.x,
         error=fit[:, 0],

@@ -127,6 +127,19 @@ class Cells:
         )
         return cells if most is None else cells.coarsen(most)
 
+    def filled(self) -> Self:
+        """Leave out cells without weight."""
+        kept = self.w > 0
+        if kept.all():
+            return self
+        return type(self)(
+            **{
+                field.name: term[kept]
+                for field in fields(self)
+                if (term := getattr(self, field.name)) is not None
+            }
+        )
+
     def coarsen(self, most: int) -> Self:
         """Merge neighbours into at most `most` cells of about equal counts.
 

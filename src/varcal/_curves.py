@@ -11,12 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from varcal._bands import Bands, curve_bands, level_bands, span_bands
 from varcal._binned import BinOptions
-from varcal._bins import show_instant, show_number
 from varcal._cells import Cells
 from varcal._density import density
 from varcal._events import claims
 from varcal._predictions import Predictions
 from varcal._profile import Profile, profile
+from varcal._regions import Region, describe_region, regions_of, value_label
 from varcal._tables import frame_of
 from varcal.exceptions import InputError
 
@@ -37,36 +37,6 @@ SERIES = (
     "band_high",
     "density",
 )
-
-
-@dataclass(frozen=True)
-class Region:
-    """A stretch of the variable where the simultaneous band of the gap leaves zero.
-
-    Attributes
-    ----------
-    low, high : float
-        Where it begins and ends (positions of levels for a categorical variable).
-    label : str
-        The same for people.
-    direction : {"over", "under"}
-        Overconfident or underconfident.
-    gap_low, gap_high : float
-        The smallest and the largest gap inside, in absolute size.
-    share : float
-        Its share of the weight.
-    n : int
-        Its rows.
-    """
-
-    low: float
-    high: float
-    label: str
-    direction: str
-    gap_low: float
-    gap_high: float
-    share: float
-    n: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,8 +65,10 @@ class Curve:
         Interval of the largest |gap|, from the simultaneous band.
     worst_set : ndarray of bool
         The values of x that cannot be told from v*.
-    regions : tuple of Region
-        Where the simultaneous band leaves zero.
+    overall : float
+        The gap over all rows of the curve.
+    regions, excess : tuple of Region
+        Where the simultaneous band leaves zero, and where it leaves the overall gap.
     span : float
         Share of the rows in a neighbourhood; 0 where every value stands by itself.
     n_rows, n_missing : int
@@ -127,7 +99,9 @@ class Curve:
     vce_low: float
     vce_high: float
     worst_set: NDArray[np.bool_]
+    overall: float
     regions: tuple[Region, ...]
+    excess: tuple[Region, ...]
     span: float
     level: float
     n_rows: int
@@ -138,11 +112,11 @@ class Curve:
     @property
     def worst_label(self) -> str:
         """v* for people."""
-        return _label(self.worst, self.kind, self.labels)
+        return value_label(self.worst, self.kind, self.labels)
 
     @property
     def direction(self) -> str:
-        """ "over", "under", "mixed", or "none" where the band nowhere leaves zero."""
+        """Where the band leaves zero: "over", "under", "mixed", or "none" if it nowhere does."""
         found = {region.direction for region in self.regions}
         return "mixed" if len(found) == 2 else found.pop() if found else "none"
 
@@ -162,7 +136,9 @@ class Curve:
             "vce_high": _plain(self.vce_high),
             "worst_set": self.worst_set.tolist(),
             "direction": self.direction,
+            "overall": _plain(self.overall),
             "regions": [vars(region) for region in self.regions],
+            "excess": [vars(region) for region in self.excess],
             "span": _plain(self.span),
             "level": self.level,
             "n_rows": self.n_rows,
@@ -173,13 +149,13 @@ class Curve:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Curve:
         """Return the curve that `to_dict` described."""
-        arrays = {
+        arrays: dict[str, Any] = {
             name: np.array([np.nan if x is None else x for x in data[name]], dtype=np.float64)
             for name in ("x", *SERIES)
         }
-        numbers = {
+        numbers: dict[str, Any] = {
             name: np.nan if data[name] is None else float(data[name])
-            for name in ("worst", "vce", "vce_low", "vce_high", "span", "missing_gap")
+            for name in ("worst", "vce", "vce_low", "vce_high", "overall", "span", "missing_gap")
         }
         return cls(
             variable=data["variable"],
@@ -190,6 +166,7 @@ class Curve:
             **numbers,
             worst_set=np.array(data["worst_set"], dtype=bool),
             regions=tuple(Region(**region) for region in data["regions"]),
+            excess=tuple(Region(**region) for region in data["excess"]),
             level=data["level"],
             n_rows=data["n_rows"],
             n_missing=data["n_missing"],
@@ -322,7 +299,7 @@ def curve(
     (claim,) = claims(predictions, event, pos_label)
     options: BinOptions = {"n_bins": 10, "binning": "atoms", "bins": None}
     found = profile(predictions, claim, predictions.variables[0], options)
-    fit = {"span": span, "bandwidth": bandwidth, "degree": degree}
+    fit: dict[str, Any] = {"span": span, "bandwidth": bandwidth, "degree": degree}
     return curve_of(
         found, event, level=level, trim=trim, grid=grid, backend=predictions.backend, **fit
     )
@@ -362,7 +339,7 @@ def curve_of(
         mass = density(kept.x, kept.w, kept.x, rows=float(kept.n.sum()))
     series = _series(bands, mass)
     at = bands.x
-    regions = _regions(bands, kept, found.kind, labels)
+    overall = float((kept.w_score - kept.w_hit).sum() / kept.w.sum())
     worst_set = bands.candidates
     if grid is not None and found.kind != "levels":
         at, series, worst_set = _on_grid(grid, bands, series, kept, trim)
@@ -379,7 +356,9 @@ def curve_of(
         vce_low=bands.worst_low,
         vce_high=bands.worst_high,
         worst_set=worst_set,
-        regions=regions,
+        overall=overall,
+        regions=regions_of(bands, kept, found.kind, labels, 0.0),
+        excess=regions_of(bands, kept, found.kind, labels, overall),
         span=2 * bands.half_span,
         level=level,
         n_rows=int(kept.n.sum()),
@@ -387,17 +366,6 @@ def curve_of(
         missing_gap=missing[1],
         backend=backend,
     )
-
-
-def describe_region(region: Region) -> str:
-    """Say in words where and by how much.
-
-    >>> describe_region(Region(60, 72, "60 to 72", "over", 0.061, 0.094, 0.1, 1204))
-    'overconfident by 6.1 to 9.4 points for 60 to 72 (1,204 rows)'
-    """
-    low, high = f"{100 * region.gap_low:.1f}", f"{100 * region.gap_high:.1f}"
-    size = f"{low} to {high}" if low != high else low
-    return f"{region.direction}confident by {size} points for {region.label} ({region.n:,} rows)"
 
 
 def check_level(level: float) -> None:
@@ -448,46 +416,10 @@ def _on_grid(
     return at, drawn, bands.candidates[nearest]
 
 
-def _regions(bands: Bands, cells: Cells, kind: str, labels: tuple[str, ...]) -> tuple[Region, ...]:
-    sign = np.where(bands.low > 0, 1, np.where(bands.high < 0, -1, 0))
-    breaks = np.ones(len(sign), bool) if kind == "levels" else np.diff(sign, prepend=0) != 0
-    breaks[0] = True
-    starts = np.flatnonzero(breaks)
-    found = []
-    for first, end in zip(starts, [*starts[1:], len(sign)], strict=True):
-        if not sign[first]:
-            continue
-        inside = slice(first, end)
-        size = np.abs(bands.gap[inside])
-        low, high = float(bands.x[first]), float(bands.x[end - 1])
-        texts = [_label(value, kind, labels) for value in (low, high)]
-        found.append(
-            Region(
-                low=low,
-                high=high,
-                label=texts[0] if texts[0] == texts[1] else " to ".join(texts),
-                direction="over" if sign[first] > 0 else "under",
-                gap_low=float(size.min()),
-                gap_high=float(size.max()),
-                share=float(cells.w[inside].sum() / cells.w.sum()),
-                n=int(cells.n[inside].sum()),
-            )
-        )
-    return tuple(found)
-
-
 def _missing(found: Profile) -> tuple[int, float]:
     if not found.missing:
         return 0, np.nan
     return int(found.fine.n[-1]), float(found.fine.gap[-1])
-
-
-def _label(value: float, kind: str, labels: tuple[str, ...]) -> str:
-    if kind == "levels":
-        return labels[int(value)]
-    if kind == "datetime":
-        return show_instant(value)
-    return show_number(float(f"{value:.4g}") if abs(value) < 1e4 else round(value))
 
 
 def _plain(value: Any) -> Any:

@@ -4,72 +4,59 @@ from __future__ import annotations
 
 from typing import TextIO
 
-import numpy as np
 from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
+from varcal._audit import audit
+from varcal._audit_result import Audit
 from varcal._bin_table import BinTable, bin_table
 from varcal.datasets import load_adult
 
 
 def show_demo(stream: TextIO) -> None:
     """Write the demo to a stream, plain where it is not a terminal."""
-    console = Console(file=stream, width=None if stream.isatty() else 100, highlight=False)
+    console = Console(file=stream, width=None if stream.isatty() else 140, highlight=False)
     adult = load_adult()
-    tables = {
-        name: bin_table(adult.y, adult.p, {name: column}, binning="atoms")
-        for name, column in adult.X.items()
-    }
-    overall = _overall(next(iter(tables.values())))
-    ranked = sorted(tables, key=lambda name: -_error(tables[name], overall))
-    worst = tables[ranked[0]]
-
+    found = audit(adult.y, adult.p, adult.X)
+    worst = found.rows[0].variable
     console.print(adult.description, style="dim")
+    console.print(f"\n{found.sentence}\n")
+    console.print(_ranking(found))
     console.print(
-        f"\nOverall the model is {'over' if overall > 0 else 'under'}confident by "
-        f"{abs(overall):.1%}; VECE is at least that along every variable.\n"
-        f"What lies beyond it differs: most along {ranked[0]}.\n"
+        "\nvece is at least the overall gap along every variable; beyond is what lies beyond it, "
+        "with its 95% interval."
     )
-    console.print(_ranking(tables, ranked, overall))
-    console.print(f"\n{ranked[0]}, bin by bin (gap: confidence − accuracy)\n")
-    console.print(_bins(worst))
+    console.print(f"\n{worst}, bin by bin (gap: confidence - accuracy)\n")
+    console.print(_bins(bin_table(adult.y, adult.p, {worst: adult[worst]}, binning="atoms")))
 
 
-def _overall(table: BinTable) -> float:
-    return float(np.dot(table.columns["share"], table.columns["gap"]))
-
-
-def _error(table: BinTable, level: float = 0.0) -> float:
-    """Return the mean distance of the gaps from a level: VECE itself at level 0."""
-    gaps = np.array(table.columns["gap"]) - level
-    return float(np.nansum(np.array(table.columns["share"]) * np.abs(gaps)))
-
-
-def _grid(*names: str) -> Grid:
+def _grid(*names: str, left: tuple[str, ...]) -> Grid:
     grid = Grid(box=None, pad_edge=False, header_style="bold")
-    for k, name in enumerate(names):
-        grid.add_column(name, justify="left" if k == 0 else "right", no_wrap=True)
+    for name in names:
+        grid.add_column(name, justify="left" if name in left else "right", no_wrap=name != "where")
     return grid
 
 
-def _ranking(tables: dict[str, BinTable], ranked: list[str], overall: float) -> Grid:
-    grid = _grid("variable", "VECE", "beyond overall", "largest gap", "at")
-    for name in ranked:
-        columns = tables[name].columns
-        worst = int(np.nanargmax(np.abs(np.array(columns["gap"]) - overall)))
+def _ranking(found: Audit) -> Grid:
+    left = ("variable", "verdict", "where")
+    grid = _grid("#", "variable", "vece", "beyond", "interval", "verdict", "where", left=left)
+    for k, row in enumerate(found.rows, 1):
         grid.add_row(
-            Text(name),
-            f"{_error(tables[name]):.4f}",
-            f"{_error(tables[name], overall):.4f}",
-            f"{columns['gap'][worst]:+.4f}",
-            Text(columns["bin"][worst]),
+            str(k),
+            Text(row.variable),
+            f"{row.vece.debiased:.3f}",
+            f"{row.beyond.debiased:.3f}",
+            f"{row.beyond.low:.3f} to {row.beyond.high:.3f}",
+            row.verdict,
+            Text(row.where),
         )
     return grid
 
 
 def _bins(table: BinTable) -> Grid:
-    grid = _grid(table.variable, "rows", "confidence", "accuracy", "gap", "95% interval")
+    names = (table.variable, "rows", "confidence", "accuracy", "gap", "95% interval")
+    grid = _grid(*names, left=(table.variable,))
     columns = table.columns
     for k in range(len(table)):
         grid.add_row(

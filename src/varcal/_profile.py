@@ -53,9 +53,10 @@ class Profile:
         total = {name: stats.total(name)[keep] for name in _CELL_FIELDS.values()}
         x = np.flatnonzero(keep).astype(float)
         if isinstance(stats.bins, NumericBins):
-            low = np.maximum(stats.low[keep], stats.bins.low)
-            high = np.minimum(stats.high[keep], stats.bins.high)
-            x = np.clip(total["x"] / total["weight"], np.minimum(low, high), high)
+            edges = np.array([stats.bins.low, *stats.bins.cuts, stats.bins.high])
+            # Infinite values count as 0 in Σwx, which must not carry a mean out of its cell.
+            inside = keep[: len(edges) - 1]
+            x = np.clip(total["x"] / total["weight"], edges[:-1][inside], edges[1:][inside])
         grouped: dict[str, NDArray[np.float64]] = {}
         if stats.sums.shape[1] > 1:
             grouped = {
@@ -93,6 +94,22 @@ def profile(
     bucket, n_buckets = buckets(predictions.groups)
     stats = collect(fine, [variable], claim.score, claim.hit, predictions.weight, bucket, n_buckets)
     return Profile(variable.name, variable.kind, stats, stats.coarsen(coarse))
+
+
+def coarse_stats(
+    predictions: Predictions, claim: Claim, variable: Variable, like: Profile
+) -> BinnedStats:
+    """Bin another claim over the coarse bins of a profile."""
+    bucket, n_buckets = buckets(predictions.groups)
+    return collect(
+        like.coarse.bins,
+        [variable],
+        claim.score,
+        claim.hit,
+        predictions.weight,
+        bucket,
+        n_buckets,
+    )
 
 
 def buckets(groups: NDArray[np.intp] | None) -> tuple[NDArray[np.intp] | None, int]:

@@ -19,7 +19,7 @@ __all__ = ["LocalFit", "local_polynomial", "nearest_bandwidth", "smoother_weight
 Floats = NDArray[np.float64]
 
 _BLOCK = 1 << 15  # numbers in one working array, so that it stays in the processor's cache
-_RANK = 1e-8  # below this norm a polynomial vanishes on its neighbourhood
+_RANK = 1e-4  # a polynomial of less norm rests on rows of next to no weight
 
 
 @dataclass(frozen=True)

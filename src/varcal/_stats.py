@@ -39,15 +39,10 @@ class BinnedStats:
         The bins.
     sums : ndarray of shape (len(FIELDS), G, B)
         The sums named in `FIELDS`, by bucket of groups (G = 1 without groups) and bin.
-    low, high : ndarray of shape (B,)
-        The smallest and the largest value of the variable in each bin (NaN where it is empty
-        or the variable has no order).
     """
 
     bins: Bins
     sums: NDArray[np.float64]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
 
     def __add__(self, other: BinnedStats) -> BinnedStats:
         if not isinstance(other, BinnedStats):
@@ -57,22 +52,12 @@ class BinnedStats:
                 f"two tables over different bins of {self.bins.name!r} cannot be merged",
                 "collect both over the same bins and with the same grouping",
             )
-        return BinnedStats(
-            self.bins,
-            self.sums + other.sums,
-            np.fmin(self.low, other.low),
-            np.fmax(self.high, other.high),
-        )
+        return BinnedStats(self.bins, self.sums + other.sums)
 
     def coarsen(self, bins: Bins) -> BinnedStats:
         """Return the table over coarser bins, whose cuts are among those of this one."""
         starts = np.searchsorted(coarse_index(self.bins, bins), np.arange(bins.size))
-        return BinnedStats(
-            bins,
-            np.add.reduceat(self.sums, starts, axis=-1),
-            np.fmin.reduceat(self.low, starts),
-            np.fmax.reduceat(self.high, starts),
-        )
+        return BinnedStats(bins, np.add.reduceat(self.sums, starts, axis=-1))
 
     def field(self, name: str) -> NDArray[np.float64]:
         """Return one sum by bucket of groups and bin, shape (G, B)."""

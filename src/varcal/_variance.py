@@ -77,8 +77,8 @@ def group_factor(
     r"""Factor of the fit's covariance when rows of a group go together.
 
     One column a bucket of groups: :math:`u_b(x) = \sum_j l_j(x) R_{jb} / W_j`, where
-    :math:`R_{jb}` is the sum of the bucket's weighted residuals in cell j. Nowhere is the
-    variance let below that of independent rows.
+    :math:`R_{jb}` is the sum of the bucket's weighted residuals in cell j. Where that falls
+    short of the variance of independent rows, further columns make up for it.
 
     Parameters
     ----------
@@ -97,9 +97,8 @@ def group_factor(
     factor = hat @ residual[:, filled] * np.sqrt(many / max(many - 1, 1))
     least = np.einsum("ij,ij->i", independent, independent)
     got = np.einsum("ij,ij->i", factor, factor)
-    raise_by = np.sqrt(np.maximum(least, got) / np.where(got > 0, got, 1.0))
-    out: Floats = factor * raise_by[:, None]
-    return out
+    short = np.sqrt(np.maximum(1 - got / np.where(least > 0, least, 1.0), 0.0))
+    return np.hstack([factor, short[:, None] * independent])
 
 
 def effective_groups(group_w: Floats, w: Floats, hat: Floats) -> float:

@@ -153,14 +153,11 @@ def collect(
     """
     size = n_buckets * bins.size
     sums = np.zeros((len(FIELDS), size))
-    low, high = np.full(bins.size, np.nan), np.full(bins.size, np.nan)
     numeric = isinstance(bins, NumericBins)
     for start in range(0, len(score), _CHUNK):
         rows = slice(start, start + _CHUNK)
         index = joint_index(bins, variables, rows)
         x = variables[0].values[rows].astype(np.float64, copy=False) if numeric else None
-        if x is not None and moments:
-            _extend(low, high, index, x)
         cell = index if bucket is None else index + bins.size * bucket[rows]
         w = None if weight is None else weight[rows]
         for name, value in _terms(x, score[rows], hit[rows], w, moments).items():
@@ -170,7 +167,7 @@ def collect(
             sums[FIELDS.index(target)] = sums[FIELDS.index(source)]
     if not moments:
         sums[[name not in _PLAIN for name in FIELDS]] = np.nan
-    return BinnedStats(bins, sums.reshape(len(FIELDS), n_buckets, bins.size), low, high)
+    return BinnedStats(bins, sums.reshape(len(FIELDS), n_buckets, bins.size))
 
 
 # Without weights these sums are those.
@@ -214,18 +211,3 @@ def _terms(
     if at is not None:
         terms["x"] = at if w is None else w * at
     return terms
-
-
-def _extend(
-    low: NDArray[np.float64],
-    high: NDArray[np.float64],
-    index: NDArray[np.intp],
-    x: NDArray[np.float64],
-) -> None:
-    counts = np.bincount(index, minlength=len(low))
-    held = np.flatnonzero(counts)
-    starts = np.cumsum(counts)[held] - counts[held]
-    narrow = np.uint8 if len(low) <= 256 else np.uint16 if len(low) <= 65_536 else np.uint32
-    ordered = x[np.argsort(index.astype(narrow), kind="stable")]  # a radix sort when narrow
-    low[held] = np.fmin(low[held], np.minimum.reduceat(ordered, starts))
-    high[held] = np.fmax(high[held], np.maximum.reduceat(ordered, starts))

@@ -1,0 +1,321 @@
+"""Auditing: every variable ranked by what lies beyond the overall gap."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from varcal._audit_result import Audit, AuditRow, EventSummary, points
+from varcal._binned import BinOptions
+from varcal._curves import Curve, check_level, curve_of
+from varcal._estimates import (
+    Measured,
+    OverallGap,
+    detectable_of,
+    measure,
+    overall_gap,
+    profile_test,
+    with_p,
+)
+from varcal._events import Claim, claims
+from varcal._multiplicity import benjamini_hochberg, holm
+from varcal._predictions import ALL, Predictions
+from varcal._profile import Profile, coarse_stats, profile
+from varcal._progress import progress
+from varcal._regions import Region, describe_region
+from varcal._stats import BinnedStats
+from varcal.exceptions import InputError
+
+#: With fewer rows than this along a variable, nothing is said of it.
+FEW_ROWS = 100
+#: Nor where only a gap above this could be found.
+TOO_COARSE = 0.1
+
+
+def audit(
+    y: object,
+    p: object,
+    X: object = ALL,
+    *,
+    data: object = None,
+    event: str = "correct",
+    n_bins: int = 10,
+    binning: str = "atoms",
+    bins: object = None,
+    level: float = 0.95,
+    threshold: float = 0.02,
+    classes: Sequence[Hashable] | None = None,
+    pos_label: Hashable = None,
+    sample_weight: object = None,
+    groups: object = None,
+    from_logits: bool = False,
+    unlabelled: str = "raise",
+    random_state: int = 0,
+) -> Audit:
+    r"""Rank variables by how much a model's calibration changes along them.
+
+    VECE is never below the overall gap :math:`|\bar s - \bar h|`, so that a model which is
+    overconfident everywhere has the same VECE along every column, noise included. The ranking
+    therefore goes by what lies *beyond* it,
+
+    .. math:: \text{beyond} = \sum_b \frac{n_b}{n} \, |g_b - \bar g|,
+
+    with :math:`g_b` the gap of bin b and :math:`\bar g` the overall gap: debiased, with its
+    own interval and test, and p-values adjusted for the number of variables.
+
+    Parameters
+    ----------
+    y, p : array-like or column names
+        Labels and probabilities, as in `vece`.
+    X : frame, dict of columns, array, or column names, optional
+        The variables; with `data=` every column that has no other role by default.
+    data, event, classes, pos_label, sample_weight, from_logits, unlabelled
+        As in `vece`; `event` is "correct" or "positive".
+    n_bins, binning, bins
+        As in `vece`, except that frequent values have bins of their own by default
+        (``binning="atoms"``).
+    level : float
+        Level of intervals, bands and tests.
+    threshold : float
+        Size of `beyond` that matters: with its interval above it the verdict is "varies".
+    groups : array-like or column name, optional
+        Units that rows belong to (patients, customers): intervals, bands and tests then allow
+        for dependence within a unit.
+    random_state : int
+        For simulated null distributions, where outcomes are sparse.
+
+    Returns
+    -------
+    Audit
+        With `rows`, `to_frame()`, `save()`, and ``audit["age"]`` for the curve of a variable.
+
+    Examples
+    --------
+    >>> import varcal as vc
+    >>> adult = vc.datasets.load_adult()
+    >>> found = vc.audit(adult.y, adult.p, {name: adult[name] for name in ("age", "fnlwgt")})
+    >>> [(row.variable, row.verdict) for row in found]
+    [('age', 'varies'), ('fnlwgt', 'no evidence')]
+    """
+    check_level(level)
+    if not 0 <= threshold < 1:
+        raise InputError(f"threshold must lie in [0, 1); got {threshold!r}", "try 0.02")
+    if event == "classwise":
+        raise InputError(
+            'an audit is of one claim, and event="classwise" makes one a class',
+            'use event="correct" or "positive"; vece(…, event="classwise") gives the mean',
+        )
+    predictions = Predictions.of(
+        y,
+        p,
+        X,
+        data=data,
+        classes=classes,
+        sample_weight=sample_weight,
+        groups=groups,
+        from_logits=from_logits,
+        unlabelled=unlabelled,
+    )
+    if not predictions.variables:
+        raise InputError("X is None", "give the variables to audit")
+    (claim,) = claims(predictions, event, pos_label)
+    options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins}
+    rival = _other_claim(predictions, event)
+    found = []
+    for variable in progress(predictions.variables, "Auditing", n_rows=len(predictions)):
+        one = profile(predictions, claim, variable, options)
+        measured = [
+            with_p(
+                measure(one.coarse, level, beyond=beyond),
+                profile_test(
+                    one, claim, predictions, variable, beyond=beyond, random_state=random_state
+                ),
+            )
+            for beyond in (False, True)
+        ]
+        curve = curve_of(one, event, level=level, backend=predictions.backend)
+        other = None if rival is None else coarse_stats(predictions, rival, variable, one)
+        found.append(_Finding(one, measured[0], measured[1], curve, other))
+    rows = _ranked(found, threshold, level)
+    overall = overall_gap(found[0].profile.coarse, level)
+    other_event = _other_event(found, event, level)
+    curves = {one.profile.name: one.curve for one in found}
+    return Audit(
+        event=event,
+        gap=overall.gap,
+        gap_low=overall.low,
+        gap_high=overall.high,
+        error=1 - overall.accuracy,
+        predicted_error=1 - overall.confidence,
+        rows=rows,
+        curves={row.variable: curves[row.variable] for row in rows},
+        other=other_event,
+        notes=_notes(predictions, overall, other_event, rows),
+        level=level,
+        threshold=threshold,
+        n_rows=len(predictions),
+        n_dropped=predictions.n_dropped,
+        grouped=predictions.groups is not None,
+        backend=predictions.backend,
+    )
+
+
+def audit_estimator(model: Any, X: Any, y: object, **options: Any) -> Audit:
+    """Audit a fitted classifier on rows that it was not trained on.
+
+    Parameters
+    ----------
+    model : fitted classifier
+        With `predict_proba` and `classes_`, as in scikit-learn.
+    X : frame or array
+        The features; every column is audited, columns of an array as v0, v1, …
+    y : array-like
+        The labels.
+    **options
+        Passed on to `audit`.
+
+    Returns
+    -------
+    Audit
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> import varcal as vc
+    >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    >>> found = vc.audit_estimator(GaussianNB().fit(X[:300], y[:300]), X[300:], y[300:])
+    >>> len(found)
+    30
+    """
+    for name in ("predict_proba", "classes_"):
+        if not hasattr(model, name):
+            raise InputError(
+                f"model has no {name}: {type(model).__name__}",
+                "give a fitted classifier that predicts probabilities",
+            )
+    p = np.asarray(model.predict_proba(X))
+    return audit(y, p, X, classes=list(model.classes_), **options)
+
+
+@dataclass(frozen=True, eq=False)
+class _Finding:
+    """What was found along one variable, before it is ranked."""
+
+    profile: Profile
+    vece: Measured
+    beyond: Measured
+    curve: Curve
+    other: BinnedStats | None
+
+
+def _ranked(found: list[_Finding], threshold: float, level: float) -> tuple[AuditRow, ...]:
+    p = [one.beyond.p_value for one in found]
+    adjusted = list(zip(holm(p), benjamini_hochberg(p), strict=True))
+    order = sorted(
+        range(len(found)), key=lambda k: (-found[k].beyond.debiased, -found[k].beyond.value)
+    )
+    low = np.array([one.beyond.low for one in found])
+    high = np.array([one.beyond.high for one in found])
+    rows = []
+    for k in order:
+        one, (p_holm, p_bh) = found[k], adjusted[k]
+        stats = one.profile.fine
+        region = _worst_region(one.curve)
+        rows.append(
+            AuditRow(
+                variable=one.profile.name,
+                kind=one.profile.kind,
+                verdict=_verdict(one, p_holm, threshold, level),
+                vece=one.vece,
+                beyond=one.beyond,
+                p_holm=float(p_holm),
+                p_bh=float(p_bh),
+                rank_low=1 + int((low > high[k]).sum()),
+                rank_high=len(found) - int((high < low[k]).sum()),
+                direction=one.curve.direction,
+                where="" if region is None else describe_region(region),
+                worst=one.curve.worst_label,
+                vce=one.curve.vce,
+                n_bins=int((one.profile.coarse.total("weight") > 0).sum()),
+                missing=float(stats.share[-1]) if one.profile.missing else 0.0,
+            )
+        )
+    return tuple(rows)
+
+
+def _verdict(one: _Finding, p_holm: float, threshold: float, level: float) -> str:
+    if p_holm <= 1 - level:
+        return "varies" if one.beyond.low >= threshold else "varies slightly"
+    n = int(one.profile.coarse.n.sum())
+    if n < FEW_ROWS or detectable_of(one.profile.coarse, level) > TOO_COARSE:
+        return "too few rows"
+    return "no evidence"
+
+
+def _worst_region(curve: Curve) -> Region | None:
+    """Return where the band leaves the overall gap: around v*, else where the gap is largest."""
+    for region in curve.excess:
+        if region.low <= curve.worst <= region.high:
+            return region
+    return max(
+        curve.excess,
+        key=lambda region: max(abs(region.gap_low), abs(region.gap_high)),
+        default=None,
+    )
+
+
+def _other_claim(predictions: Predictions, event: str) -> Claim | None:
+    """Return the other of the two claims that a binary model makes."""
+    if len(predictions.classes) != 2:
+        return None
+    (claim,) = claims(predictions, "positive" if event == "correct" else "correct")
+    return claim
+
+
+def _other_event(found: list[_Finding], event: str, level: float) -> EventSummary | None:
+    stats = {one.profile.name: one.other for one in found if one.other is not None}
+    if not stats:
+        return None
+    overall = overall_gap(next(iter(stats.values())), level)
+    return EventSummary(
+        "positive" if event == "correct" else "correct",
+        overall.gap,
+        overall.low,
+        overall.high,
+        {name: measure(one, level).debiased for name, one in stats.items()},
+    )
+
+
+def _notes(
+    predictions: Predictions,
+    overall: OverallGap,
+    other: EventSummary | None,
+    rows: tuple[AuditRow, ...],
+) -> tuple[str, ...]:
+    notes = []
+    if other is not None and other.event == "positive":
+        notes += _disagreement(overall, other, predictions.classes[1])
+    if predictions.n_dropped:
+        notes.append(f"{predictions.n_dropped:,} rows without outcome were left out.")
+    gaps = [row.variable for row in rows if row.missing > 0]
+    if gaps:
+        shown = ", ".join(gaps[:5]) + (" …" if len(gaps) > 5 else "")
+        notes.append(f"Missing values are a bin of their own in {shown}, and not in the curve.")
+    return tuple(notes)
+
+
+def _disagreement(overall: OverallGap, other: EventSummary, positive: Hashable) -> list[str]:
+    """Say so when the risk is wrong by more than top-label confidence lets on."""
+    sure = other.gap_low > 0 or other.gap_high < 0
+    if not sure or abs(other.gap) <= abs(overall.gap) + 0.01:
+        return []
+    side = "over" if other.gap > 0 else "under"
+    return [
+        f"P(y = {positive!r}) is {side}-predicted by {points(abs(other.gap))} points overall, "
+        f"while confidence in the predicted class is off by {points(abs(overall.gap))}: errors "
+        'on the two sides of 0.5 cancel. Look at event="positive" too.'
+    ]

@@ -1,0 +1,374 @@
+"""Estimate: a calibration error with its bias removed, its interval, its noise floor, its test."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from varcal._binned import BinOptions
+from varcal._bins import coarse_index
+from varcal._cluster import cluster_test
+from varcal._cumulative import CUMULATIVE, cumulative_test
+from varcal._curves import check_level
+from varcal._error_sums import ErrorSums
+from varcal._events import Claim, claims
+from varcal._inference import GapLaw, debiased, interval, minimum_detectable, noise_floor
+from varcal._null import Rows, calibration_test, cauchy
+from varcal._predictions import Predictions
+from varcal._profile import Profile, profile
+from varcal._stats import BinnedStats
+from varcal._variables import Variable
+from varcal.exceptions import InputError
+
+Floats = NDArray[np.float64]
+
+TESTS = ("combined", *CUMULATIVE)
+#: Up to this many rows, sparse outcomes are simulated row by row.
+MOST_ROWS = 20_000
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A mean absolute gap and what is known of it.
+
+    Attributes
+    ----------
+    value : float
+        The plug-in, biased upwards.
+    debiased : float
+        The size whose plug-in would on average be that value.
+    low, high : float
+        The interval.
+    p_value : float
+        Of "the truth is 0".
+    noise_floor, noise_high : float
+        Mean and 95 % quantile of the plug-in of a perfect model on as many rows.
+    """
+
+    value: float
+    debiased: float
+    low: float
+    high: float
+    p_value: float
+    noise_floor: float
+    noise_high: float
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A calibration error with its uncertainty.
+
+    Attributes
+    ----------
+    metric : {"ECE", "VECE"}
+        What is estimated.
+    variable, event, test : str
+        What was binned, what is claimed, and how the p-value was made.
+    value, debiased : float
+        The plug-in, which is biased upwards, and the value with that bias removed.
+    low, high, level : float
+        The interval and its level.
+    p_value : float
+        Of "calibrated with respect to the variable".
+    noise_floor, noise_high : float
+        Mean and 95 % quantile of the plug-in of a perfect model on as many rows.
+    detectable : float
+        The least error that the test finds with 80 % power, whatever its shape.
+    n_rows, n_bins, n_dropped : int
+        Rows, bins that hold rows, and rows left out because their outcome is not known.
+    """
+
+    metric: str
+    variable: str
+    event: str
+    value: float
+    debiased: float
+    low: float
+    high: float
+    level: float
+    p_value: float
+    noise_floor: float
+    noise_high: float
+    detectable: float
+    test: str
+    n_rows: int
+    n_bins: int
+    n_dropped: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything in plain Python types, ready for JSON."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def __repr__(self) -> str:
+        along = "" if self.metric == "ECE" else f" along {self.variable}"
+        p = "p < 0.001" if self.p_value < 0.001 else f"p = {self.p_value:.3f}"
+        return (
+            f"{self.metric}{along}: {self.debiased:.4f} ({self.low:.4f} to {self.high:.4f} at "
+            f"{100 * self.level:g}%), {p}; plug-in {self.value:.4f}, noise floor "
+            f"{self.noise_floor:.4f}; {self.n_rows:,} rows, {self.n_bins} bins"
+        )
+
+
+def estimate(
+    y: object,
+    p: object,
+    v: object = None,
+    *,
+    data: object = None,
+    event: str = "correct",
+    n_bins: int = 10,
+    binning: str = "quantile",
+    bins: object = None,
+    level: float = 0.95,
+    test: str = "combined",
+    classes: Sequence[Hashable] | None = None,
+    pos_label: Hashable = None,
+    sample_weight: object = None,
+    groups: object = None,
+    from_logits: bool = False,
+    unlabelled: str = "raise",
+    random_state: int = 0,
+) -> Estimate:
+    r"""Estimate VECE, or ECE without a variable, with its uncertainty.
+
+    The plug-in :math:`T = \sum_b \pi_b |g_b|` is biased upwards, as noise has no sign. Its
+    sampling distribution along the shape that the gaps suggest is known in closed form, and is
+    inverted for the debiased value and the interval; nothing is resampled.
+
+    Parameters
+    ----------
+    y, p : array-like or column names
+        Labels and probabilities, as in `vece`.
+    v : array-like or column name, optional
+        One variable; without it the score itself is binned, for ECE.
+    data, event, n_bins, binning, bins, classes, pos_label, sample_weight, from_logits, unlabelled
+        As in `vece`. With ``event="classwise"`` figures are means over classes, and so are the
+        ends of the interval, which is then on the safe side.
+    level : float
+        Level of the interval.
+    test : {"combined", "kuiper", "kolmogorov-smirnov"}
+        "combined": chi-square over the bins and a score test on smooth trends, by the Cauchy
+        combination. The other two need no bins: the range, or the largest distance from 0, of
+        the cumulative sum of hit − score along the variable.
+    groups : array-like or column name, optional
+        Units that rows belong to; interval and combined test then allow for dependence within.
+    random_state : int
+        For simulated null distributions, where outcomes are sparse.
+
+    Returns
+    -------
+    Estimate
+
+    Examples
+    --------
+    >>> import varcal as vc
+    >>> sim = vc.datasets.make_gap(2000, "tilt", vece=0.1)
+    >>> found = vc.estimate(sim.y, sim.p, sim.v, event="positive")
+    >>> found.low < 0.1 < found.high, found.p_value < 0.001
+    (True, True)
+    """
+    check_level(level)
+    if test not in TESTS:
+        raise InputError.choice("test", test, TESTS)
+    predictions = Predictions.of(
+        y,
+        p,
+        v,
+        data=data,
+        classes=classes,
+        sample_weight=sample_weight,
+        groups=groups,
+        from_logits=from_logits,
+        unlabelled=unlabelled,
+    )
+    if len(predictions.variables) > 1:
+        raise InputError(
+            f"an estimate is along one variable; v has {len(predictions.variables)}",
+            "give one column; audit() takes many, one at a time",
+        )
+    if test != "combined" and groups is not None:
+        raise InputError(f'test="{test}" takes every row as independent', 'use test="combined"')
+    options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins}
+    parts, reach, held, name = [], [], [], ""
+    for claim in claims(predictions, event, pos_label):
+        variable = (
+            predictions.variables[0]
+            if predictions.variables
+            else Variable("confidence", "numeric", claim.score)
+        )
+        found = profile(predictions, claim, variable, options)
+        measured = measure(found.coarse, level)
+        if test == "combined":
+            p_value = profile_test(found, claim, predictions, variable, random_state=random_state)
+        else:
+            p_value = cumulative_test(
+                variable, claim.score, claim.hit, predictions.weight, statistic=test
+            )
+        parts.append(with_p(measured, p_value))
+        reach.append(detectable_of(found.coarse, level))
+        held.append(int((found.coarse.total("weight") > 0).sum()))
+        name = variable.name
+    mean = _mean(parts)
+    return Estimate(
+        metric="VECE" if predictions.variables else "ECE",
+        variable=name,
+        event=event,
+        value=mean.value,
+        debiased=mean.debiased,
+        low=mean.low,
+        high=mean.high,
+        level=level,
+        p_value=mean.p_value,
+        noise_floor=mean.noise_floor,
+        noise_high=mean.noise_high,
+        detectable=float(np.mean(reach)),
+        test=test,
+        n_rows=len(predictions),
+        n_bins=max(held),
+        n_dropped=predictions.n_dropped,
+    )
+
+
+def gap_law(stats: BinnedStats, *, beyond: bool = False) -> GapLaw:
+    """Return the gaps of the bins and how they vary, with the overall gap taken out if asked.
+
+    Groups: sums over buckets of groups, never below what independent rows would give.
+    """
+    law = GapLaw.from_cells(error_sums(stats), center=False)
+    if stats.sums.shape[1] == 1:
+        return GapLaw.from_cells(error_sums(stats), center=beyond)
+    weight = stats.total("weight")
+    by_bucket = stats.field("weight")
+    error = stats.field("score") - stats.field("hit")
+    many = int((by_bucket.sum(axis=1) > 0).sum())
+    if many < 2:
+        raise InputError("groups has one group only", "intervals need several units")
+
+    def covariance(residual: Floats, least: Floats) -> Floats:
+        inverse = np.divide(1.0, weight, out=np.zeros_like(weight), where=weight > 0)
+        found = many / (many - 1) * (residual.T @ residual) * np.outer(inverse, inverse)
+        size = np.diag(found)
+        lift = np.sqrt(np.maximum(np.diag(least), size) / np.where(size > 0, size, 1.0))
+        return found * np.outer(lift, lift)
+
+    spread = by_bucket / weight.sum() - law.share * by_bucket.sum(axis=1)[:, None] / weight.sum()
+    law = GapLaw(
+        gap=law.gap,
+        share=law.share,
+        cov=covariance(error - law.gap * by_bucket, law.cov),
+        null_cov=covariance(error, law.null_cov),
+        share_cov=many / (many - 1) * spread.T @ spread,
+        df=many - 1,
+    )
+    return law.center() if beyond else law
+
+
+def detectable_of(stats: BinnedStats, level: float) -> float:
+    """Return the least error that the test is sure to find with 80 % power."""
+    return float(minimum_detectable(gap_law(stats), level=1 - level))
+
+
+def measure(
+    stats: BinnedStats, level: float, *, beyond: bool = False, rows: Rows | None = None
+) -> Measured:
+    """Measure the mean absolute gap over bins, or what of it lies beyond the overall gap."""
+    law = gap_law(stats, beyond=beyond)
+    low, high = interval(law, level)
+    floor, noise_high = noise_floor(law, rows=rows)
+    return Measured(
+        float(law.value),
+        float(debiased(law)),
+        float(low),
+        min(float(high), 1.0),
+        math.nan,
+        float(floor),
+        float(noise_high),
+    )
+
+
+def profile_test(
+    found: Profile,
+    claim: Claim,
+    predictions: Predictions,
+    variable: Variable,
+    *,
+    beyond: bool = False,
+    random_state: int = 0,
+) -> float:
+    """Test that the gap is 0 along a variable, or that it is the same everywhere."""
+    coarse, fine = error_sums(found.coarse), error_sums(found.fine)
+    placed = np.ones(found.fine.bins.size, dtype=bool)
+    placed[-1] = not found.missing
+    ordered = fine if found.kind != "levels" else None
+    if predictions.groups is not None:
+        order = None if found.kind == "levels" else placed
+        return cluster_test(found.coarse, found.fine, order, constant=beyond, seed=random_state)
+    rows = None
+    if len(claim.score) <= MOST_ROWS:
+        index = found.fine.bins.index(variable)  # type: ignore[union-attr]
+        merged = coarse_index(found.fine.bins, found.coarse.bins)[index]
+        rows = Rows(claim.score, merged, index, predictions.weight)
+    p = calibration_test(
+        coarse, ordered, constant=beyond, rows=rows, placed=placed, seed=random_state
+    )
+    return float(p)
+
+
+def error_sums(stats: BinnedStats) -> ErrorSums:
+    """Return the sums that tests need."""
+    return ErrorSums(
+        n=stats.total("n"),
+        w=stats.total("weight"),
+        w2=stats.total("weight2"),
+        we=stats.total("hit") - stats.total("score"),
+        w2e=stats.total("hit2") - stats.total("score2"),
+        w2e2=stats.total("square2"),
+        w2s=stats.total("score2"),
+        w2v=stats.total("null2"),
+        w4k=stats.total("fourth"),
+    )
+
+
+@dataclass(frozen=True)
+class OverallGap:
+    """Mean confidence − accuracy over all rows, with its interval."""
+
+    gap: float
+    low: float
+    high: float
+    confidence: float
+    accuracy: float
+
+
+def overall_gap(stats: BinnedStats, level: float) -> OverallGap:
+    """Return the gap over all rows of a table."""
+    law = gap_law(stats)
+    reach = law.quantile(level) * math.sqrt(float(law.share @ law.cov @ law.share))
+    gap = float(law.share @ law.gap)
+    weight = stats.total("weight").sum()
+    return OverallGap(
+        gap,
+        max(gap - reach, -1.0),
+        min(gap + reach, 1.0),
+        float(stats.total("score").sum() / weight),
+        float(stats.total("hit").sum() / weight),
+    )
+
+
+def with_p(measured: Measured, p_value: float) -> Measured:
+    """Return the same with its p-value."""
+    return Measured(**vars(measured) | {"p_value": p_value})
+
+
+def _mean(parts: list[Measured]) -> Measured:
+    """Average over classes; p-values are combined."""
+    names = [field.name for field in fields(Measured)]
+    means = {name: float(np.mean([getattr(part, name) for part in parts])) for name in names}
+    if len(parts) > 1:
+        means["p_value"] = float(cauchy([np.array(part.p_value) for part in parts]))
+    return Measured(**means)
