@@ -21,6 +21,7 @@ from varcal._inference import GapLaw, debiased, interval, minimum_detectable, no
 from varcal._null import Rows, calibration_test, cauchy
 from varcal._predictions import Predictions
 from varcal._profile import Profile, profile
+from varcal._provenance import warn_in_sample
 from varcal._stats import BinnedStats
 from varcal._variables import Variable
 from varcal.exceptions import InputError
@@ -186,6 +187,7 @@ def estimate(
         from_logits=from_logits,
         unlabelled=unlabelled,
     )
+    warn_in_sample(predictions.p)
     if len(predictions.variables) > 1:
         raise InputError(
             f"an estimate is along one variable; v has {len(predictions.variables)}",
@@ -332,6 +334,11 @@ def error_sums(stats: BinnedStats) -> ErrorSums:
         w2v=stats.total("null2"),
         w4k=stats.total("fourth"),
     )
+
+
+def plug_in_of(gap: Floats, weight: Floats) -> Floats:
+    """Return the plug-in error Σ|gap sums| / Σ weight along the last axis."""
+    return np.asarray(np.abs(gap).sum(axis=-1) / weight.sum(axis=-1))
 
 
 @dataclass(frozen=True)
