@@ -250,5 +250,5 @@ def test_density_near_the_truth_and_of_mass_one(kind):
     got = density(cells.x, cells.w, at, rows=20_000)
     truth = np.exp(-(at**2) / 2) / np.sqrt(2 * np.pi) if kind == "normal" else np.ones(400)
     assert np.abs(got - truth).max() < (0.02 if kind == "normal" else 0.12)
-    assert np.trapezoid(got, at) == pytest.approx(1, abs=0.02)
+    assert (got[1:] + got[:-1]) @ np.diff(at) / 2 == pytest.approx(1, abs=0.02)
     assert np.isfinite(density([3.0], [5.0], [3.0, 99.0], rows=5)).all()

@@ -149,6 +149,12 @@ def test_any_data_give_finite_weights_that_sum_to_one(values, at, span, degree):
     np.testing.assert_allclose(weights.sum(1) / scale, 1 / scale, atol=1e-7)
 
 
+def test_points_a_hair_apart_are_told_apart_without_overflow():
+    weights = smoother_weights([0.0, 5e-324, 1e12], [5e-324, 1.0], span=0.4)
+    assert np.isfinite(weights).all()
+    assert smoother_weights([0.0], [5e-324], span=0.05) == pytest.approx(1.0)
+
+
 def test_heap_wider_than_the_span_answers_with_its_mean():
     x = np.r_[np.zeros(90), np.linspace(1, 2, 10)]
     y = np.r_[np.tile([0.0, 1.0], 45), np.full(10, 9.0)]
