@@ -133,6 +133,11 @@ def test_bandwidth_is_the_distance_to_the_nearest_share_of_rows(values, at, span
     )
 
 
+def test_bandwidth_of_many_rows():
+    x, counts = np.arange(4.0), np.array([50_000, 1, 1, 49_998])
+    assert nearest_bandwidth(x, [0.0, 1.0, 3.0], 0.50001, counts=counts).tolist() == [1, 1, 3]
+
+
 @settings(max_examples=150, deadline=None)
 @given(
     st.lists(
