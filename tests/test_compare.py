@@ -13,7 +13,7 @@ from varcal.exceptions import InputError, VarcalWarning
 @pytest.fixture(scope="module")
 def world():
     sim = vc.datasets.make_gap(6000, "tilt", vece=0.1)
-    return sim, np.clip(sim.p - sim.gap(sim.v), 0, 1)
+    return sim, sim.rate
 
 
 @pytest.fixture(scope="module")

@@ -13,13 +13,12 @@ from scipy.special import stdtrit
 from varcal._binned import BinOptions
 from varcal._comparison import HIGHER_IS_BETTER, Comparison, ComparisonRow
 from varcal._curves import check_level
-from varcal._estimates import Measured, measure, plug_in_of, profile_test, with_p
+from varcal._estimates import Measured, debiased_without, measure, profile_test, with_p
 from varcal._events import Claim, claims
 from varcal._paired import auc_parts, mean_interval, row_losses, sum_interval
 from varcal._predictions import ALL, Predictions
 from varcal._profile import Profile, buckets, profile
 from varcal._provenance import warn_in_sample
-from varcal._stats import BinnedStats
 from varcal._variables import Variable
 from varcal.engines._numpy import collect
 from varcal.exceptions import InputError
@@ -159,7 +158,7 @@ class _Side:
 @dataclass(frozen=True, eq=False)
 class _Figure:
     measured: Measured
-    without: Floats  # the plug-in with each part of the rows left out
+    without: Floats  # the debiased figure with each part of the rows left out
 
 
 def _parts(predictions: Predictions, seed: int) -> tuple[NDArray[np.intp], int]:
@@ -234,16 +233,8 @@ def _figure(
         side.predictions.weight,
         part,
         n_parts,
-        moments=False,
     )
-    return _Figure(measured, _leave_one_out(by_part))
-
-
-def _leave_one_out(stats: BinnedStats) -> Floats:
-    """Return the plug-in error without each part in turn."""
-    gap = stats.field("score") - stats.field("hit")
-    weight = stats.field("weight")
-    return plug_in_of(gap.sum(axis=0) - gap, weight.sum(axis=0) - weight)
+    return _Figure(measured, debiased_without(by_part))
 
 
 def _error_row(

@@ -22,7 +22,7 @@ from varcal._null import Rows, calibration_test, cauchy
 from varcal._predictions import Predictions
 from varcal._profile import Profile, profile
 from varcal._provenance import warn_in_sample
-from varcal._stats import BinnedStats
+from varcal._stats import FIELDS, BinnedStats
 from varcal._variables import Variable
 from varcal.exceptions import InputError
 
@@ -323,22 +323,27 @@ def profile_test(
 
 def error_sums(stats: BinnedStats) -> ErrorSums:
     """Return the sums that tests need."""
+    return _sums({name: stats.total(name) for name in FIELDS})
+
+
+def _sums(field: dict[str, Floats]) -> ErrorSums:
     return ErrorSums(
-        n=stats.total("n"),
-        w=stats.total("weight"),
-        w2=stats.total("weight2"),
-        we=stats.total("hit") - stats.total("score"),
-        w2e=stats.total("hit2") - stats.total("score2"),
-        w2e2=stats.total("square2"),
-        w2s=stats.total("score2"),
-        w2v=stats.total("null2"),
-        w4k=stats.total("fourth"),
+        n=field["n"],
+        w=field["weight"],
+        w2=field["weight2"],
+        we=field["hit"] - field["score"],
+        w2e=field["hit2"] - field["score2"],
+        w2e2=field["square2"],
+        w2s=field["score2"],
+        w2v=field["null2"],
+        w4k=field["fourth"],
     )
 
 
-def plug_in_of(gap: Floats, weight: Floats) -> Floats:
-    """Return the plug-in error Σ|gap sums| / Σ weight along the last axis."""
-    return np.asarray(np.abs(gap).sum(axis=-1) / weight.sum(axis=-1))
+def debiased_without(stats: BinnedStats) -> Floats:
+    """Return the debiased error without each bucket of rows in turn, for a jackknife."""
+    rest = stats.sums.sum(axis=1, keepdims=True) - stats.sums
+    return debiased(GapLaw.from_cells(_sums(dict(zip(FIELDS, rest, strict=True)))))
 
 
 @dataclass(frozen=True)

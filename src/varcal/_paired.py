@@ -53,7 +53,7 @@ def mean_interval(
     mean = float((w * values).sum() / w.sum())
     residual = w * (values - mean) / w.sum()
     if groups is not None:
-        residual = np.bincount(groups, residual)
+        residual = np.bincount(groups, residual).astype(np.float64)
     many = len(residual)
     if many < 2:
         return mean, math.nan, math.nan
@@ -89,13 +89,12 @@ def auc_parts(score: Floats, hit: NDArray[np.bool_]) -> tuple[float, Floats]:
 
 def _place(ordered: Floats, values: Floats) -> Floats:
     """Return the mid-distribution function of sorted values at others."""
-    left = np.searchsorted(ordered, values)
-    right = np.searchsorted(ordered, values, side="right")
-    return (left + right) / (2 * len(ordered))
+    twice = np.searchsorted(ordered, values) + np.searchsorted(ordered, values, side="right")
+    return np.asarray(twice / (2 * len(ordered)))
 
 
 def sum_interval(influence: Floats, groups: NDArray[np.intp] | None, level: float) -> float:
     """Return the half-width of the interval of a statistic from its rows' influences."""
     if groups is not None:
-        influence = np.bincount(groups, influence)
+        influence = np.bincount(groups, influence).astype(np.float64)
     return float(ndtri(0.5 + level / 2)) * math.sqrt(float((influence**2).sum()))
