@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[1]
 # Lower layers first; a module may import only from layers below its own, or its own package.
 LAYERS = [
     {"exceptions", "_version"},
-    {"_variables", "_text", "_options"},
+    {"_variables", "_text", "_options", "_edge_text"},
     {"_tables", "_labels"},
     {"_predictions"},
     {"_events"},
