@@ -98,6 +98,8 @@ def test_import_is_light():
         "click",
     }
     assert not roots & heavy
+    reached = "import varcal; varcal.exceptions.InputError"
+    subprocess.run([sys.executable, "-c", reached], check=True)
     own = [name for name in loaded.stdout.split() if name.startswith("varcal")]
     assert len(own) < 60
     others = roots - {"varcal"} - set(sys.stdlib_module_names)

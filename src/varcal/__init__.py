@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from varcal._version import __version__
 
 if TYPE_CHECKING:
-    from varcal import datasets
+    from varcal import datasets, exceptions
     from varcal._bin_table import BinTable, bin_table
     from varcal._metrics import ece, vece
     from varcal._predictions import Predictions
@@ -25,6 +25,7 @@ __all__ = [
     "datasets",
     "ece",
     "ece_scorer",
+    "exceptions",
     "vece",
     "vece_scorer",
 ]
@@ -39,8 +40,8 @@ _HOME = {name: room for room, names in _ROOMS.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    if name == "datasets":
-        return import_module("varcal.datasets")
+    if name in ("datasets", "exceptions"):
+        return import_module(f"varcal.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'varcal' has no attribute {name!r}")
     value = getattr(import_module(f"varcal.{_HOME[name]}"), name)
