@@ -16,8 +16,8 @@ _INSTANT_DIGITS = tuple(_INSTANT_UNITS)
 def edge_texts(edges: Sequence[float], *, datetime: bool = False) -> list[str]:
     """Write edges with as few digits as tell each from its neighbours.
 
-    >>> edge_texts([0.25, 1 / 3, 0.99999992, 0.99999998, 1.0])
-    ['0.25', '0.333333', '0.99999992', '0.99999998', '1']
+    >>> edge_texts([1 / 6, 1 / 3, 0.3333334, 1.0])
+    ['0.166667', '0.3333333', '0.3333334', '1']
     """
     digits = [_INSTANT_DIGITS[0] if datetime else _NUMBER_DIGITS[0]] * len(edges)
     for k, (a, b) in enumerate(pairwise(edges)):
