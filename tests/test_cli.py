@@ -36,8 +36,27 @@ def test_demo_ranks_variables_and_shows_the_worst():
 
 
 def test_demo_in_an_ascii_pipe():
-    done = run("demo", PYTHONIOENCODING="ascii:replace")
-    assert done.returncode == 0
+    done = run("demo", PYTHONIOENCODING="ascii")
+    assert done.returncode == 0 and done.stdout and not done.stderr
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "utf-8"])
+def test_any_encoding_can_hold_the_output(encoding):
+    code = (
+        "import sys, varcal.cli as c\n"
+        "@c.main.command()\n"
+        "def say():\n"
+        "    print('−0.5 × é')\n"
+        "c.main(['say'])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        env=os.environ | {"PYTHONIOENCODING": encoding},
+        check=False,
+    )
+    expected = {"ascii": "-0.5 x ?", "cp1252": "-0.5 × é", "utf-8": "−0.5 × é"}[encoding]
+    assert done.returncode == 0 and done.stdout.decode(encoding).strip() == expected
 
 
 @pytest.mark.parametrize("arguments", [["dmo"], ["demo", "--nope"], ["demo", "extra"]])

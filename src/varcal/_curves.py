@@ -14,6 +14,7 @@ from varcal._binned import BinOptions
 from varcal._cells import Cells
 from varcal._density import density
 from varcal._events import claims
+from varcal._options import check_level
 from varcal._predictions import Predictions
 from varcal._profile import Profile, profile
 from varcal._regions import Region, describe_region, regions_of, value_label
@@ -366,12 +367,6 @@ def curve_of(
         missing_gap=missing[1],
         backend=backend,
     )
-
-
-def check_level(level: float) -> None:
-    """Refuse a level that is no probability."""
-    if not 0 < level < 1:
-        raise InputError(f"level must lie between 0 and 1; got {level!r}", "try 0.95")
 
 
 def _kept_cells(cells: Cells, bands: Bands) -> Cells:

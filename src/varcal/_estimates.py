@@ -14,11 +14,11 @@ from varcal._binned import BinOptions
 from varcal._bins import coarse_index
 from varcal._cluster import cluster_test
 from varcal._cumulative import CUMULATIVE, cumulative_test
-from varcal._curves import check_level
 from varcal._error_sums import ErrorSums
 from varcal._events import Claim, claims
 from varcal._inference import GapLaw, debiased, interval, minimum_detectable, noise_floor
 from varcal._null import Rows, calibration_test, cauchy
+from varcal._options import check_level
 from varcal._predictions import Predictions
 from varcal._profile import Profile, profile
 from varcal._provenance import warn_in_sample
@@ -248,8 +248,6 @@ def gap_law(stats: BinnedStats, *, beyond: bool = False) -> GapLaw:
     by_bucket = stats.field("weight")
     error = stats.field("score") - stats.field("hit")
     many = int((by_bucket.sum(axis=1) > 0).sum())
-    if many < 2:
-        raise InputError("groups has one group only", "intervals need several units")
 
     def covariance(residual: Floats, least: Floats) -> Floats:
         inverse = np.divide(1.0, weight, out=np.zeros_like(weight), where=weight > 0)
