@@ -19,6 +19,8 @@ from varcal.exceptions import InputError
 ALL = "every other column"
 #: How far the probabilities of a row may sum from 1, besides the rounding of their dtype.
 SUM_TOLERANCE = 1e-6
+#: Weights beyond 2 to this power, up or down, are scaled.
+MOST_EXPONENT = 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,8 +164,7 @@ class Predictions:
         if from_logits:
             probability = _from_logits(probability)
         n_classes = 2 if probability.ndim == 1 else probability.shape[1]
-        rounding = np.finfo(given.dtype).eps if given.dtype.kind == "f" else 0.0
-        _check_probabilities(probability, SUM_TOLERANCE + n_classes * float(rounding))
+        _check_probabilities(probability, given.dtype)
         y_codes, found = labels.encode(n_classes, classes)
         _check_order(p_names, found)
         if weight is not None:
@@ -178,6 +179,24 @@ class Predictions:
             n_dropped=n_dropped,
             backend=(table.backend if table is not None else None) or v_backend or p_backend,
         )
+
+
+def read_scores(p: object, v: object = None) -> tuple[NDArray[np.float64], tuple[Variable, ...]]:
+    """Check probabilities and variables that come without an outcome.
+
+    Examples
+    --------
+    >>> p, variables = read_scores([0.2, 0.9], {"age": [31, 54]})
+    >>> p, variables[0].name
+    (array([0.2, 0.9]), 'age')
+    """
+    given, _, _ = _probabilities(p, None)
+    scores = given.astype(np.float64, copy=False)
+    variables, _ = _variables(v, None)
+    lengths = {"p": len(scores)} | {f"v {one.name!r}": len(one) for one in variables}
+    _check_lengths(lengths, by_name=False)
+    _check_probabilities(scores, given.dtype)
+    return scores, variables
 
 
 def _column(value: object, table: Table | None, argument: str) -> object:
@@ -308,8 +327,9 @@ def _check_lengths(lengths: dict[str, int], *, by_name: bool) -> None:
         shown = ", ".join(f"{name} {count:,}" for name, count in lengths.items())
         names = "; with data=, names of columns are strings" if by_name else ""
         raise InputError(f"lengths differ: {shown}", f"give one value a row in each{names}")
-    if not lengths["y"]:
-        raise InputError("y and p are empty", "at least one row is needed")
+    if not lengths["p"]:
+        what = "y and p are" if "y" in lengths else "p is"
+        raise InputError(f"{what} empty", "at least one row is needed")
 
 
 def _from_logits(logits: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -323,7 +343,7 @@ def _from_logits(logits: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(powers / powers.sum(axis=1, keepdims=True))
 
 
-def _check_probabilities(p: NDArray[np.float64], tolerance: float) -> None:
+def _check_probabilities(p: NDArray[np.float64], given: np.dtype[Any]) -> None:
     low, high = p.min(), p.max()
     if not (low >= 0 and high <= 1):  # also true when either is NaN
         missing = np.isnan(p)
@@ -336,6 +356,8 @@ def _check_probabilities(p: NDArray[np.float64], tolerance: float) -> None:
             hint = "a probability lies in [0, 1]; if this is rounding, np.clip(p, 0, 1) first"
         _raise_at(p, outside, "is outside [0, 1]", hint)
     if p.ndim == 2:
+        rounding = float(np.finfo(given).eps) if given.kind == "f" else 0.0
+        tolerance = SUM_TOLERANCE + p.shape[1] * rounding
         off = np.abs(p.sum(axis=1) - 1.0) > tolerance
         if off.any():
             row = int(off.argmax())
@@ -388,8 +410,11 @@ def _checked_weights(given: NDArray[Any]) -> NDArray[np.float64]:
         )
     if not weight.any():
         raise InputError("sample_weight is 0 at every row", "at least one row must count")
-    # Only ratios matter; a power of two keeps them to the bit and their powers in range.
-    scaled: NDArray[np.float64] = np.ldexp(weight, -np.frexp(weight.max())[1])
+    exponent = int(np.frexp(weight.max())[1])
+    if abs(exponent) < MOST_EXPONENT:
+        return weight
+    # Fourth powers would overflow; a power of two keeps ratios to the bit.
+    scaled: NDArray[np.float64] = np.ldexp(weight, -exponent)
     return scaled
 
 
