@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 
 # Lower layers first; a module may import only from layers below its own, or its own package.
 LAYERS = [
-    {"exceptions", "_version"},
+    {"exceptions", "_version", "_provenance"},
     {"_variables", "_text", "_files", "_progress", "_multiplicity"},
     {"_tables", "_labels"},
     {"_predictions"},
@@ -29,7 +29,7 @@ LAYERS = [
     {"_smooth", "_cells", "_critical", "_density", "_error_sums"},
     {"_bands", "_residual_scale", "_span", "_variance", "_loess_interpolated", "_null"},
     {"_profile", "_regions", "_inference", "_cluster", "_cumulative"},
-    {"_metrics", "_bin_table", "_curves", "datasets"},
+    {"_metrics", "_bin_table", "_curves", "datasets", "calibrators"},
     {"_scorers", "_estimates"},
     {"_audit_changes"},
     {"_audit_result"},

@@ -21,13 +21,40 @@ if TYPE_CHECKING:
     from varcal._metrics import ece, vece
     from varcal._predictions import Predictions
     from varcal._scorers import ece_scorer, vece_scorer
+    from varcal.calibrators import (
+        AugmentedCalibrator,
+        BetaCalibrator,
+        Calibrator,
+        DirichletCalibrator,
+        HistogramCalibrator,
+        IsotonicCalibrator,
+        PlattCalibrator,
+        ScalingBinningCalibrator,
+        TemperatureCalibrator,
+        TreeCalibrator,
+        VariableCalibratedClassifier,
+        VectorScalingCalibrator,
+        load_calibrator,
+    )
 
 __all__ = [
     "Audit",
+    "AugmentedCalibrator",
+    "BetaCalibrator",
     "BinTable",
+    "Calibrator",
     "Curve",
+    "DirichletCalibrator",
     "Estimate",
+    "HistogramCalibrator",
+    "IsotonicCalibrator",
+    "PlattCalibrator",
     "Predictions",
+    "ScalingBinningCalibrator",
+    "TemperatureCalibrator",
+    "TreeCalibrator",
+    "VariableCalibratedClassifier",
+    "VectorScalingCalibrator",
     "__version__",
     "audit",
     "audit_estimator",
@@ -38,6 +65,7 @@ __all__ = [
     "ece_scorer",
     "estimate",
     "load_audit",
+    "load_calibrator",
     "rows_needed",
     "vece",
     "vece_scorer",
@@ -53,6 +81,21 @@ _ROOMS = {
     "_metrics": ("ece", "vece"),
     "_predictions": ("Predictions",),
     "_scorers": ("ece_scorer", "vece_scorer"),
+    "calibrators": (
+        "AugmentedCalibrator",
+        "BetaCalibrator",
+        "Calibrator",
+        "DirichletCalibrator",
+        "HistogramCalibrator",
+        "IsotonicCalibrator",
+        "PlattCalibrator",
+        "ScalingBinningCalibrator",
+        "TemperatureCalibrator",
+        "TreeCalibrator",
+        "VariableCalibratedClassifier",
+        "VectorScalingCalibrator",
+        "load_calibrator",
+    ),
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}
 
