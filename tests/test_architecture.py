@@ -17,8 +17,8 @@ ROOT = Path(__file__).parents[1]
 
 # Lower layers first; a module may import only from layers below its own, or its own package.
 LAYERS = [
-    {"exceptions", "_version", "_provenance"},
-    {"_variables", "_text", "_files", "_progress", "_multiplicity"},
+    {"exceptions", "_version"},
+    {"_variables", "_text", "_files", "_progress", "_multiplicity", "_provenance", "_paired"},
     {"_tables", "_labels"},
     {"_predictions"},
     {"_events"},
@@ -29,9 +29,9 @@ LAYERS = [
     {"_smooth", "_cells", "_critical", "_density", "_error_sums"},
     {"_bands", "_residual_scale", "_span", "_variance", "_loess_interpolated", "_null"},
     {"_profile", "_regions", "_inference", "_cluster", "_cumulative"},
-    {"_metrics", "_bin_table", "_curves", "datasets", "calibrators"},
+    {"_metrics", "_bin_table", "_curves", "datasets", "calibrators", "_comparison"},
     {"_scorers", "_estimates"},
-    {"_audit_changes"},
+    {"_audit_changes", "_compare"},
     {"_audit_result"},
     {"_audit"},
     {"_demo"},

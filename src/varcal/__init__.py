@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 from varcal._version import __version__
 
 if TYPE_CHECKING:
-    from varcal import datasets
+    from varcal import calibrators, datasets, exceptions
     from varcal._audit import audit, audit_estimator
     from varcal._audit_result import Audit, load_audit
     from varcal._bin_table import BinTable, bin_table
+    from varcal._compare import compare
+    from varcal._comparison import Comparison
     from varcal._curves import Curve, curve
     from varcal._estimates import Estimate, estimate
     from varcal._inference import rows_needed
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
     from varcal.calibrators import (
         AugmentedCalibrator,
         BetaCalibrator,
-        Calibrator,
         DirichletCalibrator,
         HistogramCalibrator,
         IsotonicCalibrator,
@@ -42,7 +43,7 @@ __all__ = [
     "AugmentedCalibrator",
     "BetaCalibrator",
     "BinTable",
-    "Calibrator",
+    "Comparison",
     "Curve",
     "DirichletCalibrator",
     "Estimate",
@@ -59,11 +60,14 @@ __all__ = [
     "audit",
     "audit_estimator",
     "bin_table",
+    "calibrators",
+    "compare",
     "curve",
     "datasets",
     "ece",
     "ece_scorer",
     "estimate",
+    "exceptions",
     "load_audit",
     "load_calibrator",
     "rows_needed",
@@ -75,34 +79,36 @@ _ROOMS = {
     "_audit": ("audit", "audit_estimator"),
     "_audit_result": ("Audit", "load_audit"),
     "_bin_table": ("BinTable", "bin_table"),
+    "_compare": ("compare",),
+    "_comparison": ("Comparison",),
     "_curves": ("Curve", "curve"),
     "_estimates": ("Estimate", "estimate"),
     "_inference": ("rows_needed",),
     "_metrics": ("ece", "vece"),
     "_predictions": ("Predictions",),
     "_scorers": ("ece_scorer", "vece_scorer"),
-    "calibrators": (
-        "AugmentedCalibrator",
-        "BetaCalibrator",
-        "Calibrator",
-        "DirichletCalibrator",
-        "HistogramCalibrator",
-        "IsotonicCalibrator",
-        "PlattCalibrator",
-        "ScalingBinningCalibrator",
-        "TemperatureCalibrator",
-        "TreeCalibrator",
-        "VariableCalibratedClassifier",
-        "VectorScalingCalibrator",
-        "load_calibrator",
-    ),
 }
+_ROOMS["calibrators"] = (
+    "AugmentedCalibrator",
+    "BetaCalibrator",
+    "DirichletCalibrator",
+    "HistogramCalibrator",
+    "IsotonicCalibrator",
+    "PlattCalibrator",
+    "ScalingBinningCalibrator",
+    "TemperatureCalibrator",
+    "TreeCalibrator",
+    "VariableCalibratedClassifier",
+    "VectorScalingCalibrator",
+    "load_calibrator",
+)
+_MODULES = ("calibrators", "datasets", "exceptions")
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    if name == "datasets":
-        return import_module("varcal.datasets")
+    if name in _MODULES:
+        return import_module(f"varcal.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'varcal' has no attribute {name!r}")
     value = getattr(import_module(f"varcal.{_HOME[name]}"), name)
