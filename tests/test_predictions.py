@@ -55,7 +55,7 @@ def test_columns_by_name_in_every_library(make_frame):
     )
     np.testing.assert_array_equal(found.y, [0, 1, 2])
     np.testing.assert_array_equal(found.p[0], [0.6, 0.3, 0.1])
-    np.testing.assert_array_equal(found.weight, [0.25, 0.5, 0.75])  # ratios are all that matters
+    np.testing.assert_array_equal(found.weight, [1, 2, 3])
     np.testing.assert_array_equal(found.groups, [0, 0, 1])
     assert [variable.name for variable in found.variables] == ["age", "unit"]
     np.testing.assert_array_equal(found.variables[0].values, [30, np.nan, 50])
@@ -133,7 +133,7 @@ def test_rows_without_outcome_go_only_on_request_and_are_counted():
     )
     assert found.n_dropped == 2 and len(found) == 2
     np.testing.assert_array_equal(found.p, [0.1, 0.8])
-    np.testing.assert_array_equal(found.weight, [0.25, 0.75])
+    np.testing.assert_array_equal(found.weight, [1, 3])
     np.testing.assert_array_equal(found.variables[0].values, [1, 3])
     strings = Predictions.of(["a", None, "b"], [0.1, 0.5, 0.8], unlabelled="drop")
     assert strings.classes == ("a", "b")
