@@ -142,9 +142,8 @@ def worlds_of(vece: float) -> list[World]:
 
 def coverage(replicates: int) -> None:
     print("\n## 95 % interval of VECE (claim: ≥ 94 % on average, ≥ 90 % worst, width ≤ 1.25)\n")
-    print(
-        "| VECE | n | worlds | mean coverage | worst | width / oracle's |\n|---|---|---|---|---|---|"
-    )
+    print("| VECE | n | worlds | mean coverage | worst | width / oracle's |")
+    print("|---|---|---|---|---|---|")
     for vece in (0.0, 0.01, 0.04, 0.15):
         for n in (500, 2_000, 20_000):
             covered, widths = [], []

@@ -67,6 +67,7 @@ class World:
         return np.interp(special.ndtr(z), grid, score_at(self.score, np.clip(grid, 1e-6, 1 - 1e-6)))
 
     def probability(self, u: np.ndarray, s: np.ndarray, size: float) -> np.ndarray:
+        """Return the true probability of a hit."""
         sign = -1 if self.score == "rare" else 1
         return np.clip(s - sign * size * SHAPES[self.shape](u) - self.offset, 0, 1)
 
