@@ -29,6 +29,7 @@ LAYERS = [
     {"_smooth", "_cells", "_critical", "_density", "_error_sums"},
     {"_bands", "_residual_scale", "_span", "_variance", "_loess_interpolated", "_null"},
     {"_profile", "_regions", "_inference", "_cluster", "_cumulative"},
+    {"_measured", "_histogram"},
     {"_metrics", "_bin_table", "_curves", "datasets"},
     {"_scorers", "_estimates"},
     {"_audit_changes"},

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from varcal._estimates import Measured
+from varcal._measured import Measured
 from varcal._tables import frame_of
 from varcal._text import text_table
 

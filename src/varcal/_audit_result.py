@@ -11,8 +11,8 @@ from typing import Any
 
 from varcal._audit_changes import Changes, changes
 from varcal._curves import Curve
-from varcal._estimates import Measured
 from varcal._files import write_whole
+from varcal._measured import Measured
 from varcal._tables import frame_of
 from varcal._text import text_table
 from varcal._version import __version__

@@ -14,6 +14,8 @@ from varcal._binned import BinOptions
 from varcal._cells import Cells
 from varcal._density import density
 from varcal._events import claims
+from varcal._histogram import Histogram, histogram_of
+from varcal._measured import Measured, measure
 from varcal._predictions import Predictions
 from varcal._profile import Profile, profile
 from varcal._regions import Region, describe_region, regions_of, value_label
@@ -36,6 +38,19 @@ SERIES = (
     "band_low",
     "band_high",
     "density",
+)
+#: Its numbers that may be missing.
+NUMBERS = (
+    "worst",
+    "vce",
+    "vce_low",
+    "vce_high",
+    "vece",
+    "vece_low",
+    "vece_high",
+    "overall",
+    "span",
+    "missing_gap",
 )
 
 
@@ -65,10 +80,16 @@ class Curve:
         Interval of the largest |gap|, from the simultaneous band.
     worst_set : ndarray of bool
         The values of x that cannot be told from v*.
+    vece, vece_low, vece_high : float
+        VECE over ten bins (those of the audit), debiased, with its interval.
     overall : float
         The gap over all rows of the curve.
     regions, excess : tuple of Region
         Where the simultaneous band leaves zero, and where it leaves the overall gap.
+    counts : ndarray
+        Rows of each level, none for numbers and dates.
+    histogram : Histogram
+        Where the rows lie.
     span : float
         Share of the rows in a neighbourhood; 0 where every value stands by itself.
     n_rows, n_missing : int
@@ -99,9 +120,14 @@ class Curve:
     vce_low: float
     vce_high: float
     worst_set: NDArray[np.bool_]
+    vece: float
+    vece_low: float
+    vece_high: float
     overall: float
     regions: tuple[Region, ...]
     excess: tuple[Region, ...]
+    counts: NDArray[np.int64]
+    histogram: Histogram
     span: float
     level: float
     n_rows: int
@@ -136,9 +162,14 @@ class Curve:
             "vce_high": _plain(self.vce_high),
             "worst_set": self.worst_set.tolist(),
             "direction": self.direction,
+            "vece": _plain(self.vece),
+            "vece_low": _plain(self.vece_low),
+            "vece_high": _plain(self.vece_high),
             "overall": _plain(self.overall),
             "regions": [vars(region) for region in self.regions],
             "excess": [vars(region) for region in self.excess],
+            "counts": self.counts.tolist(),
+            "histogram": self.histogram.to_dict(),
             "span": _plain(self.span),
             "level": self.level,
             "n_rows": self.n_rows,
@@ -154,8 +185,7 @@ class Curve:
             for name in ("x", *SERIES)
         }
         numbers: dict[str, Any] = {
-            name: np.nan if data[name] is None else float(data[name])
-            for name in ("worst", "vce", "vce_low", "vce_high", "overall", "span", "missing_gap")
+            name: np.nan if data[name] is None else float(data[name]) for name in NUMBERS
         }
         return cls(
             variable=data["variable"],
@@ -167,6 +197,8 @@ class Curve:
             worst_set=np.array(data["worst_set"], dtype=bool),
             regions=tuple(Region(**region) for region in data["regions"]),
             excess=tuple(Region(**region) for region in data["excess"]),
+            counts=np.array(data["counts"], dtype=np.int64),
+            histogram=Histogram.from_dict(data["histogram"]),
             level=data["level"],
             n_rows=data["n_rows"],
             n_missing=data["n_missing"],
@@ -315,6 +347,7 @@ def curve_of(
     span: float | None = None,
     bandwidth: float | None = None,
     degree: int = 2,
+    vece: Measured | None = None,
     backend: str | None = None,
 ) -> Curve:
     """Make the curve of a profile: what `curve` and `audit` share."""
@@ -344,6 +377,7 @@ def curve_of(
     if grid is not None and found.kind != "levels":
         at, series, worst_set = _on_grid(grid, bands, series, kept, trim)
     missing = _missing(found)
+    vece = measure(found.coarse, level) if vece is None else vece
     return Curve(
         variable=found.name,
         kind=found.kind,
@@ -356,9 +390,14 @@ def curve_of(
         vce_low=bands.worst_low,
         vce_high=bands.worst_high,
         worst_set=worst_set,
+        vece=vece.debiased,
+        vece_low=vece.low,
+        vece_high=vece.high,
         overall=overall,
         regions=regions_of(bands, kept, found.kind, labels, 0.0),
         excess=regions_of(bands, kept, found.kind, labels, overall),
+        counts=kept.n.astype(np.int64) if found.kind == "levels" else np.zeros(0, np.int64),
+        histogram=histogram_of(found),
         span=2 * bands.half_span,
         level=level,
         n_rows=int(kept.n.sum()),

@@ -15,9 +15,9 @@ from varcal._bins import coarse_index
 from varcal._cluster import cluster_test
 from varcal._cumulative import CUMULATIVE, cumulative_test
 from varcal._curves import check_level
-from varcal._error_sums import ErrorSums
 from varcal._events import Claim, claims
-from varcal._inference import GapLaw, debiased, interval, minimum_detectable, noise_floor
+from varcal._inference import minimum_detectable
+from varcal._measured import Measured, error_sums, gap_law, measure, with_p
 from varcal._null import Rows, calibration_test, cauchy
 from varcal._predictions import Predictions
 from varcal._profile import Profile, profile
@@ -30,33 +30,6 @@ Floats = NDArray[np.float64]
 TESTS = ("combined", *CUMULATIVE)
 #: Up to this many rows, sparse outcomes are simulated row by row.
 MOST_ROWS = 20_000
-
-
-@dataclass(frozen=True)
-class Measured:
-    """A mean absolute gap and what is known of it.
-
-    Attributes
-    ----------
-    value : float
-        The plug-in, biased upwards.
-    debiased : float
-        The size whose plug-in would on average be that value.
-    low, high : float
-        The interval.
-    p_value : float
-        Of "the truth is 0".
-    noise_floor, noise_high : float
-        Mean and 95 % quantile of the plug-in of a perfect model on as many rows.
-    """
-
-    value: float
-    debiased: float
-    low: float
-    high: float
-    p_value: float
-    noise_floor: float
-    noise_high: float
 
 
 @dataclass(frozen=True)
@@ -234,61 +207,9 @@ def estimate(
     )
 
 
-def gap_law(stats: BinnedStats, *, beyond: bool = False) -> GapLaw:
-    """Return the gaps of the bins and how they vary, with the overall gap taken out if asked.
-
-    Groups: sums over buckets of groups, never below what independent rows would give.
-    """
-    law = GapLaw.from_cells(error_sums(stats), center=False)
-    if stats.sums.shape[1] == 1:
-        return GapLaw.from_cells(error_sums(stats), center=beyond)
-    weight = stats.total("weight")
-    by_bucket = stats.field("weight")
-    error = stats.field("score") - stats.field("hit")
-    many = int((by_bucket.sum(axis=1) > 0).sum())
-    if many < 2:
-        raise InputError("groups has one group only", "intervals need several units")
-
-    def covariance(residual: Floats, least: Floats) -> Floats:
-        inverse = np.divide(1.0, weight, out=np.zeros_like(weight), where=weight > 0)
-        found = many / (many - 1) * (residual.T @ residual) * np.outer(inverse, inverse)
-        size = np.diag(found)
-        lift = np.sqrt(np.maximum(np.diag(least), size) / np.where(size > 0, size, 1.0))
-        return found * np.outer(lift, lift)
-
-    spread = by_bucket / weight.sum() - law.share * by_bucket.sum(axis=1)[:, None] / weight.sum()
-    law = GapLaw(
-        gap=law.gap,
-        share=law.share,
-        cov=covariance(error - law.gap * by_bucket, law.cov),
-        null_cov=covariance(error, law.null_cov),
-        share_cov=many / (many - 1) * spread.T @ spread,
-        df=many - 1,
-    )
-    return law.center() if beyond else law
-
-
 def detectable_of(stats: BinnedStats, level: float) -> float:
     """Return the least error that the test is sure to find with 80 % power."""
     return float(minimum_detectable(gap_law(stats), level=1 - level))
-
-
-def measure(
-    stats: BinnedStats, level: float, *, beyond: bool = False, rows: Rows | None = None
-) -> Measured:
-    """Measure the mean absolute gap over bins, or what of it lies beyond the overall gap."""
-    law = gap_law(stats, beyond=beyond)
-    low, high = interval(law, level)
-    floor, noise_high = noise_floor(law, rows=rows)
-    return Measured(
-        float(law.value),
-        float(debiased(law)),
-        float(low),
-        min(float(high), 1.0),
-        math.nan,
-        float(floor),
-        float(noise_high),
-    )
 
 
 def profile_test(
@@ -319,21 +240,6 @@ def profile_test(
     return float(p)
 
 
-def error_sums(stats: BinnedStats) -> ErrorSums:
-    """Return the sums that tests need."""
-    return ErrorSums(
-        n=stats.total("n"),
-        w=stats.total("weight"),
-        w2=stats.total("weight2"),
-        we=stats.total("hit") - stats.total("score"),
-        w2e=stats.total("hit2") - stats.total("score2"),
-        w2e2=stats.total("square2"),
-        w2s=stats.total("score2"),
-        w2v=stats.total("null2"),
-        w4k=stats.total("fourth"),
-    )
-
-
 @dataclass(frozen=True)
 class OverallGap:
     """Mean confidence − accuracy over all rows, with its interval."""
@@ -358,11 +264,6 @@ def overall_gap(stats: BinnedStats, level: float) -> OverallGap:
         float(stats.total("score").sum() / weight),
         float(stats.total("hit").sum() / weight),
     )
-
-
-def with_p(measured: Measured, p_value: float) -> Measured:
-    """Return the same with its p-value."""
-    return Measured(**vars(measured) | {"p_value": p_value})
 
 
 def _mean(parts: list[Measured]) -> Measured:
