@@ -20,6 +20,7 @@ from varcal._profile import Profile, coarse_stats, profile
 from varcal._progress import progress
 from varcal._regions import Region, describe_region
 from varcal._stats import BinnedStats
+from varcal.engines._numpy import check_cut_names
 from varcal.exceptions import InputError
 
 #: With fewer rows than this along a variable, nothing is said of it.
@@ -91,7 +92,7 @@ def audit(
     >>> adult = vc.datasets.load_adult()
     >>> found = vc.audit(adult.y, adult.p, {name: adult[name] for name in ("age", "fnlwgt")})
     >>> [(row.variable, row.verdict) for row in found]
-    [('age', 'varies'), ('fnlwgt', 'no evidence')]
+    [('age', 'varies'), ('fnlwgt', 'varies slightly')]
     """
     check_level(level)
     if not 0 <= threshold < 1:
@@ -116,6 +117,7 @@ def audit(
         raise InputError("X is None", "give the variables to audit")
     (claim,) = claims(predictions, event, pos_label)
     options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins}
+    check_cut_names(bins, predictions.variables)
     rival = _other_claim(predictions, event)
     found = []
     for variable in progress(predictions.variables, "Auditing", n_rows=len(predictions)):

@@ -39,7 +39,7 @@ def cumulative_test(
     --------
     >>> rng = np.random.default_rng(0)
     >>> v, s = rng.random(2000), np.full(2000, 0.5)
-    >>> tilted = rng.random(2000) < 0.4 + 0.2 * v
+    >>> tilted = rng.random(2000) < 0.3 + 0.4 * v
     >>> cumulative_test(Variable.of(v, "v"), s, tilted) < 0.001
     True
     """

@@ -298,7 +298,7 @@ def curve(
     >>> adult = vc.datasets.load_adult()
     >>> found = vc.curve(adult.y, adult.p, {"age": adult["age"]})
     >>> found.direction, found.worst_label
-    ('over', '48')
+    ('over', '46')
     """
     predictions = Predictions.of(
         y,
@@ -419,10 +419,12 @@ def _kept_cells(cells: Cells, bands: Bands) -> Cells:
 
 
 def _series(bands: Bands, mass: Floats) -> dict[str, Floats]:
+    error = np.clip(bands.smooth_error, 0.0, 1.0)
+    predicted = np.clip(bands.smooth_predicted_error, 0.0, 1.0)
     series = {
-        "error": np.clip(bands.smooth_error, 0.0, 1.0),
-        "predicted_error": np.clip(bands.smooth_predicted_error, 0.0, 1.0),
-        "gap": np.clip(bands.smooth_gap, -1.0, 1.0),
+        "error": error,
+        "predicted_error": predicted,
+        "gap": error - predicted,
         "band_low": bands.low,
         "band_high": bands.high,
         "density": mass,

@@ -86,12 +86,17 @@ def make_bins(
     bins : sequence or dict of sequences, optional
         Cut points, for the one variable or by name.
     """
-    if isinstance(bins, dict):
-        for name in bins:
-            if name not in {variable.name for variable in variables}:
-                raise InputError.no_column(str(name), [v.name for v in variables], "bins")
+    check_cut_names(bins, variables)
     parts = tuple(fine_bins(variable, n_bins, binning, bins)[0] for variable in variables)
     return parts[0] if len(parts) == 1 else JointBins(parts)
+
+
+def check_cut_names(bins: object, variables: Sequence[Variable]) -> None:
+    """Refuse cut points for a variable that is not there."""
+    known = [variable.name for variable in variables]
+    for name in bins if isinstance(bins, dict) else ():
+        if name not in known:
+            raise InputError.no_column(str(name), known, "bins")
 
 
 def fine_bins(

@@ -1,0 +1,174 @@
+"""Scores at the ends, separated classes, constants, tiny and large sets: right, or warned of."""
+
+import numpy as np
+import pytest
+from scipy.special import expit, softmax
+from sklearn.base import clone
+
+from varcal.calibrators import (
+    AugmentedCalibrator,
+    BetaCalibrator,
+    DirichletCalibrator,
+    HistogramCalibrator,
+    IsotonicCalibrator,
+    PlattCalibrator,
+    ScalingBinningCalibrator,
+    TemperatureCalibrator,
+    TreeCalibrator,
+    VectorScalingCalibrator,
+)
+from varcal.exceptions import VarcalWarning
+
+SCORE_BASED = [
+    BetaCalibrator(),
+    DirichletCalibrator(),
+    HistogramCalibrator(),
+    IsotonicCalibrator(),
+    PlattCalibrator(),
+    ScalingBinningCalibrator(),
+    TemperatureCalibrator(),
+    VectorScalingCalibrator(),
+]
+score_based = pytest.mark.parametrize("calibrator", SCORE_BASED, ids=repr)
+
+
+@pytest.mark.parametrize(
+    "calibrator", [BetaCalibrator(), PlattCalibrator(smooth_targets=False), IsotonicCalibrator()]
+)
+def test_scores_of_0_and_1_get_their_hit_rates(calibrator):
+    p = np.repeat([0.0, 1.0], [40, 60])
+    y = np.r_[np.arange(40) < 6, np.arange(60) < 45]
+    q = calibrator.fit(p, y).predict_proba([0.0, 1.0, 1e-300])[:, 1]
+    assert q == pytest.approx([6 / 40, 45 / 60, 6 / 40], abs=1e-8)
+
+
+@score_based
+def test_one_extreme_score_does_not_carry_the_rest_away(calibrator):
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.05, 0.95, 2000)
+    y = rng.random(2000) < p
+    plain = clone(calibrator).fit(p, y).predict_proba(p)
+    p[0], y[0] = 1e-300, True
+    moved = clone(calibrator).fit(p, y).predict_proba(np.r_[0.5, p[1:]])
+    assert np.abs(moved[1:] - plain[1:]).mean() < 0.05
+    assert np.isfinite(moved).all()
+
+
+def separated(n=60):
+    p = np.linspace(0.01, 0.99, n)
+    return p, p > 0.5
+
+
+@pytest.mark.parametrize(
+    "calibrator", [BetaCalibrator(), ScalingBinningCalibrator(l2=0), TemperatureCalibrator()]
+)
+def test_perfect_separation_is_warned_of(calibrator):
+    p, y = separated()
+    with pytest.warns(VarcalWarning, match="tell the classes apart with certainty"):
+        q = calibrator.fit(p, y).predict_proba(p)
+    assert np.isfinite(q).all()
+    assert ((q[:, 1] > 0.5) == y).all()
+
+
+@pytest.mark.parametrize("calibrator", [PlattCalibrator(), BetaCalibrator(l2=1.0)])
+def test_perfect_separation_is_tamed_by_targets_or_a_penalty(calibrator):
+    p, y = separated()
+    q = calibrator.fit(p, y).predict_proba(p)[:, 1]
+    assert q.min() > 1e-7 and q.max() < 1 - 1e-7
+
+
+def test_scores_that_say_less_than_nothing_are_flattened_with_a_word():
+    p, y = separated()
+    with pytest.warns(VarcalWarning, match="less than nothing"):
+        q = TemperatureCalibrator().fit(p, ~y).predict_proba(p)
+    assert q == pytest.approx(0.5, abs=1e-4)
+
+
+def test_scores_that_point_the_wrong_way_are_not_turned_round():
+    p, y = separated()
+    y = y ^ (np.arange(60) % 3 > 0)
+    q = BetaCalibrator().fit(p, y).predict_proba(p)[:, 1]
+    assert np.ptp(q) < 1e-8
+    assert q[0] == pytest.approx(y.mean())
+
+
+@pytest.mark.parametrize(
+    "calibrator",
+    [BetaCalibrator(), IsotonicCalibrator(), HistogramCalibrator(), ScalingBinningCalibrator()],
+    ids=repr,
+)
+def test_a_constant_score_gets_the_base_rate(calibrator):
+    y = np.arange(40) % 4 == 0
+    q = calibrator.fit(np.full(40, 0.7), y).predict_proba([0.7])
+    assert q[0, 1] == pytest.approx(0.25, abs=1e-8)
+
+
+@pytest.mark.filterwarnings("ignore::varcal.exceptions.VarcalWarning")
+@pytest.mark.parametrize("calibrator", [*SCORE_BASED, TreeCalibrator(), AugmentedCalibrator()])
+def test_ten_rows_are_enough(calibrator):
+    rng = np.random.default_rng(4)
+    p, v = rng.random(10), rng.random(10)
+    q = clone(calibrator).fit(p, np.arange(10) % 2, v).predict_proba(p, v)
+    assert np.isfinite(q).all()
+    assert q.sum(axis=1) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("calibrator", [TreeCalibrator(), AugmentedCalibrator()])
+@pytest.mark.parametrize("value", [7.0, np.nan, "same"])
+def test_a_constant_variable_leaves_beta(calibrator, value):
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.01, 0.99, 300)
+    y = rng.random(300) < p**2
+    v = np.full(300, value)
+    found = clone(calibrator).fit(p, y, v).predict_proba(p, v)
+    assert found == pytest.approx(BetaCalibrator().fit(p, y).predict_proba(p), abs=1e-6)
+
+
+def test_a_million_rows():
+    rng = np.random.default_rng(0)
+    p = rng.beta(0.7, 0.9, 1_000_000)
+    y = rng.random(p.size) < expit(0.6 * np.log(p) - 0.9 * np.log1p(-p) + 0.3)
+    fit = BetaCalibrator().fit(p, y).maps_[0]
+    assert [fit.a, fit.b, fit.c] == pytest.approx([0.6, 0.9, 0.3], abs=0.02)
+    tree = TreeCalibrator(max_depth=1).fit(p, y, v := rng.random(p.size))
+    truth = expit(0.6 * np.log(p) - 0.9 * np.log1p(-p) + 0.3)
+    assert np.abs(tree.predict_proba(p, v)[:, 1] - truth).mean() < 0.003
+
+
+def test_a_million_rows_in_an_order_that_fools_a_strided_start():
+    n = 200_000
+    p = np.tile([0.1, 0.9], n // 2)
+    y = np.where(p > 0.5, np.arange(n) % 10 < 7, np.arange(n) % 10 == 0)
+    q = BetaCalibrator().fit(p, y).predict_proba([0.1, 0.9])[:, 1]
+    assert q == pytest.approx([y[::2].mean(), y[1::2].mean()], abs=1e-8)
+
+
+def test_a_thousand_classes():
+    rng = np.random.default_rng(0)
+    k, n = 1000, 2000
+    p = softmax(2 * rng.normal(size=(n, k)), axis=1)
+    cumulative = np.cumsum(softmax(np.log(p) / 1.7, axis=1), axis=1)
+    y = np.minimum((rng.random((n, 1)) > cumulative).sum(axis=1), k - 1)
+    with pytest.warns(VarcalWarning, match="no row of class"):
+        temperature = TemperatureCalibrator().fit(p, y, classes=range(k))
+    assert temperature.temperature_ == pytest.approx(1.7, abs=0.08)
+    q = temperature.predict_proba(p)
+    assert (q.argmax(axis=1) == p.argmax(axis=1)).all()
+    assert q.sum(axis=1) == pytest.approx(1)
+    y[:k] = np.arange(k)
+    q = VectorScalingCalibrator(l2=1e-2).fit(p, y).predict_proba(p)
+    assert np.isfinite(q).all()
+    assert q.sum(axis=1) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("calibrator", [PlattCalibrator(), IsotonicCalibrator()])
+def test_a_row_whose_maps_are_all_zero_keeps_its_scores(calibrator):
+    p = np.array([[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]]).repeat(5, axis=0)
+    fit = calibrator.fit(p, np.repeat([0, 1, 2], 5))
+    strange = np.array([[0.1, 0.1, 0.8], [0.3, 0.3, 0.4]])
+    q = fit.predict_proba(strange)
+    assert np.isfinite(q).all()
+    assert q.sum(axis=1) == pytest.approx(1)
+    if isinstance(calibrator, IsotonicCalibrator):
+        low = np.array([[0.1, 0.1, 0.1]]) / 0.3
+        assert fit.predict_proba(low).sum() == pytest.approx(1)

@@ -1,0 +1,283 @@
+"""The meta-estimator: scikit-learn's own checks, pipelines, searches, frames, routing."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import sklearn
+from scipy.special import expit
+from sklearn.base import clone
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+from sklearn.model_selection import GridSearchCV, KFold, ShuffleSplit, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.svm import LinearSVC
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from varcal.calibrators import (
+    AugmentedCalibrator,
+    BetaCalibrator,
+    DirichletCalibrator,
+    TreeCalibrator,
+    VariableCalibratedClassifier,
+)
+from varcal.exceptions import InputError, VarcalWarning
+
+
+@parametrize_with_checks([VariableCalibratedClassifier(LogisticRegression(C=1), cv=3)], legacy=True)
+@pytest.mark.filterwarnings("ignore::varcal.exceptions.VarcalWarning")
+def test_all_of_scikit_learns_checks(estimator, check):
+    check(estimator)
+
+
+def people(n=1200, seed=0):
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame({"age": rng.uniform(18, 80, n), "x": rng.normal(size=n)})
+    y = rng.random(n) < expit(2 * frame["x"] * (frame["age"] < 45))
+    return frame, np.where(y, "yes", "no")
+
+
+def test_calibration_along_a_variable_improves_a_model_that_ignores_it():
+    X, y = people(6000)
+    plain = LogisticRegression().fit(X[:3000], y[:3000])
+    model = VariableCalibratedClassifier(LogisticRegression(), variables="age").fit(
+        X[:3000], y[:3000]
+    )
+    before = log_loss(y[3000:], plain.predict_proba(X[3000:]))
+    assert log_loss(y[3000:], model.predict_proba(X[3000:])) < before - 0.03
+
+
+def test_a_frozen_estimator_is_calibrated_and_not_touched():
+    X, y = people()
+    model = LogisticRegression().fit(X[:600], y[:600])
+    held = model.coef_.copy()
+    fit = VariableCalibratedClassifier(FrozenEstimator(model), variables=["age"]).fit(
+        X[600:], y[600:]
+    )
+    direct = TreeCalibrator().fit(model.predict_proba(X[600:]), y[600:], X[["age"]][600:])
+    assert (fit.predict_proba(X) == direct.predict_proba(model.predict_proba(X), X[["age"]])).all()
+    assert (model.coef_ == held).all()
+    assert fit.classes_.tolist() == ["no", "yes"]
+    assert fit.n_features_in_ == 2
+    assert fit.feature_names_in_.tolist() == ["age", "x"]
+    assert "A tree on age" in str(fit.describe())
+
+
+def test_cross_fitting_is_what_it_says():
+    X, y = people(400)
+    cv = KFold(4, shuffle=True, random_state=0)
+    fit = VariableCalibratedClassifier(LogisticRegression(), variables="age", cv=cv).fit(X, y)
+    p = np.empty((400, 2))
+    for train, test in cv.split(X):
+        p[test] = LogisticRegression().fit(X.iloc[train], y[train]).predict_proba(X.iloc[test])
+    calibrator = TreeCalibrator().fit(p, y, X[["age"]])
+    full = LogisticRegression().fit(X, y).predict_proba(X)
+    assert fit.predict_proba(X) == pytest.approx(calibrator.predict_proba(full, X[["age"]]))
+
+
+def test_an_ensemble_averages_its_pairs():
+    X, y = people(600)
+    fit = VariableCalibratedClassifier(
+        LogisticRegression(), variables="age", ensemble=True, cv=3, calibrator=BetaCalibrator()
+    ).fit(X, y)
+    assert len(fit.pairs_) == 3
+    assert not hasattr(fit, "calibrator_")
+    parts = [c.predict_proba(m.predict_proba(X)) for m, c in fit.pairs_]
+    assert fit.predict_proba(X) == pytest.approx(np.mean(parts, axis=0))
+
+
+@pytest.mark.parametrize("variables", ["age", 0, ["age"], [0], [-2], np.array([0])])
+def test_columns_go_by_name_or_number(variables):
+    X, y = people(300)
+    fit = VariableCalibratedClassifier(LogisticRegression(), variables=variables, cv=2).fit(X, y)
+    assert fit.calibrator_.schema_.names == ("age",)
+
+
+def test_no_variables_means_all_columns():
+    X, y = people(300)
+    fit = VariableCalibratedClassifier(LogisticRegression(), cv=2).fit(X, y)
+    assert fit.calibrator_.schema_.names == ("age", "x")
+    fit = VariableCalibratedClassifier(LogisticRegression(), cv=2).fit(X.to_numpy(), y)
+    assert fit.calibrator_.schema_.names == ("x0", "x1")
+
+
+def test_a_name_that_an_earlier_step_dropped_gets_a_way_out():
+    X, y = people(300)
+    inner = VariableCalibratedClassifier(LogisticRegression(), variables="age", cv=2)
+    with pytest.raises(InputError, match=r"names the column 'age'.*\n.*set_output"):
+        make_pipeline(StandardScaler(), inner).fit(X, y)
+    make_pipeline(StandardScaler().set_output(transform="pandas"), inner).fit(X, y)
+    make_pipeline(StandardScaler().set_output(transform="polars"), inner).fit(X, y)
+    with pytest.raises(InputError, match="did you mean 'age'"):
+        clone(inner).set_params(variables="aeg").fit(X, y)
+    with pytest.raises(InputError, match="asks for column 7, but X has 2"):
+        clone(inner).set_params(variables=7).fit(X, y)
+    with pytest.raises(InputError, match="variables must be a name"):
+        clone(inner).set_params(variables=[]).fit(X, y)
+    with pytest.raises(InputError, match=r"variables holds 1\.5"):
+        clone(inner).set_params(variables=[1.5]).fit(X, y)
+
+
+def test_the_model_may_be_a_whole_pipeline_with_categories():
+    X, y = people(600)
+    X["kind"] = np.where(X["x"] > 0, "a", "b")
+    inner = make_pipeline(
+        make_column_transformer((OneHotEncoder(), ["kind"]), remainder=StandardScaler()),
+        LogisticRegression(),
+    )
+    fit = VariableCalibratedClassifier(inner, variables=["age", "kind"], cv=3).fit(X, y)
+    assert fit.calibrator_.schema_.kinds == ("numeric", "levels")
+    new = X.head(3).assign(age=[np.nan, -5, 500])
+    assert np.isfinite(
+        VariableCalibratedClassifier(
+            HistGradientBoostingClassifier(categorical_features="from_dtype"), variables="age", cv=2
+        )
+        .fit(X[["age", "x"]], y)
+        .predict_proba(new[["age", "x"]])
+    ).all()
+
+
+def test_polars_frames_are_frames():
+    X, y = people(300)
+    ours = VariableCalibratedClassifier(LogisticRegression(), variables="age", cv=2)
+    expected = clone(ours).fit(X, y).predict_proba(X)
+    frame = pl.DataFrame({name: X[name].to_numpy() for name in X})
+    assert (clone(ours).fit(frame, y).predict_proba(frame) == expected).all()
+
+
+def test_searches_scores_clones_and_pickles():
+    X, y = people(300)
+    ours = VariableCalibratedClassifier(LogisticRegression(), variables="age", cv=2)
+    scores = cross_val_score(ours, X, y, scoring="neg_log_loss", cv=3)
+    assert np.isfinite(scores).all()
+    search = GridSearchCV(
+        make_pipeline(StandardScaler().set_output(transform="pandas"), ours),
+        {
+            "variablecalibratedclassifier__calibrator": [
+                TreeCalibrator(max_depth=1),
+                AugmentedCalibrator(),
+            ],
+            "variablecalibratedclassifier__estimator__C": [0.1, 1],
+        },
+        scoring="neg_log_loss",
+        cv=2,
+    ).fit(X, y)
+    assert np.isfinite(search.best_score_)
+    best = search.best_estimator_
+    assert (pickle.loads(pickle.dumps(best)).predict(X) == best.predict(X)).all()
+    assert clone(ours).get_params(deep=False).keys() == ours.get_params(deep=False).keys()
+    nested = clone(ours).set_params(calibrator=TreeCalibrator(), calibrator__max_depth=1)
+    assert nested.calibrator.max_depth == 1
+
+
+def test_a_model_with_margins_alone_is_calibrated():
+    X, y = people(400)
+    fit = VariableCalibratedClassifier(LinearSVC(), variables="age", cv=3).fit(X, y)
+    assert fit.predict_proba(X).sum(axis=1) == pytest.approx(1)
+    three = np.where(X["x"] > 1, "c", y)
+    fit = VariableCalibratedClassifier(LinearSVC(), calibrator=DirichletCalibrator(), cv=3)
+    assert fit.fit(X, three).predict_proba(X).shape == (400, 3)
+
+
+class Deaf(LogisticRegression):
+    """A classifier that takes no weights and offers no probabilities."""
+
+    predict_proba = decision_function = property()
+
+    def fit(self, X, y):
+        return super().fit(X, y)
+
+
+def test_what_the_estimator_cannot_do_is_said():
+    X, y = people(200)
+    with pytest.raises(InputError, match="neither predict_proba nor decision_function"):
+        VariableCalibratedClassifier(Deaf(), cv=2).fit(X, y)
+    with (
+        pytest.warns(VarcalWarning, match="takes no sample_weight"),
+        pytest.raises(InputError),
+    ):
+        VariableCalibratedClassifier(Deaf(), cv=2).fit(X, y, sample_weight=np.ones(200))
+    with pytest.raises(InputError, match="calibrator must be a calibrator of varcal"):
+        VariableCalibratedClassifier(LogisticRegression(), calibrator="beta").fit(X, y)
+    rare = np.where(np.arange(200) < 3, "rare", y)
+    with pytest.raises(InputError, match="3 rows of the class 'rare', fewer than the 5 folds"):
+        VariableCalibratedClassifier(LogisticRegression()).fit(X, rare)
+
+
+def test_labels_that_a_frozen_model_does_not_know_are_refused():
+    X, y = people(200)
+    frozen = FrozenEstimator(LogisticRegression().fit(X, y))
+    with pytest.raises(InputError, match="none of the estimator's classes"):
+        VariableCalibratedClassifier(frozen).fit(X, np.where(np.arange(200) == 9, "maybe", y))
+
+
+def test_calibration_rows_may_lack_a_class_of_a_frozen_model():
+    X, y = people(400)
+    three = np.where(X["x"] > 1, "c", y)
+    frozen = FrozenEstimator(LogisticRegression().fit(X, three))
+    kept = three != "c"
+    fit = VariableCalibratedClassifier(frozen, variables="age")
+    with pytest.warns(VarcalWarning, match="no row of class"):
+        fit.fit(X[kept], three[kept])
+    assert fit.predict_proba(X).shape == (400, 3)
+    assert fit.classes_.tolist() == ["c", "no", "yes"]
+
+
+def test_folds_need_not_be_a_partition():
+    X, y = people(300)
+    cv = ShuffleSplit(3, test_size=0.3, random_state=0)
+    fit = VariableCalibratedClassifier(LogisticRegression(), variables="age", cv=cv).fit(X, y)
+    assert np.isfinite(fit.predict_proba(X)).all()
+
+
+def test_v_may_come_apart_from_x():
+    X, y = people(300)
+    apart = VariableCalibratedClassifier(LogisticRegression(), cv=2)
+    fit = apart.fit(X[["x"]], y, v=X["age"])
+    inside = VariableCalibratedClassifier(LogisticRegression(), cv=2, ensemble=True)
+    inside.fit(X[["x"]], y, v={"age": X["age"]})
+    assert np.isfinite(fit.predict_proba(X[["x"]], v=X["age"])).all()
+    assert fit.predict(X[["x"]], v=X["age"]).shape == (300,)
+    with pytest.raises(InputError, match="v is missing, though it was given to fit"):
+        fit.predict_proba(X[["x"]])
+    with pytest.raises(InputError, match="both v= and variables="):
+        clone(apart).set_params(variables="x").fit(X, y, v=X["age"])
+    plain = clone(apart).fit(X, y)
+    with pytest.raises(InputError, match="v is given, though it was not given to fit"):
+        plain.predict_proba(X, v=X["age"])
+
+
+def test_v_and_weights_are_routed():
+    X, y = people(300)
+    weight = np.random.default_rng(0).uniform(0.5, 2, 300)
+    with sklearn.config_context(enable_metadata_routing=True):
+        inner = LogisticRegression().set_fit_request(sample_weight=True)
+        ours = (
+            VariableCalibratedClassifier(inner, cv=2)
+            .set_fit_request(v=True, sample_weight=True)
+            .set_predict_proba_request(v=True)
+        )
+        pipe = make_pipeline(StandardScaler().set_fit_request(sample_weight=False), ours)
+        pipe.fit(X[["x"]], y, v=X["age"], sample_weight=weight)
+        routed = pipe.predict_proba(X[["x"]], v=X["age"])
+    scaled = StandardScaler().fit_transform(X[["x"]])
+    plain = VariableCalibratedClassifier(LogisticRegression(), cv=2)
+    plain.fit(scaled, y, sample_weight=weight, v=X["age"])
+    assert routed == pytest.approx(plain.predict_proba(scaled, v=X["age"]))
+
+
+def test_fit_parameters_reach_the_estimator():
+    X, y = people(300)
+
+    class Noted(LogisticRegression):
+        def fit(self, X, y, sample_weight=None, note=None):
+            assert note is not None and len(note) == len(y)
+            return super().fit(X, y, sample_weight)
+
+    VariableCalibratedClassifier(Noted(), cv=2).fit(X, y, note=np.arange(300))
