@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from varcal._version import __version__
 
 if TYPE_CHECKING:
-    from varcal import datasets
+    from varcal import datasets, plotting
     from varcal._audit import audit, audit_estimator
     from varcal._audit_result import Audit, load_audit
     from varcal._bin_table import BinTable, bin_table
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from varcal._inference import rows_needed
     from varcal._metrics import ece, vece
     from varcal._predictions import Predictions
+    from varcal._reliability import Reliability, reliability
     from varcal._scorers import ece_scorer, vece_scorer
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "Curve",
     "Estimate",
     "Predictions",
+    "Reliability",
     "__version__",
     "audit",
     "audit_estimator",
@@ -38,6 +40,8 @@ __all__ = [
     "ece_scorer",
     "estimate",
     "load_audit",
+    "plotting",
+    "reliability",
     "rows_needed",
     "vece",
     "vece_scorer",
@@ -52,6 +56,7 @@ _ROOMS = {
     "_inference": ("rows_needed",),
     "_metrics": ("ece", "vece"),
     "_predictions": ("Predictions",),
+    "_reliability": ("Reliability", "reliability"),
     "_scorers": ("ece_scorer", "vece_scorer"),
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}

@@ -210,6 +210,39 @@ class Audit:
             self.backend,
         )
 
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        quantity: str = "beyond",
+        top: int = 20,
+        backend: str = "matplotlib",
+    ) -> Any:
+        """Draw the ranking: a dot with its interval a variable.
+
+        Grey bars reach as far as chance alone would carry a perfect model; hollow dots are
+        variables without evidence.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure without it.
+        quantity : {"beyond", "vece"}
+            What lies beyond the overall gap, or VECE itself.
+        top : int
+            The most variables drawn.
+        backend : {"matplotlib", "plotly"}
+            Who draws.
+
+        Returns
+        -------
+        matplotlib Axes, or plotly Figure
+        """
+        from varcal.plotting import draw  # noqa: PLC0415
+        from varcal.plotting._rankings import audit_dots  # noqa: PLC0415
+
+        return draw("dots", audit_dots(self, quantity, top), ax=ax, backend=backend)
+
     def to_frame(self) -> Any:
         """Return the ranking as a frame of the input's library, one row a variable."""
         return frame_of(self._columns(), self.backend)

@@ -218,6 +218,29 @@ class Curve:
             self.backend,
         )
 
+    def plot(self, ax: Any = None, *, backend: str = "matplotlib") -> Any:
+        """Draw actual against predicted error along the variable, as in the paper.
+
+        Actual error is solid with its pointwise band, predicted error dashed (rates instead of
+        errors where the event is "positive"). Below lie a strip where the simultaneous band of
+        the gap leaves zero, marked over or under, and the histogram of the variable, both from
+        the 1st to the 99th percentile. Levels are dots with whiskers against a dash.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure without it.
+        backend : {"matplotlib", "plotly"}
+            Who draws.
+
+        Returns
+        -------
+        matplotlib Axes, or plotly Figure
+        """
+        from varcal.plotting import draw  # noqa: PLC0415
+
+        return draw("curve", self, ax=ax, backend=backend)
+
     def __repr__(self) -> str:
         head = (
             f"Curve of {self.variable!r} (event {self.event}, {self.n_rows:,} rows): "

@@ -77,6 +77,25 @@ class Estimate:
         """Return everything in plain Python types, ready for JSON."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
+    def plot(self, ax: Any = None, *, backend: str = "matplotlib") -> Any:
+        """Draw the estimate with its interval, against what chance alone would show.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure without it.
+        backend : {"matplotlib", "plotly"}
+            Who draws.
+
+        Returns
+        -------
+        matplotlib Axes, or plotly Figure
+        """
+        from varcal.plotting import draw  # noqa: PLC0415
+        from varcal.plotting._rankings import estimate_dots  # noqa: PLC0415
+
+        return draw("dots", estimate_dots(self), ax=ax, backend=backend)
+
     def __repr__(self) -> str:
         along = "" if self.metric == "ECE" else f" along {self.variable}"
         p = "p < 0.001" if self.p_value < 0.001 else f"p = {self.p_value:.3f}"
@@ -167,6 +186,23 @@ def estimate(
     if test != "combined" and groups is not None:
         raise InputError(f'test="{test}" takes every row as independent', 'use test="combined"')
     options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins}
+    return estimate_of(
+        predictions, event, options, level=level, test=test, pos_label=pos_label,
+        random_state=random_state,
+    )  # fmt: skip
+
+
+def estimate_of(
+    predictions: Predictions,
+    event: str,
+    options: BinOptions,
+    *,
+    level: float = 0.95,
+    test: str = "combined",
+    pos_label: Hashable = None,
+    random_state: int = 0,
+) -> Estimate:
+    """Estimate on checked predictions: what `estimate` and `reliability` share."""
     parts, reach, held, name = [], [], [], ""
     for claim in claims(predictions, event, pos_label):
         variable = (

@@ -56,8 +56,8 @@ class Histogram:
         )
 
 
-def histogram_of(found: Profile) -> Histogram:
-    """Count the rows of a profile into bars; missing values are left out."""
+def histogram_of(found: Profile, edges: Floats | None = None) -> Histogram:
+    """Count the rows of a profile into bars, given ones or fitting ones; missing ones are out."""
     weight = found.fine.total("weight")[: -1 if found.missing else None]
     share = weight / weight.sum()
     bins = found.fine.bins
@@ -66,20 +66,27 @@ def histogram_of(found: Profile) -> Histogram:
         return Histogram(edges, share, trimmed=False)
     ends = np.array([bins.low, *bins.cuts, bins.high])
     below = np.concatenate([[0.0], np.cumsum(share)])
+    if edges is not None:
+        return _smooth_bars(edges, ends, below)
     low, high = (float(x) for x in np.interp([TRIM, 1 - TRIM], below, ends))
     if not low < high:
         low, high = bins.low, bins.high
     if not low < high:
         return Histogram(np.array([low - 0.5, low + 0.5]), np.ones(1), trimmed=False)
     cells = found.cells()
-    mass = cells.w / cells.w.sum()
-    if mass[cells.x == np.round(cells.x)].sum() > 0.9 and low + 1 <= high:
+    mass, whole = cells.w / cells.w.sum(), cells.x == np.round(cells.x)
+    if min(mass[whole].sum(), whole.mean()) > 0.5 and low + 1 <= high:
         edges = _whole_edges(low, high)
         bars = np.histogram(cells.x, edges, weights=mass)[0].astype(np.float64)
-    else:
-        edges = np.linspace(low, high, MOST_BARS + 1)
-        # The first edge belongs to its bar, and so does a heap that lies on it.
-        bars = np.diff(np.interp([np.nextafter(low, -np.inf), *edges[1:]], ends, below))
+        return Histogram(edges, bars, trimmed=bool(bars.sum() < 1 - 1e-9))
+    return _smooth_bars(np.linspace(low, high, MOST_BARS + 1), ends, below)
+
+
+def _smooth_bars(edges: Floats, ends: Floats, below: Floats) -> Histogram:
+    """Spread the mass of each cell evenly between its ends."""
+    # The first edge belongs to its bar, and so does a heap that lies on it.
+    at = np.array([np.nextafter(edges[0], -np.inf), *edges[1:]])
+    bars = np.diff(np.interp(at, ends, below))
     return Histogram(edges, bars, trimmed=bool(bars.sum() < 1 - 1e-9))
 
 
