@@ -18,6 +18,7 @@ from varcal._multiplicity import benjamini_hochberg, holm
 from varcal._predictions import ALL, Predictions
 from varcal._profile import Profile, coarse_stats, profile
 from varcal._progress import progress
+from varcal._provenance import warn_in_sample
 from varcal._regions import Region, describe_region
 from varcal._stats import BinnedStats
 from varcal.engines._numpy import check_cut_names
@@ -113,6 +114,7 @@ def audit(
         from_logits=from_logits,
         unlabelled=unlabelled,
     )
+    warn_in_sample(predictions.p)
     if not predictions.variables:
         raise InputError("X is None", "give the variables to audit")
     (claim,) = claims(predictions, event, pos_label)

@@ -21,6 +21,7 @@ from varcal._measured import Measured, error_sums, gap_law, measure, with_p
 from varcal._null import Rows, calibration_test, cauchy
 from varcal._predictions import Predictions
 from varcal._profile import Profile, profile
+from varcal._provenance import warn_in_sample
 from varcal._stats import BinnedStats
 from varcal._variables import Variable
 from varcal.exceptions import InputError
@@ -178,6 +179,7 @@ def estimate(
         from_logits=from_logits,
         unlabelled=unlabelled,
     )
+    warn_in_sample(predictions.p)
     if len(predictions.variables) > 1:
         raise InputError(
             f"an estimate is along one variable; v has {len(predictions.variables)}",

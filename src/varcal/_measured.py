@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from varcal._error_sums import ErrorSums
 from varcal._inference import GapLaw, debiased, interval, noise_floor
 from varcal._null import Rows
-from varcal._stats import BinnedStats
+from varcal._stats import FIELDS, BinnedStats
 from varcal.exceptions import InputError
 
 Floats = NDArray[np.float64]
@@ -103,14 +103,24 @@ def gap_law(stats: BinnedStats, *, beyond: bool = False) -> GapLaw:
 
 def error_sums(stats: BinnedStats) -> ErrorSums:
     """Return the sums that tests need."""
+    return _sums({name: stats.total(name) for name in FIELDS})
+
+
+def _sums(field: dict[str, Floats]) -> ErrorSums:
     return ErrorSums(
-        n=stats.total("n"),
-        w=stats.total("weight"),
-        w2=stats.total("weight2"),
-        we=stats.total("hit") - stats.total("score"),
-        w2e=stats.total("hit2") - stats.total("score2"),
-        w2e2=stats.total("square2"),
-        w2s=stats.total("score2"),
-        w2v=stats.total("null2"),
-        w4k=stats.total("fourth"),
+        n=field["n"],
+        w=field["weight"],
+        w2=field["weight2"],
+        we=field["hit"] - field["score"],
+        w2e=field["hit2"] - field["score2"],
+        w2e2=field["square2"],
+        w2s=field["score2"],
+        w2v=field["null2"],
+        w4k=field["fourth"],
     )
+
+
+def debiased_without(stats: BinnedStats) -> Floats:
+    """Return the debiased error without each bucket of rows in turn, for a jackknife."""
+    rest = stats.sums.sum(axis=1, keepdims=True) - stats.sums
+    return debiased(GapLaw.from_cells(_sums(dict(zip(FIELDS, rest, strict=True)))))

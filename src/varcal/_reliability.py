@@ -17,6 +17,7 @@ from varcal._histogram import Histogram, histogram_of
 from varcal._measured import gap_law
 from varcal._predictions import Predictions
 from varcal._profile import profile
+from varcal._provenance import warn_in_sample
 from varcal._stats import BinnedStats
 from varcal._tables import frame_of
 from varcal._variables import Variable
@@ -116,9 +117,10 @@ class Reliability:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Reliability:
         """Return the diagram that `to_dict` described."""
+        arrays: dict[str, Any] = {name: np.array(data[name], dtype=np.float64) for name in BINS}
         return cls(
             event=data["event"],
-            **{name: np.array(data[name], dtype=np.float64) for name in BINS},
+            **arrays,
             counts=np.array(data["counts"], dtype=np.int64),
             curve=Curve.from_dict(data["curve"]),
             histogram=Histogram.from_dict(data["histogram"]),
@@ -234,6 +236,7 @@ def reliability(
         from_logits=from_logits,
         unlabelled=unlabelled,
     )
+    warn_in_sample(predictions.p)
     (claim,) = claims(predictions, event, pos_label)
     options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins}
     variable = Variable("confidence", "numeric", claim.score)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import matplotlib as mpl
+import matplotlib.dates as _dates
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, date2num
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 from numpy.typing import NDArray
@@ -17,6 +17,8 @@ from varcal._regions import Region
 from varcal.plotting._colours import DENSITY, FAINT, GROUND, INK, SIDES
 
 Floats = NDArray[np.float64]
+
+dates: Any = _dates  # untyped in matplotlib
 
 #: Names are texts, whatever dollar signs they hold.
 PLAIN: dict[str, Any] = {"parse_math": False, "usetex": False}
@@ -86,9 +88,9 @@ def share_axis(ax: Axes, top: float, label: str, size: float, *, low: float = 0.
 def positions(x: Floats, kind: str) -> Floats:
     """Return where values of a variable stand on the x axis."""
     if kind != "datetime":
-        return np.asarray(x, float)
+        return np.asarray(x, np.float64)
     stamps = np.array(np.round(np.asarray(x) * 1e6), "M8[us]")
-    return np.asarray(date2num(stamps), float)
+    return np.asarray(dates.date2num(stamps), np.float64)
 
 
 def value_axis(
@@ -97,10 +99,10 @@ def value_axis(
     """Set up the x axis of a numeric or datetime variable."""
     ax.set_xlim(low, high)
     if kind == "datetime":
-        locator = AutoDateLocator(minticks=3, maxticks=6)
+        locator = dates.AutoDateLocator(minticks=3, maxticks=6)
         ax.xaxis.set_major_locator(locator)
-        ax.xaxis.set_major_formatter(ConciseDateFormatter(locator))
-        ax.xaxis.get_offset_text().set_size(size)
+        ax.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))
+        ax.xaxis.get_offset_text().set_fontsize(size)
     else:
         many = max(3, int(inches(ax)[0] * 2.2))
         steps = [1, 2, 5, 10] if whole else [1, 2, 2.5, 5, 10]

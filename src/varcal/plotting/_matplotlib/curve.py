@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from varcal._curves import Curve
-from varcal.plotting._colours import ACTUAL, INK, PREDICTED, PREDICTED_TEXT, SIDES
+from varcal.plotting._colours import ACTUAL, GROUND, INK, PREDICTED, PREDICTED_TEXT, SIDES
 from varcal.plotting._matplotlib.axes import (
     PLAIN,
     STRIP,
@@ -73,9 +73,9 @@ def panel(ax: Axes, curve: Curve, frame: Frame) -> None:
         _levels(ax, curve, frame, size)
         return
     drawn = sides(curve)
-    ends = positions(np.array([frame.low, frame.high]), curve.kind)
+    low, high = positions(np.array([frame.low, frame.high]), curve.kind)
     whole = bool(np.all(curve.histogram.edges % 1 == 0.5))
-    value_axis(ax, curve.kind, *ends, size, whole=whole)
+    value_axis(ax, curve.kind, float(low), float(high), size, whole=whole)
     share_axis(ax, frame.top, drawn.title if frame.notes else "", size)
     foot(ax, curve.histogram, curve.kind, size, named=frame.notes)
     x = positions(curve.x, curve.kind)
@@ -203,5 +203,6 @@ def _name_marks(ax: Axes, drawn: Sides, row: int, frame: Frame, size: float) -> 
         ax.annotate(
             text, (low if goes_left else high, row), xytext=(-4 if goes_left else 4, 0),
             textcoords="offset points", ha="right" if goes_left else "left", va="center",
-            fontsize=size, color=colour, backgroundcolor=(1, 1, 1, 0.7),
-        ).get_bbox_patch().set_boxstyle("square", pad=0.05)  # fmt: skip
+            fontsize=size, color=colour,
+            bbox={"boxstyle": "square,pad=0.05", "facecolor": GROUND, "linewidth": 0},
+        )  # fmt: skip
