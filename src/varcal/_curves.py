@@ -442,7 +442,8 @@ def _kept_cells(cells: Cells, bands: Bands) -> Cells:
 
 
 def _series(bands: Bands, mass: Floats) -> dict[str, Floats]:
-    error = np.clip(bands.smooth_error, 0.0, 1.0)
+    # A wide span may smooth a bend away; the line then follows the edge of its band.
+    error = np.clip(bands.smooth_error, *bands.pointwise("error"))
     predicted = np.clip(bands.smooth_predicted_error, 0.0, 1.0)
     series = {
         "error": error,

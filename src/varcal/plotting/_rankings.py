@@ -115,11 +115,11 @@ def audit_dots(audit: Audit, quantity: str, top: int) -> Dots:
     side = "over" if audit.gap > 0 else "under"
     if quantity == "beyond":
         lines = [(audit.threshold, f"threshold {points(audit.threshold)}")]
-        label = "beyond the overall gap"
+        label = f"beyond the overall gap, {100 * audit.level:g}% interval"
         title = f"Overall {side}confident by {points(abs(audit.gap))} points; what varies beyond it"
     else:
         lines = [(abs(audit.gap), f"overall gap {points(abs(audit.gap))}")]
-        label = "VECE"
+        label = f"VECE, {100 * audit.level:g}% interval"
         title = f"Overall {side}confident by {points(abs(audit.gap))} points; VECE by variable"
     return Dots.of(
         [row.variable for row in rows],
@@ -146,6 +146,6 @@ def estimate_dots(estimate: Estimate) -> Dots:
         noise=[estimate.noise_high],
         plug_in=[estimate.value],
         filled=[estimate.p_value <= 1 - estimate.level],
-        label=estimate.metric,
+        label=f"{estimate.metric}, {100 * estimate.level:g}% interval",
         title=estimate_title(estimate),
     )

@@ -58,11 +58,19 @@ def spread(value: float, low: float, high: float) -> str:
     return f"{points(value)} points ({points(low)}–{points(high)})"
 
 
+def worst_of(curve: Curve, most: int = 18) -> str:
+    """Name v*, dates without the hour where the rows span more than a few days."""
+    text = curve.worst_label
+    if curve.kind == "datetime" and np.ptp(curve.histogram.edges) > 3 * 86_400:
+        text = text.split("T")[0]
+    return short(text, most)
+
+
 def curve_title(curve: Curve) -> str:
     """Say how large the error along a variable is, and where it is worst."""
     return (
         f"VECE {points(curve.vece)} points ({points(curve.vece_low)}–{points(curve.vece_high)}), "
-        f"worst {points(curve.vce)} at {short(curve.worst_label, 18)}"
+        f"worst {points(curve.vce)} at {worst_of(curve)}"
     )
 
 
@@ -113,4 +121,4 @@ def reliability_names(found: Reliability) -> tuple[str, str]:
 def panel_title(name: str, curve: Curve) -> str:
     """Name a panel and say what its curve came to, in points."""
     size = f"{points(curve.vece)} ({points(curve.vece_low)}–{points(curve.vece_high)})"
-    return f"{name}\nVECE {size}\nworst {points(curve.vce)} at {short(curve.worst_label, 14)}"
+    return f"{name}\nVECE {size}\nworst {points(curve.vce)} at {worst_of(curve)}"

@@ -63,7 +63,7 @@ def title(ax: Axes, text: str, size: float) -> None:
     if ax.get_subplotspec() is not None and len(ax.get_figure().axes) > 1:  # type: ignore[union-attr]
         room = 1.15 * inches(ax)[0]
     if 0.53 * size * len(text) / 72 > room:
-        text = text.replace("), ", "),\n", 1)
+        text = text.replace("; ", ";\n", 1).replace("), ", "),\n", 1)
     ax.set_title(text, fontsize=size, loc="left", color=INK, **PLAIN)
 
 
@@ -165,18 +165,19 @@ def strip(ax: Axes, regions: tuple[Region, ...], kind: str, size: float, pad: fl
         ax.add_patch(box)
         centre, room = (start + end) / 2, (end - start) / point
         word = f"{region.direction}confident"
-        if room < 0.62 * size * (len(word) + 3):
-            word = region.direction if room > 0.62 * size * (len(region.direction) + 3) else ""
+        if room < 0.55 * size * (len(word) + 2):
+            word = region.direction if room > 0.55 * size * (len(region.direction) + 2) else ""
         shift = 0.27 * size * (len(word) + 1.5) * point if word else 0.0
         if centre - last < 0.8 * size * point:
             continue
         last = centre
+        narrow = room < 0.9 * size
         ax.plot(
             [centre - shift],
-            [middle],
+            [STRIP[1] + 0.018 if narrow else middle],
             marker="^" if region.direction == "over" else "v",
             markersize=0.5 * size,
-            color=GROUND if room > 0.8 * size else colour,
+            color=colour if narrow else GROUND,
             markeredgewidth=0,
             transform=ax.get_xaxis_transform(),
             zorder=3,

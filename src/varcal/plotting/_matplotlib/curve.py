@@ -62,7 +62,9 @@ def frame_of(curves: list[Curve]) -> Frame:
         seen |= not seen.any()
         tops += [drawn.actual[seen].max(), drawn.predicted[seen].max()]
         tops.append(np.quantile(drawn.high[seen], 0.98))
-    return Frame(low, high, min(max(1.08 * max(tops), 0.01), 1.0))
+    # Levels need room for a word beside the outermost dot.
+    space = 1.3 if curves[0].kind == "levels" else 1.08
+    return Frame(low, high, min(max(space * max(tops), 0.01), 1.0))
 
 
 def panel(ax: Axes, curve: Curve, frame: Frame) -> None:
@@ -194,15 +196,24 @@ def _name_marks(ax: Axes, drawn: Sides, row: int, frame: Frame, size: float) -> 
         (drawn.low[row], drawn.high[row], "actual", ACTUAL),
     ]
     (left, right) = sorted(marks, key=lambda mark: mark[0] + mark[1])
-    room = 6 * size / 72 / inches(ax)[0] * frame.top
-    outside = left[0] > room, frame.top - right[1] > room
-    for (low, high, text, colour), goes_left in (
-        (left, outside[0]),
-        (right, not outside[1]),
+    point = frame.top / (72 * inches(ax)[0])
+    between = right[0] - left[1]
+    for (low, high, text, colour), outside, goes_left in (
+        (left, left[0] > 6 * size * point, True),
+        (right, frame.top - right[1] > 4 * size * point, False),
     ):
+        # Outside if there is room, else between dot and dash, else under them.
+        if not outside:
+            goes_left = not goes_left
+        under = not outside and between < 12 * size * point
         ax.annotate(
-            text, (low if goes_left else high, row), xytext=(-4 if goes_left else 4, 0),
-            textcoords="offset points", ha="right" if goes_left else "left", va="center",
-            fontsize=size, color=colour,
+            text,
+            (low if goes_left else high, row),
+            xytext=(-4 if goes_left else 4, -1.1 * size if under else 0),
+            textcoords="offset points",
+            ha="right" if goes_left else "left",
+            va="center",
+            fontsize=size,
+            color=colour,
             bbox={"boxstyle": "square,pad=0.05", "facecolor": GROUND, "linewidth": 0},
-        )  # fmt: skip
+        )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from matplotlib.axes import Axes
 
@@ -33,7 +35,7 @@ def draw(dots: Dots, ax: Axes | None) -> Axes:
     if dots.more:
         names.append(f"… {dots.more} more")
     ax.set_yticks(np.arange(many), names, fontsize=small, **PLAIN)
-    ax.set_ylim(many - 0.4, -0.6)
+    ax.set_ylim(many - 0.4 + 0.8 * bool(dots.lines), -0.6)
     ax.tick_params(axis="y", length=0)
     ax.spines["left"].set_visible(False)
     ends = [dots.high.max(), dots.value.max(), *(value for value, _ in dots.lines)]
@@ -47,10 +49,11 @@ def draw(dots: Dots, ax: Axes | None) -> Axes:
         ax.barh(places, dots.noise, height=0.6, color=DENSITY, alpha=0.7, linewidth=0)
     for value, name in dots.lines:
         ax.axvline(value, color=FAINT, linewidth=1.0, linestyle=(0, (3, 2)), zorder=1)
+        before = value > (left + right) / 2
         ax.annotate(
-            name, (value, 0), xycoords=("data", "axes fraction"), xytext=(2, 2),
-            textcoords="offset points", fontsize=0.85 * size, color=FAINT, rotation=90,
-            ha="left", va="bottom", **PLAIN,
+            name, (value, many - 0.1), xytext=(-3 if before else 3, 0),
+            textcoords="offset points", fontsize=0.85 * size, color=FAINT,
+            ha="right" if before else "left", va="center", **PLAIN,
         )  # fmt: skip
     ax.hlines(places, dots.low, dots.high, color=ACTUAL, linewidth=1.6)
     face = [ACTUAL if full else GROUND for full in dots.filled]
@@ -71,17 +74,25 @@ def draw(dots: Dots, ax: Axes | None) -> Axes:
         )  # fmt: skip
     if dots.title:
         title(ax, dots.title, size)
-    _name_parts(ax, dots, size)
+    _name_marks(ax, dots, size)
     return ax
 
 
-def _name_parts(ax: Axes, dots: Dots, size: float) -> None:
-    """Say under the axis what the marks are."""
-    parts = ["dot and line: estimate with interval"]
+def _name_marks(ax: Axes, dots: Dots, size: float) -> None:
+    """Name the grey bar and the cross in the first row, where there is room for it."""
+    point = (ax.get_xlim()[1] - ax.get_xlim()[0]) / (72 * inches(ax)[0])
+    style: dict[str, Any] = {
+        "fontsize": 0.85 * size,
+        "color": FAINT,
+        "textcoords": "offset points",
+        "bbox": {"boxstyle": "square,pad=0.1", "facecolor": GROUND, "linewidth": 0},
+    }
     if dots.noise is not None:
-        parts.append("grey: up to where chance alone goes")
+        starts = dots.low if dots.plug_in is None else np.minimum(dots.low, dots.plug_in)
+        free = np.flatnonzero(starts - dots.noise > 7.5 * size * point)
+        if free.size:
+            at = (float(dots.noise[free[0]]), float(free[0]))
+            ax.annotate("chance alone", at, xytext=(3, 0), va="center", **style)
     if dots.plug_in is not None:
-        parts.append("×: plug-in")
-    label = "\n".join([dots.label, "; ".join(parts)]).strip()
-    if dots.noise is not None or dots.plug_in is not None:
-        ax.set_xlabel(label, fontsize=size, color=INK, **PLAIN)
+        at = (float(dots.plug_in[0]), 0.0)
+        ax.annotate("plug-in", at, xytext=(0, -0.8 * size), ha="center", va="top", **style)
