@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[1]
 LAYERS = [
     {"exceptions", "_version"},
     {"_variables", "_text", "_files", "_progress", "_multiplicity", "_provenance", "_paired"},
-    {"_tables", "_labels"},
+    {"_tables", "_labels", "_html"},
     {"_predictions"},
     {"_events"},
     {"_bins"},

@@ -12,9 +12,10 @@ from typing import Any
 from varcal._audit_changes import Changes, changes
 from varcal._curves import Curve
 from varcal._files import write_whole
+from varcal._html import html_table
 from varcal._measured import Measured
 from varcal._tables import frame_of
-from varcal._text import text_table
+from varcal._text import p_text, text_table
 from varcal._version import __version__
 from varcal.exceptions import InputError
 
@@ -272,16 +273,25 @@ class Audit:
             "missing": [row.missing for row in self.rows],
         }
 
-    def __repr__(self) -> str:
+    def _shown(self) -> dict[str, list[Any]]:
+        """Return the columns that people read."""
         columns = self._columns()
         shown = {name: columns[name] for name in ("variable", "vece", "beyond")}
         shown["interval"] = [f"{row.beyond.low:.4f}–{row.beyond.high:.4f}" for row in self.rows]
-        shown["p (Holm)"] = [_p_text(row.p_holm) for row in self.rows]
+        shown["p (Holm)"] = [p_text(row.p_holm) for row in self.rows]
         shown["rank"] = [_rank_text(row) for row in self.rows]
         shown["verdict"] = columns["verdict"]
         shown["where"] = columns["where"]
+        return shown
+
+    def __repr__(self) -> str:
         head = f"{self.sentence}\n{self.n_rows:,} rows · event {self.event}"
-        return "\n".join([head, "", text_table(shown), *(f"note: {note}" for note in self.notes)])
+        notes = (f"note: {note}" for note in self.notes)
+        return "\n".join([head, "", text_table(self._shown()), *notes])
+
+    def _repr_html_(self) -> str:
+        head = f"{self.sentence}\n{self.n_rows:,} rows · event {self.event}"
+        return html_table(self._shown(), head, "\n".join(self.notes))
 
 
 def load_audit(path: str | PathLike[str]) -> Audit:
@@ -324,10 +334,6 @@ def _row_dict(row: AuditRow) -> dict[str, Any]:
 
 def points(value: float) -> str:
     return f"{100 * value:.1f}"
-
-
-def _p_text(p: float) -> str:
-    return "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def _rank_text(row: AuditRow) -> str:

@@ -15,6 +15,7 @@ from varcal._cells import Cells
 from varcal._density import density
 from varcal._events import claims
 from varcal._histogram import Histogram, histogram_of
+from varcal._html import html_table
 from varcal._measured import Measured, measure
 from varcal._predictions import Predictions
 from varcal._profile import Profile, profile
@@ -248,6 +249,18 @@ class Curve:
             f"({self.vce_low:.4f} to {self.vce_high:.4f})"
         )
         return "\n".join([head, *(f"  {describe_region(region)}" for region in self.regions)])
+
+    def _repr_html_(self) -> str:
+        regions = {
+            self.variable: [region.label for region in self.regions],
+            "direction": [f"{region.direction}confident" for region in self.regions],
+            "smallest gap": [region.gap_low for region in self.regions],
+            "largest gap": [region.gap_high for region in self.regions],
+            "rows": [region.n for region in self.regions],
+        }
+        head = repr(self).split("\n")[0]
+        vece = f"VECE {self.vece:.4f} ({self.vece_low:.4f} to {self.vece_high:.4f})"
+        return html_table(regions, f"{head}\n{vece}")
 
 
 def curve(

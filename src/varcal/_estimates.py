@@ -16,6 +16,7 @@ from varcal._cluster import cluster_test
 from varcal._cumulative import CUMULATIVE, cumulative_test
 from varcal._curves import check_level
 from varcal._events import Claim, claims
+from varcal._html import html_table
 from varcal._inference import minimum_detectable
 from varcal._measured import Measured, error_sums, gap_law, measure, with_p
 from varcal._null import Rows, calibration_test, cauchy
@@ -23,6 +24,7 @@ from varcal._predictions import Predictions
 from varcal._profile import Profile, profile
 from varcal._provenance import warn_in_sample
 from varcal._stats import BinnedStats
+from varcal._text import p_text
 from varcal._variables import Variable
 from varcal.exceptions import InputError
 
@@ -105,6 +107,20 @@ class Estimate:
             f"{100 * self.level:g}%), {p}; plug-in {self.value:.4f}, noise floor "
             f"{self.noise_floor:.4f}; {self.n_rows:,} rows, {self.n_bins} bins"
         )
+
+    def _repr_html_(self) -> str:
+        head = repr(self).split(": ")[0]
+        facts = {
+            "debiased": [self.debiased],
+            "low": [self.low],
+            "high": [self.high],
+            "p-value": [p_text(self.p_value)],
+            "plug-in": [self.value],
+            "noise floor": [self.noise_floor],
+            "rows": [self.n_rows],
+            "bins": [self.n_bins],
+        }
+        return html_table(facts, f"{head}, {100 * self.level:g}% interval, event {self.event}")
 
 
 def estimate(

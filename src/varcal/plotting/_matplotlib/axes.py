@@ -62,7 +62,7 @@ def title(ax: Axes, text: str, size: float) -> None:
     room = (right - left) * ax.get_figure(root=True).get_figwidth()  # type: ignore[union-attr]
     if ax.get_subplotspec() is not None and len(ax.get_figure().axes) > 1:  # type: ignore[union-attr]
         room = 1.15 * inches(ax)[0]
-    if 0.53 * size * len(text) / 72 > room:
+    if 0.57 * size * len(text) / 72 > room:
         text = text.replace("; ", ";\n", 1).replace("), ", "),\n", 1)
     ax.set_title(text, fontsize=size, loc="left", color=INK, **PLAIN)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from matplotlib.axes import Axes
 
@@ -26,18 +24,8 @@ from varcal.plotting._matplotlib.axes import (
     title,
     value_axis,
 )
+from varcal.plotting._ranges import Frame, frame_of
 from varcal.plotting._words import Sides, curve_note, curve_title, short, sides
-
-
-@dataclass(frozen=True)
-class Frame:
-    """What panels share: the ranges of both axes, and which texts are drawn."""
-
-    low: float
-    high: float
-    top: float
-    labels: bool = True
-    notes: bool = True
 
 
 def draw(curve: Curve, ax: Axes | None) -> Axes:
@@ -49,22 +37,6 @@ def draw(curve: Curve, ax: Axes | None) -> Axes:
     panel(ax, curve, frame_of([curve]))
     title(ax, curve_title(curve), text_size(ax))
     return ax
-
-
-def frame_of(curves: list[Curve]) -> Frame:
-    """Return the ranges that hold all of the curves."""
-    low = min(float(curve.histogram.edges[0]) for curve in curves)
-    high = max(float(curve.histogram.edges[-1]) for curve in curves)
-    tops = []
-    for curve in curves:
-        drawn = sides(curve)
-        seen = (curve.x >= low) & (curve.x <= high)
-        seen |= not seen.any()
-        tops += [drawn.actual[seen].max(), drawn.predicted[seen].max()]
-        tops.append(np.quantile(drawn.high[seen], 0.98))
-    # Levels need room for a word beside the outermost dot.
-    space = 1.3 if curves[0].kind == "levels" else 1.08
-    return Frame(low, high, min(max(space * max(tops), 0.01), 1.0))
 
 
 def panel(ax: Axes, curve: Curve, frame: Frame) -> None:
@@ -200,7 +172,7 @@ def _name_marks(ax: Axes, drawn: Sides, row: int, frame: Frame, size: float) -> 
     between = right[0] - left[1]
     for (low, high, text, colour), outside, goes_left in (
         (left, left[0] > 6 * size * point, True),
-        (right, frame.top - right[1] > 4 * size * point, False),
+        (right, frame.top - right[1] > 4.5 * size * point, False),
     ):
         # Outside if there is room, else between dot and dash, else under them.
         if not outside:

@@ -10,7 +10,8 @@ from matplotlib.figure import Figure
 from varcal._curves import Curve
 from varcal.plotting._colours import INK
 from varcal.plotting._matplotlib.axes import PLAIN, inches, text_size
-from varcal.plotting._matplotlib.curve import frame_of, panel
+from varcal.plotting._matplotlib.curve import panel
+from varcal.plotting._ranges import frame_of
 from varcal.plotting._words import panel_title, short, sides
 
 

@@ -11,6 +11,7 @@ from plotly.subplots import make_subplots
 from varcal._curves import Curve
 from varcal.plotting._colours import ACTUAL, DENSITY, GROUND, PREDICTED, PREDICTED_TEXT, SIDES
 from varcal.plotting._plotly.layout import BAND, finish, layout, percent
+from varcal.plotting._ranges import Frame, frame_of
 from varcal.plotting._words import Sides, curve_note, curve_title, escape, short, sides
 
 MARKS = {"over": "▲ over", "under": "▼ under"}
@@ -19,7 +20,7 @@ MARKS = {"over": "▲ over", "under": "▼ under"}
 def draw(curve: Curve) -> Any:
     """Draw a curve in a new figure."""
     figure = make_subplots(rows=1, cols=1) if curve.kind == "levels" else _stacked([""])
-    panel(figure, curve, 1, labels=True)
+    panel(figure, curve, 1, frame_of([curve]))
     figure.update_layout(**layout(escape(curve_title(curve))))
     if curve.kind == "levels":
         figure.update_layout(height=160 + 34 * len(curve.x))
@@ -55,11 +56,11 @@ def stacked(curves: dict[str, Curve], titles: list[str]) -> Any:
     )
 
 
-def panel(figure: Any, curve: Curve, column: int, *, labels: bool) -> None:
+def panel(figure: Any, curve: Curve, column: int, frame: Frame) -> None:
     """Draw one curve into a column of a figure."""
     drawn = sides(curve)
     if curve.kind == "levels":
-        _levels(figure, curve, drawn, column, labels)
+        _levels(figure, curve, drawn, column, frame)
         return
     x = values(curve.x, curve.kind)
     place = {"row": 1, "col": column}
@@ -87,8 +88,8 @@ def panel(figure: Any, curve: Curve, column: int, *, labels: bool) -> None:
             line = {"color": colour, "dash": dash, "width": 2.5}
             figure.add_trace(go.Scatter(x=x, y=part, name=name, line=line, mode="lines"), **place)
     _foot(figure, curve, column)
-    figure.update_yaxes(**percent(), rangemode="tozero", row=1, col=column)
-    if labels:
+    figure.update_yaxes(**percent(), range=[0, frame.top], row=1, col=column)
+    if frame.labels:
         for part, name, colour in (
             (drawn.actual, "actual", ACTUAL),
             (drawn.predicted, "predicted", PREDICTED_TEXT),
@@ -188,7 +189,7 @@ def _dashes(x: Any, y: Any, symbol: str) -> Any:
     return go.Scatter(x=x, y=y, mode="markers", name="predicted", marker=marker)
 
 
-def _levels(figure: Any, curve: Curve, drawn: Sides, column: int, labels: bool) -> None:
+def _levels(figure: Any, curve: Curve, drawn: Sides, column: int, frame: Frame) -> None:
     place = {"row": 1, "col": column}
     at = np.arange(len(curve.x))
     names = [
@@ -197,7 +198,7 @@ def _levels(figure: Any, curve: Curve, drawn: Sides, column: int, labels: bool) 
     ]
     figure.add_trace(_dashes(drawn.predicted, at, "line-ns"), **place)
     figure.add_trace(_dots(at, drawn, "y"), **place)
-    figure.update_xaxes(**percent(), rangemode="tozero", row=1, col=column)
+    figure.update_xaxes(**percent(), range=[0, frame.top], row=1, col=column)
     figure.update_yaxes(tickvals=at, ticktext=names, range=[len(at) - 0.4, -0.6], row=1, col=column)
     found = {int(region.low): region.direction for region in curve.regions}
     for k, place_y in zip(curve.x.astype(int), at, strict=True):
@@ -212,7 +213,7 @@ def _levels(figure: Any, curve: Curve, drawn: Sides, column: int, labels: bool) 
                 xshift=6,
                 **place,
             )
-    if labels:
+    if frame.labels:
         worst = int(np.flatnonzero(curve.x == curve.worst)[0])
         for part, name, colour in (
             (drawn.actual, "actual", ACTUAL),
@@ -224,6 +225,7 @@ def _levels(figure: Any, curve: Curve, drawn: Sides, column: int, labels: bool) 
                 text=name,
                 font={"color": colour, "size": 11},
                 showarrow=False,
+                xanchor="left" if part[worst] < 0.1 * frame.top else "center",
                 yshift=13,
                 **place,
             )

@@ -36,4 +36,6 @@ def finish(figure: Any) -> Any:
     axis = {"showgrid": False, "linecolor": FAINT, "ticks": "outside", "automargin": True}
     figure.update_xaxes(zeroline=False, **axis)
     figure.update_yaxes(zeroline=False, **axis)
+    for bare in figure.select_yaxes(selector={"showticklabels": False}):
+        bare.update(ticks="", showline=False)
     return figure

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from varcal._curves import Curve
 from varcal.plotting._plotly.curve import panel, stacked
 from varcal.plotting._plotly.layout import finish, layout
+from varcal.plotting._ranges import frame_of
 from varcal.plotting._words import escape, panel_title, short, sides
 
 
@@ -18,8 +20,9 @@ def draw(curves: dict[str, Curve], columns: int) -> Any:
         for name, curve in curves.items()
     ]
     figure = stacked(curves, titles)
+    frame = frame_of(list(curves.values()))
     for k, curve in enumerate(curves.values(), start=1):
-        panel(figure, curve, k, labels=k == len(curves))
+        panel(figure, curve, k, replace(frame, labels=k == len(curves)))
     figure.update_layout(**layout(escape(short(first.variable))))
     levels = first.kind == "levels"
     height = 220 + 34 * len(first.x) if levels else 440
