@@ -251,7 +251,7 @@ class Curve:
         return "\n".join([head, *(f"  {describe_region(region)}" for region in self.regions)])
 
     def _repr_html_(self) -> str:
-        regions = {
+        regions: dict[str, list[Any]] = {
             self.variable: [region.label for region in self.regions],
             "direction": [f"{region.direction}confident" for region in self.regions],
             "smallest gap": [region.gap_low for region in self.regions],

@@ -110,7 +110,7 @@ class Estimate:
 
     def _repr_html_(self) -> str:
         head = repr(self).split(": ")[0]
-        facts = {
+        facts: dict[str, list[Any]] = {
             "debiased": [self.debiased],
             "low": [self.low],
             "high": [self.high],

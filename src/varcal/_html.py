@@ -12,7 +12,7 @@ from varcal._text import show_cell
 def html_table(columns: Mapping[str, Sequence[Any]], caption: str, note: str = "") -> str:
     """Lay columns out as an HTML table.
 
-    >>> html_table({"bin": ["<a>"], "n": [1234]}, "by v")[-63:]
+    >>> html_table({"bin": ["<a>"], "n": [1234]}, "by v")[-53:]
     '<td>&lt;a&gt;</td><td>1,234</td></tr></tbody></table>'
     """
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in columns)

@@ -188,7 +188,7 @@ def reliability(
 
     In bin b with mean score :math:`\bar s_b` a calibrated model has a hit rate of that mean and
     the variance :math:`\sum_b w^2 s(1-s) / W_b^2`; the consistency band is the central range of
-    the beta distribution with that mean and variance.
+    a binomial share with that mean and the number of trials that gives that variance.
 
     Parameters
     ----------
@@ -275,17 +275,15 @@ def _bins(stats: BinnedStats, level: float) -> dict[str, Any]:
 
 
 def _central(mean: Floats, variance: Floats, level: float) -> tuple[Floats, Floats]:
-    """Return the central range of the beta distribution with this mean and variance."""
-    from scipy.special import betaincinv  # noqa: PLC0415
+    """Return the central range of a binomial share with this mean and about this variance."""
+    from scipy.stats import binom  # noqa: PLC0415
 
     most = mean * (1 - mean)
     spread = (variance > 0) & (most > 0)
-    # Where rows of a group go together, the variance may pass that of a coin.
-    precision = np.divide(most, variance, out=np.full_like(mean, np.inf), where=spread) - 1
-    precision = np.where(spread, np.maximum(precision, 1e-3), 1.0)
-    middle = np.where(spread, mean, 0.5)
+    trials = np.divide(most, variance, out=np.ones_like(mean), where=spread)
+    trials = np.maximum(np.round(trials), 1.0)
     ends = [
-        np.where(spread, betaincinv(middle * precision, (1 - middle) * precision, tail), mean)
+        np.where(spread, binom.ppf(tail, trials, mean) / trials, mean)
         for tail in ((1 - level) / 2, (1 + level) / 2)
     ]
     return ends[0], ends[1]

@@ -68,7 +68,7 @@ def draw(dots: Dots, ax: Axes | None) -> Axes:
         )  # fmt: skip
     for place, text in zip(places, dots.texts, strict=False):
         ax.annotate(
-            text, (1, place), xycoords=ax.get_yaxis_transform(), xytext=(4, 0),
+            short(text, 20), (1, place), xycoords=ax.get_yaxis_transform(), xytext=(4, 0),
             textcoords="offset points", va="center", fontsize=0.9 * small, color=INK,
             annotation_clip=False, **PLAIN,
         )  # fmt: skip

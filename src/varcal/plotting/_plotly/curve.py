@@ -90,19 +90,19 @@ def panel(figure: Any, curve: Curve, column: int, frame: Frame) -> None:
     _foot(figure, curve, column)
     figure.update_yaxes(**percent(), range=[0, frame.top], row=1, col=column)
     if frame.labels:
-        for part, name, colour in (
-            (drawn.actual, "actual", ACTUAL),
-            (drawn.predicted, "predicted", PREDICTED_TEXT),
-        ):
-            right = min(curve.x[-1], curve.histogram.edges[-1])
+        right = min(curve.x[-1], curve.histogram.edges[-1])
+        ends = [float(np.interp(right, curve.x, part)) for part in (drawn.actual, drawn.predicted)]
+        apart = 0 if abs(ends[0] - ends[1]) > 0.06 * frame.top else 7
+        for k, (name, colour) in enumerate((("actual", ACTUAL), ("predicted", PREDICTED_TEXT))):
             figure.add_annotation(
-                x=values(np.array([right]), curve.kind)[0],
-                y=float(np.interp(right, curve.x, part)),
+                x=values(curve.histogram.edges[-1:], curve.kind)[0],
+                y=ends[k],
                 text=name,
                 font={"color": colour},
                 showarrow=False,
                 xanchor="left",
                 xshift=4,
+                yshift=apart if ends[k] > ends[1 - k] else -apart,
                 **place,
             )
 
