@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
 import numpy as np
+from PIL import Image
 
 mpl.use("Agg")
 
@@ -44,7 +46,9 @@ def main(folder: Path) -> None:
 def save(drawn: Any, path: Path) -> None:
     """Write one picture, small enough for a page."""
     figure = getattr(drawn, "figure", drawn)
-    figure.savefig(path, dpi=120, pil_kwargs={"optimize": True})
+    page = BytesIO()
+    figure.savefig(page, dpi=140)
+    Image.open(page).convert("RGB").quantize(64).save(path, optimize=True)
 
 
 if __name__ == "__main__":

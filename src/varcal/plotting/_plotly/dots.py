@@ -60,9 +60,14 @@ def draw(dots: Dots) -> Any:
         )
     for place, text in zip(places, dots.texts, strict=False):
         figure.add_annotation(
-            x=1, xref="paper", y=int(place), text=escape(short(text, 20)), showarrow=False, xanchor="left",
+            x=1,
+            xref="paper",
+            y=int(place),
+            text=escape(short(text, 20)),
+            showarrow=False,
+            xanchor="left",
             xshift=4,
-        )  # fmt: skip
+        )
     names = [escape(short(name)) for name in dots.names]
     if dots.more:
         names.append(f"… {dots.more} more")
