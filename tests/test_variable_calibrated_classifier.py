@@ -30,7 +30,7 @@ from varcal.calibrators import (
 from varcal.exceptions import InputError, VarcalWarning
 
 
-@parametrize_with_checks([VariableCalibratedClassifier(LogisticRegression(C=1), cv=3)], legacy=True)
+@parametrize_with_checks([VariableCalibratedClassifier(LogisticRegression())], legacy=True)
 @pytest.mark.filterwarnings("ignore::varcal.exceptions.VarcalWarning")
 def test_all_of_scikit_learns_checks(estimator, check):
     check(estimator)
@@ -207,6 +207,10 @@ def test_what_the_estimator_cannot_do_is_said():
         VariableCalibratedClassifier(LogisticRegression(), calibrator="beta").fit(X, y)
     rare = np.where(np.arange(200) < 3, "rare", y)
     with pytest.raises(InputError, match="3 rows of the class 'rare', fewer than the 5 folds"):
+        VariableCalibratedClassifier(LogisticRegression(), cv=5).fit(X, rare)
+    assert VariableCalibratedClassifier(LogisticRegression()).fit(X, rare).predict(X).size == 200
+    rare = np.where(np.arange(200) < 1, "rare", y)
+    with pytest.raises(InputError, match="1 rows of the class 'rare', fewer than the 2 folds"):
         VariableCalibratedClassifier(LogisticRegression()).fit(X, rare)
 
 

@@ -10,11 +10,12 @@ import numpy as np
 
 from varcal._audit_result import Audit, AuditRow, EventSummary, points
 from varcal._binned import BinOptions
-from varcal._curves import Curve, check_level, curve_of
+from varcal._curves import Curve, curve_of
 from varcal._estimates import OverallGap, detectable_of, overall_gap, profile_test
 from varcal._events import Claim, claims
 from varcal._measured import Measured, measure, with_p
 from varcal._multiplicity import benjamini_hochberg, holm
+from varcal._options import check_level
 from varcal._predictions import ALL, Predictions
 from varcal._profile import Profile, coarse_stats, profile
 from varcal._progress import progress

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from varcal._binned import Binned, BinOptions, binned
 from varcal._bins import JointBins, NumericBins
 from varcal._html import html_table
+from varcal._options import check_level
 from varcal._predictions import Predictions
 from varcal._tables import frame_of
 from varcal._text import text_table
@@ -51,9 +53,9 @@ class BinTable:
         return len(self.columns["n"])
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything in plain Python types, ready for JSON (NaN as None)."""
+        """Return everything in plain Python types, ready for JSON (NaN and infinities as None)."""
         clean = {
-            name: [None if isinstance(x, float) and x != x else x for x in values]
+            name: [None if isinstance(x, float) and not isfinite(x) else x for x in values]
             for name, values in self.columns.items()
         }
         return {
@@ -108,7 +110,8 @@ def bin_table(
 
     The gap of bin b is :math:`g_b = \text{Conf}_b - \text{Acc}_b` (positive: overconfident),
     its interval :math:`g_b \pm z \, \text{se}_b` with the sandwich standard error, shrunk
-    towards the one under calibration as if by five rows, so that small bins stay honest.
+    towards the one under calibration as if by five rows. That steadies small bins but cannot
+    mend them: with some ten rows and scores near 0 or 1 it covers less often than `level` says.
 
     Parameters
     ----------
@@ -135,8 +138,7 @@ def bin_table(
     a    2  0.500      0.8500    1.0000  -0.1500  -0.5991    0.2991
     b    2  0.500      0.6500    0.5000   0.1500  -0.5498    0.8498
     """
-    if not 0 < level < 1:
-        raise InputError(f"level must lie between 0 and 1; got {level!r}", "try 0.95")
+    check_level(level)
     predictions = Predictions.of(
         y,
         p,
@@ -177,16 +179,11 @@ def _columns(one: Binned, level: float, with_class: bool) -> dict[str, list[Any]
     reach = float(ndtri(0.5 + level / 2)) * stats.gap_se
     columns: dict[str, list[Any]] = {"class": [one.label] * bins.size} if with_class else {}
     columns["bin"] = bins.labels()
-    if isinstance(bins, JointBins):
-        cells = np.unravel_index(np.arange(bins.size), [part.size for part in bins.parts])
-        for part, index in zip(bins.parts, cells, strict=True):
-            labels = part.labels()
-            columns[part.name] = [labels[k] for k in index]
     if isinstance(bins, NumericBins):
         absent = [np.nan] * bins.missing
         columns["low"] = [*bins.edges[:-1], *absent]
         columns["high"] = [*bins.edges[1:], *absent]
-    return columns | {
+    figures: dict[str, list[Any]] = {
         "n": stats.n.tolist(),
         "share": stats.share.tolist(),
         "confidence": stats.confidence.tolist(),
@@ -195,3 +192,14 @@ def _columns(one: Binned, level: float, with_class: bool) -> dict[str, list[Any]
         "gap_low": (stats.gap - reach).tolist(),
         "gap_high": (stats.gap + reach).tolist(),
     }
+    if isinstance(bins, JointBins):
+        cells = np.unravel_index(np.arange(bins.size), [part.size for part in bins.parts])
+        for part, index in zip(bins.parts, cells, strict=True):
+            if part.name in columns or part.name in figures:
+                raise InputError(
+                    f"a variable is named {part.name!r}, as a column of the table is",
+                    "rename the variable",
+                )
+            labels = part.labels()
+            columns[part.name] = [labels[k] for k in index]
+    return columns | figures

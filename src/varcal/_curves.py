@@ -17,6 +17,7 @@ from varcal._events import claims
 from varcal._histogram import Histogram, histogram_of
 from varcal._html import html_table
 from varcal._measured import Measured, measure
+from varcal._options import check_level
 from varcal._predictions import Predictions
 from varcal._profile import Profile, profile
 from varcal._regions import Region, describe_region, regions_of, value_label
@@ -441,12 +442,6 @@ def curve_of(
         missing_gap=missing[1],
         backend=backend,
     )
-
-
-def check_level(level: float) -> None:
-    """Refuse a level that is no probability."""
-    if not 0 < level < 1:
-        raise InputError(f"level must lie between 0 and 1; got {level!r}", "try 0.95")
 
 
 def _kept_cells(cells: Cells, bands: Bands) -> Cells:

@@ -14,12 +14,12 @@ from varcal._binned import BinOptions
 from varcal._bins import coarse_index
 from varcal._cluster import cluster_test
 from varcal._cumulative import CUMULATIVE, cumulative_test
-from varcal._curves import check_level
 from varcal._events import Claim, claims
 from varcal._html import html_table
 from varcal._inference import minimum_detectable
 from varcal._measured import Measured, error_sums, gap_law, measure, with_p
 from varcal._null import Rows, calibration_test, cauchy
+from varcal._options import check_level
 from varcal._predictions import Predictions
 from varcal._profile import Profile, profile
 from varcal._provenance import warn_in_sample

@@ -12,7 +12,6 @@ from varcal._error_sums import ErrorSums
 from varcal._inference import GapLaw, debiased, interval, noise_floor
 from varcal._null import Rows
 from varcal._stats import FIELDS, BinnedStats
-from varcal.exceptions import InputError
 
 Floats = NDArray[np.float64]
 
@@ -79,8 +78,6 @@ def gap_law(stats: BinnedStats, *, beyond: bool = False) -> GapLaw:
     by_bucket = stats.field("weight")
     error = stats.field("score") - stats.field("hit")
     many = int((by_bucket.sum(axis=1) > 0).sum())
-    if many < 2:
-        raise InputError("groups has one group only", "intervals need several units")
 
     def covariance(residual: Floats, least: Floats) -> Floats:
         inverse = np.divide(1.0, weight, out=np.zeros_like(weight), where=weight > 0)

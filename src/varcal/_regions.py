@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from varcal._bands import Bands
-from varcal._bins import show_instant, show_number
 from varcal._cells import Cells
+from varcal._edge_text import show_instant, show_number
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from varcal._binned import BinOptions
-from varcal._curves import Curve, check_level, curve_of
+from varcal._curves import Curve, curve_of
 from varcal._estimates import Estimate, estimate_of
 from varcal._events import claims
 from varcal._histogram import Histogram, histogram_of
 from varcal._measured import gap_law
+from varcal._options import check_level
 from varcal._predictions import Predictions
 from varcal._profile import profile
 from varcal._provenance import warn_in_sample

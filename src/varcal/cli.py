@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import sys
 from typing import Any
 
@@ -15,11 +16,32 @@ class _Commands(click.Group):
     """Bad input ends with one readable message and exit code 2, never a traceback."""
 
     def invoke(self, ctx: click.Context) -> Any:
+        _write_in_any_encoding()
         try:
             return super().invoke(ctx)
         except VarcalError as error:
             click.echo(f"error: {error}", err=True)
             ctx.exit(2)
+
+
+# What our output holds beyond ASCII, and what stands for it where the encoding cannot hold it.
+_PLAIN = {"−": "-", "–": "-", "·": "|", "×": "x", "±": "+-", "…": "...", "→": "->"}
+
+
+def _write_in_any_encoding() -> None:
+    """Let output streams replace what their encoding cannot hold, instead of failing."""
+    codecs.register_error("varcal.plain", _plain)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            "".join(_PLAIN).encode(stream.encoding)
+        except UnicodeEncodeError:
+            stream.reconfigure(errors="varcal.plain")  # type: ignore[union-attr]
+
+
+def _plain(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeEncodeError)
+    found = error.object[error.start : error.end]
+    return "".join(_PLAIN.get(character, "?") for character in found), error.end
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
 from os import PathLike
 from typing import Any, ClassVar, Self
@@ -21,7 +21,7 @@ from varcal.exceptions import VarcalWarning
 __all__ = ["Calibrator"]
 
 
-class Calibrator(BaseEstimator):
+class Calibrator(BaseEstimator, ABC):
     """A map from uncalibrated to calibrated probabilities, as a scikit-learn estimator.
 
     A subclass states how it learns (`_learn`), how it answers (`_answer`), what it says of

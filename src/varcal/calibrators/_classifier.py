@@ -58,8 +58,8 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
     calibrator : Calibrator, optional
         None means `TreeCalibrator`.
     cv : int, splitter or iterable, optional
-        How the folds are cut, as everywhere in scikit-learn; None means 5 stratified folds.
-        Not used with a frozen estimator.
+        How the folds are cut, as everywhere in scikit-learn; None means 5 stratified folds, or
+        as many as the rarest class has rows. Not used with a frozen estimator.
     ensemble : bool
         False: one estimator, fitted on all rows, and one calibrator, fitted on the
         out-of-fold probabilities. True: one of each for every fold, whose answers are averaged.
@@ -90,8 +90,8 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
     >>> y = rng.random(600) < 1 / (1 + np.exp(-X[:, 0] * (1 + (X[:, 1] > 0))))
     >>> fit = VariableCalibratedClassifier(LogisticRegression(), variables=1).fit(X, y)
     >>> fit.predict_proba(X[:2]).round(2)
-    array([[0.45, 0.55],
-           [0.43, 0.57]])
+    array([[0.47, 0.53],
+           [0.28, 0.72]])
     """
 
     def __init__(
@@ -187,20 +187,22 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
                 )
         return Bunch(estimator=Bunch(fit=passed), splitter=Bunch(split={}))
 
-    def _fit_folds(self, X: Any, y: Any, v: Any, sample_weight: Any, routed: Bunch) -> None:
-        cv = check_cv(self.cv, y, classifier=True)
-        n_splits = getattr(cv, "n_splits", None)
+    def _splitter(self, y: Any) -> Any:
+        """Return what cuts the folds, of which each needs a row of every class."""
         counts = np.unique(y, return_counts=True)[1]
-        if self.cv is None or isinstance(self.cv, int):
-            rare = int(counts.argmin())
-            if counts[rare] < n_splits:
-                label = self.classes_.tolist()[rare]
-                raise InputError(
-                    f"y has {counts[rare]} rows of the class {label!r}, fewer than the "
-                    f"{n_splits} folds: each needs at least one class member",
-                    "give fewer folds (cv=2), more rows, or a FrozenEstimator",
-                )
-        folds = list(cv.split(X, y, **routed.splitter.split))
+        rarest = int(counts.min())
+        wanted = min(5, max(rarest, 2)) if self.cv is None else self.cv
+        if isinstance(wanted, int) and rarest < wanted:
+            label = self.classes_.tolist()[int(counts.argmin())]
+            raise InputError(
+                f"y has {rarest} rows of the class {label!r}, fewer than the "
+                f"{wanted} folds: each needs at least one class member",
+                "give fewer folds, more rows, or a FrozenEstimator",
+            )
+        return check_cv(wanted, y, classifier=True)
+
+    def _fit_folds(self, X: Any, y: Any, v: Any, sample_weight: Any, routed: Bunch) -> None:
+        folds = list(self._splitter(y).split(X, y, **routed.splitter.split))
         fitted = Parallel(n_jobs=self.n_jobs)(
             delayed(_fit_fold)(
                 clone(self.estimator), X, y, fold, self.classes_, routed.estimator.fit

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from varcal._predictions import Predictions, _check_probabilities, _probabilities, _variables
+from varcal._predictions import Predictions, read_scores
 from varcal._provenance import fingerprint
 from varcal._variables import Variable
 from varcal.exceptions import InputError
@@ -127,17 +127,7 @@ def labelled_rows(
 
 def score_rows(p: object, v: object, n_classes: int) -> Rows:
     """Check what is given to `predict_proba`."""
-    scores, _ = _probabilities(p, None)
-    variables, _ = _variables(v, None)
-    if not len(scores):
-        raise InputError("p is empty", "at least one row is needed")
-    for each in variables:
-        if len(each) != len(scores):
-            raise InputError(
-                f"lengths differ: p {len(scores):,}, {each.name} {len(each):,}",
-                "give one value a row in each",
-            )
-    _check_probabilities(scores)
+    scores, variables = read_scores(p, v)
     found = 2 if scores.ndim == 1 else scores.shape[1]
     if found != n_classes:
         raise InputError(

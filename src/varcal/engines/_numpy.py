@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from varcal._bins import (
     JointBins,
     LevelBins,
     NumericBins,
+    check_binning,
     cut_points,
     joint_index,
     level_bins,
@@ -51,7 +52,8 @@ class ArraySummary:
         before = np.floor(position).astype(np.intp)
         a, b = self._finite[before], self._finite[np.minimum(before + 1, len(self._finite) - 1)]
         t = position - before
-        return np.where(t >= 0.5, b - (b - a) * (1 - t), a + (b - a) * t)
+        half = b / 2 - a / 2  # the whole width may be beyond what floats can hold
+        return np.where(t >= 0.5, b - half * (2 * (1 - t)), a + half * (2 * t))
 
     def below(self, value: float) -> int:
         """Return how many rows hold a smaller value."""
@@ -92,11 +94,17 @@ def make_bins(
 
 
 def check_cut_names(bins: object, variables: Sequence[Variable]) -> None:
-    """Refuse cut points for a variable that is not there."""
+    """Refuse cut points for a variable that is not there, and one list for several variables."""
     known = [variable.name for variable in variables]
-    for name in bins if isinstance(bins, dict) else ():
-        if name not in known:
-            raise InputError.no_column(str(name), known, "bins")
+    if isinstance(bins, Mapping):
+        for name in bins:
+            if name not in known:
+                raise InputError.no_column(str(name), known, "bins")
+    elif bins is not None and len(known) > 1:
+        raise InputError(
+            f"bins is one list of cut points for {len(known)} variables",
+            f"give them by name, such as bins={{{known[0]!r}: […]}}",
+        )
 
 
 def fine_bins(
@@ -108,6 +116,7 @@ def fine_bins(
     n_fine: int = 0,
 ) -> tuple[NumericBins | LevelBins, NumericBins | LevelBins]:
     """Choose the bins of a variable, and finer ones (for curves) that keep all their cuts."""
+    check_binning(n_bins, binning)
     cuts = cut_points(bins, variable.name)
     if variable.kind != "levels":
         summary = ArraySummary(variable.values)
