@@ -20,7 +20,7 @@ LAYERS = [
     {"exceptions", "_version"},
     {"_options", "_edge_text", "_variables", "_text", "_files", "_progress"},
     {"_multiplicity", "_provenance", "_paired"},
-    {"_tables", "_labels"},
+    {"_tables", "_labels", "_html"},
     {"_predictions"},
     {"_events"},
     {"_bins"},
@@ -30,17 +30,23 @@ LAYERS = [
     {"_smooth", "_cells", "_critical", "_density", "_error_sums"},
     {"_bands", "_residual_scale", "_span", "_variance", "_loess_interpolated", "_null"},
     {"_profile", "_regions", "_inference", "_cluster", "_cumulative"},
+    {"_measured", "_histogram"},
     {"_metrics", "_bin_table", "_curves", "datasets", "calibrators", "_comparison"},
     {"_scorers", "_estimates"},
-    {"_audit_changes", "_compare"},
+    {"_audit_changes", "_compare", "_reliability"},
     {"_audit_result"},
-    {"_audit"},
+    {"_audit", "plotting"},
     {"_demo"},
     {"cli"},
     {"__main__", "__init__"},
 ]
 # Conveniences that point up import inside a function; each is named here.
-UPWARD: set[tuple[str, str]] = set()
+UPWARD = {
+    ("_audit_result", "plotting"),
+    ("_curves", "plotting"),
+    ("_estimates", "plotting"),
+    ("_reliability", "plotting"),
+}
 # One layer whose files build on each other.
 SMOOTHING = {"_bands", "_variance", "_residual_scale", "_span", "_loess_interpolated"}
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from varcal._version import __version__
 
 if TYPE_CHECKING:
-    from varcal import calibrators, datasets, exceptions
+    from varcal import calibrators, datasets, exceptions, plotting
     from varcal._audit import audit, audit_estimator
     from varcal._audit_result import Audit, load_audit
     from varcal._bin_table import BinTable, bin_table
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from varcal._inference import rows_needed
     from varcal._metrics import ece, vece
     from varcal._predictions import Predictions
+    from varcal._reliability import Reliability, reliability
     from varcal._scorers import ece_scorer, vece_scorer
     from varcal.calibrators import (
         AugmentedCalibrator,
@@ -51,6 +52,7 @@ __all__ = [
     "IsotonicCalibrator",
     "PlattCalibrator",
     "Predictions",
+    "Reliability",
     "ScalingBinningCalibrator",
     "TemperatureCalibrator",
     "TreeCalibrator",
@@ -70,6 +72,8 @@ __all__ = [
     "exceptions",
     "load_audit",
     "load_calibrator",
+    "plotting",
+    "reliability",
     "rows_needed",
     "vece",
     "vece_scorer",
@@ -86,6 +90,7 @@ _ROOMS = {
     "_inference": ("rows_needed",),
     "_metrics": ("ece", "vece"),
     "_predictions": ("Predictions",),
+    "_reliability": ("Reliability", "reliability"),
     "_scorers": ("ece_scorer", "vece_scorer"),
 }
 _ROOMS["calibrators"] = (
@@ -102,7 +107,7 @@ _ROOMS["calibrators"] = (
     "VectorScalingCalibrator",
     "load_calibrator",
 )
-_MODULES = ("calibrators", "datasets", "exceptions")
+_MODULES = ("calibrators", "datasets", "exceptions", "plotting")
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}
 
 

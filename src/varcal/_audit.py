@@ -11,16 +11,9 @@ import numpy as np
 from varcal._audit_result import Audit, AuditRow, EventSummary, points
 from varcal._binned import BinOptions
 from varcal._curves import Curve, curve_of
-from varcal._estimates import (
-    Measured,
-    OverallGap,
-    detectable_of,
-    measure,
-    overall_gap,
-    profile_test,
-    with_p,
-)
+from varcal._estimates import OverallGap, detectable_of, overall_gap, profile_test
 from varcal._events import Claim, claims
+from varcal._measured import Measured, measure, with_p
 from varcal._multiplicity import benjamini_hochberg, holm
 from varcal._options import check_level
 from varcal._predictions import ALL, Predictions
@@ -141,7 +134,7 @@ def audit(
             )
             for beyond in (False, True)
         ]
-        curve = curve_of(one, event, level=level, backend=predictions.backend)
+        curve = curve_of(one, event, level=level, vece=measured[0], backend=predictions.backend)
         other = None if rival is None else coarse_stats(predictions, rival, variable, one)
         found.append(_Finding(one, measured[0], measured[1], curve, other))
     rows = _ranked(found, threshold, level)

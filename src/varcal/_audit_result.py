@@ -11,10 +11,11 @@ from typing import Any
 
 from varcal._audit_changes import Changes, changes
 from varcal._curves import Curve
-from varcal._estimates import Measured
 from varcal._files import write_whole
+from varcal._html import html_table
+from varcal._measured import Measured
 from varcal._tables import frame_of
-from varcal._text import text_table
+from varcal._text import p_text, text_table
 from varcal._version import __version__
 from varcal.exceptions import InputError
 
@@ -210,6 +211,39 @@ class Audit:
             self.backend,
         )
 
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        quantity: str = "beyond",
+        top: int = 20,
+        backend: str = "matplotlib",
+    ) -> Any:
+        """Draw the ranking: a dot with its interval a variable.
+
+        Grey bars reach as far as chance alone would carry a perfect model; hollow dots are
+        variables without evidence.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure without it.
+        quantity : {"beyond", "vece"}
+            What lies beyond the overall gap, or VECE itself.
+        top : int
+            The most variables drawn.
+        backend : {"matplotlib", "plotly"}
+            Who draws.
+
+        Returns
+        -------
+        matplotlib Axes, or plotly Figure
+        """
+        from varcal.plotting import draw  # noqa: PLC0415
+        from varcal.plotting._rankings import audit_dots  # noqa: PLC0415
+
+        return draw("dots", audit_dots(self, quantity, top), ax=ax, backend=backend)
+
     def to_frame(self) -> Any:
         """Return the ranking as a frame of the input's library, one row a variable."""
         return frame_of(self._columns(), self.backend)
@@ -239,16 +273,25 @@ class Audit:
             "missing": [row.missing for row in self.rows],
         }
 
-    def __repr__(self) -> str:
+    def _shown(self) -> dict[str, list[Any]]:
+        """Return the columns that people read."""
         columns = self._columns()
         shown = {name: columns[name] for name in ("variable", "vece", "beyond")}
         shown["interval"] = [f"{row.beyond.low:.4f}–{row.beyond.high:.4f}" for row in self.rows]
-        shown["p (Holm)"] = [_p_text(row.p_holm) for row in self.rows]
+        shown["p (Holm)"] = [p_text(row.p_holm) for row in self.rows]
         shown["rank"] = [_rank_text(row) for row in self.rows]
         shown["verdict"] = columns["verdict"]
         shown["where"] = columns["where"]
+        return shown
+
+    def __repr__(self) -> str:
         head = f"{self.sentence}\n{self.n_rows:,} rows · event {self.event}"
-        return "\n".join([head, "", text_table(shown), *(f"note: {note}" for note in self.notes)])
+        notes = (f"note: {note}" for note in self.notes)
+        return "\n".join([head, "", text_table(self._shown()), *notes])
+
+    def _repr_html_(self) -> str:
+        head = f"{self.sentence}\n{self.n_rows:,} rows · event {self.event}"
+        return html_table(self._shown(), head, "\n".join(self.notes))
 
 
 def load_audit(path: str | PathLike[str]) -> Audit:
@@ -291,10 +334,6 @@ def _row_dict(row: AuditRow) -> dict[str, Any]:
 
 def points(value: float) -> str:
     return f"{100 * value:.1f}"
-
-
-def _p_text(p: float) -> str:
-    return "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def _rank_text(row: AuditRow) -> str:

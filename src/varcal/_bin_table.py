@@ -11,6 +11,7 @@ import numpy as np
 
 from varcal._binned import Binned, BinOptions, binned
 from varcal._bins import JointBins, NumericBins
+from varcal._html import html_table
 from varcal._options import check_level
 from varcal._predictions import Predictions
 from varcal._tables import frame_of
@@ -70,14 +71,22 @@ class BinTable:
         """Return the table as a frame of the input's library, pandas for arrays."""
         return frame_of(self.columns, self.backend)
 
-    def __repr__(self) -> str:
+    def _shown(self) -> tuple[str, dict[str, list[Any]]]:
+        """Return a line of facts, and the columns without the edges."""
         head = f"{self.variable} · event {self.event} · {self.n_rows:,} rows"
         if self.n_dropped:
             head += f" · {self.n_dropped:,} without outcome left out"
-        shown = {
+        return head, {
             name: values for name, values in self.columns.items() if name not in ("low", "high")
         }
+
+    def __repr__(self) -> str:
+        head, shown = self._shown()
         return f"{head}\n{text_table(shown)}"
+
+    def _repr_html_(self) -> str:
+        head, shown = self._shown()
+        return html_table(shown, head)
 
 
 def bin_table(

@@ -12,8 +12,9 @@ from scipy.special import stdtrit
 
 from varcal._binned import BinOptions
 from varcal._comparison import HIGHER_IS_BETTER, Comparison, ComparisonRow
-from varcal._estimates import Measured, debiased_without, measure, profile_test, with_p
+from varcal._estimates import profile_test
 from varcal._events import Claim, claims
+from varcal._measured import Measured, debiased_without, measure, with_p
 from varcal._options import check_level
 from varcal._paired import auc_parts, mean_interval, row_losses, sum_interval
 from varcal._predictions import ALL, Predictions

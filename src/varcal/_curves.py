@@ -14,6 +14,9 @@ from varcal._binned import BinOptions
 from varcal._cells import Cells
 from varcal._density import density
 from varcal._events import claims
+from varcal._histogram import Histogram, histogram_of
+from varcal._html import html_table
+from varcal._measured import Measured, measure
 from varcal._options import check_level
 from varcal._predictions import Predictions
 from varcal._profile import Profile, profile
@@ -37,6 +40,19 @@ SERIES = (
     "band_low",
     "band_high",
     "density",
+)
+#: Its numbers that may be missing.
+NUMBERS = (
+    "worst",
+    "vce",
+    "vce_low",
+    "vce_high",
+    "vece",
+    "vece_low",
+    "vece_high",
+    "overall",
+    "span",
+    "missing_gap",
 )
 
 
@@ -66,10 +82,16 @@ class Curve:
         Interval of the largest |gap|, from the simultaneous band.
     worst_set : ndarray of bool
         The values of x that cannot be told from v*.
+    vece, vece_low, vece_high : float
+        VECE over ten bins (those of the audit), debiased, with its interval.
     overall : float
         The gap over all rows of the curve.
     regions, excess : tuple of Region
         Where the simultaneous band leaves zero, and where it leaves the overall gap.
+    counts : ndarray
+        Rows of each level, none for numbers and dates.
+    histogram : Histogram
+        Where the rows lie.
     span : float
         Share of the rows in a neighbourhood; 0 where every value stands by itself.
     n_rows, n_missing : int
@@ -100,9 +122,14 @@ class Curve:
     vce_low: float
     vce_high: float
     worst_set: NDArray[np.bool_]
+    vece: float
+    vece_low: float
+    vece_high: float
     overall: float
     regions: tuple[Region, ...]
     excess: tuple[Region, ...]
+    counts: NDArray[np.int64]
+    histogram: Histogram
     span: float
     level: float
     n_rows: int
@@ -137,9 +164,14 @@ class Curve:
             "vce_high": _plain(self.vce_high),
             "worst_set": self.worst_set.tolist(),
             "direction": self.direction,
+            "vece": _plain(self.vece),
+            "vece_low": _plain(self.vece_low),
+            "vece_high": _plain(self.vece_high),
             "overall": _plain(self.overall),
             "regions": [vars(region) for region in self.regions],
             "excess": [vars(region) for region in self.excess],
+            "counts": self.counts.tolist(),
+            "histogram": self.histogram.to_dict(),
             "span": _plain(self.span),
             "level": self.level,
             "n_rows": self.n_rows,
@@ -155,8 +187,7 @@ class Curve:
             for name in ("x", *SERIES)
         }
         numbers: dict[str, Any] = {
-            name: np.nan if data[name] is None else float(data[name])
-            for name in ("worst", "vce", "vce_low", "vce_high", "overall", "span", "missing_gap")
+            name: np.nan if data[name] is None else float(data[name]) for name in NUMBERS
         }
         return cls(
             variable=data["variable"],
@@ -168,6 +199,8 @@ class Curve:
             worst_set=np.array(data["worst_set"], dtype=bool),
             regions=tuple(Region(**region) for region in data["regions"]),
             excess=tuple(Region(**region) for region in data["excess"]),
+            counts=np.array(data["counts"], dtype=np.int64),
+            histogram=Histogram.from_dict(data["histogram"]),
             level=data["level"],
             n_rows=data["n_rows"],
             n_missing=data["n_missing"],
@@ -187,6 +220,29 @@ class Curve:
             self.backend,
         )
 
+    def plot(self, ax: Any = None, *, backend: str = "matplotlib") -> Any:
+        """Draw actual against predicted error along the variable, as in the paper.
+
+        Actual error is solid with its pointwise band, predicted error dashed (rates instead of
+        errors where the event is "positive"). Below lie a strip where the simultaneous band of
+        the gap leaves zero, marked over or under, and the histogram of the variable, both from
+        the 1st to the 99th percentile. Levels are dots with whiskers against a dash.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure without it.
+        backend : {"matplotlib", "plotly"}
+            Who draws.
+
+        Returns
+        -------
+        matplotlib Axes, or plotly Figure
+        """
+        from varcal.plotting import draw  # noqa: PLC0415
+
+        return draw("curve", self, ax=ax, backend=backend)
+
     def __repr__(self) -> str:
         head = (
             f"Curve of {self.variable!r} (event {self.event}, {self.n_rows:,} rows): "
@@ -194,6 +250,18 @@ class Curve:
             f"({self.vce_low:.4f} to {self.vce_high:.4f})"
         )
         return "\n".join([head, *(f"  {describe_region(region)}" for region in self.regions)])
+
+    def _repr_html_(self) -> str:
+        regions: dict[str, list[Any]] = {
+            self.variable: [region.label for region in self.regions],
+            "direction": [f"{region.direction}confident" for region in self.regions],
+            "smallest gap": [region.gap_low for region in self.regions],
+            "largest gap": [region.gap_high for region in self.regions],
+            "rows": [region.n for region in self.regions],
+        }
+        head = repr(self).split("\n")[0]
+        vece = f"VECE {self.vece:.4f} ({self.vece_low:.4f} to {self.vece_high:.4f})"
+        return html_table(regions, f"{head}\n{vece}")
 
 
 def curve(
@@ -316,6 +384,7 @@ def curve_of(
     span: float | None = None,
     bandwidth: float | None = None,
     degree: int = 2,
+    vece: Measured | None = None,
     backend: str | None = None,
 ) -> Curve:
     """Make the curve of a profile: what `curve` and `audit` share."""
@@ -345,6 +414,7 @@ def curve_of(
     if grid is not None and found.kind != "levels":
         at, series, worst_set = _on_grid(grid, bands, series, kept, trim)
     missing = _missing(found)
+    vece = measure(found.coarse, level) if vece is None else vece
     return Curve(
         variable=found.name,
         kind=found.kind,
@@ -357,9 +427,14 @@ def curve_of(
         vce_low=bands.worst_low,
         vce_high=bands.worst_high,
         worst_set=worst_set,
+        vece=vece.debiased,
+        vece_low=vece.low,
+        vece_high=vece.high,
         overall=overall,
         regions=regions_of(bands, kept, found.kind, labels, 0.0),
         excess=regions_of(bands, kept, found.kind, labels, overall),
+        counts=kept.n.astype(np.int64) if found.kind == "levels" else np.zeros(0, np.int64),
+        histogram=histogram_of(found),
         span=2 * bands.half_span,
         level=level,
         n_rows=int(kept.n.sum()),
@@ -375,7 +450,8 @@ def _kept_cells(cells: Cells, bands: Bands) -> Cells:
 
 
 def _series(bands: Bands, mass: Floats) -> dict[str, Floats]:
-    error = np.clip(bands.smooth_error, 0.0, 1.0)
+    # A wide span may smooth a bend away; the line then follows the edge of its band.
+    error = np.clip(bands.smooth_error, *bands.pointwise("error"))
     predicted = np.clip(bands.smooth_predicted_error, 0.0, 1.0)
     series = {
         "error": error,
