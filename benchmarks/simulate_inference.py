@@ -189,7 +189,7 @@ def bias(replicates: int) -> None:
 def power(replicates: int) -> None:
     print("\n## Power at 5 %, each test at its own simulated critical value\n")
     print("| shape | n | combined | chi-square, 10 bins | Kuiper |\n|---|---|---|---|---|")
-    n, totals = 1_500, []
+    n, totals = 800, []
     null = _p_values(World(score="uniform", shape="flat"), n, 2 * replicates, 1)
     critical = np.quantile(null, 0.05, axis=0)
     for shape in ("tilt", "hump", "step", "tail", "sine"):
