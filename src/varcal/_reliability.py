@@ -216,8 +216,8 @@ def reliability(
     Examples
     --------
     >>> import varcal as vc
-    >>> sim = vc.datasets.make_gap(2000, "constant", vece=0.1)
-    >>> found = vc.reliability(sim.y, sim.p, event="positive", n_bins=5)
+    >>> sim = vc.datasets.make_consistent(4000, alpha=0.15)
+    >>> found = vc.reliability(sim.y, sim.p, n_bins=5)
     >>> bool((found.accuracy < found.consistent_low).all())
     True
     """
