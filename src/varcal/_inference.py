@@ -107,7 +107,9 @@ def debiased(law: GapLaw) -> Array:
     Along a shape :math:`r_b \propto (|g_b| - \tfrac12 se_b)_+`, :math:`\sum \pi r = 1`, solve
     :math:`T = \sum_b \pi_b\, \mathrm{E}|\theta r_b + se_b Z|` for :math:`\theta`. The answer
     is 0 if the plug-in T is at most its mean :math:`m_0` under no gap, and is faded in,
-    :math:`\theta \min(1, (T - m_0) / 1.5 s_0)`, above it.
+    :math:`\theta \min(1, (T - m_0) / 1.5 s_0)`, above it. Gaps from which the overall one was
+    taken out are never sparse: there :math:`r_b \propto |g_b| + \tfrac12 se_b`, faded in over
+    :math:`1.25 s_0`.
 
     Examples
     --------
@@ -118,10 +120,11 @@ def debiased(law: GapLaw) -> Array:
     >>> bool(law.value > 0.015), bool(debiased(law) < 0.01)
     (True, True)
     """
-    shape = _shape(law, np.maximum(np.abs(law.gap) - 0.5 * law.standard_error, 0.0))
+    shift, fade = (0.5, 1.25) if law.centered else (-0.5, 1.5)
+    shape = _shape(law, np.maximum(np.abs(law.gap) + shift * law.standard_error, 0.0))
     theta = _solve(lambda t: _sum_law(law, shape, t)[0], law.value)
     mean, sd, _ = _sum_law(law, shape, np.zeros((*law.value.shape, 1)))
-    faded = np.clip(_ratio(law.value - mean[..., 0], 1.5 * sd[..., 0]), 0.0, 1.0)
+    faded = np.clip(_ratio(law.value - mean[..., 0], fade * sd[..., 0]), 0.0, 1.0)
     return np.asarray(np.where(sd[..., 0] > 0, theta * faded, law.value))
 
 
@@ -132,7 +135,9 @@ def interval(law: GapLaw, level: float = 0.95) -> tuple[Array, Array]:
     :math:`\sigma(\theta, r)` (that of the bins' shares included) and skewness, is inverted
     along a sparse shape for the lower limit, :math:`r \propto (|g| - 2se)_+`, and along a
     dense one for the upper, :math:`r \propto \max(|g|, \tfrac12 se)`. The lower limit is 0
-    unless T is beyond the same quantile of its law under no gap.
+    unless T is beyond the same quantile of its law under no gap; for the upper one T counts
+    as no less than its mean under no gap less one standard deviation, lest luck look like
+    certainty.
 
     Examples
     --------
@@ -148,16 +153,18 @@ def interval(law: GapLaw, level: float = 0.95) -> tuple[Array, Array]:
     size, se = np.abs(law.gap), law.standard_error
     middle = debiased(law)
 
-    def limit(shape: Array, side: float) -> Array:
+    def limit(shape: Array, side: float, value: Array) -> Array:
         def quantile(theta: Array) -> Array:
             mean, sd, skew = _sum_law(law, shape, theta)
             return mean + (side * z + (z * z - 1) * skew / 6) * sd
 
-        return _solve(quantile, law.value)
+        return _solve(quantile, value)
 
-    low = limit(_shape(law, np.maximum(size - 2 * se, 0.0)), 1.0)
+    low = limit(_shape(law, np.maximum(size - 2 * se, 0.0)), 1.0, law.value)
     low = np.where(law.value <= noise_floor(law, level=(1 + level) / 2)[1], 0.0, low)
-    high = limit(_shape(law, np.maximum(size, 0.5 * se)), -1.0)
+    mean, sd, _ = _sum_law(law, np.zeros_like(size), np.zeros((*law.value.shape, 1)))
+    least = np.maximum(law.value, (mean - sd)[..., 0])
+    high = limit(_shape(law, np.maximum(size, 0.5 * se)), -1.0, least)
     return np.minimum(low, middle), np.maximum(high, middle)
 
 
