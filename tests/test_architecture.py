@@ -31,6 +31,7 @@ LAYERS = [
     {"_bands", "_residual_scale", "_span", "_variance", "_loess_interpolated", "_null"},
     {"_profile", "_regions", "_inference", "_cluster", "_cumulative"},
     {"_measured", "_histogram"},
+    {"_curve_result"},
     {"_metrics", "_bin_table", "_curves", "datasets", "calibrators", "_comparison"},
     {"_scorers", "_estimates"},
     {"_audit_changes", "_compare", "_reliability"},
@@ -43,7 +44,7 @@ LAYERS = [
 # Conveniences that point up import inside a function; each is named here.
 UPWARD = {
     ("_audit_result", "plotting"),
-    ("_curves", "plotting"),
+    ("_curve_result", "plotting"),
     ("_estimates", "plotting"),
     ("_reliability", "plotting"),
 }

@@ -216,8 +216,8 @@ def reliability(
     Examples
     --------
     >>> import varcal as vc
-    >>> sim = vc.datasets.make_consistent(4000, alpha=0.15)
-    >>> found = vc.reliability(sim.y, sim.p, n_bins=5)
+    >>> adult = vc.datasets.load_adult()
+    >>> found = vc.reliability(adult.y, adult.p)
     >>> bool((found.accuracy < found.consistent_low).all())
     True
     """
