@@ -38,7 +38,6 @@ LAYERS = [
     {"_audit_changes", "_compare", "_reliability"},
     {"_audit_result"},
     {"_audit", "plotting"},
-    {"_demo"},
     {"cli"},
     {"__main__", "__init__"},
 ]
