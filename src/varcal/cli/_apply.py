@@ -25,7 +25,7 @@ from varcal.cli._rows import opened
 @click.option(
     "--variables",
     callback=options.names,
-    metavar="A,B,…",
+    metavar="A,B,...",
     help="Columns of variables in the order of the fit; of the same names without it.",
 )
 @click.option(
@@ -60,4 +60,4 @@ def apply(**given: Any) -> None:
         )
     took = time.perf_counter() - start
     added = ", ".join(done.columns)
-    click.echo(f"{done.n_rows:,} rows with {added} in {took:.1f}s → {done.out}")
+    print(f"{done.n_rows:,} rows with {added} in {took:.1f}s → {done.out}")

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from varcal.cli import _options as options
-from varcal.cli._rows import as_labels, one_label, read_rows
+from varcal.cli._rows import as_labels, naming, one_label, read_rows
 
 REPORTS = (".html", ".md", ".json")
 
@@ -86,21 +86,22 @@ def audit(ctx: click.Context, /, **given: Any) -> None:
         given["exclude"],
     )
     labels = table.column(given["label"])
-    found = run(
-        given["label"],
-        list(given["prob"]),
-        variables,
-        data=table,
-        event=given["event"],
-        level=given["level"],
-        threshold=given["threshold"],
-        classes=as_labels(given["classes"], labels),
-        pos_label=one_label(given["pos_label"], labels),
-        sample_weight=given["weight"],
-        groups=given["group"],
-        from_logits=given["from_logits"],
-        unlabelled="drop" if given["drop_unlabelled"] else "raise",
-    )
+    with naming(given["label"], given["prob"]):
+        found = run(
+            given["label"],
+            list(given["prob"]),
+            variables,
+            data=table,
+            event=given["event"],
+            level=given["level"],
+            threshold=given["threshold"],
+            classes=as_labels(given["classes"], labels),
+            pos_label=one_label(given["pos_label"], labels),
+            sample_weight=given["weight"],
+            groups=given["group"],
+            from_logits=given["from_logits"],
+            unlabelled="drop" if given["drop_unlabelled"] else "raise",
+        )
     if output:
         found.report(output)
     failures = failures_of(found, given["max_vece"], given["fail_on"])
@@ -111,12 +112,12 @@ def audit(ctx: click.Context, /, **given: Any) -> None:
             if not isinstance(value, dict) or name == "other"
         }
         plain |= {"failures": failures, "passed": not failures}
-        click.echo(json.dumps(plain, allow_nan=False, ensure_ascii=False))
+        print(json.dumps(plain, allow_nan=False, ensure_ascii=False))
     else:
-        click.echo("\n".join(audit_lines(found)) + "\n")
+        print("\n".join(audit_lines(found)) + "\n")
     # With --json standard output is the document's alone.
     for failure in failures:
-        click.echo(f"{_failed()} {failure}", err=given["as_json"])
+        print(f"{_failed()} {failure}", file=sys.stderr if given["as_json"] else sys.stdout)
     took = f"in {time.perf_counter() - start:.1f}s" + (f" → {output}" if output else "")
     many = f"{len(found)} variable{'s' * (len(found) > 1)}"
     if given["max_vece"] is None and given["fail_on"] is None:
@@ -124,7 +125,7 @@ def audit(ctx: click.Context, /, **given: Any) -> None:
     else:
         said = f"{len({one.split(': ')[0] for one in failures})} of {many} failed"
     if not given["as_json"]:
-        click.echo(f"{said} {took}")
+        print(f"{said} {took}")
     ctx.exit(1 if failures else 0)
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from varcal.cli import _options as options
-from varcal.cli._rows import as_labels, read_rows
+from varcal.cli._rows import as_labels, naming, read_rows
 from varcal.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def _complete(ctx: click.Context, option: click.Parameter, incomplete: str) -> l
 @click.option(
     "--variables",
     callback=options.names,
-    metavar="A,B,…",
+    metavar="A,B,...",
     help="Columns along which to calibrate (tree, augmented).",
 )
 @click.option(
@@ -95,7 +96,7 @@ def calibrate(**given: Any) -> None:
             "name them: --variables age,income; or take --method beta",
         )
     if given["variables"] and not calibrator._uses_variables:
-        click.echo(f"warning: {name} does not look at --variables", err=True)
+        print(f"warning: {name} does not look at --variables", file=sys.stderr)
     roles = {"--label": [given["label"]], "--prob": given["prob"]}
     if given["weight"]:
         roles["--weight"] = [given["weight"]]
@@ -104,17 +105,18 @@ def calibrate(**given: Any) -> None:
     if given["drop_unlabelled"]:
         table = table.filter(labels.is_valid())
         labels = table.column(given["label"])
-    calibrator.fit(
-        table.select(list(given["prob"])),
-        labels,
-        table.select(variables) if calibrator._uses_variables else None,
-        sample_weight=table.column(given["weight"]) if given["weight"] else None,
-        classes=as_labels(given["classes"], labels),
-    )
+    with naming(given["label"], given["prob"]):
+        calibrator.fit(
+            table.select(list(given["prob"])),
+            labels,
+            table.select(variables) if calibrator._uses_variables else None,
+            sample_weight=table.column(given["weight"]) if given["weight"] else None,
+            classes=as_labels(given["classes"], labels),
+        )
     calibrator.save(given["output"])
-    click.echo(f"{calibrator.describe()}\n")
-    click.echo(f"fitted on {table.num_rows:,} rows → {given['output']}")
-    click.echo(f"next: varcal apply {given['output']} NEW.csv -o calibrated.csv")
+    print(f"{calibrator.describe()}\n")
+    print(f"fitted on {table.num_rows:,} rows → {given['output']}")
+    print(f"next: varcal apply {given['output']} NEW.csv -o calibrated.csv")
 
 
 def _built(method: type[Calibrator], parameters: tuple[str, ...]) -> Calibrator:

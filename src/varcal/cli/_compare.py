@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from varcal.cli import _options as options
-from varcal.cli._rows import as_labels, one_label, read_rows
+from varcal.cli._rows import as_labels, naming, one_label, read_rows
 from varcal.exceptions import InputError
 
 
@@ -52,25 +52,26 @@ def compare(**given: Any) -> None:
         given["exclude"],
     )
     labels = table.column(given["label"])
-    found = run(
-        given["label"],
-        sets,
-        variables or None,
-        data=table,
-        event=given["event"],
-        level=given["level"],
-        classes=as_labels(given["classes"], labels),
-        pos_label=one_label(given["pos_label"], labels),
-        sample_weight=given["weight"],
-        groups=given["group"],
-        unlabelled="drop" if given["drop_unlabelled"] else "raise",
-    )
+    with naming(given["label"], list(sets)):
+        found = run(
+            given["label"],
+            sets,
+            variables or None,
+            data=table,
+            event=given["event"],
+            level=given["level"],
+            classes=as_labels(given["classes"], labels),
+            pos_label=one_label(given["pos_label"], labels),
+            sample_weight=given["weight"],
+            groups=given["group"],
+            unlabelled="drop" if given["drop_unlabelled"] else "raise",
+        )
     if given["as_json"]:
-        click.echo(json.dumps(found.to_dict(), allow_nan=False, ensure_ascii=False))
+        print(json.dumps(found.to_dict(), allow_nan=False, ensure_ascii=False))
         return
-    click.echo(f"{found!r}\n")
-    click.echo("fixed: better, and what is left is within noise · better, made worse: surely so")
-    click.echo("accuracy and AUC: more is better · all others: less is better")
+    print(f"{found!r}\n")
+    print("fixed: better, and what is left is within noise · better, made worse: surely so")
+    print("accuracy and AUC: more is better · all others: less is better")
 
 
 def _sets(given: tuple[str, ...]) -> dict[str, list[str]]:

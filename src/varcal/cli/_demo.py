@@ -31,20 +31,20 @@ def demo(output: str | None) -> None:
         options.check_output(output, REPORTS)
     adult = load_adult()
     found = audit(adult.y, adult.p, adult.X)
-    click.echo(f"{adult.description}\n")
-    click.echo("\n".join(audit_lines(found)))
+    print(f"{adult.description}\n")
+    print("\n".join(audit_lines(found)))
     worst = found.rows[0].variable
     bins = bin_table(adult.y, adult.p, {worst: adult[worst]}, binning="atoms").columns
-    click.echo(f"\n{worst}, bin by bin (gap: confidence − accuracy)\n")
+    print(f"\n{worst}, bin by bin (gap: confidence − accuracy)\n")
     shown = {
         worst: bins["bin"],
         "rows": bins["n"],
         **{name: [f"{one:.1%}" for one in bins[name]] for name in ("confidence", "accuracy")},
         "gap": [f"{one:+.1%}" for one in bins["gap"]],
     }
-    click.echo(text_table(shown) + "\n")
+    print(text_table(shown) + "\n")
     if output:
         found.report(output)
-        click.echo(f"→ {output}")
+        print(f"→ {output}")
     else:
-        click.echo("next: varcal demo -o report.html writes all of it as a page")
+        print("next: varcal demo -o report.html writes all of it as a page")

@@ -25,6 +25,10 @@ _AS_OPTIONS = {
     "classes=": "--classes ",
     'event="positive"': "--event positive",
     'event="correct"': "--event correct",
+    "give real numbers; labels go in y, which comes before p": "name a column of numbers",
+    "columns of p": "--prob columns",
+    "y and p": "--label and --prob",
+    "save the fitted calibrator again with .save(path)": "make it again with varcal calibrate",
     "column=": "--column",
     "p=": "--prob",
 }
@@ -44,9 +48,9 @@ class _Commands(click.Group):
         except VarcalError as error:
             code = _fail(error.message, error.hint)
         except click.ClickException as error:
-            code = _fail(error.format_message().rstrip("."), _hint(error))
+            code = _fail(*_usage(error))
         except (click.Abort, KeyboardInterrupt):
-            click.echo("interrupted: nothing was written", err=True)
+            print("interrupted: nothing was written", file=sys.stderr)
             code = INTERRUPTED
         except BrokenPipeError:
             # The reader left; what is still buffered has nowhere to go.
@@ -80,20 +84,22 @@ def main() -> None:
 def _fail(message: str, hint: str, code: int = BAD_INPUT) -> int:
     for own, option in _AS_OPTIONS.items():
         hint = hint.replace(own, option)
-    click.echo(f"error: {message}", err=True)
+    print(f"error: {message}", file=sys.stderr)
     if hint:
-        click.echo(f"hint: {hint}", err=True)
+        print(f"hint: {hint}", file=sys.stderr)
     return code
 
 
-def _hint(error: click.ClickException) -> str:
+def _usage(error: click.ClickException) -> tuple[str, str]:
+    """Return what is wrong with the arguments, and the way out."""
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "varcal"
+    said, _, near = error.format_message().rstrip(".?)").partition(" Did you mean ")
     if isinstance(error, click.NoSuchOption):
         known = [] if context is None else [o for p in context.command.params for o in p.opts]
-        near = nearest(error.option_name, known)
-        return f"did you mean {near}?" if near else f"{path} --help lists the options"
-    return f"{path} --help shows the options and examples"
+        said, near = f"no option {error.option_name}", nearest(error.option_name, known) or ""
+    hint = f"did you mean {near}?" if near else f"{path} --help shows the options and examples"
+    return said.rstrip("."), hint
 
 
 def _speak_warnings() -> None:
@@ -103,7 +109,7 @@ def _speak_warnings() -> None:
         warnings.simplefilter("always", VarcalWarning)
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        click.echo(f"warning: {message}", err=True)
+        print(f"warning: {message}", file=sys.stderr)
 
     warnings.showwarning = show
 
@@ -117,6 +123,8 @@ _PLAIN = {
     "±": "+-",
     "…": "...",
     "→": "->",
+    "≤": "<=",
+    "≥": ">=",
     "▲": "^",
     "▼": "v",
 }

@@ -60,17 +60,20 @@ weight = click.option("--weight", metavar="COLUMN", help="Column of sampling wei
 classes = click.option(
     "--classes",
     callback=names,
-    metavar="A,B,…",
+    metavar="A,B,...",
     help="Labels in the order of the --prob columns; sorted without it.",
 )
 variables = click.option(
     "--variables",
     callback=names,
-    metavar="A,B,…",
+    metavar="A,B,...",
     help="Columns to look along; all that have no other role without it.",
 )
 exclude = click.option(
-    "--exclude", callback=names, metavar="A,B,…", help="Columns that are no variables, such as ids."
+    "--exclude",
+    callback=names,
+    metavar="A,B,...",
+    help="Columns that are no variables, such as ids.",
 )
 drop_unlabelled = click.option(
     "--drop-unlabelled", is_flag=True, help="Leave out rows without a label."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 import tempfile
@@ -74,8 +75,22 @@ def read_rows(
     ]
     if unfit:
         shown = ", ".join(f"{name} ({table.schema.field(name).type})" for name in unfit)
-        click.echo(f"warning: left out, as they are no variables: {shown}", err=True)
+        print(f"warning: left out, as they are no variables: {shown}", file=sys.stderr)
     return table, [name for name in others if name not in unfit]
+
+
+@contextmanager
+def naming(label: str, prob: Sequence[str]) -> Iterator[None]:
+    """Call y and p in messages by the columns that they came from."""
+    try:
+        yield
+    except InputError as error:
+        spoken = {"y and p are empty": "the file has no rows"}.get(error.message, error.message)
+        shown = ", ".join(map(repr, prob))
+        spoken = re.sub(r"^y\b", f"the label column {label!r}", spoken)
+        spoken = re.sub(r"^p\b( '.*?')?", lambda m: f"--prob{m[1] or ' ' + shown}", spoken)
+        spoken = re.sub(r"\bp is for\b", f"--prob {shown} is for", spoken)
+        raise InputError(spoken, error.hint) from None
 
 
 def as_labels(texts: Sequence[str] | None, column: Any) -> list[Hashable] | None:
