@@ -29,7 +29,7 @@ from varcal.exceptions import InputError
 
 #: Rows at a time, of formats that know rows; text comes in blocks of bytes.
 CHUNK_ROWS = 1 << 16
-BLOCK_BYTES = 1 << 22
+BLOCK_BYTES = 1 << 20
 # What a CSV column is tried as when its values refuse one type.
 _LADDER = [
     pa.null(),

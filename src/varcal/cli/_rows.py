@@ -11,8 +11,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import click
-
 from varcal._sources import Source, column_names, read_table, sources_of
 from varcal.exceptions import InputError, nearest
 
