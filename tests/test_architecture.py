@@ -28,18 +28,20 @@ LAYERS = [
     {"_binned"},
     {"_smooth", "_cells", "_critical", "_density", "_error_sums"},
     {"_bands", "_residual_scale", "_span", "_variance", "_loess_interpolated", "_null"},
-    {"_profile", "_regions", "_inference", "_cluster", "_cumulative"},
+    {"_profile", "_regions", "_histogram", "_inference", "_cluster", "_cumulative"},
     {"_metrics", "_bin_table", "_curves", "datasets"},
     {"_scorers", "_estimates"},
+    {"_score_profile"},
     {"_audit_changes"},
     {"_audit_result"},
     {"_audit"},
+    {"report"},
     {"_demo"},
     {"cli"},
     {"__main__", "__init__"},
 ]
 # Conveniences that point up import inside a function; each is named here.
-UPWARD: set[tuple[str, str]] = set()
+UPWARD = {("_audit_result", "report")}
 # One layer whose files build on each other.
 SMOOTHING = {"_bands", "_variance", "_residual_scale", "_span", "_loess_interpolated"}
 

@@ -9,23 +9,27 @@ from typing import Any
 import numpy as np
 
 from varcal._audit_result import Audit, AuditRow, EventSummary, points
+from varcal._bin_table import BinTable, table_of
 from varcal._binned import BinOptions
 from varcal._curves import Curve, check_level, curve_of
 from varcal._estimates import (
     Measured,
     OverallGap,
     detectable_of,
+    gap_law,
     measure,
     overall_gap,
     profile_test,
     with_p,
 )
 from varcal._events import Claim, claims
+from varcal._histogram import Histogram, histogram_of
 from varcal._multiplicity import benjamini_hochberg, holm
 from varcal._predictions import ALL, Predictions
 from varcal._profile import Profile, coarse_stats, profile
 from varcal._progress import progress
-from varcal._regions import Region, describe_region
+from varcal._regions import describe_region, main_region
+from varcal._score_profile import score_profile
 from varcal._stats import BinnedStats
 from varcal.exceptions import InputError
 
@@ -138,11 +142,17 @@ def audit(
         ]
         curve = curve_of(one, event, level=level, backend=predictions.backend)
         other = None if rival is None else coarse_stats(predictions, rival, variable, one)
-        found.append(_Finding(one, measured[0], measured[1], curve, other))
+        law = gap_law(one.coarse)
+        reach = law.quantile(level) * law.standard_error
+        table = table_of(one.coarse, reach, event, level, predictions)
+        found.append(
+            _Finding(one, measured[0], measured[1], curve, other, table, histogram_of(one.fine))
+        )
     rows = _ranked(found, threshold, level)
     overall = overall_gap(found[0].profile.coarse, level)
     other_event = _other_event(found, event, level)
-    curves = {one.profile.name: one.curve for one in found}
+    by_name = {one.profile.name: one for one in found}
+    order = [by_name[row.variable] for row in rows]
     return Audit(
         event=event,
         gap=overall.gap,
@@ -151,13 +161,21 @@ def audit(
         error=1 - overall.accuracy,
         predicted_error=1 - overall.confidence,
         rows=rows,
-        curves={row.variable: curves[row.variable] for row in rows},
+        curves={one.profile.name: one.curve for one in order},
+        tables={one.profile.name: one.table for one in order},
+        histograms={one.profile.name: one.histogram for one in order if one.histogram},
+        score=score_profile(
+            predictions, claim, event, n_bins=n_bins, level=level, random_state=random_state
+        ),
         other=other_event,
         notes=_notes(predictions, overall, other_event, rows),
         level=level,
         threshold=threshold,
         n_rows=len(predictions),
         n_dropped=predictions.n_dropped,
+        label="" if claim.label is None else str(claim.label),
+        n_bins=n_bins,
+        binning=binning,
         grouped=predictions.groups is not None,
         backend=predictions.backend,
     )
@@ -210,6 +228,8 @@ class _Finding:
     beyond: Measured
     curve: Curve
     other: BinnedStats | None
+    table: BinTable
+    histogram: Histogram | None
 
 
 def _ranked(found: list[_Finding], threshold: float, level: float) -> tuple[AuditRow, ...]:
@@ -224,7 +244,7 @@ def _ranked(found: list[_Finding], threshold: float, level: float) -> tuple[Audi
     for k in order:
         one, (p_holm, p_bh) = found[k], adjusted[k]
         stats = one.profile.fine
-        region = _worst_region(one.curve)
+        region = main_region(one.curve.excess, one.curve.worst)
         rows.append(
             AuditRow(
                 variable=one.profile.name,
@@ -254,18 +274,6 @@ def _verdict(one: _Finding, p_holm: float, threshold: float, level: float) -> st
     if n < FEW_ROWS or detectable_of(one.profile.coarse, level) > TOO_COARSE:
         return "too few rows"
     return "no evidence"
-
-
-def _worst_region(curve: Curve) -> Region | None:
-    """Return where the band leaves the overall gap: around v*, else where the gap is largest."""
-    for region in curve.excess:
-        if region.low <= curve.worst <= region.high:
-            return region
-    return max(
-        curve.excess,
-        key=lambda region: max(abs(region.gap_low), abs(region.gap_high)),
-        default=None,
-    )
 
 
 def _other_claim(predictions: Predictions, event: str) -> Claim | None:

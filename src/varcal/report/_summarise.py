@@ -1,0 +1,369 @@
+"""From an audit to the summary of its report."""
+
+from __future__ import annotations
+
+import platform
+from collections import Counter
+from datetime import UTC, datetime
+from importlib.metadata import version
+
+import numpy as np
+from numpy.typing import NDArray
+
+from varcal._audit_result import VERDICTS, Audit, AuditRow
+from varcal._bin_table import BinTable
+from varcal._curves import Curve
+from varcal._regions import main_region, value_label
+from varcal._score_profile import ScoreProfile
+from varcal._version import __version__
+from varcal.report._method import citation, method
+from varcal.report._summary import (
+    Bin,
+    Line,
+    Overall,
+    ReliabilitySummary,
+    Summary,
+    VariableSummary,
+)
+from varcal.report._words import (
+    Named,
+    Sentence,
+    Wording,
+    count,
+    cut,
+    interval,
+    p_text,
+    percent,
+    points,
+    region_words,
+    signed,
+    wording,
+)
+
+#: A drawn curve has at most so many points, a chart of levels so many rows.
+MOST_POINTS = 120
+MOST_LEVELS = 30
+
+
+def summarise(
+    audit: Audit,
+    title: str = "Calibration audit",
+    *,
+    created: str | None = None,
+    versions: tuple[tuple[str, str], ...] | None = None,
+) -> Summary:
+    """Say in a summary what an audit found.
+
+    Parameters
+    ----------
+    audit : Audit
+        The findings.
+    title : str
+        The heading.
+    created, versions : optional
+        When, and with which packages; now and those installed by default.
+    """
+    words = wording(audit.event)
+    counts = Counter(row.verdict for row in audit.rows)
+    return Summary(
+        title=title,
+        created=created or datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        event=audit.event,
+        headline=_headline(audit, words),
+        worst=_worst(audit, words),
+        checked=_checked(audit),
+        overall=Overall(
+            audit.gap,
+            audit.gap_low,
+            audit.gap_high,
+            words.shown(1 - audit.error),
+            words.shown(1 - audit.predicted_error),
+            None if audit.other is None else audit.other.event,
+            None if audit.other is None else audit.other.gap,
+        ),
+        verdicts=tuple((verdict, counts[verdict]) for verdict in VERDICTS),
+        n_rows=audit.n_rows,
+        n_dropped=audit.n_dropped,
+        level=audit.level,
+        threshold=audit.threshold,
+        variables=tuple(_variable(audit, row, k, words) for k, row in enumerate(audit.rows, 1)),
+        reliability=_reliability(audit.score, audit.level, words),
+        notes=_notes(audit, words),
+        method=method(audit, words),
+        versions=installed() if versions is None else versions,
+        citation=citation(),
+    )
+
+
+def installed() -> tuple[tuple[str, str], ...]:
+    """Return the versions behind the figures."""
+    packages = tuple((name, version(name)) for name in ("numpy", "scipy"))
+    return (("varcal", __version__), ("Python", platform.python_version()), *packages)
+
+
+def _headline(audit: Audit, words: Wording) -> Sentence:
+    sure = audit.gap_low > 0 or audit.gap_high < 0
+    head = (
+        f"Overall {words.side(audit.gap)} by {points(abs(audit.gap))} points"
+        if sure
+        else f"Overall no gap can be told from zero ({signed(audit.gap)} points)"
+    )
+    found = [row for row in audit.rows if row.verdict in VERDICTS[:2]]
+    many = count(len(audit), "variable")
+    if not found:
+        return Sentence.of(f"{head}; along none of {many} does the gap demonstrably change.")
+    return Sentence.of(
+        f"{head}; the gap changes along {len(found)} of {many}, most along ",
+        Named(cut(found[0].variable)),
+        ".",
+    )
+
+
+def _worst(audit: Audit, words: Wording) -> Sentence:
+    row = audit.rows[0]
+    if row.verdict not in VERDICTS[:2]:
+        return Sentence(())
+    curve = audit.curves[row.variable]
+    where, worst = _where(curve, words), _at_worst(row, curve, words)
+    return Sentence.of(Named(cut(row.variable)), ": ", where, ". " if where.parts else "", worst)
+
+
+def _checked(audit: Audit) -> Sentence:
+    along = f", over {count(audit.n_rows, 'row')} and along {count(len(audit), 'variable')}."
+    if audit.event == "positive":
+        return Sentence.of(
+            "Checked: whether the predicted probability of ",
+            Named(repr(cut(audit.label))) if audit.label else "the positive class",
+            f" matches how often it happens{along}",
+        )
+    return Sentence.of(
+        "Checked: whether the confidence in the predicted class matches how often it is right"
+        + along
+    )
+
+
+def _variable(audit: Audit, row: AuditRow, rank: int, words: Wording) -> VariableSummary:
+    curve, table = audit.curves[row.variable], audit.tables[row.variable]
+    histogram = audit.histograms.get(row.variable)
+    within = None if histogram is None else (histogram.low, histogram.high)
+    bins = _bins(table, words)
+    line, at_worst = _line(curve, within, bins, words)
+    return VariableSummary(
+        rank=rank,
+        rank_low=row.rank_low,
+        rank_high=row.rank_high,
+        name=row.variable,
+        kind=row.kind,
+        verdict=row.verdict,
+        direction=row.direction,
+        finding=_finding(row, audit),
+        where=_where(curve, words),
+        worst=_at_worst(row, curve, words),
+        vece=row.vece,
+        beyond=row.beyond,
+        p_holm=row.p_holm,
+        other_vece=None if audit.other is None else audit.other.vece.get(row.variable),
+        line=line,
+        at_worst=at_worst,
+        regions=curve.regions,
+        histogram=histogram,
+        bins=bins,
+        notes=_variable_notes(row, curve, table, line, within, words),
+    )
+
+
+def _finding(row: AuditRow, audit: Audit) -> Sentence:
+    size = (
+        f"{points(row.beyond.debiased)} points on average beyond the overall gap "
+        f"({audit.level:.0%} interval {interval(row.beyond.low, row.beyond.high)}, "
+        f"adjusted p {p_text(row.p_holm)})"
+    )
+    name = Named(cut(row.variable))
+    if row.verdict == "varies":
+        return Sentence.of("The gap changes along ", name, f": {size}.")
+    if row.verdict == "varies slightly":
+        return Sentence.of(
+            "The gap changes along ",
+            name,
+            f", but not surely by more than {points(audit.threshold)} points: {size}.",
+        )
+    if row.verdict == "no evidence":
+        return Sentence.of("No evidence that the gap changes along ", name, f": {size}.")
+    return Sentence.of("Too few rows to tell whether the gap changes along ", name, f": {size}.")
+
+
+def _where(curve: Curve, words: Wording) -> Sentence:
+    region = main_region(curve.excess, curve.worst)
+    return Sentence(()) if region is None else region_words(region, words)
+
+
+def _at_worst(row: AuditRow, curve: Curve, words: Wording) -> Sentence:
+    k = int(np.abs(curve.x - curve.worst).argmin())
+    actual, predicted = (
+        words.shown(1 - float(series[k])) for series in (curve.error, curve.predicted_error)
+    )
+    return Sentence.of(
+        "Largest gap at ", Named(cut(row.worst)), f": {words.at(actual, predicted)}."
+    )
+
+
+def _bins(table: BinTable, words: Wording) -> tuple[Bin, ...]:
+    columns = table.columns
+    return tuple(
+        Bin(
+            label=str(columns["bin"][k]),
+            n=columns["n"][k],
+            share=columns["share"][k],
+            actual=words.shown(columns["accuracy"][k]),
+            predicted=words.shown(columns["confidence"][k]),
+            gap=columns["gap"][k],
+            gap_low=columns["gap_low"][k],
+            gap_high=columns["gap_high"][k],
+        )
+        for k in range(len(table))
+    )
+
+
+def _line(
+    curve: Curve, within: tuple[float, float] | None, bins: tuple[Bin, ...], words: Wording
+) -> tuple[Line, int]:
+    """Return what is drawn of a curve, and where v* or its nearest point is in it."""
+    at = int(np.abs(curve.x - curve.worst).argmin())
+    if curve.kind == "levels":
+        n = np.array([bins[int(x)].n for x in curve.x])
+        keep = np.sort(np.argsort(-n, kind="stable")[:MOST_LEVELS])
+    else:
+        keep = _thinned(curve.x, within, at)
+    low, high = ("error_high", "error_low") if words.risk else ("error_low", "error_high")
+    actual, actual_low, actual_high, predicted = (
+        _shown(getattr(curve, name)[keep], words)
+        for name in ("error", low, high, "predicted_error")
+    )
+    kind = "levels" if len(keep) == 1 else curve.kind
+    line = Line(
+        kind=kind,
+        x=tuple(curve.x[keep].tolist()),
+        labels=tuple(value_label(float(x), curve.kind, curve.labels) for x in curve.x[keep]),
+        actual=actual,
+        actual_low=actual_low,
+        actual_high=actual_high,
+        predicted=predicted,
+        n=tuple(int(k) for k in n[keep]) if curve.kind == "levels" else (),
+        left_out=len(curve.x) - len(keep) if curve.kind == "levels" else 0,
+    )
+    return line, int(np.abs(curve.x[keep] - curve.worst).argmin())
+
+
+def _thinned(
+    x: NDArray[np.float64], within: tuple[float, float] | None, at: int
+) -> NDArray[np.intp]:
+    inside = np.arange(len(x))
+    if within is not None:
+        inside = np.flatnonzero((x >= within[0]) & (x <= within[1]))
+        inside = inside if len(inside) > 1 else np.arange(len(x))
+    if len(inside) <= MOST_POINTS:
+        return inside
+    even = np.linspace(x[inside[0]], x[inside[-1]], MOST_POINTS)
+    nearest = inside[np.abs(x[inside][:, None] - even).argmin(axis=0)]
+    wanted = {*nearest.tolist(), *({at} & set(inside.tolist()))}
+    return np.array(sorted(wanted), dtype=np.intp)
+
+
+def _shown(error: NDArray[np.float64], words: Wording) -> tuple[float, ...]:
+    rates = np.clip(1 - error if words.risk else error, 0.0, 1.0)
+    return tuple(rates.tolist())
+
+
+def _variable_notes(
+    row: AuditRow,
+    curve: Curve,
+    table: BinTable,
+    line: Line,
+    within: tuple[float, float] | None,
+    words: Wording,
+) -> tuple[Sentence, ...]:
+    notes = []
+    if curve.n_missing:
+        gap = curve.missing_gap
+        notes.append(
+            f"{count(curve.n_missing, 'row')} ({percent(row.missing)}) without a value: a bin of "
+            f"their own, not in the curve; {words.side(gap)} by {points(abs(gap))} points there."
+        )
+    for k, share in enumerate(table.columns["share"]):
+        low, high = (table.columns.get(name, [np.nan] * (k + 1))[k] for name in ("low", "high"))
+        if low == high and share < 1:
+            notes.append(
+                f"The value {table.columns['bin'][k]} holds {percent(share)} of the rows and is "
+                "a bin of its own."
+            )
+    if within is not None and len(line.x) > 1:
+        ends = [value_label(end, curve.kind, curve.labels) for end in within]
+        notes.append(f"The chart runs from the 1st to the 99th percentile, {' to '.join(ends)}.")
+    if line.left_out:
+        notes.append(
+            f"The chart shows the {len(line.x)} most frequent levels; {line.left_out} more are "
+            "in the table."
+        )
+    if row.rank_low != row.rank_high:
+        notes.append(f"Its interval allows places {row.rank_low} to {row.rank_high}.")
+    return tuple(Sentence.of(note) for note in notes)
+
+
+def _reliability(score: ScoreProfile, level: float, words: Wording) -> ReliabilitySummary:
+    curve, columns = score.curve, score.table.columns
+    keep = _thinned(curve.x, None, 0)
+    rate, low, high = (
+        tuple(np.clip(1 - getattr(curve, name)[keep], 0.0, 1.0).tolist())
+        for name in ("error", "error_high", "error_low")
+    )
+    bins = tuple(
+        Bin(
+            str(columns["bin"][k]),
+            *(columns[name][k] for name in ("n", "share", "accuracy", "confidence")),
+            *(columns[name][k] for name in ("gap", "gap_low", "gap_high")),
+        )
+        for k in range(len(score.table))
+    )
+    ece = score.ece
+    return ReliabilitySummary(
+        finding=Sentence.of(
+            f"ECE, the mean distance between {words.score} and {words.hit} over bins of the "
+            f"{words.score}: {points(ece.debiased)} points ({level:.0%} interval "
+            f"{interval(ece.low, ece.high)})."
+        ),
+        ece=ece,
+        line=Line(
+            kind="numeric",
+            x=tuple(curve.x[keep].tolist()),
+            labels=tuple(percent(x) for x in curve.x[keep]),
+            actual=rate,
+            actual_low=low,
+            actual_high=high,
+            predicted=tuple(curve.x[keep].tolist()),
+        ),
+        bins=bins,
+        consistency=score.consistency,
+        histogram=score.histogram,
+    )
+
+
+def _notes(audit: Audit, words: Wording) -> tuple[Sentence, ...]:
+    notes = [Sentence.of(Named(cut(note, 400))) for note in audit.notes]
+    if audit.other is not None:
+        other = wording(audit.other.event)
+        what = (
+            "The predicted probability of the positive class"
+            if audit.other.event == "positive"
+            else "Confidence in the predicted class"
+        )
+        gap = audit.other.gap
+        notes.append(
+            Sentence.of(
+                f"The same model's other claim: {what} is off by {signed(gap)} points overall "
+                f"({other.side(gap)}; {audit.level:.0%} interval "
+                f"{interval(audit.other.gap_low, audit.other.gap_high)})."
+            )
+        )
+    if not audit.n_dropped:
+        notes.append(Sentence.of("No row was left out."))
+    return tuple(notes)
