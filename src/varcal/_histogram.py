@@ -67,7 +67,7 @@ def histogram_of(stats: BinnedStats, n_bars: int = N_BARS) -> Histogram | None:
         low, high = bins.low, bins.high
     if low == high:
         return Histogram(low, high, (low - 0.5, low + 0.5), (1.0,))
-    if _whole(edges):
+    if _whole(x, mass):
         low, high = math.floor(low), math.ceil(high)
         width = max(1, math.ceil((high - low + 1) / n_bars))
         bars = low - 0.5 + width * np.arange(math.ceil((high - low + 1) / width) + 1)
@@ -82,10 +82,10 @@ def histogram_of(stats: BinnedStats, n_bars: int = N_BARS) -> Histogram | None:
     return Histogram(float(low), float(high), tuple(bars.tolist()), tuple(share))
 
 
-def _whole(edges: Floats) -> bool:
-    """Tell whether a variable holds whole numbers only; a few quantiles fall between two."""
-    near = np.abs(edges - np.round(edges)) <= 1e-9 * np.maximum(np.abs(edges), 1.0)
-    return bool(near.mean() >= 0.9)
+def _whole(x: Floats, mass: Floats) -> bool:
+    """Tell whether a variable holds whole numbers: most rows are in cells of one such value."""
+    near = np.abs(x - np.round(x)) <= 1e-9 * np.maximum(np.abs(x), 1.0)
+    return bool(mass[near].sum() >= 0.8)
 
 
 def _spread(

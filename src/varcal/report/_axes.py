@@ -38,16 +38,21 @@ class Axis:
         return f"{100 * self.place(value):.2f}%"
 
 
-def number_axis(low: float, high: float, many: int = 5) -> Axis:
+def number_axis(low: float, high: float) -> Axis:
     """Make an axis over a range of numbers.
 
     >>> [text for _, text in number_axis(17, 74).ticks]
-    ['20', '40', '60']
+    ['20', '30', '40', '50', '60', '70']
     >>> [text for _, text in number_axis(0, 100_000).ticks]
-    ['0', '20,000', '40,000', '60,000', '80,000', '100,000']
+    ['0', '50,000', '100,000']
     """
     low, high = _apart(low, high)
-    return Axis(low, high, tuple((at, number_text(at)) for at in round_steps(low, high, many)))
+    # Long texts leave room for few of them on a phone.
+    for many in (8, 4, 3):
+        ticks = [(at, number_text(at)) for at in round_steps(low, high, many)]
+        if sum(len(text) + 1 for _, text in ticks) <= 30:
+            break
+    return Axis(low, high, tuple(ticks))
 
 
 def date_axis(low: float, high: float, many: int = 5) -> Axis:

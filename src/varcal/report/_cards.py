@@ -44,16 +44,17 @@ def _card(one: VariableSummary, summary: Summary, words: Wording) -> Markup:
             if summary.overall.other_event == "positive"
             else "top-class confidence"
         )
-        other = el("li", f"VECE of the other claim ({claim}): {points(one.other_vece)} points.")
+        other = el(
+            "li", f"Under the model's other claim ({claim}): VECE {points(one.other_vece)} points."
+        )
     notes = [el("li", note) for note in one.notes]
-    where = one.where if one.where.parts else None
     return el(
         "details",
         heading,
         el(
             "div",
             el("p", one.finding),
-            el("p", where, ". " if where else None, one.worst, class_="where"),
+            el("p", one.worst),
             el(
                 "figure",
                 variable_chart(one, number, words),
@@ -120,7 +121,7 @@ def bin_table(
     )
     return el(
         "details",
-        el("summary", f"Bins ({len(bins)})"),
+        el("summary", f"Table of bins ({len(bins)})"),
         el("div", table, class_="scroll", role="region", aria_labelledby=title, tabindex=0),
         class_="fold",
     )

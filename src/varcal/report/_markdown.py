@@ -39,7 +39,7 @@ def markdown(summary: Summary) -> str:
         "## Variables, ranked",
         "",
         f"| # | variable | verdict | VECE ({level}) | beyond overall ({level}) | adjusted p "
-        "| where most |",
+        "| where it differs most |",
         "|---|---|---|---|---|---|---|",
     ]
     lines += [_row(one) for one in summary.variables]

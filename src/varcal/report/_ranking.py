@@ -31,23 +31,27 @@ def ranking(summary: Summary) -> Markup:
         el("th", "Size", el("small", _scale(axis)), scope="col", class_="size"),
         _head("Beyond overall", "beyond", "points, interval"),
         _head("Adjusted p", "p"),
-        el("th", "Where most", scope="col", class_="where"),
+        el("th", "Where it differs most from overall", scope="col", class_="where"),
     ]
     rows = [_row(one, summary, axis) for one in summary.variables]
     table = el(
         "table",
-        el(
-            "caption",
-            "Ranked by what lies beyond the overall gap. Size: ● beyond with its interval, "
-            "○ VECE, dashed line: the overall gap, below which VECE cannot fall.",
-        ),
         el("thead", el("tr", head)),
         el("tbody", rows),
         id="ranking-table",
+        aria_labelledby="ranking-title",
+        aria_describedby="ranking-note",
     )
     return el(
         "section",
         el("h2", "Variables, ranked", id="ranking-title"),
+        el(
+            "p",
+            "By what lies beyond the overall gap. Size: ● beyond with its interval, ○ VECE; "
+            "dashed line: the overall gap, below which VECE cannot fall.",
+            id="ranking-note",
+            class_="note",
+        ),
         el(
             "div",
             el("label", "Search variables ", el("input", type="search", id="search")),

@@ -69,7 +69,9 @@ def reliability_chart(one: ReliabilitySummary, number: str, words: Wording) -> M
 def _axis(one: ReliabilitySummary) -> Axis:
     """One range for both axes: down to the lowest score or rate that is shown."""
     held = [bin_ for bin_ in one.bins if bin_.n]
-    lowest = min(one.line.x[0], *one.line.actual, *(min(b.actual, b.predicted) for b in held), 0.95)
+    lowest = min(
+        one.line.x[0], *one.line.actual_low, *(min(b.actual, b.predicted) for b in held), 0.95
+    )
     return share_axis(1.0, lowest)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 
@@ -13,9 +14,10 @@ from numpy.typing import NDArray
 from varcal._audit_result import VERDICTS, Audit, AuditRow
 from varcal._bin_table import BinTable
 from varcal._curves import Curve
-from varcal._regions import main_region, value_label
+from varcal._regions import Region, main_region, value_label
 from varcal._score_profile import ScoreProfile
 from varcal._version import __version__
+from varcal.report._axes import number_text
 from varcal.report._method import citation, method
 from varcal.report._summary import (
     Bin,
@@ -43,6 +45,8 @@ from varcal.report._words import (
 #: A drawn curve has at most so many points, a chart of levels so many rows.
 MOST_POINTS = 120
 MOST_LEVELS = 30
+#: Dates that span more seconds than this (ten days) are written without their hours.
+MANY_DAYS = 864_000
 
 
 def summarise(
@@ -123,9 +127,8 @@ def _worst(audit: Audit, words: Wording) -> Sentence:
     row = audit.rows[0]
     if row.verdict not in VERDICTS[:2]:
         return Sentence(())
-    curve = audit.curves[row.variable]
-    where, worst = _where(curve, words), _at_worst(row, curve, words)
-    return Sentence.of(Named(cut(row.variable)), ": ", where, ". " if where.parts else "", worst)
+    worst = _at_worst(audit.curves[row.variable], words)
+    return Sentence.of(Named(cut(row.variable)), ": ", worst)
 
 
 def _checked(audit: Audit) -> Sentence:
@@ -158,7 +161,7 @@ def _variable(audit: Audit, row: AuditRow, rank: int, words: Wording) -> Variabl
         direction=row.direction,
         finding=_finding(row, audit),
         where=_where(curve, words),
-        worst=_at_worst(row, curve, words),
+        worst=_at_worst(curve, words),
         vece=row.vece,
         beyond=row.beyond,
         p_holm=row.p_holm,
@@ -193,18 +196,39 @@ def _finding(row: AuditRow, audit: Audit) -> Sentence:
 
 
 def _where(curve: Curve, words: Wording) -> Sentence:
-    region = main_region(curve.excess, curve.worst)
+    region = _main_region(curve)
     return Sentence(()) if region is None else region_words(region, words)
 
 
-def _at_worst(row: AuditRow, curve: Curve, words: Wording) -> Sentence:
+def _main_region(curve: Curve) -> Region | None:
+    region = main_region(curve.excess, curve.worst)
+    if region is None:
+        return None
+    ends = list(dict.fromkeys(_value(curve, end) for end in (region.low, region.high)))
+    return replace(region, label=" to ".join(ends))
+
+
+def _value(curve: Curve, value: float) -> str:
+    """Write a value of a variable: days without hours where it spans many."""
+    text = value_label(value, curve.kind, curve.labels)
+    if curve.kind == "numeric":
+        return number_text(float(f"{value:.4g}") if abs(value) < 1e4 else round(value))
+    if curve.kind == "datetime" and curve.x[-1] - curve.x[0] > MANY_DAYS:
+        return text.split("T")[0]
+    return text
+
+
+def _at_worst(curve: Curve, words: Wording) -> Sentence:
     k = int(np.abs(curve.x - curve.worst).argmin())
-    actual, predicted = (
-        words.shown(1 - float(series[k])) for series in (curve.error, curve.predicted_error)
-    )
-    return Sentence.of(
-        "Largest gap at ", Named(cut(row.worst)), f": {words.at(actual, predicted)}."
-    )
+    actual, predicted = (words.shown(1 - float(series[k])) for series in _centre(curve))
+    said = words.at(actual, predicted)
+    region, worst = _main_region(curve), _value(curve, curve.worst)
+    if region is None:
+        return Sentence.of("Largest gap at ", Named(cut(worst)), f": {said}.")
+    where = region_words(region, words)
+    if region.label == worst:
+        return Sentence.of(where, f": {said}.")
+    return Sentence.of(where, ". Largest gap at ", Named(cut(worst)), f": {said}.")
 
 
 def _bins(table: BinTable, words: Wording) -> tuple[Bin, ...]:
@@ -234,16 +258,18 @@ def _line(
         keep = np.sort(np.argsort(-n, kind="stable")[:MOST_LEVELS])
     else:
         keep = _thinned(curve.x, within, at)
-    low, high = ("error_high", "error_low") if words.risk else ("error_low", "error_high")
+    error, predicted_error = _centre(curve)
+    ends = (
+        (curve.error_high, curve.error_low) if words.risk else (curve.error_low, curve.error_high)
+    )
     actual, actual_low, actual_high, predicted = (
-        _shown(getattr(curve, name)[keep], words)
-        for name in ("error", low, high, "predicted_error")
+        _shown(series[keep], words) for series in (error, *ends, predicted_error)
     )
     kind = "levels" if len(keep) == 1 else curve.kind
     line = Line(
         kind=kind,
         x=tuple(curve.x[keep].tolist()),
-        labels=tuple(value_label(float(x), curve.kind, curve.labels) for x in curve.x[keep]),
+        labels=tuple(_value(curve, float(x)) for x in curve.x[keep]),
         actual=actual,
         actual_low=actual_low,
         actual_high=actual_high,
@@ -252,6 +278,15 @@ def _line(
         left_out=len(curve.x) - len(keep) if curve.kind == "levels" else 0,
     )
     return line, int(np.abs(curve.x[keep] - curve.worst).argmin())
+
+
+def _centre(curve: Curve) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the estimates that the bands lie around: what v*, VCE and the regions speak of."""
+    low, high = curve.predicted_error_low, curve.predicted_error_high
+    clipped = (low <= 0) | (high >= 1)
+    predicted = np.where(clipped, curve.predicted_error, (low + high) / 2)
+    gap = (curve.band_low + curve.band_high) / 2
+    return np.clip(predicted + gap, curve.error_low, curve.error_high), predicted
 
 
 def _thinned(
@@ -297,15 +332,17 @@ def _variable_notes(
                 "a bin of its own."
             )
     if within is not None and len(line.x) > 1:
-        ends = [value_label(end, curve.kind, curve.labels) for end in within]
+        ends = [_value(curve, end) for end in within]
         notes.append(f"The chart runs from the 1st to the 99th percentile, {' to '.join(ends)}.")
+    if len(curve.x) == 1 and not curve.n_missing:
+        notes.append("The variable has one value only.")
     if line.left_out:
         notes.append(
             f"The chart shows the {len(line.x)} most frequent levels; {line.left_out} more are "
             "in the table."
         )
     if row.rank_low != row.rank_high:
-        notes.append(f"Its interval allows places {row.rank_low} to {row.rank_high}.")
+        notes.append(f"Its interval allows ranks {row.rank_low} to {row.rank_high}.")
     return tuple(Sentence.of(note) for note in notes)
 
 
@@ -313,8 +350,8 @@ def _reliability(score: ScoreProfile, level: float, words: Wording) -> Reliabili
     curve, columns = score.curve, score.table.columns
     keep = _thinned(curve.x, None, 0)
     rate, low, high = (
-        tuple(np.clip(1 - getattr(curve, name)[keep], 0.0, 1.0).tolist())
-        for name in ("error", "error_high", "error_low")
+        tuple(np.clip(1 - series[keep], 0.0, 1.0).tolist())
+        for series in (_centre(curve)[0], curve.error_high, curve.error_low)
     )
     bins = tuple(
         Bin(

@@ -76,7 +76,8 @@ class VariableSummary:
     rank, rank_low, rank_high : int
         Its place, and the places that its interval allows.
     finding, where, worst : Sentence
-        Whether the gap changes, where most, and what happened at v*.
+        Whether the gap changes, where it differs most from the overall one, and the same with
+        what happened at v*.
     vece, beyond : Measured
         VECE, and what of it lies beyond the overall gap.
     other_vece : float or None

@@ -71,7 +71,7 @@ def _x_axis(one: VariableSummary) -> Axis:
     low, high = one.line.x[0], one.line.x[-1]
     if one.histogram is not None:
         low, high = min(one.histogram.edges[0], low), max(one.histogram.edges[-1], high)
-    return date_axis(low, high, 4) if one.line.kind == "datetime" else number_axis(low, high)
+    return date_axis(low, high) if one.line.kind == "datetime" else number_axis(low, high)
 
 
 def _y_axis(line: Line) -> Axis:
@@ -133,11 +133,12 @@ def _strip(x: Axis, regions: tuple[Region, ...]) -> Markup:
                 class_=region.direction,
             )
         )
-        if width >= 0.16:
+        if width >= 0.05:
+            mark = "▲ over" if region.direction == "over" else "▼ under"
             made.append(
                 el(
                     "text",
-                    "▲ over" if region.direction == "over" else "▼ under",
+                    mark if width >= 0.22 else mark[0],
                     x=f"{100 * (left + width / 2):.2f}%",
                     y=STRIP_TOP + STRIP / 2,
                     dy="0.35em",
