@@ -67,7 +67,8 @@ def histogram_of(stats: BinnedStats, n_bars: int = N_BARS) -> Histogram | None:
         low, high = bins.low, bins.high
     if low == high:
         return Histogram(low, high, (low - 0.5, low + 0.5), (1.0,))
-    if _whole(x, mass):
+    # Whole numbers 0 and 1 may be the ends of a share.
+    if high - low >= 2 and _whole(x, mass):
         low, high = math.floor(low), math.ceil(high)
         width = max(1, math.ceil((high - low + 1) / n_bars))
         bars = low - 0.5 + width * np.arange(math.ceil((high - low + 1) / width) + 1)

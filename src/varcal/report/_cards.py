@@ -13,7 +13,7 @@ def cards(summary: Summary, words: Wording) -> Markup:
     """Make the section of all variables."""
     return el(
         "section",
-        el("h2", "Variable by variable", id="cards-title"),
+        el("h2", "Variable by variable"),
         el(
             "p",
             f"Solid: {words.actual}, shaded: its band. Dashed: {words.predicted}. "
@@ -24,7 +24,6 @@ def cards(summary: Summary, words: Wording) -> Markup:
         el("p", "No variable matches the search.", id="none", hidden=True),
         [_card(one, summary, words) for one in summary.variables],
         id="variables",
-        aria_labelledby="cards-title",
     )
 
 

@@ -68,7 +68,6 @@ def ranking(summary: Summary) -> Markup:
             tabindex=0,
         ),
         id="ranking",
-        aria_labelledby="ranking-title",
     )
 
 
