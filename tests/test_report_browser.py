@@ -1,4 +1,4 @@
-"""The page in a real browser: it loads alone, reads, sorts, searches, prints and runs no one's code."""
+"""The page in a real browser: it loads alone, reads, sorts, searches, prints, and runs no code."""
 
 import importlib.util
 import os
@@ -269,6 +269,25 @@ def test_printing_shows_every_variable_in_light(visit, tmp_path):
     assert "How to cite" in text
     page.emulate_media(media="print", color_scheme="dark")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+
+
+def test_policy_keeps_out_a_script_that_got_in(browser, pages):
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto((pages / "adult.html").as_uri())
+    title = page.title()
+    page.evaluate(
+        """() => {
+            const script = document.createElement("script");
+            script.textContent = "document.title = 'run'";
+            document.body.append(script);
+            const image = "<img src=x onerror=document.title='run'>";
+            document.body.insertAdjacentHTML("beforeend", image);
+        }"""
+    )
+    page.wait_for_timeout(200)
+    assert page.title() == title
+    context.close()
 
 
 def test_reads_without_its_script(browser, pages):

@@ -45,6 +45,8 @@ from varcal.report._words import (
 #: A drawn curve has at most so many points, a chart of levels so many rows.
 MOST_POINTS = 120
 MOST_LEVELS = 30
+#: A curve with fewer rows a point than this is drawn at so many even points instead.
+ROWS_A_POINT, EVEN_POINTS = 5, 60
 #: Dates that span more seconds than this (ten days) are written without their hours.
 MANY_DAYS = 864_000
 
@@ -253,23 +255,29 @@ def _line(
 ) -> tuple[Line, int]:
     """Return what is drawn of a curve, and where v* or its nearest point is in it."""
     at = int(np.abs(curve.x - curve.worst).argmin())
-    if curve.kind == "levels":
-        n = np.array([bins[int(x)].n for x in curve.x])
-        keep = np.sort(np.argsort(-n, kind="stable")[:MOST_LEVELS])
-    else:
-        keep = _thinned(curve.x, within, at)
     error, predicted_error = _centre(curve)
     ends = (
         (curve.error_high, curve.error_low) if words.risk else (curve.error_low, curve.error_high)
     )
-    actual, actual_low, actual_high, predicted = (
-        _shown(series[keep], words) for series in (error, *ends, predicted_error)
-    )
+    series: tuple[NDArray[np.float64], ...] = (error, *ends, predicted_error)
+    x = curve.x
+    if curve.kind == "levels":
+        n = np.array([bins[int(value)].n for value in x])
+        keep = np.sort(np.argsort(-n, kind="stable")[:MOST_LEVELS])
+    elif len(x) > 1 and curve.n_rows < ROWS_A_POINT * len(x):
+        # Values of single rows stay out of the report.
+        low, high = within or (float(x[0]), float(x[-1]))
+        even = np.linspace(max(low, x[0]), min(high, x[-1]), EVEN_POINTS)
+        series = tuple(np.interp(even, x, one) for one in series)
+        x, keep = even, np.arange(EVEN_POINTS)
+    else:
+        keep = _thinned(x, within, at)
+    actual, actual_low, actual_high, predicted = (_shown(one[keep], words) for one in series)
     kind = "levels" if len(keep) == 1 else curve.kind
     line = Line(
         kind=kind,
-        x=tuple(curve.x[keep].tolist()),
-        labels=tuple(_value(curve, float(x)) for x in curve.x[keep]),
+        x=tuple(x[keep].tolist()),
+        labels=tuple(_value(curve, float(value)) for value in x[keep]),
         actual=actual,
         actual_low=actual_low,
         actual_high=actual_high,
@@ -277,7 +285,7 @@ def _line(
         n=tuple(int(k) for k in n[keep]) if curve.kind == "levels" else (),
         left_out=len(curve.x) - len(keep) if curve.kind == "levels" else 0,
     )
-    return line, int(np.abs(curve.x[keep] - curve.worst).argmin())
+    return line, int(np.abs(x[keep] - curve.worst).argmin())
 
 
 def _centre(curve: Curve) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -324,14 +332,8 @@ def _variable_notes(
             f"{count(curve.n_missing, 'row')} ({percent(row.missing)}) without a value: a bin of "
             f"their own, not in the curve; {words.side(gap)} by {points(abs(gap))} points there."
         )
-    for k, share in enumerate(table.columns["share"]):
-        low, high = (table.columns.get(name, [np.nan] * (k + 1))[k] for name in ("low", "high"))
-        if low == high and share < 1:
-            notes.append(
-                f"The value {table.columns['bin'][k]} holds {percent(share)} of the rows and is "
-                "a bin of its own."
-            )
-    if within is not None and len(line.x) > 1:
+    notes += _tie_notes(table)
+    if within is not None and (within[0] > curve.x[0] or within[1] < curve.x[-1]):
         ends = [_value(curve, end) for end in within]
         notes.append(f"The chart runs from the 1st to the 99th percentile, {' to '.join(ends)}.")
     if len(curve.x) == 1 and not curve.n_missing:
@@ -344,6 +346,21 @@ def _variable_notes(
     if row.rank_low != row.rank_high:
         notes.append(f"Its interval allows ranks {row.rank_low} to {row.rank_high}.")
     return tuple(Sentence.of(note) for note in notes)
+
+
+def _tie_notes(table: BinTable) -> list[str]:
+    """Name the values that are so frequent that each is a bin of its own."""
+    if "low" not in table.columns:
+        return []
+    names = ("bin", "low", "high", "share")
+    held = [row for row in zip(*(table.columns[name] for name in names), strict=True) if row[3]]
+    single = [(label, share) for label, low, high, share in held if low == high]
+    if len(single) == sum(1 for row in held if row[1] == row[1]):
+        return [f"Each of its {len(single)} values is a bin of its own."] * (len(single) > 1)
+    return [
+        f"The value {label} holds {percent(share)} of the rows and is a bin of its own."
+        for label, share in single
+    ]
 
 
 def _reliability(score: ScoreProfile, level: float, words: Wording) -> ReliabilitySummary:
