@@ -12,6 +12,7 @@ import pytest
 import varcal as vc
 from varcal._density import density
 from varcal._histogram import Histogram
+from varcal._regions import Region
 from varcal.exceptions import InputError
 from varcal.report import summarise
 from varcal.report._axes import date_axis, number_axis, number_text, share_axis
@@ -19,7 +20,7 @@ from varcal.report._json_form import json_text, plain
 from varcal.report._markdown import escape, markdown
 from varcal.report._markup import el
 from varcal.report._page import html
-from varcal.report._words import Named, interval, percent, signed
+from varcal.report._words import Named, interval, percent, region_words, signed, wording
 
 GOLDEN = Path(__file__).parent / "golden" / "report.json"
 
@@ -186,6 +187,36 @@ def test_sentences_without_a_finding():
     assert "<details" in html(few)
 
 
+@pytest.mark.parametrize(
+    ("n", "make"),
+    [
+        (2, lambda rng, n: rng.normal(size=n)),
+        (30, lambda rng, n: np.where(rng.random(n) < 0.3, np.inf, rng.normal(size=n))),
+        (300, lambda rng, n: np.where(rng.random(n) < 0.3, np.nan, 1e12 * rng.normal(size=n))),
+        (300, lambda rng, n: np.r_[np.zeros(n - 1), 5.0]),
+        (300, lambda rng, n: np.datetime64("0900") + rng.integers(0, 9, n)),
+        (300, lambda rng, n: [f"level {k}" for k in rng.integers(0, 60, n)]),
+        (300, lambda rng, n: rng.random(n) < 0.5),
+    ],
+    ids=["two rows", "infinite", "missing", "one apart", "dates", "many levels", "bool"],
+)
+@pytest.mark.parametrize("scores", ["sure", "any"])
+def test_every_kind_of_variable_can_be_reported(rng, n, make, scores):
+    p = np.ones(n) if scores == "sure" else rng.random(n)
+    y = np.arange(n) % 2
+    found = summarise(vc.audit(y, p, {"v": make(rng, n)}))
+    for text in (html(found), json_text(found), markdown(found)):
+        assert "nan" not in re.sub(r"[<>].*?script>", "", text).lower().split()
+        assert text.encode()
+
+
+def test_models_of_many_classes_have_one_claim(rng):
+    p = rng.dirichlet(np.ones(4), 400)
+    found = summarise(vc.audit(rng.integers(0, 4, 400), p, {"v": rng.normal(size=400)}))
+    assert found.overall.other_gap is None
+    assert "other claim" not in html(found)
+
+
 def test_page_is_small_and_closed(adult, summary):
     page = html(summary)
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page).group(1)
@@ -247,6 +278,12 @@ def test_numbers():
     assert interval(0.0, 0.1234) == "0.0 to 12.3"
     assert plain({}) == {}
     assert number_text(1_234_567.0) == "1,234,567"
+
+
+def test_regions_that_straddle_zero():
+    region = Region(0, 1, "a", "under", -0.02, 0.01, 0.5, 1)
+    said = str(region_words(region, wording("positive")))
+    assert said == "▼ gap of −2.0 to +1.0 points for a (1 row)"
 
 
 def test_axes():

@@ -9,15 +9,14 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 
 import numpy as np
-from numpy.typing import NDArray
 
 from varcal._audit_result import VERDICTS, Audit, AuditRow
 from varcal._bin_table import BinTable
 from varcal._curves import Curve
-from varcal._regions import Region, main_region, value_label
+from varcal._regions import Region, main_region
 from varcal._score_profile import ScoreProfile
 from varcal._version import __version__
-from varcal.report._axes import number_text
+from varcal.report._lines import centre, curve_line, score_line, value_text
 from varcal.report._method import citation, method
 from varcal.report._summary import (
     Bin,
@@ -41,14 +40,6 @@ from varcal.report._words import (
     signed,
     wording,
 )
-
-#: A drawn curve has at most so many points, a chart of levels so many rows.
-MOST_POINTS = 120
-MOST_LEVELS = 30
-#: A curve with fewer rows a point than this is drawn at so many even points instead.
-ROWS_A_POINT, EVEN_POINTS = 5, 60
-#: Dates that span more seconds than this (ten days) are written without their hours.
-MANY_DAYS = 864_000
 
 
 def summarise(
@@ -152,7 +143,7 @@ def _variable(audit: Audit, row: AuditRow, rank: int, words: Wording) -> Variabl
     histogram = audit.histograms.get(row.variable)
     within = None if histogram is None else (histogram.low, histogram.high)
     bins = _bins(table, words)
-    line, at_worst = _line(curve, within, bins, words)
+    line, at_worst = curve_line(curve, within, bins, words)
     return VariableSummary(
         rank=rank,
         rank_low=row.rank_low,
@@ -206,25 +197,15 @@ def _main_region(curve: Curve) -> Region | None:
     region = main_region(curve.excess, curve.worst)
     if region is None:
         return None
-    ends = list(dict.fromkeys(_value(curve, end) for end in (region.low, region.high)))
+    ends = list(dict.fromkeys(value_text(curve, end) for end in (region.low, region.high)))
     return replace(region, label=" to ".join(ends))
-
-
-def _value(curve: Curve, value: float) -> str:
-    """Write a value of a variable: days without hours where it spans many."""
-    text = value_label(value, curve.kind, curve.labels)
-    if curve.kind == "numeric":
-        return number_text(float(f"{value:.4g}") if abs(value) < 1e4 else round(value))
-    if curve.kind == "datetime" and curve.x[-1] - curve.x[0] > MANY_DAYS:
-        return text.split("T")[0]
-    return text
 
 
 def _at_worst(curve: Curve, words: Wording) -> Sentence:
     k = int(np.abs(curve.x - curve.worst).argmin())
-    actual, predicted = (words.shown(1 - float(series[k])) for series in _centre(curve))
+    actual, predicted = (words.shown(1 - float(series[k])) for series in centre(curve))
     said = words.at(actual, predicted)
-    region, worst = _main_region(curve), _value(curve, curve.worst)
+    region, worst = _main_region(curve), value_text(curve, curve.worst)
     if region is None:
         return Sentence.of("Largest gap at ", Named(cut(worst)), f": {said}.")
     where = region_words(region, words)
@@ -250,73 +231,6 @@ def _bins(table: BinTable, words: Wording) -> tuple[Bin, ...]:
     )
 
 
-def _line(
-    curve: Curve, within: tuple[float, float] | None, bins: tuple[Bin, ...], words: Wording
-) -> tuple[Line, int]:
-    """Return what is drawn of a curve, and where v* or its nearest point is in it."""
-    at = int(np.abs(curve.x - curve.worst).argmin())
-    error, predicted_error = _centre(curve)
-    ends = (
-        (curve.error_high, curve.error_low) if words.risk else (curve.error_low, curve.error_high)
-    )
-    series: tuple[NDArray[np.float64], ...] = (error, *ends, predicted_error)
-    x = curve.x
-    if curve.kind == "levels":
-        n = np.array([bins[int(value)].n for value in x])
-        keep = np.sort(np.argsort(-n, kind="stable")[:MOST_LEVELS])
-    elif len(x) > 1 and curve.n_rows < ROWS_A_POINT * len(x):
-        # Values of single rows stay out of the report.
-        low, high = within or (float(x[0]), float(x[-1]))
-        even = np.linspace(max(low, x[0]), min(high, x[-1]), EVEN_POINTS)
-        series = tuple(np.interp(even, x, one) for one in series)
-        x, keep = even, np.arange(EVEN_POINTS)
-    else:
-        keep = _thinned(x, within, at)
-    actual, actual_low, actual_high, predicted = (_shown(one[keep], words) for one in series)
-    kind = "levels" if len(keep) == 1 else curve.kind
-    line = Line(
-        kind=kind,
-        x=tuple(x[keep].tolist()),
-        labels=tuple(_value(curve, float(value)) for value in x[keep]),
-        actual=actual,
-        actual_low=actual_low,
-        actual_high=actual_high,
-        predicted=predicted,
-        n=tuple(int(k) for k in n[keep]) if curve.kind == "levels" else (),
-        left_out=len(curve.x) - len(keep) if curve.kind == "levels" else 0,
-    )
-    return line, int(np.abs(x[keep] - curve.worst).argmin())
-
-
-def _centre(curve: Curve) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the estimates that the bands lie around: what v*, VCE and the regions speak of."""
-    low, high = curve.predicted_error_low, curve.predicted_error_high
-    clipped = (low <= 0) | (high >= 1)
-    predicted = np.where(clipped, curve.predicted_error, (low + high) / 2)
-    gap = (curve.band_low + curve.band_high) / 2
-    return np.clip(predicted + gap, curve.error_low, curve.error_high), predicted
-
-
-def _thinned(
-    x: NDArray[np.float64], within: tuple[float, float] | None, at: int
-) -> NDArray[np.intp]:
-    inside = np.arange(len(x))
-    if within is not None:
-        inside = np.flatnonzero((x >= within[0]) & (x <= within[1]))
-        inside = inside if len(inside) > 1 else np.arange(len(x))
-    if len(inside) <= MOST_POINTS:
-        return inside
-    even = np.linspace(x[inside[0]], x[inside[-1]], MOST_POINTS)
-    nearest = inside[np.abs(x[inside][:, None] - even).argmin(axis=0)]
-    wanted = {*nearest.tolist(), *({at} & set(inside.tolist()))}
-    return np.array(sorted(wanted), dtype=np.intp)
-
-
-def _shown(error: NDArray[np.float64], words: Wording) -> tuple[float, ...]:
-    rates = np.clip(1 - error if words.risk else error, 0.0, 1.0)
-    return tuple(rates.tolist())
-
-
 def _variable_notes(
     row: AuditRow,
     curve: Curve,
@@ -334,7 +248,7 @@ def _variable_notes(
         )
     notes += _tie_notes(table)
     if within is not None and (within[0] > curve.x[0] or within[1] < curve.x[-1]):
-        ends = [_value(curve, end) for end in within]
+        ends = [value_text(curve, end) for end in within]
         notes.append(f"The chart runs from the 1st to the 99th percentile, {' to '.join(ends)}.")
     if len(curve.x) == 1 and not curve.n_missing:
         notes.append("The variable has one value only.")
@@ -365,11 +279,6 @@ def _tie_notes(table: BinTable) -> list[str]:
 
 def _reliability(score: ScoreProfile, level: float, words: Wording) -> ReliabilitySummary:
     curve, columns = score.curve, score.table.columns
-    keep = _thinned(curve.x, None, 0)
-    rate, low, high = (
-        tuple(np.clip(1 - series[keep], 0.0, 1.0).tolist())
-        for series in (_centre(curve)[0], curve.error_high, curve.error_low)
-    )
     bins = tuple(
         Bin(
             str(columns["bin"][k]),
@@ -386,15 +295,7 @@ def _reliability(score: ScoreProfile, level: float, words: Wording) -> Reliabili
             f"{interval(ece.low, ece.high)})."
         ),
         ece=ece,
-        line=Line(
-            kind="numeric",
-            x=tuple(curve.x[keep].tolist()),
-            labels=tuple(percent(x) for x in curve.x[keep]),
-            actual=rate,
-            actual_low=low,
-            actual_high=high,
-            predicted=tuple(curve.x[keep].tolist()),
-        ),
+        line=score_line(curve),
         bins=bins,
         consistency=score.consistency,
         histogram=score.histogram,

@@ -40,11 +40,13 @@ class Sentence:
 
 
 def cut(text: str, length: int = NAME_LENGTH) -> str:
-    """Cut a long name, and say how long it is.
+    """Cut a long name and say how long it is; quote one that could not be seen.
 
-    >>> cut("a" * 100, 5)
-    'aaaaa… (100 characters)'
+    >>> cut("a" * 100, 5), cut(" ")
+    ('aaaaa… (100 characters)', "' '")
     """
+    if not text.strip():
+        return repr(text)
     return text if len(text) <= length + 20 else f"{text[:length]}… ({len(text):,} characters)"
 
 
