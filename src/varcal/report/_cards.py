@@ -46,7 +46,8 @@ def _card(one: VariableSummary, summary: Summary, words: Wording) -> Markup:
         other = el(
             "li", f"Under the model's other claim ({claim}): VECE {points(one.other_vece)} points."
         )
-    notes = [el("li", note) for note in one.notes]
+    size = f"{points(one.vece.debiased)} points"
+    ends = f"{summary.level:.0%} interval {interval(one.vece.low, one.vece.high)}"
     return el(
         "details",
         heading,
@@ -60,7 +61,13 @@ def _card(one: VariableSummary, summary: Summary, words: Wording) -> Markup:
                 _reader(one, number, words),
             ),
             bin_table(one.bins, number, cut(one.name), summary.level, words),
-            el("ul", other, notes, class_="note") if notes or other else None,
+            el(
+                "ul",
+                el("li", f"VECE {size} ({ends})."),
+                other,
+                [el("li", note) for note in one.notes],
+                class_="note",
+            ),
             class_="body",
         ),
         class_="card",
