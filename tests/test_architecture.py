@@ -19,7 +19,8 @@ ROOT = Path(__file__).parents[1]
 LAYERS = [
     {"exceptions", "_version"},
     {"_options", "_edge_text", "_variables", "_text", "_files", "_progress"},
-    {"_multiplicity", "_provenance", "_paired"},
+    {"_multiplicity", "_provenance", "_paired", "_sources"},
+    {"_streams", "_sinks"},
     {"_tables", "_labels", "_html"},
     {"_predictions"},
     {"_events"},
@@ -33,12 +34,11 @@ LAYERS = [
     {"_measured", "_histogram"},
     {"_curve_result"},
     {"_metrics", "_bin_table", "_curves", "datasets", "calibrators", "_comparison"},
-    {"_scorers", "_estimates"},
+    {"_scorers", "_estimates", "_apply"},
     {"_audit_changes", "_compare", "_reliability", "_score_profile"},
     {"_audit_result"},
     {"_audit", "plotting"},
     {"report"},
-    {"_demo"},
     {"cli"},
     {"__main__", "__init__"},
 ]

@@ -12,6 +12,7 @@ from varcal._version import __version__
 
 if TYPE_CHECKING:
     from varcal import calibrators, datasets, exceptions, plotting
+    from varcal._apply import Applied, apply
     from varcal._audit import audit, audit_estimator
     from varcal._audit_result import Audit, load_audit
     from varcal._bin_table import BinTable, bin_table
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "Applied",
     "Audit",
     "AugmentedCalibrator",
     "BetaCalibrator",
@@ -59,6 +61,7 @@ __all__ = [
     "VariableCalibratedClassifier",
     "VectorScalingCalibrator",
     "__version__",
+    "apply",
     "audit",
     "audit_estimator",
     "bin_table",
@@ -80,6 +83,7 @@ __all__ = [
 ]
 
 _ROOMS = {
+    "_apply": ("Applied", "apply"),
     "_audit": ("audit", "audit_estimator"),
     "_audit_result": ("Audit", "load_audit"),
     "_bin_table": ("BinTable", "bin_table"),

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from varcal._provenance import remember
 from varcal.calibrators._description import Description
-from varcal.calibrators._rows import Floats, Rows, labelled_rows, score_rows
+from varcal.calibrators._rows import Floats, Rows, labelled_rows, score_names, score_rows
 from varcal.exceptions import VarcalWarning
 
 __all__ = ["Calibrator"]
@@ -35,6 +35,8 @@ class Calibrator(BaseEstimator, ABC):
         The number of columns of p at the fit, 1 for a vector.
     fitted_rows_ : str
         The fingerprint of the calibration rows; see `varcal._provenance`.
+    score_names_ : tuple of str
+        The names of the columns of p at the fit, none for arrays.
     separated_ : bool
         Whether the fit has no finite optimum, as the scores separate the classes.
     """
@@ -83,6 +85,7 @@ class Calibrator(BaseEstimator, ABC):
             )
         self._fit_rows(rows)
         self.n_features_in_ = n_columns
+        self.score_names_: tuple[str, ...] = score_names(p)
         if self.separated_:
             warnings.warn(
                 "the scores tell the classes apart with certainty, so that the fit runs to "
@@ -151,6 +154,7 @@ class Calibrator(BaseEstimator, ABC):
     def _fit_rows(self, rows: Rows) -> Self:
         """Fit on rows that are already checked, as parts of another calibrator are."""
         self.separated_ = False
+        self.score_names_ = ()
         self._learn(rows)
         self.classes_ = _label_array(rows.classes)
         self.n_features_in_ = 1 if rows.p.ndim == 1 else rows.n_classes

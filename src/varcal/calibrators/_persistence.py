@@ -78,6 +78,7 @@ SHARED_STATE = {
     "classes_": np.ndarray,
     "n_features_in_": int,
     "fitted_rows_": str,
+    "score_names_": tuple,
     "separated_": bool,
 }
 

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from varcal._predictions import Predictions, read_scores
 from varcal._provenance import fingerprint
-from varcal._variables import Variable
+from varcal._tables import Table, is_frame
+from varcal._variables import Variable, as_series
 from varcal.exceptions import InputError
 
-__all__ = ["Rows", "labelled_rows", "score_rows"]
+__all__ = ["Rows", "labelled_rows", "score_names", "score_rows"]
 
 Floats = NDArray[np.float64]
 
@@ -123,6 +124,20 @@ def labelled_rows(
             "a calibrator compares classes: give rows of at least two",
         )
     return rows, n_columns
+
+
+def score_names(p: object) -> tuple[str, ...]:
+    """Return the names that the columns of p carry: those of a frame or of a named series.
+
+    Examples
+    --------
+    >>> score_names([0.2, 0.9])
+    ()
+    """
+    if is_frame(p):
+        return Table.of(p, "p").columns
+    name = None if as_series(p) is None else getattr(p, "name", None)
+    return (name,) if isinstance(name, str) and name else ()
 
 
 def score_rows(p: object, v: object, n_classes: int) -> Rows:
