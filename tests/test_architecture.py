@@ -35,15 +35,17 @@ LAYERS = [
     {"_curve_result"},
     {"_metrics", "_bin_table", "_curves", "datasets", "calibrators", "_comparison"},
     {"_scorers", "_estimates", "_apply"},
-    {"_audit_changes", "_compare", "_reliability"},
+    {"_audit_changes", "_compare", "_reliability", "_score_profile"},
     {"_audit_result"},
     {"_audit", "plotting"},
+    {"report"},
     {"cli"},
     {"__main__", "__init__"},
 ]
 # Conveniences that point up import inside a function; each is named here.
 UPWARD = {
     ("_audit_result", "plotting"),
+    ("_audit_result", "report"),
     ("_curve_result", "plotting"),
     ("_estimates", "plotting"),
     ("_reliability", "plotting"),

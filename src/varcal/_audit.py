@@ -9,18 +9,20 @@ from typing import Any
 import numpy as np
 
 from varcal._audit_result import Audit, AuditRow, EventSummary, points
+from varcal._bin_table import BinTable, table_of
 from varcal._binned import BinOptions
 from varcal._curves import Curve, curve_of
 from varcal._estimates import OverallGap, detectable_of, overall_gap, profile_test
 from varcal._events import Claim, claims
-from varcal._measured import Measured, measure, with_p
+from varcal._measured import Measured, gap_law, measure, with_p
 from varcal._multiplicity import benjamini_hochberg, holm
 from varcal._options import check_level
 from varcal._predictions import ALL, Predictions
 from varcal._profile import Profile, coarse_stats, profile
 from varcal._progress import progress
 from varcal._provenance import warn_in_sample
-from varcal._regions import Region, describe_region
+from varcal._regions import describe_region, main_region
+from varcal._score_profile import score_profile
 from varcal._stats import BinnedStats
 from varcal.engines._numpy import check_cut_names
 from varcal.exceptions import InputError
@@ -136,11 +138,15 @@ def audit(
         ]
         curve = curve_of(one, event, level=level, vece=measured[0], backend=predictions.backend)
         other = None if rival is None else coarse_stats(predictions, rival, variable, one)
-        found.append(_Finding(one, measured[0], measured[1], curve, other))
+        law = gap_law(one.coarse)
+        reach = law.quantile(level) * law.standard_error
+        table = table_of(one.coarse, reach, event, level, predictions)
+        found.append(_Finding(one, measured[0], measured[1], curve, other, table))
     rows = _ranked(found, threshold, level)
     overall = overall_gap(found[0].profile.coarse, level)
     other_event = _other_event(found, event, level)
-    curves = {one.profile.name: one.curve for one in found}
+    by_name = {one.profile.name: one for one in found}
+    order = [by_name[row.variable] for row in rows]
     return Audit(
         event=event,
         gap=overall.gap,
@@ -149,13 +155,20 @@ def audit(
         error=1 - overall.accuracy,
         predicted_error=1 - overall.confidence,
         rows=rows,
-        curves={row.variable: curves[row.variable] for row in rows},
+        curves={one.profile.name: one.curve for one in order},
+        tables={one.profile.name: one.table for one in order},
+        score=score_profile(
+            predictions, claim, event, n_bins=n_bins, level=level, random_state=random_state
+        ),
         other=other_event,
         notes=_notes(predictions, overall, other_event, rows),
         level=level,
         threshold=threshold,
         n_rows=len(predictions),
         n_dropped=predictions.n_dropped,
+        label="" if claim.label is None else str(claim.label),
+        n_bins=n_bins,
+        binning=binning,
         grouped=predictions.groups is not None,
         backend=predictions.backend,
     )
@@ -208,6 +221,7 @@ class _Finding:
     beyond: Measured
     curve: Curve
     other: BinnedStats | None
+    table: BinTable
 
 
 def _ranked(found: list[_Finding], threshold: float, level: float) -> tuple[AuditRow, ...]:
@@ -222,7 +236,7 @@ def _ranked(found: list[_Finding], threshold: float, level: float) -> tuple[Audi
     for k in order:
         one, (p_holm, p_bh) = found[k], adjusted[k]
         stats = one.profile.fine
-        region = _worst_region(one.curve)
+        region = main_region(one.curve.excess, one.curve.worst)
         rows.append(
             AuditRow(
                 variable=one.profile.name,
@@ -252,18 +266,6 @@ def _verdict(one: _Finding, p_holm: float, threshold: float, level: float) -> st
     if n < FEW_ROWS or detectable_of(one.profile.coarse, level) > TOO_COARSE:
         return "too few rows"
     return "no evidence"
-
-
-def _worst_region(curve: Curve) -> Region | None:
-    """Return where the band leaves the overall gap: around v*, else where the gap is largest."""
-    for region in curve.excess:
-        if region.low <= curve.worst <= region.high:
-            return region
-    return max(
-        curve.excess,
-        key=lambda region: max(abs(region.gap_low), abs(region.gap_high)),
-        default=None,
-    )
 
 
 def _other_claim(predictions: Predictions, event: str) -> Claim | None:

@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from varcal._audit_changes import Changes, changes
+from varcal._bin_table import BinTable
 from varcal._curves import Curve
 from varcal._files import write_whole
 from varcal._html import html_table
 from varcal._measured import Measured
+from varcal._score_profile import ScoreProfile
 from varcal._tables import frame_of
 from varcal._text import p_text, text_table
 from varcal._version import __version__
@@ -100,6 +102,10 @@ class Audit:
         One a variable, the one that goes furthest beyond the overall gap first.
     curves : dict of Curve
         One a variable; ``audit["age"]`` is one of them.
+    tables : dict of BinTable
+        The bins behind the figures, one table a variable.
+    score : ScoreProfile
+        Hit rate along the score itself: the reliability diagram and ECE.
     other : EventSummary or None
         For two classes the other of "correct" and "positive".
     notes : tuple of str
@@ -108,6 +114,12 @@ class Audit:
         Level of all intervals and tests; size of `beyond` that matters.
     n_rows, n_dropped : int
         Rows audited, and rows left out because their outcome is not known.
+    label : str
+        The class that the claim speaks of, for event "positive".
+    n_bins, binning
+        How variables were binned.
+    grouped : bool
+        Whether dependence within groups was allowed for.
     """
 
     event: str
@@ -118,12 +130,17 @@ class Audit:
     predicted_error: float
     rows: tuple[AuditRow, ...]
     curves: dict[str, Curve]
+    tables: dict[str, BinTable]
+    score: ScoreProfile
     other: EventSummary | None
     notes: tuple[str, ...]
     level: float
     threshold: float
     n_rows: int
     n_dropped: int
+    label: str
+    n_bins: int
+    binning: str
     grouped: bool = False
     backend: str | None = None
 
@@ -166,7 +183,7 @@ class Audit:
     def to_dict(self) -> dict[str, Any]:
         """Return everything in plain Python types, ready for JSON."""
         names = ["event", "gap", "gap_low", "gap_high", "error", "predicted_error", "level"]
-        names += ["threshold", "n_rows", "n_dropped", "grouped"]
+        names += ["threshold", "n_rows", "n_dropped", "label", "n_bins", "binning", "grouped"]
         return {
             "format": FORMAT,
             "varcal": __version__,
@@ -176,6 +193,8 @@ class Audit:
             "other": None if self.other is None else vars(self.other),
             "rows": [_row_dict(row) for row in self.rows],
             "curves": {name: curve.to_dict() for name, curve in self.curves.items()},
+            "tables": {name: table.to_dict() for name, table in self.tables.items()},
+            "score": self.score.to_dict(),
         }
 
     @classmethod
@@ -188,6 +207,8 @@ class Audit:
             for row in data["rows"]
         )
         plain["curves"] = {name: Curve.from_dict(one) for name, one in data["curves"].items()}
+        plain["tables"] = {name: BinTable.from_dict(one) for name, one in data["tables"].items()}
+        plain["score"] = ScoreProfile.from_dict(data["score"])
         plain["other"] = None if data["other"] is None else EventSummary(**data["other"])
         plain["notes"] = tuple(data["notes"])
         return cls(**plain)
@@ -195,6 +216,30 @@ class Audit:
     def save(self, path: str | PathLike[str]) -> None:
         """Write the audit as JSON; `varcal.load_audit` reads it."""
         write_whole(path, json.dumps(self.to_dict(), allow_nan=False))
+
+    def report(self, path: str | PathLike[str], *, title: str = "Calibration audit") -> None:
+        """Write the audit for people: a self-contained page, Markdown, or JSON.
+
+        Parameters
+        ----------
+        path : path
+            Where; the suffix says what: ``.html``, ``.md`` or ``.json``.
+        title : str
+            The heading.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile
+        >>> import varcal as vc
+        >>> sim = vc.datasets.make_gap(500)
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "report.html"
+        >>> vc.audit(sim.y, sim.p, {"v": sim.v}).report(path)
+        >>> path.read_text(encoding="utf-8")[:15]
+        '<!doctype html>'
+        """
+        from varcal.report import write_report  # noqa: PLC0415  the page loads when asked for
+
+        write_report(self, path, title=title)
 
     def since(self, previous: Audit) -> Changes:
         """Compare with an earlier audit of the same model or variables.

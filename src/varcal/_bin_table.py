@@ -8,12 +8,14 @@ from math import isfinite
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from varcal._binned import Binned, BinOptions, binned
 from varcal._bins import JointBins, NumericBins
 from varcal._html import html_table
 from varcal._options import check_level
 from varcal._predictions import Predictions
+from varcal._stats import BinnedStats
 from varcal._tables import frame_of
 from varcal._text import text_table
 from varcal.exceptions import InputError
@@ -66,6 +68,15 @@ class BinTable:
             "n_dropped": self.n_dropped,
             "columns": clean,
         }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> BinTable:
+        """Return the table that `to_dict` described."""
+        columns = {
+            name: [np.nan if x is None and name != "class" else x for x in values]
+            for name, values in data["columns"].items()
+        }
+        return cls(**data | {"columns": columns})
 
     def to_frame(self) -> Any:
         """Return the table as a frame of the input's library, pandas for arrays."""
@@ -172,13 +183,36 @@ def bin_table(
     )
 
 
+def table_of(
+    stats: BinnedStats,
+    reach: NDArray[np.float64],
+    event: str,
+    level: float,
+    predictions: Predictions,
+) -> BinTable:
+    """Make the table of bins whose gaps' intervals reach so far to each side."""
+    return BinTable(
+        variable=stats.bins.name,
+        event=event,
+        columns=_bin_columns(stats, reach),
+        level=level,
+        n_rows=len(predictions),
+        n_dropped=predictions.n_dropped,
+        backend=predictions.backend,
+    )
+
+
 def _columns(one: Binned, level: float, with_class: bool) -> dict[str, list[Any]]:
     from scipy.special import ndtri  # noqa: PLC0415  scipy loads when first needed
 
-    stats, bins = one.stats, one.stats.bins
-    reach = float(ndtri(0.5 + level / 2)) * stats.gap_se
-    columns: dict[str, list[Any]] = {"class": [one.label] * bins.size} if with_class else {}
-    columns["bin"] = bins.labels()
+    reach = float(ndtri(0.5 + level / 2)) * one.stats.gap_se
+    label = {"class": [one.label] * one.stats.bins.size} if with_class else {}
+    return label | _bin_columns(one.stats, reach)
+
+
+def _bin_columns(stats: BinnedStats, reach: NDArray[np.float64]) -> dict[str, list[Any]]:
+    bins = stats.bins
+    columns: dict[str, list[Any]] = {"bin": bins.labels()}
     if isinstance(bins, NumericBins):
         absent = [np.nan] * bins.missing
         columns["low"] = [*bins.edges[:-1], *absent]
@@ -195,7 +229,7 @@ def _columns(one: Binned, level: float, with_class: bool) -> dict[str, list[Any]
     if isinstance(bins, JointBins):
         cells = np.unravel_index(np.arange(bins.size), [part.size for part in bins.parts])
         for part, index in zip(bins.parts, cells, strict=True):
-            if part.name in columns or part.name in figures:
+            if part.name in ("class", "bin", *figures):
                 raise InputError(
                     f"a variable is named {part.name!r}, as a column of the table is",
                     "rename the variable",
