@@ -175,24 +175,23 @@ def _united(left: pa.Schema, right: pa.Schema) -> pa.Schema:
 def _csv_types(source: Source, names: Sequence[str], types: dict[str, pa.DataType]) -> pa.Schema:
     """Read a CSV file until its columns have types that no value refuses."""
     while True:
-        reader = open_csv(source, BLOCK_BYTES, column_types=types, include_columns=list(names))
-        types = {one.name: one.type for one in reader.schema}
         try:
+            reader = open_csv(source, BLOCK_BYTES, column_types=types, include_columns=list(names))
+            types = {one.name: one.type for one in reader.schema}
             for _ in reader:
                 pass
         except pa.ArrowInvalid as error:
-            refused = re.match(r"In CSV column #(\d+): CSV conversion error", str(error))
-            if refused is None:
+            refused = re.match(r"In CSV column #(\d+): .*CSV conversion error", str(error))
+            name = "" if refused is None else column_names(source)[int(refused[1])]
+            if types.get(name, pa.string()) == pa.string():
                 raise
-            name = column_names(source)[int(refused[1])]
             types[name] = _next_type(types[name])
             continue
         return pa.schema(list(types.items()))
 
 
 def _next_type(refused: pa.DataType) -> pa.DataType:
-    known = refused in _LADDER[:-1]
-    return _LADDER[_LADDER.index(refused) + 1] if known else pa.string()
+    return _LADDER[_LADDER.index(refused) + 1] if refused in _LADDER else pa.string()
 
 
 def _json_types(source: Source, names: Sequence[str], instants: frozenset[str]) -> pa.Schema:
