@@ -98,13 +98,14 @@ def apply(
     >>> (folder / "out.csv").read_text().splitlines()[0]
     'id,p,age,p_calibrated'
     """
+    out_format, gzipped = format_of(out)
+    sources = sources_of(source, format)
+
     from varcal._streams import RowStream  # noqa: PLC0415  pyarrow loads when first used
     from varcal.calibrators import Calibrator, load_calibrator  # noqa: PLC0415
 
     fitted = calibrator if isinstance(calibrator, Calibrator) else load_calibrator(calibrator)
-    out_format, gzipped = format_of(out)
     scores, variables = _score_columns(fitted, p), _variable_columns(fitted, v)
-    sources = sources_of(source, format)
     rows = RowStream(
         sources,
         tuple(dict.fromkeys([*scores, *variables.values()])),

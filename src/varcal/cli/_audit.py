@@ -70,9 +70,6 @@ def audit(ctx: click.Context, /, **given: Any) -> None:
       varcal audit 'parts/*.csv.gz' --label kind --prob p_cat --prob p_dog --prob p_owl
       zcat preds.csv.gz | varcal audit - --format csv --label y --prob p --json
     """
-    from varcal._audit import audit as run  # noqa: PLC0415  scipy loads when first needed
-    from varcal.cli._lines import audit_lines  # noqa: PLC0415
-
     start = time.perf_counter()
     output = given["output"]
     if output:
@@ -85,6 +82,9 @@ def audit(ctx: click.Context, /, **given: Any) -> None:
         given["variables"],
         given["exclude"],
     )
+    from varcal._audit import audit as run  # noqa: PLC0415  slow, and not needed to refuse
+    from varcal.cli._lines import audit_lines  # noqa: PLC0415
+
     labels = table.column(given["label"])
     with naming(given["label"], given["prob"]):
         found = run(

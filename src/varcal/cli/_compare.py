@@ -40,8 +40,6 @@ def compare(**given: Any) -> None:
       varcal compare test.csv --label y --prob raw=p --prob tree=p_calibrated --variables age
       varcal compare test.parquet --label y --prob p --prob p_beta --json
     """
-    from varcal._compare import compare as run  # noqa: PLC0415  scipy loads when first needed
-
     sets = _sets(given["prob"])
     single = {f"--{role}": [given[role]] for role in ("label", "weight", "group") if given[role]}
     table, variables = read_rows(
@@ -51,6 +49,8 @@ def compare(**given: Any) -> None:
         given["variables"],
         given["exclude"],
     )
+    from varcal._compare import compare as run  # noqa: PLC0415  slow, and not needed to refuse
+
     labels = table.column(given["label"])
     with naming(given["label"], list(sets)):
         found = run(

@@ -34,8 +34,21 @@ _AS_OPTIONS = {
 }
 
 
+class _ReaderLeftError(Exception):
+    """Nobody reads standard output any more; click would end with 1, our failed gate."""
+
+
 class _Commands(click.Group):
     """Whatever goes wrong ends with one readable message and a telling exit code."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            try:
+                return super().invoke(ctx)
+            finally:
+                sys.stdout.flush()
+        except BrokenPipeError:
+            raise _ReaderLeftError from None
 
     def main(self, *args: Any, **kwargs: Any) -> NoReturn:
         _write_in_any_encoding()
@@ -44,7 +57,6 @@ class _Commands(click.Group):
         kwargs = {"prog_name": "varcal"} | kwargs | {"standalone_mode": False}
         try:
             code = super().main(*args, **kwargs)
-            sys.stdout.flush()
         except VarcalError as error:
             code = _fail(error.message, error.hint)
         except click.ClickException as error:
@@ -52,7 +64,7 @@ class _Commands(click.Group):
         except (click.Abort, KeyboardInterrupt):
             print("interrupted: nothing was written", file=sys.stderr)
             code = INTERRUPTED
-        except BrokenPipeError:
+        except _ReaderLeftError:
             # The reader left; what is still buffered has nowhere to go.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             code = BROKEN_PIPE
