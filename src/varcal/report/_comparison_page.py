@@ -19,7 +19,6 @@ from varcal.report._page import list_section, method_section, page
 from varcal.report._ranking import verdict_badge
 from varcal.report._words import Named, Wording, count, cut, wording
 
-
 #: So many methods have a headline each; more are a list.
 MOST_HEADLINES = 3
 
