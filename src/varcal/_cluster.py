@@ -73,7 +73,8 @@ def _contributions(stats: BinnedStats, placed: NDArray[np.bool_] | None, constan
     sums = (error @ terms)[weight.sum(axis=1) > 0]
     # Terms that are the same on all rows (a variable of two values has no quadratic) go.
     _, triangle = np.linalg.qr(terms * np.sqrt(total)[:, None])
-    size = np.abs(np.diag(triangle))
+    size = np.zeros(terms.shape[1])
+    size[: len(triangle)] = np.abs(np.diag(triangle))
     return sums[:, size > 1e-6 * max(size.max(initial=0.0), 1e-300)]
 
 
