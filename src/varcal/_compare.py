@@ -106,6 +106,8 @@ def compare(
             f"methods must be a dict of probabilities by name; got {type(methods).__name__}",
             'for example {"raw": p0, "beta": p1}',
         )
+    if len({str(name) for name in methods}) < len(methods):
+        raise InputError(f"two methods have the same name: {list(methods)}", "rename one")
     if X is ALL and data is None:
         X = None
     checked = {
@@ -220,8 +222,8 @@ def _auc_row(side: _Side, base: _Side, level: float) -> ComparisonRow:
 
     hit = base.predictions.y == 1
     groups = side.predictions.groups
-    value, influence = auc_parts(positive(side), hit)
-    before, reference = auc_parts(positive(base), hit)
+    value, influence = auc_parts(positive(side), hit, side.predictions.weight)
+    before, reference = auc_parts(positive(base), hit, side.predictions.weight)
     reach = sum_interval(influence, groups, level)
     apart = sum_interval(influence - reference, groups, level)
     change = value - before
