@@ -103,7 +103,7 @@ def test_changes_since_last_month(rng):
     assert table.loc["v", "verdict"] == "worse" and table.loc["w", "verdict"] == "unchanged"
     assert table.loc["v", "low"] < table.loc["v", "change"] < table.loc["v", "high"]
     assert before.since(after).to_frame().set_index("variable").loc["v", "verdict"] == "better"
-    fewer = vc.audit([0, 1] * 50, [0.4, 0.6] * 50, {"z": range(100)})
+    fewer = vc.audit([0, 1] * 50, [0.4, 0.6] * 50, {"z": range(100)}, event="positive")
     assert set(fewer.since(before).columns["verdict"]) == {"new", "gone"}
     assert "worse" in repr(changes)
 

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from varcal._provenance import remember
 from varcal.calibrators._description import Description
 from varcal.calibrators._rows import Floats, Rows, labelled_rows, score_names, score_rows
-from varcal.exceptions import VarcalWarning
+from varcal.exceptions import InputError, VarcalWarning
 
 __all__ = ["Calibrator"]
 
@@ -110,6 +110,7 @@ class Calibrator(BaseEstimator, ABC):
         ndarray of shape (n, K)
         """
         check_is_fitted(self)
+        self._check_names(p)
         rows = score_rows(p, v, len(self.classes_))
         answer = self._answer(rows)
         if self.fitted_rows_.startswith(f"{len(rows):x}-") and self.fitted_rows_ == (
@@ -117,6 +118,17 @@ class Calibrator(BaseEstimator, ABC):
         ):
             remember(answer, type(self).__name__)
         return answer
+
+    def _check_names(self, p: object) -> None:
+        """Refuse columns of p that carry other names, or another order, than at the fit."""
+        given = score_names(p)
+        if len(given) < 2 or len(self.score_names_) != len(given) or given == self.score_names_:
+            return
+        raise InputError(
+            f"p has the columns {list(given)}, but the calibrator was fitted on "
+            f"{list(self.score_names_)}",
+            "give the same columns in the same order",
+        )
 
     def predict(self, p: object, v: object = None) -> NDArray[Any]:
         """Return the label of the largest calibrated probability, the first one if tied."""

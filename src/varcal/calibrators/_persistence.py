@@ -82,7 +82,7 @@ SHARED_STATE = {
     "separated_": bool,
 }
 
-_DTYPES = {"f": "float64", "i": "int64", "b": "bool", "U": "str", "O": "object"}
+_DTYPES = {"f": "float64", "i": "int64", "u": "int64", "b": "bool", "U": "str", "O": "object"}
 
 
 class _BrokenError(Exception):
