@@ -84,14 +84,9 @@ def test_the_picture_holds_the_figures(found):
     ax = found.plot()
     (marks,) = [one for one in ax.collections if len(one.get_offsets()) == 12]
     drawn = np.asarray(marks.get_offsets())
-    rows = [
-        found.row(method, "VECE", variable)
-        for variable in ("v", "side", "noise", "when")
-        for method in found.methods
-    ]
     by_place = {round(y, 6): x for x, y in drawn}
-    order = sorted({row.variable for row in rows}, key=lambda name: -round(
-        found.row("raw", "VECE", name).value, 3))  # fmt: skip
+    base = {name: found.row("raw", "VECE", name).value for name in found.curves}
+    order = sorted(base, key=lambda name: -round(base[name], 3))
     expected = [found.row(one, "VECE", name).value for name in order for one in found.methods]
     assert [by_place[place] for place in sorted(by_place)] == pytest.approx(expected)
     bars = sorted((bar.get_y(), bar.get_width()) for bar in ax.patches)
@@ -133,11 +128,10 @@ def test_a_figure_that_is_not_known_anywhere_is_still_drawn(rng):
 def test_plotly_holds_the_same_figures(found):
     pytest.importorskip("plotly")
     figure = found.plot(backend="plotly", top=1)
-    assert (
-        figure.data[1].x.tolist() == [found.row(one, "VECE", "v").value for one in found.methods]
-        or len(figure.data[1].x) == 3
-    )
-    assert figure.layout.yaxis.ticktext[0].startswith("<b>")
+    (head,) = [text for text in figure.layout.yaxis.ticktext if text.startswith("<b>")]
+    rows = [found.row(one, "VECE", head[3:-4]) for one in found.methods]
+    assert list(figure.data[0].x) == [row.noise_floor for row in rows]
+    assert list(figure.data[1].x) == [row.value for row in rows]
     assert found.plot(backend="plotly", metric="log-loss").layout.xaxis.range[0] > 0
 
 

@@ -38,6 +38,17 @@ def main(folder: Path) -> None:
     }
     curves = {name: vc.curve(y[test], q, {"age": age[test]}) for name, q in scores.items()}
     save(vc.plotting.before_after(curves), folder / "before_after.png")
+    names = ("age", "hours-per-week", "occupation")
+    columns = {name: adult[name][test] for name in names}
+    every = vc.AugmentedCalibrator().fit(p[fit], y[fit], {name: adult[name][fit] for name in names})
+    scores = {
+        "raw": p[test],
+        "beta": scores["beta"],
+        "augmented": every.predict_proba(p[test], columns),
+    }
+    tree = vc.TreeCalibrator().fit(p[fit], y[fit], {"age": age[fit]})
+    scores["tree on age"] = tree.predict_proba(p[test], {"age": age[test]})
+    save(vc.compare(y[test], scores, columns).plot(), folder / "compare.png")
     sim = vc.datasets.make_gap(4000, "tilt", vece=0.1)
     found = vc.reliability(sim.y, sim.p, event="positive")
     save(found.plot(), folder / "reliability.png")
