@@ -46,6 +46,8 @@ LAYERS = [
 UPWARD = {
     ("_audit_result", "plotting"),
     ("_audit_result", "report"),
+    ("_comparison", "plotting"),
+    ("_comparison", "report"),
     ("_curve_result", "plotting"),
     ("_estimates", "plotting"),
     ("_reliability", "plotting"),

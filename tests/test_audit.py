@@ -215,3 +215,45 @@ def test_a_bar_only_where_somebody_watches(rng, monkeypatch, capsys):
     assert list(progress([1, 2], "Auditing", n_rows=10)) == [1, 2]
     assert not capsys.readouterr().err
     assert list(progress([1, 2], "Auditing", n_rows=10**7)) == [1, 2]
+
+
+def test_columns_without_values_are_left_out_with_a_note(rng):
+    y, p = rng.integers(0, 2, 300), rng.uniform(0.05, 0.95, 300)
+    found = vc.audit(y, p, {"gone": np.full(300, np.nan), "v": rng.normal(size=300)})
+    assert "v" in found and "gone" not in found
+    assert any("missing at every row: gone" in note for note in found.notes)
+    with pytest.raises(InputError, match="every variable is missing"):
+        vc.audit(y, p, {"gone": np.full(300, np.nan)})
+
+
+def test_odd_variables_and_groups(rng):
+    y, p = rng.integers(0, 2, 300), rng.uniform(0.05, 0.95, 300)
+    unit = np.arange(300) % 20
+    found = vc.audit(y, p, {"c": np.ones(300), "v": rng.normal(size=300) * 1e20}, groups=unit)
+    assert {row.variable for row in found} == {"c", "v"}
+    with pytest.raises(InputError, match="4 units with weight"):
+        vc.audit(y, p, {"v": rng.normal(size=300)}, groups=unit % 4)
+    weight = np.where(unit == 0, 1.0, 0.0)
+    with pytest.raises(InputError, match="only one group has weight"):
+        vc.audit(y, p, {"v": rng.normal(size=300)}, groups=unit, sample_weight=weight)
+    many = vc.audit(y, p, {"id": [f"u{k}" for k in range(300)]})
+    assert many.rows[0].verdict == "too few rows"  # every level is rare: one pooled bin
+
+
+def test_a_constant_gap_is_no_noise(rng):
+    """The noise floor is that of a perfect model, whatever the gap, with groups too."""
+    n = 5000
+    p, unit = rng.uniform(0.4, 0.6, n), rng.integers(0, 50, n)
+    floors = [
+        vc.estimate(rng.random(n) < p - gap, p, rng.random(n), event="positive", groups=unit)
+        for gap in (0.0, 0.3)
+    ]
+    assert floors[1].noise_floor < 1.3 * floors[0].noise_floor
+
+
+def test_since_refuses_another_event(found, adult):
+    other = vc.audit(adult.y, adult.p, {"age": adult["age"]}, event="positive")
+    with pytest.raises(InputError, match="the audits differ"):
+        found.since(other)
+    with pytest.raises(InputError, match="previous is a dict"):
+        found.since({})

@@ -145,3 +145,13 @@ def test_a_warning_on_the_very_rows_of_the_fit(world):
     with pytest.warns(VarcalWarning, match="very rows"):
         vc.compare(sim.y[:3000], {"raw": sim.p[:3000], "beta": seen}, None)
     vc.audit(sim.y[3000:], unseen, {"v": sim.v[3000:]})
+
+
+def test_weighted_auc_is_that_of_scikit_learn(rng):
+    y, s, w = rng.random(400) < 0.4, np.round(rng.random(400), 1), rng.random(400)
+    assert auc_parts(s, y, w)[0] == pytest.approx(roc_auc_score(y, s, sample_weight=w))
+
+
+def test_two_methods_of_one_name():
+    with pytest.raises(InputError, match="same name"):
+        vc.compare([0, 1], {1: [0.1, 0.9], "1": [0.2, 0.8]})

@@ -165,3 +165,9 @@ def test_one_variable_at_a_time():
         vc.curve([0, 1], [0.2, 0.6], np.ones((2, 2)))
     with pytest.raises(InputError, match="missing at every row"):
         vc.curve([0, 1], [0.2, 0.6], [np.nan, np.nan])
+
+
+def test_a_variable_named_like_a_figure_keeps_its_column(rng):
+    s = rng.uniform(0.2, 0.8, 200)
+    frame = vc.curve(rng.random(200) < s, s, {"gap": rng.normal(size=200)}).to_frame()
+    assert "value" in frame and len(frame.columns) == len(SERIES) + 2

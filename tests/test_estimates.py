@@ -137,7 +137,7 @@ def test_cumulative_edge_cases():
     right, wrong = np.array([True, False, True]), np.array([False, True, True])
     v = Variable.of([1.0, np.nan, 2.0], "v")
     assert cumulative_test(v, certain, right) == 1.0
-    assert cumulative_test(v, certain, wrong) == 0.0
+    assert 0 < cumulative_test(v, certain, wrong) < 1e-200
     letters = Variable.of(["a", "b", "a"], "v")
     assert 0 < cumulative_test(letters, np.full(3, 0.5), wrong) <= 1
 
@@ -185,3 +185,18 @@ def test_wrong_options(options, message):
     with pytest.raises(InputError) as caught:
         vc.estimate([0, 1, 1], [0.2, 0.6, 0.7], **{"v": [1.0, 2.0, 3.0]} | options)
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "options", [{"gap": 0}, {"gap": 2}, {"power": 1}, {"level": 95}, {"n_bins": 0}]
+)
+def test_rows_needed_checks_its_arguments(options):
+    with pytest.raises(InputError):
+        vc.rows_needed(**{"gap": 0.05} | options)
+
+
+@pytest.mark.parametrize("test", ["combined", "kuiper", "kolmogorov-smirnov"])
+def test_p_values_are_never_zero(test):
+    v = np.arange(4000.0)
+    found = vc.estimate(np.zeros(4000, int), np.full(4000, 0.9), v, event="positive", test=test)
+    assert 0 < found.p_value < 1e-20

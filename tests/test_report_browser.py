@@ -71,6 +71,10 @@ def pages(tmp_path_factory):
     y = np.where(rng.random(n) < np.clip(p + np.where(tilt, 0.2, -0.2), 0, 1), SCRIPT, "a")
     audit = vc.audit(y, p, hostile, event="positive", classes=["a", SCRIPT])
     audit.report(folder / "hostile.html", title=IMAGE)
+    mended = np.clip(p + np.where(tilt, 0.2, -0.2), 0, 1)
+    sets = {SCRIPT: p, IMAGE: mended, "n" * 10_000: 1 - p}
+    compared = vc.compare(y, sets, hostile, event="positive", classes=["a", SCRIPT])
+    compared.report(folder / "comparison.html", title=IMAGE)
     return folder
 
 
@@ -110,7 +114,7 @@ def visit(browser, pages):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("name", ["adult", "hostile"])
+@pytest.mark.parametrize("name", ["adult", "hostile", "comparison"])
 def test_axe_finds_nothing(visit, name, scheme):
     from axe_playwright_python.sync_playwright import Axe
 
@@ -243,7 +247,18 @@ def test_names_are_shown_as_text(visit):
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
-@pytest.mark.parametrize("name", ["adult", "hostile"])
+def test_names_of_a_comparison_are_shown_as_text(visit):
+    page = visit("comparison")
+    assert page.title() == IMAGE
+    assert page.locator("main img, main script").count() == 0
+    assert SCRIPT in page.locator("#summary").inner_text()
+    assert IMAGE in page.locator(".headline").first.inner_text()
+    heads = page.locator(".card h3").all_text_contents()
+    assert {SCRIPT, NAMES["quotes"], NAMES["rtl"]} <= set(heads)
+    assert page.locator(".card").first.locator(".panel h4").count() == 3
+
+
+@pytest.mark.parametrize("name", ["adult", "hostile", "comparison"])
 def test_nothing_is_cut_off_on_a_phone(visit, name):
     page = visit(name, width=390)
     page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")

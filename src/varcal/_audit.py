@@ -123,9 +123,13 @@ def audit(
     (claim,) = claims(predictions, event, pos_label)
     options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins}
     check_cut_names(bins, predictions.variables)
+    absent = {one.name for one in predictions.variables if one.missing().all()}
+    if len(absent) == len(predictions.variables):
+        raise InputError("every variable is missing at every row", "give a variable with values")
     rival = _other_claim(predictions, event)
     found = []
-    for variable in progress(predictions.variables, "Auditing", n_rows=len(predictions)):
+    held = [one for one in predictions.variables if one.name not in absent]
+    for variable in progress(held, "Auditing", n_rows=len(predictions)):
         one = profile(predictions, claim, variable, options)
         measured = [
             with_p(
@@ -161,7 +165,7 @@ def audit(
             predictions, claim, event, n_bins=n_bins, level=level, random_state=random_state
         ),
         other=other_event,
-        notes=_notes(predictions, overall, other_event, rows),
+        notes=_notes(predictions, overall, other_event, rows, absent),
         level=level,
         threshold=threshold,
         n_rows=len(predictions),
@@ -262,8 +266,9 @@ def _ranked(found: list[_Finding], threshold: float, level: float) -> tuple[Audi
 def _verdict(one: _Finding, p_holm: float, threshold: float, level: float) -> str:
     if p_holm <= 1 - level:
         return "varies" if one.beyond.low >= threshold else "varies slightly"
-    n = int(one.profile.coarse.n.sum())
-    if n < FEW_ROWS or detectable_of(one.profile.coarse, level) > TOO_COARSE:
+    stats = one.profile.coarse
+    one_bin = (stats.total("weight") > 0).sum() < 2 and one.profile.kind == "levels"
+    if one_bin or int(stats.n.sum()) < FEW_ROWS or detectable_of(stats, level) > TOO_COARSE:
         return "too few rows"
     return "no evidence"
 
@@ -295,12 +300,15 @@ def _notes(
     overall: OverallGap,
     other: EventSummary | None,
     rows: tuple[AuditRow, ...],
+    absent: set[str],
 ) -> tuple[str, ...]:
     notes = []
     if other is not None and other.event == "positive":
         notes += _disagreement(overall, other, predictions.classes[1])
     if predictions.n_dropped:
         notes.append(f"{predictions.n_dropped:,} rows without outcome were left out.")
+    if absent:
+        notes.append(f"Left out, missing at every row: {', '.join(sorted(absent))}.")
     gaps = [row.variable for row in rows if row.missing > 0]
     if gaps:
         shown = ", ".join(gaps[:5]) + (" …" if len(gaps) > 5 else "")

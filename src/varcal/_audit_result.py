@@ -144,6 +144,9 @@ class Audit:
     grouped: bool = False
     backend: str | None = None
 
+    def __contains__(self, variable: object) -> bool:
+        return variable in self.curves
+
     def __len__(self) -> int:
         return len(self.rows)
 
@@ -183,7 +186,16 @@ class Audit:
     def to_dict(self) -> dict[str, Any]:
         """Return everything in plain Python types, ready for JSON."""
         names = ["event", "gap", "gap_low", "gap_high", "error", "predicted_error", "level"]
-        names += ["threshold", "n_rows", "n_dropped", "label", "n_bins", "binning", "grouped"]
+        names += [
+            "threshold",
+            "n_rows",
+            "n_dropped",
+            "label",
+            "n_bins",
+            "binning",
+            "grouped",
+            "backend",
+        ]
         return {
             "format": FORMAT,
             "varcal": __version__,
@@ -249,10 +261,20 @@ class Audit:
         previous : Audit
             The earlier one, on other rows.
         """
+        if not isinstance(previous, Audit):
+            raise InputError(
+                f"previous is a {type(previous).__name__}", "give an Audit, as load_audit returns"
+            )
+        if (previous.event, previous.level) != (self.event, self.level):
+            raise InputError(
+                f"the audits differ: event {previous.event!r} at level {previous.level}, and "
+                f"event {self.event!r} at level {self.level}",
+                "compare audits of one event at one level",
+            )
         return changes(
             {row.variable: row.beyond for row in previous.rows},
             {row.variable: row.beyond for row in self.rows},
-            min(self.level, previous.level),
+            self.level,
             self.backend,
         )
 
@@ -358,6 +380,8 @@ def load_audit(path: str | PathLike[str]) -> Audit:
         raise InputError(
             f"cannot read {str(path)!r}: {error.strerror}", "give a file that audit.save() wrote"
         ) from None
+    except UnicodeDecodeError:
+        text = ""  # no JSON: refused below
     try:
         data = json.loads(text)
         if data["format"] > FORMAT:
@@ -365,7 +389,7 @@ def load_audit(path: str | PathLike[str]) -> Audit:
                 f"{str(path)!r} was written by a later varcal ({data['varcal']})", "update varcal"
             )
         return Audit.from_dict(data)
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(

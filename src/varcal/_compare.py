@@ -12,6 +12,7 @@ from scipy.special import stdtrit
 
 from varcal._binned import BinOptions
 from varcal._comparison import HIGHER_IS_BETTER, Comparison, ComparisonRow
+from varcal._curves import Curve, curve_of
 from varcal._estimates import profile_test
 from varcal._events import Claim, claims
 from varcal._measured import Measured, debiased_without, measure, with_p
@@ -105,6 +106,8 @@ def compare(
             f"methods must be a dict of probabilities by name; got {type(methods).__name__}",
             'for example {"raw": p0, "beta": p1}',
         )
+    if len({str(name) for name in methods}) < len(methods):
+        raise InputError(f"two methods have the same name: {list(methods)}", "rename one")
     if X is ALL and data is None:
         X = None
     checked = {
@@ -134,6 +137,7 @@ def compare(
     rows = [row for side in sides for row in _loss_rows(side, sides[0], level)]
     if len(first.classes) == 2:
         rows += [_auc_row(side, sides[0], level) for side in sides]
+    curves: dict[str, dict[str, Curve]] = {}
     for variable in (None, *first.variables):
         figures = [
             _figure(side, variable, options, part, n_parts, level, random_state) for side in sides
@@ -143,10 +147,35 @@ def compare(
             _error_row(side, figure, figures[0], name, level)
             for side, figure in zip(sides, figures, strict=True)
         ]
+        # A variable without a single value has figures, and no curve to run along it.
+        if name and len(figures[0].profile.cells()):
+            curves[name] = {
+                side.name: curve_of(
+                    figure.profile,
+                    event,
+                    level=level,
+                    vece=figure.measured,
+                    backend=first.backend,
+                )
+                for side, figure in zip(sides, figures, strict=True)
+            }
     order = {name: k for k, name in enumerate(checked)}
     keys = list(dict.fromkeys((row.metric, row.variable) for row in rows))
     rows.sort(key=lambda row: (keys.index((row.metric, row.variable)), order[row.method]))
-    return Comparison(tuple(rows), tuple(checked), event, hits, level, len(first), first.backend)
+    return Comparison(
+        rows=tuple(rows),
+        methods=tuple(checked),
+        event=event,
+        hits=hits,
+        level=level,
+        n_rows=len(first),
+        backend=first.backend,
+        curves=curves,
+        n_dropped=first.n_dropped,
+        n_bins=n_bins,
+        binning=binning,
+        grouped=first.groups is not None,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,6 +187,7 @@ class _Side:
 
 @dataclass(frozen=True, eq=False)
 class _Figure:
+    profile: Profile
     measured: Measured
     without: Floats  # the debiased figure with each part of the rows left out
 
@@ -192,8 +222,8 @@ def _auc_row(side: _Side, base: _Side, level: float) -> ComparisonRow:
 
     hit = base.predictions.y == 1
     groups = side.predictions.groups
-    value, influence = auc_parts(positive(side), hit)
-    before, reference = auc_parts(positive(base), hit)
+    value, influence = auc_parts(positive(side), hit, side.predictions.weight)
+    before, reference = auc_parts(positive(base), hit, side.predictions.weight)
     reach = sum_interval(influence, groups, level)
     apart = sum_interval(influence - reference, groups, level)
     change = value - before
@@ -235,7 +265,7 @@ def _figure(
         part,
         n_parts,
     )
-    return _Figure(measured, debiased_without(by_part))
+    return _Figure(found, measured, debiased_without(by_part))
 
 
 def _error_row(

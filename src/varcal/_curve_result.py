@@ -196,14 +196,18 @@ class Curve:
         )
 
     def to_frame(self) -> Any:
-        """Return the curve as a frame of the input's library, one row a value of x."""
+        """Return the curve as a frame of the input's library, one row a value of x.
+
+        The first column has the variable's name ("value" where a figure has that name).
+        """
         shown: Any = self.x
         if self.labels:
             shown = [self.labels[int(x)] for x in self.x]
         elif self.kind == "datetime":
             shown = np.array(np.round(self.x * 1e6), "M8[us]")
+        clash = self.variable in (*SERIES, "in_worst_set")
         return frame_of(
-            {self.variable: shown}
+            {"value" if clash else self.variable: shown}
             | {name: getattr(self, name) for name in SERIES}
             | {"in_worst_set": self.worst_set},
             self.backend,

@@ -215,7 +215,7 @@ def _kept_cells(cells: Cells, bands: Bands) -> Cells:
 def _series(bands: Bands, mass: Floats) -> dict[str, Floats]:
     # A wide span may smooth a bend away; the line then follows the edge of its band.
     error = np.clip(bands.smooth_error, *bands.pointwise("error"))
-    predicted = np.clip(bands.smooth_predicted_error, 0.0, 1.0)
+    predicted = np.clip(bands.smooth_predicted_error, *bands.pointwise("predicted_error"))
     series = {
         "error": error,
         "predicted_error": predicted,
@@ -240,7 +240,7 @@ def _on_grid(
         at = np.linspace(low, high, int(grid))
     else:
         at = np.sort(np.asarray(grid, dtype=np.float64))
-        outside = at[(at < bands.x[0]) | (at > bands.x[-1])]
+        outside = at[~((at >= bands.x[0]) & (at <= bands.x[-1]))]
         if outside.size:
             raise InputError(
                 f"grid leaves the data: {outside[0]:g} is outside "

@@ -33,9 +33,9 @@ def show_number(value: float, digits: int = 6) -> str:
     >>> show_number(48842.0), show_number(1 / 3)
     ('48842', '0.333333')
     """
+    value = float(value) + 0.0  # −0 is 0
     if not np.isfinite(value):
         return str(value)
-    value += 0.0  # −0 is 0
     return f"{value:.0f}" if _is_whole(value) else f"{value:.{digits}g}"
 
 

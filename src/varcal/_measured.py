@@ -12,6 +12,7 @@ from varcal._error_sums import ErrorSums
 from varcal._inference import GapLaw, debiased, interval, noise_floor
 from varcal._null import Rows
 from varcal._stats import FIELDS, BinnedStats
+from varcal.exceptions import InputError
 
 Floats = NDArray[np.float64]
 
@@ -78,6 +79,8 @@ def gap_law(stats: BinnedStats, *, beyond: bool = False) -> GapLaw:
     by_bucket = stats.field("weight")
     error = stats.field("score") - stats.field("hit")
     many = int((by_bucket.sum(axis=1) > 0).sum())
+    if many < 2:
+        raise InputError("only one group has weight", "at least two units are needed")
 
     def covariance(residual: Floats, least: Floats) -> Floats:
         inverse = np.divide(1.0, weight, out=np.zeros_like(weight), where=weight > 0)
@@ -91,7 +94,7 @@ def gap_law(stats: BinnedStats, *, beyond: bool = False) -> GapLaw:
         gap=law.gap,
         share=law.share,
         cov=covariance(error - law.gap * by_bucket, law.cov),
-        null_cov=covariance(error, law.null_cov),
+        null_cov=covariance(error - law.gap * by_bucket, law.null_cov),
         share_cov=many / (many - 1) * spread.T @ spread,
         df=many - 1,
     )

@@ -62,7 +62,9 @@ def mean_interval(
     return mean, mean - z * se, mean + z * se
 
 
-def auc_parts(score: Floats, hit: NDArray[np.bool_]) -> tuple[float, Floats]:
+def auc_parts(
+    score: Floats, hit: NDArray[np.bool_], weight: Floats | None = None
+) -> tuple[float, Floats]:
     r"""Return the area under the ROC curve and each row's influence on it (DeLong).
 
     With :math:`F_0` the distribution of the negatives' scores and :math:`F_1` of the
@@ -77,24 +79,31 @@ def auc_parts(score: Floats, hit: NDArray[np.bool_]) -> tuple[float, Floats]:
     >>> auc_parts(np.array([0.1, 0.4, 0.35, 0.8]), np.array([False, False, True, True]))[0]
     0.75
     """
-    positive, negative = np.sort(score[hit]), np.sort(score[~hit])
-    if not len(positive) or not len(negative):
+    w = np.ones(len(score)) if weight is None else weight
+    if not w[hit].any() or not w[~hit].any():
         return math.nan, np.zeros(len(score))
     placed = np.empty(len(score))
-    placed[hit] = _place(negative, score[hit])
-    placed[~hit] = 1 - _place(positive, score[~hit])
-    area = float(placed[hit].mean())
-    return area, (placed - area) / np.where(hit, len(positive), len(negative))
+    placed[hit] = _place(score[~hit], w[~hit], score[hit])
+    placed[~hit] = 1 - _place(score[hit], w[hit], score[~hit])
+    area = float(np.average(placed[hit], weights=w[hit]))
+    return area, w * (placed - area) / np.where(hit, w[hit].sum(), w[~hit].sum())
 
 
-def _place(ordered: Floats, values: Floats) -> Floats:
-    """Return the mid-distribution function of sorted values at others."""
-    twice = np.searchsorted(ordered, values) + np.searchsorted(ordered, values, side="right")
-    return np.asarray(twice / (2 * len(ordered)))
+def _place(held: Floats, weight: Floats, values: Floats) -> Floats:
+    """Return the weighted mid-distribution function of some values at others."""
+    order = np.argsort(held)
+    below = np.concatenate([[0.0], np.cumsum(weight[order])])
+    left = below[np.searchsorted(held[order], values)]
+    right = below[np.searchsorted(held[order], values, side="right")]
+    return np.asarray((left + right) / (2 * below[-1]))
 
 
 def sum_interval(influence: Floats, groups: NDArray[np.intp] | None, level: float) -> float:
     """Return the half-width of the interval of a statistic from its rows' influences."""
     if groups is not None:
         influence = np.bincount(groups, influence).astype(np.float64)
-    return float(ndtri(0.5 + level / 2)) * math.sqrt(float((influence**2).sum()))
+    many = len(influence)
+    if many < 2:
+        return math.nan
+    z = float(ndtri(0.5 + level / 2) if groups is None else stdtrit(many - 1, 0.5 + level / 2))
+    return z * math.sqrt(float((influence**2).sum()) * many / (many - 1))

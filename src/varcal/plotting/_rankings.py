@@ -16,6 +16,8 @@ from varcal.plotting._words import estimate_title, points
 Floats = NDArray[np.float64]
 
 QUANTITIES = ("beyond", "vece")
+#: Rows that a heading and the space above it take.
+_HEAD = 1.4
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +43,13 @@ class Dots:
     label, title : str
         Name of the axis, and the title.
     more : int
-        Rows left out at the end.
+        Rows (blocks, where rows have headings) left out at the end.
+    headings : tuple of str
+        The heading of the block that each row is in, or none at all.
+    shares : bool
+        Whether values are shares, shown in percent.
+    zero : bool
+        Whether the axis starts at zero.
     """
 
     names: tuple[str, ...]
@@ -56,6 +64,58 @@ class Dots:
     label: str
     title: str
     more: int = 0
+    headings: tuple[str, ...] = ()
+    shares: bool = True
+    zero: bool = True
+
+    @property
+    def blocks(self) -> tuple[tuple[int, str], ...]:
+        """The first row of each block and its heading."""
+        given = self.headings
+        return tuple((k, name) for k, name in enumerate(given) if k == 0 or name != given[k - 1])
+
+    @property
+    def places(self) -> Floats:
+        """How far down each row is: a block leaves room above for its heading."""
+        starts = [k for k, _ in self.blocks]
+        return np.array(
+            [k + sum(_HEAD for start in starts if start <= k) for k in range(len(self.names))],
+            dtype=np.float64,
+        ) - (_HEAD - 1.0 if starts else 0.0)
+
+    @property
+    def ticks(self) -> tuple[Floats, tuple[str, ...], tuple[bool, ...]]:
+        """Where texts stand beside the rows, what they say, and which of them are headings."""
+        places = self.places
+        found = [
+            (float(place), name, False) for place, name in zip(places, self.names, strict=True)
+        ]
+        found += [(float(places[k]) - 1.0, name, True) for k, name in self.blocks]
+        found.sort()
+        if self.more:
+            found.append((float(places[-1]) + 1.0, f"… {self.more} more", False))
+        at, names, heads = zip(*found, strict=True)
+        return np.array(at), names, heads
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """The ends of the axis of values, with room beside them."""
+        parts = [
+            self.value,
+            self.low,
+            self.high,
+            *(p for p in (self.noise, self.plug_in) if p is not None),
+        ]
+        parts.append(np.array([value for value, _ in self.lines]))
+        ends = np.concatenate(parts)
+        ends = ends[np.isfinite(ends)]
+        if not ends.size:
+            return 0.0, 1.0
+        low, high = float(ends.min()), float(ends.max())
+        if self.zero:
+            return min(0.0, 1.06 * low), 1.06 * max(high, 0.005)
+        room = 0.06 * max(high - low, 1e-3)
+        return low - room, high + room
 
     @classmethod
     def of(
@@ -73,6 +133,9 @@ class Dots:
         label: str = "",
         title: str = "",
         more: int = 0,
+        headings: Sequence[str] = (),
+        shares: bool = True,
+        zero: bool = True,
     ) -> Dots:
         """Check lengths and bring everything into arrays."""
         many = len(names)
@@ -83,6 +146,7 @@ class Dots:
         }
         lengths = {name: len(one) for name, one in found.items() if one is not None}
         lengths |= {"texts": len(texts)} if texts else {}
+        lengths |= {"headings": len(headings)} if headings else {}
         for name, length in lengths.items():
             if length != many:
                 raise InputError(f"{name} has {length} values for {many} names", "give one a name")
@@ -103,6 +167,9 @@ class Dots:
             label=label,
             title=title,
             more=more,
+            headings=tuple(headings),
+            shares=shares,
+            zero=zero,
         )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from varcal.report._comparison_summary import ComparisonSummary
 from varcal.report._summary import Summary
 from varcal.report._words import Sentence
 
@@ -15,8 +16,8 @@ from varcal.report._words import Sentence
 SCHEMA_VERSION = 1
 
 
-def json_text(summary: Summary) -> str:
-    """Return the summary as JSON; NaN is null."""
+def json_text(summary: Summary | ComparisonSummary) -> str:
+    """Return a summary as JSON; NaN is null."""
     content = {"schema_version": SCHEMA_VERSION, **plain(summary)}
     return json.dumps(content, allow_nan=False, indent=1) + "\n"
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from varcal._curves import Curve
 from varcal._regions import value_label
 from varcal.report._axes import number_text
-from varcal.report._summary import Bin, Line
+from varcal.report._summary import Line
 from varcal.report._words import Wording, percent
 
 Array = NDArray[np.float64]
@@ -23,7 +23,7 @@ MANY_DAYS = 864_000
 
 
 def curve_line(
-    curve: Curve, within: tuple[float, float] | None, bins: tuple[Bin, ...], words: Wording
+    curve: Curve, within: tuple[float, float] | None, words: Wording
 ) -> tuple[Line, int]:
     """Return what is drawn of a curve, and where v* or its nearest point is in it."""
     error, predicted = centre(curve)
@@ -31,7 +31,7 @@ def curve_line(
     series = [error, *(ends[::-1] if words.risk else ends), predicted]
     n: tuple[int, ...] = ()
     if curve.kind == "levels":
-        rows = np.array([bins[int(x)].n for x in curve.x])
+        rows = curve.counts
         keep = np.sort(np.argsort(-rows, kind="stable")[:MOST_LEVELS])
         x, series = curve.x[keep], [one[keep] for one in series]
         n = tuple(rows[keep].tolist())

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from varcal._audit_result import Audit
+from varcal._comparison import Comparison
 from varcal._version import __version__
 from varcal.report._words import Wording, percent, points
 
+#: The level of a noise floor.
+NOISE = "95%"
 _BINNING = {
     "atoms": "frequent values alone, the rest of equal support",
     "quantile": "of equal support",
@@ -36,6 +39,34 @@ def method(audit: Audit, words: Wording) -> tuple[str, ...]:
         "the prediction.",
     ]
     if audit.grouped:
+        steps.append("Rows belong to groups: intervals, bands and tests allow for dependence.")
+    return tuple(steps)
+
+
+def comparison_method(found: Comparison, words: Wording) -> tuple[str, ...]:
+    """Say how the figures of a comparison were made."""
+    level = percent(found.level).replace(".0%", "%")
+    parts = "groups of rows" if found.grouped else "parts of the rows"
+    steps = [
+        f"Gap: mean {words.score} − {words.hit}. ECE and VECE: the mean of |gap| over bins of the "
+        "score or of a variable, weighted by their rows (Kelly and Smyth, 2023); debiased, as "
+        "noise alone makes |gap| positive.",
+        f"Bins: about {found.n_bins} a numeric variable ({_BINNING[found.binning]}) unless edges "
+        "were given; one a level, rare levels pooled; one for missing values.",
+        f"Chance alone: what a perfect model's plain VECE stays below in {NOISE} of samples.",
+        "Differences are paired: both sets on the same rows, less the first. Their "
+        f"{level} intervals: a jackknife over {parts} (ECE, VECE), DeLong's (AUC), the sandwich "
+        "interval of the rows' differences (the others).",
+        "Verdicts: fixed (the interval of the difference is on the better side of zero, and the "
+        "error left over cannot be told from chance); better (on the better side); made worse "
+        "(on the worse side); unchanged (no change could be shown, which is not proof of none).",
+        f"Each verdict stands at {level} by itself: of many figures that do not change, about "
+        f"{percent(1 - found.level)} get a verdict by chance.",
+        f"Curves: local polynomials. Shaded around the {words.actual}: pointwise {level} band. "
+        f"The strip below marks where the simultaneous {level} band of the whole curve excludes "
+        "the prediction.",
+    ]
+    if found.grouped:
         steps.append("Rows belong to groups: intervals, bands and tests allow for dependence.")
     return tuple(steps)
 

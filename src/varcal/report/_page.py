@@ -31,8 +31,12 @@ def html(summary: Summary) -> str:
         ("ranking", "Ranking", ranking(summary)),
         ("reliability", "Reliability", _reliability(summary.reliability, summary.level, words)),
         ("variables", "Variables", cards(summary, words)),
-        ("notes", "Data notes", _list_section("notes", "Data notes", summary.notes)),
-        ("method", "How it was computed", _method(summary)),
+        ("notes", "Data notes", list_section("notes", "Data notes", summary.notes)),
+        (
+            "method",
+            "How it was computed",
+            method_section(summary.method, summary.versions, summary.citation),
+        ),
     ]
     return page(summary.title, f"{summary.created} · varcal", sections, data)
 
@@ -160,19 +164,22 @@ def _rates(words: Wording) -> Wording:
     return Wording(**vars(words) | {"actual": words.hit, "predicted": words.score})
 
 
-def _list_section(key: str, title: str, lines: tuple[Child, ...]) -> Markup:
+def list_section(key: str, title: str, lines: tuple[Child, ...]) -> Markup:
+    """Make a section of lines."""
     return el("section", el("h2", title), el("ul", [el("li", line) for line in lines]), id=key)
 
 
-def _method(summary: Summary) -> Markup:
-    versions = " · ".join(f"{name} {number}" for name, number in summary.versions)
+def method_section(
+    method: tuple[str, ...], versions: tuple[tuple[str, str], ...], citation: tuple[str, ...]
+) -> Markup:
+    """Make the section on how figures were made, with which packages, and how to cite."""
     return el(
         "section",
         el("h2", "How it was computed"),
-        el("ul", [el("li", line) for line in summary.method]),
+        el("ul", [el("li", line) for line in method]),
         el("h3", "Versions"),
-        el("p", versions),
+        el("p", " · ".join(f"{name} {number}" for name, number in versions)),
         el("h3", "How to cite"),
-        el("ul", [el("li", line) for line in summary.citation]),
+        el("ul", [el("li", line) for line in citation]),
         id="method",
     )

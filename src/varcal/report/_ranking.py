@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from varcal.report._axes import Axis, share_axis
 from varcal.report._markup import Child, Markup, el
 from varcal.report._summary import Summary, VariableSummary
@@ -12,10 +14,10 @@ MARKS = {"varies": "●", "varies slightly": "◐", "no evidence": "○", "too f
 _ORDER = list(MARKS)
 
 
-def verdict_badge(verdict: str) -> Markup:
-    """Show a verdict."""
+def verdict_badge(verdict: str, marks: Mapping[str, str] = MARKS) -> Markup:
+    """Show a verdict, with its mark."""
     kind = verdict.replace(" ", "-")
-    mark = el("span", MARKS[verdict], aria_hidden="true")
+    mark = el("span", marks[verdict], aria_hidden="true")
     return el("span", mark, f" {verdict.capitalize()}", class_=f"verdict {kind}")
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from varcal._audit_result import VERDICTS, Audit, AuditRow
 from varcal._bin_table import BinTable
 from varcal._curves import Curve
+from varcal._histogram import Histogram
 from varcal._regions import Region, main_region
 from varcal._score_profile import ScoreProfile
 from varcal._version import __version__
@@ -64,7 +65,7 @@ def summarise(
     counts = Counter(row.verdict for row in audit.rows)
     return Summary(
         title=title,
-        created=created or datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        created=created or now(),
         event=audit.event,
         headline=_headline(audit, words),
         worst=_worst(audit, words),
@@ -90,6 +91,11 @@ def summarise(
         versions=installed() if versions is None else versions,
         citation=citation(),
     )
+
+
+def now() -> str:
+    """Return when a report is made."""
+    return datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def installed() -> tuple[tuple[str, str], ...]:
@@ -120,7 +126,7 @@ def _worst(audit: Audit, words: Wording) -> Sentence:
     row = audit.rows[0]
     if row.verdict not in VERDICTS[:2]:
         return Sentence(())
-    worst = _at_worst(audit.curves[row.variable], words)
+    worst = worst_words(audit.curves[row.variable], words)
     return Sentence.of(Named(cut(row.variable)), ": ", worst)
 
 
@@ -140,10 +146,8 @@ def _checked(audit: Audit) -> Sentence:
 
 def _variable(audit: Audit, row: AuditRow, rank: int, words: Wording) -> VariableSummary:
     curve, table = audit.curves[row.variable], audit.tables[row.variable]
-    histogram = None if curve.kind == "levels" else curve.histogram
-    within = None if histogram is None else (histogram.edges[0], histogram.edges[-1])
-    bins = _bins(table, words)
-    line, at_worst = curve_line(curve, within, bins, words)
+    histogram, within = shown_range(curve)
+    line, at_worst = curve_line(curve, within, words)
     return VariableSummary(
         rank=rank,
         rank_low=row.rank_low,
@@ -154,7 +158,7 @@ def _variable(audit: Audit, row: AuditRow, rank: int, words: Wording) -> Variabl
         direction=row.direction,
         finding=_finding(row, audit),
         where=_where(curve, words),
-        worst=_at_worst(curve, words),
+        worst=worst_words(curve, words),
         vece=row.vece,
         beyond=row.beyond,
         p_holm=row.p_holm,
@@ -163,7 +167,7 @@ def _variable(audit: Audit, row: AuditRow, rank: int, words: Wording) -> Variabl
         at_worst=at_worst,
         regions=curve.regions,
         histogram=histogram,
-        bins=bins,
+        bins=_bins(table, words),
         notes=_variable_notes(row, curve, table, line, within, words),
     )
 
@@ -201,7 +205,16 @@ def _main_region(curve: Curve) -> Region | None:
     return replace(region, label=" to ".join(ends))
 
 
-def _at_worst(curve: Curve, words: Wording) -> Sentence:
+def shown_range(curve: Curve) -> tuple[Histogram | None, tuple[float, float] | None]:
+    """Return the histogram of a curve and the range that a chart keeps to; none for levels."""
+    if curve.kind == "levels":
+        return None, None
+    edges = curve.histogram.edges
+    return curve.histogram, (float(edges[0]), float(edges[-1]))
+
+
+def worst_words(curve: Curve, words: Wording) -> Sentence:
+    """Say where the gap is largest, and what happened there."""
     k = int(np.abs(curve.x - curve.worst).argmin())
     actual, predicted = (words.shown(1 - float(series[k])) for series in centre(curve))
     said = words.at(actual, predicted)

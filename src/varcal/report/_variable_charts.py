@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
+from varcal._histogram import Histogram
 from varcal._regions import Region
 from varcal.report._axes import Axis, date_axis, number_axis, share_axis
 from varcal.report._charts import band, bars, box, labels, path, svg, x_ticks, y_ticks
@@ -19,13 +20,25 @@ BARS_TOP = STRIP_TOP + STRIP + 4
 BOTTOM = BARS_TOP + BARS
 
 
+class Drawn(Protocol):
+    """What a chart of lines needs to know: a variable of an audit, or a panel."""
+
+    @property
+    def line(self) -> Line: ...
+    @property
+    def regions(self) -> tuple[Region, ...]: ...
+    @property
+    def histogram(self) -> Histogram | None: ...
+
+
 def variable_chart(one: VariableSummary, number: str, words: Wording) -> Markup:
     """Draw what happened and what was predicted along a variable."""
     title = f"{words.actual.capitalize()} and {words.predicted} along {cut(one.name)}"
     described = str(one.worst)
     if one.line.kind == "levels":
-        return _levels(one.line, title, described, words)
-    return _lines(one, number, title, described, words)
+        chart = levels_chart(one.line, y_axis([one.line]), title, described, words)
+        return Markup(levels_key(words) + chart)
+    return lines_chart(one, number, title, described, words, cursor=True)
 
 
 def chart_data(one: VariableSummary) -> dict[str, Any]:
@@ -34,7 +47,7 @@ def chart_data(one: VariableSummary) -> dict[str, Any]:
     if line.kind == "levels":
         places: Iterable[float] = [0.0] * len(line.x)
     else:
-        axis = _x_axis(one)
+        axis = x_axis([one.line], one.histogram)
         places = (axis.place(x) for x in line.x)
     return {
         "x": [round(1000 * place) for place in places],
@@ -45,7 +58,7 @@ def chart_data(one: VariableSummary) -> dict[str, Any]:
         "p": _tenths(line.predicted),
         "n": list(line.n),
         "k": one.at_worst,
-        "y": round(1000 * _y_axis(line).high),
+        "y": round(1000 * y_axis([line]).high),
     }
 
 
@@ -67,19 +80,32 @@ def _tenths(values: Sequence[float]) -> list[int]:
     return [round(1000 * value) for value in values]
 
 
-def _x_axis(one: VariableSummary) -> Axis:
-    low, high = one.line.x[0], one.line.x[-1]
-    if one.histogram is not None:
-        low, high = min(one.histogram.edges[0], low), max(one.histogram.edges[-1], high)
-    return date_axis(low, high) if one.line.kind == "datetime" else number_axis(low, high)
+def x_axis(lines: Sequence[Line], histogram: Histogram | None) -> Axis:
+    """Make the axis of a variable that holds every line and the histogram."""
+    low, high = min(line.x[0] for line in lines), max(line.x[-1] for line in lines)
+    if histogram is not None:
+        low, high = min(histogram.edges[0], low), max(histogram.edges[-1], high)
+    return date_axis(low, high) if lines[0].kind == "datetime" else number_axis(low, high)
 
 
-def _y_axis(line: Line) -> Axis:
-    return share_axis(max(*line.actual_high, *line.predicted, 0.02))
+def y_axis(lines: Sequence[Line]) -> Axis:
+    """Make the axis of rates that holds every line and its band."""
+    return share_axis(max(0.02, *(max(*line.actual_high, *line.predicted) for line in lines)))
 
 
-def _lines(one: VariableSummary, number: str, title: str, described: str, words: Wording) -> Markup:
-    line, x, y = one.line, _x_axis(one), _y_axis(one.line)
+def lines_chart(
+    one: Drawn,
+    number: str,
+    title: str,
+    described: str,
+    words: Wording,
+    *,
+    beside: Sequence[Line] = (),
+    cursor: bool = False,
+) -> Markup:
+    """Draw lines along numbers or dates, on axes that hold other lines beside them too."""
+    line, together = one.line, beside or [one.line]
+    x, y = x_axis(together, one.histogram), y_axis(together)
     return svg(
         x_ticks(x, top=0, bottom=BOTTOM),
         y_ticks(y, height=PLOT),
@@ -100,17 +126,22 @@ def _lines(one: VariableSummary, number: str, title: str, described: str, words:
         _strip(x, one.regions),
         bars(x, one.histogram, y=BARS_TOP, height=BARS) if one.histogram else Markup(""),
         el("line", x1=0, x2="100%", y1=BOTTOM, y2=BOTTOM, class_="axis"),
-        el(
-            "g",
-            el("line", x1=0, x2=0, y1=0, y2=BOTTOM),
-            el("circle", r=4, class_="dot actual"),
-            el("circle", r=4, class_="dot predicted"),
-            class_="cursor",
-        ),
+        _cursor() if cursor else Markup(""),
         number=number,
         title=title,
         text=described,
         class_="lines",
+    )
+
+
+def _cursor() -> Markup:
+    """Make the marks that the page's script moves."""
+    return el(
+        "g",
+        el("line", x1=0, x2=0, y1=0, y2=BOTTOM),
+        el("circle", r=4, class_="dot actual"),
+        el("circle", r=4, class_="dot predicted"),
+        class_="cursor",
     )
 
 
@@ -148,9 +179,8 @@ def _strip(x: Axis, regions: tuple[Region, ...]) -> Markup:
     return Markup("".join(made))
 
 
-def _levels(line: Line, title: str, described: str, words: Wording) -> Markup:
+def levels_chart(line: Line, y: Axis, title: str, described: str, words: Wording) -> Markup:
     """Draw a row a level: a dot with its whisker against a dash."""
-    y = _y_axis(line)
     rows = []
     for k, label in enumerate(line.labels):
         rows.append(
@@ -176,7 +206,12 @@ def _levels(line: Line, title: str, described: str, words: Wording) -> Markup:
             class_="level-row",
         )
     )
-    key = el(
+    return el("div", rows, role="img", aria_label=f"{title}. {described}", class_="levels")
+
+
+def levels_key(words: Wording) -> Markup:
+    """Say what the marks of a chart of levels are."""
+    return el(
         "p",
         el("svg", el("circle", cx=7, cy=7, r=4, class_="dot actual"), class_="key"),
         f" {words.actual} with its band ",
@@ -184,8 +219,6 @@ def _levels(line: Line, title: str, described: str, words: Wording) -> Markup:
         f" {words.predicted}",
         class_="legend",
     )
-    chart = el("div", rows, role="img", aria_label=f"{title}. {described}", class_="levels")
-    return Markup(key + chart)
 
 
 def _level_marks(line: Line, k: int, y: Axis, words: Wording) -> list[Markup]:

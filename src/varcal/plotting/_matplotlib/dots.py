@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 
 from varcal.plotting._colours import ACTUAL, DENSITY, FAINT, GROUND, INK
 from varcal.plotting._matplotlib.axes import (
@@ -23,27 +24,28 @@ from varcal.plotting._words import short
 
 def draw(dots: Dots, ax: Axes | None) -> Axes:
     """Draw a ranking on the given axes or a new figure."""
-    many = len(dots.names) + bool(dots.more)
+    at, names, heads = dots.ticks
+    many = float(at[-1]) + 1
     ax = own_axes(ax, 4.8, 1.0 + 0.24 * many + 0.2 * (dots.plug_in is not None))
     size = text_size(ax)
     clean(ax, size)
     width, height = inches(ax)
     row = 72 * height / many
     small = float(np.clip(row / 1.3, 4.0, size))
-    places = np.arange(len(dots.names))
-    names = [short(name, 28 if width > 2.4 else 20) for name in dots.names]
-    if dots.more:
-        names.append(f"… {dots.more} more")
-    ax.set_yticks(np.arange(many), names, fontsize=small, **PLAIN)
+    places = dots.places
+    most = 28 if width > 2.4 else 20
+    ax.set_yticks(at, [short(name, most) for name in names], fontsize=small, **PLAIN)
+    for label, head in zip(ax.get_yticklabels(), heads, strict=True):
+        label.set_fontweight("bold" if head else "normal")
     ax.set_ylim(many - 0.4 + 0.8 * bool(dots.lines), -0.6)
     ax.tick_params(axis="y", length=0)
     ax.spines["left"].set_visible(False)
-    ends = [dots.high.max(), dots.value.max(), *(value for value, _ in dots.lines)]
-    ends += [part.max() for part in (dots.noise, dots.plug_in) if part is not None]
-    right = 1.06 * max(float(np.nanmax(ends)), 0.005)
-    left = min(0.0, 1.06 * float(np.nanmin([dots.low.min(), dots.value.min()])))
+    left, right = dots.span
     ax.set_xlim(left, right)
-    percent(ax.xaxis, right - left)
+    if dots.shares:
+        percent(ax.xaxis, right - left)
+    else:
+        ax.xaxis.set_major_locator(MaxNLocator(5))
     ax.set_xlabel(dots.label, fontsize=size, color=INK, **PLAIN)
     if dots.noise is not None:
         ax.barh(places, dots.noise, height=0.6, color=DENSITY, alpha=0.7, linewidth=0)
@@ -91,7 +93,7 @@ def _name_marks(ax: Axes, dots: Dots, size: float) -> None:
         starts = dots.low if dots.plug_in is None else np.minimum(dots.low, dots.plug_in)
         free = np.flatnonzero(starts - dots.noise > 7.5 * size * point)
         if free.size:
-            at = (float(dots.noise[free[0]]), float(free[0]))
+            at = (float(dots.noise[free[0]]), float(dots.places[free[0]]))
             ax.annotate("chance alone", at, xytext=(3, 0), va="center", **style)
     if dots.plug_in is not None:
         at = (float(dots.plug_in[0]), 0.0)

@@ -16,7 +16,7 @@ from varcal.plotting._words import escape, short
 def draw(dots: Dots) -> Any:
     """Draw a ranking in a new figure."""
     figure = go.Figure()
-    places = np.arange(len(dots.names))
+    places = dots.places
     if dots.noise is not None:
         bar = {"color": DENSITY, "line": {"width": 0}}
         figure.add_trace(
@@ -62,19 +62,24 @@ def draw(dots: Dots) -> Any:
         figure.add_annotation(
             x=1,
             xref="paper",
-            y=int(place),
+            y=float(place),
             text=escape(short(text, 20)),
             showarrow=False,
             xanchor="left",
             xshift=4,
         )
-    names = [escape(short(name)) for name in dots.names]
-    if dots.more:
-        names.append(f"… {dots.more} more")
+    at, names, heads = dots.ticks
+    shown = [escape(short(name)) for name in names]
+    many = float(at[-1]) + 1
     figure.update_layout(**layout(escape(dots.title)))
-    figure.update_layout(height=130 + 28 * len(names), margin={"r": 120})
-    figure.update_xaxes(title_text=escape(dots.label), rangemode="tozero", **percent())
+    figure.update_layout(height=130 + round(28 * many), margin={"r": 120})
+    span = {"rangemode": "tozero"} if dots.zero else {"range": list(dots.span)}
+    figure.update_xaxes(title_text=escape(dots.label), **span, **(percent() if dots.shares else {}))
     figure.update_yaxes(
-        tickvals=np.arange(len(names)), ticktext=names, range=[len(names) - 0.4, -0.6]
+        tickvals=at,
+        ticktext=[
+            f"<b>{text}</b>" if head else text for text, head in zip(shown, heads, strict=True)
+        ],
+        range=[many - 0.4, -0.6],
     )
     return finish(figure)
