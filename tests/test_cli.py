@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -16,9 +17,11 @@ import pytest
 from pyarrow import csv, parquet
 
 import varcal as vc
-from varcal.cli._calibrate import methods
+from varcal.cli._calibrate import _built, methods
 from varcal.cli._group import main
+from varcal.exceptions import InputError
 
+ROOT = Path(__file__).parents[1]
 COMMAND = [sys.executable, "-m", "varcal"]
 COLUMNS = ["--label", "y", "--prob", "p"]
 
@@ -253,14 +256,21 @@ def test_calibrate_by_score_alone_with_parameters(folder, tmp_path):
             ["--variables", "agee"],
             "no column 'agee' in 'cal.csv' (--variables)\nhint: did you mean 'age'?",
         ),
-        (["--variables", "age", "--param", "depth=3"], "did you mean 'max_depth'?"),
-        (["--variables", "age", "--param", "depth"], "is not NAME=VALUE"),
     ],
 )
 def test_calibrate_refuses(given, said, folder):
     done = run("calibrate", "cal.csv", *COLUMNS, *given, "-o", "never.json", cwd=folder)
     assert done.returncode == 2 and said in done.stderr and "Traceback" not in done.stderr
     assert not (folder / "never.json").exists()
+
+
+def test_parameters_of_a_method():
+    tree = _built(vc.TreeCalibrator, ("max_depth=4", "min_leaf=0.05"))
+    assert (tree.max_depth, tree.min_leaf) == (4, 0.05)
+    with pytest.raises(InputError, match="did you mean 'max_depth'"):
+        _built(vc.TreeCalibrator, ("depth=3",))
+    with pytest.raises(InputError, match="is not NAME=VALUE"):
+        _built(vc.TreeCalibrator, ("max_depth",))
 
 
 def test_unlabelled_rows(tmp_path):
@@ -307,7 +317,6 @@ def audit_of(name):
         (["audit", "rows.csv", *COLUMNS, "--variables", "age,,p"], "has an empty name"),
         (["audit", "rows.csv", *COLUMNS, "--max-vece", "5"], "such as 0.05 or 5%"),
         (["compare", "rows.csv", "--label", "y", "--prob", "p", "--prob", "p"], "'p' twice"),
-        (["apply", "nothing.json", "rows.csv", "-o", "o.csv"], "cannot read 'nothing.json'"),
         (["apply", "odd.json", "rows.csv", "-o", "o.csv"], "do not match its checksum"),
         (
             ["apply", "cal.json", "out.csv", "-o", "o.csv"],
@@ -346,7 +355,7 @@ def test_a_crash_is_no_failed_gate():
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_interrupted_run_leaves_no_file(sent, code, folder, calibrated, tmp_path):
     source = tmp_path / "big.csv.gz"
-    source.write_bytes(gzip.compress(b"p,age\n" + b"0.5,40\n" * 3_000_000, 1))
+    source.write_bytes(gzip.compress(b"p,age\n" + b"0.5,40\n" * 1_500_000, 1))
     process = subprocess.Popen(
         [*COMMAND, "apply", str(folder / "cal.json"), str(source), "-o", str(tmp_path / "out.csv")],
         stdout=subprocess.PIPE,
@@ -469,3 +478,23 @@ def test_errors_and_warnings_of_the_library_are_plain_lines():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr == "warning: careful\nerror: p is odd\nhint: even it\n"
+
+
+def shape(text):
+    """What must be the same on every machine: all but digits and the width of columns."""
+    return re.sub(r"\s+", " ", re.sub(r"[\d.,]+(e-\d+)?", "#", text)).strip()
+
+
+def test_guide_shows_real_output(tmp_path, monkeypatch):
+    page = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    exec(re.search(r"^```python\n(.*?)^```", page, re.M | re.S)[1], {})
+    blocks = re.findall(r"^```console\n(.*?)^```", page, re.M | re.S)
+    assert len(blocks) >= 4
+    for block in blocks:
+        for command, shown in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.M):
+            line = command.replace("varcal", f"{sys.executable} -m varcal", 1)
+            done = subprocess.run(
+                line, shell=True, capture_output=True, encoding="utf-8", check=False
+            )
+            assert shape(done.stdout + done.stderr) == shape(shown), command
