@@ -192,6 +192,18 @@ def test_standard_input(folder):
     assert done.returncode == 2 and "give it alone" in done.stderr
 
 
+def test_apply_to_standard_input(folder, calibrated, tmp_path):
+    out = tmp_path / "o.jsonl"
+    given = ["apply", "cal.json", "-", "--format", "csv", "-o", out]
+    done = run(*given, cwd=folder, given="p,age\n0.5,40\n0.5,70\n", TMPDIR=str(tmp_path))
+    assert done.returncode == 0 and len(out.read_text().splitlines()) == 2
+    done = run(*given, cwd=folder, given="p,agee\n0.5,40\n", TMPDIR=str(tmp_path))
+    assert done.stderr == (
+        "error: standard input: no column 'age' in data\nhint: did you mean 'agee'?\n"
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["o.jsonl"]
+
+
 def test_more_than_two_classes_and_their_order(tmp_path):
     rng = np.random.default_rng(0)
     p = rng.dirichlet(np.ones(3), 2000)

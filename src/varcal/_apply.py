@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from varcal._files import whole_file
 from varcal._progress import counted
-from varcal._sources import DELIMITERS, format_of, sources_of
+from varcal._sources import DELIMITERS, Source, format_of, sources_of
 from varcal.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -98,13 +98,25 @@ def apply(
     >>> (folder / "out.csv").read_text().splitlines()[0]
     'id,p,age,p_calibrated'
     """
-    out_format, gzipped = format_of(out)
-    sources = sources_of(source, format)
+    format_of(out)  # before anything slow
+    return apply_to(calibrator, sources_of(source, format), out, p=p, v=v, column=column)
 
+
+def apply_to(
+    calibrator: Calibrator | str | PathLike[str],
+    sources: tuple[Source, ...],
+    out: str | PathLike[str],
+    *,
+    p: str | Sequence[str] | None,
+    v: str | Sequence[str] | None,
+    column: str,
+) -> Applied:
+    """Add calibrated probabilities to files that are already found; see `apply`."""
     from varcal._streams import RowStream  # noqa: PLC0415  pyarrow loads when first used
     from varcal.calibrators import Calibrator, load_calibrator  # noqa: PLC0415
 
     fitted = calibrator if isinstance(calibrator, Calibrator) else load_calibrator(calibrator)
+    out_format, gzipped = format_of(out)
     scores, variables = _score_columns(fitted, p), _variable_columns(fitted, v)
     rows = RowStream(
         sources,

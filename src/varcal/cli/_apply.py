@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from varcal._apply import apply as run
+from varcal._apply import apply_to
+from varcal._sources import format_of
 from varcal.cli import _options as options
 from varcal.cli._rows import opened
 
@@ -48,15 +49,15 @@ def apply(**given: Any) -> None:
       varcal apply cal.json new.csv --prob score --column score_calibrated -o out.parquet
     """
     start = time.perf_counter()
+    format_of(given["output"])  # before anything slow
     with opened(given["files"], given["format"]) as sources:
-        done = run(
+        done = apply_to(
             given["calibrator"],
-            [source.path for source in sources],
+            sources,
             given["output"],
             p=list(given["prob"]) or None,
             v=given["variables"],
             column=given["column"],
-            format=given["format"],
         )
     took = time.perf_counter() - start
     added = ", ".join(done.columns)
