@@ -440,8 +440,8 @@ def test_completion_is_on_offer():
 
 
 def test_demo_ranks_variables_and_shows_the_worst(tmp_path):
-    out = tmp_path / "demo.html"
-    done = run("demo", "-o", out)
+    out = tmp_path / "varcal-demo.html"
+    done = run("demo", cwd=tmp_path)
     assert done.returncode == 0 and not done.stderr
     assert "\x1b" not in done.stdout  # no colour off a terminal
     lines = done.stdout.splitlines()
@@ -451,8 +451,8 @@ def test_demo_ranks_variables_and_shows_the_worst(tmp_path):
     assert out.read_text(encoding="utf-8").startswith("<!doctype html>")
 
 
-def test_demo_in_an_ascii_pipe():
-    done = run("demo", PYTHONIOENCODING="ascii")
+def test_demo_in_an_ascii_pipe(tmp_path):
+    done = run("demo", "-o", "story.md", cwd=tmp_path, PYTHONIOENCODING="ascii")
     assert done.returncode == 0 and not done.stderr
     assert done.stdout.isascii() and "?" not in done.stdout.partition("\n")[2]
 

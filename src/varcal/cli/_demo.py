@@ -9,9 +9,16 @@ from varcal.cli._audit import REPORTS
 
 
 @click.command()
-@click.option("-o", "--output", metavar="REPORT", help="Report to write: .html, .md or .json.")
-def demo(output: str | None) -> None:
-    """Rank the variables of bundled census data and show the worst one.
+@click.option(
+    "-o",
+    "--output",
+    metavar="REPORT",
+    default="varcal-demo.html",
+    show_default=True,
+    help="Report to write: .html, .md or .json.",
+)
+def demo(output: str) -> None:
+    """Rank the variables of bundled census data, show the worst one, write a report.
 
     A neural network predicts whether a person earns more than 50,000 dollars. Its confidence
     is too high everywhere, but much more so in some places than in others.
@@ -27,8 +34,7 @@ def demo(output: str | None) -> None:
     from varcal.cli._lines import audit_lines  # noqa: PLC0415
     from varcal.datasets import load_adult  # noqa: PLC0415
 
-    if output:
-        options.check_output(output, REPORTS)
+    options.check_output(output, REPORTS)
     adult = load_adult()
     found = audit(adult.y, adult.p, adult.X)
     print(f"{adult.description}\n")
@@ -43,8 +49,5 @@ def demo(output: str | None) -> None:
         "gap": [f"{one:+.1%}" for one in bins["gap"]],
     }
     print(text_table(shown) + "\n")
-    if output:
-        found.report(output)
-        print(f"→ {output}")
-    else:
-        print("next: varcal demo -o report.html writes all of it as a page")
+    found.report(output)
+    print(f"the whole story as a page → {output}")
