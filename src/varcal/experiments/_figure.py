@@ -1,0 +1,102 @@
+"""Figure: a number of ours beside the published one, and the verdict."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from varcal.experiments._published import Published, Target
+
+__all__ = ["Figure"]
+
+#: How far ours may lie from what the authors recorded: six decimals of a share, and 1e-5
+#: percentage points of VCE(v*).
+RECORD_TOLERANCE = {"VCE(v*)": 1e-5}
+SHARE_TOLERANCE = 2e-6
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A number beside its published value.
+
+    Attributes
+    ----------
+    target : (method, measure, variable)
+        What the number is.
+    value : float
+        Ours, in percent.
+    published : Published or None
+        The paper's.
+    same_model : bool
+        Whether the paper's model made our predictions, so that the two must agree.
+    """
+
+    target: Target
+    value: float
+    published: Published | None = None
+    same_model: bool = True
+
+    @property
+    def printed(self) -> str:
+        """The paper's figure with its unit, or nothing."""
+        return f"{self.published.printed}%" if self.published and self.published.printed else ""
+
+    @property
+    def shown(self) -> str:
+        """Ours with four decimals of a percent, which are six of a share."""
+        return f"{self.value:.4f}%" if math.isfinite(self.value) else "–"
+
+    @property
+    def difference(self) -> float:
+        """Ours minus the published value in percentage points: the recorded one where known."""
+        if self.published is None:
+            return math.nan
+        if self.published.recorded is None:
+            return self.value - float(self.published.printed)
+        return self.value - self._recorded()
+
+    def _recorded(self) -> float:
+        assert self.published is not None and self.published.recorded is not None
+        scale = 1 if self.target[1] == "VCE(v*)" else 100
+        return scale * self.published.recorded
+
+    @property
+    def prints_equal(self) -> bool:
+        """Whether ours rounds to the printed digits."""
+        if self.published is None or not self.published.printed:
+            return False
+        decimals = len(self.published.printed.partition(".")[2])
+        return f"{self.value:.{decimals}f}" == self.published.printed
+
+    @property
+    def failed(self) -> bool:
+        """Whether the two should agree and do not."""
+        if self.published is None or not self.same_model:
+            return False
+        if self.published.recorded is not None:
+            allowed = RECORD_TOLERANCE.get(self.target[1], 100 * SHARE_TOLERANCE)
+            if not abs(self.difference) <= allowed:
+                return True
+            return bool(
+                self.published.printed and not self.prints_equal and not self.published.remark
+            )
+        return not self.prints_equal
+
+    @property
+    def verdict(self) -> str:
+        """What a reader should make of it.
+
+        >>> Figure(("Beta calibration", "ECE", ""), 1.64612, Published("1.65", 0.016461)).verdict
+        'equal'
+        >>> Figure(("Beta calibration", "ECE", ""), 1.7, Published("1.65", 0.016461)).verdict
+        'differs by +0.0539'
+        """
+        if self.published is None:
+            return ""
+        if not self.same_model:
+            return "another model"
+        if self.failed:
+            return f"differs by {self.difference:+.4f}"
+        if self.published.remark and not self.prints_equal:
+            return f"equal to the record; {self.published.remark}"
+        return "equal" if self.published.printed else "equal to the record"

@@ -1,0 +1,56 @@
+"""The two LOESS lines of the paper's plots, each with its 95 % band."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtrit
+
+from varcal._residual_scale import residual_scale
+from varcal._smooth import smoother_weights
+
+__all__ = ["LoessLine", "loess_line"]
+
+Floats = NDArray[np.float64]
+MOST_CELLS = 500
+
+
+@dataclass(frozen=True, eq=False)
+class LoessLine:
+    """A local quadratic fit with the pointwise band of its standard error."""
+
+    x: Floats
+    fit: Floats
+    low: Floats
+    high: Floats
+
+
+def loess_line(x: Floats, y: Floats, at: Floats, *, span: float) -> LoessLine:
+    """Fit y on x at some points.
+
+    Rows that share a value of x are one cell, which changes nothing and saves a square of time;
+    of more than 500 values neighbours are joined, which moves a fit by some 1e-4 of its scale.
+
+    Examples
+    --------
+    >>> x = np.repeat(np.arange(20.0), 5)
+    >>> line = loess_line(x, x**2, np.array([4.0, 10.0]), span=0.9)
+    >>> line.fit.round(6)
+    array([ 16., 100.])
+    """
+    cells, place = np.unique(x, return_inverse=True)
+    if len(cells) > MOST_CELLS:
+        before = np.cumsum(np.bincount(place)) / len(x)
+        place = np.minimum((before * MOST_CELLS).astype(int), MOST_CELLS - 1)[place]
+        place = np.unique(place, return_inverse=True)[1]
+    counts = np.bincount(place)
+    cells = np.bincount(place, x) / counts
+    mean = np.bincount(place, y) / counts
+    within = np.bincount(place, (y - mean[place]) ** 2)
+    scale = residual_scale(cells, mean, counts=counts, within=within, span=span)
+    weights = smoother_weights(cells, at, span=span, counts=counts)
+    fit = weights @ mean
+    reach = stdtrit(scale.dof, 0.975) * scale.standard_error(weights, counts)
+    return LoessLine(at, fit, fit - reach, fit + reach)

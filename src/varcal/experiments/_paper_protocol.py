@@ -1,0 +1,122 @@
+"""The `paper` protocol: what the authors ran, details that differ from the text included.
+
+ECE is binned over the *uncalibrated* 1 − max p, and a prediction is right or wrong by the
+*uncalibrated* argmax, also after recalibration; only accuracies use the calibrated argmax.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from varcal._loess_interpolated import interpolated_loess
+from varcal._metrics import calibration_error
+from varcal._variables import Variable
+from varcal.engines._numpy import collect, make_bins
+from varcal.experiments._figure import Figure
+from varcal.experiments._published import PUBLISHED, UNCALIBRATED, Target
+from varcal.experiments._rows import Rows, Split
+from varcal.experiments._study import Study
+
+__all__ = ["PaperRun", "calibrated", "run_paper", "worst_gap"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class PaperRun:
+    """One study under the `paper` protocol.
+
+    Attributes
+    ----------
+    study : Study
+        The study.
+    test : Rows
+        The test rows.
+    probabilities : dict of ndarray
+        Of the test rows, by method; uncalibrated first.
+    figures : dict of Figure
+        Every figure by target.
+    """
+
+    study: Study
+    test: Rows
+    probabilities: dict[str, Floats]
+    figures: dict[Target, Figure]
+
+    @property
+    def failed(self) -> list[Figure]:
+        """The figures that should agree with the paper and do not."""
+        return [figure for figure in self.figures.values() if figure.failed]
+
+    @property
+    def wrong(self) -> NDArray[np.bool_]:
+        """Whether the uncalibrated model is wrong about each test row."""
+        return self.test.pred != self.test.y
+
+
+def calibrated(study: Study, split: Split, methods: dict[str, object] | None = None) -> dict[str, Floats]:
+    """Return the test rows' probabilities by method, uncalibrated first."""
+    variable = study.variable
+    found = {UNCALIBRATED: split.test.p}
+    for name, make in (methods or study.methods).items():
+        calibrator = make()  # type: ignore[operator]
+        calibrator.fit(split.cal.p, split.cal.y, split.cal.variables[variable])
+        found[name] = calibrator.predict_proba(split.test.p, split.test.variables[variable])
+    return found
+
+
+def run_paper(study: Study, split: Split) -> PaperRun:
+    """Compute every figure of a study as the authors did.
+
+    Parameters
+    ----------
+    study : Study
+        The study.
+    split : Split
+        Calibration and test rows, the paper's own for published digits.
+    """
+    test = split.test
+    probabilities = calibrated(study, split)
+    right = test.pred == test.y
+    uncertain = Variable("predicted error", "numeric", 1 - test.p.max(axis=1))
+    values: dict[Target, float] = {}
+    for method, q in probabilities.items():
+        score = q.max(axis=1)
+        values[method, "ECE", ""] = binned_error(uncertain, score, right)
+        for name in (study.variable, *study.others):
+            over = Variable(name, "numeric", test.variables[name])
+            values[method, "VECE", name] = binned_error(over, score, right)
+        values[method, "accuracy", ""] = float((q.argmax(axis=1) == test.y).mean())
+    for name in study.worst:
+        q = probabilities[study.score_based]
+        values[study.score_based, "VCE(v*)", name] = worst_gap(
+            test.variables[name], ~right, 1 - q.max(axis=1)
+        )
+    published = PUBLISHED[study.name]
+    figures = {
+        target: Figure(target, 100 * value, published.get(target), study.same_model)
+        for target, value in values.items()
+    }
+    return PaperRun(study, test, probabilities, figures)
+
+
+def binned_error(over: Variable, score: Floats, right: NDArray[np.bool_]) -> float:
+    """Return the mean absolute gap over ten bins of equal support."""
+    bins = make_bins([over])
+    return calibration_error(collect(bins, [over], score, right, moments=False))
+
+
+def worst_gap(x: Floats, wrong: NDArray[np.bool_], predicted: Floats, *, span: float = 0.9) -> float:
+    """Return VCE(v*) as a share: the largest distance of two interpolated LOESS curves.
+
+    On 500 points between the 5 % and 95 % quantiles of x.
+    """
+    order = np.argsort(x, kind="stable")
+    at = np.linspace(*np.quantile(x, [0.05, 0.95]), 500)
+    curves = interpolated_loess(
+        x[order], np.column_stack([100.0 * wrong, 100.0 * predicted])[order], at, span=span
+    )
+    return float(np.abs(curves[:, 0] - curves[:, 1]).max()) / 100

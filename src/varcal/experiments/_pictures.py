@@ -1,0 +1,202 @@
+"""The paper's figures, drawn so that its readers recognize them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
+from numpy.typing import NDArray
+
+from varcal.experiments._corrected_protocol import CorrectedRun
+from varcal.experiments._loess_lines import loess_line
+from varcal.experiments._paper_protocol import PaperRun
+from varcal.experiments._published import AUGMENTED, PUBLISHED, TREE
+from varcal.experiments._study import Study
+from varcal.plotting._colours import ACTUAL, DENSITY, FAINT, INK, PREDICTED
+
+__all__ = ["first_figure", "reliability_panels", "split_dots", "variable_panels"]
+
+Floats = NDArray[np.float64]
+POINTS = 200
+
+
+def _panels(many: int, *, height: float, share: bool = True) -> tuple[Figure, list[Axes]]:
+    figure = Figure(figsize=(3.4 * many, height), layout="constrained")
+    axes = figure.subplots(1, many, sharex=share, sharey=share, squeeze=False)[0]
+    for ax in axes:
+        _clean(ax)
+    return figure, list(axes)
+
+
+def _clean(ax: Axes) -> None:
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.spines[["left", "bottom"]].set_color(FAINT)
+    ax.tick_params(labelsize=9, color=FAINT, labelcolor=INK)
+
+
+def variable_panels(run: PaperRun, methods: tuple[str, ...]) -> Figure:
+    """Draw actual and predicted error along the variable, one panel a method."""
+    study = run.study
+    figure, axes = _panels(len(methods), height=3.2)
+    for ax, method in zip(axes, methods, strict=True):
+        _error_lines(ax, run, method)
+        vece = run.figures[method, "VECE", study.variable].value
+        ax.set_title(f"{method}\nVECE {vece:.2f}%", fontsize=10, color=INK, loc="left")
+        ax.set_xlabel(study.axis, fontsize=10, color=INK)
+    axes[0].set_ylabel("Error", fontsize=10, color=INK)
+    axes[0].set_ylim(bottom=0)
+    figure.legend(
+        *axes[0].get_legend_handles_labels(),
+        loc="outside lower center",
+        ncols=2,
+        frameon=False,
+        fontsize=9,
+    )
+    return figure
+
+
+def _error_lines(ax: Axes, run: PaperRun, method: str) -> None:
+    study = run.study
+    x = run.test.variables[study.variable]
+    at = np.linspace(*np.quantile(x, [study.trim, 1 - study.trim]), POINTS)
+    predicted = 1 - run.probabilities[method].max(axis=1)
+    for y, name, colour, style in (
+        (run.wrong.astype(float), "actual error", ACTUAL, "-"),
+        (predicted, "predicted error", PREDICTED, "--"),
+    ):
+        line = loess_line(x, y, at, span=study.span)
+        ax.fill_between(at, line.low, line.high, color=colour, alpha=0.2, linewidth=0)
+        ax.plot(at, line.fit, color=colour, linestyle=style, linewidth=1.8, label=name)
+    ax.set_xlim(at[0], at[-1])
+    ax.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+
+
+def reliability_panels(run: PaperRun, methods: tuple[str, ...]) -> Figure:
+    """Draw accuracy against confidence in fixed-width bins on (0.5, 1], one panel a method."""
+    figure, axes = _panels(len(methods), height=3.9)
+    for ax, method in zip(axes, methods, strict=True):
+        score = run.probabilities[method].max(axis=1)
+        ece = run.figures[method, "ECE", ""].value
+        _bars(ax, score, ~run.wrong, np.linspace(0.5, 1.0, 11))
+        ax.set_title(f"{method}\nECE {ece:.2f}%", fontsize=10, color=INK, loc="left")
+        ax.set_xlabel("Confidence", fontsize=10, color=INK)
+    axes[0].set_ylabel("Accuracy", fontsize=10, color=INK)
+    return figure
+
+
+def _bars(ax: Axes, score: Floats, hit: NDArray[np.bool_], edges: Floats) -> None:
+    """Draw the hit rate of each bin against the diagonal; the fainter the fewer its rows."""
+    place = np.clip(np.searchsorted(edges, score) - 1, -1, len(edges) - 2)
+    inside = place >= 0
+    n = np.bincount(place[inside], minlength=len(edges) - 1)
+    rate = np.bincount(place[inside], hit[inside], minlength=len(n)) / np.maximum(n, 1)
+    for k in np.flatnonzero(n):
+        strength = 0.25 + 0.75 * min(1.0, n[k] / (0.05 * len(score)))
+        ax.bar(
+            edges[k], rate[k], edges[k + 1] - edges[k], align="edge", color=ACTUAL,
+            alpha=strength, edgecolor="white", linewidth=0.8,
+        )  # fmt: skip
+    low = float(edges[0])
+    ax.plot([low, 1], [low, 1], color=INK, linestyle="--", linewidth=1.2)
+    ax.set_xlim(low, 1)
+    ax.set_ylim(0, 1)
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+
+
+def first_figure(run: PaperRun) -> tuple[Figure, Figure]:
+    """Draw Figures 1a and 1b: P(y = 1) against the positive rate, and error along age."""
+    method = run.study.score_based
+    a, (ax,) = _panels(1, height=3.6)
+    _bars(ax, run.probabilities[method][:, 1], run.test.y == 1, np.linspace(0, 1, 11))
+    ax.set_xlabel("Predicted probability of disease", fontsize=10, color=INK)
+    ax.set_ylabel("Share with disease", fontsize=10, color=INK)
+    ece = run.figures[method, "ECE", ""].value
+    ax.set_title(f"After {method}: ECE {ece:.2f}%", fontsize=10, color=INK, loc="left")
+    b, (ax,) = _panels(1, height=3.6)
+    _error_lines(ax, run, method)
+    ax.set_xlabel(run.study.axis, fontsize=10, color=INK)
+    ax.set_ylabel("Error", fontsize=10, color=INK)
+    vece = run.figures[method, "VECE", run.study.variable].value
+    ax.set_title(f"After {method}: VECE {vece:.2f}%", fontsize=10, color=INK, loc="left")
+    ax.legend(frameon=False, fontsize=9)
+    return a, b
+
+
+def split_dots(run: CorrectedRun) -> Figure:
+    """Draw ECE and VECE of each method in every split, with the noise floor and the paper's."""
+    study = run.study
+    figure, axes = _panels(2, height=0.55 * len(run.methods) + 1.6, share=False)
+    figure.set_figwidth(9.0)
+    rng = np.random.default_rng(0)
+    for ax, measure, variable in zip(
+        axes, ("ECE", "VECE"), ("", study.variable), strict=True
+    ):
+        for place, method in enumerate(run.methods):
+            target = (method, measure, variable)
+            values = 100 * run.values[target]
+            jitter = rng.uniform(-0.22, 0.22, len(values))
+            ax.barh(
+                place, 100 * run.floor_highs[target].mean(), 0.7, color=DENSITY, zorder=1,
+                label="up to here by chance alone" if place == 0 else None,
+            )  # fmt: skip
+            ax.plot(
+                values, place + jitter, ".", color=ACTUAL, alpha=0.45, markersize=4, zorder=2,
+                label=f"{len(values)} splits" if place == 0 else None,
+            )  # fmt: skip
+            printed = PUBLISHED[study.name].get(target)
+            if printed is not None and printed.printed and study.same_model:
+                ax.plot(
+                    [float(printed.printed)], [place], "D", color=PREDICTED, markersize=6,
+                    markeredgecolor="white", zorder=3, label=_once(ax, "in the paper"),
+                )  # fmt: skip
+        ax.set_yticks(range(len(run.methods)), run.methods if ax is axes[0] else [])
+        ax.set_ylim(len(run.methods) - 0.5, -0.5)
+        ax.set_xlim(left=0)
+        name = f"VECE along {study.axis.lower()}" if variable else "ECE"
+        ax.set_xlabel(f"{name} (%)", fontsize=10, color=INK)
+    figure.legend(
+        *axes[0].get_legend_handles_labels(),
+        loc="outside lower center",
+        ncols=3,
+        frameon=False,
+        fontsize=9,
+    )
+    return figure
+
+
+def _once(ax: Axes, name: str) -> str | None:
+    return None if name in ax.get_legend_handles_labels()[1] else name
+
+
+def study_pictures(run: PaperRun) -> dict[str, Figure]:
+    """Return the paper's figures of a study by file name."""
+    study = run.study
+    if study.name == "cardio":
+        a, b = first_figure(run)
+        return {"figure-1a": a, "figure-1b": b}
+    pictures = {
+        "variable-plots": variable_panels(run, study.shown),
+        "reliability": reliability_panels(run, study.shown),
+    }
+    if AUGMENTED in study.methods:
+        shown = (study.score_based, TREE, AUGMENTED)
+        pictures["augmented-beta"] = variable_panels(run, shown)
+    return pictures
+
+
+def corrected_pictures(run: CorrectedRun) -> dict[str, Any]:
+    """Return what the corrected protocol shows, by file name."""
+    from varcal._curves import curve  # noqa: PLC0415  only pictures need it
+    from varcal.plotting import before_after  # noqa: PLC0415
+
+    study: Study = run.study
+    x = {study.axis: run.test.variables[study.variable]}
+    curves = {
+        method: curve(run.test.y, run.probabilities[method], x, classes=range(study.classes))
+        for method in study.shown
+    }
+    return {"splits": split_dots(run), "corrected-variable-plots": before_after(curves)}

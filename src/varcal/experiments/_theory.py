@@ -1,0 +1,200 @@
+"""The three theorems, simulated across numbers of classes and α, beside their closed forms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
+
+from varcal._binned import BinOptions, binned
+from varcal._measured import measure
+from varcal._predictions import Predictions
+from varcal.datasets import make_consistent, make_ece_bound, make_vece_bound
+from varcal.datasets._simulation import Simulation
+from varcal.experiments._tables import Table
+from varcal.plotting._colours import ACTUAL, FAINT, INK, PREDICTED
+
+__all__ = ["TheoryRun", "run_theory", "theory_picture", "theory_tables"]
+
+OPTIONS: BinOptions = {"n_bins": 10, "binning": "quantile", "bins": None}
+CLASSES = (2, 3, 10, 100)
+ALPHAS = (0.02, 0.05, 0.1, 0.15, 0.2, 0.25)
+#: α of theorem 3 is a mean gap, at most (K − 1)/(3K): 1/6 with two classes.
+GAPS = (0.02, 0.05, 0.08, 0.1, 0.13, 0.16)
+#: Simulated and true value may differ by this many standard errors, once in 10,000 by chance.
+REACH = 3.9
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """A theorem at one number of classes and one α.
+
+    Attributes
+    ----------
+    theorem, classes, alpha
+        Which case.
+    ece_formula, vece_formula : float
+        The closed forms.
+    ece_limit : float
+        ECE over ten bins: gaps of either sign cancel inside a bin.
+    ece, vece : float
+        Simulated, over ten bins of equal support.
+    ece_agrees, vece_agrees : bool
+        Whether the simulated value is the limit up to sampling error.
+    """
+
+    theorem: int
+    classes: int
+    alpha: float
+    ece_formula: float
+    vece_formula: float
+    ece_limit: float
+    ece: float
+    vece: float
+    ece_agrees: bool
+    vece_agrees: bool
+
+    @property
+    def agrees(self) -> bool:
+        """Whether both do."""
+        return self.ece_agrees and self.vece_agrees
+
+
+@dataclass(frozen=True)
+class TheoryRun:
+    """All cases.
+
+    Attributes
+    ----------
+    cases : tuple of Simulated
+        The cases.
+    n_rows : int
+        Rows of each.
+    """
+
+    cases: tuple[Simulated, ...]
+    n_rows: int
+
+
+def run_theory(n_rows: int = 100_000, *, tick: Callable[[], Any] = lambda: None) -> TheoryRun:
+    """Simulate the theorems.
+
+    Examples
+    --------
+    >>> run = run_theory(20_000)
+    >>> len(run.cases), all(case.agrees for case in run.cases)
+    (72, True)
+    """
+    cases = []
+    for theorem, make, alphas in (
+        (1, make_vece_bound, ALPHAS),
+        (2, make_ece_bound, ALPHAS),
+        (3, make_consistent, GAPS),
+    ):
+        for k in CLASSES:
+            for alpha in alphas:
+                seed = int(1e6 * theorem + 1e3 * k + 100 * alpha)
+                sim = make(n_rows, k, alpha=alpha, random_state=seed)
+                cases.append(_simulated(theorem, k, alpha, sim))
+            tick()
+    return TheoryRun(tuple(cases), n_rows)
+
+
+def _simulated(theorem: int, k: int, alpha: float, sim: Simulation) -> Simulated:
+    checked = Predictions.of(sim.y, sim.p, {"v": sim.v})
+    (over_score,) = binned(checked, OPTIONS, over_score=True)
+    (along,) = binned(checked, OPTIONS)
+    found = [measure(one.stats, 0.95) for one in (over_score, along)]
+    limits = (sim.ece_in_bins(10), sim.vece_in_bins(10))
+    agree = []
+    for one, limit in zip((over_score, along), limits, strict=True):
+        # The mean absolute gap is off by bias (its floor) plus chance.
+        error = np.sqrt(np.sum((one.stats.share * one.stats.gap_se) ** 2))
+        floor = measure(one.stats, 0.95).noise_floor
+        value = float((one.stats.share * np.abs(one.stats.gap)).sum())
+        agree.append(bool(-REACH * error <= value - limit <= floor + REACH * error))
+    return Simulated(
+        theorem,
+        k,
+        alpha,
+        sim.ece,
+        sim.vece,
+        limits[0],
+        found[0].value,
+        found[1].value,
+        *agree,
+    )
+
+
+_TITLES = {
+    1: "Theorem 1: ECE → 0 while VECE → 1/2 − 1/(2K)",
+    2: "Theorem 2: VECE = 0 while ECE → 1/2 − 1/(2K)",
+    3: "Theorem 3: consistently overconfident, ECE = VECE",
+}
+
+
+def theory_tables(run: TheoryRun) -> list[Table]:
+    """Return one table a theorem."""
+    tables = []
+    for theorem, title in _TITLES.items():
+        cases = [case for case in run.cases if case.theorem == theorem]
+        columns: dict[str, list[Any]] = {
+            "K": [case.classes for case in cases],
+            "α": [f"{case.alpha:g}" for case in cases],
+            "ECE, closed form": [case.ece_formula for case in cases],
+            "ECE, ten bins": [case.ece_limit for case in cases],
+            "ECE, simulated": [case.ece for case in cases],
+            "VECE, closed form": [case.vece_formula for case in cases],
+            "VECE, simulated": [case.vece for case in cases],
+            "verdict": ["agrees" if case.agrees else "differs" for case in cases],
+        }
+        tables.append(
+            Table(
+                f"theorem-{theorem}",
+                f"{title} ({run.n_rows:,} rows a line)",
+                columns,
+                "Ten bins: what an estimate over ten bins tends to, since gaps of either sign "
+                "cancel inside a bin."
+                if theorem == 1
+                else "",
+            )
+        )
+    return tables
+
+
+def theory_picture(run: TheoryRun) -> Figure:
+    """Draw ECE and VECE against α, formulas as lines and simulations as dots."""
+    figure = Figure(figsize=(10.2, 3.7), layout="constrained")
+    shown = (2, 10)
+    for ax, (theorem, title) in zip(figure.subplots(1, 3), _TITLES.items(), strict=True):
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.spines[["left", "bottom"]].set_color(FAINT)
+        for k, style in zip(shown, ("-", "--"), strict=True):
+            cases = [one for one in run.cases if (one.theorem, one.classes) == (theorem, k)]
+            alphas = [case.alpha for case in cases]
+            for name, colour, mark in (("ECE", PREDICTED, "o"), ("VECE", ACTUAL, "s")):
+                field = name.lower()
+                ax.plot(
+                    alphas, [getattr(case, f"{field}_formula") for case in cases],
+                    color=colour, linestyle=style, linewidth=1.4, label=f"{name}, K = {k}",
+                )  # fmt: skip
+                ax.plot(
+                    alphas, [getattr(case, field) for case in cases], mark, color=colour,
+                    markersize=5, fillstyle="full" if k == shown[0] else "none",
+                )  # fmt: skip
+        ax.set_title(title.replace(": ", ":\n"), fontsize=10, color=INK, loc="left")
+        ax.set_xlabel("α", fontsize=10, color=INK)
+        ax.set_ylim(bottom=-0.01)
+        ax.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+        ax.tick_params(labelsize=9, color=FAINT, labelcolor=INK)
+    axes = figure.axes
+    axes[0].set_ylabel("Error (lines: formula, marks: simulated)", fontsize=10, color=INK)
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(
+        handles, labels, loc="outside lower center", ncols=4, frameon=False, fontsize=9
+    )
+    return figure
