@@ -39,6 +39,7 @@ LAYERS = [
     {"_audit_result"},
     {"_audit", "plotting"},
     {"report"},
+    {"experiments"},
     {"cli"},
     {"__main__", "__init__"},
 ]

@@ -5,7 +5,13 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-__all__ = ["InputError", "MissingDependencyError", "VarcalError", "VarcalWarning"]
+__all__ = [
+    "DownloadError",
+    "InputError",
+    "MissingDependencyError",
+    "VarcalError",
+    "VarcalWarning",
+]
 
 
 class VarcalError(Exception):
@@ -71,6 +77,10 @@ class MissingDependencyError(VarcalError, ImportError):
     def of(cls, library: str, purpose: str) -> MissingDependencyError:
         """Name the library, what it is needed for, and how to get it."""
         return cls(f"{purpose} needs {library}", f"pip install {library}")
+
+
+class DownloadError(VarcalError, OSError):
+    """A file cannot be had whole from where it is kept."""
 
 
 class VarcalWarning(UserWarning):

@@ -1,0 +1,1 @@
+"""The paper's experiments, from its files to its tables and figures."""
