@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from varcal._version import __version__
 
 if TYPE_CHECKING:
-    from varcal import calibrators, datasets, exceptions, plotting
+    from varcal import calibrators, datasets, exceptions, experiments, plotting
     from varcal._apply import Applied, apply
     from varcal._audit import audit, audit_estimator
     from varcal._audit_result import Audit, load_audit
@@ -73,6 +73,7 @@ __all__ = [
     "ece_scorer",
     "estimate",
     "exceptions",
+    "experiments",
     "load_audit",
     "load_calibrator",
     "plotting",
@@ -111,7 +112,7 @@ _ROOMS["calibrators"] = (
     "VectorScalingCalibrator",
     "load_calibrator",
 )
-_MODULES = ("calibrators", "datasets", "exceptions", "plotting")
+_MODULES = ("calibrators", "datasets", "exceptions", "experiments", "plotting")
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -68,3 +69,16 @@ def byte_bar(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
     with bars.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=total)
         yield lambda done: bar.update(task, completed=done)
+
+
+@contextmanager
+def steps(what: str) -> Iterator[Callable[[], None]]:
+    """Give a function to call after each step of long work, which a terminal shows counted."""
+    if not sys.stderr.isatty():
+        yield lambda: None
+        return
+    from rich.console import Console  # noqa: PLC0415  rich loads when first needed
+
+    done = itertools.count(1)
+    with Console(stderr=True).status(what) as status:
+        yield lambda: status.update(f"{what}: step {next(done)}")

@@ -6,8 +6,9 @@ from varcal.cli._calibrate import calibrate
 from varcal.cli._compare import compare
 from varcal.cli._demo import demo
 from varcal.cli._group import main
+from varcal.cli._reproduce import reproduce
 
 __all__ = ["main"]
 
-for _command in (audit, calibrate, apply, compare, demo):
+for _command in (audit, calibrate, apply, compare, demo, reproduce):
     main.add_command(_command)

@@ -88,8 +88,10 @@ def main() -> None:
       varcal calibrate cal.csv --label y --prob p --variables age -o cal.json
       varcal apply cal.json new.csv -o calibrated.csv
       varcal compare test.csv --label y --prob raw=p --prob mended=p_calibrated
+      varcal reproduce all --data paper-outputs      the paper's figures beside ours
 
-    Exit codes: 0 fine, 1 a threshold that you set is exceeded, 2 bad input.
+    Exit codes: 0 fine, 1 a threshold that you set is exceeded or a
+    published figure is missed, 2 bad input.
     """
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import click
+
+from varcal._progress import steps
 
 NAMES = ("adult", "bank", "cardio", "cifar", "yelp", "theory", "census", "all")
 DIFFERS = 1
@@ -44,7 +44,10 @@ DIFFERS = 1
     show_default=True,
     help="Divisions into calibration and test rows under the corrected protocol.",
 )
-def reproduce(name: str, data: str | None, out: str, protocol: str, splits: int) -> None:
+@click.pass_context
+def reproduce(
+    ctx: click.Context, name: str, data: str | None, out: str, protocol: str, splits: int
+) -> None:
     """Run an experiment of the paper and lay each published figure beside ours.
 
     NAME is adult, bank, cardio, cifar, yelp, theory, census (Adult from the raw census data,
@@ -70,7 +73,7 @@ def reproduce(name: str, data: str | None, out: str, protocol: str, splits: int)
         protocols = (protocol,)
     found = []
     for k, one in enumerate(names):
-        with _bar(f"{one} ({k + 1} of {len(names)})") as tick:
+        with steps(f"{one} ({k + 1} of {len(names)})") as tick:
             made = experiments.reproduce(
                 one, data=data, protocols=protocols, n_splits=splits, tick=tick
             )
@@ -86,29 +89,4 @@ def reproduce(name: str, data: str | None, out: str, protocol: str, splits: int)
         print(f"differs from the paper: {failure}", file=sys.stderr)
     took = time.monotonic() - started
     print(f"{experiments.verdict(found)} ({took:.0f} s) → {home}")
-    if failures:
-        raise click.exceptions.Exit(DIFFERS)
-
-
-class _bar:
-    """A status on stderr that counts steps, silent where nobody watches."""
-
-    def __init__(self, what: str) -> None:
-        self._what, self._steps, self._status = what, 0, None
-
-    def __enter__(self) -> Callable[[], Any]:
-        if sys.stderr.isatty():
-            from rich.console import Console  # noqa: PLC0415  rich loads when first needed
-
-            self._status = Console(stderr=True).status(self._what)
-            self._status.start()
-        return self._tick
-
-    def _tick(self) -> None:
-        self._steps += 1
-        if self._status is not None:
-            self._status.update(f"{self._what}: step {self._steps}")
-
-    def __exit__(self, *_: object) -> None:
-        if self._status is not None:
-            self._status.stop()
+    ctx.exit(DIFFERS if failures else 0)

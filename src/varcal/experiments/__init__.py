@@ -1,1 +1,9 @@
-"""The paper's experiments, from its files to its tables and figures."""
+"""The paper's experiments, run again: every published figure beside ours.
+
+``varcal reproduce`` is the command; :func:`reproduce` is what it calls.
+"""
+
+from varcal.experiments._reproduce import EXPERIMENTS, PROTOCOLS, reproduce
+from varcal.experiments._reproduction import Reproduction, verdict, write_index
+
+__all__ = ["EXPERIMENTS", "PROTOCOLS", "Reproduction", "reproduce", "verdict", "write_index"]

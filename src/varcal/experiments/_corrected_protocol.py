@@ -96,9 +96,7 @@ def run_corrected(
         if seed == 0:
             test, first = split.test, probabilities
         tick()
-    values = {
-        target: np.array([_value(one[target]) for one in found]) for target in found[0]
-    }
+    values = {target: np.array([_value(one[target]) for one in found]) for target in found[0]}
     errors = [target for target in values if isinstance(found[0][target], Measured)]
 
     def over_splits(name: str) -> dict[Target, Floats]:

@@ -6,7 +6,9 @@ ECE is binned over the *uncalibrated* 1 − max p, and a prediction is right or 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,12 +59,14 @@ class PaperRun:
         return self.test.pred != self.test.y
 
 
-def calibrated(study: Study, split: Split, methods: dict[str, object] | None = None) -> dict[str, Floats]:
+def calibrated(
+    study: Study, split: Split, methods: dict[str, Callable[[], Any]] | None = None
+) -> dict[str, Floats]:
     """Return the test rows' probabilities by method, uncalibrated first."""
     variable = study.variable
     found = {UNCALIBRATED: split.test.p}
     for name, make in (methods or study.methods).items():
-        calibrator = make()  # type: ignore[operator]
+        calibrator = make()
         calibrator.fit(split.cal.p, split.cal.y, split.cal.variables[variable])
         found[name] = calibrator.predict_proba(split.test.p, split.test.variables[variable])
     return found
@@ -109,13 +113,16 @@ def binned_error(over: Variable, score: Floats, right: NDArray[np.bool_]) -> flo
     return calibration_error(collect(bins, [over], score, right, moments=False))
 
 
-def worst_gap(x: Floats, wrong: NDArray[np.bool_], predicted: Floats, *, span: float = 0.9) -> float:
+def worst_gap(
+    x: Floats, wrong: NDArray[np.bool_], predicted: Floats, *, span: float = 0.9
+) -> float:
     """Return VCE(v*) as a share: the largest distance of two interpolated LOESS curves.
 
     On 500 points between the 5 % and 95 % quantiles of x.
     """
     order = np.argsort(x, kind="stable")
-    at = np.linspace(*np.quantile(x, [0.05, 0.95]), 500)
+    low, high = np.quantile(x, [0.05, 0.95])
+    at = np.linspace(low, high, 500)
     curves = interpolated_loess(
         x[order], np.column_stack([100.0 * wrong, 100.0 * predicted])[order], at, span=span
     )

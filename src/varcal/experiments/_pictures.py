@@ -61,7 +61,8 @@ def variable_panels(run: PaperRun, methods: tuple[str, ...]) -> Figure:
 def _error_lines(ax: Axes, run: PaperRun, method: str) -> None:
     study = run.study
     x = run.test.variables[study.variable]
-    at = np.linspace(*np.quantile(x, [study.trim, 1 - study.trim]), POINTS)
+    low, high = np.quantile(x, [study.trim, 1 - study.trim])
+    at = np.linspace(low, high, POINTS)
     predicted = 1 - run.probabilities[method].max(axis=1)
     for y, name, colour, style in (
         (run.wrong.astype(float), "actual error", ACTUAL, "-"),
@@ -132,9 +133,7 @@ def split_dots(run: CorrectedRun) -> Figure:
     figure, axes = _panels(2, height=0.55 * len(run.methods) + 1.6, share=False)
     figure.set_figwidth(9.0)
     rng = np.random.default_rng(0)
-    for ax, measure, variable in zip(
-        axes, ("ECE", "VECE"), ("", study.variable), strict=True
-    ):
+    for ax, measure, variable in zip(axes, ("ECE", "VECE"), ("", study.variable), strict=True):
         for place, method in enumerate(run.methods):
             target = (method, measure, variable)
             values = 100 * run.values[target]

@@ -206,7 +206,5 @@ PUBLISHED: dict[str, dict[Target, Published]] = {
             },
         }
     )
-    | _accuracies(
-        {UNCALIBRATED: ("98.0", None), BETA: ("98.0", None), TREE: ("98.0", None)}
-    ),
+    | _accuracies({UNCALIBRATED: ("98.0", None), BETA: ("98.0", None), TREE: ("98.0", None)}),
 }

@@ -9,13 +9,14 @@ from typing import Any
 from varcal._options import check_choice
 from varcal.exceptions import InputError
 from varcal.experiments._corrected_protocol import run_corrected
+from varcal.experiments._figure import Figure
 from varcal.experiments._paper_files import paper_file
 from varcal.experiments._paper_protocol import run_paper
 from varcal.experiments._pictures import corrected_pictures, study_pictures
 from varcal.experiments._reproduction import Reproduction
 from varcal.experiments._rows import Rows, read_rows
 from varcal.experiments._study import STUDIES, Study
-from varcal.experiments._tables import corrected_tables, paper_tables
+from varcal.experiments._tables import Table, corrected_tables, paper_tables
 from varcal.experiments._theory import run_theory, theory_picture, theory_tables
 
 __all__ = ["EXPERIMENTS", "PROTOCOLS", "reproduce"]
@@ -67,7 +68,9 @@ def reproduce(
     if not chosen:
         raise InputError("protocols is empty", 'give "paper", "corrected" or both')
     if isinstance(n_splits, bool) or not isinstance(n_splits, int) or n_splits < 2:
-        raise InputError(f"n_splits must be a whole number of at least 2; got {n_splits!r}", "try 50")
+        raise InputError(
+            f"n_splits must be a whole number of at least 2; got {n_splits!r}", "try 50"
+        )
     if name == "theory":
         return _theory(tick)
     study = STUDIES[name]
@@ -83,7 +86,10 @@ def _study(
     n_splits: int,
     tick: Callable[[], Any],
 ) -> Reproduction:
-    tables, pictures, figures, failures = [], {}, [], []
+    tables: list[Table] = []
+    pictures: dict[str, Any] = {}
+    figures: list[Figure] = []
+    failures: list[str] = []
     if "paper" in protocols:
         run = run_paper(study, rows.split(study.n_cal, 0))
         tick()

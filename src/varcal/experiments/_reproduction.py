@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import io
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,9 +11,9 @@ from varcal._files import whole_file, write_whole
 from varcal._tables import frame_of
 from varcal.exceptions import InputError
 from varcal.experiments._figure import Figure
-from varcal.experiments._tables import Table
+from varcal.experiments._tables import Table, csv_text
 
-__all__ = ["Reproduction"]
+__all__ = ["Reproduction", "verdict", "write_index"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,22 +71,27 @@ class Reproduction:
         """Return everything as one Markdown page, which shows the pictures beside it."""
         parts = [f"# {self.title}", self.summary + ".", *self.remarks]
         if self.failures:
-            parts.append("\n".join(["Differs from the paper:", ""] + [f"- {f}" for f in self.failures]))
+            parts.append(
+                "\n".join(["Differs from the paper:", ""] + [f"- {f}" for f in self.failures])
+            )
         parts += [table.markdown() for table in self.tables]
         parts += [f"![{name.replace('-', ' ')}]({name}.png)" for name in self.pictures]
         return "\n\n".join(parts) + "\n"
 
     def to_frame(self, backend: str | None = None) -> Any:
         """Return every figure beside the paper's, as a frame (pandas by default)."""
-        return frame_of(self._columns(), backend)
+        return frame_of(self.columns(), backend)
 
-    def _columns(self) -> dict[str, list[Any]]:
+    def columns(self) -> dict[str, list[Any]]:
+        """Return every figure beside the paper's, by column."""
         return {
             "experiment": [self.name] * len(self.figures),
             "method": [figure.target[0] for figure in self.figures],
             "measure": [figure.target[1] for figure in self.figures],
             "variable": [figure.target[2] for figure in self.figures],
-            "paper_percent": [figure.published.printed for figure in self.figures if figure.published],
+            "paper_percent": [
+                figure.published.printed for figure in self.figures if figure.published
+            ],
             "ours_percent": [figure.value for figure in self.figures],
             "difference": [figure.difference for figure in self.figures],
             "verdict": [figure.verdict for figure in self.figures],
@@ -115,11 +119,37 @@ class Reproduction:
         for table in self.tables:
             write_whole(home / f"{table.name}.csv", table.csv())
         if self.figures:
-            out = io.StringIO()
-            writer = csv.writer(out, lineterminator="\n")
-            columns = self._columns()
-            writer.writerow(columns)
-            writer.writerows(zip(*columns.values(), strict=True))
-            write_whole(home / "figures.csv", out.getvalue())
+            write_whole(home / "figures.csv", csv_text(self.columns()))
         write_whole(home / "README.md", self.markdown())
         return home
+
+
+def verdict(found: Sequence[Reproduction]) -> str:
+    """Return one line about several experiments.
+
+    >>> verdict([Reproduction("theory", "Theory", ())])
+    'all statements hold'
+    """
+    same = [figure for one in found for figure in one.figures if figure.same_model]
+    equal = sum(not figure.failed for figure in same)
+    wrong = sum(len(one.failures) for one in found)
+    if not same:
+        return f"{wrong} statements fail" if wrong else "all statements hold"
+    others = wrong - (len(same) - equal)
+    text = f"{equal} of {len(same)} published figures equal"
+    return f"{text}, {others} statements fail" if others else text
+
+
+def write_index(found: Sequence[Reproduction], folder: str | Path) -> None:
+    """Write a page that leads to the folder of each experiment, and one CSV of all figures."""
+    home = Path(folder)
+    lines = [
+        f"- [{one.title}]({one.name}/README.md): {one.summary.partition(': ')[2]}" for one in found
+    ]
+    text = "\n".join(["# The paper, reproduced", "", verdict(found) + ".", "", *lines, ""])
+    write_whole(home / "README.md", text)
+    columns: dict[str, list[Any]] = {}
+    for one in found:
+        for name, cells in one.columns().items():
+            columns.setdefault(name, []).extend(cells)
+    write_whole(home / "figures.csv", csv_text(columns))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from varcal.calibrators import (
     AugmentedCalibrator,
@@ -82,7 +82,7 @@ class Study:
         return tuple(name for name in wanted if name == UNCALIBRATED or name in self.methods)
 
 
-def _binary(name: str) -> dict[str, Callable[[], Any]]:
+def _binary(name: Literal["adult", "bank", "yelp"]) -> dict[str, Callable[[], Any]]:
     return {
         BINNING: ScalingBinningCalibrator.paper,
         PLATT: PlattCalibrator.paper,
@@ -144,7 +144,11 @@ STUDIES = {
             "age",
             "Patient age",
             6_000,
-            {name: make for name, make in _binary("bank").items() if name in (BINNING, PLATT, BETA)},
+            {
+                name: make
+                for name, make in _binary("bank").items()
+                if name in (BINNING, PLATT, BETA)
+            },
             PLATT,
             span=0.8,
             trim=0.015,

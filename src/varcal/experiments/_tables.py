@@ -15,7 +15,7 @@ from varcal.experiments._figure import Figure
 from varcal.experiments._paper_protocol import PaperRun
 from varcal.experiments._published import AUGMENTED, TREE, UNCALIBRATED
 
-__all__ = ["Table", "corrected_tables", "paper_tables"]
+__all__ = ["Table", "corrected_tables", "csv_text", "paper_tables"]
 
 
 @dataclass(frozen=True)
@@ -64,18 +64,30 @@ class Table:
         lines = [
             _row(list(self.columns)),
             _row(["---:" if numbers[name] else ":---" for name in self.columns]),
-            *(_row([_cell(one) for one in row]) for row in zip(*self.columns.values(), strict=True)),
+            *(
+                _row([_cell(one) for one in row])
+                for row in zip(*self.columns.values(), strict=True)
+            ),
         ]
         parts = [f"**{self.title}**", "\n".join(lines)]
         return "\n\n".join([*parts, self.note] if self.note else parts)
 
     def csv(self) -> str:
         """Return the table as CSV, numbers in full."""
-        out = io.StringIO()
-        writer = csv.writer(out, lineterminator="\n")
-        writer.writerow(self.columns)
-        writer.writerows(zip(*self.columns.values(), strict=True))
-        return out.getvalue()
+        return csv_text(self.columns)
+
+
+def csv_text(columns: dict[str, list[Any]]) -> str:
+    """Return columns as CSV.
+
+    >>> csv_text({"a": [1, 2], "b": ["x, y", ""]}).split()
+    ['a,b', '1,"x,', 'y"', '2,']
+    """
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
+    return out.getvalue()
 
 
 def _cell(value: Any) -> str:
@@ -104,7 +116,7 @@ def _printed(figure: Figure) -> str:
 
 
 def _verdicts(figures: list[Figure]) -> str:
-    """Join the verdicts of a row; what the paper does not print needs no word beside what it does."""
+    """Join the verdicts of a row; one that equals print needs no word on what is only recorded."""
     found = list(dict.fromkeys(figure.verdict for figure in figures if figure.verdict))
     if len(found) > 1 and "equal" in found:
         found = [one for one in found if one != "equal to the record"]
@@ -151,10 +163,8 @@ def paper_tables(run: PaperRun) -> list[Table]:
 def _others(run: PaperRun, title: str) -> Table:
     """Return VECE by variable and method, one figure a row."""
     study = run.study
-    names = [name for name in (study.variable, *study.others)]
-    found = [
-        run.figures[method, "VECE", name] for name in names for method in study.shown
-    ]
+    names = (study.variable, *study.others)
+    found = [run.figures[method, "VECE", name] for name in names for method in study.shown]
     columns: dict[str, list[Any]] = {
         "variable": [figure.target[2] for figure in found],
         "method": [figure.target[0] for figure in found],

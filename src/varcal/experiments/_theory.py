@@ -194,7 +194,5 @@ def theory_picture(run: TheoryRun) -> Figure:
     axes = figure.axes
     axes[0].set_ylabel("Error (lines: formula, marks: simulated)", fontsize=10, color=INK)
     handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(
-        handles, labels, loc="outside lower center", ncols=4, frameon=False, fontsize=9
-    )
+    figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False, fontsize=9)
     return figure
