@@ -33,7 +33,7 @@ class Handler(BaseHTTPRequestHandler):
     def log_message(self, *_):
         pass
 
-    def do_GET(self):  # noqa: N802
+    def do_GET(self):
         plan, server = self.server.next_plan(), self.server
         server.asked.append(dict(self.headers))
         if status := plan.get("status"):

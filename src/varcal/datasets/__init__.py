@@ -1,22 +1,26 @@
 """Bundled real data, and simulators whose truth is known.
 
 - `load_adult`: census incomes with the predictions of an overconfident network.
+- `load_census`: the whole of that table, to train on.
 - `make_vece_bound`, `make_ece_bound`, `make_consistent`: the paper's three theorems.
 - `make_gap`: a binary model whose gap along a variable has a chosen shape and size.
 
-Real data come as a `Dataset`, simulated rows as a `Simulation`.
+Rows with predictions come as a `Dataset`, simulated rows as a `Simulation`.
 """
 
 from varcal.datasets._adult import load_adult
+from varcal.datasets._census import Census, load_census
 from varcal.datasets._dataset import Dataset
 from varcal.datasets._shapes import make_gap
 from varcal.datasets._simulation import Simulation
 from varcal.datasets._theorems import make_consistent, make_ece_bound, make_vece_bound
 
 __all__ = [
+    "Census",
     "Dataset",
     "Simulation",
     "load_adult",
+    "load_census",
     "make_consistent",
     "make_ece_bound",
     "make_gap",

