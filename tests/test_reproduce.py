@@ -12,7 +12,7 @@ from PIL import Image
 import varcal as vc
 from varcal._smooth import smoother_weights
 from varcal.cli import main
-from varcal.exceptions import InputError
+from varcal.exceptions import InputError, VarcalWarning
 from varcal.experiments import reproduce, verdict
 from varcal.experiments._corrected_protocol import run_corrected
 from varcal.experiments._figure import Figure
@@ -229,6 +229,18 @@ def test_a_wrong_formula_is_noticed():
     assert not _simulated(1, 2, 0.1, wrong).agrees
 
 
+def test_census_trains_and_concludes(tmp_path):
+    found = reproduce("census")
+    assert found.ok
+    assert found.summary == "Adult from the raw census: 6 of 6 conclusions hold"
+    assert {path.name for path in found.write(tmp_path).iterdir()} == {
+        "README.md",
+        "figures-by-model.csv",
+        "conclusions.csv",
+        "variable-plots.png",
+    }
+
+
 def run(*arguments):
     return CliRunner().invoke(main, ["reproduce", *map(str, arguments)])
 
@@ -302,7 +314,10 @@ def test_wrong_arguments_end_with_one_line(arguments, said, tmp_path, monkeypatc
 
 def test_a_file_of_other_columns_is_refused(tmp_path):
     (tmp_path / "bank_out.csv").write_text("a,b\n1,2\n", encoding="utf-8")
-    with pytest.raises(InputError, match="has no column 'actual'"):
+    with (
+        pytest.warns(VarcalWarning, match="not the authors' file"),
+        pytest.raises(InputError, match="has no column 'actual'"),
+    ):
         reproduce("bank", data=tmp_path)
 
 

@@ -89,8 +89,7 @@ def load_census(source: str | PathLike[str] | None = None) -> Census:
     """
     if source is not None:
         (X_train, y_train), (X_test, y_test) = (
-            parse(text, name)
-            for name, text in zip(PARTS, _texts(Path(source)), strict=True)
+            parse(text, name) for name, text in zip(PARTS, _texts(Path(source)), strict=True)
         )
         return Census(X_train, y_train, X_test, y_test)
     path = resources.files("varcal.datasets") / "census.npz"

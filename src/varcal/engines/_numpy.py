@@ -137,7 +137,7 @@ def collect(
     bins: Bins,
     variables: Sequence[Variable],
     score: NDArray[np.float64],
-    hit: NDArray[np.bool_],
+    hit: NDArray[np.bool_] | NDArray[np.float64],
     weight: NDArray[np.float64] | None = None,
     bucket: NDArray[np.intp] | None = None,
     n_buckets: int = 1,
@@ -201,7 +201,7 @@ _PLAIN = ("n", "weight", "hit", "score")
 def _terms(
     x: NDArray[np.float64] | None,
     s: NDArray[np.float64],
-    h: NDArray[np.bool_],
+    h: NDArray[np.bool_] | NDArray[np.float64],
     w: NDArray[np.float64] | None,
     moments: bool,
 ) -> dict[str, NDArray[Any] | None]:

@@ -141,7 +141,7 @@ class CensusStory:
         """Return the long table of figures as a frame, one row a method and figure."""
         return self.comparison.to_frame()
 
-    def _shown(self) -> dict[str, list[str]]:
+    def shown(self) -> dict[str, list[str]]:
         """Return the columns that people read, in percent."""
         rows = [("accuracy", ""), ("ECE", ""), *(("VECE", name) for name in NUMERIC)]
         columns = {"%": [f"{metric} {variable}".strip() for metric, variable in rows]}
@@ -152,7 +152,8 @@ class CensusStory:
         return columns
 
     @property
-    def _head(self) -> str:
+    def head(self) -> str:
+        """One line: what was trained, calibrated and tested on how many rows."""
         return (
             f"Adult from the raw census: trained on {self.n_train:,} rows, calibrated on "
             f"{self.n_calibration:,}, tested on {self.n_test:,}"
@@ -163,10 +164,10 @@ class CensusStory:
             f"{'yes' if holds else 'NO '} {name.replace('_', ' ')}"
             for name, holds in self.conclusions.items()
         )
-        return f"{self._head}\n{text_table(self._shown())}\n{said}"
+        return f"{self.head}\n{text_table(self.shown())}\n{said}"
 
     def _repr_html_(self) -> str:
-        return html_table(self._shown(), self._head)
+        return html_table(self.shown(), self.head)
 
 
 def census_story(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import os
+import warnings
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,7 +13,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from varcal.exceptions import DownloadError, InputError
+from varcal.exceptions import DownloadError, InputError, VarcalWarning
 from varcal.experiments._resuming_download import ResumingDownload
 
 #: The authors' repository, at the commit that its data were added with.
@@ -46,12 +47,13 @@ def paper_file(name: str, data: str | PathLike[str] | None = None) -> Path:
     Returns
     -------
     Path
-        A CSV file, gzipped if its name ends in ``.gz``, whose content has the pinned checksum.
+        A CSV file, gzipped if its name ends in ``.gz``. One in `data` whose content has another
+        checksum than the authors' is taken with a warning.
 
     Raises
     ------
     InputError
-        If the folder does not hold the file, or holds another one of that name.
+        If the folder does not hold the file.
     DownloadError
         If the file cannot be had.
 
@@ -121,11 +123,13 @@ class PaperFiles:
         for path, checksum in found.items():
             if checksum == self.registry[file]:
                 return path
-        raise InputError(
+        warnings.warn(
             f"{str(there[0])!r} is not the authors' file: the sha256 of its content is "
-            f"{found[there[0]]}, expected {self.registry[file]}",
-            way_out,
+            f"{found[there[0]]}, expected {self.registry[file]}. Published figures may be missed",
+            VarcalWarning,
+            stacklevel=2,
         )
+        return there[0]
 
     def download(self, file: str) -> Path:
         """Return the path of a file in the cache, downloaded if it is not there whole."""

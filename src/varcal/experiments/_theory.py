@@ -12,9 +12,12 @@ from matplotlib.ticker import PercentFormatter
 
 from varcal._binned import BinOptions, binned
 from varcal._measured import measure
+from varcal._metrics import calibration_error
 from varcal._predictions import Predictions
+from varcal._variables import Variable
 from varcal.datasets import make_consistent, make_ece_bound, make_vece_bound
 from varcal.datasets._simulation import Simulation
+from varcal.engines._numpy import collect
 from varcal.experiments._tables import Table
 from varcal.plotting._colours import ACTUAL, FAINT, INK, PREDICTED
 
@@ -108,15 +111,20 @@ def _simulated(theorem: int, k: int, alpha: float, sim: Simulation) -> Simulated
     checked = Predictions.of(sim.y, sim.p, {"v": sim.v})
     (over_score,) = binned(checked, OPTIONS, over_score=True)
     (along,) = binned(checked, OPTIONS)
-    found = [measure(one.stats, 0.95) for one in (over_score, along)]
+    score = over_score.claim.score
     limits = (sim.ece_in_bins(10), sim.vece_in_bins(10))
-    agree = []
-    for one, limit in zip((over_score, along), limits, strict=True):
-        # The mean absolute gap is off by bias (its floor) plus chance.
-        error = np.sqrt(np.sum((one.stats.share * one.stats.gap_se) ** 2))
-        floor = measure(one.stats, 0.95).noise_floor
-        value = float((one.stats.share * np.abs(one.stats.gap)).sum())
-        agree.append(bool(-REACH * error <= value - limit <= floor + REACH * error))
+    values, agree = [], []
+    for one, x, limit in zip((over_score, along), (score, sim.v), limits, strict=True):
+        stats = one.stats
+        # The truth over these very rows and bins: what is left is the chance of each hit.
+        over = Variable("v", "numeric", x)
+        truth = calibration_error(collect(stats.bins, [over], score, sim.rate, moments=False))
+        value = calibration_error(stats)
+        error = float(np.sqrt(np.sum((stats.share * stats.gap_se) ** 2)))
+        floor = measure(stats, 0.95).noise_floor
+        by_chance = -REACH * error <= value - truth <= floor + REACH * error
+        agree.append(bool(by_chance and abs(truth - limit) <= REACH / np.sqrt(len(sim))))
+        values.append(value)
     return Simulated(
         theorem,
         k,
@@ -124,8 +132,8 @@ def _simulated(theorem: int, k: int, alpha: float, sim: Simulation) -> Simulated
         sim.ece,
         sim.vece,
         limits[0],
-        found[0].value,
-        found[1].value,
+        values[0],
+        values[1],
         *agree,
     )
 
