@@ -89,8 +89,7 @@ def load_census(source: str | PathLike[str] | None = None) -> Census:
     """
     if source is not None:
         (X_train, y_train), (X_test, y_test) = (
-            parse(text, name)
-            for name, text in zip(PARTS, _texts(Path(source)), strict=True)
+            parse(text, name) for name, text in zip(PARTS, _texts(Path(source)), strict=True)
         )
         return Census(X_train, y_train, X_test, y_test)
     path = resources.files("varcal.datasets") / "census.npz"
@@ -119,7 +118,8 @@ def parse(text: str, name: str = "text") -> tuple[Columns, NDArray[np.int64]]:
     except ValueError as error:
         raise InputError(f"{name}: {error}", "get UCI's own file") from None
     for key in CATEGORICAL:
-        X[key] = np.where(columns[key] == "?", None, columns[key].astype(object))
+        X[key] = columns[key].astype(object)
+        X[key][columns[key] == "?"] = None
     return X, np.char.startswith(columns["income"], ">50K").astype(np.int64)
 
 
