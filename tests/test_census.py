@@ -128,7 +128,7 @@ class TestStory:
         assert "VECE age" in shown and "yes tree repairs age" in shown
         assert "tested on 13,781" in story._repr_html_()
 
-    @pytest.mark.parametrize("seed", [0, 1, 2])
+    @pytest.mark.parametrize("seed", [0, 5, 6])  # which train quickest
     def test_conclusions(self, story, seed):
         told = story if seed == 0 else census_story(random_state=seed)
         assert len(told.conclusions) == 6

@@ -4,10 +4,12 @@ import gzip
 import hashlib
 import os
 import pty
+import signal
 import socket
 import subprocess
 import sys
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
@@ -63,6 +65,8 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body[: plan.get("cut", len(body))])
         self.wfile.flush()
+        if plan.get("stall"):
+            self.server.stalled.wait(10)
 
 
 class Server(ThreadingHTTPServer):
@@ -71,6 +75,7 @@ class Server(ThreadingHTTPServer):
     def __init__(self):
         super().__init__(("127.0.0.1", 0), Handler)
         self.content, self.etag, self.plans, self.asked = CONTENT, '"one"', [], []
+        self.stalled = threading.Event()
 
     def next_plan(self):
         """What to do at this request; the last plan holds for all that follow."""
@@ -160,6 +165,14 @@ class TestDownload:
         assert files.path("adult").read_bytes() == CONTENT
         assert server.ranges == [None, "bytes=98304-", None]
 
+    def test_silence_half_way(self, server, tmp_path):
+        server.plans = [{"cut": 98_304, "stall": True}, {}]
+        quick = {"wait": 0.001, "timeout": 0.3}
+        files = PaperFiles(server.url, {FILE: sha256(CONTENT)}, tmp_path, quick)
+        assert files.path("adult").read_bytes() == CONTENT
+        server.stalled.set()
+        assert server.ranges == [None, "bytes=98304-"]
+
     def test_passing_trouble(self, server, files):
         server.plans = [{"status": 503}, {"status": 500}, {}]
         assert files.path("adult").read_bytes() == CONTENT
@@ -210,16 +223,19 @@ class TestPieces:
 
     def test_an_interrupt_keeps_the_piece(self, server, tmp_path):
         code = (
-            "import os, signal, sys, threading\n"
-            "from varcal.experiments._resuming_download import ResumingDownload\n"
-            "threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
-            "ResumingDownload(sys.argv[1], wait=60)(sys.argv[2], sys.argv[3])\n"
+            "import sys; from varcal.experiments._resuming_download import ResumingDownload;"
+            "ResumingDownload(sys.argv[1], wait=60)(sys.argv[2], sys.argv[3])"
         )
-        server.plans = [{"cut": 98_304}, {"status": 500}]
+        server.plans = [{"cut": 98_304}]
         draft = tmp_path / "draft"
         command = [sys.executable, "-c", code, sha256(CONTENT), server.url + FILE, str(draft)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=30)
-        assert "KeyboardInterrupt" in done.stderr
+        process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        deadline = time.monotonic() + 30
+        while not (draft.exists() and draft.stat().st_size == 98_304):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        assert "KeyboardInterrupt" in process.communicate(timeout=30)[1]
         assert [path.name for path in tmp_path.iterdir()] == [f"{FILE}.part"]
         assert (tmp_path / f"{FILE}.part").read_bytes() == CONTENT[:98_304]
 
@@ -269,6 +285,17 @@ class TestRefusals:
         files = PaperFiles("http://nowhere.invalid/", {FILE: "0"}, tmp_path, QUICK)
         with pytest.raises(DownloadError, match=r"no connection to nowhere\.invalid"):
             files.path("adult")
+
+    def test_no_encryption(self, server, tmp_path):
+        url = server.url.replace("http", "https")
+        files = PaperFiles(url, {FILE: "0"}, tmp_path, QUICK)
+        with pytest.raises(DownloadError, match=r"no secure connection to 127\.0\.0\.1"):
+            files.path("adult")
+
+    def test_no_such_protocol(self, tmp_path):
+        download = ResumingDownload("0", wait=0.0)
+        with pytest.raises(DownloadError, match="No connection adapters were found"):
+            download("gopher://127.0.0.1/x", str(tmp_path / "x"))
 
     def test_silence(self, tmp_path):
         with socket.create_server(("127.0.0.1", 0)) as silent:

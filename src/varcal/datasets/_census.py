@@ -118,7 +118,8 @@ def parse(text: str, name: str = "text") -> tuple[Columns, NDArray[np.int64]]:
     except ValueError as error:
         raise InputError(f"{name}: {error}", "get UCI's own file") from None
     for key in CATEGORICAL:
-        X[key] = np.where(columns[key] == "?", None, columns[key].astype(object))
+        X[key] = columns[key].astype(object)
+        X[key][columns[key] == "?"] = None
     return X, np.char.startswith(columns["income"], ">50K").astype(np.int64)
 
 

@@ -183,8 +183,8 @@ def census_story(
     One thing is ours. On unscaled inputs (census weights reach 1.5 million) the loss jumps from
     epoch to epoch, and where training ends is a matter of luck: with scikit-learn's defaults, as
     in the notebook, some seeds end nearly calibrated and some predict one class only. We keep the
-    best epoch on a tenth of the training rows (``early_stopping=True``), and every seed that we
-    tried gives the paper's picture.
+    best epoch on a tenth of the training rows (``early_stopping=True``), and all of the seeds
+    0 … 19 give the paper's picture.
 
     Calibrators have the paper's settings; the evaluation is corrected: correctness is that of
     each model's own predictions, ECE bins are those of its own confidence, figures are debiased.

@@ -118,10 +118,12 @@ class ResumingDownload:
                 cause = str(error)
             except requests.Timeout:
                 cause = f"no answer within {self.timeout:g} s"
-            except requests.exceptions.ChunkedEncodingError:
-                cause = f"the connection was cut after {draft.stat().st_size:,} bytes"
+            except requests.exceptions.SSLError as error:
+                cause = f"no secure connection to {urlsplit(url).hostname}: {error}"
             except requests.ConnectionError:
                 cause = f"no connection to {urlsplit(url).hostname}"
+            except requests.RequestException as error:
+                cause = str(error)
             size = draft.stat().st_size
             most, idle = max(most, size), 0 if size > most else idle + 1
             if idle >= self.attempts:
@@ -158,6 +160,8 @@ class ResumingDownload:
         return found, status == 200
 
     def _write(self, answer: Any, draft: Path, begun: int) -> None:
+        import requests  # noqa: PLC0415  needed for downloads alone
+
         length = answer.headers.get("Content-Length")
         total = None if length is None else begun + int(length)
         size = begun
@@ -165,10 +169,13 @@ class ResumingDownload:
         with draft.open("rb+") as file, byte_bar(f"downloading {name}", total) as show:
             file.truncate(begun)
             file.seek(begun)
-            for chunk in answer.iter_content(CHUNK):
-                file.write(chunk)
-                size += len(chunk)
-                show(size)
+            try:
+                for chunk in answer.iter_content(CHUNK):
+                    file.write(chunk)
+                    size += len(chunk)
+                    show(size)
+            except requests.RequestException:
+                raise _CutError(f"the connection was cut after {size:,} bytes") from None
         if total is not None and size < total:
             raise _CutError(f"the connection was cut after {size:,} of {total:,} bytes")
 
