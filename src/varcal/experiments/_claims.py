@@ -10,7 +10,7 @@ from varcal.experiments._study import Study
 __all__ = ["Claim", "ClaimResult", "claims_of"]
 
 #: A claim that is true in at least this share of splits holds; as rarely, it is reversed.
-SURE = 0.95
+SURE = 0.9
 #: An accuracy counts as kept if it falls by no more than a tenth of a point.
 KEPT = 0.001
 
