@@ -173,6 +173,13 @@ class TestDownload:
         server.stalled.set()
         assert server.ranges == [None, "bytes=98304-"]
 
+    def test_always_another_piece_than_was_asked_for(self, server, files):
+        server.plans = [{"cut": 98_304, "shift": 1}]
+        with pytest.raises(DownloadError, match="another piece than was asked for"):
+            files.path("adult")
+        assert server.ranges == [None, "bytes=98304-", None, "bytes=98304-"]
+        assert names(files) == []
+
     def test_passing_trouble(self, server, files):
         server.plans = [{"status": 503}, {"status": 500}, {}]
         assert files.path("adult").read_bytes() == CONTENT
@@ -204,6 +211,12 @@ class TestPieces:
         assert files.path("adult").read_bytes() == CONTENT
         assert server.ranges == ranges
         assert names(files) == [FILE]
+
+    def test_cuts_after_a_piece_that_was_too_long(self, server, files):
+        files.cache.mkdir()
+        (files.cache / f"{FILE}.part").write_bytes(CONTENT + b"more")
+        server.plans = [{"cut": 20_480}]
+        assert files.path("adult").read_bytes() == CONTENT
 
     def test_many_at_once(self, server, files):
         files.cache.mkdir()

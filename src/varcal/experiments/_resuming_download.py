@@ -100,7 +100,8 @@ class ResumingDownload:
         """Append what is missing, and tell whether the file has more than one piece."""
         import requests  # noqa: PLC0415  needed for downloads alone
 
-        most, idle, tag, pieces = draft.stat().st_size, 0, "", int(draft.stat().st_size > 0)
+        most = draft.stat().st_size
+        idle, tag, pieces, stale = 0, "", int(most > 0), False
         while True:
             try:
                 with requests.Session() as session:
@@ -113,7 +114,9 @@ class ResumingDownload:
                 return pieces > 1
             except _StaleError as error:
                 draft.write_bytes(b"")
-                tag, pieces, cause = "", 0, str(error)
+                if stale:
+                    raise DownloadError(f"cannot download {url}: {error}", self.way_out) from None
+                most, tag, pieces, stale, cause = 0, "", 0, True, str(error)
             except _CutError as error:
                 cause = str(error)
             except requests.Timeout:
