@@ -20,7 +20,7 @@ DIFFERS = 1
     "--data",
     metavar="FOLDER",
     help="Folder with the authors' output files (adult_out.csv.gz, ...); downloaded and cached "
-    "without it.",
+    "without it. For census, what holds adult.data and adult.test; theory and yelp need none.",
 )
 @click.option(
     "-o",
@@ -66,6 +66,7 @@ def reproduce(
 
     started = time.monotonic()
     home = Path(out)
+    experiments.check_folder(home)
     names = experiments.EXPERIMENTS if name == "all" else (name,)
     if protocol == "both":
         protocols: tuple[str, ...] = experiments.PROTOCOLS
@@ -82,8 +83,9 @@ def reproduce(
         found.append(made)
     if len(found) > 1:
         experiments.write_index(found, home)
-        for made in found:
-            print(made.summary)
+        print("\n".join(made.summary for made in found))
+    else:
+        experiments.drop_index(home)
     failures = [f"{made.title}: {failure}" for made in found for failure in made.failures]
     for failure in failures:
         print(f"differs from the paper: {failure}", file=sys.stderr)

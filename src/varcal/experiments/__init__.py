@@ -4,6 +4,21 @@
 """
 
 from varcal.experiments._reproduce import EXPERIMENTS, PROTOCOLS, reproduce
-from varcal.experiments._reproduction import Reproduction, verdict, write_index
+from varcal.experiments._reproduction import (
+    Reproduction,
+    check_folder,
+    drop_index,
+    verdict,
+    write_index,
+)
 
-__all__ = ["EXPERIMENTS", "PROTOCOLS", "Reproduction", "reproduce", "verdict", "write_index"]
+__all__ = [
+    "EXPERIMENTS",
+    "PROTOCOLS",
+    "Reproduction",
+    "check_folder",
+    "drop_index",
+    "reproduce",
+    "verdict",
+    "write_index",
+]

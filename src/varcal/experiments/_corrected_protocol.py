@@ -6,7 +6,10 @@ to one, intervals and noise floors, and 50 divisions into calibration and test r
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,10 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from varcal._binned import BinOptions, binned
+from varcal._compare import compare
+from varcal._comparison import Comparison
 from varcal._measured import Measured, measure
 from varcal._predictions import Predictions
+from varcal._variables import Variable
 from varcal.calibrators import ScalingBinningCalibrator
-from varcal.experiments._claims import Claim, ClaimResult, claims_of
+from varcal.engines._numpy import make_bins
+from varcal.experiments._claims import CHANCE, ClaimResult, claims_of
 from varcal.experiments._paper_protocol import calibrated
 from varcal.experiments._published import BINNING, Target
 from varcal.experiments._rows import Rows, Split
@@ -26,6 +33,7 @@ from varcal.experiments._study import Study
 __all__ = ["CorrectedRun", "run_corrected"]
 
 Floats = NDArray[np.float64]
+#: Ten bins of equal support, as the paper has them.
 OPTIONS: BinOptions = {"n_bins": 10, "binning": "quantile", "bins": None}
 LEVEL = 0.95
 
@@ -52,6 +60,8 @@ class CorrectedRun:
         Their probabilities by method.
     claims : tuple of ClaimResult
         What the paper claims and how it fares.
+    notes : tuple of str
+        What calibrators warned of, and in how many splits.
     """
 
     study: Study
@@ -63,6 +73,7 @@ class CorrectedRun:
     test: Rows
     probabilities: dict[str, Floats]
     claims: tuple[ClaimResult, ...]
+    notes: tuple[str, ...]
 
     @property
     def n_splits(self) -> int:
@@ -89,9 +100,11 @@ def run_corrected(
         Called after each division.
     """
     found: list[dict[Target, Measured | float]] = []
+    warned: Counter[str] = Counter()
     for seed in range(n_splits):
         split = rows.split(study.n_cal, seed)
-        probabilities = _recalibrated(study, split)
+        probabilities, said = _recalibrated(study, split)
+        warned.update(said)
         found.append(_figures(study, split.test, probabilities))
         if seed == 0:
             test, first = split.test, probabilities
@@ -102,24 +115,31 @@ def run_corrected(
     def over_splits(name: str) -> dict[Target, Floats]:
         return {t: np.array([getattr(one[t], name) for one in found]) for t in errors}
 
+    measured: dict[Target, Measured] = {t: found[0][t] for t in errors}  # type: ignore[misc]
+    highs = over_splits("noise_high")
     return CorrectedRun(
         study,
         tuple(first),
         values,
         over_splits("noise_floor"),
-        over_splits("noise_high"),
-        {target: found[0][target] for target in errors},  # type: ignore[misc]
+        highs,
+        measured,
         test,
         first,
-        tuple(_judge(claim, values) for claim in claims_of(study)),
+        tuple(_judged(study, test, first, values, highs, measured)),
+        tuple(f"{text} ({many} of {n_splits} splits)" for text, many in warned.items()),
     )
 
 
-def _recalibrated(study: Study, split: Split) -> dict[str, Floats]:
-    """Return probabilities by method; scaling-binning is normalized here."""
+def _recalibrated(study: Study, split: Split) -> tuple[dict[str, Floats], set[str]]:
+    """Return probabilities by method, scaling-binning normalized, and what was warned of."""
     methods = dict(study.methods)
     methods[BINNING] = ScalingBinningCalibrator
-    return calibrated(study, split, methods)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        probabilities = calibrated(study, split, methods)
+    # What differs from split to split is a number; what matters is the kind.
+    return probabilities, {re.sub(r"\d[\d,.]*", "n", str(one.message)) for one in caught}
 
 
 def _figures(
@@ -144,10 +164,39 @@ def _value(figure: Measured | float) -> float:
     return figure.value if isinstance(figure, Measured) else figure
 
 
-def _judge(claim: Claim, values: dict[Target, Floats]) -> ClaimResult:
-    """See in how many splits a claim is true."""
-    change = values[claim.target(claim.method)] - values[claim.target(claim.against)]
-    true = change > -claim.margin if claim.measure == "accuracy" else change < claim.margin
-    return ClaimResult(
-        claim, float(change.mean()), float(change.std(ddof=1)), int(true.sum()), len(change)
-    )
+def _judged(
+    study: Study,
+    test: Rows,
+    probabilities: dict[str, Floats],
+    values: dict[Target, Floats],
+    highs: dict[Target, Floats],
+    measured: dict[Target, Measured],
+) -> Iterator[ClaimResult]:
+    """See in how many splits each claim is true, and what the paper's own split can tell."""
+    names = (study.variable, *study.others)
+    X = {name: test.variables[name] for name in names}
+    bins = {name: make_bins([Variable(name, "numeric", X[name])]).size for name in names}
+    compared: dict[str, Comparison] = {}
+    for claim in claims_of(study):
+        against = claim.against
+        if against == CHANCE:
+            change = values[claim.target] - highs[claim.target]
+            low, high = measured[claim.target].low, measured[claim.target].high
+        else:
+            change = values[claim.target] - values[claim.other]
+            if against not in compared:
+                order = {against: probabilities[against], **probabilities}
+                compared[against] = compare(test.y, order, X, classes=range(study.classes))
+            row = compared[against].row(*claim.target)
+            low, high = row.difference_low, row.difference_high
+        true = sum(claim.true(float(one)) for one in change)
+        yield ClaimResult(
+            claim,
+            float(change.mean()),
+            float(change.std(ddof=1)),
+            true,
+            len(change),
+            low,
+            high,
+            bins.get(claim.variable, OPTIONS["n_bins"]),
+        )

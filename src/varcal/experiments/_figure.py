@@ -61,6 +61,13 @@ class Figure:
         return scale * self.published.recorded
 
     @property
+    def wanted(self) -> str:
+        """The published value, as precisely as it is known."""
+        if self.published is None or self.published.recorded is None:
+            return self.printed
+        return f"{self._recorded():.4f}%"
+
+    @property
     def prints_equal(self) -> bool:
         """Whether ours rounds to the printed digits."""
         if self.published is None or not self.published.printed:

@@ -135,6 +135,7 @@ class PaperFiles:
         """Return the path of a file in the cache, downloaded if it is not there whole."""
         import pooch  # noqa: PLC0415  needed for downloads alone
 
+        pooch.get_logger().setLevel("WARNING")  # our own bar says as much
         folder = self.cache or os.environ.get(CACHE) or pooch.os_cache("varcal")
         checksum = self.registry[file]
         way_out = f"get {file} by another way and name its folder with --data"

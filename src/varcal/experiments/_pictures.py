@@ -17,7 +17,7 @@ from varcal.experiments._published import AUGMENTED, PUBLISHED, TREE
 from varcal.experiments._study import Study
 from varcal.plotting._colours import ACTUAL, DENSITY, FAINT, INK, PREDICTED
 
-__all__ = ["first_figure", "reliability_panels", "split_dots", "variable_panels"]
+__all__ = ["bare", "first_figure", "reliability_panels", "split_dots", "variable_panels"]
 
 Floats = NDArray[np.float64]
 POINTS = 200
@@ -27,11 +27,12 @@ def _panels(many: int, *, height: float, share: bool = True) -> tuple[Figure, li
     figure = Figure(figsize=(3.4 * many, height), layout="constrained")
     axes = figure.subplots(1, many, sharex=share, sharey=share, squeeze=False)[0]
     for ax in axes:
-        _clean(ax)
+        bare(ax)
     return figure, list(axes)
 
 
-def _clean(ax: Axes) -> None:
+def bare(ax: Axes) -> None:
+    """Leave two spines and quiet ticks."""
     ax.spines[["top", "right"]].set_visible(False)
     ax.spines[["left", "bottom"]].set_color(FAINT)
     ax.tick_params(labelsize=9, color=FAINT, labelcolor=INK)
@@ -83,7 +84,9 @@ def reliability_panels(run: PaperRun, methods: tuple[str, ...]) -> Figure:
         ece = run.figures[method, "ECE", ""].value
         _bars(ax, score, ~run.wrong, np.linspace(0.5, 1.0, 11))
         ax.set_title(f"{method}\nECE {ece:.2f}%", fontsize=10, color=INK, loc="left")
-        ax.set_xlabel("Confidence", fontsize=10, color=INK)
+        unseen = int((score <= 0.5).sum())
+        rest = f"\n{unseen} rows at or below 50% not shown" if unseen else ""
+        ax.set_xlabel(f"Confidence{rest}", fontsize=10, color=INK)
     axes[0].set_ylabel("Accuracy", fontsize=10, color=INK)
     return figure
 
@@ -155,7 +158,7 @@ def split_dots(run: CorrectedRun) -> Figure:
         ax.set_yticks(range(len(run.methods)), run.methods if ax is axes[0] else [])
         ax.set_ylim(len(run.methods) - 0.5, -0.5)
         ax.set_xlim(left=0)
-        name = f"VECE along {study.axis.lower()}" if variable else "ECE"
+        name = f"VECE along {study.axis.partition(' (')[0].lower()}" if variable else "ECE"
         ax.set_xlabel(f"{name} (%)", fontsize=10, color=INK)
     figure.legend(
         *axes[0].get_legend_handles_labels(),

@@ -194,7 +194,7 @@ PUBLISHED: dict[str, dict[Target, Published]] = {
     )
     | _along(
         {
-            "stop_word_share": {
+            "stop_word_proportion": {
                 UNCALIBRATED: ("1.93", None),
                 BETA: ("0.29", None),
                 TREE: ("0.28", None),

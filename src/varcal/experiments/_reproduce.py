@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -9,13 +10,14 @@ from typing import Any
 from varcal._options import check_choice
 from varcal.exceptions import InputError
 from varcal.experiments._census import census_story
+from varcal.experiments._claims import ClaimResult
 from varcal.experiments._corrected_protocol import run_corrected
 from varcal.experiments._figure import Figure
 from varcal.experiments._paper_files import paper_file
 from varcal.experiments._paper_protocol import run_paper
 from varcal.experiments._pictures import corrected_pictures, study_pictures
 from varcal.experiments._reproduction import Reproduction
-from varcal.experiments._rows import Rows, read_rows
+from varcal.experiments._rows import Rows, read_rows, yelp_rows
 from varcal.experiments._study import STUDIES, Study
 from varcal.experiments._tables import Table, corrected_tables, paper_tables
 from varcal.experiments._theory import run_theory, theory_picture, theory_tables
@@ -82,7 +84,7 @@ def reproduce(
         return _census(data)
     study = STUDIES[name]
     folder = None if data is None else Path(data)
-    rows = _yelp_rows(study) if name == "yelp" else read_rows(study, paper_file(name, folder))
+    rows = yelp_rows(study) if name == "yelp" else read_rows(study, paper_file(name, folder))
     return _study(study, rows, chosen, n_splits, tick)
 
 
@@ -97,6 +99,8 @@ def _study(
     pictures: dict[str, Any] = {}
     figures: list[Figure] = []
     failures: list[str] = []
+    finding = [] if study.same_model else ["run anew with a model of our own"]
+    remarks = list(study.remarks)
     if "paper" in protocols:
         run = run_paper(study, rows.split(study.n_cal, 0))
         tick()
@@ -105,7 +109,7 @@ def _study(
         figures = [figure for figure in run.figures.values() if figure.published]
         failures = [
             f"{' '.join(part for part in figure.target if part)}: "
-            f"{figure.shown} against {figure.printed or 'the recorded value'}"
+            f"{figure.shown} against {figure.wanted}"
             for figure in run.failed
         ]
         tick()
@@ -113,6 +117,8 @@ def _study(
         again = run_corrected(study, rows, n_splits=n_splits, tick=tick)
         tables += corrected_tables(again)
         pictures |= corrected_pictures(again)
+        finding.append(_standing(again.claims))
+        remarks += [f"Warned of: {note}" for note in again.notes]
     return Reproduction(
         study.name,
         study.title,
@@ -120,8 +126,17 @@ def _study(
         pictures,
         tuple(figures),
         tuple(failures),
-        study.remarks,
+        tuple(remarks),
+        ", ".join(finding),
     )
+
+
+def _standing(claims: tuple[ClaimResult, ...]) -> str:
+    """Say how many claims stand up, and which way the others fall."""
+    found = Counter(one.verdict for one in claims)
+    text = f"{found.pop('holds', 0)} of {len(claims)} claims hold"
+    rest = ", ".join(f"{many} {verdict}" for verdict, many in found.items())
+    return f"{text} ({rest})" if rest else text
 
 
 def _theory(tick: Callable[[], Any]) -> Reproduction:
@@ -164,8 +179,3 @@ def _census(data: str | Path | None) -> Reproduction:
         failures=failures,
         finding=f"{sum(held.values())} of {len(held)} conclusions hold",
     )
-
-
-def _yelp_rows(study: Study) -> Rows:
-    """Return our own model's predictions, which the project bundles."""
-    raise NotImplementedError

@@ -13,7 +13,26 @@ from varcal.exceptions import InputError
 from varcal.experiments._figure import Figure
 from varcal.experiments._tables import Table, csv_text
 
-__all__ = ["Reproduction", "verdict", "write_index"]
+__all__ = ["Reproduction", "check_folder", "drop_index", "verdict", "write_index"]
+
+
+#: Every file that a run may write; those of an earlier run are removed.
+STALE = (
+    *(
+        f"{name}.csv"
+        for name in (
+            *("worst", "errors", "accuracy", "others", "augmented", "figures"),
+            *("corrected", "claims", "by-split", "corrected-others"),
+        )
+    ),
+    *(
+        f"{name}.png"
+        for name in (
+            *("figure-1a", "figure-1b", "variable-plots", "reliability", "augmented-beta"),
+            *("splits", "corrected-variable-plots"),
+        )
+    ),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +54,7 @@ class Reproduction:
     remarks : tuple of str
         What a reader must know.
     finding : str
-        The result in a few words, where there are no published figures.
+        What was found besides, in a few words.
     """
 
     name: str
@@ -55,11 +74,13 @@ class Reproduction:
     @property
     def summary(self) -> str:
         """One line."""
+        return f"{self.title}: {', '.join(self._parts())}"
+
+    def _parts(self) -> list[str]:
         same = [figure for figure in self.figures if figure.same_model]
-        if same:
-            equal = sum(not figure.failed for figure in same)
-            return f"{self.title}: {equal} of {len(same)} published figures equal"
-        return f"{self.title}: {self.finding}"
+        equal = sum(not figure.failed for figure in same)
+        parts = [f"{equal} of {len(same)} published figures equal"] if same else []
+        return [*parts, self.finding] if self.finding else parts
 
     def text(self) -> str:
         """Return every table for a terminal."""
@@ -105,14 +126,10 @@ class Reproduction:
         folder : path
             Made if need be; files of the same names are replaced.
         """
-        home = Path(folder)
-        try:
-            home.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(
-                f"cannot make the folder {str(folder)!r}: {error.strerror}",
-                "choose a folder that you may write to",
-            ) from None
+        home = check_folder(folder)
+        # What an earlier run left here and this one does not make would tell another story.
+        for name in STALE:
+            (home / name).unlink(missing_ok=True)
         for name, picture in self.pictures.items():
             with whole_file(home / f"{name}.png") as draft:
                 picture.savefig(draft, format="png", dpi=150)
@@ -127,17 +144,41 @@ class Reproduction:
 def verdict(found: Sequence[Reproduction]) -> str:
     """Return one line about several experiments.
 
-    >>> verdict([Reproduction("theory", "Theory", ())])
-    'all statements hold'
+    >>> verdict([Reproduction("theory", "Theory", (), finding="72 of 72 cases agree")])
+    'Theory: 72 of 72 cases agree'
     """
+    if len(found) == 1:
+        return found[0].summary
     same = [figure for one in found for figure in one.figures if figure.same_model]
     equal = sum(not figure.failed for figure in same)
     wrong = sum(len(one.failures) for one in found)
-    if not same:
-        return f"{wrong} statements fail" if wrong else "all statements hold"
-    others = wrong - (len(same) - equal)
-    text = f"{equal} of {len(same)} published figures equal"
-    return f"{text}, {others} statements fail" if others else text
+    text = f"{equal} of {len(same)} published figures equal, " if same else ""
+    done = f"{len(found)} experiments"
+    return f"{text}{done}: " + (f"{wrong} statements fail" if wrong else "nothing fails")
+
+
+def check_folder(folder: str | Path) -> Path:
+    """Make a folder where need be."""
+    home = Path(folder)
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"cannot make the folder {str(folder)!r}: {error.strerror}",
+            "choose a folder that you may write to",
+        ) from None
+    return home
+
+
+_INDEX = "# The paper, reproduced"
+
+
+def drop_index(folder: str | Path) -> None:
+    """Remove the index of an earlier run of everything, which a later one may belie."""
+    page = Path(folder) / "README.md"
+    if page.is_file() and page.read_text(encoding="utf-8").startswith(_INDEX):
+        page.unlink()
+        (page.parent / "figures.csv").unlink(missing_ok=True)
 
 
 def write_index(found: Sequence[Reproduction], folder: str | Path) -> None:
@@ -146,7 +187,7 @@ def write_index(found: Sequence[Reproduction], folder: str | Path) -> None:
     lines = [
         f"- [{one.title}]({one.name}/README.md): {one.summary.partition(': ')[2]}" for one in found
     ]
-    text = "\n".join(["# The paper, reproduced", "", verdict(found) + ".", "", *lines, ""])
+    text = "\n".join([_INDEX, "", verdict(found) + ".", "", *lines, ""])
     write_whole(home / "README.md", text)
     columns: dict[str, list[Any]] = {}
     for one in found:

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from varcal.datasets import load_yelp
 from varcal.exceptions import InputError
 from varcal.experiments._study import Study
 
-__all__ = ["Rows", "Split", "read_rows"]
+__all__ = ["Rows", "Split", "read_rows", "yelp_rows"]
 
 Floats = NDArray[np.float64]
 
@@ -29,12 +30,15 @@ class Rows:
         Label, and the class that the uncalibrated model predicts.
     variables : dict of ndarray
         The variables by name.
+    calibration : ndarray of int, optional
+        The calibration rows of the first division, where it is fixed.
     """
 
     p: Floats
     y: NDArray[np.int64]
     pred: NDArray[np.int64]
     variables: dict[str, Floats]
+    calibration: NDArray[np.intp] | None = None
 
     def __len__(self) -> int:
         return len(self.y)
@@ -50,6 +54,8 @@ class Rows:
         Seed 0 is the paper's own division. The test rows stay in the order of the file.
         """
         chosen = np.random.RandomState(seed).permutation(len(self))[:n_cal]
+        if seed == 0 and self.calibration is not None:
+            chosen = self.calibration
         rest = np.ones(len(self), bool)
         rest[chosen] = False
         return Split(self.take(chosen), self.take(rest))
@@ -63,6 +69,9 @@ class Split:
     test: Rows
 
 
+_UNCHANGED = "give the authors' file, unchanged"
+
+
 def read_rows(study: Study, path: Path) -> Rows:
     """Read the authors' output file of a study."""
     import pyarrow as pa  # noqa: PLC0415  loads when first needed
@@ -71,18 +80,64 @@ def read_rows(study: Study, path: Path) -> Rows:
     try:
         table = csv.read_csv(path)
     except (pa.ArrowInvalid, OSError) as error:
-        raise InputError(
-            f"cannot read {path.name!r} as CSV: {error}", "give the authors' file, unchanged"
-        ) from None
+        raise InputError(f"cannot read {path.name!r} as CSV: {error}", _UNCHANGED) from None
     names = [f"prob_{k}" for k in range(study.classes)]
     variables = [study.variable, *study.others]
     for name in ("actual", "pred", *names, *variables):
         if name not in table.column_names:
-            raise InputError(
-                f"{path.name!r} has no column {name!r}", "give the authors' file, unchanged"
+            raise InputError(f"{path.name!r} has no column {name!r}", _UNCHANGED)
+    numbers = {
+        name: _numbers(table[name], name, path) for name in ("actual", "pred", *names, *variables)
+    }
+    for name in ("actual", "pred"):
+        bad = ~np.isin(numbers[name], np.arange(study.classes))
+        if bad.any():
+            row = int(bad.argmax())
+            raise InputError.at_row(
+                f"{path.name!r} column {name!r}",
+                f"is not a class from 0 to {study.classes - 1}",
+                float(numbers[name][row]),
+                row,
+                int(bad.sum()),
+                _UNCHANGED,
             )
-    p = np.column_stack([table[name].to_numpy() for name in names])
-    y, pred = (table[name].to_numpy().astype(np.int64) for name in ("actual", "pred"))
-    rows = Rows(p, y, pred, {name: table[name].to_numpy().astype(float) for name in variables})
+    if len(table) <= study.n_cal:
+        raise InputError(
+            f"{path.name!r} has {len(table):,} rows, and {study.n_cal:,} are for calibration alone",
+            _UNCHANGED,
+        )
+    y, pred = (numbers[name].astype(np.int64) for name in ("actual", "pred"))
+    p = np.column_stack([numbers[name] for name in names])
+    rows = Rows(p, y, pred, {name: numbers[name] for name in variables})
     # The authors leave the few patients of at most 32 years out.
     return rows.take(rows.variables["age"] > 32) if study.name == "cardio" else rows
+
+
+def _numbers(column: Any, name: str, path: Path) -> Floats:
+    """Return a column as finite numbers."""
+    try:
+        values = np.asarray(column.to_numpy(), dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{path.name!r} column {name!r} is not all numbers", _UNCHANGED) from None
+    bad = ~np.isfinite(values)
+    if bad.any():
+        row = int(bad.argmax())
+        raise InputError.at_row(
+            f"{path.name!r} column {name!r}",
+            "is not a finite number",
+            float(values[row]),
+            row,
+            int(bad.sum()),
+            _UNCHANGED,
+        )
+    return values
+
+
+def yelp_rows(study: Study) -> Rows:
+    """Return the predictions of our own model on Yelp sentences, which the project bundles."""
+    yelp = load_yelp()
+    p = np.column_stack([1 - yelp.p, yelp.p])
+    names = (study.variable, *study.others)
+    variables = {name: np.asarray(yelp[name], np.float64) for name in names}
+    fit = np.flatnonzero(yelp.split == "calibration")
+    return Rows(p, yelp.y, p.argmax(axis=1), variables, fit)

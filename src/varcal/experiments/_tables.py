@@ -107,7 +107,7 @@ def _beside(name: str, title: str, corner: str, rows: dict[str, dict[str, Figure
     for head in heads:
         columns[f"{head}, paper"] = [_printed(row[head]) for row in rows.values()]
         columns[f"{head}, ours"] = [row[head].value for row in rows.values()]
-    columns["verdict"] = [_verdicts(list(row.values())) for row in rows.values()]
+    columns["verdict"] = [_verdicts(row) for row in rows.values()]
     return Table(name, f"{title} (%)", columns)
 
 
@@ -115,12 +115,12 @@ def _printed(figure: Figure) -> str:
     return figure.published.printed if figure.published else ""
 
 
-def _verdicts(figures: list[Figure]) -> str:
-    """Join the verdicts of a row; one that equals print needs no word on what is only recorded."""
-    found = list(dict.fromkeys(figure.verdict for figure in figures if figure.verdict))
-    if len(found) > 1 and "equal" in found:
-        found = [one for one in found if one != "equal to the record"]
-    return "; ".join(found)
+def _verdicts(row: dict[str, Figure]) -> str:
+    """Join the verdicts of a row, each with its figure where they differ."""
+    said = {head: figure.verdict for head, figure in row.items() if figure.verdict}
+    if len(set(said.values())) < 2:
+        return next(iter(said.values()), "")
+    return "; ".join(f"{head} {text}" for head, text in said.items())
 
 
 def paper_tables(run: PaperRun) -> list[Table]:
@@ -178,24 +178,35 @@ def _others(run: PaperRun, title: str) -> Table:
 def corrected_tables(run: CorrectedRun) -> list[Table]:
     """Return what holds up: figures over splits, and claims."""
     study, many = run.study, f"over {run.n_splits} splits"
-    claims = {
+    claims: dict[str, list[Any]] = {
         "claim": [one.claim.text for one in run.claims],
-        "change (points)": [_spread(100 * one.change, 100 * one.spread) for one in run.claims],
-        "true in": [f"{one.n_true} of {one.n_splits} splits" for one in run.claims],
+        "change": [100 * one.change for one in run.claims],
+        "sd": [100 * one.spread for one in run.claims],
+        "low": [100 * one.low for one in run.claims],
+        "high": [100 * one.high for one in run.claims],
+        "true in": [one.n_true for one in run.claims],
         "verdict": [one.verdict for one in run.claims],
     }
     note = (
         "Noise: mean and 95 % quantile of what a perfect model would show on as many rows. The "
-        "last three columns are of the paper's own split: plug-in, debiased, 95 % interval."
+        "last columns are of the paper's own split: plug-in, debiased, ends of its 95 % interval."
+    )
+    claims_note = (
+        "Change in percentage points, mean and standard deviation over splits; low and high are "
+        "the 95 % interval of the change on the paper's own split (of VECE itself against "
+        "chance). Splits share most of their test rows."
     )
     tables = [
         Table(
             "corrected",
-            f"{study.title}, corrected: mean ± standard deviation {many} (%)",
+            f"{study.title}, corrected: mean and standard deviation {many} (%)",
             _over_splits(run, [("ECE", ""), ("VECE", study.variable), ("accuracy", "")]),
             note,
         ),
-        Table("claims", f"{study.title}: what the paper claims, {many}", claims),
+        Table("claims", f"{study.title}: what the paper claims, {many}", claims, claims_note),
+        Table(
+            "by-split", f"{study.title}, corrected: every split (%)", _by_split(run), detail=True
+        ),
     ]
     if study.others:
         others = _over_splits(run, [("VECE", name) for name in study.others])
@@ -213,12 +224,11 @@ def _over_splits(run: CorrectedRun, wanted: list[tuple[str, str]]) -> dict[str, 
             row: dict[str, Any] = {
                 "figure": f"{measure} ({variable})" if variable else measure,
                 "method": method,
-                "mean ± sd": _spread(values.mean(), values.std(ddof=1)),
-                "noise": math.nan,
-                "noise 95 %": math.nan,
+                "mean": float(values.mean()),
+                "sd": float(values.std(ddof=1)),
+                **dict.fromkeys(("noise", "noise 95 %"), math.nan),
                 "paper's split": float(values[0]),
-                "debiased": math.nan,
-                "interval": "",
+                **dict.fromkeys(("debiased", "low", "high"), math.nan),
             }
             if target in run.first:
                 first = run.first[target]
@@ -226,11 +236,19 @@ def _over_splits(run: CorrectedRun, wanted: list[tuple[str, str]]) -> dict[str, 
                     "noise": 100 * float(run.floors[target].mean()),
                     "noise 95 %": 100 * float(run.floor_highs[target].mean()),
                     "debiased": 100 * first.debiased,
-                    "interval": f"{100 * first.low:.2f} to {100 * first.high:.2f}",
+                    "low": 100 * first.low,
+                    "high": 100 * first.high,
                 }
             rows.append(row)
     return {name: [row[name] for row in rows] for name in rows[0]}
 
 
-def _spread(mean: float, sd: float) -> str:
-    return f"{mean:.2f} ± {sd:.2f}"
+def _by_split(run: CorrectedRun) -> dict[str, list[Any]]:
+    """Return every figure of every split, one a row."""
+    rows = [
+        (measure, method, variable, k, 100 * float(value))
+        for (method, measure, variable), values in run.values.items()
+        for k, value in enumerate(values)
+    ]
+    names = ("measure", "method", "variable", "split", "percent")
+    return {name: [row[k] for row in rows] for k, name in enumerate(names)}
