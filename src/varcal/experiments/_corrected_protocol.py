@@ -16,16 +16,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from varcal._binned import BinOptions, binned
 from varcal._compare import compare
 from varcal._comparison import Comparison
 from varcal._measured import Measured, measure
-from varcal._predictions import Predictions
 from varcal._variables import Variable
 from varcal.calibrators import ScalingBinningCalibrator
 from varcal.engines._numpy import make_bins
 from varcal.experiments._claims import CHANCE, ClaimResult, claims_of
-from varcal.experiments._paper_protocol import calibrated
+from varcal.experiments._paper_protocol import calibrated, ten_bins
 from varcal.experiments._published import BINNING, Target
 from varcal.experiments._rows import Rows, Split
 from varcal.experiments._study import Study
@@ -33,8 +31,6 @@ from varcal.experiments._study import Study
 __all__ = ["CorrectedRun", "run_corrected"]
 
 Floats = NDArray[np.float64]
-#: Ten bins of equal support, as the paper has them.
-OPTIONS: BinOptions = {"n_bins": 10, "binning": "quantile", "bins": None}
 LEVEL = 0.95
 
 
@@ -148,15 +144,12 @@ def _figures(
     figures: dict[Target, Measured | float] = {}
     for method, q in probabilities.items():
         figures[method, "accuracy", ""] = float((q.argmax(axis=1) == test.y).mean())
-        checked = Predictions.of(test.y, q, classes=range(study.classes))
-        (score,) = binned(checked, OPTIONS, over_score=True)
-        figures[method, "ECE", ""] = measure(score.stats, LEVEL)
+        score, right = q.max(axis=1), q.argmax(axis=1) == test.y
+        own = Variable("confidence", "numeric", score)
+        figures[method, "ECE", ""] = measure(ten_bins(own, score, right), LEVEL)
         for name in (study.variable, *study.others):
-            along = Predictions.of(
-                test.y, q, {name: test.variables[name]}, classes=range(study.classes)
-            )
-            (one,) = binned(along, OPTIONS)
-            figures[method, "VECE", name] = measure(one.stats, LEVEL)
+            over = Variable(name, "numeric", test.variables[name])
+            figures[method, "VECE", name] = measure(ten_bins(over, score, right), LEVEL)
     return figures
 
 
@@ -198,5 +191,5 @@ def _judged(
             len(change),
             low,
             high,
-            bins.get(claim.variable, OPTIONS["n_bins"]),
+            bins.get(claim.variable, 10),
         )

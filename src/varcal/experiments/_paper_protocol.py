@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from varcal._loess_interpolated import interpolated_loess
 from varcal._metrics import calibration_error
+from varcal._stats import BinnedStats
 from varcal._variables import Variable
 from varcal.engines._numpy import collect, make_bins
 from varcal.experiments._figure import Figure
@@ -22,7 +23,7 @@ from varcal.experiments._published import PUBLISHED, UNCALIBRATED, Target
 from varcal.experiments._rows import Rows, Split
 from varcal.experiments._study import Study
 
-__all__ = ["PaperRun", "calibrated", "run_paper", "worst_gap"]
+__all__ = ["PaperRun", "calibrated", "run_paper", "ten_bins", "worst_gap"]
 
 Floats = NDArray[np.float64]
 
@@ -109,8 +110,14 @@ def run_paper(study: Study, split: Split) -> PaperRun:
 
 def binned_error(over: Variable, score: Floats, right: NDArray[np.bool_]) -> float:
     """Return the mean absolute gap over ten bins of equal support."""
-    bins = make_bins([over])
-    return calibration_error(collect(bins, [over], score, right, moments=False))
+    return calibration_error(ten_bins(over, score, right, moments=False))
+
+
+def ten_bins(
+    over: Variable, score: Floats, right: NDArray[np.bool_], *, moments: bool = True
+) -> BinnedStats:
+    """Return the sums over ten bins of equal support."""
+    return collect(make_bins([over]), [over], score, right, moments=moments)
 
 
 def worst_gap(

@@ -10,15 +10,13 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from varcal._binned import binned
 from varcal._measured import measure
 from varcal._metrics import calibration_error
-from varcal._predictions import Predictions
 from varcal._variables import Variable
 from varcal.datasets import make_consistent, make_ece_bound, make_vece_bound
 from varcal.datasets._simulation import Simulation
 from varcal.engines._numpy import collect
-from varcal.experiments._corrected_protocol import OPTIONS
+from varcal.experiments._paper_protocol import ten_bins
 from varcal.experiments._pictures import bare
 from varcal.experiments._tables import Table
 from varcal.plotting._colours import ACTUAL, INK, PREDICTED
@@ -109,21 +107,18 @@ def run_theory(n_rows: int = 100_000, *, tick: Callable[[], Any] = lambda: None)
 
 
 def _simulated(theorem: int, k: int, alpha: float, sim: Simulation) -> Simulated:
-    checked = Predictions.of(sim.y, sim.p, {"v": sim.v})
-    (over_score,) = binned(checked, OPTIONS, over_score=True)
-    (along,) = binned(checked, OPTIONS)
-    score = over_score.claim.score
+    score, hit = sim.p.max(axis=1), sim.p.argmax(axis=1) == sim.y
     limits = (sim.ece_in_bins(10), sim.vece_in_bins(10))
     # The closed forms, against integrals of the gaps that rows are drawn from.
     integrals = (sim.ece_in_bins(500), sim.vece_in_bins(500))
     drift = REACH * float((score - sim.rate).std()) / np.sqrt(len(sim))
     values, agree = [], []
-    for one, x, limit, integral, formula in zip(
-        (over_score, along), (score, sim.v), limits, integrals, (sim.ece, sim.vece), strict=True
+    for x, limit, integral, formula in zip(
+        (score, sim.v), limits, integrals, (sim.ece, sim.vece), strict=True
     ):
-        stats = one.stats
-        # The truth over these very rows and bins: what is left is the chance of each hit.
         over = Variable("v", "numeric", x)
+        stats = ten_bins(over, score, hit)
+        # The truth over these very rows and bins: what is left is the chance of each hit.
         truth = calibration_error(collect(stats.bins, [over], score, sim.rate, moments=False))
         value = calibration_error(stats)
         error = float(np.sqrt(np.sum((stats.share * stats.gap_se) ** 2)))
