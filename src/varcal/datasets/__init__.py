@@ -2,6 +2,7 @@
 
 - `load_adult`: census incomes with the predictions of an overconfident network.
 - `load_census`: the whole of that table, to train on.
+- `load_yelp`: sentences from reviews with the predictions of a fine-tuned transformer.
 - `make_vece_bound`, `make_ece_bound`, `make_consistent`: the paper's three theorems.
 - `make_gap`: a binary model whose gap along a variable has a chosen shape and size.
 
@@ -14,6 +15,7 @@ from varcal.datasets._dataset import Dataset
 from varcal.datasets._shapes import make_gap
 from varcal.datasets._simulation import Simulation
 from varcal.datasets._theorems import make_consistent, make_ece_bound, make_vece_bound
+from varcal.datasets._yelp import load_yelp
 
 __all__ = [
     "Census",
@@ -21,6 +23,7 @@ __all__ = [
     "Simulation",
     "load_adult",
     "load_census",
+    "load_yelp",
     "make_consistent",
     "make_ece_bound",
     "make_gap",
