@@ -9,6 +9,7 @@ import pytest
 from varcal.datasets import load_adult, load_census
 from varcal.exceptions import InputError
 from varcal.experiments._census import census_story
+from varcal.experiments._reproduce import census_reproduction
 
 HEADING = "|1x3 Cross validator\n"
 ROW = "25, Private, 226802, 11th, 7, Never-married, ?, Own-child, Black, Male, 0, 0, 40, ?, {}\n"
@@ -160,3 +161,11 @@ def folder_without_a_story(tmp_path_factory, census):
         ]
         (folder / f"adult.{part}").write_text("\n".join(lines))
     return folder
+
+    def test_as_an_experiment(self, story, tmp_path):
+        found = census_reproduction(story)
+        assert found.ok
+        assert found.summary == "Adult from the raw census: 6 of 6 conclusions hold"
+        names = {path.name for path in found.write(tmp_path).iterdir()}
+        pages = {"README.md", "figures-by-model.csv", "conclusions.csv", "variable-plots.png"}
+        assert names == pages

@@ -9,7 +9,7 @@ from typing import Any
 
 from varcal._options import check_choice
 from varcal.exceptions import InputError
-from varcal.experiments._census import census_story
+from varcal.experiments._census import CensusStory, census_story
 from varcal.experiments._claims import ClaimResult
 from varcal.experiments._corrected_protocol import run_corrected
 from varcal.experiments._figure import Figure
@@ -81,7 +81,7 @@ def reproduce(
     if name == "theory":
         return _theory(tick)
     if name == CENSUS:
-        return _census(data)
+        return census_reproduction(census_story(data))
     study = STUDIES[name]
     folder = None if data is None else Path(data)
     rows = yelp_rows(study) if name == "yelp" else read_rows(study, paper_file(name, folder))
@@ -135,7 +135,7 @@ def _standing(claims: tuple[ClaimResult, ...]) -> str:
     """Say how many claims stand up, and which way the others fall."""
     found = Counter(one.verdict for one in claims)
     text = f"{found.pop('holds', 0)} of {len(claims)} claims hold"
-    rest = ", ".join(f"{many} {verdict}" for verdict, many in found.items())
+    rest = ", ".join(f"{verdict}: {many}" for verdict, many in found.items())
     return f"{text} ({rest})" if rest else text
 
 
@@ -157,8 +157,8 @@ def _theory(tick: Callable[[], Any]) -> Reproduction:
     )
 
 
-def _census(data: str | Path | None) -> Reproduction:
-    story = census_story(data)
+def census_reproduction(story: CensusStory) -> Reproduction:
+    """Lay out the story of Adult from the raw census."""
     held = story.conclusions
     failures = tuple(
         f"{name.replace('_', ' ')}: not so" for name, holds in held.items() if not holds

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -126,7 +127,9 @@ class Reproduction:
         folder : path
             Made if need be; files of the same names are replaced.
         """
-        home = check_folder(folder)
+        check_folder(folder)
+        home = Path(folder)
+        home.mkdir(parents=True, exist_ok=True)
         # What an earlier run left here and this one does not make would tell another story.
         for name in STALE:
             (home / name).unlink(missing_ok=True)
@@ -157,17 +160,15 @@ def verdict(found: Sequence[Reproduction]) -> str:
     return f"{text}{done}: " + (f"{wrong} statements fail" if wrong else "nothing fails")
 
 
-def check_folder(folder: str | Path) -> Path:
-    """Make a folder where need be."""
+def check_folder(folder: str | Path) -> None:
+    """See early that a folder can be made and written to."""
     home = Path(folder)
-    try:
-        home.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
+    above = next(one for one in (home, *home.absolute().parents) if one.exists())
+    if not above.is_dir() or not os.access(above, os.W_OK):
+        what = "is not a folder" if not above.is_dir() else "may not be written to"
         raise InputError(
-            f"cannot make the folder {str(folder)!r}: {error.strerror}",
-            "choose a folder that you may write to",
-        ) from None
-    return home
+            f"cannot write to {str(folder)!r}: {str(above)!r} {what}", "choose another folder"
+        )
 
 
 _INDEX = "# The paper, reproduced"
