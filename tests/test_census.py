@@ -101,6 +101,14 @@ def story():
 
 
 class TestStory:
+    def test_as_an_experiment(self, story, tmp_path):
+        found = census_reproduction(story)
+        assert found.ok
+        assert found.summary == "Adult from the raw census: 6 of 6 conclusions hold"
+        names = {path.name for path in found.write(tmp_path).iterdir()}
+        pages = {"README.md", "figures-by-model.csv", "conclusions.csv", "variable-plots.png"}
+        assert names == pages
+
     def test_figures_are_like_the_papers(self, story):
         """Kelly & Smyth, table 2: 20.67 % each; beta 1.65 and 9.59; tree 1.64 and 2.11."""
         assert (story.n_train, story.n_calibration, story.n_test) == (32_561, 2_500, 13_781)
@@ -161,11 +169,3 @@ def folder_without_a_story(tmp_path_factory, census):
         ]
         (folder / f"adult.{part}").write_text("\n".join(lines))
     return folder
-
-    def test_as_an_experiment(self, story, tmp_path):
-        found = census_reproduction(story)
-        assert found.ok
-        assert found.summary == "Adult from the raw census: 6 of 6 conclusions hold"
-        names = {path.name for path in found.write(tmp_path).iterdir()}
-        pages = {"README.md", "figures-by-model.csv", "conclusions.csv", "variable-plots.png"}
-        assert names == pages
