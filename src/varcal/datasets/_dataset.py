@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from varcal._options import check_choice
 from varcal._tables import frame_of
 from varcal.exceptions import InputError
 
@@ -35,6 +36,8 @@ class Dataset:
     X : dict of str to ndarray
         The variables. Categorical ones are object arrays of strings with ``None`` where the
         value is missing.
+    split : ndarray of str, shape (n,), optional
+        The part that each row belongs to, where the rows come in parts.
 
     Examples
     --------
@@ -51,6 +54,7 @@ class Dataset:
     y: NDArray[np.int64]
     p: NDArray[np.float64]
     X: dict[str, NDArray[Any]]
+    split: NDArray[np.str_] | None = None
 
     def __len__(self) -> int:
         return len(self.y)
@@ -64,8 +68,39 @@ class Dataset:
     def __repr__(self) -> str:
         return f"Dataset({self.name!r}, {len(self):,} rows, {len(self.X)} variables)"
 
+    def part(self, name: str) -> Dataset:
+        """Return the rows of one part.
+
+        Parameters
+        ----------
+        name : str
+            A value of ``split``.
+
+        Returns
+        -------
+        Dataset
+            Those rows, in their order.
+
+        Raises
+        ------
+        InputError
+            If there is no such part, or the rows do not come in parts.
+
+        Examples
+        --------
+        >>> from varcal.datasets import load_yelp
+        >>> load_yelp().part("calibration")
+        Dataset('yelp', 10,000 rows, 11 variables)
+        """
+        if self.split is None:
+            raise InputError(f"Dataset {self.name} has no parts", "its rows are all of one kind")
+        check_choice("name", name, np.unique(self.split).tolist())
+        rows = self.split == name
+        X = {variable: column[rows] for variable, column in self.X.items()}
+        return replace(self, y=self.y[rows], p=self.p[rows], X=X, split=self.split[rows])
+
     def to_frame(self, backend: str = "pandas") -> Any:
-        """Return one frame with the columns y, p and the variables.
+        """Return one frame with the columns y, p, split (if there is one) and the variables.
 
         Parameters
         ----------
@@ -88,4 +123,5 @@ class Dataset:
         >>> load_adult().to_frame("pandas").shape
         (16281, 16)
         """
-        return frame_of({"y": self.y, "p": self.p, **self.X}, backend)
+        split = {} if self.split is None else {"split": self.split.astype(object)}
+        return frame_of({"y": self.y, "p": self.p, **split, **self.X}, backend)
