@@ -15,7 +15,7 @@ sentence: numbers only, no text.
    mean pooling and a linear head with one output. All layers are trained, for one epoch: AdamW,
    rate 1e-4 (warm-up over a tenth of the steps, then linear decay to 0), weight decay 0.01,
    gradient norm at most 1, batches of 64 sentences of similar length, dropout 0.1.
-   Nothing was tuned: these settings were fixed before the first run.
+   Nothing was tuned: this was the only full run; the time it takes set the number of epochs.
 3. Describe. Characters, special characters, words, stop words (scikit-learn's list) and parts of
    speech (TextBlob's PatternTagger, whose lexicon comes with the package). Named entities are left
    out: no recognizer that pip installs with its model was found, and TextBlob's list of names finds
