@@ -15,11 +15,12 @@ from varcal._comparison import HIGHER_IS_BETTER, Comparison, ComparisonRow
 from varcal._curves import Curve, curve_of
 from varcal._estimates import profile_test
 from varcal._events import Claim, claims
+from varcal._groups import buckets
 from varcal._measured import Measured, debiased_without, measure, with_p
 from varcal._options import check_level
 from varcal._paired import auc_parts, mean_interval, row_losses, sum_interval
 from varcal._predictions import ALL, Predictions
-from varcal._profile import Profile, buckets, profile
+from varcal._profile import Profile, profile
 from varcal._provenance import warn_in_sample
 from varcal._variables import Variable
 from varcal.engines._numpy import collect
@@ -193,7 +194,7 @@ class _Figure:
 
 
 def _parts(predictions: Predictions, seed: int) -> tuple[NDArray[np.intp], int]:
-    found, many = buckets(predictions.groups)
+    found, many = buckets(predictions.unit)
     if found is not None:
         return found, many
     n = len(predictions)

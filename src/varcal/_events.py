@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,8 @@ from varcal._predictions import Predictions
 from varcal.exceptions import InputError
 
 EVENTS = ("correct", "positive", "classwise")
+#: The claim that the most likely class is right, among those about a class by its position.
+CORRECT = -1
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +59,18 @@ def claims(
     >>> claim.score, claim.hit
     (array([0.8, 0.9, 0.6]), array([ True,  True, False]))
     """
+    for key in claim_keys(predictions.classes, event, pos_label):
+        yield claim_of(predictions, key)
+
+
+def claim_keys(
+    classes: Sequence[Hashable], event: str = "correct", pos_label: Hashable = None
+) -> list[int]:
+    """Return which claims an event makes: `CORRECT`, or the positions of classes.
+
+    >>> claim_keys(["no", "yes"], "positive"), claim_keys(["a", "b", "c"], "classwise")
+    ([1], [0, 1, 2])
+    """
     check_choice("event", event, EVENTS)
     if pos_label is not None and event != "positive":
         raise InputError(
@@ -64,13 +78,13 @@ def claims(
             'use event="positive", or leave pos_label out',
         )
     if event == "correct":
-        yield _correct(predictions)
-    elif event == "positive":
-        position = _position(predictions, pos_label)
-        yield _about(predictions, position)
-    else:
-        for position in range(len(predictions.classes)):
-            yield _about(predictions, position)
+        return [CORRECT]
+    return [_position(classes, pos_label)] if event == "positive" else list(range(len(classes)))
+
+
+def claim_of(predictions: Predictions, key: int) -> Claim:
+    """Return one claim of every row."""
+    return _correct(predictions) if key == CORRECT else _about(predictions, key)
 
 
 def _correct(predictions: Predictions) -> Claim:
@@ -89,8 +103,7 @@ def _about(predictions: Predictions, position: int) -> Claim:
     return Claim(score, predictions.y == position, predictions.classes[position])
 
 
-def _position(predictions: Predictions, pos_label: Hashable) -> int:
-    classes = predictions.classes
+def _position(classes: Sequence[Hashable], pos_label: Hashable) -> int:
     if len(classes) != 2:
         raise InputError(
             f'event="positive" needs two classes; p has {len(classes)}',
@@ -99,4 +112,4 @@ def _position(predictions: Predictions, pos_label: Hashable) -> int:
     if pos_label is None:
         return 1
     check_choice("pos_label", pos_label, classes)
-    return classes.index(pos_label)
+    return list(classes).index(pos_label)
