@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[1]
 # Lower layers first; a module may import only from layers below its own, or its own package.
 LAYERS = [
     {"exceptions", "_version"},
-    {"_options", "_edge_text", "_variables", "_text", "_files", "_progress"},
+    {"_options", "_edge_text", "_cut_grid", "_variables", "_text", "_files", "_progress"},
     {"_multiplicity", "_provenance", "_paired", "_sources"},
     {"_streams", "_sinks"},
     {"_tables", "_labels", "_html"},

@@ -90,7 +90,8 @@ def claim_of(predictions: Predictions, key: int) -> Claim:
 def _correct(predictions: Predictions) -> Claim:
     p, y = predictions.p, predictions.y
     if p.ndim == 1:
-        return Claim(np.maximum(p, 1.0 - p), (p > 0.5) == (y == 1))
+        score = 1.0 - p
+        return Claim(np.maximum(p, score, out=score), (p > 0.5) == (y == 1))
     if p.shape[1] == 2:
         return Claim(np.maximum(p[:, 0], p[:, 1]), (p[:, 1] > p[:, 0]) == (y == 1))
     return Claim(p.max(axis=1), p.argmax(axis=1) == y)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,50 +22,12 @@ from varcal._bins import (
 )
 from varcal._stats import FIELDS, BinnedStats
 from varcal._variables import Variable
+from varcal.engines._summary import ArraySummary as ArraySummary
+from varcal.engines._summary import summary_of
 from varcal.exceptions import InputError
 
 # Rows taken at a time: their temporaries stay in the processor's cache.
 _CHUNK = 32_768
-
-
-class ArraySummary:
-    """Quantiles and counts of a numeric array, from one sorted copy of it."""
-
-    def __init__(self, values: NDArray[Any]) -> None:
-        ordered = np.sort(values.astype(np.float64, copy=False))  # NaN comes last
-        self.n_missing = int(len(ordered) - np.searchsorted(ordered, np.nan))
-        self._ordered = ordered[: len(ordered) - self.n_missing]
-        ends = (
-            np.searchsorted(self._ordered, -np.inf, side="right"),
-            np.searchsorted(self._ordered, np.inf),
-        )
-        self._finite = self._ordered[ends[0] : ends[1]]
-
-    def quantiles(self, levels: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return linearly interpolated quantiles of the finite values, NaN if there are none.
-
-        As `numpy.quantile` does it, to the bit.
-        """
-        if not len(self._finite):
-            return np.full(len(levels), np.nan)
-        position = levels * (len(self._finite) - 1)
-        before = np.floor(position).astype(np.intp)
-        a, b = self._finite[before], self._finite[np.minimum(before + 1, len(self._finite) - 1)]
-        t = position - before
-        half = b / 2 - a / 2  # the whole width may be beyond what floats can hold
-        return np.where(t >= 0.5, b - half * (2 * (1 - t)), a + half * (2 * t))
-
-    def below(self, value: float) -> int:
-        """Return how many rows hold a smaller value."""
-        return int(np.searchsorted(self._ordered, value))
-
-    def above(self, value: float) -> int:
-        """Return how many rows hold a larger value."""
-        return len(self._ordered) - int(np.searchsorted(self._ordered, value, side="right"))
-
-    def count(self, value: float) -> int:
-        """Return how many rows hold exactly this value."""
-        return len(self._ordered) - self.below(value) - self.above(value)
 
 
 def make_bins(
@@ -119,9 +81,14 @@ def fine_bins(
     check_binning(n_bins, binning)
     cuts = cut_points(bins, variable.name)
     if variable.kind != "levels":
-        summary = ArraySummary(variable.values)
+        summary = summary_of(variable.values)
         coarse = numeric_bins(variable, summary, n_bins=n_bins, scheme=binning, cuts=cuts)
-        return coarse, refine(coarse, summary, n_fine) if n_fine else coarse
+        # Given cuts and even ones between the ends owe nothing to a sample.
+        by_rows = cuts is None and binning != "uniform"
+        coarse = replace(coarse, sampled=summary.sampled and by_rows)
+        if not n_fine:
+            return coarse, coarse
+        return coarse, replace(refine(coarse, summary, n_fine), sampled=summary.sampled)
     if cuts is not None:
         raise InputError(
             f"bins gives cut points for {variable.name!r}, which has levels",
@@ -166,22 +133,40 @@ def collect(
         that a plain metric needs; the other fields are NaN.
     """
     size = n_buckets * bins.size
-    sums = np.zeros((len(FIELDS), size))
-    numeric = isinstance(bins, NumericBins)
-    for start in range(0, len(score), _CHUNK):
-        rows = slice(start, start + _CHUNK)
-        index = joint_index(bins, variables, rows)
-        x = variables[0].values[rows].astype(np.float64, copy=False) if numeric else None
-        cell = index if bucket is None else index + bins.size * bucket[rows]
+    table = np.zeros((len(FIELDS), size))
+    step = max(_CHUNK, 2 * size)  # the sums of a chunk cost as much as some rows
+    for start in range(0, len(score), step):
+        rows = slice(start, start + step)
+        cell = joint_index(bins, variables, rows)
+        if bucket is not None:
+            cell += bins.size * bucket[rows]
+        x = None
+        if moments and isinstance(bins, NumericBins):
+            x = variables[0].values[rows].astype(np.float64, copy=False)
         w = None if weight is None else weight[rows]
         for name, value in _terms(x, score[rows], hit[rows], w, moments).items():
-            sums[FIELDS.index(name)] += np.bincount(cell, value, minlength=size)
-    if weight is None:
+            table[FIELDS.index(name)] += np.bincount(cell, value, minlength=size)
+        if weight is None:
+            cell *= 2
+            cell += hit[rows]
+            counts = np.bincount(cell, minlength=2 * size).reshape(size, 2)
+            table[FIELDS.index("n")] += counts.sum(axis=1)
+            table[FIELDS.index("hit")] += counts[:, 1]
+        else:
+            table[FIELDS.index("n")] += np.bincount(cell, minlength=size)
+    return finished(bins, table, n_buckets, weighted=weight is not None, moments=moments)
+
+
+def finished(
+    bins: Bins, table: NDArray[np.float64], n_buckets: int, *, weighted: bool, moments: bool
+) -> BinnedStats:
+    """Complete the sums of rows, of shape (len(FIELDS), n_buckets · bins.size)."""
+    if not weighted:
         for target, source in _UNWEIGHTED.items():
-            sums[FIELDS.index(target)] = sums[FIELDS.index(source)]
+            table[FIELDS.index(target)] = table[FIELDS.index(source)]
     if not moments:
-        sums[[name not in _PLAIN for name in FIELDS]] = np.nan
-    return BinnedStats(bins, sums.reshape(len(FIELDS), n_buckets, bins.size))
+        table[[name not in _PLAIN for name in FIELDS]] = np.nan
+    return BinnedStats(bins, table.reshape(len(FIELDS), n_buckets, bins.size))
 
 
 # Without weights these sums are those.
@@ -204,24 +189,21 @@ def _terms(
     h: NDArray[np.bool_],
     w: NDArray[np.float64] | None,
     moments: bool,
-) -> dict[str, NDArray[Any] | None]:
-    """Return what each row adds to each field (None: one)."""
+) -> dict[str, NDArray[np.float64]]:
+    """Return what each row adds to each field, but plain counts."""
     if not moments:
-        if w is None:
-            return {"n": None, "hit": h, "score": s}
-        return {"n": None, "weight": w, "hit": w * h, "score": w * s}
+        return {"score": s} if w is None else {"weight": w, "hit": w * h, "score": w * s}
     u = s * (1.0 - s)
-    values: dict[str, NDArray[Any]] = {"hit": h, "score": s, "square": (h - s) ** 2, "null": u}
+    values = {"score": s, "square": (h - s) ** 2, "null": u}
     fourth = u * (1.0 - 6.0 * u)
-    at = None if x is None else np.where(np.isfinite(x), x, 0.0)
-    terms: dict[str, NDArray[Any] | None] = {"n": None}
     if w is None:
-        terms |= values | {"fourth": fourth}
+        terms = values | {"fourth": fourth}
     else:
         w2 = w * w
-        terms |= {"weight": w, "weight2": w2, "fourth": w2 * w2 * fourth}
-        for name, value in values.items():
+        terms = {"weight": w, "weight2": w2, "fourth": w2 * w2 * fourth}
+        for name, value in (values | {"hit": h}).items():
             terms |= {name: w * value, f"{name}2": w2 * value}
-    if at is not None:
+    if x is not None:
+        at = np.where(np.isfinite(x), x, 0.0)
         terms["x"] = at if w is None else w * at
     return terms
