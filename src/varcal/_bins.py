@@ -157,25 +157,33 @@ class LevelBins:
         The levels that share the bin "other".
     missing : bool
         Whether there is a last bin for missing values.
+    open : bool
+        Whether levels that are not known yet share the bin "other", too.
     """
 
     name: str
     levels: tuple[Hashable, ...]
     pooled: tuple[Hashable, ...] = ()
     missing: bool = False
+    open: bool = False
 
     sampled: ClassVar[bool] = False
 
     @property
     def size(self) -> int:
         """The number of bins."""
-        return len(self.levels) + bool(self.pooled) + self.missing
+        return len(self.levels) + self.has_other + self.missing
+
+    @property
+    def has_other(self) -> bool:
+        """Whether there is a bin that levels share."""
+        return self.open or bool(self.pooled)
 
     def index(self, variable: Variable, rows: slice = slice(None)) -> NDArray[np.intp]:
         """Return the bin of each row."""
         position = {level: k for k, level in enumerate(self.levels)}
         position |= dict.fromkeys(self.pooled, len(self.levels))
-        other = len(self.levels) if self.pooled else None
+        other = len(self.levels) if self.has_other else None
         lookup = np.array(
             [position.get(level, -2 if other is None else other) for level in variable.levels]
             + [self.size - 1],
@@ -198,8 +206,9 @@ class LevelBins:
         texts = [str(level) for level in self.levels]
         if len(set(texts)) < len(texts):  # such as 1 and "1"
             texts = [repr(level) for level in self.levels]
-        if self.pooled:
-            texts.append(_beside(texts, f"other ({len(self.pooled)} levels)"))
+        if self.has_other:
+            known = f"other ({len(self.pooled)} levels)"
+            texts.append(_beside(texts, "other" if self.open else known))
         return texts + ([_beside(texts, "missing")] if self.missing else [])
 
 

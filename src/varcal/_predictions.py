@@ -146,7 +146,7 @@ class Predictions:
         """
         check_choice("unlabelled", unlabelled, ["raise", "drop"])
         table = None if data is None else Table.of(data, "data")
-        given, p_names, p_backend = _probabilities(p, table)
+        given, p_names, p_backend = probabilities(p, table)
         probability = given.astype(np.float64, copy=False)
         labels = Labels.of(_column(y, table, "y"))
         if v is ALL:
@@ -193,7 +193,7 @@ class Predictions:
 
         labels.check_numbers(probability)
         if from_logits:
-            probability = _from_logits(probability)
+            probability = from_log_odds(probability)
         n_classes = 2 if probability.ndim == 1 else probability.shape[1]
         _check_probabilities(probability, given.dtype)
         if part is not None and not part.by_meaning:
@@ -213,7 +213,6 @@ class Predictions:
             backend=(table.backend if table is not None else None) or v_backend or p_backend,
         )
 
-
     @classmethod
     def none(cls, part: Part, n_dropped: int) -> Predictions:
         """Return a part of which no row is left."""
@@ -229,7 +228,7 @@ def read_scores(p: object, v: object = None) -> tuple[NDArray[np.float64], tuple
     >>> p, variables[0].name
     (array([0.2, 0.9]), 'age')
     """
-    given, _, _ = _probabilities(p, None)
+    given, _, _ = probabilities(p, None)
     scores = given.astype(np.float64, copy=False)
     variables, _ = _variables(v, None)
     lengths = {"p": len(scores)} | {f"v {one.name!r}": len(one) for one in variables}
@@ -262,7 +261,7 @@ def _names(value: object, table: Table | None) -> list[str] | None:
     return list(value) if is_names and value else None  # type: ignore[call-overload]
 
 
-def _probabilities(
+def probabilities(
     p: object, table: Table | None
 ) -> tuple[NDArray[Any], tuple[str, ...], str | None]:
     """Return p in its own dtype, the names of its columns, and the library it came in."""
@@ -371,7 +370,8 @@ def _check_lengths(lengths: dict[str, int], *, by_name: bool) -> None:
         raise InputError(f"{what} empty", "at least one row is needed")
 
 
-def _from_logits(logits: NDArray[np.float64]) -> NDArray[np.float64]:
+def from_log_odds(logits: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the probabilities that logits stand for."""
     bad = ~np.isfinite(logits)
     if bad.any():
         _raise_at(logits, bad, "is not finite", "logits are finite numbers")

@@ -7,18 +7,19 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from varcal._binned import BinOptions
-from varcal._bins import NumericBins
+from varcal._bins import NumericBins, coarse_index
 from varcal._cells import Cells
 from varcal._events import Claim
 from varcal._groups import buckets
+from varcal._null import Rows
 from varcal._predictions import Predictions
+from varcal._question import N_FINE, BinOptions
 from varcal._stats import BinnedStats
 from varcal._variables import Kind, Variable
 from varcal.engines._numpy import collect, fine_bins
 
-#: Fine cells of a numeric variable; a local fit on them is within 2e-4 of one on rows.
-N_FINE = 1000
+#: Up to this many rows, sparse outcomes are simulated row by row.
+MOST_ROWS = 20_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,3 +110,14 @@ def coarse_stats(
         bucket,
         n_buckets,
     )
+
+
+def rows_behind(
+    predictions: Predictions, claim: Claim, variable: Variable, found: Profile
+) -> Rows | None:
+    """Return the rows behind a profile, for simulated outcomes; None where there are many."""
+    if len(claim.score) > MOST_ROWS:
+        return None
+    index = found.fine.bins.index(variable)  # type: ignore[union-attr]
+    merged = coarse_index(found.fine.bins, found.coarse.bins)[index]
+    return Rows(claim.score, merged, index, predictions.weight)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,14 @@ from varcal.exceptions import InputError
 
 # Rows taken at a time: their temporaries stay in the processor's cache.
 _CHUNK = 32_768
+
+
+class Named(Protocol):
+    """What has a name, as a variable has."""
+
+    @property
+    def name(self) -> str:
+        """The name."""
 
 
 def make_bins(
@@ -55,7 +64,7 @@ def make_bins(
     return parts[0] if len(parts) == 1 else JointBins(parts)
 
 
-def check_cut_names(bins: object, variables: Sequence[Variable]) -> None:
+def check_cut_names(bins: object, variables: Sequence[Named]) -> None:
     """Refuse cut points for a variable that is not there, and one list for several variables."""
     known = [variable.name for variable in variables]
     if isinstance(bins, Mapping):
@@ -76,12 +85,18 @@ def fine_bins(
     bins: object = None,
     *,
     n_fine: int = 0,
+    summary: ArraySummary | None = None,
+    counts: tuple[NDArray[np.intp], int] | None = None,
 ) -> tuple[NumericBins | LevelBins, NumericBins | LevelBins]:
-    """Choose the bins of a variable, and finer ones (for curves) that keep all their cuts."""
+    """Choose the bins of a variable, and finer ones (for curves) that keep all their cuts.
+
+    Rows that are not at hand are spoken for by the summary of their numbers, or by how often
+    each level comes and how many are missing.
+    """
     check_binning(n_bins, binning)
     cuts = cut_points(bins, variable.name)
     if variable.kind != "levels":
-        summary = summary_of(variable.values)
+        summary = summary_of(variable.values) if summary is None else summary
         coarse = numeric_bins(variable, summary, n_bins=n_bins, scheme=binning, cuts=cuts)
         # Given cuts and even ones between the ends owe nothing to a sample.
         by_rows = cuts is None and binning != "uniform"
@@ -94,9 +109,11 @@ def fine_bins(
             f"bins gives cut points for {variable.name!r}, which has levels",
             "cut points are for numeric and datetime variables",
         )
-    present = variable.values[variable.values >= 0]
-    counts = np.bincount(present, minlength=len(variable.levels))
-    levels = level_bins(variable, counts, len(variable) - len(present), rare=1 / (10 * n_bins))
+    if counts is None:
+        present = variable.values[variable.values >= 0]
+        held = np.bincount(present, minlength=len(variable.levels))
+        counts = held, len(variable) - len(present)
+    levels = level_bins(variable, *counts, rare=1 / (10 * n_bins))
     return levels, levels
 
 
