@@ -53,7 +53,7 @@ def binned(
             bins = make_bins(variables, **options)
         assert bins is not None
         stats = collect(
-            bins, variables, claim.score, claim.hit, predictions.weight, moments=moments
+            bins, variables, claim.scores, claim.hits, predictions.weight, moments=moments
         )
         found.append(Binned(claim, stats))
     return found
