@@ -132,7 +132,7 @@ def collect(batch: object, bins: BinPlan) -> Collected:
         for name in bins.roles.columns:
             if name not in rows.columns:
                 raise InputError.no_column(name, rows.columns, "batch")
-        return sum_up(rows, bins)
+        return sum_up(rows, bins, rows.count())
     table = Table.of(batch, "batch")
     sums = bins.tally()(_plain(batch), 0)
     return Collected(bins, sums, "numpy", table.backend)

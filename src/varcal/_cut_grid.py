@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 _FEW_CUTS = 24
 # Cells a cut: first a grid that stays in cache, then finer ones where cuts crowd together.
 _CELLS_A_CUT = (8, 64)
+_MOST_CELLS = 1_000_000
 # The most comparisons after a look-up; beyond, a binary search is faster.
 _MOST_STEPS = 6
 
@@ -55,7 +56,7 @@ class CutGrid:
         """
         ends = np.array([*cuts, np.inf])
         grid = cls(ends, np.zeros(1, np.uint32), ends[:1], 0.0, len(cuts))
-        for cells in (many * len(ends) for many in _CELLS_A_CUT):
+        for cells in (min(many * len(ends), _MOST_CELLS) for many in _CELLS_A_CUT):
             if grid.steps <= 1:
                 break
             with np.errstate(over="ignore", divide="ignore"):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,23 +19,53 @@ EVENTS = ("correct", "positive", "classwise")
 CORRECT = -1
 
 
+class Rows(Protocol):
+    """A column of which stretches are asked for: an array, or worked out when asked."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, rows: slice, /) -> NDArray[Any]: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Derived:
+    """A column of n rows that is worked out when rows of it are asked for, and not kept."""
+
+    n: int
+    work_out: Callable[[slice], NDArray[Any]]
+
+    def __len__(self) -> int:
+        return self.n
+
+    def __getitem__(self, rows: slice, /) -> NDArray[Any]:
+        return self.work_out(rows)
+
+
 @dataclass(frozen=True, eq=False)
 class Claim:
     """One claim a row: the event has probability `score`; `hit` tells whether it came true.
 
     Attributes
     ----------
-    score : ndarray of float
-        The claimed probability.
-    hit : ndarray of bool
-        Whether the event happened.
+    scores, hits : Rows
+        The same, a stretch of rows at a time: one pass over them needs no memory for the whole.
     label : hashable or None
         The class that the claim speaks of; None for "the prediction is correct".
     """
 
-    score: NDArray[np.float64]
-    hit: NDArray[np.bool_]
+    scores: Rows
+    hits: Rows
     label: Hashable = None
+
+    @cached_property
+    def score(self) -> NDArray[np.float64]:
+        """The claimed probabilities."""
+        return self.scores[:]
+
+    @cached_property
+    def hit(self) -> NDArray[np.bool_]:
+        """Whether the event happened, row by row."""
+        return self.hits[:]
 
 
 def claims(
@@ -89,19 +120,33 @@ def claim_of(predictions: Predictions, key: int) -> Claim:
 
 def _correct(predictions: Predictions) -> Claim:
     p, y = predictions.p, predictions.y
-    if p.ndim == 1:
-        score = 1.0 - p
-        return Claim(np.maximum(p, score, out=score), (p > 0.5) == (y == 1))
-    if p.shape[1] == 2:
-        return Claim(np.maximum(p[:, 0], p[:, 1]), (p[:, 1] > p[:, 0]) == (y == 1))
-    return Claim(p.max(axis=1), p.argmax(axis=1) == y)
+
+    def score(rows: slice) -> NDArray[np.float64]:
+        part = p[rows]
+        if p.ndim == 2:
+            return np.maximum(part[:, 0], part[:, 1]) if p.shape[1] == 2 else part.max(axis=1)
+        other = 1.0 - part
+        return np.maximum(part, other, out=other)
+
+    def hit(rows: slice) -> NDArray[np.bool_]:
+        part, outcome = p[rows], y[rows]
+        if p.ndim == 1:
+            return (part > 0.5) == (outcome == 1)
+        if p.shape[1] == 2:
+            return (part[:, 1] > part[:, 0]) == (outcome == 1)
+        return part.argmax(axis=1) == outcome
+
+    return Claim(Derived(len(y), score), Derived(len(y), hit))
 
 
 def _about(predictions: Predictions, position: int) -> Claim:
     p: NDArray[Any] = predictions.p
-    pair = p.ndim == 1
-    score = (p if position == 1 else 1.0 - p) if pair else p[:, position]
-    return Claim(score, predictions.y == position, predictions.classes[position])
+    y = predictions.y
+    scores: Rows = p if p.ndim == 1 else p[:, position]
+    if p.ndim == 1 and position != 1:
+        scores = Derived(len(y), lambda rows: 1.0 - p[rows])
+    hits = Derived(len(y), lambda rows: y[rows] == position)
+    return Claim(scores, hits, predictions.classes[position])
 
 
 def _position(classes: Sequence[Hashable], pos_label: Hashable) -> int:

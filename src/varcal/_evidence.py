@@ -163,8 +163,8 @@ class Held(Evidence):
         return collect(
             bins,
             variables,
-            claim.score,
-            claim.hit,
+            claim.scores,
+            claim.hits,
             self.predictions.weight,
             moments=self.question.moments,
         )

@@ -66,7 +66,7 @@ def gather(
         few = roles.read(rows.read(roles.columns), classes=classes)
         return Held(few, question, rows.engine)
     plan = plan_of(survey_of(rows, roles, classes, n_rows), question)
-    return sum_up(rows, plan, moments=question.moments)
+    return sum_up(rows, plan, n_rows, moments=question.moments)
 
 
 def survey_of(
@@ -85,9 +85,9 @@ def survey_of(
         raise
 
 
-def sum_up(rows: LazyRows, plan: BinPlan, *, moments: bool = True) -> Collected:
+def sum_up(rows: LazyRows, plan: BinPlan, n_rows: int, *, moments: bool = True) -> Collected:
     """Pass over lazy rows, and sum them into the bins of a plan."""
-    tally = plan.tally(counted=rows.counted, moments=moments)
+    tally = plan.tally(counted=rows.counted, moments=moments, n_all=n_rows)
     sums: Sums = reduce(add, rows.map(plan.roles.columns, tally), tally.nothing())
     if not sums.n_rows:
         raise InputError("y has no label at any row", "at least one outcome is needed")

@@ -55,10 +55,10 @@ class BinPlan:
         """The labels, in the order of the columns of `p`."""
         return self.part.classes
 
-    def tally(self, *, counted: bool = True, moments: bool = True) -> Tally:
+    def tally(self, **settings: Any) -> Tally:
         """Return the work that sums a batch into the bins."""
         kinds = {one.name: one.kind for one in self.along}
-        return Tally(self.roles, self.part, kinds, self.wanted, self.units, counted, moments)
+        return Tally(self.roles, self.part, kinds, self.wanted, self.units, **settings)
 
     def __repr__(self) -> str:
         names = ", ".join(one.name for one in self.along)

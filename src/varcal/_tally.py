@@ -79,6 +79,8 @@ class Tally:
         Whether `start` is the number of a row.
     moments : bool
         Whether all fields are summed.
+    n_all : int, optional
+        Rows in all batches, where that is known.
     """
 
     roles: Roles
@@ -88,6 +90,7 @@ class Tally:
     units: tuple[Hashable, ...] = ()
     counted: bool = True
     moments: bool = True
+    n_all: int | None = None
 
     def __call__(self, frame: Any, start: int) -> Sums:
         """Sum rows from the one numbered `start`."""
@@ -114,6 +117,7 @@ class Tally:
                 bucket,
                 many,
                 moments=self.moments,
+                n_all=self.n_all,
             )
             tables.append(stats.sums)
         return Sums(len(rows), rows.n_dropped, tuple(tables))

@@ -21,8 +21,10 @@ from varcal._bins import (
     numeric_bins,
     refine,
 )
+from varcal._events import Rows
 from varcal._stats import FIELDS, BinnedStats
 from varcal._variables import Variable
+from varcal.engines._choice import engine_for
 from varcal.engines._summary import ArraySummary as ArraySummary
 from varcal.engines._summary import summary_of
 from varcal.exceptions import InputError
@@ -120,13 +122,14 @@ def fine_bins(
 def collect(
     bins: Bins,
     variables: Sequence[Variable],
-    score: NDArray[np.float64],
-    hit: NDArray[np.bool_],
+    score: Rows,
+    hit: Rows,
     weight: NDArray[np.float64] | None = None,
     bucket: NDArray[np.intp] | None = None,
     n_buckets: int = 1,
     *,
     moments: bool = True,
+    n_all: int | None = None,
 ) -> BinnedStats:
     """Sum rows into bins.
 
@@ -148,10 +151,37 @@ def collect(
     moments : bool
         Whether to sum all fields. Otherwise only rows, weight, hit and score, which are all
         that a plain metric needs; the other fields are NaN.
+    n_all : int, optional
+        Rows in all, where these are one batch of many: by them it is chosen who adds up.
     """
     size = n_buckets * bins.size
-    table = np.zeros((len(FIELDS), size))
     step = max(_CHUNK, 2 * size)  # the sums of a chunk cost as much as some rows
+    add_up = sum_rows
+    if engine_for(len(score) if n_all is None else n_all) == "fast":
+        from varcal.engines._fast import sum_rows as add_up  # noqa: PLC0415
+    table = add_up(bins, variables, score, hit, weight, bucket, size, moments=moments, step=step)
+    if weight is None:
+        for target, source in _UNWEIGHTED.items():
+            table[FIELDS.index(target)] = table[FIELDS.index(source)]
+    if not moments:
+        table[[name not in _PLAIN for name in FIELDS]] = np.nan
+    return BinnedStats(bins, table.reshape(len(FIELDS), n_buckets, bins.size))
+
+
+def sum_rows(
+    bins: Bins,
+    variables: Sequence[Variable],
+    score: Rows,
+    hit: Rows,
+    weight: NDArray[np.float64] | None,
+    bucket: NDArray[np.intp] | None,
+    size: int,
+    *,
+    moments: bool,
+    step: int,
+) -> NDArray[np.float64]:
+    """Return the sums, fields by cells; those that weights of 1 repeat are left at 0."""
+    table = np.zeros((len(FIELDS), size))
     for start in range(0, len(score), step):
         rows = slice(start, start + step)
         cell = joint_index(bins, variables, rows)
@@ -160,30 +190,18 @@ def collect(
         x = None
         if moments and isinstance(bins, NumericBins):
             x = variables[0].values[rows].astype(np.float64, copy=False)
-        w = None if weight is None else weight[rows]
-        for name, value in _terms(x, score[rows], hit[rows], w, moments).items():
+        s, h, w = score[rows], hit[rows], None if weight is None else weight[rows]
+        for name, value in _terms(x, s, h, w, moments).items():
             table[FIELDS.index(name)] += np.bincount(cell, value, minlength=size)
         if weight is None:
             cell *= 2
-            cell += hit[rows]
+            cell += h
             counts = np.bincount(cell, minlength=2 * size).reshape(size, 2)
             table[FIELDS.index("n")] += counts.sum(axis=1)
             table[FIELDS.index("hit")] += counts[:, 1]
         else:
             table[FIELDS.index("n")] += np.bincount(cell, minlength=size)
-    return finished(bins, table, n_buckets, weighted=weight is not None, moments=moments)
-
-
-def finished(
-    bins: Bins, table: NDArray[np.float64], n_buckets: int, *, weighted: bool, moments: bool
-) -> BinnedStats:
-    """Complete the sums of rows, of shape (len(FIELDS), n_buckets · bins.size)."""
-    if not weighted:
-        for target, source in _UNWEIGHTED.items():
-            table[FIELDS.index(target)] = table[FIELDS.index(source)]
-    if not moments:
-        table[[name not in _PLAIN for name in FIELDS]] = np.nan
-    return BinnedStats(bins, table.reshape(len(FIELDS), n_buckets, bins.size))
+    return table
 
 
 # Without weights these sums are those.
