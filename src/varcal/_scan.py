@@ -24,7 +24,7 @@ from varcal._predictions import (
 from varcal._question import BinOptions
 from varcal._roles import Roles, told_at
 from varcal._tables import Table
-from varcal._variables import Kind, Variable, held_levels, sort_levels
+from varcal._variables import Kind, Variable, as_series, held_levels, sort_levels
 from varcal.engines._numpy import fine_bins
 from varcal.engines._summary import SAMPLE, ArraySummary, SampledSummary
 from varcal.exceptions import InputError
@@ -189,7 +189,6 @@ class Scan:
             unit = None if unit is None else unit.take(kept)
         row = np.flatnonzero(np.random.default_rng([0, start]).random(len(p)) < self.share)
         ranked = [one for one in variables if one.kind != "levels"]
-        order = _declared(frame)
         return Seen(
             len(p),
             _distinct(labels),
@@ -198,7 +197,7 @@ class Scan:
             {one.name: one.kind for one in variables},
             {one.name: Ends.of(one.values) for one in ranked},
             {
-                one.name: LevelCounts.of(one, order.get(one.name, ()))
+                one.name: LevelCounts.of(one, _declared(table.column(one.name, "v")))
                 for one in variables
                 if one.kind == "levels"
             },
@@ -309,11 +308,10 @@ def _units(unit: Variable) -> tuple[Hashable, ...] | None:
     return tuple(found) if len(found) <= N_BUCKETS else None
 
 
-def _declared(frame: Any) -> dict[str, tuple[Hashable, ...]]:
-    """Return the order of levels of the columns whose type declares one."""
-    schema = nw.from_native(frame, eager_only=True).schema
-    return {
-        name: tuple(dtype.categories)
-        for name, dtype in schema.items()
-        if isinstance(dtype, nw.Enum)
-    }
+def _declared(column: Any) -> tuple[Hashable, ...]:
+    """Return the levels in the order that the type of a column declares, if it does."""
+    if hasattr(getattr(column, "cat", None), "codes"):  # pandas
+        return tuple(column.cat.categories.tolist())
+    series = as_series(column)
+    dtype = None if series is None else series.dtype
+    return tuple(dtype.categories) if isinstance(dtype, nw.Enum) else ()

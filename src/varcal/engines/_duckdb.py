@@ -120,6 +120,10 @@ def _files(given: Paths) -> tuple[tuple[Source, ...], bool]:
             )
         found = sources_of(paths)
     else:
+        if isinstance(given, str) and given.lstrip().lower().startswith(("select ", "from ")):
+            raise InputError(
+                f"data is a query without its connection: {given!r}", "give connection.sql(query)"
+            )
         found = sources_of(given)
     return found, all("=" in source.path.parent.name for source in found)
 
