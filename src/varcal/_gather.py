@@ -79,7 +79,7 @@ def survey_of(
         return Survey.of(seen, roles, classes)
     except InputError:
         # The door may say where the fault is.
-        check = Tally(roles, Part(tuple(classes or seen.labels)), {}, (), counted=rows.counted)
+        check = Tally(roles, Part(tuple(classes or ())), {}, (), counted=rows.counted)
         for _ in rows.map(roles.columns, check):
             pass
         raise
@@ -102,9 +102,9 @@ def lazy_rows(data: Any) -> LazyRows | None:
     if isinstance(data, str | PathLike) or (
         isinstance(data, list | tuple) and data and all(isinstance(x, str | PathLike) for x in data)
     ):
-        from varcal.engines._duckdb import DuckRows  # noqa: PLC0415
+        from varcal.engines._files import open_files  # noqa: PLC0415
 
-        return DuckRows.of_files(data)
+        return open_files(data)
     kind = type(data)
     library = kind.__module__.split(".")[0]
     if kind.__name__ == "DuckDBPyRelation":

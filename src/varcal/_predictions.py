@@ -32,7 +32,8 @@ class Part:
     Attributes
     ----------
     classes : tuple
-        Every label, in the order of the columns of `p`.
+        Every label, in the order of the columns of `p`; none where they are not known, and rows
+        are only checked.
     by_meaning : bool
         Whether labels are 0/1 or booleans, which mean the same in every part.
     exponent : int
@@ -198,7 +199,10 @@ class Predictions:
         _check_probabilities(probability, given.dtype)
         if part is not None and not part.by_meaning:
             classes = part.classes
-        y_codes, found = labels.encode(n_classes, classes)
+        if part is not None and not part.classes:
+            y_codes, found = np.zeros(len(labels), np.intp), part.classes
+        else:
+            y_codes, found = labels.encode(n_classes, classes)
         _check_order(p_names, found)
         if weight is not None:
             weight = _checked_weights(weight, part)

@@ -134,7 +134,7 @@ class Tally:
         return tuple(BinnedStats(one.fine, table) for one, table in pairs)
 
     def _checked(self, variable: Variable) -> Variable:
-        kind = self.kinds[variable.name]
+        kind = self.kinds.get(variable.name, variable.kind)
         if variable.kind == kind:
             return variable
         if variable.missing().all():  # a batch may hold nothing that tells its type

@@ -1,20 +1,14 @@
-"""Rows that DuckDB reads: files, globs, hive-partitioned folders, and relations."""
+"""Rows that DuckDB reads: Parquet files, hive-partitioned folders of them, and relations."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from os import PathLike
-from pathlib import Path
 from typing import Any, ClassVar
 
-from varcal._sources import Source, column_names, sources_of
+from varcal._sources import Source, column_names
 from varcal.engines._lazy import BATCH_ROWS, T, Work, map_batches
 from varcal.exceptions import InputError, MissingDependencyError
-
-Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
-
-_READERS = {"parquet": "read_parquet", "csv": "read_csv", "tsv": "read_csv"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,39 +39,27 @@ class DuckRows:
         return cls(tuple(relation.columns), relation)
 
     @classmethod
-    def of_files(cls, given: Paths) -> DuckRows:
-        """Open a file, a glob, or a folder of Parquet files."""
+    def of_files(cls, files: Sequence[Source]) -> DuckRows:
+        """Open Parquet files."""
+        shown = files[0].shown
         try:
             import duckdb  # noqa: PLC0415  loads when first used
         except ModuleNotFoundError:
             raise MissingDependencyError(
-                f"reading {str(given)!r} in place needs duckdb",
+                f"reading {shown} in place needs duckdb",
                 "pip install 'varcal[duckdb]', or give data=pyarrow.dataset.dataset(path)",
             ) from None
-        files, hive = _files(given)
-        kinds = {source.format for source in files}
-        reader = _READERS.get(files[0].format)
-        if len(kinds) > 1 or reader is None:
-            raise InputError(
-                f"data is {', '.join(sorted(kinds))} files: {str(given)!r}",
-                "give Parquet, CSV or TSV files, all of one format",
-            )
         paths = [str(source.path) for source in files]
-        options = f"hive_partitioning={str(hive).lower()}"
-        if reader == "read_parquet":
-            # Statistics in Parquet leave NaN out, and DuckDB would believe that there is none.
-            options += ", can_have_nan=true"
-        else:
-            options += ", header=true, sample_size=-1, null_padding=false, nullstr=?"
-        query = f"FROM {reader}(?, {options})"
-        values = [paths] if reader == "read_parquet" else [paths, _null_texts()]
-        connection = duckdb.connect()
+        # Folders such as day=3 give more columns.
+        hive = all("=" in source.path.parent.name for source in files)
+        # Statistics in Parquet leave NaN out, and DuckDB would believe that there is none.
+        query = f"FROM read_parquet(?, hive_partitioning={hive}, can_have_nan=true)"
         try:
-            relation = connection.sql(query, params=values)
+            relation = duckdb.connect().sql(query, params=[paths])
             own = relation.columns
         except duckdb.Error as error:
             raise InputError(
-                f"cannot read {str(given)!r}: {str(error).splitlines()[0]}",
+                f"cannot read {shown}: {str(error).splitlines()[0]}",
                 "check that the files are whole and have the same columns",
             ) from None
         names = column_names(files[0])
@@ -108,28 +90,3 @@ class DuckRows:
         quoted = [f'"{name.replace(chr(34), 2 * chr(34))}"' for name in names]
         # Names in the answer differ by more than case, whatever those of the columns do.
         return self.relation.project(", ".join(f"{name} AS c{k}" for k, name in enumerate(quoted)))
-
-
-def _files(given: Paths) -> tuple[tuple[Source, ...], bool]:
-    """List the files that are meant, and tell whether folders give more columns (day=3)."""
-    if isinstance(given, str | PathLike) and Path(given).is_dir():
-        paths = sorted(str(path) for path in Path(given).rglob("*.parquet"))
-        if not paths:
-            raise InputError(
-                f"the folder {str(given)!r} has no Parquet file", "give a glob of other files"
-            )
-        found = sources_of(paths)
-    else:
-        if isinstance(given, str) and given.lstrip().lower().startswith(("select ", "from ")):
-            raise InputError(
-                f"data is a query without its connection: {given!r}", "give connection.sql(query)"
-            )
-        found = sources_of(given)
-    return found, all("=" in source.path.parent.name for source in found)
-
-
-def _null_texts() -> list[str]:
-    """Return the texts that stand for a missing value in CSV, as everywhere in varcal."""
-    from pyarrow import csv  # noqa: PLC0415
-
-    return list(csv.ConvertOptions().null_values)
