@@ -4,9 +4,9 @@
 
 Prints Markdown: one table at N rows × K variables (10 M × 10 by default), with the memory beyond
 the input (peak of traced allocations); then the cost against the number of rows and of variables,
-and the slope of log cost on log size over the last three sizes (1 is linear). The floor is `np.sum` over every column. Times
-are the processor's, of all threads together, the least of a few runs; wall clocks stand beside
-them.
+and the slope of log cost on log size over the last three sizes (1 is linear). The floor is
+`np.sum` over every column. Times are the processor's, of all threads together, the least of a few
+runs; wall clocks stand beside them.
 """
 
 from __future__ import annotations
