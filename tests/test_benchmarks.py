@@ -43,7 +43,7 @@ def test_a_peer_that_is_not_installed_is_listed(peers):
 
 def test_a_peer_that_disagrees_is_noticed(peers):
     wrong = peers.Peer("wrong", "numpy", "VECE", lambda data: 1.0, peers.our_vece, 1e-9)
-    with pytest.raises(AssertionError, match="wrong: .* apart"):
+    with pytest.raises(AssertionError, match=r"wrong: .* apart"):
         peers.compare(wrong, peers.Data.draw(100), 1)
 
 
