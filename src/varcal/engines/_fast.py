@@ -14,7 +14,7 @@ from numba.core.types import Array
 from numpy.typing import NDArray
 
 from varcal._bins import Bins, NumericBins, joint_index
-from varcal._events import Rows
+from varcal._events import Derived, Rows
 from varcal._stats import FIELDS
 from varcal._variables import Variable
 
@@ -92,6 +92,15 @@ def _search(values, cuts, missing, out):  # type: ignore[no-untyped-def]
             out[i] = missing
             absent += 1
     return absent
+
+
+@_compiled(_floats, _read(int64), float64[::1], uint8[::1])
+def _claim(p, y, score, hit):  # type: ignore[no-untyped-def]
+    """Write the larger of p and 1 − p, and whether it speaks of the class that y is."""
+    for i in range(p.size):
+        one, other = p[i], 1.0 - p[i]
+        score[i] = one if one > other else other
+        hit[i] = (one > 0.5) == (y[i] == 1)
 
 
 @_compiled(_places, _floats, _flags, _sums)
@@ -177,8 +186,7 @@ def sum_rows(
         cell = _cells_of(bins, variables, rows)
         if bucket is not None:
             cell = (cell + bins.size * bucket[rows]).astype(np.uint32)
-        s = np.ascontiguousarray(score[rows])
-        h = np.ascontiguousarray(hit[rows]).view(np.uint8)
+        s, h = _claims_of(score, hit, rows)
         sums = np.zeros((size, len(names)))
         w = () if weight is None else (np.ascontiguousarray(weight[rows]),)
         if moments:
@@ -216,6 +224,17 @@ def _in_order(
     with ThreadPoolExecutor(threads) as pool:
         for several in pool.map(lambda task: [block(start) for start in task], tasks):
             yield from several
+
+
+def _claims_of(score: Rows, hit: Rows, rows: slice) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the scores and hits of rows, contiguous."""
+    if isinstance(score, Derived) and isinstance(hit, Derived) and score.of and hit.of is score.of:
+        p, y = (column[rows] for column in score.of)
+        if y.dtype == np.int64:
+            s, h = np.empty(len(p)), np.empty(len(p), np.uint8)
+            _claim(np.ascontiguousarray(p), np.ascontiguousarray(y), s, h)
+            return s, h
+    return np.ascontiguousarray(score[rows]), np.ascontiguousarray(hit[rows]).view(np.uint8)
 
 
 def _cells_of(bins: Bins, variables: Sequence[Variable], rows: slice) -> NDArray[np.uint32]:
