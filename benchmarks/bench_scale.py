@@ -5,8 +5,8 @@
 Prints Markdown: one table at N rows × K variables (10 M × 10 by default), with the memory beyond
 the input (peak of traced allocations); then the cost against the number of rows and of variables,
 and the slope of log cost on log size over the last three sizes (1 is linear). The floor is
-`np.sum` over every column. Times are the processor's, of all threads together, the least of a few
-runs; wall clocks stand beside them.
+`np.sum` over every column. Times are the processor's, of all threads together, for each variable
+the least of a few runs, then summed; wall clocks stand beside them.
 """
 
 from __future__ import annotations
@@ -18,18 +18,21 @@ import tracemalloc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 import varcal as vc
+from varcal._binned import BinOptions
 from varcal._events import claims
 from varcal._predictions import Predictions
 from varcal._profile import profile
 
-Call = Callable[[], object]
+Call = Callable[[], Any]
 ENGINES = ["numpy", "fast"] if find_spec("numba") else ["numpy"]
 
 
@@ -56,51 +59,52 @@ class World:
         y = (rng.random(n) < p).astype(np.int64)
         return cls(y, p, [shapes[k % len(shapes)]() for k in range(many)])
 
-    def floor(self) -> None:
+    def floor(self) -> list[Call]:
         """Read every column once."""
-        for column in (self.y, self.p, *self.variables):
-            np.sum(column)
+        return [partial(np.sum, column) for column in (self.y, self.p, *self.variables)]
 
-    def ours(self) -> list[float]:
+    def ours(self) -> list[Call]:
         """Ask for each variable as a user would."""
-        return [vc.vece(self.y, self.p, v) for v in self.variables]
+        return [partial(vc.vece, self.y, self.p, v) for v in self.variables]
 
-    def fine_pass(self) -> None:
+    def fine_pass(self) -> list[Call]:
         """Sum all moments in a thousand cells, as curves and audits need them."""
         named = {f"v{k}": v for k, v in enumerate(self.variables)}
         predictions = Predictions.of(self.y, self.p, named)
         (claim,) = claims(predictions)
-        for variable in predictions.variables:
-            profile(
-                predictions, claim, variable, {"n_bins": 10, "binning": "quantile", "bins": None}
-            )
+        options: BinOptions = {"n_bins": 10, "binning": "quantile", "bins": None}
+        return [
+            partial(profile, predictions, claim, variable, options)
+            for variable in predictions.variables
+        ]
 
-    def pandas_lean(self) -> list[float]:
+    def pandas_lean(self) -> list[Call]:
         """As little work as pandas can do: codes, no copies, two means."""
-        score = np.maximum(self.p, 1 - self.p)
-        hit = (self.p > 0.5) == self.y
+        score, hit = np.maximum(self.p, 1 - self.p), (self.p > 0.5) == self.y
         frame = pd.DataFrame({"score": score, "hit": hit}, copy=False)
-        found = []
-        for v in self.variables:
+
+        def vece(v: NDArray[np.float64]) -> float:
             codes = pd.qcut(v, 10, labels=False, duplicates="drop")
             means = frame.groupby(codes).mean()
             share = np.bincount(codes) / len(v)
-            found.append(float((share * (means["score"] - means["hit"]).abs()).sum()))
-        return found
+            return float((share * (means["score"] - means["hit"]).abs()).sum())
 
-    def pandas_plain(self) -> list[float]:
+        return [partial(vece, v) for v in self.variables]
+
+    def pandas_plain(self) -> list[Call]:
         """The paper's way: the bins become a column of a copied frame, then group by group."""
         columns = {f"v{k}": v for k, v in enumerate(self.variables)}
         score, hit = np.maximum(self.p, 1 - self.p), (self.p > 0.5) == self.y
         frame = pd.DataFrame({"score": score, "hit": hit, **columns})
-        found = []
-        for name in columns:
+
+        def vece(name: str) -> float:
             part = frame.copy()
             part["bin"] = pd.qcut(part[name], 10, duplicates="drop")
             groups = [group for _, group in part.groupby("bin", observed=True)]
-            gaps = [abs(group["score"].mean() - group["hit"].mean()) for group in groups]
-            found.append(sum(len(g) / len(part) * gap for g, gap in zip(groups, gaps, strict=True)))
-        return found
+            gaps = [len(g) * abs(g["score"].mean() - g["hit"].mean()) for g in groups]
+            return float(sum(gaps) / len(part))
+
+        return [partial(vece, name) for name in columns]
 
 
 @contextmanager
@@ -115,15 +119,14 @@ def engine(name: str) -> Iterator[None]:
             os.environ["VARCAL_ENGINE"] = before
 
 
-def least(call: Call, repeats: int) -> tuple[float, float]:
-    """Return the least processor time and the least wall clock of a few runs."""
-    cpu, wall = [], []
-    for _ in range(repeats):
+def least(calls: list[Call], repeats: int) -> tuple[float, float]:
+    """Return the processor time and the wall clock of all calls, each the least of a few."""
+    cpu, wall = np.empty((repeats, len(calls))), np.empty((repeats, len(calls)))
+    for place in np.ndindex(cpu.shape):  # one round of all after another
         started = time.process_time(), time.perf_counter()
-        call()
-        cpu.append(time.process_time() - started[0])
-        wall.append(time.perf_counter() - started[1])
-    return min(cpu), min(wall)
+        calls[place[1]]()
+        cpu[place], wall[place] = time.process_time() - started[0], time.perf_counter() - started[1]
+    return float(cpu.min(axis=0).sum()), float(wall.min(axis=0).sum())
 
 
 def peak(call: Call) -> float:
@@ -136,36 +139,33 @@ def peak(call: Call) -> float:
 
 def one_table(n: int, many: int, repeats: int) -> None:
     world = World.draw(n, many)
-    one = World(world.y, world.p, world.variables[:1])
+    lean = world.pandas_lean()
     with engine("numpy"):
-        ours, theirs = one.ours()[0], one.pandas_lean()[0]
+        ours, theirs = world.ours()[0](), lean[0]()
     assert abs(ours - theirs) < 2e-3, (ours, theirs)  # edges of long columns are sampled
     print(f"VECE of {many} variables, {n:,} rows, 10 bins\n")
     print("| | CPU s | wall s | × floor | pandas / this | MB beyond input |")
     print("|---|---|---|---|---|---|")
-    floor = least(world.floor, 5 * repeats)
+    floor = least(world.floor(), repeats)
+    pandas = least(lean, repeats)
     print(f"| floor: `np.sum` of every column | {floor[0]:.3f} | {floor[1]:.3f} | 1 | | |")
-    lean = least(world.pandas_lean, max(repeats // 3, 1))
 
-    def row(name: str, found: tuple[float, float], memory: float, compared: bool = True) -> None:
-        ratio = f"{lean[0] / found[0]:.1f}" if compared else ""
-        times = f"{found[0]:.3f} | {found[1]:.3f} | {found[0] / floor[0]:.1f}"
-        print(f"| {name} | {times} | {ratio} | {memory:.0f} |")
+    def row(name: str, calls: list[Call], times: tuple[float, float], compared: bool) -> None:
+        ratio = f"{pandas[0] / times[0]:.1f}" if compared else ""
+        shown = f"{times[0]:.3f} | {times[1]:.3f} | {times[0] / floor[0]:.1f}"
+        print(f"| {name} | {shown} | {ratio} | {peak(calls[0]):.0f} |", flush=True)
 
-    row(
-        "pandas `qcut` + `groupby`, the paper's way",
-        least(world.pandas_plain, 1),
-        peak(one.pandas_plain),
-    )
-    row("pandas `qcut` + `groupby`, without copies", lean, peak(one.pandas_lean))
-    for name in ENGINES:
-        with engine(name):
-            world.ours()
-            row(f"`varcal.vece`, {name}", least(world.ours, repeats), peak(one.ours))
-    for name in ENGINES:
-        with engine(name):
-            found = least(world.fine_pass, max(repeats // 3, 1))
-            row(f"1,000 cells, all moments, {name}", found, peak(one.fine_pass), compared=False)
+    row("pandas `qcut` + `groupby`, without copies", lean, pandas, True)
+    plain = world.pandas_plain()
+    row("pandas `qcut` + `groupby`, the paper's way", plain, least(plain, 1), True)
+    del plain
+    tasks = {"`varcal.vece`": world.ours(), "1,000 cells, all moments": world.fine_pass()}
+    for title, calls in tasks.items():
+        for name in ENGINES:
+            with engine(name):
+                calls[0]()  # which loads the kernels
+                times = least(calls, repeats)
+                row(f"{title}, {name}", calls, times, compared=title == "`varcal.vece`")
     if "fast" not in ENGINES:
         print("\nThe `fast` extra (numba) is not installed.")
 
@@ -177,15 +177,12 @@ def costs(worlds: Iterator[World], repeats: int) -> Series:
     """Time everything on worlds of growing size."""
     found: Series = {}
     for world in worlds:
-        calls: dict[str, tuple[str, Call]] = {
-            "np.sum": ("numpy", world.floor),
-            "pandas, without copies": ("numpy", world.pandas_lean),
-        }
-        calls |= {f"varcal, {name}": (name, world.ours) for name in ENGINES}
-        for label, (name, call) in calls.items():
+        contestants = [("np.sum", "numpy", world.floor())]
+        contestants += [(f"varcal, {name}", name, world.ours()) for name in ENGINES]
+        contestants += [("pandas, without copies", "numpy", world.pandas_lean())]
+        for label, name, calls in contestants:
             with engine(name):
-                call()
-                found.setdefault(label, []).append(least(call, repeats)[0])
+                found.setdefault(label, []).append(least(calls, repeats)[0])
     return found
 
 

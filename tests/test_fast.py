@@ -87,12 +87,8 @@ def test_threads_and_the_layout_of_columns_change_nothing(threads, monkeypatch, 
     hit = rng.random(n) < score
     grid.setflags(write=False)
     variable = Variable.of(grid[:, 1], "v")
-    before = numba.get_num_threads()
-    try:
-        numba.set_num_threads(min(threads, before))
-        by_numpy, by_numba = both(monkeypatch, make_bins([variable]), [variable], score, hit)
-    finally:
-        numba.set_num_threads(before)
+    monkeypatch.setattr(numba.config, "NUMBA_NUM_THREADS", threads)
+    by_numpy, by_numba = both(monkeypatch, make_bins([variable]), [variable], score, hit)
     np.testing.assert_array_equal(by_numba, by_numpy)
 
 

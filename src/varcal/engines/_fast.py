@@ -20,6 +20,8 @@ from varcal._variables import Variable
 
 # Blocks of rows that a thread takes at a time.
 _BLOCKS = 4
+# More wait for each other.
+_MOST_THREADS = 8
 
 
 def _read(number: Any) -> Any:
@@ -216,7 +218,8 @@ def _in_order(
     block: Callable[[int], NDArray[np.float64]], starts: Sequence[int]
 ) -> Iterator[NDArray[np.float64]]:
     """Yield the sums of blocks in their order, worked out by as many threads as numba may use."""
-    threads = min(numba.get_num_threads(), -(-len(starts) // _BLOCKS))
+    # Not get_num_threads(), which starts threads of numba's own that do not survive a fork.
+    threads = min(numba.config.NUMBA_NUM_THREADS, _MOST_THREADS, -(-len(starts) // _BLOCKS))
     if threads < 2:
         yield from map(block, starts)
         return
