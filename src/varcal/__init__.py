@@ -16,12 +16,16 @@ if TYPE_CHECKING:
     from varcal._audit import audit, audit_estimator
     from varcal._audit_result import Audit, load_audit
     from varcal._bin_table import BinTable, bin_table
+    from varcal._collect import collect, make_bins
+    from varcal._collected import Collected
+    from varcal._collected_file import load_collected
     from varcal._compare import compare
     from varcal._comparison import Comparison
     from varcal._curves import Curve, curve
     from varcal._estimates import Estimate, estimate
     from varcal._inference import rows_needed
     from varcal._metrics import ece, vece
+    from varcal._plan import BinPlan
     from varcal._predictions import Predictions
     from varcal._reliability import Reliability, reliability
     from varcal._scorers import ece_scorer, vece_scorer
@@ -45,7 +49,9 @@ __all__ = [
     "Audit",
     "AugmentedCalibrator",
     "BetaCalibrator",
+    "BinPlan",
     "BinTable",
+    "Collected",
     "Comparison",
     "Curve",
     "DirichletCalibrator",
@@ -66,6 +72,7 @@ __all__ = [
     "audit_estimator",
     "bin_table",
     "calibrators",
+    "collect",
     "compare",
     "curve",
     "datasets",
@@ -76,6 +83,8 @@ __all__ = [
     "experiments",
     "load_audit",
     "load_calibrator",
+    "load_collected",
+    "make_bins",
     "plotting",
     "reliability",
     "rows_needed",
@@ -88,12 +97,16 @@ _ROOMS = {
     "_audit": ("audit", "audit_estimator"),
     "_audit_result": ("Audit", "load_audit"),
     "_bin_table": ("BinTable", "bin_table"),
+    "_collect": ("collect", "make_bins"),
+    "_collected": ("Collected",),
+    "_collected_file": ("load_collected",),
     "_compare": ("compare",),
     "_comparison": ("Comparison",),
     "_curves": ("Curve", "curve"),
     "_estimates": ("Estimate", "estimate"),
     "_inference": ("rows_needed",),
     "_metrics": ("ece", "vece"),
+    "_plan": ("BinPlan",),
     "_predictions": ("Predictions",),
     "_reliability": ("Reliability", "reliability"),
     "_scorers": ("ece_scorer", "vece_scorer"),

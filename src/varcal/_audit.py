@@ -10,17 +10,18 @@ import numpy as np
 
 from varcal._audit_result import Audit, AuditRow, EventSummary, points
 from varcal._bin_table import BinTable, table_of
-from varcal._binned import BinOptions
 from varcal._curves import Curve, curve_of
 from varcal._estimates import OverallGap, detectable_of, overall_gap, profile_test
-from varcal._events import Claim, claims
+from varcal._events import CORRECT
+from varcal._evidence import Evidence
+from varcal._gather import gather
 from varcal._measured import Measured, gap_law, measure, with_p
 from varcal._multiplicity import benjamini_hochberg, holm
 from varcal._options import check_level
-from varcal._predictions import ALL, Predictions
-from varcal._profile import Profile, coarse_stats, profile
+from varcal._predictions import ALL
+from varcal._profile import Profile
 from varcal._progress import progress
-from varcal._provenance import warn_in_sample
+from varcal._question import BinOptions, Question
 from varcal._regions import describe_region, main_region
 from varcal._score_profile import score_profile
 from varcal._stats import BinnedStats
@@ -35,7 +36,7 @@ TOO_COARSE = 0.1
 
 def audit(
     y: object,
-    p: object,
+    p: object = None,
     X: object = ALL,
     *,
     data: object = None,
@@ -106,10 +107,13 @@ def audit(
             'an audit is of one claim, and event="classwise" makes one a class',
             'use event="correct" or "positive"; vece(…, event="classwise") gives the mean',
         )
-    predictions = Predictions.of(
+    options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins}
+    plain: BinOptions = {"n_bins": n_bins, "binning": "quantile", "bins": None}
+    evidence = gather(
         y,
         p,
         X,
+        Question(options, event, pos_label, rival=True, score=plain),
         data=data,
         classes=classes,
         sample_weight=sample_weight,
@@ -117,40 +121,52 @@ def audit(
         from_logits=from_logits,
         unlabelled=unlabelled,
     )
-    warn_in_sample(predictions.p)
-    if not predictions.variables:
+    evidence.warn_in_sample()
+    if not evidence.along:
         raise InputError("X is None", "give the variables to audit")
-    (claim,) = claims(predictions, event, pos_label)
-    options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins}
-    check_cut_names(bins, predictions.variables)
-    absent = {one.name for one in predictions.variables if one.missing().all()}
-    if len(absent) == len(predictions.variables):
+    (key,) = evidence.keys(event, pos_label)
+    check_cut_names(bins, evidence.along)
+    absent = evidence.absent()
+    if len(absent) == len(evidence.along):
         raise InputError("every variable is missing at every row", "give a variable with values")
-    rival = _other_claim(predictions, event)
+    rival = _other_claim(evidence, event)
     found = []
-    held = [one for one in predictions.variables if one.name not in absent]
-    for variable in progress(held, "Auditing", n_rows=len(predictions)):
-        one = profile(predictions, claim, variable, options)
+    held = [one.name for one in evidence.along if one.name not in absent]
+    for name in progress(held, "Auditing", n_rows=evidence.n_rows):
+        one = evidence.profile(key, name)
+        rows = evidence.rows(key, name, one)
         measured = [
             with_p(
                 measure(one.coarse, level, beyond=beyond),
                 profile_test(
-                    one, claim, predictions, variable, beyond=beyond, random_state=random_state
+                    one,
+                    rows,
+                    grouped=evidence.grouped,
+                    beyond=beyond,
+                    random_state=random_state,
                 ),
             )
             for beyond in (False, True)
         ]
-        curve = curve_of(one, event, level=level, vece=measured[0], backend=predictions.backend)
-        other = None if rival is None else coarse_stats(predictions, rival, variable, one)
+        curve = curve_of(
+            one,
+            event,
+            level=level,
+            vece=measured[0],
+            backend=evidence.backend,
+            engine=evidence.engine,
+        )
+        other = None if rival is None else evidence.coarse(rival, one)
         law = gap_law(one.coarse)
         reach = law.quantile(level) * law.standard_error
-        table = table_of(one.coarse, reach, event, level, predictions)
+        table = table_of(one.coarse, reach, event, level, evidence)
         found.append(_Finding(one, measured[0], measured[1], curve, other, table))
-    rows = _ranked(found, threshold, level)
+    ranked = _ranked(found, threshold, level)
     overall = overall_gap(found[0].profile.coarse, level)
+    edges = "sampled" if any(one.profile.fine.bins.sampled for one in found) else "exact"
     other_event = _other_event(found, event, level)
     by_name = {one.profile.name: one for one in found}
-    order = [by_name[row.variable] for row in rows]
+    order = [by_name[row.variable] for row in ranked]
     return Audit(
         event=event,
         gap=overall.gap,
@@ -158,23 +174,23 @@ def audit(
         gap_high=overall.high,
         error=1 - overall.accuracy,
         predicted_error=1 - overall.confidence,
-        rows=rows,
+        rows=ranked,
         curves={one.profile.name: one.curve for one in order},
         tables={one.profile.name: one.table for one in order},
-        score=score_profile(
-            predictions, claim, event, n_bins=n_bins, level=level, random_state=random_state
-        ),
+        score=score_profile(evidence, key, event, level=level, random_state=random_state),
         other=other_event,
-        notes=_notes(predictions, overall, other_event, rows, absent),
+        notes=_notes(evidence, overall, other_event, ranked, absent, edges),
         level=level,
         threshold=threshold,
-        n_rows=len(predictions),
-        n_dropped=predictions.n_dropped,
-        label="" if claim.label is None else str(claim.label),
-        n_bins=n_bins,
-        binning=binning,
-        grouped=predictions.groups is not None,
-        backend=predictions.backend,
+        n_rows=evidence.n_rows,
+        n_dropped=evidence.n_dropped,
+        label="" if key == CORRECT else str(evidence.label(key)),
+        n_bins=evidence.options["n_bins"],
+        binning=evidence.options["binning"],
+        grouped=evidence.grouped,
+        backend=evidence.backend,
+        engine=evidence.engine,
+        edges=edges,
     )
 
 
@@ -273,12 +289,12 @@ def _verdict(one: _Finding, p_holm: float, threshold: float, level: float) -> st
     return "no evidence"
 
 
-def _other_claim(predictions: Predictions, event: str) -> Claim | None:
+def _other_claim(evidence: Evidence, event: str) -> int | None:
     """Return the other of the two claims that a binary model makes."""
-    if len(predictions.classes) != 2:
+    if len(evidence.classes) != 2:
         return None
-    (claim,) = claims(predictions, "positive" if event == "correct" else "correct")
-    return claim
+    (key,) = evidence.keys("positive" if event == "correct" else "correct")
+    return key
 
 
 def _other_event(found: list[_Finding], event: str, level: float) -> EventSummary | None:
@@ -296,23 +312,26 @@ def _other_event(found: list[_Finding], event: str, level: float) -> EventSummar
 
 
 def _notes(
-    predictions: Predictions,
+    evidence: Evidence,
     overall: OverallGap,
     other: EventSummary | None,
     rows: tuple[AuditRow, ...],
     absent: set[str],
+    edges: str,
 ) -> tuple[str, ...]:
     notes = []
     if other is not None and other.event == "positive":
-        notes += _disagreement(overall, other, predictions.classes[1])
-    if predictions.n_dropped:
-        notes.append(f"{predictions.n_dropped:,} rows without outcome were left out.")
+        notes += _disagreement(overall, other, evidence.classes[1])
+    if evidence.n_dropped:
+        notes.append(f"{evidence.n_dropped:,} rows without outcome were left out.")
     if absent:
         notes.append(f"Left out, missing at every row: {', '.join(sorted(absent))}.")
     gaps = [row.variable for row in rows if row.missing > 0]
     if gaps:
         shown = ", ".join(gaps[:5]) + (" …" if len(gaps) > 5 else "")
         notes.append(f"Missing values are a bin of their own in {shown}, and not in the curve.")
+    if edges == "sampled":
+        notes.append("The edges of bins are quantiles of a random sample; figures are of all rows.")
     return tuple(notes)
 
 

@@ -120,6 +120,9 @@ class Audit:
         How variables were binned.
     grouped : bool
         Whether dependence within groups was allowed for.
+    engine, edges : str
+        Who summed the rows, and whether bins were chosen by all of them ("exact") or by a sample
+        ("sampled").
     """
 
     event: str
@@ -143,6 +146,8 @@ class Audit:
     binning: str
     grouped: bool = False
     backend: str | None = None
+    engine: str = "numpy"
+    edges: str = "exact"
 
     def __contains__(self, variable: object) -> bool:
         return variable in self.curves
@@ -195,6 +200,8 @@ class Audit:
             "binning",
             "grouped",
             "backend",
+            "engine",
+            "edges",
         ]
         return {
             "format": FORMAT,

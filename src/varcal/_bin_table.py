@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from varcal._binned import Binned, BinOptions, binned
 from varcal._bins import JointBins, NumericBins
+from varcal._evidence import Evidence
+from varcal._gather import gather
 from varcal._html import html_table
 from varcal._options import check_level
-from varcal._predictions import Predictions
+from varcal._question import BinOptions, Question
 from varcal._stats import BinnedStats
 from varcal._tables import frame_of
 from varcal._text import text_table
@@ -41,6 +42,9 @@ class BinTable:
         Rows used.
     n_dropped : int
         Rows left out because their outcome is not known.
+    engine, edges : str
+        Who summed the rows, and whether bins were chosen by all of them ("exact") or by a sample
+        ("sampled").
     """
 
     variable: str
@@ -50,6 +54,8 @@ class BinTable:
     n_rows: int
     n_dropped: int
     backend: str | None = None
+    engine: str = "numpy"
+    edges: str = "exact"
 
     def __len__(self) -> int:
         return len(self.columns["n"])
@@ -66,6 +72,8 @@ class BinTable:
             "level": self.level,
             "n_rows": self.n_rows,
             "n_dropped": self.n_dropped,
+            "engine": self.engine,
+            "edges": self.edges,
             "columns": clean,
         }
 
@@ -102,7 +110,7 @@ class BinTable:
 
 def bin_table(
     y: object,
-    p: object,
+    p: object = None,
     v: object = None,
     *,
     data: object = None,
@@ -150,36 +158,37 @@ def bin_table(
     b    2  0.500      0.6500    0.5000   0.1500  -0.5498    0.8498
     """
     check_level(level)
-    predictions = Predictions.of(
+    options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins}
+    evidence = gather(
         y,
         p,
         v,
+        Question(options, event, pos_label, joint=True, fine=False),
         data=data,
         classes=classes,
         sample_weight=sample_weight,
         from_logits=from_logits,
         unlabelled=unlabelled,
     )
-    options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins}
-    found = binned(
-        predictions,
-        options,
-        event=event,
-        pos_label=pos_label,
-        over_score=not predictions.variables,
-    )
+    from scipy.special import ndtri  # noqa: PLC0415  scipy loads when first needed
+
     columns: dict[str, list[Any]] = {}
-    for one in found:
-        for name, values in _columns(one, level, event == "classwise").items():
+    for key in evidence.keys(event, pos_label):
+        stats = evidence.table(key)
+        reach = float(ndtri(0.5 + level / 2)) * stats.gap_se
+        label = {"class": [evidence.label(key)] * stats.bins.size} if event == "classwise" else {}
+        for name, values in (label | _bin_columns(stats, reach)).items():
             columns.setdefault(name, []).extend(values)
     return BinTable(
-        variable=found[0].stats.bins.name,
+        variable=stats.bins.name,
         event=event,
         columns=columns,
         level=level,
-        n_rows=len(predictions),
-        n_dropped=predictions.n_dropped,
-        backend=predictions.backend,
+        n_rows=evidence.n_rows,
+        n_dropped=evidence.n_dropped,
+        backend=evidence.backend,
+        engine=evidence.engine,
+        edges=stats.edges,
     )
 
 
@@ -188,7 +197,7 @@ def table_of(
     reach: NDArray[np.float64],
     event: str,
     level: float,
-    predictions: Predictions,
+    evidence: Evidence,
 ) -> BinTable:
     """Make the table of bins whose gaps' intervals reach so far to each side."""
     return BinTable(
@@ -196,18 +205,12 @@ def table_of(
         event=event,
         columns=_bin_columns(stats, reach),
         level=level,
-        n_rows=len(predictions),
-        n_dropped=predictions.n_dropped,
-        backend=predictions.backend,
+        n_rows=evidence.n_rows,
+        n_dropped=evidence.n_dropped,
+        backend=evidence.backend,
+        engine=evidence.engine,
+        edges=stats.edges,
     )
-
-
-def _columns(one: Binned, level: float, with_class: bool) -> dict[str, list[Any]]:
-    from scipy.special import ndtri  # noqa: PLC0415  scipy loads when first needed
-
-    reach = float(ndtri(0.5 + level / 2)) * one.stats.gap_se
-    label = {"class": [one.label] * one.stats.bins.size} if with_class else {}
-    return label | _bin_columns(one.stats, reach)
 
 
 def _bin_columns(stats: BinnedStats, reach: NDArray[np.float64]) -> dict[str, list[Any]]:

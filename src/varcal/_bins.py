@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from varcal._cut_grid import CutGrid
 from varcal._edge_text import edge_texts
 from varcal._edge_text import show_instant as show_instant
 from varcal._edge_text import show_number as show_number
@@ -21,10 +22,6 @@ from varcal.exceptions import InputError
 SCHEMES = ("quantile", "uniform", "atoms")
 #: The most cells that joint bins may have.
 MAX_CELLS = 1_000_000
-# Up to this many cuts, comparing with each in turn beats a binary search.
-_FEW_CUTS = 24
-# The most comparisons after a look-up in the grid; beyond, a binary search is faster.
-_MOST_STEPS = 6
 
 
 class NumberSummary(Protocol):
@@ -68,6 +65,9 @@ class NumericBins:
         Whether there is a last bin for missing values.
     datetime : bool
         Whether values are seconds since 1970.
+    sampled : bool
+        Whether the cuts are quantiles of a random sample of the rows instead of all. It plays
+        no part in whether two bins are equal.
     """
 
     name: str
@@ -77,6 +77,7 @@ class NumericBins:
     starts: frozenset[float] = frozenset()
     missing: bool = False
     datetime: bool = False
+    sampled: bool = field(default=False, compare=False)
 
     @property
     def size(self) -> int:
@@ -105,18 +106,12 @@ class NumericBins:
     def index(self, variable: Variable, rows: slice = slice(None)) -> NDArray[np.intp]:
         """Return the bin of each row."""
         values = variable.values[rows].astype(np.float64, copy=False)
-        if len(self.cuts) <= _FEW_CUTS:
-            found = np.zeros(len(values), dtype=np.uint8)
-            for cut in self.cuts:
-                found += values > cut
-            index = found.astype(np.intp)
-        else:
-            index = self._lookup(values)
-        if variable.values.dtype.kind == "f":
+        index = self.grid.find(values)
+        # One NaN makes the minimum NaN, which is found faster than by looking at each.
+        if len(values) and np.isnan(values.min()):
             absent = np.isnan(values)
-            if absent.any():
-                _need_missing(self.missing, self.name, absent)
-                index[absent] = self.size - 1
+            _need_missing(self.missing, self.name, absent)
+            index[absent] = self.size - 1
         if not self._has_values and not np.isnan(values).all():
             raise InputError(
                 f"variable {self.name!r} has values, and its bins are for missing ones only",
@@ -124,29 +119,10 @@ class NumericBins:
             )
         return index
 
-    def _lookup(self, values: NDArray[np.float64]) -> NDArray[np.intp]:
-        """Find bins through an even grid over the cuts: a few comparisons instead of a search."""
-        cuts, grid, scale, most = self._grid
-        if most > _MOST_STEPS:
-            return np.searchsorted(cuts[:-1], values, side="left")
-        with np.errstate(invalid="ignore", over="ignore"):
-            place = np.clip((values - cuts[0]) * scale, 0, len(grid) - 1)
-        index = grid[np.nan_to_num(place).astype(np.intp)]
-        for _ in range(most):
-            index += values > cuts[index]
-        return index
-
     @cached_property
-    def _grid(self) -> tuple[NDArray[np.float64], NDArray[np.intp], float, int]:
-        """Cuts with a sentinel, the first bin of each cell, cells a unit, the most cuts a cell."""
-        cuts = np.array([*self.cuts, np.inf])
-        cells = 8 * len(cuts)
-        with np.errstate(over="ignore"):
-            scale = float((cells - 1) / (cuts[-2] - cuts[0]))
-        if not 0 < scale < np.inf:  # the span of the cuts is beyond what floats can hold
-            return cuts, np.empty(0, dtype=np.intp), scale, len(cuts)
-        held = np.bincount(((cuts[:-1] - cuts[0]) * scale).astype(np.intp), minlength=cells)
-        return cuts, np.cumsum(held) - held, scale, int(held.max())
+    def grid(self) -> CutGrid:
+        """The cuts, ready for finding the bins of values."""
+        return CutGrid.of(self.cuts)
 
     def labels(self) -> list[str]:
         """Name the bins for people."""
@@ -181,23 +157,33 @@ class LevelBins:
         The levels that share the bin "other".
     missing : bool
         Whether there is a last bin for missing values.
+    open : bool
+        Whether levels that are not known yet share the bin "other", too.
     """
 
     name: str
     levels: tuple[Hashable, ...]
     pooled: tuple[Hashable, ...] = ()
     missing: bool = False
+    open: bool = False
+
+    sampled: ClassVar[bool] = False
 
     @property
     def size(self) -> int:
         """The number of bins."""
-        return len(self.levels) + bool(self.pooled) + self.missing
+        return len(self.levels) + self.has_other + self.missing
+
+    @property
+    def has_other(self) -> bool:
+        """Whether there is a bin that levels share."""
+        return self.open or bool(self.pooled)
 
     def index(self, variable: Variable, rows: slice = slice(None)) -> NDArray[np.intp]:
         """Return the bin of each row."""
         position = {level: k for k, level in enumerate(self.levels)}
         position |= dict.fromkeys(self.pooled, len(self.levels))
-        other = len(self.levels) if self.pooled else None
+        other = len(self.levels) if self.has_other else None
         lookup = np.array(
             [position.get(level, -2 if other is None else other) for level in variable.levels]
             + [self.size - 1],
@@ -220,8 +206,9 @@ class LevelBins:
         texts = [str(level) for level in self.levels]
         if len(set(texts)) < len(texts):  # such as 1 and "1"
             texts = [repr(level) for level in self.levels]
-        if self.pooled:
-            texts.append(_beside(texts, f"other ({len(self.pooled)} levels)"))
+        if self.has_other:
+            known = f"other ({len(self.pooled)} levels)"
+            texts.append(_beside(texts, "other" if self.open else known))
         return texts + ([_beside(texts, "missing")] if self.missing else [])
 
 
@@ -237,6 +224,11 @@ class JointBins:
                 f"{len(self.parts)} variables make {self.size:,} joint bins",
                 f"at most {MAX_CELLS:,} are made: use fewer variables or a smaller n_bins",
             )
+
+    @property
+    def sampled(self) -> bool:
+        """Whether the cuts of any part come from a sample of the rows."""
+        return any(part.sampled for part in self.parts)
 
     @property
     def name(self) -> str:

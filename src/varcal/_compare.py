@@ -10,17 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from varcal._binned import BinOptions
 from varcal._comparison import HIGHER_IS_BETTER, Comparison, ComparisonRow
 from varcal._curves import Curve, curve_of
 from varcal._estimates import profile_test
 from varcal._events import Claim, claims
+from varcal._groups import buckets
 from varcal._measured import Measured, debiased_without, measure, with_p
 from varcal._options import check_level
 from varcal._paired import auc_parts, mean_interval, row_losses, sum_interval
 from varcal._predictions import ALL, Predictions
-from varcal._profile import Profile, buckets, profile
+from varcal._profile import Profile, profile, rows_behind
 from varcal._provenance import warn_in_sample
+from varcal._question import BinOptions
 from varcal._variables import Variable
 from varcal.engines._numpy import collect
 from varcal.exceptions import InputError
@@ -193,7 +194,7 @@ class _Figure:
 
 
 def _parts(predictions: Predictions, seed: int) -> tuple[NDArray[np.intp], int]:
-    found, many = buckets(predictions.groups)
+    found, many = buckets(predictions.unit)
     if found is not None:
         return found, many
     n = len(predictions)
@@ -254,7 +255,12 @@ def _figure(
     found: Profile = profile(side.predictions, claim, along, options)
     measured = with_p(
         measure(found.coarse, level),
-        profile_test(found, claim, side.predictions, along, random_state=seed),
+        profile_test(
+            found,
+            rows_behind(side.predictions, claim, along, found),
+            grouped=side.predictions.unit is not None,
+            random_state=seed,
+        ),
     )
     by_part = collect(
         found.coarse.bins,

@@ -87,6 +87,9 @@ class Curve:
         Rows behind the curve, and rows whose value is missing (not in it).
     missing_gap : float
         Gap of the rows whose value is missing, NaN without any.
+    engine, edges : str
+        Who summed the rows, and whether cells were chosen by all of them ("exact") or by a sample
+        ("sampled").
     """
 
     variable: str
@@ -125,6 +128,8 @@ class Curve:
     n_missing: int
     missing_gap: float
     backend: str | None = None
+    engine: str = "numpy"
+    edges: str = "exact"
 
     @property
     def worst_label(self) -> str:
@@ -166,6 +171,8 @@ class Curve:
             "n_rows": self.n_rows,
             "n_missing": self.n_missing,
             "missing_gap": _plain(self.missing_gap),
+            "engine": self.engine,
+            "edges": self.edges,
         }
 
     @classmethod
@@ -193,6 +200,8 @@ class Curve:
             level=data["level"],
             n_rows=data["n_rows"],
             n_missing=data["n_missing"],
+            engine=data.get("engine", "numpy"),
+            edges=data.get("edges", "exact"),
         )
 
     def to_frame(self) -> Any:

@@ -9,16 +9,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from varcal._bands import Bands, curve_bands, level_bands, span_bands
-from varcal._binned import BinOptions
 from varcal._cells import Cells
 from varcal._curve_result import SERIES, Curve
 from varcal._density import density
-from varcal._events import claims
+from varcal._gather import gather
 from varcal._histogram import histogram_of
 from varcal._measured import Measured, measure
 from varcal._options import check_level
-from varcal._predictions import Predictions
-from varcal._profile import Profile, profile
+from varcal._profile import Profile
+from varcal._question import BinOptions, Question
 from varcal._regions import regions_of
 from varcal.exceptions import InputError
 
@@ -29,8 +28,8 @@ __all__ = ["SERIES", "Curve", "curve", "curve_of"]
 
 def curve(
     y: object,
-    p: object,
-    v: object,
+    p: object = None,
+    v: object = None,
     *,
     data: object = None,
     event: str = "correct",
@@ -100,10 +99,17 @@ def curve(
     >>> found.direction, found.worst_label
     ('over', '46')
     """
-    predictions = Predictions.of(
+    options: BinOptions = {"n_bins": 10, "binning": "atoms", "bins": None}
+    if event == "classwise":
+        raise InputError(
+            'a curve shows one claim, and event="classwise" makes one a class',
+            'use event="correct", or for one class p against y == class with event="positive"',
+        )
+    evidence = gather(
         y,
         p,
         v,
+        Question(options, event, pos_label),
         data=data,
         classes=classes,
         sample_weight=sample_weight,
@@ -111,15 +117,10 @@ def curve(
         from_logits=from_logits,
         unlabelled=unlabelled,
     )
-    if len(predictions.variables) != 1:
+    if len(evidence.along) != 1:
         raise InputError(
-            f"a curve is along one variable; v has {len(predictions.variables)}",
+            f"a curve is along one variable; v has {len(evidence.along)}",
             "give one column; vece() and bin_table() take several at once",
-        )
-    if event == "classwise":
-        raise InputError(
-            'a curve shows one claim, and event="classwise" makes one a class',
-            'use event="correct", or for one class p against y == class with event="positive"',
         )
     check_level(level)
     if not 0 <= trim < 0.5:
@@ -128,12 +129,18 @@ def curve(
         raise InputError(f"degree must be 0, 1, 2, 3 or 4; got {degree!r}", "the paper's is 2")
     if bandwidth is not None and not bandwidth > 0:
         raise InputError(f"bandwidth must be positive; got {bandwidth!r}", "or leave it out")
-    (claim,) = claims(predictions, event, pos_label)
-    options: BinOptions = {"n_bins": 10, "binning": "atoms", "bins": None}
-    found = profile(predictions, claim, predictions.variables[0], options)
+    (key,) = evidence.keys(event, pos_label)
+    found = evidence.profile(key, evidence.along[0].name)
     fit: dict[str, Any] = {"span": span, "bandwidth": bandwidth, "degree": degree}
     return curve_of(
-        found, event, level=level, trim=trim, grid=grid, backend=predictions.backend, **fit
+        found,
+        event,
+        level=level,
+        trim=trim,
+        grid=grid,
+        backend=evidence.backend,
+        engine=evidence.engine,
+        **fit,
     )
 
 
@@ -149,6 +156,7 @@ def curve_of(
     degree: int = 2,
     vece: Measured | None = None,
     backend: str | None = None,
+    engine: str = "numpy",
 ) -> Curve:
     """Make the curve of a profile: what `curve` and `audit` share."""
     cells = found.cells()
@@ -204,6 +212,8 @@ def curve_of(
         n_missing=missing[0],
         missing_gap=missing[1],
         backend=backend,
+        engine=engine,
+        edges=found.fine.edges,
     )
 
 

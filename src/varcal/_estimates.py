@@ -10,29 +10,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from varcal._binned import BinOptions
-from varcal._bins import coarse_index
 from varcal._cluster import cluster_test
-from varcal._cumulative import CUMULATIVE, cumulative_test
-from varcal._events import Claim, claims
+from varcal._cumulative import CUMULATIVE
+from varcal._evidence import SCORE, Evidence
+from varcal._gather import gather
 from varcal._html import html_table
 from varcal._inference import minimum_detectable
 from varcal._measured import Measured, error_sums, gap_law, measure, with_p
 from varcal._null import Rows, calibration_test, cauchy
 from varcal._options import check_level
-from varcal._predictions import Predictions
-from varcal._profile import Profile, profile
-from varcal._provenance import warn_in_sample
+from varcal._profile import Profile
+from varcal._question import BinOptions, Question
 from varcal._stats import BinnedStats
 from varcal._text import p_text
-from varcal._variables import Variable
 from varcal.exceptions import InputError
 
 Floats = NDArray[np.float64]
 
 TESTS = ("combined", *CUMULATIVE)
-#: Up to this many rows, sparse outcomes are simulated row by row.
-MOST_ROWS = 20_000
 
 
 @dataclass(frozen=True)
@@ -57,6 +52,9 @@ class Estimate:
         The least error that the test finds with 80 % power, whatever its shape.
     n_rows, n_bins, n_dropped : int
         Rows, bins that hold rows, and rows left out because their outcome is not known.
+    engine, edges : str
+        Who summed the rows, and whether bins were chosen by all of them ("exact") or by a sample
+        ("sampled").
     """
 
     metric: str
@@ -75,6 +73,8 @@ class Estimate:
     n_rows: int
     n_bins: int
     n_dropped: int = 0
+    engine: str = "numpy"
+    edges: str = "exact"
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything in plain Python types, ready for JSON."""
@@ -125,7 +125,7 @@ class Estimate:
 
 def estimate(
     y: object,
-    p: object,
+    p: object = None,
     v: object = None,
     *,
     data: object = None,
@@ -184,10 +184,12 @@ def estimate(
     check_level(level)
     if test not in TESTS:
         raise InputError.choice("test", test, TESTS)
-    predictions = Predictions.of(
+    options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins}
+    evidence = gather(
         y,
         p,
         v,
+        Question(options, event, pos_label),
         data=data,
         classes=classes,
         sample_weight=sample_weight,
@@ -195,55 +197,51 @@ def estimate(
         from_logits=from_logits,
         unlabelled=unlabelled,
     )
-    warn_in_sample(predictions.p)
-    if len(predictions.variables) > 1:
+    evidence.warn_in_sample()
+    if len(evidence.along) > 1:
         raise InputError(
-            f"an estimate is along one variable; v has {len(predictions.variables)}",
+            f"an estimate is along one variable; v has {len(evidence.along)}",
             "give one column; audit() takes many, one at a time",
         )
-    if test != "combined" and groups is not None:
+    if test != "combined" and evidence.grouped:
         raise InputError(f'test="{test}" takes every row as independent', 'use test="combined"')
-    options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins}
     return estimate_of(
-        predictions, event, options, level=level, test=test, pos_label=pos_label,
-        random_state=random_state,
-    )  # fmt: skip
+        evidence, event, level=level, test=test, pos_label=pos_label, random_state=random_state
+    )
 
 
 def estimate_of(
-    predictions: Predictions,
+    evidence: Evidence,
     event: str,
-    options: BinOptions,
     *,
     level: float = 0.95,
     test: str = "combined",
     pos_label: Hashable = None,
     random_state: int = 0,
 ) -> Estimate:
-    """Estimate on checked predictions: what `estimate` and `reliability` share."""
-    parts, reach, held, name = [], [], [], ""
-    for claim in claims(predictions, event, pos_label):
-        variable = (
-            predictions.variables[0]
-            if predictions.variables
-            else Variable("confidence", "numeric", claim.score)
-        )
-        found = profile(predictions, claim, variable, options)
+    """Estimate from evidence: what `estimate` and `reliability` share."""
+    parts, reach, held, edges = [], [], [], set()
+    name = evidence.along[0].name if evidence.along else None
+    for key in evidence.keys(event, pos_label):
+        found = evidence.profile(key, name)
         measured = measure(found.coarse, level)
         if test == "combined":
-            p_value = profile_test(found, claim, predictions, variable, random_state=random_state)
-        else:
-            p_value = cumulative_test(
-                variable, claim.score, claim.hit, predictions.weight, statistic=test
+            p_value = profile_test(
+                found,
+                evidence.rows(key, name, found),
+                grouped=evidence.grouped,
+                random_state=random_state,
             )
+        else:
+            p_value = evidence.cumulative(key, name, test)
         parts.append(with_p(measured, p_value))
         reach.append(detectable_of(found.coarse, level))
         held.append(int((found.coarse.total("weight") > 0).sum()))
-        name = variable.name
+        edges.add(found.fine.edges)
     mean = _mean(parts)
     return Estimate(
-        metric="VECE" if predictions.variables else "ECE",
-        variable=name,
+        metric="VECE" if evidence.along else "ECE",
+        variable=SCORE if name is None else name,
         event=event,
         value=mean.value,
         debiased=mean.debiased,
@@ -255,9 +253,11 @@ def estimate_of(
         noise_high=mean.noise_high,
         detectable=float(np.mean(reach)),
         test=test,
-        n_rows=len(predictions),
+        n_rows=evidence.n_rows,
         n_bins=max(held),
-        n_dropped=predictions.n_dropped,
+        n_dropped=evidence.n_dropped,
+        engine=evidence.engine,
+        edges="sampled" if "sampled" in edges else "exact",
     )
 
 
@@ -268,10 +268,9 @@ def detectable_of(stats: BinnedStats, level: float) -> float:
 
 def profile_test(
     found: Profile,
-    claim: Claim,
-    predictions: Predictions,
-    variable: Variable,
+    rows: Rows | None,
     *,
+    grouped: bool,
     beyond: bool = False,
     random_state: int = 0,
 ) -> float:
@@ -280,14 +279,9 @@ def profile_test(
     placed = np.ones(found.fine.bins.size, dtype=bool)
     placed[-1] = not found.missing
     ordered = fine if found.kind != "levels" else None
-    if predictions.groups is not None:
+    if grouped:
         order = None if found.kind == "levels" else placed
         return cluster_test(found.coarse, found.fine, order, constant=beyond, seed=random_state)
-    rows = None
-    if len(claim.score) <= MOST_ROWS:
-        index = found.fine.bins.index(variable)  # type: ignore[union-attr]
-        merged = coarse_index(found.fine.bins, found.coarse.bins)[index]
-        rows = Rows(claim.score, merged, index, predictions.weight)
     p = calibration_test(
         coarse, ordered, constant=beyond, rows=rows, placed=placed, seed=random_state
     )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,42 @@ from varcal._predictions import Predictions
 from varcal.exceptions import InputError
 
 EVENTS = ("correct", "positive", "classwise")
+#: The claim that the most likely class is right, among those about a class by its position.
+CORRECT = -1
+
+
+class Rows(Protocol):
+    """A column of which stretches are asked for: an array, or worked out when asked."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, rows: slice, /) -> NDArray[Any]: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Derived:
+    """A column of n rows that is worked out when rows of it are asked for, and not kept.
+
+    Attributes
+    ----------
+    n : int
+        The number of rows.
+    work_out : callable
+        From a stretch of rows to their values.
+    of : tuple of ndarray
+        (p, y) of two classes if it is about "the prediction is correct", for an engine that works
+        it out by itself.
+    """
+
+    n: int
+    work_out: Callable[[slice], NDArray[Any]]
+    of: tuple[NDArray[Any], ...] = ()
+
+    def __len__(self) -> int:
+        return self.n
+
+    def __getitem__(self, rows: slice, /) -> NDArray[Any]:
+        return self.work_out(rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,17 +59,25 @@ class Claim:
 
     Attributes
     ----------
-    score : ndarray of float
-        The claimed probability.
-    hit : ndarray of bool
-        Whether the event happened.
+    scores, hits : Rows
+        The same, a stretch of rows at a time: one pass over them needs no memory for the whole.
     label : hashable or None
         The class that the claim speaks of; None for "the prediction is correct".
     """
 
-    score: NDArray[np.float64]
-    hit: NDArray[np.bool_]
+    scores: Rows
+    hits: Rows
     label: Hashable = None
+
+    @cached_property
+    def score(self) -> NDArray[np.float64]:
+        """The claimed probabilities."""
+        return self.scores[:]
+
+    @cached_property
+    def hit(self) -> NDArray[np.bool_]:
+        """Whether the event happened, row by row."""
+        return self.hits[:]
 
 
 def claims(
@@ -57,6 +102,18 @@ def claims(
     >>> claim.score, claim.hit
     (array([0.8, 0.9, 0.6]), array([ True,  True, False]))
     """
+    for key in claim_keys(predictions.classes, event, pos_label):
+        yield claim_of(predictions, key)
+
+
+def claim_keys(
+    classes: Sequence[Hashable], event: str = "correct", pos_label: Hashable = None
+) -> list[int]:
+    """Return which claims an event makes: `CORRECT`, or the positions of classes.
+
+    >>> claim_keys(["no", "yes"], "positive"), claim_keys(["a", "b", "c"], "classwise")
+    ([1], [0, 1, 2])
+    """
     check_choice("event", event, EVENTS)
     if pos_label is not None and event != "positive":
         raise InputError(
@@ -64,33 +121,48 @@ def claims(
             'use event="positive", or leave pos_label out',
         )
     if event == "correct":
-        yield _correct(predictions)
-    elif event == "positive":
-        position = _position(predictions, pos_label)
-        yield _about(predictions, position)
-    else:
-        for position in range(len(predictions.classes)):
-            yield _about(predictions, position)
+        return [CORRECT]
+    return [_position(classes, pos_label)] if event == "positive" else list(range(len(classes)))
+
+
+def claim_of(predictions: Predictions, key: int) -> Claim:
+    """Return one claim of every row."""
+    return _correct(predictions) if key == CORRECT else _about(predictions, key)
 
 
 def _correct(predictions: Predictions) -> Claim:
     p, y = predictions.p, predictions.y
-    if p.ndim == 1:
-        return Claim(np.maximum(p, 1.0 - p), (p > 0.5) == (y == 1))
-    if p.shape[1] == 2:
-        return Claim(np.maximum(p[:, 0], p[:, 1]), (p[:, 1] > p[:, 0]) == (y == 1))
-    return Claim(p.max(axis=1), p.argmax(axis=1) == y)
+
+    def score(rows: slice) -> NDArray[np.float64]:
+        part = p[rows]
+        if p.ndim == 2:
+            return np.maximum(part[:, 0], part[:, 1]) if p.shape[1] == 2 else part.max(axis=1)
+        other = 1.0 - part
+        return np.maximum(part, other, out=other)
+
+    def hit(rows: slice) -> NDArray[np.bool_]:
+        part, outcome = p[rows], y[rows]
+        if p.ndim == 1:
+            return (part > 0.5) == (outcome == 1)
+        if p.shape[1] == 2:
+            return (part[:, 1] > part[:, 0]) == (outcome == 1)
+        return part.argmax(axis=1) == outcome
+
+    pair = (p, y) if p.ndim == 1 else ()
+    return Claim(Derived(len(y), score, pair), Derived(len(y), hit, pair))
 
 
 def _about(predictions: Predictions, position: int) -> Claim:
     p: NDArray[Any] = predictions.p
-    pair = p.ndim == 1
-    score = (p if position == 1 else 1.0 - p) if pair else p[:, position]
-    return Claim(score, predictions.y == position, predictions.classes[position])
+    y = predictions.y
+    scores: Rows = p if p.ndim == 1 else p[:, position]
+    if p.ndim == 1 and position != 1:
+        scores = Derived(len(y), lambda rows: 1.0 - p[rows])
+    hits = Derived(len(y), lambda rows: y[rows] == position)
+    return Claim(scores, hits, predictions.classes[position])
 
 
-def _position(predictions: Predictions, pos_label: Hashable) -> int:
-    classes = predictions.classes
+def _position(classes: Sequence[Hashable], pos_label: Hashable) -> int:
     if len(classes) != 2:
         raise InputError(
             f'event="positive" needs two classes; p has {len(classes)}',
@@ -99,4 +171,4 @@ def _position(predictions: Predictions, pos_label: Hashable) -> int:
     if pos_label is None:
         return 1
     check_choice("pos_label", pos_label, classes)
-    return classes.index(pos_label)
+    return list(classes).index(pos_label)

@@ -71,6 +71,8 @@ def histogram_of(found: Profile, edges: Floats | None = None) -> Histogram:
     low, high = (float(x) for x in np.interp([TRIM, 1 - TRIM], below, ends))
     if not low < high:
         low, high = bins.low, bins.high
+    if not np.isfinite([low, high]).all():  # infinities only
+        low = high = 0.0
     if not low < high:
         return Histogram(np.array([low - 0.5, low + 0.5]), np.ones(1), trimmed=False)
     cells = found.cells()

@@ -6,9 +6,10 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
-from varcal._binned import BinOptions, binned
+from varcal._evidence import Evidence
+from varcal._gather import gather
 from varcal._options import check_choice
-from varcal._predictions import Predictions
+from varcal._question import BinOptions, Question
 from varcal._stats import BinnedStats
 from varcal.exceptions import InputError
 
@@ -18,7 +19,7 @@ SIDES = ("both", "over", "under")
 
 def ece(
     y: object,
-    p: object,
+    p: object = None,
     *,
     data: object = None,
     event: str = "correct",
@@ -42,12 +43,15 @@ def ece(
 
     Parameters
     ----------
-    y : array-like or column name
-        Labels: integers, booleans, strings or categories.
+    y : array-like, column name, or Collected
+        Labels: integers, booleans, strings or categories. Or what `collect` returned, instead of
+        predictions.
     p : array-like, column name, or names of one column a class
         Probabilities: (n,) is P(y = second class), (n, K) one column a class.
-    data : frame or dict of columns, optional
-        With it, a string or a list of strings names columns; anything else is an array.
+    data : frame, dict of columns, path, relation or lazy frame, optional
+        With it, a string or a list of strings names columns; anything else is an array. Paths
+        and globs of Parquet or CSV files, partitioned folders, DuckDB relations, polars lazy
+        frames and PyArrow datasets are read in batches: columns are then given by name.
     event : {"correct", "positive", "classwise"}
         What a probability claims: that the most likely class is right; that y is the positive
         class (two classes); or, for each class, that y is this class (unweighted mean).
@@ -92,23 +96,26 @@ def ece(
     >>> vc.ece([1, 0, 1, 1], [0.9, 0.6, 0.7, 0.8], n_bins=1, side="over")
     0.0
     """
-    predictions = Predictions.of(
+    options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins}
+    question = Question(options, event, pos_label, fine=False, moments=False)
+    found = gather(
         y,
         p,
+        None,
+        question,
         data=data,
         classes=classes,
         sample_weight=sample_weight,
         from_logits=from_logits,
         unlabelled=unlabelled,
     )
-    options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins}
-    return _mean_error(predictions, options, event, pos_label, norm, side, over_score=True)
+    return _mean_error(found, question, norm, side)
 
 
 def vece(
     y: object,
-    p: object,
-    v: object,
+    p: object = None,
+    v: object = None,
     *,
     data: object = None,
     event: str = "correct",
@@ -133,15 +140,18 @@ def vece(
 
     Parameters
     ----------
-    y : array-like or column name
-        Labels: integers, booleans, strings or categories.
+    y : array-like, column name, or Collected
+        Labels: integers, booleans, strings or categories. Or what `collect` returned, instead of
+        predictions.
     p : array-like, column name, or names of one column a class
         Probabilities: (n,) is P(y = second class), (n, K) one column a class.
     v : array-like, frame, dict of columns, or column names
         The variable: numbers, categories, strings, booleans or dates, missing values included
         (they have a bin of their own). Two or more variables are binned jointly.
-    data : frame or dict of columns, optional
-        With it, a string or a list of strings names columns; anything else is an array.
+    data : frame, dict of columns, path, relation or lazy frame, optional
+        With it, a string or a list of strings names columns; anything else is an array. Paths
+        and globs of Parquet or CSV files, partitioned folders, DuckDB relations, polars lazy
+        frames and PyArrow datasets are read in batches: columns are then given by name.
     event : {"correct", "positive", "classwise"}
         What a probability claims: that the most likely class is right; that y is the positive
         class (two classes); or, for each class, that y is this class (unweighted mean).
@@ -189,20 +199,22 @@ def vece(
     >>> round(vc.ece(y, p), 3), round(vc.vece(y, p, [20, 25, 60, 65], n_bins=2), 3)
     (0.0, 0.25)
     """
-    predictions = Predictions.of(
+    options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins}
+    question = Question(options, event, pos_label, joint=True, fine=False, moments=False)
+    found = gather(
         y,
         p,
         v,
+        question,
         data=data,
         classes=classes,
         sample_weight=sample_weight,
         from_logits=from_logits,
         unlabelled=unlabelled,
     )
-    if not predictions.variables:
+    if not found.along:
         raise InputError("v is None", "give a variable; without one use ece(y, p)")
-    options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins}
-    return _mean_error(predictions, options, event, pos_label, norm, side, over_score=False)
+    return _mean_error(found, question, norm, side)
 
 
 def calibration_error(stats: BinnedStats, norm: int | str = 1, side: str = "both") -> float:
@@ -222,25 +234,6 @@ def calibration_error(stats: BinnedStats, norm: int | str = 1, side: str = "both
     return float((share * size).sum() if norm == 1 else np.sqrt((share * size**2).sum()))
 
 
-def _mean_error(
-    predictions: Predictions,
-    options: BinOptions,
-    event: str,
-    pos_label: Hashable,
-    norm: int | str,
-    side: str,
-    *,
-    over_score: bool,
-) -> float:
-    errors = [
-        calibration_error(found.stats, norm, side)
-        for found in binned(
-            predictions,
-            options,
-            event=event,
-            pos_label=pos_label,
-            over_score=over_score,
-            moments=False,
-        )
-    ]
-    return float(np.mean(errors))
+def _mean_error(found: Evidence, question: Question, norm: int | str, side: str) -> float:
+    keys = found.keys(question.event, question.pos_label)
+    return float(np.mean([calibration_error(found.table(key), norm, side) for key in keys]))

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from varcal._groups import check_units, group_numbers
 from varcal._labels import Labels
 from varcal._options import check_choice
 from varcal._tables import Table, is_frame
-from varcal._variables import Variable, as_series, plain_array
+from varcal._variables import Variable, as_series, extremes, plain_array
 from varcal.exceptions import InputError
 
 #: Stands for "every column of data that has no other role".
@@ -21,6 +23,26 @@ ALL = "every other column"
 SUM_TOLERANCE = 1e-6
 #: Weights beyond 2 to this power, up or down, are scaled.
 MOST_EXPONENT = 200
+
+
+@dataclass(frozen=True)
+class Part:
+    """What is known of all rows when some of them come in at the door.
+
+    Attributes
+    ----------
+    classes : tuple
+        Every label, in the order of the columns of `p`; none where they are not known, and rows
+        are only checked.
+    by_meaning : bool
+        Whether labels are 0/1 or booleans, which mean the same in every part.
+    exponent : int
+        Weights are divided by 2 to this power.
+    """
+
+    classes: tuple[Hashable, ...]
+    by_meaning: bool = False
+    exponent: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,8 +64,8 @@ class Predictions:
         The variables, possibly none.
     weight : ndarray of float or None
         Sampling weights, scaled by a power of two so that the largest lies in [0.5, 1).
-    groups : ndarray of int or None
-        The number of the unit that a row belongs to.
+    unit : Variable or None
+        The unit that a row belongs to.
     n_dropped : int
         Rows left out because their outcome is not known (only on request).
     backend : str or None
@@ -55,12 +77,17 @@ class Predictions:
     classes: tuple[Hashable, ...]
     variables: tuple[Variable, ...] = ()
     weight: NDArray[np.float64] | None = None
-    groups: NDArray[np.intp] | None = None
+    unit: Variable | None = None
     n_dropped: int = 0
     backend: str | None = None
 
     def __len__(self) -> int:
         return len(self.y)
+
+    @cached_property
+    def groups(self) -> NDArray[np.intp] | None:
+        """The number of the unit that a row belongs to, None without groups."""
+        return None if self.unit is None else group_numbers(self.unit)
 
     @classmethod
     def of(
@@ -75,6 +102,7 @@ class Predictions:
         groups: object = None,
         from_logits: bool = False,
         unlabelled: str = "raise",
+        part: Part | None = None,
     ) -> Predictions:
         """Check predictions and bring them into one form.
 
@@ -99,6 +127,8 @@ class Predictions:
             Whether `p` holds logits: (n,) log-odds of the second class, (n, K) logits.
         unlabelled : {"raise", "drop"}
             What to do with rows whose label is missing.
+        part : Part, optional
+            What is known of all rows, where these are a part of them.
 
         Returns
         -------
@@ -117,7 +147,7 @@ class Predictions:
         """
         check_choice("unlabelled", unlabelled, ["raise", "drop"])
         table = None if data is None else Table.of(data, "data")
-        given, p_names, p_backend = _probabilities(p, table)
+        given, p_names, p_backend = probabilities(p, table)
         probability = given.astype(np.float64, copy=False)
         labels = Labels.of(_column(y, table, "y"))
         if v is ALL:
@@ -154,6 +184,8 @@ class Predictions:
             kept = ~unknown
             n_dropped = int(unknown.sum())
             if n_dropped == len(labels):
+                if part is not None:
+                    return cls.none(part, n_dropped)
                 raise InputError("y has no label at any row", "at least one outcome is needed")
             labels, probability = labels.take(kept), probability[kept]
             variables = tuple(variable.take(kept) for variable in variables)
@@ -162,23 +194,33 @@ class Predictions:
 
         labels.check_numbers(probability)
         if from_logits:
-            probability = _from_logits(probability)
+            probability = from_log_odds(probability)
         n_classes = 2 if probability.ndim == 1 else probability.shape[1]
         _check_probabilities(probability, given.dtype)
-        y_codes, found = labels.encode(n_classes, classes)
+        if part is not None and not part.by_meaning:
+            classes = part.classes
+        if part is not None and not part.classes:
+            y_codes, found = np.zeros(len(labels), np.intp), part.classes
+        else:
+            y_codes, found = labels.encode(n_classes, classes)
         _check_order(p_names, found)
         if weight is not None:
-            weight = _checked_weights(weight)
+            weight = _checked_weights(weight, part)
         return cls(
             y=y_codes,
             p=probability,
             classes=found,
             variables=variables,
             weight=weight,
-            groups=None if unit is None else _group_numbers(unit),
+            unit=None if unit is None else check_units(unit),
             n_dropped=n_dropped,
             backend=(table.backend if table is not None else None) or v_backend or p_backend,
         )
+
+    @classmethod
+    def none(cls, part: Part, n_dropped: int) -> Predictions:
+        """Return a part of which no row is left."""
+        return cls(np.zeros(0, np.intp), np.zeros(0), part.classes, n_dropped=n_dropped)
 
 
 def read_scores(p: object, v: object = None) -> tuple[NDArray[np.float64], tuple[Variable, ...]]:
@@ -190,7 +232,7 @@ def read_scores(p: object, v: object = None) -> tuple[NDArray[np.float64], tuple
     >>> p, variables[0].name
     (array([0.2, 0.9]), 'age')
     """
-    given, _, _ = _probabilities(p, None)
+    given, _, _ = probabilities(p, None)
     scores = given.astype(np.float64, copy=False)
     variables, _ = _variables(v, None)
     lengths = {"p": len(scores)} | {f"v {one.name!r}": len(one) for one in variables}
@@ -223,7 +265,7 @@ def _names(value: object, table: Table | None) -> list[str] | None:
     return list(value) if is_names and value else None  # type: ignore[call-overload]
 
 
-def _probabilities(
+def probabilities(
     p: object, table: Table | None
 ) -> tuple[NDArray[Any], tuple[str, ...], str | None]:
     """Return p in its own dtype, the names of its columns, and the library it came in."""
@@ -332,7 +374,8 @@ def _check_lengths(lengths: dict[str, int], *, by_name: bool) -> None:
         raise InputError(f"{what} empty", "at least one row is needed")
 
 
-def _from_logits(logits: NDArray[np.float64]) -> NDArray[np.float64]:
+def from_log_odds(logits: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the probabilities that logits stand for."""
     bad = ~np.isfinite(logits)
     if bad.any():
         _raise_at(logits, bad, "is not finite", "logits are finite numbers")
@@ -344,7 +387,7 @@ def _from_logits(logits: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _check_probabilities(p: NDArray[np.float64], given: np.dtype[Any]) -> None:
-    low, high = p.min(), p.max()
+    low, high = extremes(p)
     if not (low >= 0 and high <= 1):  # also true when either is NaN
         missing = np.isnan(p)
         if missing.any():
@@ -392,7 +435,7 @@ def _check_order(names: Sequence[str], classes: Sequence[Hashable]) -> None:
     )
 
 
-def _checked_weights(given: NDArray[Any]) -> NDArray[np.float64]:
+def _checked_weights(given: NDArray[Any], part: Part | None) -> NDArray[np.float64]:
     weight: NDArray[np.float64] = given.astype(np.float64, copy=False)
     if weight.ndim != 1:
         raise InputError(f"sample_weight has shape {weight.shape}", "give one weight a row")
@@ -408,23 +451,22 @@ def _checked_weights(given: NDArray[Any]) -> NDArray[np.float64]:
             int(bad.sum()),
             "weights are finite and not negative",
         )
-    if not weight.any():
-        raise InputError("sample_weight is 0 at every row", "at least one row must count")
-    exponent = int(np.frexp(weight.max())[1])
-    if abs(exponent) < MOST_EXPONENT:
-        return weight
-    # Fourth powers would overflow; a power of two keeps ratios to the bit.
-    scaled: NDArray[np.float64] = np.ldexp(weight, -exponent)
-    return scaled
+    if part is None:
+        if not weight.any():
+            raise no_weight()
+        exponent = weight_exponent(float(weight.max()))
+    else:
+        exponent = part.exponent
+    # A power of two keeps ratios to the bit.
+    return np.ldexp(weight, -exponent) if exponent else weight
 
 
-def _group_numbers(unit: Variable) -> NDArray[np.intp]:
-    missing = unit.missing()
-    if missing.any():
-        row = int(missing.argmax())
-        raise InputError.at_row(
-            "groups", "is missing", None, row, int(missing.sum()), "every row needs its unit"
-        )
-    if unit.kind == "levels":
-        return unit.values
-    return np.unique(unit.values, return_inverse=True)[1].astype(np.intp)
+def no_weight() -> InputError:
+    """Return the error of weights that are all 0."""
+    return InputError("sample_weight is 0 at every row", "at least one row must count")
+
+
+def weight_exponent(largest: float) -> int:
+    """Return by which power of two weights are divided, lest their fourth powers overflow."""
+    exponent = int(np.frexp(largest)[1])
+    return exponent if abs(exponent) >= MOST_EXPONENT else 0

@@ -7,20 +7,19 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from varcal._binned import BinOptions
-from varcal._bins import NumericBins
+from varcal._bins import NumericBins, coarse_index
 from varcal._cells import Cells
 from varcal._events import Claim
+from varcal._groups import buckets
+from varcal._null import Rows
 from varcal._predictions import Predictions
+from varcal._question import N_FINE, BinOptions
 from varcal._stats import BinnedStats
 from varcal._variables import Kind, Variable
 from varcal.engines._numpy import collect, fine_bins
-from varcal.exceptions import InputError
 
-#: Fine cells of a numeric variable; a local fit on them is within 2e-4 of one on rows.
-N_FINE = 1000
-#: Groups are hashed into at most this many buckets.
-N_BUCKETS = 256
+#: Up to this many rows, sparse outcomes are simulated row by row.
+MOST_ROWS = 20_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +91,7 @@ def profile(
 ) -> Profile:
     """Bin one claim along one variable, by bucket of groups where there are groups."""
     coarse, fine = fine_bins(variable, n_fine=n_fine, **options)
-    bucket, n_buckets = buckets(predictions.groups)
+    bucket, n_buckets = buckets(predictions.unit)
     stats = collect(fine, [variable], claim.score, claim.hit, predictions.weight, bucket, n_buckets)
     return Profile(variable.name, variable.kind, stats, stats.coarsen(coarse))
 
@@ -101,7 +100,7 @@ def coarse_stats(
     predictions: Predictions, claim: Claim, variable: Variable, like: Profile
 ) -> BinnedStats:
     """Bin another claim over the coarse bins of a profile."""
-    bucket, n_buckets = buckets(predictions.groups)
+    bucket, n_buckets = buckets(predictions.unit)
     return collect(
         like.coarse.bins,
         [variable],
@@ -113,14 +112,12 @@ def coarse_stats(
     )
 
 
-def buckets(groups: NDArray[np.intp] | None) -> tuple[NDArray[np.intp] | None, int]:
-    """Return the bucket of each row: its group if there are few, else a mix of its number."""
-    if groups is None:
-        return None, 1
-    many = int(groups.max()) + 1
-    if many < 2:
-        raise InputError("groups has one group only", "at least two units are needed")
-    if many <= N_BUCKETS:
-        return groups, many
-    mixed = groups.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    return (mixed >> np.uint64(56)).astype(np.intp), N_BUCKETS
+def rows_behind(
+    predictions: Predictions, claim: Claim, variable: Variable, found: Profile
+) -> Rows | None:
+    """Return the rows behind a profile, for simulated outcomes; None where there are many."""
+    if len(claim.score) > MOST_ROWS:
+        return None
+    index = found.fine.bins.index(variable)  # type: ignore[union-attr]
+    merged = coarse_index(found.fine.bins, found.coarse.bins)[index]
+    return Rows(claim.score, merged, index, predictions.weight)

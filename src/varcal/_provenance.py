@@ -79,7 +79,7 @@ def in_sample(p: NDArray[np.float64]) -> str | None:
     return _answers.get(_of_probabilities(p)) if _answers else None
 
 
-def warn_in_sample(p: NDArray[np.float64]) -> None:
+def warn_in_sample(p: NDArray[np.float64], stacklevel: int = 3) -> None:
     """Warn where probabilities are a calibrator's answers on the rows that it was fitted on."""
     calibrator = in_sample(p)
     if calibrator is not None:
@@ -87,7 +87,7 @@ def warn_in_sample(p: NDArray[np.float64]) -> None:
             f"these probabilities are what a {calibrator} said of the very rows that it was "
             "fitted on: they look better than they are; use rows that it has not seen",
             VarcalWarning,
-            stacklevel=3,
+            stacklevel=stacklevel,
         )
 
 

@@ -9,19 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from varcal._binned import BinOptions
 from varcal._curves import Curve, curve_of
 from varcal._estimates import Estimate, estimate_of
-from varcal._events import claims
+from varcal._gather import gather
 from varcal._histogram import Histogram, histogram_of
 from varcal._measured import gap_law
 from varcal._options import check_level
-from varcal._predictions import Predictions
-from varcal._profile import profile
-from varcal._provenance import warn_in_sample
+from varcal._question import BinOptions, Question
 from varcal._stats import BinnedStats
 from varcal._tables import frame_of
-from varcal._variables import Variable
 from varcal.exceptions import InputError
 
 Floats = NDArray[np.float64]
@@ -169,7 +165,7 @@ class Reliability:
 
 def reliability(
     y: object,
-    p: object,
+    p: object = None,
     *,
     data: object = None,
     event: str = "correct",
@@ -227,9 +223,12 @@ def reliability(
             'a diagram shows one claim, and event="classwise" makes one a class',
             'use event="correct", or for one class p against y == class with event="positive"',
         )
-    predictions = Predictions.of(
+    options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins}
+    evidence = gather(
         y,
         p,
+        None,
+        Question(options, event, pos_label),
         data=data,
         classes=classes,
         sample_weight=sample_weight,
@@ -237,23 +236,21 @@ def reliability(
         from_logits=from_logits,
         unlabelled=unlabelled,
     )
-    warn_in_sample(predictions.p)
-    (claim,) = claims(predictions, event, pos_label)
-    options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins}
-    variable = Variable("confidence", "numeric", claim.score)
-    found = profile(predictions, claim, variable, options)
+    evidence.warn_in_sample()
+    (key,) = evidence.keys(event, pos_label)
+    found = evidence.profile(key, None)
     return Reliability(
         event=event,
         **_bins(found.coarse, level),
-        curve=curve_of(found, event, level=level, backend=predictions.backend),
+        curve=curve_of(found, event, level=level, backend=evidence.backend, engine=evidence.engine),
         histogram=histogram_of(found, np.linspace(0, 1, BARS + 1)),
         ece=estimate_of(
-            predictions, event, options, level=level, pos_label=pos_label, random_state=random_state
+            evidence, event, level=level, pos_label=pos_label, random_state=random_state
         ),
         level=level,
-        n_rows=len(predictions),
-        n_dropped=predictions.n_dropped,
-        backend=predictions.backend,
+        n_rows=evidence.n_rows,
+        n_dropped=evidence.n_dropped,
+        backend=evidence.backend,
     )
 
 

@@ -8,14 +8,10 @@ from typing import Any
 import numpy as np
 
 from varcal._bin_table import BinTable, table_of
-from varcal._binned import BinOptions
 from varcal._curves import Curve, curve_of
 from varcal._estimates import profile_test
-from varcal._events import Claim
+from varcal._evidence import Evidence
 from varcal._measured import Measured, gap_law, measure, with_p
-from varcal._predictions import Predictions
-from varcal._profile import profile
-from varcal._variables import Variable
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,26 +57,24 @@ class ScoreProfile:
 
 
 def score_profile(
-    predictions: Predictions,
-    claim: Claim,
+    evidence: Evidence,
+    key: int,
     event: str,
     *,
-    n_bins: int,
     level: float,
     random_state: int = 0,
 ) -> ScoreProfile:
     """Profile a claim along its own score."""
-    variable = Variable("confidence", "numeric", claim.score)
-    options: BinOptions = {"n_bins": n_bins, "binning": "quantile", "bins": None}
-    found = profile(predictions, claim, variable, options)
+    found = evidence.profile(key, None)
     law = gap_law(found.coarse)
-    p_value = profile_test(found, claim, predictions, variable, random_state=random_state)
+    rows = evidence.rows(key, None, found)
+    p_value = profile_test(found, rows, grouped=evidence.grouped, random_state=random_state)
     empty = found.coarse.total("weight") == 0
     reach = law.quantile(level) * np.sqrt(np.diagonal(law.null_cov))
     return ScoreProfile(
-        curve=curve_of(found, event, level=level, backend=predictions.backend),
+        curve=curve_of(found, event, level=level, backend=evidence.backend, engine=evidence.engine),
         table=table_of(
-            found.coarse, law.standard_error * law.quantile(level), event, level, predictions
+            found.coarse, law.standard_error * law.quantile(level), event, level, evidence
         ),
         consistency=tuple(np.where(empty, np.nan, reach).tolist()),
         ece=with_p(measure(found.coarse, level), p_value),

@@ -59,6 +59,11 @@ class BinnedStats:
         starts = np.searchsorted(coarse_index(self.bins, bins), np.arange(bins.size))
         return BinnedStats(bins, np.add.reduceat(self.sums, starts, axis=-1))
 
+    @property
+    def edges(self) -> str:
+        """Whether bins were chosen by all rows, "exact", or by a sample of them, "sampled"."""
+        return "sampled" if self.bins.sampled else "exact"
+
     def field(self, name: str) -> NDArray[np.float64]:
         """Return one sum by bucket of groups and bin, shape (G, B)."""
         return self.sums[FIELDS.index(name)]

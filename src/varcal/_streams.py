@@ -134,21 +134,41 @@ class RowStream:
             yield whole, whole.select(list(self.used))
 
     def _settled(self, names: Sequence[str]) -> pa.Schema:
-        """Return types that hold all values of some columns in all files."""
-        schemas = []
-        for source in self.sources:
-            with reading(source):
-                schemas.append(self._types_of(source, names))
-        return reduce(_united, schemas)
+        return settled_types(self.sources, names, self.texts, self.instants)
 
-    def _types_of(self, source: Source, names: Sequence[str]) -> pa.Schema:
-        if source.format == "parquet":
-            return _selected(parquet.read_schema(source.path), names)
-        if source.format == "arrow":
-            return _selected(open_arrow(source).schema, names)
-        if source.format == "jsonl":
-            return _json_types(source, names, self.instants)
-        return _csv_types(source, names, dict.fromkeys(self.texts & set(names), pa.string()))
+
+def settled_types(
+    sources: Sequence[Source],
+    names: Sequence[str],
+    texts: frozenset[str] = frozenset(),
+    instants: frozenset[str] = frozenset(),
+) -> pa.Schema:
+    """Return types that hold all values of some columns in all files."""
+    schemas = []
+    for source in sources:
+        with reading(source):
+            schemas.append(_types_of(source, names, texts, instants))
+    return reduce(_united, schemas)
+
+
+def batches_of(sources: Sequence[Source], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of files, their columns as a schema has them."""
+    for source in sources:
+        with reading(source):
+            for batch in _batches(source, schema):
+                yield _as_schema(batch, schema)
+
+
+def _types_of(
+    source: Source, names: Sequence[str], texts: frozenset[str], instants: frozenset[str]
+) -> pa.Schema:
+    if source.format == "parquet":
+        return _selected(parquet.read_schema(source.path), names)
+    if source.format == "arrow":
+        return _selected(open_arrow(source).schema, names)
+    if source.format == "jsonl":
+        return _json_types(source, names, instants)
+    return _csv_types(source, names, dict.fromkeys(texts & set(names), pa.string()))
 
 
 def _selected(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
@@ -245,7 +265,7 @@ def _read_json(block: bytes, schema: pa.Schema | None) -> pa.Table:
 def _batches(source: Source, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     if source.format == "parquet":
         with parquet.ParquetFile(source.path) as file:
-            yield from file.iter_batches(CHUNK_ROWS)
+            yield from file.iter_batches(CHUNK_ROWS, columns=schema.names)
     elif source.format == "arrow":
         yield from _arrow_batches(open_arrow(source))
     elif source.format == "jsonl":

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,52 +21,24 @@ from varcal._bins import (
     numeric_bins,
     refine,
 )
+from varcal._events import Rows
 from varcal._stats import FIELDS, BinnedStats
 from varcal._variables import Variable
+from varcal.engines._choice import engine_for
+from varcal.engines._summary import ArraySummary as ArraySummary
+from varcal.engines._summary import summary_of
 from varcal.exceptions import InputError
 
 # Rows taken at a time: their temporaries stay in the processor's cache.
-_CHUNK = 32_768
+_CHUNK = 65_536
 
 
-class ArraySummary:
-    """Quantiles and counts of a numeric array, from one sorted copy of it."""
+class Named(Protocol):
+    """What has a name, as a variable has."""
 
-    def __init__(self, values: NDArray[Any]) -> None:
-        ordered = np.sort(values.astype(np.float64, copy=False))  # NaN comes last
-        self.n_missing = int(len(ordered) - np.searchsorted(ordered, np.nan))
-        self._ordered = ordered[: len(ordered) - self.n_missing]
-        ends = (
-            np.searchsorted(self._ordered, -np.inf, side="right"),
-            np.searchsorted(self._ordered, np.inf),
-        )
-        self._finite = self._ordered[ends[0] : ends[1]]
-
-    def quantiles(self, levels: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return linearly interpolated quantiles of the finite values, NaN if there are none.
-
-        As `numpy.quantile` does it, to the bit.
-        """
-        if not len(self._finite):
-            return np.full(len(levels), np.nan)
-        position = levels * (len(self._finite) - 1)
-        before = np.floor(position).astype(np.intp)
-        a, b = self._finite[before], self._finite[np.minimum(before + 1, len(self._finite) - 1)]
-        t = position - before
-        half = b / 2 - a / 2  # the whole width may be beyond what floats can hold
-        return np.where(t >= 0.5, b - half * (2 * (1 - t)), a + half * (2 * t))
-
-    def below(self, value: float) -> int:
-        """Return how many rows hold a smaller value."""
-        return int(np.searchsorted(self._ordered, value))
-
-    def above(self, value: float) -> int:
-        """Return how many rows hold a larger value."""
-        return len(self._ordered) - int(np.searchsorted(self._ordered, value, side="right"))
-
-    def count(self, value: float) -> int:
-        """Return how many rows hold exactly this value."""
-        return len(self._ordered) - self.below(value) - self.above(value)
+    @property
+    def name(self) -> str:
+        """The name."""
 
 
 def make_bins(
@@ -93,7 +66,7 @@ def make_bins(
     return parts[0] if len(parts) == 1 else JointBins(parts)
 
 
-def check_cut_names(bins: object, variables: Sequence[Variable]) -> None:
+def check_cut_names(bins: object, variables: Sequence[Named]) -> None:
     """Refuse cut points for a variable that is not there, and one list for several variables."""
     known = [variable.name for variable in variables]
     if isinstance(bins, Mapping):
@@ -114,35 +87,49 @@ def fine_bins(
     bins: object = None,
     *,
     n_fine: int = 0,
+    summary: ArraySummary | None = None,
+    counts: tuple[NDArray[np.intp], int] | None = None,
 ) -> tuple[NumericBins | LevelBins, NumericBins | LevelBins]:
-    """Choose the bins of a variable, and finer ones (for curves) that keep all their cuts."""
+    """Choose the bins of a variable, and finer ones (for curves) that keep all their cuts.
+
+    Rows that are not at hand are spoken for by the summary of their numbers, or by how often
+    each level comes and how many are missing.
+    """
     check_binning(n_bins, binning)
     cuts = cut_points(bins, variable.name)
     if variable.kind != "levels":
-        summary = ArraySummary(variable.values)
+        summary = summary_of(variable.values) if summary is None else summary
         coarse = numeric_bins(variable, summary, n_bins=n_bins, scheme=binning, cuts=cuts)
-        return coarse, refine(coarse, summary, n_fine) if n_fine else coarse
+        # Given cuts and even ones between the ends owe nothing to a sample.
+        by_rows = cuts is None and binning != "uniform"
+        coarse = replace(coarse, sampled=summary.sampled and by_rows)
+        if not n_fine:
+            return coarse, coarse
+        return coarse, replace(refine(coarse, summary, n_fine), sampled=summary.sampled)
     if cuts is not None:
         raise InputError(
             f"bins gives cut points for {variable.name!r}, which has levels",
             "cut points are for numeric and datetime variables",
         )
-    present = variable.values[variable.values >= 0]
-    counts = np.bincount(present, minlength=len(variable.levels))
-    levels = level_bins(variable, counts, len(variable) - len(present), rare=1 / (10 * n_bins))
+    if counts is None:
+        present = variable.values[variable.values >= 0]
+        held = np.bincount(present, minlength=len(variable.levels))
+        counts = held, len(variable) - len(present)
+    levels = level_bins(variable, *counts, rare=1 / (10 * n_bins))
     return levels, levels
 
 
 def collect(
     bins: Bins,
     variables: Sequence[Variable],
-    score: NDArray[np.float64],
-    hit: NDArray[np.bool_] | NDArray[np.float64],
+    score: Rows,
+    hit: Rows,
     weight: NDArray[np.float64] | None = None,
     bucket: NDArray[np.intp] | None = None,
     n_buckets: int = 1,
     *,
     moments: bool = True,
+    n_all: int | None = None,
 ) -> BinnedStats:
     """Sum rows into bins.
 
@@ -164,24 +151,57 @@ def collect(
     moments : bool
         Whether to sum all fields. Otherwise only rows, weight, hit and score, which are all
         that a plain metric needs; the other fields are NaN.
+    n_all : int, optional
+        Rows in all, where these are one batch of many: by them it is chosen who adds up.
     """
     size = n_buckets * bins.size
-    sums = np.zeros((len(FIELDS), size))
-    numeric = isinstance(bins, NumericBins)
-    for start in range(0, len(score), _CHUNK):
-        rows = slice(start, start + _CHUNK)
-        index = joint_index(bins, variables, rows)
-        x = variables[0].values[rows].astype(np.float64, copy=False) if numeric else None
-        cell = index if bucket is None else index + bins.size * bucket[rows]
-        w = None if weight is None else weight[rows]
-        for name, value in _terms(x, score[rows], hit[rows], w, moments).items():
-            sums[FIELDS.index(name)] += np.bincount(cell, value, minlength=size)
+    step = max(_CHUNK, 2 * size)  # the sums of a chunk cost as much as some rows
+    add_up = sum_rows
+    if engine_for(len(score) if n_all is None else n_all) == "fast":
+        from varcal.engines._fast import sum_rows as add_up  # noqa: PLC0415
+    table = add_up(bins, variables, score, hit, weight, bucket, size, moments=moments, step=step)
     if weight is None:
         for target, source in _UNWEIGHTED.items():
-            sums[FIELDS.index(target)] = sums[FIELDS.index(source)]
+            table[FIELDS.index(target)] = table[FIELDS.index(source)]
     if not moments:
-        sums[[name not in _PLAIN for name in FIELDS]] = np.nan
-    return BinnedStats(bins, sums.reshape(len(FIELDS), n_buckets, bins.size))
+        table[[name not in _PLAIN for name in FIELDS]] = np.nan
+    return BinnedStats(bins, table.reshape(len(FIELDS), n_buckets, bins.size))
+
+
+def sum_rows(
+    bins: Bins,
+    variables: Sequence[Variable],
+    score: Rows,
+    hit: Rows,
+    weight: NDArray[np.float64] | None,
+    bucket: NDArray[np.intp] | None,
+    size: int,
+    *,
+    moments: bool,
+    step: int,
+) -> NDArray[np.float64]:
+    """Return the sums, fields by cells; those that weights of 1 repeat are left at 0."""
+    table = np.zeros((len(FIELDS), size))
+    for start in range(0, len(score), step):
+        rows = slice(start, start + step)
+        cell = joint_index(bins, variables, rows)
+        if bucket is not None:
+            cell += bins.size * bucket[rows]
+        x = None
+        if moments and isinstance(bins, NumericBins):
+            x = variables[0].values[rows].astype(np.float64, copy=False)
+        s, h, w = score[rows], hit[rows], None if weight is None else weight[rows]
+        for name, value in _terms(x, s, h, w, moments).items():
+            table[FIELDS.index(name)] += np.bincount(cell, value, minlength=size)
+        if weight is None:
+            cell *= 2
+            cell += h
+            counts = np.bincount(cell, minlength=2 * size).reshape(size, 2)
+            table[FIELDS.index("n")] += counts.sum(axis=1)
+            table[FIELDS.index("hit")] += counts[:, 1]
+        else:
+            table[FIELDS.index("n")] += np.bincount(cell, minlength=size)
+    return table
 
 
 # Without weights these sums are those.
@@ -201,27 +221,24 @@ _PLAIN = ("n", "weight", "hit", "score")
 def _terms(
     x: NDArray[np.float64] | None,
     s: NDArray[np.float64],
-    h: NDArray[np.bool_] | NDArray[np.float64],
+    h: NDArray[np.bool_],
     w: NDArray[np.float64] | None,
     moments: bool,
-) -> dict[str, NDArray[Any] | None]:
-    """Return what each row adds to each field (None: one)."""
+) -> dict[str, NDArray[np.float64]]:
+    """Return what each row adds to each field, but plain counts."""
     if not moments:
-        if w is None:
-            return {"n": None, "hit": h, "score": s}
-        return {"n": None, "weight": w, "hit": w * h, "score": w * s}
+        return {"score": s} if w is None else {"weight": w, "hit": w * h, "score": w * s}
     u = s * (1.0 - s)
-    values: dict[str, NDArray[Any]] = {"hit": h, "score": s, "square": (h - s) ** 2, "null": u}
+    values = {"score": s, "square": (h - s) ** 2, "null": u}
     fourth = u * (1.0 - 6.0 * u)
-    at = None if x is None else np.where(np.isfinite(x), x, 0.0)
-    terms: dict[str, NDArray[Any] | None] = {"n": None}
     if w is None:
-        terms |= values | {"fourth": fourth}
+        terms = values | {"fourth": fourth}
     else:
         w2 = w * w
-        terms |= {"weight": w, "weight2": w2, "fourth": w2 * w2 * fourth}
-        for name, value in values.items():
+        terms = {"weight": w, "weight2": w2, "fourth": w2 * w2 * fourth}
+        for name, value in (values | {"hit": h}).items():
             terms |= {name: w * value, f"{name}2": w2 * value}
-    if at is not None:
+    if x is not None:
+        at = np.where(np.isfinite(x), x, 0.0)
         terms["x"] = at if w is None else w * at
     return terms

@@ -1,0 +1,147 @@
+"""Tally: the second pass over lazy rows, which sums them into bins."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from varcal._bins import Bins
+from varcal._events import Claim, claim_of
+from varcal._groups import N_BUCKETS, buckets
+from varcal._predictions import Part
+from varcal._roles import Roles, told_at
+from varcal._stats import FIELDS, BinnedStats
+from varcal._variables import Kind, Variable
+from varcal.engines._numpy import collect
+from varcal.exceptions import InputError
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """One table: a claim over bins.
+
+    Attributes
+    ----------
+    key : int
+        The claim (`claim_keys`).
+    names : tuple of str
+        The variables that are binned together; none for the claim's own score.
+    fine, coarse : Bins
+        The bins that rows are summed into, and those of the figures.
+    """
+
+    key: int
+    names: tuple[str, ...]
+    fine: Bins
+    coarse: Bins
+
+    @property
+    def slot(self) -> tuple[int, tuple[str, ...]]:
+        """What the table is found by."""
+        return self.key, self.names
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """Rows, rows left out, and the sums of each wanted table; `a + b` of two batches."""
+
+    n_rows: int
+    n_dropped: int
+    tables: tuple[NDArray[np.float64], ...]
+
+    def __add__(self, other: Sums) -> Sums:
+        return Sums(
+            self.n_rows + other.n_rows,
+            self.n_dropped + other.n_dropped,
+            tuple(a + b for a, b in zip(self.tables, other.tables, strict=True)),
+        )
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Sum the rows of a batch into every wanted table.
+
+    Attributes
+    ----------
+    roles, part
+        The columns, and what is known of all rows.
+    kinds : dict
+        The kind of each variable.
+    wanted : tuple of Wanted
+        The tables.
+    units : tuple or None
+        Every unit, sorted, where there are few; none for buckets by hash.
+    counted : bool
+        Whether `start` is the number of a row.
+    moments : bool
+        Whether all fields are summed.
+    n_all : int, optional
+        Rows in all batches, where that is known.
+    """
+
+    roles: Roles
+    part: Part
+    kinds: dict[str, Kind]
+    wanted: tuple[Wanted, ...]
+    units: tuple[Hashable, ...] = ()
+    counted: bool = True
+    moments: bool = True
+    n_all: int | None = None
+
+    def __call__(self, frame: Any, start: int) -> Sums:
+        """Sum rows from the one numbered `start`."""
+        with told_at(start if self.counted else None):
+            rows = self.roles.read(frame, part=self.part)
+        if not len(rows):
+            return Sums(0, rows.n_dropped, self.nothing().tables)
+        bucket, many = buckets(rows.unit, self.units)
+        variables = {one.name: self._checked(one) for one in rows.variables}
+        claims: dict[int, Claim] = {}
+        tables = []
+        for one in self.wanted:
+            if one.key not in claims:
+                claims[one.key] = claim_of(rows, one.key)
+            claim = claims[one.key]
+            along = [variables[name] for name in one.names]
+            along = along or [Variable("confidence", "numeric", claim.score)]
+            stats = collect(
+                one.fine,
+                along,
+                claim.score,
+                claim.hit,
+                rows.weight,
+                bucket,
+                many,
+                moments=self.moments,
+                n_all=self.n_all,
+            )
+            tables.append(stats.sums)
+        return Sums(len(rows), rows.n_dropped, tuple(tables))
+
+    def nothing(self) -> Sums:
+        """Return the sums of no rows."""
+        many = 1 if self.roles.groups is None else len(self.units) or N_BUCKETS
+        shapes = [(len(FIELDS), many, one.fine.size) for one in self.wanted]
+        return Sums(0, 0, tuple(np.zeros(shape) for shape in shapes))
+
+    def stats(self, sums: Sums) -> tuple[BinnedStats, ...]:
+        """Return the wanted tables of sums."""
+        pairs = zip(self.wanted, sums.tables, strict=True)
+        return tuple(BinnedStats(one.fine, table) for one, table in pairs)
+
+    def _checked(self, variable: Variable) -> Variable:
+        kind = self.kinds.get(variable.name, variable.kind)
+        if variable.kind == kind:
+            return variable
+        if variable.missing().all():  # a batch may hold nothing that tells its type
+            blank = np.full(len(variable), -1 if kind == "levels" else np.nan)
+            values = blank.astype(np.intp) if kind == "levels" else blank
+            return Variable(variable.name, kind, values)
+        raise InputError(
+            f"variable {variable.name!r} is {variable.kind}, and its bins are {kind}",
+            "bring the batches to one type",
+        )

@@ -1,0 +1,108 @@
+"""Rows of files: Parquet goes to DuckDB, text and Arrow files are read by PyArrow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import Any, ClassVar
+
+from varcal._sources import Source, column_names, sources_of
+from varcal.engines._duckdb import DuckRows
+from varcal.engines._lazy import T, Work, map_batches
+from varcal.exceptions import InputError
+
+Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
+
+
+@dataclass(frozen=True, eq=False)
+class FileRows:
+    """The rows of CSV, TSV, JSON lines and Arrow files, with types that hold in all of them.
+
+    Text does not say its types, and a sample of it may mislead: they are settled over all rows,
+    as everywhere in varcal, before any is used.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        The names of the columns.
+    sources : tuple of Source
+        The files.
+    """
+
+    columns: tuple[str, ...]
+    sources: tuple[Source, ...]
+
+    engine: ClassVar[str] = "pyarrow"
+    backend: ClassVar[str | None] = "pyarrow"
+    counted: ClassVar[bool] = True
+
+    def count(self) -> int:
+        """Return the number of rows."""
+        return sum(len(batch) for batch in self._batches(self.columns[:1]))
+
+    def read(self, columns: Sequence[str]) -> Any:
+        """Return some columns of all rows as an Arrow table."""
+        import pyarrow as pa  # noqa: PLC0415  loads when first used
+
+        return pa.concat_tables([*self._batches(columns)] or [self.schema.empty_table()])
+
+    def map(self, columns: Sequence[str], work: Work[T]) -> Iterator[T]:
+        """Yield what a work returns for each batch of rows, in their order."""
+        return map_batches(self._batches(columns), work)
+
+    def _batches(self, columns: Sequence[str]) -> Iterator[Any]:
+        import pyarrow as pa  # noqa: PLC0415
+
+        from varcal._streams import batches_of  # noqa: PLC0415
+
+        schema = pa.schema([self.schema.field(name) for name in columns])
+        for batch in batches_of(self.sources, schema):
+            yield pa.Table.from_batches([batch])
+
+    @cached_property
+    def schema(self) -> Any:
+        """The columns with the types that hold all their values."""
+        from varcal._streams import settled_types  # noqa: PLC0415
+
+        return settled_types(self.sources, self.columns)
+
+
+def open_files(given: Paths) -> DuckRows | FileRows:
+    """Open a file, a glob, a list of them, or a folder of Parquet files."""
+    if isinstance(given, str) and given.lstrip().lower().startswith(("select ", "from ")):
+        raise InputError(
+            f"data is a query without its connection: {given!r}", "give connection.sql(query)"
+        )
+    if isinstance(given, str | PathLike) and Path(given).is_dir():
+        paths = sorted(str(path) for path in Path(given).rglob("*.parquet"))
+        if not paths:
+            raise InputError(
+                f"the folder {str(given)!r} has no Parquet file", "give a glob of other files"
+            )
+        return DuckRows.of_files(sources_of(paths))
+    sources = sources_of(given)
+    if all(source.format == "parquet" for source in sources):
+        return DuckRows.of_files(sources)
+    return rows_of_files(sources)
+
+
+def rows_of_files(sources: Sequence[Source]) -> FileRows:
+    """Check that files have the same columns, each once."""
+    names = column_names(sources[0])
+    for source in sources:
+        own = column_names(source)
+        twice = sorted(name for name in set(own) if own.count(name) > 1)
+        if twice:
+            raise InputError(
+                f"{source.shown} has two columns of the same name: {twice[0]!r}",
+                "rename one of them",
+            )
+        if sorted(own) != sorted(names):
+            raise InputError(
+                f"{source.shown} has other columns than {sources[0].shown}",
+                "give files with the same columns",
+            )
+    return FileRows(tuple(names), tuple(sources))

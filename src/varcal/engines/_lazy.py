@@ -1,0 +1,96 @@
+"""The seam of lazy engines: rows that are not in memory, worked on in batches.
+
+A `LazyRows` is all that an engine has to be. It names its columns, counts its rows, reads a few
+columns whole (only asked of it where they are few rows), and maps a *work* over its rows:
+``work(frame, start)`` is called with an eager frame of the asked columns, of any library that
+narwhals knows, under the names that were asked for, and with a number that no other batch has
+(that of its first row where the engine keeps the order of rows, `counted`). It returns something
+small. Works are frozen dataclasses of plain values and arrays, so that they can be pickled to
+other processes; `varcal._scan.Scan` and `varcal._tally.Tally` are the two that audits use, and
+their answers are summed with ``+`` in any grouping.
+
+An engine that runs where the rows are (Spark) pickles the work to its workers and yields what
+they return; one that reads here gives its batches to `map_batches`, which spreads them over
+threads and yields answers in the order of the rows.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, Protocol, TypeVar
+
+T = TypeVar("T")
+Work = Callable[[Any, int], T]
+
+#: Rows that are handed over at a time.
+BATCH_ROWS = 1 << 17
+#: Up to this many rows, and values in the asked columns, rows are read into memory.
+FEW_ROWS = 1_000_000
+FEW_VALUES = 50_000_000
+# More threads than this only wait for each other.
+_MOST_THREADS = 4
+
+
+class LazyRows(Protocol):
+    """Rows that an engine holds."""
+
+    @property
+    def engine(self) -> str:
+        """How results call it."""
+
+    @property
+    def backend(self) -> str | None:
+        """The frame library that results answer in."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns, as the user knows them."""
+
+    @property
+    def counted(self) -> bool:
+        """Whether `start` is the number of a row, which messages may then tell."""
+
+    def count(self) -> int:
+        """Return the number of rows."""
+
+    def read(self, columns: Sequence[str]) -> Any:
+        """Return some columns of all rows as an eager frame."""
+
+    def map(self, columns: Sequence[str], work: Work[T]) -> Iterator[T]:
+        """Yield what a work returns for each batch of rows."""
+
+
+def is_few(n_rows: int, n_columns: int) -> bool:
+    """Tell whether rows are few enough to be read whole."""
+    return n_rows <= FEW_ROWS and n_rows * n_columns <= FEW_VALUES
+
+
+def map_batches(batches: Iterable[Any], work: Work[T]) -> Iterator[T]:
+    """Work on batches in threads, a few at a time, and yield answers in their order.
+
+    >>> import pyarrow as pa
+    >>> batches = [pa.table({"x": [1, 2]}), pa.table({"x": [3]})]
+    >>> list(map_batches(batches, lambda frame, start: (start, frame.num_rows)))
+    [(0, 2), (2, 1)]
+    """
+    threads = min(os.cpu_count() or 1, _MOST_THREADS)
+    start = 0
+    waiting: deque[Future[T]] = deque()
+    with ThreadPoolExecutor(threads) as pool:
+        try:
+            for batch in batches:
+                many = len(batch)
+                if not many:
+                    continue
+                waiting.append(pool.submit(work, batch, start))
+                start += many
+                if len(waiting) > threads:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for one in waiting:
+                one.cancel()

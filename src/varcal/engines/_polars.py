@@ -1,0 +1,49 @@
+"""Rows that polars reads: lazy frames, in its streaming engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from varcal.engines._lazy import BATCH_ROWS, T, Work, map_batches
+
+
+@dataclass(frozen=True, eq=False)
+class PolarsRows:
+    """The rows of a polars LazyFrame.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        The names of the columns.
+    frame : polars.LazyFrame
+        The rows.
+    """
+
+    columns: tuple[str, ...]
+    frame: Any
+
+    engine: ClassVar[str] = "polars"
+    backend: ClassVar[str | None] = "polars"
+    counted: ClassVar[bool] = True
+
+    @classmethod
+    def of(cls, frame: Any) -> PolarsRows:
+        """Wrap a lazy frame."""
+        return cls(tuple(frame.collect_schema().names()), frame)
+
+    def count(self) -> int:
+        """Return the number of rows."""
+        import polars as pl  # noqa: PLC0415
+
+        return int(self.frame.select(pl.len()).collect(engine="streaming").item())
+
+    def read(self, columns: Sequence[str]) -> Any:
+        """Return some columns of all rows as an eager frame."""
+        return self.frame.select(list(columns)).collect(engine="streaming")
+
+    def map(self, columns: Sequence[str], work: Work[T]) -> Iterator[T]:
+        """Yield what a work returns for each batch of rows, in their order."""
+        chosen = self.frame.select(list(columns))
+        return map_batches(chosen.collect_batches(chunk_size=BATCH_ROWS), work)

@@ -1,0 +1,245 @@
+"""Collected batches add up to what all rows together give."""
+
+import datetime as dt
+import json
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyarrow import parquet
+
+import varcal as vc
+from varcal.exceptions import InputError
+
+
+def make_rows(n=3_000, seed=0):
+    rng = np.random.default_rng(seed)
+    v = np.round(rng.normal(size=n), 2)
+    p = rng.uniform(0.05, 0.95, n)
+    return pa.table(
+        {
+            "y": (rng.random(n) < np.clip(p + 0.1 * np.sign(v), 0, 1)).astype(int),
+            "p": p,
+            "v": np.where(rng.random(n) < 0.05, np.nan, v),
+            "kind": rng.choice(["a", "b", "c"], n),
+            "w": rng.exponential(size=n),
+            "unit": rng.integers(0, 300, n),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return make_rows()
+
+
+def parts_of(rows, many):
+    cuts = np.linspace(0, len(rows), many + 1).astype(int)
+    return [rows.slice(a, b - a) for a, b in pairwise(cuts)]
+
+
+def test_days_sum_up_to_the_same_audit(rows):
+    options = dict(sample_weight="w", groups="unit")
+    bins = vc.make_bins("y", "p", ["v", "kind"], data=rows, **options)
+    total = sum(vc.collect(day, bins) for day in parts_of(rows, 5))
+    found = vc.audit(total)
+    whole = vc.audit("y", "p", ["v", "kind"], data=rows, **options)
+    assert [row.variable for row in found] == [row.variable for row in whole]
+    for mine, theirs in zip(found, whole, strict=True):
+        assert mine.vece.debiased == pytest.approx(theirs.vece.debiased, abs=1e-12)
+        assert mine.beyond.low == pytest.approx(theirs.beyond.low, abs=1e-9)
+        assert mine.p_holm == pytest.approx(theirs.p_holm, rel=1e-6)
+    for name, table in found.tables.items():
+        assert table.columns["bin"] == whole.tables[name].columns["bin"]
+        np.testing.assert_allclose(table.columns["gap"], whole.tables[name].columns["gap"])
+    np.testing.assert_allclose(found["v"].gap, whole["v"].gap, atol=1e-9)
+    assert found.other.vece == pytest.approx(whole.other.vece)
+    assert found.score.ece.value == pytest.approx(whole.score.ece.value)
+    assert found.n_rows == len(total) == len(rows) and found.grouped
+
+
+@given(
+    st.lists(st.floats(0, 1), max_size=4),
+    st.integers(0, 2**32 - 1),
+    st.booleans(),
+    st.permutations(range(5)),
+)
+@settings(max_examples=40)
+def test_any_cut_in_any_order_gives_the_whole(places, seed, weighted, order):
+    rows = make_rows(60, seed)
+    weight = "w" if weighted else None
+    bins = vc.make_bins("y", "p", ["v", "kind"], data=rows, sample_weight=weight, n_bins=4)
+    cuts = [0, *sorted(int(60 * place) for place in places), 60]
+    days = [rows.slice(a, b - a) for a, b in pairwise(cuts) if b > a]
+    days = [days[k] for k in order if k < len(days)]
+    total = sum(vc.collect(day, bins) for day in days)
+    whole = vc.collect(rows, bins)
+    assert total.n_rows == 60
+    for a, b in zip(total.sums.tables, whole.sums.tables, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-12)
+
+
+def test_every_function_takes_collected_rows(rows):
+    bins = vc.make_bins("y", "p", ["v", "kind"], data=rows, binning="quantile")
+    total = sum(vc.collect(day, bins) for day in parts_of(rows, 3))
+    y, p = rows["y"], rows["p"]
+    given = {"v": rows["v"]}
+    assert vc.vece(total, v="v") == pytest.approx(vc.vece(y, p, given), abs=1e-12)
+    assert vc.ece(total) == pytest.approx(vc.ece(y, p), abs=1e-12)
+    a, b = vc.estimate(total, v="v", event="positive"), vc.estimate(y, p, given, event="positive")
+    assert (a.debiased, a.low, a.high) == pytest.approx((b.debiased, b.low, b.high))
+    assert vc.estimate(total).metric == "ECE"
+    a, b = vc.bin_table(total, v="kind"), vc.bin_table(y, p, {"kind": rows["kind"]})
+    assert a.columns["bin"] == b.columns["bin"] and a.columns["n"] == b.columns["n"]
+    assert vc.curve(total, v="v").n_missing == vc.curve(y, p, given).n_missing > 0
+    a, b = vc.reliability(total), vc.reliability(y, p)
+    np.testing.assert_allclose(a.accuracy, b.accuracy)
+
+
+def test_what_the_first_day_did_not_know(rows):
+    first = rows.filter(pa.compute.equal(rows["kind"], "a"))
+    first = first.filter(pa.compute.invert(pa.compute.is_nan(first["v"])))
+    bins = vc.make_bins("y", "p", ["v", "kind"], data=first)
+    total = vc.collect(first, bins) + vc.collect(rows, bins)
+    table = vc.bin_table(total, v="kind")
+    assert table.columns["bin"] == ["a", "other"]
+    assert sum(table.columns["n"]) == len(first) + len(rows)
+    assert vc.bin_table(total, v="v").columns["bin"][-1] == "missing"
+    # Bins that nothing came to leave no trace.
+    assert vc.bin_table(vc.collect(first, bins), v="kind").columns["bin"] == ["a"]
+    assert "missing" not in vc.bin_table(vc.collect(first, bins), v="v").columns["bin"]
+
+
+@pytest.mark.parametrize("ending", ["json", "parquet"])
+def test_saved_and_loaded_statistics_are_the_same(rows, tmp_path, ending):
+    dates = pa.array([dt.date(2024, 1, 1 + k % 28) for k in range(len(rows))])
+    rows = rows.append_column("date", dates).append_column(
+        "far", pa.array(np.where(np.arange(len(rows)) % 2, np.inf, -np.inf))
+    )
+    bins = vc.make_bins("y", "p", data=rows, groups="unit", sample_weight="w")
+    day = vc.collect(rows, bins)
+    path = tmp_path / f"day.{ending}"
+    day.save(path)
+    again = vc.load_collected(path)
+    assert again.plan == bins and again.n_rows == len(rows)
+    for a, b in zip(day.sums.tables, again.sums.tables, strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert vc.audit(again + day).n_rows == 2 * len(rows)
+    assert [one.name for one in tmp_path.iterdir()] == [path.name]
+
+
+def test_files_that_are_no_statistics(rows, tmp_path):
+    day = vc.collect(rows, vc.make_bins("y", "p", ["v"], data=rows))
+    with pytest.raises(InputError, match="tells no format"):
+        day.save(tmp_path / "day.csv")
+    with pytest.raises(InputError, match="cannot read"):
+        vc.load_collected(tmp_path / "none.json")
+    with pytest.raises(InputError, match="cannot read"):
+        vc.load_collected(tmp_path / "none.parquet")
+    (tmp_path / "bad.json").write_text("[1]")
+    parquet.write_table(rows, tmp_path / "rows.parquet")
+    (tmp_path / "cut.parquet").write_bytes(b"PAR1")
+    for name in ("bad.json", "rows.parquet", "cut.parquet"):
+        with pytest.raises(InputError, match="holds no collected statistics"):
+            vc.load_collected(tmp_path / name)
+    day.save(tmp_path / "day.json")
+    data = json.loads((tmp_path / "day.json").read_text())
+    (tmp_path / "later.json").write_text(json.dumps(data | {"format": 99}))
+    with pytest.raises(InputError, match="later varcal"):
+        vc.load_collected(tmp_path / "later.json")
+    short = [table | {"cell": table["cell"][1:]} for table in data["tables"]]
+    (tmp_path / "short.json").write_text(json.dumps(data | {"tables": short}))
+    with pytest.raises(InputError, match="holds no collected statistics"):
+        vc.load_collected(tmp_path / "short.json")
+
+
+def test_batches_of_any_library_and_engine(rows, tmp_path):
+    bins = vc.make_bins("y", "p", ["v", "kind"], data=rows.to_pandas())
+    parquet.write_table(rows, tmp_path / "rows.parquet")
+    whole = vc.collect(rows, bins)
+    for batch in (
+        rows.to_pandas(),
+        pl.from_arrow(rows),
+        rows.to_pydict(),
+        pl.from_arrow(rows).lazy(),
+        ds.dataset(rows),
+        tmp_path / "rows.parquet",
+    ):
+        found = vc.collect(batch, bins)
+        for a, b in zip(found.sums.tables, whole.sums.tables, strict=True):
+            np.testing.assert_allclose(a, b, atol=1e-10)
+    lazy = vc.make_bins("y", "p", ["v", "kind"], data=tmp_path / "rows.parquet")
+    assert lazy == bins
+    assert (whole + vc.collect(tmp_path / "rows.parquet", bins)).engine == "several"
+
+
+def test_declared_categories_keep_their_order(rows):
+    kind = pd.Categorical(rows["kind"].to_pylist(), ["c", "a", "b"], ordered=True)
+    frame = rows.to_pandas().assign(kind=kind)
+    found = vc.collect(frame, vc.make_bins("y", "p", ["kind"], data=frame))
+    assert vc.bin_table(found, v="kind").columns["bin"] == ["c", "a", "b"]
+
+
+def test_events_that_are_collected(rows):
+    bins = vc.make_bins("y", "p", ["v"], data=rows, events=["classwise"], binning="quantile")
+    total = vc.collect(rows, bins)
+    found = vc.vece(total, v="v", event="classwise")
+    assert found == pytest.approx(
+        vc.vece(rows["y"], rows["p"], rows["v"], event="classwise"), abs=1e-12
+    )
+    zero = vc.vece(total, v="v", event="positive", pos_label=0)
+    assert zero == pytest.approx(vc.vece(rows["y"], rows["p"], rows["v"], event="positive"))
+    with pytest.raises(InputError, match='event="correct" was not collected'):
+        vc.vece(total, v="v")
+    with pytest.raises(InputError, match="events must be one of"):
+        vc.make_bins("y", "p", ["v"], data=rows, events=["right"])
+
+
+def test_what_does_not_go_together(rows):
+    bins = vc.make_bins("y", "p", ["v"], data=rows)
+    total = vc.collect(rows, bins)
+    with pytest.raises(InputError, match="different bins cannot be merged"):
+        total + vc.collect(rows, vc.make_bins("y", "p", ["v"], data=rows, n_bins=5))
+    with pytest.raises(TypeError):
+        total + 1
+    with pytest.raises(InputError, match="data is given together with collected"):
+        vc.audit(total, data=rows)
+    with pytest.raises(InputError, match="bins or n_bins is given"):
+        vc.vece(total, v="v", n_bins=20)
+    with pytest.raises(InputError, match="no column 'kind'"):
+        vc.vece(total, v="kind")
+    with pytest.raises(InputError, match="v is a ndarray"):
+        vc.vece(total, v=np.zeros(3))
+    both = vc.collect(rows, vc.make_bins("y", "p", ["v", "kind"], data=rows))
+    with pytest.raises(InputError, match="was not collected"):
+        vc.vece(both, v=["v", "kind"])
+    with pytest.raises(InputError, match="is levels, and its bins are numeric"):
+        vc.collect(rows.set_column(2, "v", rows["kind"]), bins)
+    with pytest.raises(InputError, match="no column 'p'"):
+        vc.collect(rows.drop_columns(["p"]), bins)
+    with pytest.raises(InputError, match="no column 'p'"):
+        vc.collect(ds.dataset(rows.drop_columns(["p"])), bins)
+    with pytest.raises(InputError, match="bins is a int"):
+        vc.collect(rows, 10)
+    p = rows["p"].to_numpy().copy()
+    p[7] = np.nan
+    spoilt = rows.set_column(1, "p", pa.array(p))
+    with pytest.raises(InputError, match="is missing: nan at row 7"):
+        vc.collect(spoilt, bins)
+    with pytest.raises(InputError, match="every row in its order"):
+        vc.estimate(total, v="v", test="kuiper")
+
+
+def test_a_batch_without_values_tells_no_type(rows):
+    bins = vc.make_bins("y", "p", ["v", "kind"], data=rows)
+    blank = rows.select(["y", "p"])
+    blank = blank.append_column("v", pa.nulls(len(rows))).append_column("kind", pa.nulls(len(rows)))
+    found = vc.collect(blank, bins)
+    assert vc.bin_table(found, v="v").columns["bin"][-1] == "missing"
+    assert found.absent() == {"v", "kind"}
