@@ -7,6 +7,7 @@ import json
 import pickle
 import sys
 from functools import cache
+from types import SimpleNamespace
 
 import duckdb
 import numpy as np
@@ -21,6 +22,8 @@ from varcal import _scan
 from varcal._gather import gather, lazy_rows
 from varcal._question import Question
 from varcal.cli import main
+from varcal.engines._duckdb import DuckRows
+from varcal.engines._polars import PolarsRows
 from varcal.exceptions import InputError, MissingDependencyError
 
 N = 6_000
@@ -452,6 +455,9 @@ def test_what_cannot_be_opened(tmp_path, monkeypatch):
         vc.vece(np.zeros(3), "p", "x", data=tmp_path / "rows.parquet")
     with pytest.raises(InputError, match="v names a column twice"):
         vc.vece("y", "p", ["x", "x"], data=tmp_path / "rows.parquet")
+    for wrap in (DuckRows.of_relation, PolarsRows.of):
+        with pytest.raises(MissingDependencyError, match="needs a newer"):
+            wrap(SimpleNamespace(columns=[]))
     monkeypatch.setitem(sys.modules, "duckdb", None)
     with pytest.raises(MissingDependencyError, match="needs duckdb"):
         vc.vece("y", "p", "x", data=tmp_path / "rows.parquet")
