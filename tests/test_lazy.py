@@ -7,6 +7,7 @@ import json
 import pickle
 import sys
 from functools import cache
+from types import SimpleNamespace
 
 import duckdb
 import numpy as np
@@ -21,6 +22,8 @@ from varcal import _scan
 from varcal._gather import gather, lazy_rows
 from varcal._question import Question
 from varcal.cli import main
+from varcal.engines._duckdb import DuckRows
+from varcal.engines._polars import PolarsRows
 from varcal.exceptions import InputError, MissingDependencyError
 
 N = 6_000
@@ -197,6 +200,25 @@ def test_many_groups_are_hashed_alike():
 
 
 @pytest.mark.usefixtures("in_batches")
+def test_few_groups_have_buckets_of_their_own():
+    rng = np.random.default_rng(1)
+    n = 2_000
+    names = np.array(["ann", "bob", "cy", "di", "ed", "flo", "gus", "hal", "ida", "jo"])
+    rows = pa.table(
+        {
+            "y": rng.integers(0, 2, n) == 1,
+            "p": rng.random(n),
+            "v": rng.choice(["a", "b"], n),
+            "unit": np.sort(names[rng.integers(0, 10, n)]),  # no batch holds all of them
+        }
+    )
+    a, b = (
+        vc.estimate("y", "p", "v", data=data, groups="unit") for data in (rows, ds.dataset(rows))
+    )
+    assert (a.low, a.high, a.p_value) == pytest.approx((b.low, b.high, b.p_value))
+
+
+@pytest.mark.usefixtures("in_batches")
 def test_classes_of_any_kind():
     rng = np.random.default_rng(2)
     n = 3_000
@@ -321,6 +343,32 @@ def test_given_edges_are_exact(monkeypatch, table):
 
 
 @pytest.mark.usefixtures("in_batches")
+def test_sampled_columns_with_few_values_or_none(monkeypatch):
+    monkeypatch.setattr(_scan, "SAMPLE", 1_000)
+    rng = np.random.default_rng(6)
+    n = 5_000
+    columns = {
+        "none": np.full(n, np.nan),
+        "far": np.where(np.arange(n) == 77, -np.inf, np.inf),
+        "few": np.where(np.arange(n) < 3, np.arange(n), np.nan),
+        "one": np.full(n, 2.5),
+    }
+    rows = pa.table({"y": rng.integers(0, 2, n), "p": rng.random(n), **columns})
+    for name in columns:
+        found = vc.bin_table("y", "p", name, data=ds.dataset(rows))
+        whole = vc.bin_table("y", "p", name, data=rows)
+        assert sum(found.columns["n"]) == n
+        assert found.columns["bin"][-1] == whole.columns["bin"][-1]
+        if name != "few":
+            assert found.columns["bin"] == whole.columns["bin"]
+            assert found.columns["n"] == whole.columns["n"]
+    cut = vc.bin_table("y", "p", "few", data=ds.dataset(rows), bins=[0.5, 1.5])
+    assert (
+        cut.columns["n"] == vc.bin_table("y", "p", "few", data=rows, bins=[0.5, 1.5]).columns["n"]
+    )
+
+
+@pytest.mark.usefixtures("in_batches")
 def test_endless_levels_do_not_fill_memory(monkeypatch):
     monkeypatch.setattr(_scan, "MOST_LEVELS", 50)
     rng = np.random.default_rng(4)
@@ -424,8 +472,16 @@ def test_what_cannot_be_opened(tmp_path, monkeypatch):
         vc.vece("y", "p", "agee", data=tmp_path / "rows.parquet")
     with pytest.raises(InputError, match="y is a ndarray, and data is read in batches"):
         vc.vece(np.zeros(3), "p", "x", data=tmp_path / "rows.parquet")
+    with pytest.raises(InputError, match="p is None"):
+        vc.audit("y", data=tmp_path / "rows.parquet")
+    parquet.write_table(make_table(50).select(["y", "p"]), tmp_path / "two.parquet")
+    with pytest.raises(InputError, match="no column besides y and p"):
+        vc.audit("y", "p", data=tmp_path / "two.parquet")
     with pytest.raises(InputError, match="v names a column twice"):
         vc.vece("y", "p", ["x", "x"], data=tmp_path / "rows.parquet")
+    for wrap in (DuckRows.of_relation, PolarsRows.of):
+        with pytest.raises(MissingDependencyError, match="needs a newer"):
+            wrap(SimpleNamespace(columns=[]))
     monkeypatch.setitem(sys.modules, "duckdb", None)
     with pytest.raises(MissingDependencyError, match="needs duckdb"):
         vc.vece("y", "p", "x", data=tmp_path / "rows.parquet")

@@ -14,7 +14,7 @@ from varcal._events import Claim, claim_of
 from varcal._groups import N_BUCKETS, buckets
 from varcal._predictions import Part
 from varcal._roles import Roles, told_at
-from varcal._stats import FIELDS, BinnedStats
+from varcal._stats import FIELDS
 from varcal._variables import Kind, Variable
 from varcal.engines._numpy import collect
 from varcal.exceptions import InputError
@@ -127,11 +127,6 @@ class Tally:
         many = 1 if self.roles.groups is None else len(self.units) or N_BUCKETS
         shapes = [(len(FIELDS), many, one.fine.size) for one in self.wanted]
         return Sums(0, 0, tuple(np.zeros(shape) for shape in shapes))
-
-    def stats(self, sums: Sums) -> tuple[BinnedStats, ...]:
-        """Return the wanted tables of sums."""
-        pairs = zip(self.wanted, sums.tables, strict=True)
-        return tuple(BinnedStats(one.fine, table) for one, table in pairs)
 
     def _checked(self, variable: Variable) -> Variable:
         kind = self.kinds.get(variable.name, variable.kind)
