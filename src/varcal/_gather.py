@@ -119,6 +119,10 @@ def lazy_rows(data: Any) -> LazyRows | None:
         from varcal.engines._arrow import ArrowRows  # noqa: PLC0415
 
         return ArrowRows.of(data)
+    if library == "pyspark" and hasattr(data, "mapInArrow"):
+        from varcal.engines._spark import SparkRows  # noqa: PLC0415
+
+        return SparkRows.of(data)
     return None
 
 
