@@ -20,6 +20,7 @@ import varcal as vc
 from varcal import _scan
 from varcal._gather import gather, lazy_rows
 from varcal._question import Question
+from varcal.cli import main
 from varcal.exceptions import InputError, MissingDependencyError
 
 N = 6_000
@@ -444,15 +445,41 @@ def test_works_can_be_sent_to_other_processes(table, in_batches):
                 frame = table.select(list(columns)).slice(start, 1_000)
                 yield pickle.loads(pickle.dumps(pickle.loads(packed)(frame, start)))
 
-    from varcal import _gather
-
     question = Question({"n_bins": 10, "binning": "quantile", "bins": None}, fine=False)
     whole = vc.bin_table("y", "p", "x", data=ds.dataset(table))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_gather, "lazy_rows", lambda data: data)
-        found = gather("y", "p", "x", question, data=Sent())
-        assert found.engine == "far away"
-        np.testing.assert_allclose(found.table(-1).gap, whole.columns["gap"], atol=1e-12)
-        # Where rows have no number, messages name none.
-        with pytest.raises(InputError, match=r"y is not a label: 0\.\d+\n"):
-            gather("p", "y", "x", question, data=Sent())
+    found = gather("y", "p", "x", question, data=Sent())
+    assert found.engine == "far away"
+    np.testing.assert_allclose(found.table(-1).gap, whole.columns["gap"], atol=1e-12)
+    # Where rows have no number, messages name none.
+    with pytest.raises(InputError, match=r"y is not a label: 0\.\d+\n"):
+        gather("p", "y", "x", question, data=Sent())
+
+
+@pytest.mark.usefixtures("in_batches")
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_the_command_line_works_on_large_files_in_batches(
+    table, tmp_path, monkeypatch, capsys, ending
+):
+    rows = table.select(["y", "p", "x", "text", "w"])
+    nested = pa.array([[1]] * N)
+    if ending == "parquet":
+        parquet.write_table(rows.append_column("tags", nested), tmp_path / "rows.parquet")
+    else:
+        csv.write_csv(rows, tmp_path / "rows.csv")
+
+    def audited():
+        command = ["audit", str(tmp_path / f"rows.{ending}"), "--label", "y", "--prob", "p"]
+        with pytest.raises(SystemExit) as left:
+            main([*command, "--classes", "0,1", "--weight", "w", "--json"])
+        assert left.value.code in (None, 0)
+        said = capsys.readouterr()
+        assert ("tags" in said.err) == (ending == "parquet")
+        return json.loads(said.out)
+
+    whole = audited()
+    monkeypatch.setattr("varcal.cli._rows.LARGE", 0)
+    found = audited()
+    assert (whole["engine"], found["engine"]) == ("numpy", "pyarrow")
+    for a, b in zip(whole["rows"], found["rows"], strict=True):
+        assert a["variable"] == b["variable"]
+        assert a["vece"]["debiased"] == pytest.approx(b["vece"]["debiased"])

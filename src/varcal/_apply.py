@@ -5,11 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
 from varcal._files import whole_file
+from varcal._gather import lazy_rows
 from varcal._progress import counted
+from varcal._roles import told_at
 from varcal._sources import DELIMITERS, Source, format_of, sources_of
 from varcal.exceptions import InputError
 
@@ -18,6 +22,7 @@ if TYPE_CHECKING:
 
     from varcal._streams import Chunk
     from varcal.calibrators import Calibrator
+    from varcal.engines._lazy import LazyRows
 
 
 @dataclass(frozen=True)
@@ -45,7 +50,7 @@ class Applied:
 
 def apply(
     calibrator: Calibrator | str | PathLike[str],
-    source: str | PathLike[str] | Sequence[str | PathLike[str]],
+    source: object,
     out: str | PathLike[str],
     *,
     p: str | Sequence[str] | None = None,
@@ -53,7 +58,7 @@ def apply(
     column: str = "p_calibrated",
     format: str | None = None,
 ) -> Applied:
-    r"""Add calibrated probabilities to files, a chunk at a time.
+    r"""Add calibrated probabilities to files or lazy rows, a chunk at a time.
 
     Memory does not depend on the number of rows. All other columns stay as they are, from CSV to
     CSV letter by letter. The output is written whole or not at all.
@@ -62,8 +67,10 @@ def apply(
     ----------
     calibrator : Calibrator or path
         Fitted, or where it was saved.
-    source : path, glob, or a list of them
-        CSV, TSV and JSON lines (each also gzipped), Parquet, Arrow or Feather.
+    source : path, glob, a list of them, folder, or lazy rows
+        CSV, TSV and JSON lines (each also gzipped), Parquet, Arrow or Feather; a folder of
+        Parquet files, partitioned or not; a DuckDB relation, a polars lazy frame or a PyArrow
+        dataset.
     out : path
         One file for all rows; its ending says the format.
     p, v : column name or names, optional
@@ -99,7 +106,10 @@ def apply(
     'id,p,age,p_calibrated'
     """
     format_of(out)  # before anything slow
-    return apply_to(calibrator, sources_of(source, format), out, p=p, v=v, column=column)
+    rows = _lazy(source)
+    if rows is not None:
+        return _apply_lazily(calibrator, rows, out, p, v, column)
+    return apply_to(calibrator, sources_of(cast(Any, source), format), out, p=p, v=v, column=column)
 
 
 def apply_to(
@@ -125,13 +135,7 @@ def apply_to(
         texts=_named(fitted, variables, "levels"),
         instants=_named(fitted, variables, "datetime"),
     )
-    added = _added(fitted, column)
-    for name in added:
-        if name in rows.schema.names:
-            raise InputError(
-                f"{sources[0].shown} has a column {name!r} already",
-                "choose another name for the new one with column=",
-            )
+    added = _added(fitted, column, rows.schema.names, sources[0].shown)
     with whole_file(out) as draft:
         n_rows = _write(draft, out_format, gzipped, rows, fitted, scores, variables, added)
     return Applied(str(out), n_rows, added)
@@ -224,7 +228,113 @@ def _named(fitted: Calibrator, variables: dict[str, str], kind: str) -> frozense
     )
 
 
-def _added(fitted: Calibrator, column: str) -> tuple[str, ...]:
-    if len(fitted.classes_) == 2:
-        return (column,)
-    return tuple(f"{column}_{label}" for label in fitted.classes_)
+def _added(fitted: Calibrator, column: str, known: Sequence[str], shown: str) -> tuple[str, ...]:
+    """Name the new columns, which must not be there yet."""
+    added = tuple(f"{column}_{label}" for label in fitted.classes_)
+    added = (column,) if len(fitted.classes_) == 2 else added
+    for name in added:
+        if name in known:
+            raise InputError(
+                f"{shown} has a column {name!r} already",
+                "choose another name for the new one with column=",
+            )
+    return added
+
+
+@dataclass(frozen=True)
+class Calibrate:
+    """The work on a batch of lazy rows: the same columns, and calibrated probabilities.
+
+    Attributes
+    ----------
+    fitted : Calibrator
+        The calibrator.
+    scores : tuple of str
+        The columns of uncalibrated probabilities.
+    variables : dict
+        The column for each variable of the fit.
+    added : tuple of str
+        The new columns.
+    counted : bool
+        Whether `start` is the number of a row.
+    """
+
+    fitted: Calibrator
+    scores: tuple[str, ...]
+    variables: dict[str, str]
+    added: tuple[str, ...]
+    counted: bool = True
+
+    def __call__(self, frame: Any, start: int) -> pa.Table:
+        """Calibrate rows from the one numbered `start`."""
+        import narwhals as nw  # noqa: PLC0415
+        import pyarrow as pa  # noqa: PLC0415
+
+        table: pa.Table = nw.from_native(frame, eager_only=True).to_arrow()
+        v = {name: table.column(own) for name, own in self.variables.items()}
+        with told_at(start if self.counted else None):
+            answer = self.fitted.predict_proba(table.select(list(self.scores)), v or None)
+        new = [answer[:, 1]] if len(self.added) == 1 else list(answer.T)
+        for name, column in zip(self.added, new, strict=True):
+            table = table.append_column(name, pa.array(column))
+        return table
+
+
+def calibration_of(
+    calibrator: Calibrator | str | PathLike[str],
+    rows: LazyRows,
+    p: str | Sequence[str] | None,
+    v: str | Sequence[str] | None,
+    column: str,
+) -> Calibrate:
+    """Check that lazy rows have the columns that a calibrator needs, and return the work."""
+    from varcal.calibrators import Calibrator, load_calibrator  # noqa: PLC0415
+
+    fitted = calibrator if isinstance(calibrator, Calibrator) else load_calibrator(calibrator)
+    scores, variables = _score_columns(fitted, p), _variable_columns(fitted, v)
+    for name in (*scores, *variables.values()):
+        if name not in rows.columns:
+            raise InputError.no_column(name, rows.columns, "source")
+    added = _added(fitted, column, rows.columns, "source")
+    return Calibrate(fitted, scores, variables, added, rows.counted)
+
+
+def _apply_lazily(
+    calibrator: Calibrator | str | PathLike[str],
+    rows: LazyRows,
+    out: str | PathLike[str],
+    p: str | Sequence[str] | None,
+    v: str | Sequence[str] | None,
+    column: str,
+) -> Applied:
+    from varcal._sinks import open_sink  # noqa: PLC0415
+
+    work = calibration_of(calibrator, rows, p, v, column)
+    answers = rows.map(rows.columns, work)
+    first = next(answers, None)
+    if first is None:
+        raise InputError("source has no rows", "at least one row is needed")
+    n_rows = 0
+    with whole_file(out) as draft, open_sink(draft, *format_of(out), first.schema) as sink:
+        for table in counted(chain([first], answers), "Applying", len):
+            for batch in table.cast(first.schema).to_batches():
+                sink.write(batch)
+            n_rows += len(table)
+    return Applied(str(out), n_rows, work.added)
+
+
+def _lazy(source: Any) -> LazyRows | None:
+    """Wrap lazy rows, and a folder; files go by their own way, which keeps text as it is."""
+    if isinstance(source, str | PathLike):
+        paths = sorted(str(path) for path in Path(source).rglob("*.parquet"))
+        if not Path(source).is_dir() or not paths:
+            return None
+        from pyarrow import dataset  # noqa: PLC0415
+
+        from varcal.engines._arrow import ArrowRows  # noqa: PLC0415
+
+        found = dataset.dataset(
+            paths, format="parquet", partitioning="hive", partition_base_dir=str(source)
+        )
+        return ArrowRows.of(found)
+    return None if isinstance(source, list | tuple) else lazy_rows(source)

@@ -99,6 +99,8 @@ def sum_up(rows: LazyRows, plan: BinPlan, n_rows: int, *, moments: bool = True) 
 
 def lazy_rows(data: Any) -> LazyRows | None:
     """Wrap data that is not in memory; None if it is."""
+    if hasattr(data, "counted") and hasattr(data, "map"):  # lazy rows already
+        return data
     if isinstance(data, str | PathLike) or (
         isinstance(data, list | tuple) and data and all(isinstance(x, str | PathLike) for x in data)
     ):

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from varcal.cli import _options as options
-from varcal.cli._rows import as_labels, naming, one_label, read_rows
+from varcal.cli._rows import as_labels, naming, one_label, rows_in_place
 
 REPORTS = (".html", ".md", ".json")
 
@@ -60,7 +60,7 @@ def audit(ctx: click.Context, /, **given: Any) -> None:
     """Rank variables by how much calibration changes along them.
 
     FILE is CSV, TSV, JSON lines (each also .gz), Parquet, Arrow or Feather; several files, globs
-    and - for standard input work too.
+    and - for standard input work too. Large files are worked on in batches, in little memory.
 
     \b
     Examples:
@@ -75,23 +75,21 @@ def audit(ctx: click.Context, /, **given: Any) -> None:
     if output:
         options.check_output(output, REPORTS)
     single = {f"--{role}": [given[role]] for role in ("label", "weight", "group") if given[role]}
-    table, variables = read_rows(
+    rows = rows_in_place(
         given["files"],
         given["format"],
         {**single, "--prob": given["prob"]},
         given["variables"],
         given["exclude"],
     )
-    from varcal._audit import audit as run  # noqa: PLC0415  slow, and not needed to refuse
-    from varcal.cli._lines import audit_lines  # noqa: PLC0415
+    with rows as (data, variables, labels), naming(given["label"], given["prob"]):
+        from varcal._audit import audit as run  # noqa: PLC0415  slow, and not needed to refuse
 
-    labels = table.column(given["label"])
-    with naming(given["label"], given["prob"]):
         found = run(
             given["label"],
             list(given["prob"]),
             variables,
-            data=table,
+            data=data,
             event=given["event"],
             level=given["level"],
             threshold=given["threshold"],
@@ -102,6 +100,8 @@ def audit(ctx: click.Context, /, **given: Any) -> None:
             from_logits=given["from_logits"],
             unlabelled="drop" if given["drop_unlabelled"] else "raise",
         )
+    from varcal.cli._lines import audit_lines  # noqa: PLC0415
+
     if output:
         found.report(output)
     failures = failures_of(found, given["max_vece"], given["fail_on"])

@@ -11,8 +11,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from varcal._sources import Source, column_names, read_table, sources_of
+from varcal._sources import Source, column_names, read_table, reading, sources_of
 from varcal.exceptions import InputError, nearest
+
+#: Files of more bytes than this in all are worked on in batches instead of being read.
+LARGE = 200_000_000
 
 
 @contextmanager
@@ -52,29 +55,91 @@ def read_rows(
     variables, exclude : sequence of str or None
         None for every column without a role.
     """
-    import pyarrow as pa  # noqa: PLC0415  pyarrow loads when a file is read
-
     with opened(files, format) as sources:
-        known = column_names(sources[0])
-        asked = roles | {"--variables": variables or (), "--exclude": exclude or ()}
-        for option, names in asked.items():
-            _check_named(option, names, known, sources[0])
-        taken = dict.fromkeys(name for names in roles.values() for name in names)
+        taken = _checked_roles(sources[0], roles, variables, exclude)
         if variables is not None:
             table = read_table(sources, [*taken, *variables])
             return table, list(dict.fromkeys(variables))
         table = read_table(sources)
-    others = [name for name in table.column_names if name not in {*taken, *(exclude or ())}]
+    return table, _fit_columns(table.schema, {*taken, *(exclude or ())})
+
+
+@contextmanager
+def rows_in_place(
+    files: Sequence[str],
+    format: str | None,
+    roles: dict[str, Sequence[str]],
+    variables: Sequence[str] | None,
+    exclude: Sequence[str] | None = None,
+) -> Iterator[tuple[Any, list[str], Any]]:
+    """Give rows, the names of their variables and some labels; large files are not read at once.
+
+    Parameters
+    ----------
+    files, format, roles, variables, exclude
+        As in `read_rows`.
+    """
+    with opened(files, format) as sources:
+        taken = _checked_roles(sources[0], roles, variables, exclude)
+        if sum(source.path.stat().st_size for source in sources) <= LARGE:
+            table = read_table(sources, None if variables is None else [*taken, *variables])
+            schema, data, labels = table.schema, table, table.column(roles["--label"][0])
+        else:
+            schema, data = _lazy(sources)
+            frames = data.map(roles["--label"], lambda frame, start: frame)
+            labels = next(frames).column(0)
+            frames.close()
+        names = variables
+        if names is None:
+            names = _fit_columns(schema, {*taken, *(exclude or ())})
+        yield data, list(dict.fromkeys(names)), labels
+
+
+def _lazy(sources: Sequence[Source]) -> tuple[Any, Any]:
+    """Return the schema of files, and their rows in batches."""
+    if all(source.format == "parquet" for source in sources):
+        from pyarrow import dataset  # noqa: PLC0415
+
+        from varcal.engines._arrow import ArrowRows  # noqa: PLC0415
+
+        with reading(sources[0]):
+            found = dataset.dataset([str(source.path) for source in sources], format="parquet")
+        return found.schema, ArrowRows.of(found)
+    from varcal.engines._files import rows_of_files  # noqa: PLC0415
+
+    rows = rows_of_files(sources)
+    return rows.schema, rows
+
+
+def _checked_roles(
+    source: Source,
+    roles: dict[str, Sequence[str]],
+    variables: Sequence[str] | None,
+    exclude: Sequence[str] | None,
+) -> dict[str, None]:
+    """Refuse columns that are not there; return those that have a role."""
+    known = column_names(source)
+    asked = roles | {"--variables": variables or (), "--exclude": exclude or ()}
+    for option, names in asked.items():
+        _check_named(option, names, known, source)
+    return dict.fromkeys(name for names in roles.values() for name in names)
+
+
+def _fit_columns(schema: Any, taken: set[str]) -> list[str]:
+    """Return the columns that can be variables, and say which cannot."""
+    import pyarrow as pa  # noqa: PLC0415  pyarrow loads when a file is read
+
+    others = [name for name in schema.names if name not in taken]
     unfit = [
         name
         for name in others
-        if pa.types.is_nested(table.schema.field(name).type)
-        or pa.types.is_binary(table.schema.field(name).type)
+        if pa.types.is_nested(schema.field(name).type)
+        or pa.types.is_binary(schema.field(name).type)
     ]
     if unfit:
-        shown = ", ".join(f"{name} ({table.schema.field(name).type})" for name in unfit)
+        shown = ", ".join(f"{name} ({schema.field(name).type})" for name in unfit)
         print(f"warning: left out, as they are no variables: {shown}", file=sys.stderr)
-    return table, [name for name in others if name not in unfit]
+    return [name for name in others if name not in unfit]
 
 
 @contextmanager

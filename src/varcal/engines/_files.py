@@ -47,7 +47,7 @@ class FileRows:
         """Return some columns of all rows as an Arrow table."""
         import pyarrow as pa  # noqa: PLC0415  loads when first used
 
-        return pa.concat_tables([*self._batches(columns)] or [self._schema.empty_table()])
+        return pa.concat_tables([*self._batches(columns)] or [self.schema.empty_table()])
 
     def map(self, columns: Sequence[str], work: Work[T]) -> Iterator[T]:
         """Yield what a work returns for each batch of rows, in their order."""
@@ -58,12 +58,13 @@ class FileRows:
 
         from varcal._streams import batches_of  # noqa: PLC0415
 
-        schema = pa.schema([self._schema.field(name) for name in columns])
+        schema = pa.schema([self.schema.field(name) for name in columns])
         for batch in batches_of(self.sources, schema):
             yield pa.Table.from_batches([batch])
 
     @cached_property
-    def _schema(self) -> Any:
+    def schema(self) -> Any:
+        """The columns with the types that hold all their values."""
         from varcal._streams import settled_types  # noqa: PLC0415
 
         return settled_types(self.sources, self.columns)
