@@ -99,12 +99,16 @@ class SparkRows:
         for _, held in groupby(pieces, key=itemgetter(0)):
             yield pickle.loads(b"".join(piece.as_py() for _, piece in held))
 
-    def _selected(self, columns: Sequence[str]) -> Any:
+    def check_single(self, columns: Sequence[str]) -> None:
+        """Refuse names that two columns have, as they may after a join."""
         for name in columns:
             if self.columns.count(name) > 1:
                 raise InputError(
                     f"data has two columns of the same name: {name!r}", "rename one of them"
                 )
+
+    def _selected(self, columns: Sequence[str]) -> Any:
+        self.check_single(columns)
         return self.renamed().select([f"c{self.columns.index(name)}" for name in columns])
 
 
@@ -231,6 +235,6 @@ def _on_workers() -> Iterator[None]:
         if "No module named 'varcal" not in str(error):
             raise
         raise MissingDependencyError(
-            "the workers of Spark have no varcal",
-            "install it on every node, or send an environment along: spark.archives",
+            "the Python of Spark's workers has no varcal",
+            "install it on every node for the Python that PYSPARK_PYTHON names",
         ) from error
