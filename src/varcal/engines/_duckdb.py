@@ -55,7 +55,9 @@ class DuckRows:
         # Statistics in Parquet leave NaN out, and DuckDB would believe that there is none.
         query = f"FROM read_parquet(?, hive_partitioning={hive}, can_have_nan=true)"
         try:
-            relation = duckdb.connect().sql(query, params=[paths])
+            connection = duckdb.connect()
+            connection.execute("SET enable_progress_bar = false")  # standard output is the user's
+            relation = connection.sql(query, params=[paths])
             own = relation.columns
         except duckdb.Error as error:
             raise InputError(

@@ -1,0 +1,117 @@
+"""Audits of Parquet files out of core, beside DuckDB's own time for plain GROUP BY over them.
+
+Run as ``python benchmarks/bench_duckdb.py [rows] [--file FILE] [--rounds N]``; ten million rows
+with five variables by default. Each run is a process of its own, so that peaks of memory are its
+own; the best of the rounds counts. The targets, for 100 million rows on two cores: at most three
+times five plain GROUP BY (one a variable, over evenly wide bins, with a count and the means of
+score and outcome), and less than 1.5 GB of memory.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+TARGET_RATIO = 3.0
+TARGET_MB = 1_500
+VARIABLES = ("v0", "v1", "v2", "v3", "age")
+
+_TIMED = """
+import json, resource, sys, time
+path = sys.argv[1]
+start, cpu = time.perf_counter(), time.process_time()
+{work}
+print(json.dumps([time.perf_counter() - start, time.process_time() - cpu,
+                  resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024]))
+"""
+WORKS = {
+    "five GROUP BY in DuckDB": f"""
+import duckdb
+for v in {VARIABLES}:
+    bins = f"SELECT floor(4 * {{v}}) AS bin, count(*), avg(p), avg(y) FROM '{{path}}' GROUP BY bin"
+    duckdb.sql(bins).fetchall()
+""",
+    "vc.audit, DuckDB": """
+import varcal as vc
+assert vc.audit("y", "p", data=path).engine == "duckdb"
+""",
+    "vc.audit, polars": """
+import polars as pl, varcal as vc
+assert vc.audit("y", "p", data=pl.scan_parquet(path)).engine == "polars"
+""",
+    "vc.audit, PyArrow": """
+import pyarrow.dataset as ds, varcal as vc
+assert vc.audit("y", "p", data=ds.dataset(path)).engine == "pyarrow"
+""",
+    "five vc.vece, DuckDB": f"""
+import varcal as vc
+for v in {VARIABLES}:
+    vc.vece("y", "p", v, data=path)
+""",
+}
+
+
+def write_rows(path: Path, n_rows: int) -> None:
+    """Write rows with an outcome, a score and five variables, a part at a time."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    rng = np.random.default_rng(0)
+    writer = None
+    for start in range(0, n_rows, 1_000_000):
+        n = min(1_000_000, n_rows - start)
+        v = rng.normal(size=(4, n))
+        p = 1 / (1 + np.exp(-1.2 * v[0] - 0.5 * v[1]))
+        y = rng.random(n) < np.clip(p + 0.05 * np.sin(v[2]), 0, 1)
+        columns = {"y": y.astype(np.int8), "p": p}
+        columns |= {f"v{k}": v[k] for k in range(4)} | {"age": rng.integers(18, 90, n)}
+        part = pa.table(columns)
+        writer = writer or parquet.ParquetWriter(path, part.schema)
+        writer.write_table(part)
+    writer.close()
+
+
+def measure(work: str, path: Path) -> tuple[float, float, float]:
+    """Return seconds, seconds of CPU, and the peak of resident memory in MB."""
+    code = _TIMED.format(work=WORKS[work])
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True
+    )
+    seconds, cpu, peak = json.loads(done.stdout.splitlines()[-1])
+    return seconds, cpu, peak
+
+
+def main(n_rows: int, file: Path | None, rounds: int) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        path = file or Path(name, "rows.parquet")
+        if not path.exists():
+            write_rows(path, n_rows)
+        best: dict[str, tuple[float, float, float]] = {}
+        for _ in range(rounds):
+            for work in WORKS:
+                now = measure(work, path)
+                best[work] = tuple(map(min, now, best.get(work, now)))  # type: ignore[assignment]
+    floor = best["five GROUP BY in DuckDB"]
+    print(f"{n_rows:,} rows, {len(VARIABLES)} variables\n")
+    print("| work | seconds | ratio | CPU seconds | ratio | peak MB |")
+    print("| --- | --- | --- | --- | --- | --- |")
+    for work, (seconds, cpu, peak) in best.items():
+        print(
+            f"| {work} | {seconds:.1f} | {seconds / floor[0]:.2f} | {cpu:.1f} | "
+            f"{cpu / floor[1]:.2f} | {peak:,.0f} |"
+        )
+    ratio, peak = best["vc.audit, DuckDB"][0] / floor[0], best["vc.audit, DuckDB"][2]
+    print(f"\naudit: {ratio:.2f} times (target {TARGET_RATIO:g}), {peak:,.0f} MB ({TARGET_MB:,})")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("rows", nargs="?", type=int, default=10_000_000)
+    parser.add_argument("--file", type=Path, help="rows to use, or where to write them")
+    parser.add_argument("--rounds", type=int, default=2)
+    given = parser.parse_args()
+    main(given.rows, given.file, given.rounds)
