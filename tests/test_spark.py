@@ -2,16 +2,20 @@
 
 import json
 import pickle
+import re
 import shutil
 import socket
 import sys
+from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from test_lazy import make_table, same_tables
+from pyarrow import parquet
 
 import varcal as vc
+from test_lazy import make_table, same_tables
 from varcal import _scan
 from varcal._apply_spark import CalibrateWorker
 from varcal.engines import _spark
@@ -107,12 +111,24 @@ def in_parts(monkeypatch):
     monkeypatch.setattr("varcal.engines._lazy.FEW_ROWS", 0)
 
 
+@pytest.fixture(scope="session")
+def whole_of(table):
+    """The audit of the table in memory, made once for each setting."""
+
+    @cache
+    def audit(names, weight):
+        return vc.audit("y", "p", list(names), data=table, sample_weight=weight)
+
+    return audit
+
+
 @pytest.mark.usefixtures("in_parts")
 @pytest.mark.parametrize("weight", [None, "w"])
-def test_parts_equal_memory(frame, table, weight):
+def test_parts_equal_memory(frame, table, whole_of, weight):
     roles = ("y", "p", "w", "unit")
     names = [name for name in table.column_names if name not in roles]
-    a, b = (vc.audit("y", "p", names, data=d, sample_weight=weight) for d in (table, frame))
+    a = whole_of(tuple(names), weight)
+    b = vc.audit("y", "p", names, data=frame, sample_weight=weight)
     assert (b.engine, b.edges) == ("spark", "exact")  # the sample holds all rows
     same_tables(a.tables, b.tables)
     assert a.notes == b.notes and a.n_rows == b.n_rows
@@ -269,6 +285,25 @@ def test_what_cannot_be_applied(classic_frame, tree, tmp_path):
     twice = classic_frame.toDF(*classic_frame.columns[:-1], "p")
     with pytest.raises(InputError, match="two columns of the same name"):
         vc.apply(tree, twice)
+
+
+def test_the_guide(classic, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    page = (Path(__file__).parents[1] / "docs" / "scale.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"^```python spark\n(.*?)^```", page, re.M | re.S)
+    rng = np.random.default_rng(6)
+    rows = {"y": rng.integers(0, 2, 900), "p": rng.random(900), "age": rng.integers(18, 90, 900)}
+    for day in range(3):
+        part = pa.table({name: column[day::3] for name, column in rows.items()})
+        (tmp_path / "predictions" / f"day={day}").mkdir(parents=True)
+        parquet.write_table(part, tmp_path / "predictions" / f"day={day}" / "rows.parquet")
+    scores = pa.table({"p": rows["p"]})
+    cal = vc.TreeCalibrator().fit(scores, rows["y"], {"age": rows["age"].astype(float)})
+    scope = {"vc": vc, "cal": cal, "spark": classic}
+    exec(compile(block, "scale.md", "exec"), scope)
+    assert scope["audit"].n_rows == 900 and scope["today"].n_rows == 300
+    written = parquet.read_table(tmp_path / "calibrated")
+    assert len(written) == 900 and written.column_names[-1] == "p_calibrated"
 
 
 def test_workers_without_varcal():

@@ -102,7 +102,9 @@ def variable_columns(fitted: Calibrator, v: str | Sequence[str] | None) -> dict[
     return dict(zip(own, names, strict=True))
 
 
-def added_columns(fitted: Calibrator, column: str, known: Sequence[str], shown: str) -> tuple[str, ...]:
+def added_columns(
+    fitted: Calibrator, column: str, known: Sequence[str], shown: str
+) -> tuple[str, ...]:
     """Name the new columns, which must not be there yet."""
     added = tuple(f"{column}_{label}" for label in fitted.classes_)
     added = (column,) if len(fitted.classes_) == 2 else added

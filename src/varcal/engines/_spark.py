@@ -134,14 +134,14 @@ class PartWorker:
         part = _part()
         answer, fault = _answer(self, batches, part)
         content = b"" if answer is None else pickle.dumps(answer)
-        starts = range(0, len(content), _PIECE_BYTES)
-        for piece, start in enumerate(starts):
-            row = {"part": [part], "piece": [piece]}
-            row |= {"content": [content[start : start + _PIECE_BYTES]]}
-            yield pa.record_batch(row | {"fault": pa.array([None], pa.string())})
-        if fault is not None:
-            row = {"part": [part], "piece": [0], "content": [b""], "fault": [fault]}
-            yield pa.record_batch(row)
+        names = ["part", "piece", "content", "fault"]
+        pieces = [content[k : k + _PIECE_BYTES] for k in range(0, len(content), _PIECE_BYTES)]
+        rows: list[tuple[Any, ...]] = [(part, k, each, None) for k, each in enumerate(pieces)]
+        rows += [] if fault is None else [(part, 0, b"", fault)]
+        types = (pa.int64(), pa.int64(), pa.binary(), pa.string())
+        for row in rows:
+            columns = [pa.array([each], kind) for each, kind in zip(row, types, strict=True)]
+            yield pa.record_batch(columns, names)
 
 
 @dataclass(frozen=True)
