@@ -87,12 +87,8 @@ def test_threads_and_the_layout_of_columns_change_nothing(threads, monkeypatch, 
     hit = rng.random(n) < score
     grid.setflags(write=False)
     variable = Variable.of(grid[:, 1], "v")
-    before = numba.get_num_threads()
-    try:
-        numba.set_num_threads(min(threads, before))
-        by_numpy, by_numba = both(monkeypatch, make_bins([variable]), [variable], score, hit)
-    finally:
-        numba.set_num_threads(before)
+    monkeypatch.setattr(numba.config, "NUMBA_NUM_THREADS", threads)
+    by_numpy, by_numba = both(monkeypatch, make_bins([variable]), [variable], score, hit)
     np.testing.assert_array_equal(by_numba, by_numpy)
 
 
@@ -107,10 +103,11 @@ def test_threads_and_the_layout_of_columns_change_nothing(threads, monkeypatch, 
         ((3,), {}),
     ],
 )
-def test_metrics_are_equal_to_the_bit(shape, options, monkeypatch, rng):
+@pytest.mark.parametrize("dtype", [np.int64, np.int8])
+def test_metrics_are_equal_to_the_bit(shape, options, dtype, monkeypatch, rng):
     n = 1500
-    p = rng.dirichlet([1] * shape[0], n) if shape else rng.random(n)
-    y = rng.integers(0, shape[0] if shape else 2, n)
+    p = rng.dirichlet([1] * shape[0], n) if shape else np.round(rng.random(n), 2)
+    y = rng.integers(0, shape[0] if shape else 2, n).astype(dtype)
     v = rng.normal(size=n)
     found = {}
     for engine in ("numpy", "fast"):

@@ -163,6 +163,7 @@ def audit(
         found.append(_Finding(one, measured[0], measured[1], curve, other, table))
     ranked = _ranked(found, threshold, level)
     overall = overall_gap(found[0].profile.coarse, level)
+    edges = "sampled" if any(one.profile.fine.bins.sampled for one in found) else "exact"
     other_event = _other_event(found, event, level)
     by_name = {one.profile.name: one for one in found}
     order = [by_name[row.variable] for row in ranked]
@@ -178,18 +179,18 @@ def audit(
         tables={one.profile.name: one.table for one in order},
         score=score_profile(evidence, key, event, level=level, random_state=random_state),
         other=other_event,
-        notes=_notes(evidence, overall, other_event, ranked, absent),
+        notes=_notes(evidence, overall, other_event, ranked, absent, edges),
         level=level,
         threshold=threshold,
         n_rows=evidence.n_rows,
         n_dropped=evidence.n_dropped,
         label="" if key == CORRECT else str(evidence.label(key)),
-        n_bins=n_bins,
-        binning=binning,
+        n_bins=evidence.options["n_bins"],
+        binning=evidence.options["binning"],
         grouped=evidence.grouped,
         backend=evidence.backend,
         engine=evidence.engine,
-        edges="sampled" if any(one.profile.fine.bins.sampled for one in found) else "exact",
+        edges=edges,
     )
 
 
@@ -316,6 +317,7 @@ def _notes(
     other: EventSummary | None,
     rows: tuple[AuditRow, ...],
     absent: set[str],
+    edges: str,
 ) -> tuple[str, ...]:
     notes = []
     if other is not None and other.event == "positive":
@@ -328,6 +330,8 @@ def _notes(
     if gaps:
         shown = ", ".join(gaps[:5]) + (" …" if len(gaps) > 5 else "")
         notes.append(f"Missing values are a bin of their own in {shown}, and not in the curve.")
+    if edges == "sampled":
+        notes.append("The edges of bins are quantiles of a random sample; figures are of all rows.")
     return tuple(notes)
 
 

@@ -15,6 +15,7 @@ from varcal._evidence import SCORE, Along, Evidence
 from varcal._null import Rows
 from varcal._plan import BinPlan, closed
 from varcal._profile import Profile
+from varcal._question import BinOptions
 from varcal._stats import BinnedStats
 from varcal._tally import Sums
 from varcal._variables import Kind
@@ -83,6 +84,11 @@ class Collected(Evidence):
     def grouped(self) -> bool:
         """Whether tables are by bucket of groups."""
         return self.plan.roles.groups is not None
+
+    @property
+    def options(self) -> BinOptions:
+        """How variables are binned."""
+        return {"n_bins": self.plan.n_bins, "binning": self.plan.binning, "bins": None}
 
     @property
     def along(self) -> tuple[Along, ...]:

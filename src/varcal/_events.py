@@ -29,10 +29,22 @@ class Rows(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Derived:
-    """A column of n rows that is worked out when rows of it are asked for, and not kept."""
+    """A column of n rows that is worked out when rows of it are asked for, and not kept.
+
+    Attributes
+    ----------
+    n : int
+        The number of rows.
+    work_out : callable
+        From a stretch of rows to their values.
+    of : tuple of ndarray
+        (p, y) of two classes if it is about "the prediction is correct", for an engine that works
+        it out by itself.
+    """
 
     n: int
     work_out: Callable[[slice], NDArray[Any]]
+    of: tuple[NDArray[Any], ...] = ()
 
     def __len__(self) -> int:
         return self.n
@@ -136,7 +148,8 @@ def _correct(predictions: Predictions) -> Claim:
             return (part[:, 1] > part[:, 0]) == (outcome == 1)
         return part.argmax(axis=1) == outcome
 
-    return Claim(Derived(len(y), score), Derived(len(y), hit))
+    pair = (p, y) if p.ndim == 1 else ()
+    return Claim(Derived(len(y), score, pair), Derived(len(y), hit, pair))
 
 
 def _about(predictions: Predictions, position: int) -> Claim:

@@ -14,7 +14,7 @@ from varcal._null import Rows
 from varcal._predictions import Predictions
 from varcal._profile import Profile, coarse_stats, profile, rows_behind
 from varcal._provenance import warn_in_sample
-from varcal._question import N_FINE, Question
+from varcal._question import N_FINE, BinOptions, Question
 from varcal._stats import BinnedStats
 from varcal._variables import Kind, Variable
 from varcal.engines._numpy import collect, make_bins
@@ -52,6 +52,11 @@ class Evidence(ABC):
     @abstractmethod
     def grouped(self) -> bool:
         """Whether tables are by bucket of groups."""
+
+    @property
+    @abstractmethod
+    def options(self) -> BinOptions:
+        """How variables are binned."""
 
     @property
     @abstractmethod
@@ -128,6 +133,11 @@ class Held(Evidence):
     def grouped(self) -> bool:
         """Whether tables are by bucket of groups."""
         return self.predictions.unit is not None
+
+    @property
+    def options(self) -> BinOptions:
+        """How variables are binned."""
+        return self.question.options
 
     @property
     def along(self) -> tuple[Along, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from varcal._variables import Variable, held_levels, sort_levels
+from varcal._variables import Variable, extremes, held_levels, sort_levels
 from varcal.exceptions import InputError
 
 # Beyond this a float no longer tells whole numbers apart.
@@ -107,8 +107,8 @@ class Labels:
         """Number labels that are all 0/1 or booleans by what they mean; None if some are not."""
         values, levels = self.column.values, self.column.levels
         if self.column.kind == "numeric":
-            within = values.min() >= 0 and values.max() <= 1
-            return (_integers(values), (0, 1)) if within else None
+            low, high = extremes(values)
+            return (_integers(values), (0, 1)) if low >= 0 and high <= 1 else None
         if not levels or any(level not in (0, 1) for level in levels):
             return None
         meaning = np.array([level == 1 for level in levels], dtype=np.intp)

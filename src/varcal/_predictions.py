@@ -14,7 +14,7 @@ from varcal._groups import check_units, group_numbers
 from varcal._labels import Labels
 from varcal._options import check_choice
 from varcal._tables import Table, is_frame
-from varcal._variables import Variable, as_series, plain_array
+from varcal._variables import Variable, as_series, extremes, plain_array
 from varcal.exceptions import InputError
 
 #: Stands for "every column of data that has no other role".
@@ -387,7 +387,7 @@ def from_log_odds(logits: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _check_probabilities(p: NDArray[np.float64], given: np.dtype[Any]) -> None:
-    low, high = p.min(), p.max()
+    low, high = extremes(p)
     if not (low >= 0 and high <= 1):  # also true when either is NaN
         missing = np.isnan(p)
         if missing.any():

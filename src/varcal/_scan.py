@@ -179,14 +179,16 @@ class Scan:
                 weight = Variable.of(table.column(roles.sample_weight, "sample_weight"), "w").values
             if roles.groups is not None:
                 column = table.column(roles.groups, "groups")
-                unit = check_units(Variable.of(column, "groups", "groups"))
-        unknown = labels.missing()
-        if unknown.any():
-            kept = ~unknown
-            labels, p = labels.take(kept), p[kept]
-            variables = [one.take(kept) for one in variables]
-            weight = None if weight is None else weight[kept]
-            unit = None if unit is None else unit.take(kept)
+                unit = Variable.of(column, "groups", "groups")
+            unknown = labels.missing()
+            if unknown.any():
+                kept = ~unknown
+                labels, p = labels.take(kept), p[kept]
+                variables = [one.take(kept) for one in variables]
+                weight = None if weight is None else weight[kept]
+                unit = None if unit is None else unit.take(kept)
+            if unit is not None:
+                check_units(unit)
         row = np.flatnonzero(np.random.default_rng([0, start]).random(len(p)) < self.share)
         ranked = [one for one in variables if one.kind != "levels"]
         return Seen(

@@ -47,10 +47,12 @@ class ArrowRows:
 
     def _batches(self, columns: Sequence[str]) -> Iterator[Any]:
         import pyarrow as pa  # noqa: PLC0415
+        from pyarrow import dataset as ds  # noqa: PLC0415
 
-        # Reading far ahead would fill memory without being faster.
-        scanner = self.dataset.scanner(
-            columns=list(columns), batch_size=BATCH_ROWS, batch_readahead=4, fragment_readahead=1
-        )
+        # Reading far ahead would fill memory, up to whole files, without being faster.
+        how: dict[str, Any] = {"batch_readahead": 4, "fragment_readahead": 1}
+        if isinstance(getattr(self.dataset, "format", None), ds.ParquetFileFormat):
+            how["fragment_scan_options"] = ds.ParquetFragmentScanOptions(pre_buffer=False)
+        scanner = self.dataset.scanner(columns=list(columns), batch_size=BATCH_ROWS, **how)
         for batch in scanner.to_batches():
             yield pa.Table.from_batches([batch])

@@ -14,12 +14,14 @@ from numba.core.types import Array
 from numpy.typing import NDArray
 
 from varcal._bins import Bins, NumericBins, joint_index
-from varcal._events import Rows
+from varcal._events import Derived, Rows
 from varcal._stats import FIELDS
 from varcal._variables import Variable
 
 # Blocks of rows that a thread takes at a time.
 _BLOCKS = 4
+# More wait for each other.
+_MOST_THREADS = 8
 
 
 def _read(number: Any) -> Any:
@@ -92,6 +94,15 @@ def _search(values, cuts, missing, out):  # type: ignore[no-untyped-def]
             out[i] = missing
             absent += 1
     return absent
+
+
+@_compiled(_floats, _read(int64), float64[::1], uint8[::1])
+def _claim(p, y, score, hit):  # type: ignore[no-untyped-def]
+    """Write the larger of p and 1 − p, and whether it speaks of the class that y is."""
+    for i in range(p.size):
+        one, other = p[i], 1.0 - p[i]
+        score[i] = one if one > other else other
+        hit[i] = (one > 0.5) == (y[i] == 1)
 
 
 @_compiled(_places, _floats, _flags, _sums)
@@ -177,8 +188,7 @@ def sum_rows(
         cell = _cells_of(bins, variables, rows)
         if bucket is not None:
             cell = (cell + bins.size * bucket[rows]).astype(np.uint32)
-        s = np.ascontiguousarray(score[rows])
-        h = np.ascontiguousarray(hit[rows]).view(np.uint8)
+        s, h = _claims_of(score, hit, rows)
         sums = np.zeros((size, len(names)))
         w = () if weight is None else (np.ascontiguousarray(weight[rows]),)
         if moments:
@@ -208,7 +218,8 @@ def _in_order(
     block: Callable[[int], NDArray[np.float64]], starts: Sequence[int]
 ) -> Iterator[NDArray[np.float64]]:
     """Yield the sums of blocks in their order, worked out by as many threads as numba may use."""
-    threads = min(numba.get_num_threads(), -(-len(starts) // _BLOCKS))
+    # Not get_num_threads(), which starts threads of numba's own that do not survive a fork.
+    threads = min(numba.config.NUMBA_NUM_THREADS, _MOST_THREADS, -(-len(starts) // _BLOCKS))
     if threads < 2:
         yield from map(block, starts)
         return
@@ -216,6 +227,17 @@ def _in_order(
     with ThreadPoolExecutor(threads) as pool:
         for several in pool.map(lambda task: [block(start) for start in task], tasks):
             yield from several
+
+
+def _claims_of(score: Rows, hit: Rows, rows: slice) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the scores and hits of rows, contiguous."""
+    if isinstance(score, Derived) and isinstance(hit, Derived) and score.of and hit.of is score.of:
+        p, y = (column[rows] for column in score.of)
+        if y.dtype == np.int64:
+            s, h = np.empty(len(p)), np.empty(len(p), np.uint8)
+            _claim(np.ascontiguousarray(p), np.ascontiguousarray(y), s, h)
+            return s, h
+    return np.ascontiguousarray(score[rows]), np.ascontiguousarray(hit[rows]).view(np.uint8)
 
 
 def _cells_of(bins: Bins, variables: Sequence[Variable], rows: slice) -> NDArray[np.uint32]:

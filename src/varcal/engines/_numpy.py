@@ -30,7 +30,7 @@ from varcal.engines._summary import summary_of
 from varcal.exceptions import InputError
 
 # Rows taken at a time: their temporaries stay in the processor's cache.
-_CHUNK = 32_768
+_CHUNK = 65_536
 
 
 class Named(Protocol):

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from varcal._variables import extremes
+
 #: Up to this many finite values quantiles are exact; beyond, those of a sample.
 MOST_EXACT = 4_000_000
 #: Finite values in a sample: the share of rows below a quantile is within 0.002 of its level
@@ -111,7 +113,7 @@ class _Ends:
     """The finite ends of a numeric array, and how many rows are missing or infinite."""
 
     def __init__(self, values: NDArray[Any]) -> None:
-        self.low, self.high = float(values.min()), float(values.max())
+        self.low, self.high = (float(end) for end in extremes(values))
         self.n_missing = self.n_low = self.n_high = 0
         if not (np.isfinite(self.low) and np.isfinite(self.high)):
             self.low, self.high = np.inf, -np.inf

@@ -1,0 +1,246 @@
+"""What VECE costs on long and wide data, against the floor and against pandas, in one run.
+
+    python benchmarks/bench_scale.py [--rows N] [--variables K] [--large] [--plot FILE.png]
+
+Prints Markdown: one table at N rows × K variables (10 M × 10 by default), with the memory beyond
+the input (peak of traced allocations); then the cost against the number of rows and of variables,
+and the slope of log cost on log size over the last three sizes (1 is linear). The floor is
+`np.sum` over every column. Times are the processor's, of all threads together, for each variable
+the least of a few runs, then summed; wall clocks stand beside them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+import tracemalloc
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+import varcal as vc
+from varcal._events import claims
+from varcal._predictions import Predictions
+from varcal._profile import profile
+from varcal._question import BinOptions
+
+Call = Callable[[], Any]
+ENGINES = ["numpy", "fast"] if find_spec("numba") else ["numpy"]
+
+
+@dataclass(frozen=True)
+class World:
+    """Outcomes, probabilities and variables of several shapes."""
+
+    y: NDArray[np.int64]
+    p: NDArray[np.float64]
+    variables: list[NDArray[np.float64]]
+
+    @classmethod
+    def draw(cls, n: int, many: int) -> World:
+        """Draw n rows of a calibrated model and many variables."""
+        rng = np.random.default_rng(0)
+        shapes: list[Callable[[], NDArray[np.float64]]] = [
+            lambda: rng.normal(50, 15, n),
+            lambda: rng.gamma(2, 3, n),
+            lambda: rng.random(n),
+            lambda: np.round(rng.normal(40, 12, n)),
+            lambda: rng.lognormal(size=n),
+        ]
+        p = rng.beta(2, 3, n)
+        y = (rng.random(n) < p).astype(np.int64)
+        return cls(y, p, [shapes[k % len(shapes)]() for k in range(many)])
+
+    def floor(self) -> list[Call]:
+        """Read every column once."""
+        return [partial(np.sum, column) for column in (self.y, self.p, *self.variables)]
+
+    def ours(self) -> list[Call]:
+        """Ask for each variable as a user would."""
+        return [partial(vc.vece, self.y, self.p, v) for v in self.variables]
+
+    def fine_pass(self) -> list[Call]:
+        """Sum all moments in a thousand cells, as curves and audits need them."""
+        named = {f"v{k}": v for k, v in enumerate(self.variables)}
+        predictions = Predictions.of(self.y, self.p, named)
+        (claim,) = claims(predictions)
+        options: BinOptions = {"n_bins": 10, "binning": "quantile", "bins": None}
+        return [
+            partial(profile, predictions, claim, variable, options)
+            for variable in predictions.variables
+        ]
+
+    def pandas_lean(self) -> list[Call]:
+        """As little work as pandas can do: codes, no copies, two means."""
+        score, hit = np.maximum(self.p, 1 - self.p), (self.p > 0.5) == self.y
+        frame = pd.DataFrame({"score": score, "hit": hit}, copy=False)
+
+        def vece(v: NDArray[np.float64]) -> float:
+            codes = pd.qcut(v, 10, labels=False, duplicates="drop")
+            means = frame.groupby(codes).mean()
+            share = np.bincount(codes) / len(v)
+            return float((share * (means["score"] - means["hit"]).abs()).sum())
+
+        return [partial(vece, v) for v in self.variables]
+
+    def pandas_plain(self) -> list[Call]:
+        """The paper's way: the bins become a column of a copied frame, then group by group."""
+        columns = {f"v{k}": v for k, v in enumerate(self.variables)}
+        score, hit = np.maximum(self.p, 1 - self.p), (self.p > 0.5) == self.y
+        frame = pd.DataFrame({"score": score, "hit": hit, **columns})
+
+        def vece(name: str) -> float:
+            part = frame.copy()
+            part["bin"] = pd.qcut(part[name], 10, duplicates="drop")
+            groups = [group for _, group in part.groupby("bin", observed=True)]
+            gaps = [len(g) * abs(g["score"].mean() - g["hit"].mean()) for g in groups]
+            return float(sum(gaps) / len(part))
+
+        return [partial(vece, name) for name in columns]
+
+
+@contextmanager
+def engine(name: str) -> Iterator[None]:
+    before = os.environ.get("VARCAL_ENGINE")
+    os.environ["VARCAL_ENGINE"] = name
+    try:
+        yield
+    finally:
+        os.environ.pop("VARCAL_ENGINE")
+        if before is not None:
+            os.environ["VARCAL_ENGINE"] = before
+
+
+def least(calls: list[Call], repeats: int) -> tuple[float, float]:
+    """Return the processor time and the wall clock of all calls, each the least of a few."""
+    cpu, wall = np.empty((repeats, len(calls))), np.empty((repeats, len(calls)))
+    for place in np.ndindex(cpu.shape):  # one round of all after another
+        started = time.process_time(), time.perf_counter()
+        calls[place[1]]()
+        cpu[place], wall[place] = time.process_time() - started[0], time.perf_counter() - started[1]
+    return float(cpu.min(axis=0).sum()), float(wall.min(axis=0).sum())
+
+
+def peak(call: Call) -> float:
+    tracemalloc.start()
+    call()
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return most / 1e6
+
+
+def one_table(n: int, many: int, repeats: int) -> None:
+    world = World.draw(n, many)
+    lean = world.pandas_lean()
+    with engine("numpy"):
+        ours, theirs = world.ours()[0](), lean[0]()
+    assert abs(ours - theirs) < 2e-3, (ours, theirs)  # edges of long columns are sampled
+    print(f"VECE of {many} variables, {n:,} rows, 10 bins\n")
+    print("| | CPU s | wall s | × floor | pandas / this | MB beyond input |")
+    print("|---|---|---|---|---|---|")
+    floor = least(world.floor(), repeats)
+    pandas = least(lean, repeats)
+    print(f"| floor: `np.sum` of every column | {floor[0]:.3f} | {floor[1]:.3f} | 1 | | |")
+
+    def row(name: str, calls: list[Call], times: tuple[float, float], compared: bool) -> None:
+        ratio = f"{pandas[0] / times[0]:.1f}" if compared else ""
+        shown = f"{times[0]:.3f} | {times[1]:.3f} | {times[0] / floor[0]:.1f}"
+        print(f"| {name} | {shown} | {ratio} | {peak(calls[0]):.0f} |", flush=True)
+
+    row("pandas `qcut` + `groupby`, without copies", lean, pandas, True)
+    plain = world.pandas_plain()
+    row("pandas `qcut` + `groupby`, the paper's way", plain, least(plain, 1), True)
+    del plain
+    tasks = {"`varcal.vece`": world.ours(), "1,000 cells, all moments": world.fine_pass()}
+    for title, calls in tasks.items():
+        for name in ENGINES:
+            with engine(name):
+                calls[0]()  # which loads the kernels
+                times = least(calls, repeats)
+                row(f"{title}, {name}", calls, times, compared=title == "`varcal.vece`")
+    if "fast" not in ENGINES:
+        print("\nThe `fast` extra (numba) is not installed.")
+
+
+Series = dict[str, list[float]]
+
+
+def costs(worlds: Iterator[World], repeats: int) -> Series:
+    """Time everything on worlds of growing size."""
+    found: Series = {}
+    for world in worlds:
+        contestants = [("np.sum", "numpy", world.floor())]
+        contestants += [(f"varcal, {name}", name, world.ours()) for name in ENGINES]
+        contestants += [("pandas, without copies", "numpy", world.pandas_lean())]
+        for label, name, calls in contestants:
+            with engine(name):
+                found.setdefault(label, []).append(least(calls, repeats)[0])
+    return found
+
+
+def slope(sizes: Sequence[int], seconds: Sequence[float]) -> float:
+    """Return the slope over the last three sizes, where constant costs no longer count."""
+    logs = np.log(np.maximum(seconds[-3:], 1e-9))
+    return float(np.polyfit(np.log(sizes[-3:]), logs, 1)[0])
+
+
+def show(title: str, sizes: Sequence[int], found: Series) -> None:
+    print(f"\n{title}\n\n| CPU ms | {' | '.join(f'{size:,}' for size in sizes)} | slope |")
+    print("|---" * (len(sizes) + 2) + "|")
+    for label, seconds in found.items():
+        times = " | ".join(f"{1e3 * second:.3g}" for second in seconds)
+        print(f"| {label} | {times} | {slope(sizes, seconds):.2f} |")
+
+
+def draw(path: str, panels: dict[str, tuple[Sequence[int], Series]]) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    figure, axes = plt.subplots(1, len(panels), figsize=(10, 4.2), layout="constrained")
+    for ax, (title, (sizes, found)) in zip(axes, panels.items(), strict=True):
+        for (label, seconds), mark in zip(found.items(), "osD^", strict=False):
+            ax.loglog(
+                sizes, seconds, marker=mark, label=f"{label}: slope {slope(sizes, seconds):.2f}"
+            )
+        ax.set(xlabel=title, ylabel="CPU seconds")
+        ax.grid(which="major", alpha=0.3)
+        ax.legend(frameon=False, fontsize="small")
+    figure.savefig(path, dpi=150)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=10_000_000)
+    parser.add_argument("--variables", type=int, default=10)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--large", action="store_true", help="go on to ten times as many rows")
+    parser.add_argument("--plot", help="draw the costs into this PNG file")
+    options = parser.parse_args(arguments)
+    one_table(options.rows, options.variables, options.repeats)
+    top = round(np.log10(options.rows)) + options.large
+    rows = [10**k for k in range(min(4, top - 1), top + 1)]
+    by_rows = costs((World.draw(n, 1) for n in rows), options.repeats)
+    show("One variable, by rows", rows, by_rows)
+    n = options.rows // 10
+    many = [1, 2, 5, 10, 20]
+    by_many = costs((World.draw(n, k) for k in many), options.repeats)
+    show(f"{n:,} rows, by variables", many, by_many)
+    if options.plot:
+        draw(
+            options.plot,
+            {"rows (one variable)": (rows, by_rows), f"variables ({n:,} rows)": (many, by_many)},
+        )
+
+
+if __name__ == "__main__":
+    main()

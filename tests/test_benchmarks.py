@@ -1,0 +1,57 @@
+"""The benchmarks run, and peers that answer the same question agree with us."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parents[1] / "benchmarks"
+
+
+def benchmark(name):
+    spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def peers():
+    return benchmark("bench_peers")
+
+
+def test_every_peer_has_a_row_and_agrees(peers, capsys):
+    peers.main(["--rows", "2000", "--curve-rows", "400", "--repeats", "1"])
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 2 + len(peers.PEERS)
+    for peer, line in zip(peers.PEERS, lines[2:], strict=True):
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        assert cells[0] == peer.name
+        if importlib.util.find_spec(peer.module) is None:
+            assert cells[3] == "not installed"
+        else:
+            assert all(float(cell) >= 0 for cell in cells[3:6])
+            assert (cells[6] == "another figure") == (peer.apart is None)
+
+
+def test_a_peer_that_is_not_installed_is_listed(peers):
+    absent = peers.Peer("absent", "no_such_module", "VECE", len, len, 0.0)
+    assert "| not installed |" in peers.compare(absent, peers.Data.draw(10), 1)
+
+
+def test_a_peer_that_disagrees_is_noticed(peers):
+    wrong = peers.Peer("wrong", "numpy", "VECE", lambda data: 1.0, peers.our_vece, 1e-9)
+    with pytest.raises(AssertionError, match=r"wrong: .* apart"):
+        peers.compare(wrong, peers.Data.draw(100), 1)
+
+
+def test_costs_by_rows_and_variables(tmp_path, capsys):
+    picture = tmp_path / "scale.png"
+    small = ["--rows", "1000", "--variables", "2", "--repeats", "1", "--plot", str(picture)]
+    benchmark("bench_scale").main(small)
+    text = capsys.readouterr().out
+    for part in ("VECE of 2 variables, 1,000 rows", "One variable, by rows", "by variables"):
+        assert part in text
+    assert picture.stat().st_size > 10_000
