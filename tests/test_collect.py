@@ -153,7 +153,7 @@ def test_files_that_are_no_statistics(rows, tmp_path):
     (tmp_path / "later.json").write_text(json.dumps(data | {"format": 99}))
     with pytest.raises(InputError, match="later varcal"):
         vc.load_collected(tmp_path / "later.json")
-    short = [table[:-1] for table in data["tables"]]
+    short = [table | {"cell": table["cell"][1:]} for table in data["tables"]]
     (tmp_path / "short.json").write_text(json.dumps(data | {"tables": short}))
     with pytest.raises(InputError, match="holds no collected statistics"):
         vc.load_collected(tmp_path / "short.json")

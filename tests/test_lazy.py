@@ -321,6 +321,32 @@ def test_given_edges_are_exact(monkeypatch, table):
 
 
 @pytest.mark.usefixtures("in_batches")
+def test_sampled_columns_with_few_values_or_none(monkeypatch):
+    monkeypatch.setattr(_scan, "SAMPLE", 1_000)
+    rng = np.random.default_rng(6)
+    n = 5_000
+    columns = {
+        "none": np.full(n, np.nan),
+        "far": np.where(np.arange(n) == 77, -np.inf, np.inf),
+        "few": np.where(np.arange(n) < 3, np.arange(n), np.nan),
+        "one": np.full(n, 2.5),
+    }
+    rows = pa.table({"y": rng.integers(0, 2, n), "p": rng.random(n), **columns})
+    for name in columns:
+        found = vc.bin_table("y", "p", name, data=ds.dataset(rows))
+        whole = vc.bin_table("y", "p", name, data=rows)
+        assert sum(found.columns["n"]) == n
+        assert found.columns["bin"][-1] == whole.columns["bin"][-1]
+        if name != "few":
+            assert found.columns["bin"] == whole.columns["bin"]
+            assert found.columns["n"] == whole.columns["n"]
+    cut = vc.bin_table("y", "p", "few", data=ds.dataset(rows), bins=[0.5, 1.5])
+    assert (
+        cut.columns["n"] == vc.bin_table("y", "p", "few", data=rows, bins=[0.5, 1.5]).columns["n"]
+    )
+
+
+@pytest.mark.usefixtures("in_batches")
 def test_endless_levels_do_not_fill_memory(monkeypatch):
     monkeypatch.setattr(_scan, "MOST_LEVELS", 50)
     rng = np.random.default_rng(4)

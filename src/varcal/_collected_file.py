@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from varcal._bins import Bins, LevelBins, NumericBins
 from varcal._collected import Collected
@@ -30,25 +31,22 @@ ENDINGS = (".json", ".parquet")
 
 def save(collected: Collected, path: str | PathLike[str]) -> None:
     """Write collected statistics as the ending of the path says."""
+    parts = [_held(table) for table in collected.sums.tables]
     if _ending(path) == ".json":
-        tables = [table.tolist() for table in collected.sums.tables]
+        tables = [{"cell": cell.tolist(), "sums": sums.tolist()} for cell, sums in parts]
         text = json.dumps(_head(collected) | {"tables": tables}, allow_nan=False)
         write_whole(path, text)
         return
     import pyarrow as pa  # noqa: PLC0415  loads when first used
     from pyarrow import parquet  # noqa: PLC0415
 
-    place = [
-        np.indices(table.shape[1:]).reshape(2, -1).astype(np.int32)
-        for table in collected.sums.tables
-    ]
+    sizes = [len(cell) for cell, _ in parts]
     columns: dict[str, Any] = {
-        "table": np.repeat(np.arange(len(place), dtype=np.int32), [one.shape[1] for one in place]),
-        "bucket": np.concatenate([one[0] for one in place]),
-        "bin": np.concatenate([one[1] for one in place]),
+        "table": np.repeat(np.arange(len(parts), dtype=np.int32), sizes),
+        "cell": np.concatenate([cell for cell, _ in parts]),
     }
     for k, name in enumerate(FIELDS):
-        columns[name] = np.concatenate([table[k].ravel() for table in collected.sums.tables])
+        columns[name] = np.concatenate([sums[k] for _, sums in parts])
     head = json.dumps(_head(collected), allow_nan=False)
     table = pa.table(columns).replace_schema_metadata({"varcal": head})
     with whole_file(path) as draft:
@@ -90,21 +88,26 @@ def load_collected(path: str | PathLike[str]) -> Collected:
 
 
 def _read(path: str | PathLike[str]) -> tuple[dict[str, Any], list[Any]]:
+    """Return what is said of the tables, and the cells of each that hold rows with their sums."""
     if _ending(path) == ".json":
         head = json.loads(Path(path).read_text(encoding="utf-8"))
-        return head, [np.array(table, dtype=np.float64) for table in head.pop("tables")]
+        tables = head.pop("tables")
+        return head, [(np.array(one["cell"], np.intp), np.array(one["sums"])) for one in tables]
     from pyarrow import parquet  # noqa: PLC0415
 
     rows = parquet.read_table(path)
     head = json.loads(rows.schema.metadata[b"varcal"])
     column = {name: rows.column(name).to_numpy() for name in rows.column_names}
     values = np.stack([column[name] for name in FIELDS])
-    tables = []
-    for number in range(len(head["wanted"])):
-        held = column["table"] == number
-        shape = column["bucket"][held].max() + 1, column["bin"][held].max() + 1
-        tables.append(values[:, held].reshape(len(FIELDS), *shape))
-    return head, tables
+    held = [column["table"] == number for number in range(len(head["wanted"]))]
+    return head, [(column["cell"][one], values[:, one]) for one in held]
+
+
+def _held(table: NDArray[np.float64]) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    """Return the cells of a table that hold rows: with groups most hold none."""
+    flat = table.reshape(len(FIELDS), -1)
+    cell = np.flatnonzero(flat[0])
+    return cell, flat[:, cell]
 
 
 def _head(collected: Collected) -> dict[str, Any]:
@@ -114,6 +117,7 @@ def _head(collected: Collected) -> dict[str, Any]:
         "varcal": __version__,
         "n_rows": sums.n_rows,
         "n_dropped": sums.n_dropped,
+        "n_buckets": sums.tables[0].shape[1],
         "engine": collected.engine,
         "backend": collected.backend,
         "roles": vars(plan.roles),
@@ -145,10 +149,12 @@ def _restored(head: dict[str, Any], tables: list[Any]) -> Collected:
     along = tuple(Along(name, kind) for name, kind in head["along"])
     units = _values(head["units"])
     plan = BinPlan(roles, part, along, wanted, units, head["n_bins"], head["binning"])
-    for one, table in zip(wanted, tables, strict=True):
-        if table.shape[0] != len(FIELDS) or table.shape[2] != one.fine.size:
-            raise ValueError
-    sums = Sums(head["n_rows"], head["n_dropped"], tuple(tables))
+    full = []
+    for one, (cell, sums) in zip(wanted, tables, strict=True):
+        table = np.zeros((len(FIELDS), head["n_buckets"] * one.fine.size))
+        table[:, cell] = sums.reshape(len(FIELDS), len(cell))
+        full.append(table.reshape(len(FIELDS), head["n_buckets"], one.fine.size))
+    sums = Sums(head["n_rows"], head["n_dropped"], tuple(full))
     return Collected(plan, sums, head["engine"], head["backend"])
 
 

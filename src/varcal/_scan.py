@@ -215,9 +215,15 @@ class ScannedSummary(SampledSummary):
         self.n_missing = ends.n_missing
         self._ends = ends  # type: ignore[assignment]
         held = np.sort(sample[np.isfinite(sample)])
-        self._finite = (
-            np.concatenate([[ends.low], held, [ends.high]]) if ends.n_finite else held[:0]
-        )
+        self._finite = np.concatenate([[ends.low], held, [ends.high]])
+
+    def below(self, value: float) -> int:
+        """Return about how many rows hold a smaller value, none only if there is none."""
+        return max(super().below(value), int(value > self._ends.low))
+
+    def above(self, value: float) -> int:
+        """Return about how many rows hold a larger value, none only if there is none."""
+        return max(super().above(value), int(value < self._ends.high))
 
 
 @dataclass(frozen=True)
@@ -289,8 +295,12 @@ class Survey:
         return fine_bins(variable, **options, n_fine=n_fine, summary=self._summary(score, ends))
 
     def _summary(self, values: Floats, ends: Ends) -> ArraySummary:
-        whole = len(values) == self.seen.n_rows  # then nothing is left to chance
-        return ArraySummary(values) if whole else ScannedSummary(values, ends)
+        if len(values) == self.seen.n_rows:  # then nothing is left to chance
+            return ArraySummary(values)
+        if ends.n_finite:
+            return ScannedSummary(values, ends)
+        many = {-np.inf: ends.n_low, np.inf: ends.n_high, np.nan: ends.n_missing}
+        return ArraySummary(np.array([value for value, n in many.items() if n]))
 
 
 def _distinct(labels: Labels) -> tuple[Hashable, ...]:
