@@ -220,6 +220,12 @@ def test_faults_are_named_without_a_trace(frame):
         vc.vece("y", "p", "x", data=twice)
 
 
+def test_columns_that_are_no_variables(classic):
+    rows = classic.sql("SELECT id % 2 AS y, 0.5D AS p, array(id) AS many FROM range(50)")
+    with pytest.raises(InputError, match="v 'many' is of type List"):
+        vc.audit("y", "p", data=rows)
+
+
 def test_no_rows(classic_frame):
     with pytest.raises(InputError, match="y and p are empty"):
         vc.vece("y", "p", "x", data=classic_frame.limit(0))
@@ -287,8 +293,7 @@ def test_what_cannot_be_applied(classic_frame, tree, tmp_path):
         vc.apply(tree, twice)
 
 
-def test_the_guide(classic, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_the_guide(classic, tmp_path):
     page = (Path(__file__).parents[1] / "docs" / "scale.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"^```python spark\n(.*?)^```", page, re.M | re.S)
     rng = np.random.default_rng(6)
@@ -299,6 +304,8 @@ def test_the_guide(classic, tmp_path, monkeypatch):
         parquet.write_table(part, tmp_path / "predictions" / f"day={day}" / "rows.parquet")
     scores = pa.table({"p": rows["p"]})
     cal = vc.TreeCalibrator().fit(scores, rows["y"], {"age": rows["age"].astype(float)})
+    for name in ("predictions", "calibrated"):  # the session has a folder of its own
+        block = block.replace(f'"{name}"', repr(str(tmp_path / name)))
     scope = {"vc": vc, "cal": cal, "spark": classic}
     exec(compile(block, "scale.md", "exec"), scope)
     assert scope["audit"].n_rows == 900 and scope["today"].n_rows == 300
@@ -361,7 +368,8 @@ def test_a_worker_that_calibrates(tree):
     text = calibrator_text(tree)
     worker = CalibrateWorker(text, ("age", "x", "p"), ("p",), {"age": "age"}, ("new",))
     batch = pa.record_batch({"c0": [0.1, None], "c1": ["a", "b"], "c2": [0.2, 0.9]})
-    found = next(worker(iter([batch])))
+    found, nothing = worker(iter([batch, batch.slice(2)]))
+    assert nothing.schema == found.schema and not len(nothing)
     expected = tree.predict_proba(pa.table({"p": [0.2, 0.9]}), {"age": [0.1, None]})[:, 1]
     assert found.schema.names == ["c0", "c1", "c2", "new"]
     np.testing.assert_array_equal(found.column("new").to_numpy(), expected)
