@@ -1,6 +1,7 @@
 """Spark data frames, classic and of Spark Connect, give what the same rows in memory give."""
 
 import json
+import os
 import pickle
 import re
 import shutil
@@ -37,7 +38,7 @@ def free_port():
 @pytest.fixture(scope="session")
 def classic():
     """The one Spark session of all tests, which also serves Spark Connect."""
-    if shutil.which("java") is None:
+    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         pytest.skip("Spark needs Java, and there is none")
     from pyspark.sql import SparkSession
 
