@@ -9,7 +9,7 @@ demo: $(VENV)/.core
 	$(BIN)/varcal demo
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 2 --cov --cov-report=term-missing:skip-covered --cov-fail-under=95
+	$(BIN)/python -m pytest -n 2 --dist loadgroup --cov --cov-report=term-missing:skip-covered --cov-fail-under=95
 
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/bench_vece.py

@@ -8,12 +8,12 @@ from dataclasses import asdict, dataclass
 from itertools import chain
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, cast, overload
 
+from varcal._calibrate import added_columns, calibration_of, score_columns, variable_columns
 from varcal._files import whole_file
 from varcal._gather import lazy_rows
 from varcal._progress import counted
-from varcal._roles import told_at
 from varcal._sources import DELIMITERS, Source, format_of, sources_of
 from varcal.exceptions import InputError
 
@@ -48,16 +48,41 @@ class Applied:
         return asdict(self) | {"columns": list(self.columns)}
 
 
+@overload
 def apply(
     calibrator: Calibrator | str | PathLike[str],
     source: object,
     out: str | PathLike[str],
     *,
+    p: str | Sequence[str] | None = ...,
+    v: str | Sequence[str] | None = ...,
+    column: str = ...,
+    format: str | None = ...,
+) -> Applied: ...
+
+
+@overload
+def apply(
+    calibrator: Calibrator | str | PathLike[str],
+    source: object,
+    out: None = ...,
+    *,
+    p: str | Sequence[str] | None = ...,
+    v: str | Sequence[str] | None = ...,
+    column: str = ...,
+) -> Any: ...
+
+
+def apply(
+    calibrator: Calibrator | str | PathLike[str],
+    source: object,
+    out: str | PathLike[str] | None = None,
+    *,
     p: str | Sequence[str] | None = None,
     v: str | Sequence[str] | None = None,
     column: str = "p_calibrated",
     format: str | None = None,
-) -> Applied:
+) -> Any:
     r"""Add calibrated probabilities to files or lazy rows, a chunk at a time.
 
     Memory does not depend on the number of rows. All other columns stay as they are, from CSV to
@@ -70,9 +95,10 @@ def apply(
     source : path, glob, a list of them, folder, or lazy rows
         CSV, TSV and JSON lines (each also gzipped), Parquet, Arrow or Feather; a folder of
         Parquet files, partitioned or not; a DuckDB relation, a polars lazy frame or a PyArrow
-        dataset.
+        dataset; a Spark data frame.
     out : path
-        One file for all rows; its ending says the format.
+        One file for all rows; its ending says the format. None for a Spark data frame, which
+        Spark itself writes.
     p, v : column name or names, optional
         The uncalibrated probabilities and the variables, in the order of the fit; by default the
         columns of the names that they had there.
@@ -84,7 +110,9 @@ def apply(
 
     Returns
     -------
-    Applied
+    Applied or pyspark.sql.DataFrame
+        What was written; for a Spark data frame another one, with the new columns, which are
+        computed when Spark needs them.
 
     Raises
     ------
@@ -105,8 +133,20 @@ def apply(
     >>> (folder / "out.csv").read_text().splitlines()[0]
     'id,p,age,p_calibrated'
     """
-    format_of(out)  # before anything slow
+    if out is not None:
+        format_of(out)  # before anything slow
     rows = _lazy(source)
+    if rows is not None and rows.engine == "spark":
+        from varcal._apply_spark import apply_in_spark  # noqa: PLC0415
+
+        if out is not None:
+            raise InputError(
+                f"out is {str(out)!r}, and source is a Spark data frame",
+                "leave out= away, and let Spark write what it returns: .write.parquet(path)",
+            )
+        return apply_in_spark(calibrator, cast(Any, rows), p, v, column)
+    if out is None:
+        raise InputError("out is None", "give the path of the file that is to be written")
     if rows is not None:
         return _apply_lazily(calibrator, rows, out, p, v, column)
     return apply_to(calibrator, sources_of(cast(Any, source), format), out, p=p, v=v, column=column)
@@ -127,7 +167,7 @@ def apply_to(
 
     fitted = calibrator if isinstance(calibrator, Calibrator) else load_calibrator(calibrator)
     out_format, gzipped = format_of(out)
-    scores, variables = _score_columns(fitted, p), _variable_columns(fitted, v)
+    scores, variables = score_columns(fitted, p), variable_columns(fitted, v)
     rows = RowStream(
         sources,
         tuple(dict.fromkeys([*scores, *variables.values()])),
@@ -135,7 +175,7 @@ def apply_to(
         texts=_named(fitted, variables, "levels"),
         instants=_named(fitted, variables, "datetime"),
     )
-    added = _added(fitted, column, rows.schema.names, sources[0].shown)
+    added = added_columns(fitted, column, rows.schema.names, sources[0].shown)
     with whole_file(out) as draft:
         n_rows = _write(draft, out_format, gzipped, rows, fitted, scores, variables, added)
     return Applied(str(out), n_rows, added)
@@ -189,33 +229,6 @@ def _answer(
         raise InputError(f"{chunk.source.shown}: {message}", error.hint) from None
 
 
-def _score_columns(fitted: Calibrator, p: str | Sequence[str] | None) -> tuple[str, ...]:
-    names = fitted.score_names_ if p is None else (p,) if isinstance(p, str) else tuple(p)
-    if not names:
-        raise InputError(
-            "which columns hold the probabilities is not known: the calibrator was fitted on an "
-            "array",
-            "name them with p=",
-        )
-    return names
-
-
-def _variable_columns(fitted: Calibrator, v: str | Sequence[str] | None) -> dict[str, str]:
-    """Return the column of the file for each variable of the fit."""
-    schema = getattr(fitted, "schema_", None)
-    own: tuple[str, ...] = () if schema is None else schema.names
-    names = own if v is None else (v,) if isinstance(v, str) else tuple(v)
-    if not own:
-        return {}
-    if len(names) != len(own):
-        raise InputError(
-            f"v names {len(names)} columns, but the calibrator was fitted on {len(own)}: "
-            + ", ".join(map(repr, own)),
-            "name one column a variable, in that order",
-        )
-    return dict(zip(own, names, strict=True))
-
-
 def _named(fitted: Calibrator, variables: dict[str, str], kind: str) -> frozenset[str]:
     """Return the columns of variables that are of a kind; of levels, those of texts."""
     schema = getattr(fitted, "schema_", None)
@@ -226,77 +239,6 @@ def _named(fitted: Calibrator, variables: dict[str, str], kind: str) -> frozense
         for name, own, levels in zip(schema.names, schema.kinds, schema.levels, strict=True)
         if own == kind and all(isinstance(level, str) for level in levels)
     )
-
-
-def _added(fitted: Calibrator, column: str, known: Sequence[str], shown: str) -> tuple[str, ...]:
-    """Name the new columns, which must not be there yet."""
-    added = tuple(f"{column}_{label}" for label in fitted.classes_)
-    added = (column,) if len(fitted.classes_) == 2 else added
-    for name in added:
-        if name in known:
-            raise InputError(
-                f"{shown} has a column {name!r} already",
-                "choose another name for the new one with column=",
-            )
-    return added
-
-
-@dataclass(frozen=True)
-class Calibrate:
-    """The work on a batch of lazy rows: the same columns, and calibrated probabilities.
-
-    Attributes
-    ----------
-    fitted : Calibrator
-        The calibrator.
-    scores : tuple of str
-        The columns of uncalibrated probabilities.
-    variables : dict
-        The column for each variable of the fit.
-    added : tuple of str
-        The new columns.
-    counted : bool
-        Whether `start` is the number of a row.
-    """
-
-    fitted: Calibrator
-    scores: tuple[str, ...]
-    variables: dict[str, str]
-    added: tuple[str, ...]
-    counted: bool = True
-
-    def __call__(self, frame: Any, start: int) -> pa.Table:
-        """Calibrate rows from the one numbered `start`."""
-        import narwhals as nw  # noqa: PLC0415
-        import pyarrow as pa  # noqa: PLC0415
-
-        table: pa.Table = nw.from_native(frame, eager_only=True).to_arrow()
-        v = {name: table.column(own) for name, own in self.variables.items()}
-        with told_at(start if self.counted else None):
-            answer = self.fitted.predict_proba(table.select(list(self.scores)), v or None)
-        new = [answer[:, 1]] if len(self.added) == 1 else list(answer.T)
-        for name, column in zip(self.added, new, strict=True):
-            table = table.append_column(name, pa.array(column))
-        return table
-
-
-def calibration_of(
-    calibrator: Calibrator | str | PathLike[str],
-    rows: LazyRows,
-    p: str | Sequence[str] | None,
-    v: str | Sequence[str] | None,
-    column: str,
-) -> Calibrate:
-    """Check that lazy rows have the columns that a calibrator needs, and return the work."""
-    from varcal.calibrators import Calibrator, load_calibrator  # noqa: PLC0415
-
-    fitted = calibrator if isinstance(calibrator, Calibrator) else load_calibrator(calibrator)
-    scores, variables = _score_columns(fitted, p), _variable_columns(fitted, v)
-    for name in (*scores, *variables.values()):
-        if name not in rows.columns:
-            raise InputError.no_column(name, rows.columns, "source")
-    added = _added(fitted, column, rows.columns, "source")
-    return Calibrate(fitted, scores, variables, added, rows.counted)
 
 
 def _apply_lazily(

@@ -105,15 +105,16 @@ def _not_nothing(found: Collected) -> Collected:
 
 def lazy_rows(data: Any) -> LazyRows | None:
     """Wrap data that is not in memory; None if it is."""
-    if hasattr(data, "counted") and hasattr(data, "map"):  # lazy rows already
-        return data
+    kind = type(data)
+    if hasattr(kind, "counted") and hasattr(kind, "map"):  # lazy rows already
+        rows: LazyRows = data
+        return rows
     if isinstance(data, str | PathLike) or (
         isinstance(data, list | tuple) and data and all(isinstance(x, str | PathLike) for x in data)
     ):
         from varcal.engines._files import open_files  # noqa: PLC0415
 
         return open_files(data)
-    kind = type(data)
     library = kind.__module__.split(".")[0]
     if kind.__name__ == "DuckDBPyRelation":
         from varcal.engines._duckdb import DuckRows  # noqa: PLC0415
@@ -127,6 +128,10 @@ def lazy_rows(data: Any) -> LazyRows | None:
         from varcal.engines._arrow import ArrowRows  # noqa: PLC0415
 
         return ArrowRows.of(data)
+    if library == "pyspark" and hasattr(kind, "mapInArrow"):
+        from varcal.engines._spark import SparkRows  # noqa: PLC0415
+
+        return SparkRows.of(data)
     return None
 
 

@@ -51,7 +51,8 @@ def ece(
     data : frame, dict of columns, path, relation or lazy frame, optional
         With it, a string or a list of strings names columns; anything else is an array. Paths
         and globs of Parquet or CSV files, partitioned folders, DuckDB relations, polars lazy
-        frames and PyArrow datasets are read in batches: columns are then given by name.
+        frames, PyArrow datasets and Spark data frames are read in batches: columns are then
+        given by name.
     event : {"correct", "positive", "classwise"}
         What a probability claims: that the most likely class is right; that y is the positive
         class (two classes); or, for each class, that y is this class (unweighted mean).
@@ -151,7 +152,8 @@ def vece(
     data : frame, dict of columns, path, relation or lazy frame, optional
         With it, a string or a list of strings names columns; anything else is an array. Paths
         and globs of Parquet or CSV files, partitioned folders, DuckDB relations, polars lazy
-        frames and PyArrow datasets are read in batches: columns are then given by name.
+        frames, PyArrow datasets and Spark data frames are read in batches: columns are then
+        given by name.
     event : {"correct", "positive", "classwise"}
         What a probability claims: that the most likely class is right; that y is the positive
         class (two classes); or, for each class, that y is this class (unweighted mean).

@@ -128,6 +128,35 @@ class Tally:
         shapes = [(len(FIELDS), many, one.fine.size) for one in self.wanted]
         return Sums(0, 0, tuple(np.zeros(shape) for shape in shapes))
 
+    @property
+    def width(self) -> int:
+        """The number of sums in a cell."""
+        return len(FIELDS)
+
+    def cells(self, sums: Sums) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return the places of the cells that hold rows, and their sums, a row each.
+
+        The first cell holds the numbers of rows and of rows left out.
+        """
+        first = np.zeros((1, len(FIELDS)))
+        first[0, :2] = sums.n_rows, sums.n_dropped
+        values = np.concatenate([first, *(_rows(table) for table in sums.tables)])
+        place = np.flatnonzero(values[:, 0])
+        place = np.union1d(place, [0])  # of a part whose rows are all left out
+        return place, values[place]
+
+    def of_cells(self, place: NDArray[np.int64], sums: NDArray[np.float64]) -> Sums:
+        """Return the sums whose cells these are."""
+        nothing = self.nothing().tables
+        values = np.zeros((1 + sum(table[0].size for table in nothing), len(FIELDS)))
+        values[place] = sums
+        ends = np.cumsum([1, *(table[0].size for table in nothing)])
+        tables = tuple(
+            values[start : start + table[0].size].T.reshape(table.shape)
+            for start, table in zip(ends, nothing, strict=False)
+        )
+        return Sums(int(values[0, 0]), int(values[0, 1]), tables)
+
     def _checked(self, variable: Variable) -> Variable:
         kind = self.kinds.get(variable.name, variable.kind)
         if variable.kind == kind:
@@ -140,3 +169,8 @@ class Tally:
             f"variable {variable.name!r} is {variable.kind}, and its bins are {kind}",
             "bring the batches to one type",
         )
+
+
+def _rows(table: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the cells of a table, a row each."""
+    return table.reshape(len(FIELDS), -1).T

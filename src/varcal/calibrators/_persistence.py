@@ -91,6 +91,11 @@ class _BrokenError(Exception):
 
 def save_calibrator(calibrator: Calibrator, path: str | PathLike[str]) -> None:
     """Write a fitted calibrator; the file is replaced as a whole or not at all."""
+    write_whole(path, calibrator_text(calibrator))
+
+
+def calibrator_text(calibrator: Calibrator) -> str:
+    """Return what is written of a calibrator."""
     body = _pack(calibrator)
     document = {
         "format": FORMAT,
@@ -99,7 +104,7 @@ def save_calibrator(calibrator: Calibrator, path: str | PathLike[str]) -> None:
         "sha256": _digest(body),
         "calibrator": body,
     }
-    write_whole(path, _text(document))
+    return _text(document)
 
 
 def load_calibrator(path: str | PathLike[str]) -> Calibrator:
@@ -138,6 +143,19 @@ def load_calibrator(path: str | PathLike[str]) -> Calibrator:
         raise InputError(f"cannot read {shown}: {error.strerror}", "check the path") from None
     except UnicodeDecodeError:
         raise _refusal(shown, "it is not a text file") from None
+    return read_calibrator(text, shown)
+
+
+def read_calibrator(text: str, shown: str) -> Calibrator:
+    """Return the calibrator that a text is of; an error calls it as shown.
+
+    Examples
+    --------
+    >>> fitted = BetaCalibrator(parameters="am").fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1])
+    >>> again = read_calibrator(calibrator_text(fitted), "the text")
+    >>> bool((again.predict_proba([0.3]) == fitted.predict_proba([0.3])).all())
+    True
+    """
     try:
         return _read(text)
     except _BrokenError as error:

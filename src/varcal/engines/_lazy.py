@@ -9,8 +9,9 @@ small. Works are frozen dataclasses of plain values and arrays, so that they can
 other processes; `varcal._scan.Scan` and `varcal._tally.Tally` are the two that audits use, and
 their answers are summed with ``+`` in any grouping.
 
-An engine that runs where the rows are (Spark) pickles the work to its workers and yields what
-they return; one that reads here gives its batches to `map_batches`, which spreads them over
+An engine that runs where the rows are (Spark) pickles the work to its workers, which may add up
+their answers, and yields what they return; where answers are plain sums (`AddedWork`) it adds
+them up itself; one that reads here gives its batches to `map_batches`, which spreads them over
 threads and yields answers in the order of the rows.
 """
 
@@ -20,7 +21,10 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
 
 T = TypeVar("T")
 Work = Callable[[Any, int], T]
@@ -61,6 +65,24 @@ class LazyRows(Protocol):
 
     def map(self, columns: Sequence[str], work: Work[T]) -> Iterator[T]:
         """Yield what a work returns for each batch of rows."""
+
+
+@runtime_checkable
+class AddedWork(Protocol[T]):
+    """A work whose answers are sums of numbers, which anyone can add up."""
+
+    @property
+    def width(self) -> int:
+        """The number of sums in a cell."""
+
+    def __call__(self, frame: Any, start: int) -> T:
+        """Work on a batch."""
+
+    def cells(self, answer: T) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return the places of the cells that are not empty, and their sums, a row each."""
+
+    def of_cells(self, place: NDArray[np.int64], sums: NDArray[np.float64]) -> T:
+        """Return the answer that such cells are of."""
 
 
 def is_few(n_rows: int, n_columns: int) -> bool:
