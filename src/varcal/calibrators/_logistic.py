@@ -232,9 +232,7 @@ def _free_newton(
         full[index] = values
         return problem.loss(full)
 
-    values, size, n_iter = minimize_convex(
-        evaluate, loss, theta[index], tol=tol, max_iter=max_iter
-    )
+    values, size, n_iter = minimize_convex(evaluate, loss, theta[index], tol=tol, max_iter=max_iter)
     full[index] = values
     return full, size, n_iter
 

@@ -1,0 +1,244 @@
+"""A fitted additive model and how it comes about: terms, pairs that pay, and how far to trust it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from varcal.calibrators._design import Block, Design, group_numbers
+from varcal.calibrators._gam import FIRST_PENALTY, Loss, fit_gam, quadratic_form, refine
+from varcal.calibrators._interactions import held_out_gain, pair_scores
+
+__all__ = ["AdditiveModel", "Fitted", "PairTrial", "Sample", "fit_additive", "refit"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.intp]
+
+#: Rows that are turned into columns at a time.
+CHUNK = 16_384
+#: Pairs with a shared penalty, pairs that are tried on their own, and the score that it takes.
+_SHARED_PAIRS = 15
+_OWN_PAIRS = 4
+_OWN_SCORE = 4.0
+#: The held-out gain, in standard errors, from which a pair gets a term of its own.
+_OWN_RATIO = 1.5
+#: The gain in log marginal likelihood from which products are in the model at all.
+_LEAST_EVIDENCE = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class AdditiveModel:
+    """Coefficients and what they multiply.
+
+    Attributes
+    ----------
+    design : Design
+        The blocks that are in the model.
+    beta : ndarray of shape (p,)
+        Coefficients.
+    covariance : ndarray of shape (p, p)
+        Their posterior covariance.
+    """
+
+    design: Design
+    beta: Floats
+    covariance: Floats
+
+    def predictor(self, z: Floats, columns: list[NDArray[Any]]) -> tuple[Floats, Floats]:
+        """Return η of new rows and its posterior variance."""
+        eta, variance = np.empty(len(z)), np.empty(len(z))
+        for rows in chunks_of(len(z)):
+            X = self.design.matrix(z[rows], [column[rows] for column in columns])
+            eta[rows] = X @ self.beta
+            variance[rows] = quadratic_form(X, self.covariance)
+        return eta, variance
+
+
+@dataclass(frozen=True)
+class PairTrial:
+    """How a pair of variables fared.
+
+    Attributes
+    ----------
+    pair : tuple of (int, int)
+        The variables, −1 for the score.
+    score : float
+        Its standardized score, large where the additive model misses something.
+    gain, error : float
+        Held-out log-loss saved, with its standard error; NaN where it was not tried.
+    admitted : bool
+        Whether it has a term of its own.
+    """
+
+    pair: tuple[int, int]
+    score: float
+    gain: float = float("nan")
+    error: float = float("nan")
+    admitted: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A model with what was seen while it was made.
+
+    Attributes
+    ----------
+    model : AdditiveModel
+        The model.
+    edf : dict of Block to float
+        The effective degrees of freedom of every block tried, 0 where it was dropped.
+    penalties : dict of Block to float
+        λ of the blocks in the model.
+    evidence : float
+        The log marginal likelihood, on the sample if there was one.
+    trials : tuple of PairTrial
+        The pairs that were looked at.
+    """
+
+    model: AdditiveModel
+    edf: dict[Block, float]
+    penalties: dict[Block, float]
+    evidence: float
+    trials: tuple[PairTrial, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Rows to fit on.
+
+    Attributes
+    ----------
+    z : ndarray
+        The score's logit.
+    columns : list of ndarray
+        The variables.
+    loss : Loss
+        What is minimized.
+    folds : ndarray of int
+        The fold of every row.
+    """
+
+    z: Floats
+    columns: list[NDArray[Any]]
+    loss: Loss
+    folds: Ints
+
+    def __len__(self) -> int:
+        return len(self.z)
+
+    def take(self, rows: Ints | NDArray[np.bool_] | slice) -> Sample:
+        """Return some of the rows."""
+        return Sample(
+            self.z[rows],
+            [column[rows] for column in self.columns],
+            self.loss.take(rows),
+            self.folds[rows],
+        )
+
+
+def chunks_of(n: int) -> Iterator[slice]:
+    """Yield slices that cover n rows."""
+    return (slice(begin, min(begin + CHUNK, n)) for begin in range(0, n, CHUNK))
+
+
+def fit_additive(design: Design, rows: Sample, *, pairs: bool) -> Fitted:
+    """Fit a design, look for pairs, and fit again with those that pay.
+
+    Parameters
+    ----------
+    design : Design
+        The terms.
+    rows : Sample
+        The rows.
+    pairs : bool
+        Whether to look for pairs.
+    """
+    first = _fit_design(design, rows)
+    candidates = design.candidate_pairs() if pairs else []
+    if not candidates:
+        return first
+    trials = _tried_pairs(design, rows, first, candidates)
+    own = tuple(trial.pair for trial in trials if trial.admitted)
+    shared = tuple(trial.pair for trial in trials[:_SHARED_PAIRS])
+    again = _fit_design(first.model.design.with_pairs(shared, own), rows, first)
+    if again.evidence < first.evidence + _LEAST_EVIDENCE:
+        return replace(first, trials=tuple(replace(t, admitted=False) for t in trials))
+    return replace(again, edf=first.edf | again.edf, trials=trials)
+
+
+def refit(fitted: Fitted, rows: Sample) -> Fitted:
+    """Return the model with coefficients from more rows than its penalties were learned on."""
+    model = fitted.model
+    sizes = [block.shape[1] for _, block in model.design.blocks(*_head(rows))]
+    names = [block for block, _ in model.design.blocks(*_head(rows))]
+    ridge = np.repeat([fitted.penalties.get(block, 0.0) for block in names], sizes) + 1e-8
+
+    def parts() -> Iterator[tuple[Floats, Loss]]:
+        for chunk in chunks_of(len(rows)):
+            some = rows.take(chunk)
+            yield model.design.matrix(some.z, some.columns), some.loss
+
+    beta, V = refine(model.beta, ridge, parts)
+    share = 1.0 - ridge * np.diag(V)
+    ends = np.cumsum(sizes)
+    edf = {
+        block: float(share[end - size : end].sum())
+        for block, size, end in zip(names, sizes, ends, strict=True)
+    }
+    return replace(fitted, model=AdditiveModel(model.design, beta, V), edf=fitted.edf | edf)
+
+
+def _head(rows: Sample) -> tuple[Floats, list[NDArray[Any]]]:
+    return rows.z[:1], [column[:1] for column in rows.columns]
+
+
+def _fit_design(design: Design, rows: Sample, before: Fitted | None = None) -> Fitted:
+    """Fit one design; an earlier fit of its first blocks gives the start."""
+    blocks = design.blocks(rows.z, rows.columns)
+    X, groups = np.hstack([block for _, block in blocks]), group_numbers(blocks)
+    start, penalties = np.zeros(X.shape[1]), None
+    penalized = [block for block, _ in blocks if not block.free]
+    if before is None:
+        free = np.flatnonzero(groups < 0)
+        start[free] = fit_gam(X[:, free], rows.loss, np.full(len(free), -1)).beta
+    else:
+        start[: len(before.model.beta)] = before.model.beta
+        penalties = np.array([before.penalties.get(b, FIRST_PENALTY) for b in penalized])
+    fit = fit_gam(X, rows.loss, groups, start=start, penalties=penalties)
+    edf = {block: float(each) for block, each in zip(penalized, fit.edf, strict=True)}
+    edf |= {block: float(columns.shape[1]) for block, columns in blocks if block.free}
+    kept = tuple(block for block, _ in blocks if block.free or edf[block] > 0)
+    model = AdditiveModel(design.restricted(kept), fit.beta[fit.kept], fit.covariance)
+    learned = {
+        block: float(each)
+        for block, each in zip(penalized, fit.penalties, strict=True)
+        if edf[block] > 0
+    }
+    return Fitted(model, edf, learned, fit.evidence)
+
+
+def _tried_pairs(
+    design: Design, rows: Sample, first: Fitted, candidates: list[tuple[int, int]]
+) -> tuple[PairTrial, ...]:
+    """Return how the candidates fared, the largest score first."""
+    z, parts = rows.z, design.parts(rows.columns)
+    X = first.model.design.matrix(z, rows.columns)
+    eta, V = X @ first.model.beta, first.model.covariance
+    scores = pair_scores(design, z, parts, X, eta, V, rows.loss, candidates)
+    trials = [
+        PairTrial(candidates[k], float(scores[k])) for k in np.argsort(-scores, kind="stable")
+    ]
+    for k, trial in enumerate(trials[:_OWN_PAIRS]):
+        if trial.score > _OWN_SCORE:
+            columns = design.pair_columns(z, parts, trial.pair, fine=True)
+            gain = held_out_gain(
+                [(Block("surface", trial.pair), columns)], rows.loss, eta, rows.folds
+            )
+            trials[k] = PairTrial(
+                trial.pair, trial.score, gain.value, gain.error, gain.ratio > _OWN_RATIO
+            )
+    return tuple(trials)
