@@ -120,12 +120,15 @@ class Sample:
         What is minimized.
     folds : ndarray of int
         The fold of every row.
+    start : tuple of (float, float)
+        Intercept and slope of z̃ at which all rows have the same predictor.
     """
 
     z: Floats
     columns: list[NDArray[Any]]
     loss: Loss
     folds: Ints
+    start: tuple[float, float] = (0.0, 0.0)
 
     def __len__(self) -> int:
         return len(self.z)
@@ -137,6 +140,7 @@ class Sample:
             [column[rows] for column in self.columns],
             self.loss.take(rows),
             self.folds[rows],
+            self.start,
         )
 
 
@@ -203,8 +207,9 @@ def _fit_design(design: Design, rows: Sample, before: Fitted | None = None) -> F
     start, penalties = np.zeros(X.shape[1]), None
     penalized = [block for block, _ in blocks if not block.free]
     if before is None:
-        free = np.flatnonzero(groups < 0)
-        start[free] = fit_gam(X[:, free], rows.loss, np.full(len(free), -1)).beta
+        # The intercept and the slope are the first two columns.
+        first = np.array(rows.start)
+        start[:2] = fit_gam(X[:, :2], rows.loss, np.array([-1, -1]), start=first).beta
     else:
         start[: len(before.model.beta)] = before.model.beta
         penalties = np.array([before.penalties.get(b, FIRST_PENALTY) for b in penalized])

@@ -52,8 +52,8 @@ class Block:
 
     @property
     def free(self) -> bool:
-        """Return whether the block has no penalty, as the straight line of the score."""
-        return self.part in ("level", "slope")
+        """Return whether the block has no penalty, as only the intercept."""
+        return self.part == "level"
 
     @property
     def is_pair(self) -> bool:

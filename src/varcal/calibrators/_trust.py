@@ -28,19 +28,14 @@ def share_of(gain: Gain) -> float:
     return float(np.clip((gain.ratio - low) / (high - low), 0.0, 1.0))
 
 
-def held_out_predictor(
-    rows: Sample,
-    fit: Callable[[Sample], Fitted],
-    moderate: Callable[[Floats, Floats], Floats],
-) -> Floats:
-    """Return the predictor of every row from models that saw only the other folds."""
-    eta = np.empty(len(rows))
+def held_out_predictor(rows: Sample, fit: Callable[[Sample], Fitted]) -> tuple[Floats, Floats]:
+    """Return the predictor of every row, and its variance, from models of the other folds."""
+    eta, variance = np.empty(len(rows)), np.empty(len(rows))
     for fold in np.unique(rows.folds):
         out = rows.folds == fold
         held = rows.take(out)
-        fitted = fit(rows.take(~out))
-        eta[out] = moderate(*fitted.model.predictor(held.z, held.columns))
-    return eta
+        eta[out], variance[out] = fit(rows.take(~out)).model.predictor(held.z, held.columns)
+    return eta, variance
 
 
 def paired_gain(rows: Sample, small: Floats, large: Floats) -> Gain:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -62,10 +63,12 @@ class LogisticModel:
         eta, variance = z, np.zeros(len(z))
         if self.score_share > 0 and self.full_share < 1:
             own, spread = self.score.predictor(z, columns)
+            own += self.score.design.score.clipped(z)
             eta = eta + self.score_share * (moderated(own, spread) - eta)
             variance = self.score_share**2 * spread
         if self.full_share > 0:
             own, spread = self.full.predictor(z, columns)
+            own += self.full.design.score.clipped(z)
             eta = eta + self.full_share * (moderated(own, spread) - eta)
             variance = np.maximum(variance, self.full_share**2 * spread)
         return eta + self.shift, np.sqrt(variance)
@@ -110,34 +113,34 @@ def fit_logistic_model(
     z, mass = log_odds(p), np.ones(len(p)) if weight is None else weight
     folds = row_folds(_FOLDS, groups) if groups is not None else row_folds(_FOLDS, z, *columns)
     design = Design.of(z, columns, n_levels, weight)
-    rows = Sample(z, columns, LogisticLoss(y, mass, np.zeros(len(y))), folds)
+    # With the score as offset, every penalty pulls towards leaving it as it is.
+    loss = LogisticLoss(y, mass, design.score.clipped(z))
+    rows = Sample(z, columns, loss, folds, (-design.score.mean, -design.score.scale))
     some = rows
     if len(rows) > MOST_ROWS:
         some = rows.take(np.argsort(row_hashes(z, *columns), kind="stable")[:MOST_ROWS])
-    score = fit_additive(design.score_only(), some, pairs=False)
+    alone = design.score_only()
+    score = fit_additive(alone, some, pairs=False)
     full = fit_additive(design, some, pairs=interactions)
-    full_share = 1.0
-    small = None
+    score_share, full_share = 1.0, 1.0
     if full.evidence - score.evidence < _SURE:
-        small = held_out_predictor(
-            some, lambda part: fit_additive(design.score_only(), part, pairs=False), moderated
-        )
-        score_share = share_of(paired_gain(some, some.z, small))
-        small = some.z + score_share * (small - some.z)
-        large = held_out_predictor(
-            some, lambda part: fit_additive(design, part, pairs=interactions), moderated
-        )
+        base = some.z - some.loss.offset
+        small = _held_out(some, lambda part: fit_additive(alone, part, pairs=False))
+        score_share = share_of(paired_gain(some, base, small))
+        small = base + score_share * (small - base)
+        large = _held_out(some, lambda part: fit_additive(design, part, pairs=interactions))
         full_share = share_of(paired_gain(some, small, large))
-    else:
-        score_share = 1.0
     if len(some) < len(rows):
         score, full = refit(score, rows), refit(full, rows)
     model = LogisticModel(score.model, full.model, score_share, full_share, 0.0)
-    eta, _ = model.log_odds(p, columns)
-    shift = max(score_share, full_share) * mean_shift(eta, y, mass)
-    return LogisticFit(
-        LogisticModel(score.model, full.model, score_share, full_share, shift), score, full
-    )
+    shift = max(score_share, full_share) * mean_shift(model.log_odds(p, columns)[0], y, mass)
+    return LogisticFit(replace(model, shift=shift), score, full)
+
+
+def _held_out(rows: Sample, fit: Callable[[Sample], Fitted]) -> Floats:
+    """Return what models of the other folds add to the offset."""
+    eta, variance = held_out_predictor(rows, fit)
+    return moderated(rows.loss.offset + eta, variance) - rows.loss.offset
 
 
 def mean_shift(eta: Floats, y: Floats, mass: Floats) -> float:
