@@ -216,13 +216,9 @@ def _fit_design(design: Design, rows: Sample, before: Fitted | None = None) -> F
     fit = fit_gam(X, rows.loss, groups, start=start, penalties=penalties)
     edf = {block: float(each) for block, each in zip(penalized, fit.edf, strict=True)}
     edf |= {block: float(columns.shape[1]) for block, columns in blocks if block.free}
-    kept = tuple(block for block, _ in blocks if block.free or edf[block] > 0)
-    model = AdditiveModel(design.restricted(kept), fit.beta[fit.kept], fit.covariance)
-    learned = {
-        block: float(each)
-        for block, each in zip(penalized, fit.penalties, strict=True)
-        if edf[block] > 0
-    }
+    names = tuple(block for block, _ in blocks)
+    model = AdditiveModel(design.restricted(names), fit.beta, fit.covariance)
+    learned = {block: float(each) for block, each in zip(penalized, fit.penalties, strict=True)}
     return Fitted(model, edf, learned, fit.evidence)
 
 

@@ -103,7 +103,7 @@ def held_out_gain(blocks: list[tuple[Block, Floats]], loss: Loss, eta: Floats, f
         out = folds == fold
         fit = fit_gam(T[~out], loss.shifted(eta).take(~out), groups, max_steps=8)
         held = loss.take(out)
-        gains[out] = held.rows(eta[out]) - held.rows(eta[out] + fit.predictor(T[out]))
+        gains[out] = held.rows(eta[out]) - held.rows(eta[out] + T[out] @ fit.beta)
     return gain_of(gains, loss.mass())
 
 
