@@ -1,4 +1,4 @@
-"""A fitted additive model and how it comes about: terms, pairs that pay, and how far to trust it."""
+"""A fitted additive model and how it comes about: terms first, then pairs that pay."""
 
 from __future__ import annotations
 
@@ -26,8 +26,6 @@ _OWN_PAIRS = 4
 _OWN_SCORE = 4.0
 #: The held-out gain, in standard errors, from which a pair gets a term of its own.
 _OWN_RATIO = 1.5
-#: The gain in log marginal likelihood from which products are in the model at all.
-_LEAST_EVIDENCE = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,8 +167,6 @@ def fit_additive(design: Design, rows: Sample, *, pairs: bool) -> Fitted:
     own = tuple(trial.pair for trial in trials if trial.admitted)
     shared = tuple(trial.pair for trial in trials[:_SHARED_PAIRS])
     again = _fit_design(first.model.design.with_pairs(shared, own), rows, first)
-    if again.evidence < first.evidence + _LEAST_EVIDENCE:
-        return replace(first, trials=tuple(replace(t, admitted=False) for t in trials))
     return replace(again, edf=first.edf | again.edf, trials=trials)
 
 

@@ -77,6 +77,8 @@ class Design:
         Pairs with a penalty of their own.
     only : tuple of Block or None
         The blocks that are in the model; None for all.
+    varying : bool
+        Whether effects of V may vary with the score.
     """
 
     score: ScoreBasis
@@ -84,6 +86,7 @@ class Design:
     pairs: tuple[tuple[int, int], ...] = ()
     own: tuple[tuple[int, int], ...] = ()
     only: tuple[Block, ...] | None = None
+    varying: bool = True
 
     @classmethod
     def of(
@@ -92,13 +95,15 @@ class Design:
         columns: list[NDArray[Any]],
         n_levels: list[int],
         weight: Floats | None,
+        *,
+        varying: bool = True,
     ) -> Design:
         """Learn the columns from calibration rows; `n_levels` is 0 for numbers."""
         bases = tuple(
             LevelBasis.of(values, count, weight) if count else NumberBasis.of(values, weight)
             for values, count in zip(columns, n_levels, strict=True)
         )
-        return cls(ScoreBasis.of(z, weight), bases)
+        return cls(ScoreBasis.of(z, weight), bases, varying=varying)
 
     def candidate_pairs(self) -> list[tuple[int, int]]:
         """Return all pairs of variables that vary, and of each with the score."""
@@ -107,7 +112,7 @@ class Design:
 
     def score_only(self) -> Design:
         """Return the design without V."""
-        return Design(self.score, tuple(None for _ in self.bases))
+        return replace(self, bases=tuple(None for _ in self.bases))
 
     def with_pairs(
         self, pairs: tuple[tuple[int, int], ...], own: tuple[tuple[int, int], ...]
@@ -155,7 +160,7 @@ class Design:
         for k, each in enumerate(parts):
             for part, block in each.items():
                 add(Block(part, (k,)), block)
-                if part in VARYING:
+                if self.varying and part in VARYING:
                     add(Block(part, (k,), by_score=True), block)
         for block_name, block in self._products(z, parts):
             add(block_name, block)
@@ -178,12 +183,10 @@ class Design:
     def _products(self, z: Floats, parts: list[Parts]) -> list[tuple[Block, Floats]]:
         coarse = [self.pair_columns(z, parts, pair, fine=False) for pair in self.pairs]
         fine = [self.pair_columns(z, parts, pair, fine=True) for pair in self.own]
-        shared = (
-            [np.hstack([block[:, :1] for block in coarse])]
-            + [np.hstack([block[:, 1:] for block in coarse])]
-            if coarse
-            else []
-        )
+        shared = []
+        if coarse:
+            shared = [np.hstack([block[:, :1] for block in coarse])]
+            shared.append(np.hstack([block[:, 1:] for block in coarse]))
         return list(zip(_pair_names(self.pairs, self.own), [*shared, *fine], strict=True))
 
 

@@ -44,7 +44,17 @@ FIRST_PENALTY = 100.0
 
 
 class Loss(Protocol):
-    """Minus the log-likelihood of rows, as a function of one linear predictor a row."""
+    """Minus the log-likelihood of rows, as a function of one linear predictor a row.
+
+    Attributes
+    ----------
+    offset : ndarray of float
+        What is added to the predictor.
+    """
+
+    @property
+    def offset(self) -> Floats:
+        """Return what is added to the predictor."""
 
     def rows(self, eta: Floats) -> Floats:
         """Return the loss of each row."""
@@ -209,7 +219,7 @@ def fit_gam(
     )
     eta = X @ beta
     converged, step = False, 0
-    for step in range(1, max_steps + 1):  # noqa: B007
+    for step in range(1, max_steps + 1):
         residual, weight = loss.slopes(eta)
         H = gram(X, weight)
         right = H @ beta + X.T @ residual

@@ -3,41 +3,112 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from varcal.calibrators._additive_model import Fitted, Sample
+from varcal.calibrators._additive_model import Fitted, Sample, fit_additive, refit
+from varcal.calibrators._design import Design
 from varcal.calibrators._interactions import Gain, gain_of
 
-__all__ = ["held_out_predictor", "paired_gain", "share_of"]
+__all__ = ["Trusted", "fit_trusted", "share_of"]
 
 Floats = NDArray[np.float64]
 
 #: Held-out gains, in standard errors, between which the share goes from 0 to 1.
-_RAMP = (0.25, 1.25)
+_RAMP = (0.0, 1.0)
+#: Log marginal likelihood beyond the smaller model, above which held-out rows are not asked.
+_SURE = 15.0
 
 
 def share_of(gain: Gain) -> float:
     """Return the share of the larger model: 0 without evidence, 1 with enough of it.
 
-    >>> share_of(Gain(0.0, 1.0)), share_of(Gain(0.75, 1.0)), share_of(Gain(2.0, 1.0))
+    >>> share_of(Gain(0.0, 1.0)), share_of(Gain(0.5, 1.0)), share_of(Gain(2.0, 1.0))
     (0.0, 0.5, 1.0)
     """
     low, high = _RAMP
     return float(np.clip((gain.ratio - low) / (high - low), 0.0, 1.0))
 
 
-def held_out_predictor(rows: Sample, fit: Callable[[Sample], Fitted]) -> tuple[Floats, Floats]:
-    """Return the predictor of every row, and its variance, from models of the other folds."""
-    eta, variance = np.empty(len(rows)), np.empty(len(rows))
+@dataclass(frozen=True, eq=False)
+class Trusted:
+    """A model of the score alone, one of score and V, and how far each is trusted.
+
+    Attributes
+    ----------
+    score, full : Fitted
+        The models.
+    score_share : float
+        How far the first is trusted over the score as it is, between 0 and 1.
+    full_share : float
+        How far the second is trusted over what that gives.
+    """
+
+    score: Fitted
+    full: Fitted
+    score_share: float
+    full_share: float
+
+
+def fit_trusted(
+    design: Design,
+    rows: Sample,
+    whole: Sample,
+    base: Floats,
+    moderate: Callable[[Floats, Floats, Sample], Floats],
+    *,
+    pairs: bool,
+) -> Trusted:
+    """Fit both models and weigh them.
+
+    Where the marginal likelihood leaves no doubt the larger model is trusted whole; elsewhere
+    both models are fitted again without each fold, penalties and all, and judged on the rest.
+
+    Parameters
+    ----------
+    design : Design
+        The terms.
+    rows, whole : Sample
+        The rows that decide, and all rows, on which coefficients are fitted in the end.
+    base : ndarray
+        The predictor that leaves the scores of `rows` as they are.
+    moderate : callable
+        What makes a predictor of a model, its variance and its rows one that is used.
+    pairs : bool
+        Whether to look for pairs.
+    """
+    alone = design.score_only()
+    score = fit_additive(alone, rows, pairs=False)
+    full = fit_additive(design, rows, pairs=pairs)
+    score_share, full_share = 1.0, 1.0
+    if full.evidence - score.evidence < _SURE:
+        small = _held_out(rows, lambda part: fit_additive(alone, part, pairs=False), moderate)
+        score_share = share_of(_gain(rows, base, small))
+        small = base + score_share * (small - base)
+        large = _held_out(rows, lambda part: fit_additive(design, part, pairs=pairs), moderate)
+        full_share = share_of(_gain(rows, small, large))
+    if len(rows) < len(whole):
+        score, full = refit(score, whole), refit(full, whole)
+    return Trusted(score, full, score_share, full_share)
+
+
+def _held_out(
+    rows: Sample,
+    fit: Callable[[Sample], Fitted],
+    moderate: Callable[[Floats, Floats, Sample], Floats],
+) -> Floats:
+    """Return the predictor of every row from models of the other folds."""
+    eta = np.empty(len(rows))
     for fold in np.unique(rows.folds):
         out = rows.folds == fold
         held = rows.take(out)
-        eta[out], variance[out] = fit(rows.take(~out)).model.predictor(held.z, held.columns)
-    return eta, variance
+        model = fit(rows.take(~out)).model
+        eta[out] = moderate(*model.predictor(held.z, held.columns), held)
+    return eta
 
 
-def paired_gain(rows: Sample, small: Floats, large: Floats) -> Gain:
+def _gain(rows: Sample, small: Floats, large: Floats) -> Gain:
     """Return the mean loss that the larger model saves, with its standard error."""
     return gain_of(rows.loss.rows(small) - rows.loss.rows(large), rows.loss.mass())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from varcal.calibrators._additive_model import AdditiveModel, Fitted, Sample, fit_additive, refit
+from varcal.calibrators._additive_model import AdditiveModel, Sample
 from varcal.calibrators._design import Design
 from varcal.calibrators._gam import LogisticLoss
 from varcal.calibrators._row_folds import row_folds, row_hashes
 from varcal.calibrators._score_basis import log_odds
-from varcal.calibrators._trust import held_out_predictor, paired_gain, share_of
+from varcal.calibrators._trust import Trusted, fit_trusted
 
 __all__ = ["LogisticModel", "fit_logistic_model", "moderated"]
 
@@ -23,8 +22,6 @@ Floats = NDArray[np.float64]
 
 #: Rows beyond which penalties, pairs and shares are learned on a sample of this size.
 MOST_ROWS = 40_000
-#: Log marginal likelihood beyond a smaller model, above which held-out rows are not asked.
-_SURE = 15.0
 _FOLDS = 5
 #: Twice the usual π/8: the penalties are uncertain, too.
 _MODERATION = np.pi / 4
@@ -74,15 +71,6 @@ class LogisticModel:
         return eta + self.shift, np.sqrt(variance)
 
 
-@dataclass(frozen=True, eq=False)
-class LogisticFit:
-    """The model with what was seen while it was made."""
-
-    model: LogisticModel
-    score: Fitted
-    full: Fitted
-
-
 def fit_logistic_model(
     p: Floats,
     y: Floats,
@@ -92,7 +80,7 @@ def fit_logistic_model(
     *,
     groups: NDArray[Any] | None = None,
     interactions: bool = True,
-) -> LogisticFit:
+) -> tuple[LogisticModel, Trusted]:
     """Fit the model.
 
     Parameters
@@ -119,28 +107,21 @@ def fit_logistic_model(
     some = rows
     if len(rows) > MOST_ROWS:
         some = rows.take(np.argsort(row_hashes(z, *columns), kind="stable")[:MOST_ROWS])
-    alone = design.score_only()
-    score = fit_additive(alone, some, pairs=False)
-    full = fit_additive(design, some, pairs=interactions)
-    score_share, full_share = 1.0, 1.0
-    if full.evidence - score.evidence < _SURE:
-        base = some.z - some.loss.offset
-        small = _held_out(some, lambda part: fit_additive(alone, part, pairs=False))
-        score_share = share_of(paired_gain(some, base, small))
-        small = base + score_share * (small - base)
-        large = _held_out(some, lambda part: fit_additive(design, part, pairs=interactions))
-        full_share = share_of(paired_gain(some, small, large))
-    if len(some) < len(rows):
-        score, full = refit(score, rows), refit(full, rows)
-    model = LogisticModel(score.model, full.model, score_share, full_share, 0.0)
-    shift = max(score_share, full_share) * mean_shift(model.log_odds(p, columns)[0], y, mass)
-    return LogisticFit(replace(model, shift=shift), score, full)
+    fitted = fit_trusted(
+        design, some, rows, some.z - some.loss.offset, _moderated_loss, pairs=interactions
+    )
+    model = LogisticModel(
+        fitted.score.model, fitted.full.model, fitted.score_share, fitted.full_share, 0.0
+    )
+    shift = mean_shift(model.log_odds(p, columns)[0], y, mass)
+    shift *= max(fitted.score_share, fitted.full_share)
+    return replace(model, shift=shift), fitted
 
 
-def _held_out(rows: Sample, fit: Callable[[Sample], Fitted]) -> Floats:
-    """Return what models of the other folds add to the offset."""
-    eta, variance = held_out_predictor(rows, fit)
-    return moderated(rows.loss.offset + eta, variance) - rows.loss.offset
+def _moderated_loss(eta: Floats, variance: Floats, rows: Sample) -> Floats:
+    """Return what is added to the offset, so that the sum is moderated."""
+    offset = rows.loss.offset
+    return moderated(offset + eta, variance) - offset
 
 
 def mean_shift(eta: Floats, y: Floats, mass: Floats) -> float:
