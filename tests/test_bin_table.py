@@ -53,6 +53,25 @@ def test_classwise_joint_missing_and_empty_bins():
     assert "–" in repr(table)
 
 
+@pytest.mark.parametrize("name", ["n", "gap", "bin", "class", "share"])
+def test_joint_variables_do_not_hide_a_column_of_the_table(name):
+    y, p = [0, 1, 1, 0], [0.1, 0.8, 0.7, 0.4]
+    with pytest.raises(InputError, match=f"a variable is named '{name}'") as caught:
+        vc.bin_table(y, p, {"x": [1, 2, 3, 4], name: list("abab")}, event="classwise")
+    assert caught.value.hint == "rename the variable"
+    assert vc.bin_table(y, p, {name: list("abab")}).columns["n"] == [2, 2]
+
+
+def test_odd_values_of_the_variable():
+    y, p = [0, 1, 1], [0.1, 0.8, 0.7]
+    absent = vc.bin_table(y, p, [np.nan] * 3)
+    assert absent.columns["bin"] == ["missing"] and absent.columns["n"] == [3]
+    assert np.isnan(absent.columns["low"]).all()
+    beyond = vc.bin_table(y, p, [-np.inf, 20.0, np.inf], bins=[18, 25])
+    assert beyond.columns["n"] == [1, 1, 1] and beyond.columns["low"][0] == -np.inf
+    assert beyond.to_dict()["columns"]["high"] == [18.0, 25.0, None]
+
+
 def test_dropped_rows_are_counted():
     table = vc.bin_table([1, None, 0], [0.9, 0.6, 0.7], [1, 2, np.nan], unlabelled="drop")
     assert table.n_dropped == 1 and table.to_dict()["n_dropped"] == 1
@@ -70,6 +89,9 @@ def test_intervals_widen_with_the_level_and_narrow_with_n(rng):
     assert width(4000, 0.95) == pytest.approx(width(1000, 0.95) / 2, rel=0.1)
     with pytest.raises(InputError, match="level must lie between 0 and 1; got 95"):
         vc.bin_table([0, 1], [0.1, 0.2], [1, 2], level=95)
+    for level in ("a", None, np.array([0.9, 0.95])):
+        with pytest.raises(InputError, match="level must lie between 0 and 1"):
+            vc.bin_table([0, 1], [0.1, 0.2], [1, 2], level=level)
 
 
 def test_frames_need_their_library(monkeypatch):

@@ -196,9 +196,11 @@ def test_new_rows_that_bins_have_no_place_for_are_refused():
         ({"binning": "quantil"}, "did you mean 'quantile'"),
         ({"bins": 10}, "n_bins="),
         ({"bins": [3, 2]}, "do not increase"),
-        ({"bins": []}, "must be finite numeric cut points"),
+        ({"bins": []}, "must be numeric cut points"),
         ({"bins": [1, np.inf]}, "must be finite"),
-        ({"bins": ["a", "b"]}, "must be finite numeric"),
+        ({"bins": [1, np.nan]}, "leave the others out"),
+        ({"bins": ["a", "b"]}, "must be numeric cut points"),
+        ({"binning": np.array(["quantile"])}, "binning must be one of"),
         ({"bins": {"w": [1, 2]}}, "no column 'w'"),
     ],
 )
@@ -206,6 +208,93 @@ def test_wrong_options(options, message):
     with pytest.raises(InputError) as caught:
         make_bins([of([1.0, 2.0, 3.0])], **options)
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "options", [{"binning": "zz"}, {"n_bins": -1}, {"n_bins": 0}, {"n_bins": "x"}]
+)
+@pytest.mark.parametrize("values", [["a", "b"], [True, False], [1.0, 2.0]])
+def test_options_are_checked_for_every_kind(options, values):
+    with pytest.raises(InputError, match=f"{next(iter(options))} must be"):
+        fine_bins(of(values), **options)
+
+
+def test_one_list_of_cuts_is_for_one_variable():
+    two = [of([1.0, 2.0], "x"), of([3.0, 4.0], "z")]
+    with pytest.raises(InputError, match="one list of cut points for 2 variables"):
+        make_bins(two, bins=[0, 5])
+    assert make_bins(two, bins={"x": [0, 5]}).parts[0].size == 1
+
+
+@pytest.mark.parametrize("binning", ["quantile", "uniform", "atoms"])
+@pytest.mark.parametrize("n_bins", [10, 60])
+@pytest.mark.filterwarnings("error")
+def test_the_whole_range_of_floats(binning, n_bins, rng):
+    values = np.append(rng.uniform(-1, 1, 500) * 1.7e308, [-1.7e308, 1.7e308, np.inf, -np.inf])
+    bins = make_bins([of(values)], n_bins=n_bins, binning=binning)
+    assert np.isfinite(bins.edges).all() and bins.size == n_bins
+    np.testing.assert_array_equal(bins.index(of(values)), np.searchsorted(bins.cuts, values))
+    tiny = np.arange(200) * 5e-324
+    bins = make_bins([of(tiny)], n_bins=n_bins, binning="quantile")
+    np.testing.assert_array_equal(bins.index(of(tiny)), np.searchsorted(bins.cuts, tiny))
+
+
+@pytest.mark.parametrize(
+    ("values", "options", "labels"),
+    [
+        (
+            [0.5, 0.9999989, 0.9999992, 0.9999999, 1.0],
+            {"bins": [0.5, 0.9999989, 0.9999992, 1.0]},
+            ["[0.5, 0.9999989]", "(0.9999989, 0.9999992]", "(0.9999992, 1]"],
+        ),
+        ([1e7 + 0.25, 1e7 + 0.5], {"n_bins": 1}, ["[10000000.2, 10000000.5]"]),
+        ([1e7, 1e7 + 0.25], {"n_bins": 1}, ["[10000000, 10000000.2]"]),
+        ([1e16, 1e16 + 2], {"n_bins": 1}, ["[10000000000000000, 10000000000000002]"]),
+        ([-0.0, 1 / 3], {"n_bins": 1}, ["[0, 0.333333]"]),
+        (
+            np.array(["2024-01-01T00:00:00.1", "2024-01-01T00:00:00.3"], "M8[ms]"),
+            {"n_bins": 1},
+            ["[2024-01-01T00:00:00.100, 2024-01-01T00:00:00.300]"],
+        ),
+        (
+            np.array(["2024-01-01T00:00:00", "2024-01-01T00:00:00.000009"], "M8[us]"),
+            {"n_bins": 1},
+            ["[2024-01-01, 2024-01-01T00:00:00.000009]"],
+        ),
+        ([-np.inf, 22.0, 30.0], {"bins": [18, 25]}, ["[-inf, 18)", "[18, 25]", "(25, 30]"]),
+        ([20.0, np.inf], {"bins": [18, 25]}, ["[18, 25]", "(25, inf]"]),
+        ([-np.inf, np.inf], {"bins": [5]}, ["[-inf, 5)", "[5, inf]"]),
+        ([np.nan, np.nan], {}, ["missing"]),
+        ([np.inf, np.inf], {}, ["not finite"]),
+        ([np.inf, np.nan], {}, ["not finite", "missing"]),
+        (["missing", None], {}, ["missing", "(missing)"]),
+        (pd.Categorical([1, "1"]), {}, ["1", "'1'"]),
+    ],
+)
+def test_labels_tell_bins_apart(values, options, labels):
+    variable = of(np.array(values) if isinstance(values[0], float) else values)
+    assert make_bins([variable], **options).labels() == labels
+
+
+@given(arrays(np.float64, st.integers(2, 60), elements=st.floats(0, 1)), st.integers(1, 12))
+def test_labels_are_distinct(values, n_bins):
+    shifted = [values, 1e7 + values, 1 - values * 1e-9]
+    for column in shifted:
+        labels = make_bins([of(column)], n_bins=n_bins).labels()
+        assert len(set(labels)) == len(labels)
+
+
+def test_bins_of_missing_values_take_no_others():
+    bins = make_bins([of([np.nan, np.nan])])
+    assert bins.size == 1 and bins.edges == ()
+    np.testing.assert_array_equal(bins.index(of([np.nan])), [0])
+    with pytest.raises(InputError, match="its bins are for missing ones only"):
+        bins.index(of([1.0, np.nan]))
+
+
+def test_many_rare_levels_are_pooled():
+    bins = make_bins([of(["a"] * 60_000 + [f"u{k}" for k in range(30_000)])])
+    assert bins.levels == ("a",) and len(bins.pooled) == 30_000
 
 
 def test_cut_points_for_levels():

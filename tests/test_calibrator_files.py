@@ -95,7 +95,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("os.replace", full)
+    monkeypatch.setattr("pathlib.Path.replace", full)
     with pytest.raises(InputError, match=r"cannot write .*No space left"):
         BetaCalibrator().fit(p, y).save(tmp_path / "cal.json")
     monkeypatch.undo()

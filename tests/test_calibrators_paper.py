@@ -1,8 +1,5 @@
 """The paper's tables for every calibrator, to the digit, by the presets."""
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,24 +13,20 @@ from varcal.calibrators import (
     TreeCalibrator,
 )
 
-FOLDER = Path(
-    os.environ.get(
-        "VARCAL_PAPER_DATA", Path(__file__).resolve().parents[1] / ".." / "shared/data/paper"
-    )
-)
-pytestmark = pytest.mark.skipif(
-    not FOLDER.is_dir(), reason="the paper's model outputs are not here (set VARCAL_PAPER_DATA)"
-)
-
 N_CAL = {"adult": 2500, "bank": 1000, "cardio": 6000, "cifar": 2000}
 VARIABLE = {"adult": "age", "bank": "age", "cardio": "age", "cifar": "median_rt"}
 SPLITS: dict[str, tuple[pd.DataFrame, pd.DataFrame]] = {}
 
 
-def split(name):
-    """Return the paper's calibration and test rows."""
+@pytest.fixture(scope="module")
+def split(paper_data):
+    """Return the paper's calibration and test rows of a data set."""
+    return lambda name: _split(paper_data, name)
+
+
+def _split(folder, name):
     if name not in SPLITS:
-        frame = pd.read_csv(FOLDER / f"{name}_out.csv.gz")
+        frame = pd.read_csv(folder / f"{name}_out.csv.gz")
         if name == "cardio":
             frame = frame[frame["age"] > 32].reset_index(drop=True)
         chosen = np.random.RandomState(0).permutation(len(frame))[: N_CAL[name]]
@@ -56,14 +49,14 @@ def paper_error(binned, predicted_error, wrong):
     return float(sum(gaps))
 
 
-def calibrated(name, calibrator):
+def calibrated(split, name, calibrator):
     cal, test = split(name)
     variable = VARIABLE[name]
     calibrator.fit(probabilities(cal), cal["actual"], cal[variable])
     return calibrator.predict_proba(probabilities(test), test[variable])
 
 
-def ece_and_vece(name, q):
+def ece_and_vece(split, name, q):
     test = split(name)[1]
     wrong = (test["pred"] != test["actual"]).to_numpy()
     predicted_error = 1 - q.max(axis=1)
@@ -96,8 +89,8 @@ def ece_and_vece(name, q):
     ],
     ids=lambda value: type(value).__name__ if hasattr(value, "fit") else str(value),
 )
-def test_tables(name, calibrator, ece, vece):
-    found = ece_and_vece(name, calibrated(name, calibrator))
+def test_tables(split, name, calibrator, ece, vece):
+    found = ece_and_vece(split, name, calibrated(split, name, calibrator))
     assert found[0] == pytest.approx(ece, abs=2e-6)
     if vece is not None:
         assert found[1] == pytest.approx(vece, abs=2e-6)
@@ -115,8 +108,8 @@ def test_tables(name, calibrator, ece, vece):
     ],
     ids=lambda value: type(value).__name__ if hasattr(value, "fit") else str(value),
 )
-def test_accuracy(name, calibrator, accuracy):
-    q = calibrated(name, calibrator)
+def test_accuracy(split, name, calibrator, accuracy):
+    q = calibrated(split, name, calibrator)
     truth = split(name)[1]["actual"].to_numpy()
     assert (q.argmax(axis=1) == truth).mean() == pytest.approx(accuracy, abs=2e-6)
 
@@ -129,7 +122,7 @@ def test_accuracy(name, calibrator, accuracy):
         ("cifar", [1290.25, 1357.75, 1398.25, 1460.25, 1563.5, 1665.75]),
     ],
 )
-def test_cuts_of_the_tree(name, cuts):
+def test_cuts_of_the_tree(split, name, cuts):
     cal, _ = split(name)
     fit = TreeCalibrator.paper(name).fit(probabilities(cal), cal["actual"], cal[VARIABLE[name]])
     found, pending = [], [fit.tree_]
@@ -141,8 +134,8 @@ def test_cuts_of_the_tree(name, cuts):
     assert sorted(found) == cuts
 
 
-def test_scaling_binning_of_the_paper_does_not_normalize():
-    q = calibrated("cifar", ScalingBinningCalibrator.paper())
+def test_scaling_binning_of_the_paper_does_not_normalize(split):
+    q = calibrated(split, "cifar", ScalingBinningCalibrator.paper())
     assert q.sum(axis=1).min() < 0.1
     assert q.sum(axis=1).max() > 3
-    assert calibrated("cifar", ScalingBinningCalibrator()).sum(axis=1) == pytest.approx(1)
+    assert calibrated(split, "cifar", ScalingBinningCalibrator()).sum(axis=1) == pytest.approx(1)

@@ -195,3 +195,19 @@ def test_published_figures_to_six_decimals(name, paper_data):
     assert calibration_error(stats) == pytest.approx(ece, abs=5e-7)
     if name == "adult":
         assert stats.n.tolist() == [11_025, 1_378, 1_378]
+
+
+def test_options_that_are_arrays_or_of_another_type():
+    y, p = [0, 1], [0.1, 0.8]
+    for option in (
+        {"norm": np.array([1, 2])},
+        {"side": ["over"]},
+        {"event": np.array(["correct"])},
+    ):
+        with pytest.raises(InputError, match="must be one of"):
+            vc.ece(y, p, **option)
+    with pytest.raises(InputError, match="pos_label must be one of") as caught:
+        vc.ece(y, p, event="positive", pos_label="1")
+    assert caught.value.hint == "the type differs: give the int, not a str"
+    with pytest.raises(InputError, match="pos_label must be one of"):
+        vc.ece(y, p, event="positive", pos_label=np.array([0, 1]))

@@ -1,7 +1,9 @@
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
+from scipy.sparse import csr_array
 
 import varcal as vc
 from varcal import Predictions
@@ -139,6 +141,11 @@ def test_rows_without_outcome_go_only_on_request_and_are_counted():
         Predictions.of([None, None], [0.1, 0.2], unlabelled="drop")
 
 
+class Stubborn:
+    def __array__(self, dtype=None, copy=None):
+        raise RuntimeError("no")
+
+
 REJECTED = {
     "above one": (dict(y=[0, 1], p=[0.5, 1.2]), "p is outside [0, 1]: 1.2 at row 1", "clip"),
     "below zero": (dict(y=[0, 1], p=[-0.1, 1.0]), "p is outside [0, 1]: -0.1 at row 0", "clip"),
@@ -160,7 +167,7 @@ REJECTED = {
         "one column for every class",
     ),
     "lengths": (dict(y=[0, 1, 1], p=[0.5, 0.5]), "lengths differ: y 3, p 2", "one value a row"),
-    "length of v": (dict(y=[0, 1], p=[0.5, 0.5], v=[1, 2, 3]), "y 2, p 2, v 3", ""),
+    "length of v": (dict(y=[0, 1], p=[0.5, 0.5], v=[1, 2, 3]), "y 2, p 2, v 'v' 3", ""),
     "length of weight": (dict(y=[0, 1], p=[0.5, 0.5], sample_weight=[1]), "sample_weight 1", ""),
     "length of groups": (dict(y=[0, 1], p=[0.5, 0.5], groups=[1]), "groups 1", ""),
     "unknown label": (
@@ -207,7 +214,7 @@ REJECTED = {
     "negative weight": (
         dict(y=[0, 1], p=[0.1, 0.2], sample_weight=[1, -2]),
         "sample_weight is negative: -2.0 at row 1",
-        "0 leaves a row out",
+        "weights are finite and not negative",
     ),
     "NaN weight": (
         dict(y=[0, 1], p=[0.1, 0.2], sample_weight=[1, np.nan]),
@@ -262,6 +269,101 @@ REJECTED = {
         ".collect()",
     ),
     "empty v": (dict(y=[0], p=[0.1], v={}), "v has no columns", "at least one"),
+    "length of a variable named p": (
+        dict(y=[0, 1], p=[0.5, 0.5], v={"p": [1, 2, 3]}),
+        "lengths differ: y 2, p 2, v 'p' 3",
+        "one value a row",
+    ),
+    "table without columns": (
+        dict(y=[0, 1], p=[0.5, 0.5], v=np.empty((2, 0))),
+        "v has shape (2, 0): no columns",
+        "at least one",
+    ),
+    "p without columns": (dict(y=[0, 1], p=np.empty((2, 0))), "p has shape (2, 0)", "(n, K)"),
+    "frame without columns": (dict(y=[0], p=pd.DataFrame(index=[0])), "p has shape", "(n, K)"),
+    "masked p": (
+        dict(y=[0, 1], p=np.ma.array([0.5, 0.5], mask=[0, 1])),
+        "p is missing: nan at row 1",
+        "fill",
+    ),
+    "masked table": (
+        dict(y=[0, 1], p=np.ma.array([[0.5, 0.5], [0.5, 0.5]], mask=[[0, 0], [0, 1]])),
+        "p in column 1 is missing: nan at row 1",
+        "fill",
+    ),
+    "masked weight": (
+        dict(y=[0, 1], p=[0.5, 0.5], sample_weight=np.ma.array([1.0, 1.0], mask=[0, 1])),
+        "sample_weight is not a finite number: nan at row 1",
+        "",
+    ),
+    "infinite label": (dict(y=[0, np.inf], p=[0.1, 0.2]), "not a label: inf at row 1", "2**53"),
+    "huge label": (dict(y=[0, 1e300], p=[0.1, 0.2]), "not a label: 1e+300 at row 1", "2**53"),
+    "label beyond int64": (dict(y=[0, 2**70], p=[0.1, 0.2]), "not a label", "integers or strings"),
+    "label beyond floats": (dict(y=[0, 10**400], p=[0.1, 0.2]), "y holds a number that no", "±"),
+    "durations as y": (
+        dict(y=np.array([0, 1], "m8[s]"), p=[0.1, 0.2]),
+        "y holds durations",
+        "labels are",
+    ),
+    "durations as p": (dict(y=[0, 1], p=np.array([0, 1], "m8[s]")), "p holds durations", "real"),
+    "column of labels": (dict(y=[[0], [1]], p=[0.1, 0.2]), "y has shape (2, 1)", "one column"),
+    "one-hot labels": (dict(y=np.eye(2), p=[0.1, 0.2]), "y has shape (2, 2)", "argmax(axis=1)"),
+    "frame of labels": (
+        dict(y=pd.DataFrame({"y": [0, 1]}), p=[0.1, 0.2]),
+        "y has shape (2, 1)",
+        "one column",
+    ),
+    "generator as y": (
+        dict(y=(k for k in [0, 1]), p=[0.1, 0.2]),
+        "y is a single generator, not a column",
+        "list",
+    ),
+    "no y": (dict(y=None, p=[0.1, 0.2]), "y is None", "list or array"),
+    "sparse y": (dict(y=csr_array([[0, 1]]), p=[0.1, 0.2]), "single csr_array", ".toarray()"),
+    "no p": (dict(y=[0, 1], p=None), "p is None", "list or array"),
+    "dict as p": (dict(y=[0, 1], p={"a": [0.1, 0.2]}), "p is a single dict", "list or array"),
+    "set as p": (dict(y=[0, 1], p={0.1, 0.2}), "p is a single set", ""),
+    "sparse p": (dict(y=[0, 1], p=csr_array(np.eye(2))), "single csr_array", ".toarray()"),
+    "strings in a table p": (dict(y=[0, 1], p=[["a", "b"], ["c", "d"]]), "p holds levels", "y"),
+    "all missing p": (dict(y=[0, 1], p=[None, None]), "p is missing: nan at row 0", "fill"),
+    "huge p": (dict(y=[0, 1], p=[10**400, 0.2]), "p holds a number that no float can", ""),
+    "scalar weight": (
+        dict(y=[0, 1], p=[0.1, 0.2], sample_weight=1.0),
+        "sample_weight is a single float",
+        "",
+    ),
+    "boolean weight": (
+        dict(y=[0, 1], p=[0.1, 0.2], sample_weight=[True, False]),
+        "sample_weight holds booleans, not numbers",
+        "weights are real numbers",
+    ),
+    "own conversion fails": (dict(y=[0, 1], p=Stubborn()), "p cannot be read as an array: no", ""),
+    "number of classes": (dict(y=[0, 1], p=[0.1, 0.2], classes=2), "classes is 2", "a list of"),
+    "text of classes": (
+        dict(y=list("ab"), p=[0.1, 0.2], classes="ab"),
+        "classes is 'ab'",
+        "a list",
+    ),
+    "nested classes": (
+        dict(y=[0, 1], p=[0.1, 0.2], classes=[[0], [1]]),
+        "2 distinct labels",
+        "one label a column",
+    ),
+    "array of unlabelled": (
+        dict(y=[0, 1], p=[0.1, 0.2], unlabelled=np.array(["raise", "drop"])),
+        "unlabelled must be one of",
+        "",
+    ),
+    "number as a name": (
+        dict(y="y", p="p", v=0, data={"y": [0], "p": [0.1]}),
+        "v is the number 0",
+        "strings",
+    ),
+    "numbers as names": (
+        dict(y="y", p="p", v=[0, 1], data={"y": [0], "p": [0.1]}),
+        "lengths differ",
+        "names of columns are strings",
+    ),
     "frame as weight": (
         dict(y=[0], p=[0.1], sample_weight=pd.DataFrame({"w": [1]})),
         "sample_weight is a frame",
@@ -276,6 +378,101 @@ def test_rejections_name_argument_value_row_and_way_out(arguments, message, hint
         Predictions.of(**arguments)
     assert message in caught.value.message
     assert caught.value.hint and hint in caught.value.hint
+
+
+def test_columns_named_as_the_labels_in_another_order_are_refused(make_frame):
+    y, q = ["no", "yes", "no"], [0.2, 0.9, 0.4]
+    columns = {"yes": q, "no": [1 - one for one in q]}
+    data = make_frame({"y": y} | columns)
+    message = r"named \['yes', 'no'\], but the classes are in the order \['no', 'yes'\]"
+    with pytest.raises(InputError, match=message) as caught:
+        Predictions.of("y", ["yes", "no"], data=data)
+    assert caught.value.hint.endswith("classes=['yes', 'no']")
+    if not isinstance(data, dict):
+        with pytest.raises(InputError, match=message):
+            Predictions.of(y, make_frame(columns))
+    said = vc.ece("y", ["yes", "no"], data=data, classes=["yes", "no"])
+    assert said == vc.ece("y", ["no", "yes"], data=data) == vc.ece(y, q)
+    numbers = pd.DataFrame({1: q, 0: columns["no"]})
+    with pytest.raises(InputError, match="the columns of p are named") as caught:
+        Predictions.of([0, 1, 0], numbers)
+    assert caught.value.hint.endswith("classes=[1, 0]")
+
+
+@pytest.mark.parametrize(
+    ("y", "classes", "codes"),
+    [
+        (pd.Series([True, True], dtype="category"), (False, True), [1, 1]),
+        (pd.Series([1, 1], dtype="category"), (0, 1), [1, 1]),
+        (pd.Series([0, 1], dtype="category"), (0, 1), [0, 1]),
+        (pd.Categorical([0, 1], categories=[1, 0]), (0, 1), [0, 1]),
+        (pd.Categorical([1.0, 0.0]), (0, 1), [1, 0]),
+        (pa.array([1, 1]).dictionary_encode(), (0, 1), [1, 1]),
+        (pd.Categorical(["b", "a"], categories=["b", "a"]), ("a", "b"), [1, 0]),
+    ],
+)
+def test_categories_of_labels(y, classes, codes):
+    found = Predictions.of(y, [0.2, 0.3])
+    assert [(label, type(label)) for label in found.classes] == [(c, type(c)) for c in classes]
+    np.testing.assert_array_equal(found.y, codes)
+
+
+def test_small_integers_as_labels_do_not_wrap(rng):
+    y, p = rng.integers(0, 2, 300), rng.random(300)
+    for event in ("correct", "positive", "classwise"):
+        assert vc.ece(y.astype(np.uint8), p, event=event) == vc.ece(y, p, event=event)
+    many = rng.integers(0, 3, 300)
+    table = rng.dirichlet([1, 1, 1], 300)
+    assert vc.ece(many.astype(np.int8), table) == vc.ece(many, table)
+
+
+@pytest.mark.parametrize("scale", [1e308, 1e-200, 5e-324, 3.0])
+def test_the_scale_of_weights_does_not_matter(scale, rng):
+    n = 200
+    y, p, v = rng.integers(0, 2, n), rng.random(n), rng.random(n)
+    w = rng.integers(0, 2, n).astype(float)
+    expected = vc.bin_table(y, p, v, sample_weight=w).columns
+    found = vc.bin_table(y, p, v, sample_weight=w * scale).columns
+    for name in ("share", "gap", "gap_low"):
+        np.testing.assert_allclose(found[name], expected[name], rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_sums_may_be_off_by_the_rounding_of_the_dtype(dtype, rng):
+    p = rng.dirichlet(np.ones(50), 400).astype(dtype)
+    y = np.arange(400) % 50
+    assert Predictions.of(y, p).p.dtype == np.float64
+    assert Predictions.of(y, pd.DataFrame(p)).p.shape == (400, 50)
+    with pytest.raises(InputError, match="must sum to 1"):
+        Predictions.of(y, p * dtype(0.9))
+
+
+@pytest.mark.filterwarnings("ignore:the matrix subclass")
+def test_tables_that_are_no_arrays():
+    class Tensor:
+        def __array__(self, dtype=None, copy=None):
+            return np.array([[1.0, 2.0], [3.0, 4.0]])
+
+    for v in (Tensor(), [[1.0, 2.0], [3.0, 4.0]], np.matrix([[1.0, 2.0], [3.0, 4.0]])):
+        found = Predictions.of([0, 1], [0.1, 0.2], v)
+        assert [variable.name for variable in found.variables] == ["v0", "v1"]
+        np.testing.assert_array_equal(found.variables[1].values, [2, 4])
+    assert Predictions.of([0, 1], np.matrix([[0.1], [0.2]])).p.shape == (2,)
+    objects = np.array([[0.1, 0.9], [0.4, 0.6]], dtype=object)
+    np.testing.assert_array_equal(Predictions.of([0, 1], objects).p, objects.astype(float))
+
+
+def test_keys_of_a_dict_that_are_no_strings():
+    data = {0: [0, 1], 1: [0.2, 0.3]}
+    assert len(Predictions.of("0", "1", data=data)) == 2
+    found = Predictions.of([0, 1], [0.2, 0.3], {7: [1, 2]})
+    assert found.variables[0].name == "7"
+
+
+def test_the_library_of_a_series_is_remembered():
+    assert Predictions.of([0, 1], [0.2, 0.3], pl.Series([1, 2])).backend == "polars"
+    assert Predictions.of([0, 1], pa.array([0.2, 0.3])).backend == "pyarrow"
+    assert isinstance(vc.bin_table([0, 1], [0.2, 0.3], pl.Series([1, 2])).to_frame(), pl.DataFrame)
 
 
 def test_two_columns_of_one_name():

@@ -3,6 +3,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import coo_array, csr_array
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -65,3 +66,47 @@ def test_wrong_columns(cancer):
         vc.vece_scorer("mean radios")(GaussianNB().fit(X, y), pd.DataFrame(X), y)
     with pytest.raises(InputError, match="variables is empty"):
         vc.vece_scorer([])
+
+
+def test_positions_of_columns(cancer):
+    X, y = cancer
+    model = GaussianNB().fit(X.to_numpy(), y)
+    expected = vc.vece_scorer(1)(model, X.to_numpy(), y)
+    assert vc.vece_scorer(np.int64(1))(model, X.to_numpy(), y) == expected
+    assert vc.vece_scorer(np.array([1]))(model, X.to_numpy(), y) == expected
+    assert vc.vece_scorer(1 - X.shape[1])(model, X.to_numpy(), y) == expected
+    for position in (30, -31):
+        with pytest.raises(InputError, match=f"position {position}, but X has 30 columns"):
+            vc.vece_scorer(position)(model, X.to_numpy(), y)
+    with pytest.raises(InputError, match="but X has 30 columns"):
+        vc.vece_scorer(30)(GaussianNB().fit(X, y), X, y)
+
+
+@pytest.mark.parametrize("form", [csr_array, coo_array])
+def test_sparse_tables(cancer, form):
+    X, y = cancer
+    model = LogisticRegression().fit(X.to_numpy() / 1000, y)
+    dense = X.to_numpy() / 1000
+    expected = pytest.approx(vc.vece_scorer(3)(model, dense, y), rel=1e-12)
+    assert vc.vece_scorer(3)(model, form(dense), y) == expected
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: vc.ece_scorer(n_bin=5), "no option 'n_bin'\nhint: did you mean 'n_bins'"),
+        (
+            lambda: vc.ece_scorer(classes=[0, 1]),
+            "no option 'classes'\nhint: the options are event,",
+        ),
+        (lambda: vc.vece_scorer(0, sample_weight=[1]), "no option 'sample_weight'"),
+        (lambda: vc.vece_scorer([0, 0]), "names a column twice: [0, 0]"),
+        (lambda: vc.vece_scorer(1.5), "variables is 1.5"),
+        (lambda: vc.vece_scorer(None), "variables is None"),
+        (lambda: vc.vece_scorer([0, None]), "variables is [0, None]"),
+    ],
+)
+def test_wrong_options_are_refused_when_the_scorer_is_made(make, message):
+    with pytest.raises(InputError) as caught:
+        make()
+    assert message in str(caught.value)

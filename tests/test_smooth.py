@@ -133,6 +133,11 @@ def test_bandwidth_is_the_distance_to_the_nearest_share_of_rows(values, at, span
     )
 
 
+def test_bandwidth_of_many_rows():
+    x, counts = np.arange(4.0), np.array([50_000, 1, 1, 49_998])
+    assert nearest_bandwidth(x, [0.0, 1.0, 3.0], 0.50001, counts=counts).tolist() == [1, 1, 3]
+
+
 @settings(max_examples=150, deadline=None)
 @given(
     st.lists(
@@ -147,6 +152,12 @@ def test_any_data_give_finite_weights_that_sum_to_one(values, at, span, degree):
     assert np.isfinite(weights).all()
     scale = np.maximum(np.abs(weights).sum(1), 1)
     np.testing.assert_allclose(weights.sum(1) / scale, 1 / scale, atol=1e-7)
+
+
+def test_points_a_hair_apart_are_told_apart_without_overflow():
+    weights = smoother_weights([0.0, 5e-324, 1e12], [5e-324, 1.0], span=0.4)
+    assert np.isfinite(weights).all()
+    assert smoother_weights([0.0], [5e-324], span=0.05) == pytest.approx(1.0)
 
 
 def test_heap_wider_than_the_span_answers_with_its_mean():

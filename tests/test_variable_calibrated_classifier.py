@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 import sklearn
 from scipy.special import expit
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.frozen import FrozenEstimator
@@ -30,7 +30,7 @@ from varcal.calibrators import (
 from varcal.exceptions import InputError, VarcalWarning
 
 
-@parametrize_with_checks([VariableCalibratedClassifier(LogisticRegression(C=1), cv=3)], legacy=True)
+@parametrize_with_checks([VariableCalibratedClassifier(LogisticRegression())], legacy=True)
 @pytest.mark.filterwarnings("ignore::varcal.exceptions.VarcalWarning")
 def test_all_of_scikit_learns_checks(estimator, check):
     check(estimator)
@@ -207,6 +207,10 @@ def test_what_the_estimator_cannot_do_is_said():
         VariableCalibratedClassifier(LogisticRegression(), calibrator="beta").fit(X, y)
     rare = np.where(np.arange(200) < 3, "rare", y)
     with pytest.raises(InputError, match="3 rows of the class 'rare', fewer than the 5 folds"):
+        VariableCalibratedClassifier(LogisticRegression(), cv=5).fit(X, rare)
+    assert VariableCalibratedClassifier(LogisticRegression()).fit(X, rare).predict(X).size == 200
+    rare = np.where(np.arange(200) < 1, "rare", y)
+    with pytest.raises(InputError, match="1 rows of the class 'rare', fewer than the 2 folds"):
         VariableCalibratedClassifier(LogisticRegression()).fit(X, rare)
 
 
@@ -281,3 +285,48 @@ def test_fit_parameters_reach_the_estimator():
             return super().fit(X, y, sample_weight)
 
     VariableCalibratedClassifier(Noted(), cv=2).fit(X, y, note=np.arange(300))
+
+
+def test_separate_variables_must_fit_the_rows_and_reach_score():
+    rng = np.random.default_rng(0)
+    X, v = rng.normal(size=(300, 2)), rng.random(300)
+    y = np.where(rng.random(300) < 0.5, "yes", "no")
+    model = VariableCalibratedClassifier(LogisticRegression())
+    with pytest.raises(InputError, match="lengths differ: X 300, v 600"):
+        model.fit(X, y, v=np.r_[v, v])
+    assert 0 <= model.fit(X, y, v=v).score(X, y, v=v) <= 1
+    with pytest.raises(InputError, match="no columns to take variables from"):
+        VariableCalibratedClassifier(FrozenEstimator(Words())).fit(["a", "b"] * 20, [0, 1] * 20)
+
+
+class Words(ClassifierMixin, BaseEstimator):
+    """A classifier of texts whose classes are not sorted."""
+
+    classes_ = np.array([1, 0])
+
+    def __sklearn_is_fitted__(self):
+        return True
+
+    def predict_proba(self, X):
+        sure = np.array([0.8 if text == "b" else 0.3 for text in X])
+        return np.column_stack([sure, 1 - sure])
+
+
+def test_a_frozen_model_keeps_its_own_order_of_classes():
+    texts, y = np.array(["a", "b"] * 60), np.array([0, 1, 1, 1, 0, 0] * 20)
+    v = np.arange(120.0)
+    model = VariableCalibratedClassifier(FrozenEstimator(Words()), calibrator=BetaCalibrator())
+    fit = model.fit(texts, y, v=v)
+    assert fit.classes_.tolist() == [1, 0]
+    p = fit.predict_proba(texts, v=v)
+    assert abs(p[:, 0].mean() - y.mean()) < 0.02  # the first column is P(y = 1)
+
+
+def test_columns_of_scores_keep_their_names():
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.1, 0.9, 200)
+    y = np.where(rng.random(200) < p, "yes", "no")
+    frame = pd.DataFrame({"no": 1 - p, "yes": p})
+    fit = BetaCalibrator().fit(frame, y)
+    with pytest.raises(InputError, match="the calibrator was fitted on"):
+        fit.predict_proba(frame[["yes", "no"]])

@@ -7,7 +7,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from varcal._variables import Variable
+from varcal._variables import Variable, sort_levels
 from varcal.exceptions import InputError
 
 UTC = dt.UTC
@@ -25,6 +25,7 @@ COLUMNS = {
         dt.datetime(2021, 1, 1, tzinfo=UTC),
     ],
     "decimals": [decimal.Decimal("1.5"), None, decimal.Decimal(2)],
+    "nothing": [None, None, None],
     "durations": [dt.timedelta(days=1), None, dt.timedelta(seconds=1)],
 }
 READERS = {
@@ -54,17 +55,47 @@ def test_kinds_and_values():
     instants = Variable.of(COLUMNS["instants"], "v")
     assert instants.kind == "datetime"
     assert instants.values[0] == dt.datetime(2020, 1, 1, 12, tzinfo=UTC).timestamp()
-    assert Variable.of(COLUMNS["durations"], "v").values[0] == 86_400
+    durations = Variable.of(COLUMNS["durations"], "v")
+    assert durations.values[0] == 86_400 and durations.duration
+    assert durations.take(np.array([0])).duration
     np.testing.assert_array_equal(Variable.of(COLUMNS["strings"], "v").missing(), [0, 0, 1, 0])
     np.testing.assert_array_equal(Variable.of([1, 2], "v").missing(), [0, 0])
 
 
-def test_time_zones_name_the_same_instant():
-    stamps = pd.Series(pd.to_datetime(["2020-01-01 12:00"])).dt.tz_localize("Europe/Berlin")
-    assert (
-        Variable.of(stamps, "v").values[0]
-        == Variable.of(stamps.dt.tz_convert("UTC"), "v").values[0]
-    )
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "America/New_York", "America/Port-au-Prince"])
+def test_time_zones_name_the_same_instant(zone):
+    stamps = pd.Series(pd.to_datetime(["2020-01-01 12:00", None])).dt.tz_localize(zone)
+    expected = stamps[0].timestamp()
+    for column in (stamps, stamps.dt.tz_convert("UTC"), pd.DatetimeIndex(stamps), stamps.tolist()):
+        found = Variable.of(column, "v")
+        assert found.kind == "datetime"
+        np.testing.assert_array_equal(found.values, [expected, np.nan])
+
+
+def test_types_that_narwhals_does_not_name():
+    sparse = pd.Series(pd.arrays.SparseArray([0.0, 1.0, np.nan]))
+    np.testing.assert_array_equal(Variable.of(sparse, "v").values, [0, 1, np.nan])
+    wide = np.array([1.5, 2.0], dtype=np.longdouble)
+    for column in (wide, pd.Series(wide)):
+        found = Variable.of(column, "v")
+        assert found.values.dtype == np.float64 and found.values[0] == 1.5
+    large = Variable.of(pl.Series([1, None, 2**70], dtype=pl.Int128), "v")
+    np.testing.assert_array_equal(large.values, [1, np.nan, 2.0**70])
+    with pytest.raises(InputError, match="holds Period"):
+        Variable.of(pd.Series(pd.period_range("2020", periods=2)), "v")
+
+
+def test_strings_of_every_library_number_as_numpy_does(rng):
+    words = rng.choice(["b", "é", "a", "Z", "zz", ""], 500)
+    levels, codes = np.unique(words, return_inverse=True)
+    for read in READERS.values():
+        found = Variable.of(read(words.tolist()), "v")
+        assert found.levels == tuple(levels)
+        np.testing.assert_array_equal(found.values, codes)
+    two = pa.chunked_array([pa.array(["b", "a"]), pa.array([None, "c"]), pa.array([], pa.string())])
+    np.testing.assert_array_equal(Variable.of(two, "v").values, [1, 0, -1, 2])
+    sliced = pl.Series(["x", "b", "a", None])[1:]
+    np.testing.assert_array_equal(Variable.of(sliced, "v").values, [1, 0, -1])
 
 
 @pytest.mark.parametrize(
@@ -82,10 +113,13 @@ def test_time_zones_name_the_same_instant():
     ],
 )
 def test_categories_keep_their_declared_order_and_lose_unused_ones(series, levels, codes):
-    column = pd.Series(series) if isinstance(series, pd.Categorical) else series
-    found = Variable.of(column, "v")
-    assert found.levels == levels
-    np.testing.assert_array_equal(found.values, codes)
+    columns = [series]
+    if isinstance(series, pd.Categorical):
+        columns += [pd.Series(series), pd.CategoricalIndex(series)]
+    for column in columns:
+        found = Variable.of(column, "v")
+        assert found.levels == levels
+        np.testing.assert_array_equal(found.values, codes)
 
 
 def test_masked_arrays_are_missing_not_used():
@@ -103,6 +137,9 @@ def test_masked_arrays_are_missing_not_used():
         ([object()], "holds object"),
         (pl.Series([[1], [2]]), "is of type List"),
         ([[1], [2, 3]], "cannot be read as an array"),
+        (iter([1]), "v 'age' is a single list_iterator, not a column"),
+        ([10**400], "holds a number that no float can"),
+        ([decimal.Decimal("sNaN")], "holds a number that no float can"),
     ],
 )
 def test_what_is_no_variable_is_refused_by_name(column, message):
@@ -114,4 +151,7 @@ def test_what_is_no_variable_is_refused_by_name(column, message):
 
 def test_mixed_labels_that_cannot_be_ordered_still_have_one_order():
     first = Variable.of(pd.Series(["x", 1, "x"], dtype="category"), "v")
-    assert set(first.levels) == {1, "x"}
+    assert first.levels == (1, "x")
+    many = Variable.of(pd.Categorical([10, 9, "x"]), "v")
+    assert sort_levels(many.values, many.levels)[1] == [9, 10, "x"]
+    assert sort_levels(np.array([1, 0]), [2j, 1j])[1] == [1j, 2j]

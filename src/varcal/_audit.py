@@ -9,24 +9,22 @@ from typing import Any
 import numpy as np
 
 from varcal._audit_result import Audit, AuditRow, EventSummary, points
+from varcal._bin_table import BinTable, table_of
 from varcal._binned import BinOptions
-from varcal._curves import Curve, check_level, curve_of
-from varcal._estimates import (
-    Measured,
-    OverallGap,
-    detectable_of,
-    measure,
-    overall_gap,
-    profile_test,
-    with_p,
-)
+from varcal._curves import Curve, curve_of
+from varcal._estimates import OverallGap, detectable_of, overall_gap, profile_test
 from varcal._events import Claim, claims
+from varcal._measured import Measured, gap_law, measure, with_p
 from varcal._multiplicity import benjamini_hochberg, holm
+from varcal._options import check_level
 from varcal._predictions import ALL, Predictions
 from varcal._profile import Profile, coarse_stats, profile
 from varcal._progress import progress
-from varcal._regions import Region, describe_region
+from varcal._provenance import warn_in_sample
+from varcal._regions import describe_region, main_region
+from varcal._score_profile import score_profile
 from varcal._stats import BinnedStats
+from varcal.engines._numpy import check_cut_names
 from varcal.exceptions import InputError
 
 #: With fewer rows than this along a variable, nothing is said of it.
@@ -98,7 +96,7 @@ def audit(
     >>> adult = vc.datasets.load_adult()
     >>> found = vc.audit(adult.y, adult.p, {name: adult[name] for name in ("age", "fnlwgt")})
     >>> [(row.variable, row.verdict) for row in found]
-    [('age', 'varies'), ('fnlwgt', 'no evidence')]
+    [('age', 'varies'), ('fnlwgt', 'varies slightly')]
     """
     check_level(level)
     if not 0 <= threshold < 1:
@@ -119,13 +117,19 @@ def audit(
         from_logits=from_logits,
         unlabelled=unlabelled,
     )
+    warn_in_sample(predictions.p)
     if not predictions.variables:
         raise InputError("X is None", "give the variables to audit")
     (claim,) = claims(predictions, event, pos_label)
     options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins}
+    check_cut_names(bins, predictions.variables)
+    absent = {one.name for one in predictions.variables if one.missing().all()}
+    if len(absent) == len(predictions.variables):
+        raise InputError("every variable is missing at every row", "give a variable with values")
     rival = _other_claim(predictions, event)
     found = []
-    for variable in progress(predictions.variables, "Auditing", n_rows=len(predictions)):
+    held = [one for one in predictions.variables if one.name not in absent]
+    for variable in progress(held, "Auditing", n_rows=len(predictions)):
         one = profile(predictions, claim, variable, options)
         measured = [
             with_p(
@@ -136,13 +140,17 @@ def audit(
             )
             for beyond in (False, True)
         ]
-        curve = curve_of(one, event, level=level, backend=predictions.backend)
+        curve = curve_of(one, event, level=level, vece=measured[0], backend=predictions.backend)
         other = None if rival is None else coarse_stats(predictions, rival, variable, one)
-        found.append(_Finding(one, measured[0], measured[1], curve, other))
+        law = gap_law(one.coarse)
+        reach = law.quantile(level) * law.standard_error
+        table = table_of(one.coarse, reach, event, level, predictions)
+        found.append(_Finding(one, measured[0], measured[1], curve, other, table))
     rows = _ranked(found, threshold, level)
     overall = overall_gap(found[0].profile.coarse, level)
     other_event = _other_event(found, event, level)
-    curves = {one.profile.name: one.curve for one in found}
+    by_name = {one.profile.name: one for one in found}
+    order = [by_name[row.variable] for row in rows]
     return Audit(
         event=event,
         gap=overall.gap,
@@ -151,13 +159,20 @@ def audit(
         error=1 - overall.accuracy,
         predicted_error=1 - overall.confidence,
         rows=rows,
-        curves={row.variable: curves[row.variable] for row in rows},
+        curves={one.profile.name: one.curve for one in order},
+        tables={one.profile.name: one.table for one in order},
+        score=score_profile(
+            predictions, claim, event, n_bins=n_bins, level=level, random_state=random_state
+        ),
         other=other_event,
-        notes=_notes(predictions, overall, other_event, rows),
+        notes=_notes(predictions, overall, other_event, rows, absent),
         level=level,
         threshold=threshold,
         n_rows=len(predictions),
         n_dropped=predictions.n_dropped,
+        label="" if claim.label is None else str(claim.label),
+        n_bins=n_bins,
+        binning=binning,
         grouped=predictions.groups is not None,
         backend=predictions.backend,
     )
@@ -210,6 +225,7 @@ class _Finding:
     beyond: Measured
     curve: Curve
     other: BinnedStats | None
+    table: BinTable
 
 
 def _ranked(found: list[_Finding], threshold: float, level: float) -> tuple[AuditRow, ...]:
@@ -224,7 +240,7 @@ def _ranked(found: list[_Finding], threshold: float, level: float) -> tuple[Audi
     for k in order:
         one, (p_holm, p_bh) = found[k], adjusted[k]
         stats = one.profile.fine
-        region = _worst_region(one.curve)
+        region = main_region(one.curve.excess, one.curve.worst)
         rows.append(
             AuditRow(
                 variable=one.profile.name,
@@ -250,22 +266,11 @@ def _ranked(found: list[_Finding], threshold: float, level: float) -> tuple[Audi
 def _verdict(one: _Finding, p_holm: float, threshold: float, level: float) -> str:
     if p_holm <= 1 - level:
         return "varies" if one.beyond.low >= threshold else "varies slightly"
-    n = int(one.profile.coarse.n.sum())
-    if n < FEW_ROWS or detectable_of(one.profile.coarse, level) > TOO_COARSE:
+    stats = one.profile.coarse
+    one_bin = (stats.total("weight") > 0).sum() < 2 and one.profile.kind == "levels"
+    if one_bin or int(stats.n.sum()) < FEW_ROWS or detectable_of(stats, level) > TOO_COARSE:
         return "too few rows"
     return "no evidence"
-
-
-def _worst_region(curve: Curve) -> Region | None:
-    """Return where the band leaves the overall gap: around v*, else where the gap is largest."""
-    for region in curve.excess:
-        if region.low <= curve.worst <= region.high:
-            return region
-    return max(
-        curve.excess,
-        key=lambda region: max(abs(region.gap_low), abs(region.gap_high)),
-        default=None,
-    )
 
 
 def _other_claim(predictions: Predictions, event: str) -> Claim | None:
@@ -295,12 +300,15 @@ def _notes(
     overall: OverallGap,
     other: EventSummary | None,
     rows: tuple[AuditRow, ...],
+    absent: set[str],
 ) -> tuple[str, ...]:
     notes = []
     if other is not None and other.event == "positive":
         notes += _disagreement(overall, other, predictions.classes[1])
     if predictions.n_dropped:
         notes.append(f"{predictions.n_dropped:,} rows without outcome were left out.")
+    if absent:
+        notes.append(f"Left out, missing at every row: {', '.join(sorted(absent))}.")
     gaps = [row.variable for row in rows if row.missing > 0]
     if gaps:
         shown = ", ".join(gaps[:5]) + (" …" if len(gaps) > 5 else "")

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from varcal._estimates import Measured
+from varcal._html import html_table
+from varcal._measured import Measured
 from varcal._tables import frame_of
 from varcal._text import text_table
 
@@ -35,6 +36,9 @@ class Changes:
 
     def __repr__(self) -> str:
         return text_table(self.columns)
+
+    def _repr_html_(self) -> str:
+        return html_table(self.columns, f"Changes of beyond, {100 * self.level:g}% intervals")
 
 
 def changes(

@@ -10,11 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from varcal._audit_changes import Changes, changes
+from varcal._bin_table import BinTable
 from varcal._curves import Curve
-from varcal._estimates import Measured
 from varcal._files import write_whole
+from varcal._html import html_table
+from varcal._measured import Measured
+from varcal._score_profile import ScoreProfile
 from varcal._tables import frame_of
-from varcal._text import text_table
+from varcal._text import p_text, text_table
 from varcal._version import __version__
 from varcal.exceptions import InputError
 
@@ -99,6 +102,10 @@ class Audit:
         One a variable, the one that goes furthest beyond the overall gap first.
     curves : dict of Curve
         One a variable; ``audit["age"]`` is one of them.
+    tables : dict of BinTable
+        The bins behind the figures, one table a variable.
+    score : ScoreProfile
+        Hit rate along the score itself: the reliability diagram and ECE.
     other : EventSummary or None
         For two classes the other of "correct" and "positive".
     notes : tuple of str
@@ -107,6 +114,12 @@ class Audit:
         Level of all intervals and tests; size of `beyond` that matters.
     n_rows, n_dropped : int
         Rows audited, and rows left out because their outcome is not known.
+    label : str
+        The class that the claim speaks of, for event "positive".
+    n_bins, binning
+        How variables were binned.
+    grouped : bool
+        Whether dependence within groups was allowed for.
     """
 
     event: str
@@ -117,14 +130,22 @@ class Audit:
     predicted_error: float
     rows: tuple[AuditRow, ...]
     curves: dict[str, Curve]
+    tables: dict[str, BinTable]
+    score: ScoreProfile
     other: EventSummary | None
     notes: tuple[str, ...]
     level: float
     threshold: float
     n_rows: int
     n_dropped: int
+    label: str
+    n_bins: int
+    binning: str
     grouped: bool = False
     backend: str | None = None
+
+    def __contains__(self, variable: object) -> bool:
+        return variable in self.curves
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -165,7 +186,16 @@ class Audit:
     def to_dict(self) -> dict[str, Any]:
         """Return everything in plain Python types, ready for JSON."""
         names = ["event", "gap", "gap_low", "gap_high", "error", "predicted_error", "level"]
-        names += ["threshold", "n_rows", "n_dropped", "grouped"]
+        names += [
+            "threshold",
+            "n_rows",
+            "n_dropped",
+            "label",
+            "n_bins",
+            "binning",
+            "grouped",
+            "backend",
+        ]
         return {
             "format": FORMAT,
             "varcal": __version__,
@@ -175,6 +205,8 @@ class Audit:
             "other": None if self.other is None else vars(self.other),
             "rows": [_row_dict(row) for row in self.rows],
             "curves": {name: curve.to_dict() for name, curve in self.curves.items()},
+            "tables": {name: table.to_dict() for name, table in self.tables.items()},
+            "score": self.score.to_dict(),
         }
 
     @classmethod
@@ -187,6 +219,8 @@ class Audit:
             for row in data["rows"]
         )
         plain["curves"] = {name: Curve.from_dict(one) for name, one in data["curves"].items()}
+        plain["tables"] = {name: BinTable.from_dict(one) for name, one in data["tables"].items()}
+        plain["score"] = ScoreProfile.from_dict(data["score"])
         plain["other"] = None if data["other"] is None else EventSummary(**data["other"])
         plain["notes"] = tuple(data["notes"])
         return cls(**plain)
@@ -194,6 +228,30 @@ class Audit:
     def save(self, path: str | PathLike[str]) -> None:
         """Write the audit as JSON; `varcal.load_audit` reads it."""
         write_whole(path, json.dumps(self.to_dict(), allow_nan=False))
+
+    def report(self, path: str | PathLike[str], *, title: str = "Calibration audit") -> None:
+        """Write the audit for people: a self-contained page, Markdown, or JSON.
+
+        Parameters
+        ----------
+        path : path
+            Where; the suffix says what: ``.html``, ``.md`` or ``.json``.
+        title : str
+            The heading.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile
+        >>> import varcal as vc
+        >>> sim = vc.datasets.make_gap(500)
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "report.html"
+        >>> vc.audit(sim.y, sim.p, {"v": sim.v}).report(path)
+        >>> path.read_text(encoding="utf-8")[:15]
+        '<!doctype html>'
+        """
+        from varcal.report import write_report  # noqa: PLC0415  the page loads when asked for
+
+        write_report(self, path, title=title)
 
     def since(self, previous: Audit) -> Changes:
         """Compare with an earlier audit of the same model or variables.
@@ -203,12 +261,55 @@ class Audit:
         previous : Audit
             The earlier one, on other rows.
         """
+        if not isinstance(previous, Audit):
+            raise InputError(
+                f"previous is a {type(previous).__name__}", "give an Audit, as load_audit returns"
+            )
+        if (previous.event, previous.level) != (self.event, self.level):
+            raise InputError(
+                f"the audits differ: event {previous.event!r} at level {previous.level}, and "
+                f"event {self.event!r} at level {self.level}",
+                "compare audits of one event at one level",
+            )
         return changes(
             {row.variable: row.beyond for row in previous.rows},
             {row.variable: row.beyond for row in self.rows},
-            min(self.level, previous.level),
+            self.level,
             self.backend,
         )
+
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        quantity: str = "beyond",
+        top: int = 20,
+        backend: str = "matplotlib",
+    ) -> Any:
+        """Draw the ranking: a dot with its interval a variable.
+
+        Grey bars reach as far as chance alone would carry a perfect model; hollow dots are
+        variables without evidence.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure without it.
+        quantity : {"beyond", "vece"}
+            What lies beyond the overall gap, or VECE itself.
+        top : int
+            The most variables drawn.
+        backend : {"matplotlib", "plotly"}
+            Who draws.
+
+        Returns
+        -------
+        matplotlib Axes, or plotly Figure
+        """
+        from varcal.plotting import draw  # noqa: PLC0415
+        from varcal.plotting._rankings import audit_dots  # noqa: PLC0415
+
+        return draw("dots", audit_dots(self, quantity, top), ax=ax, backend=backend)
 
     def to_frame(self) -> Any:
         """Return the ranking as a frame of the input's library, one row a variable."""
@@ -239,16 +340,25 @@ class Audit:
             "missing": [row.missing for row in self.rows],
         }
 
-    def __repr__(self) -> str:
+    def _shown(self) -> dict[str, list[Any]]:
+        """Return the columns that people read."""
         columns = self._columns()
         shown = {name: columns[name] for name in ("variable", "vece", "beyond")}
         shown["interval"] = [f"{row.beyond.low:.4f}–{row.beyond.high:.4f}" for row in self.rows]
-        shown["p (Holm)"] = [_p_text(row.p_holm) for row in self.rows]
+        shown["p (Holm)"] = [p_text(row.p_holm) for row in self.rows]
         shown["rank"] = [_rank_text(row) for row in self.rows]
         shown["verdict"] = columns["verdict"]
         shown["where"] = columns["where"]
+        return shown
+
+    def __repr__(self) -> str:
         head = f"{self.sentence}\n{self.n_rows:,} rows · event {self.event}"
-        return "\n".join([head, "", text_table(shown), *(f"note: {note}" for note in self.notes)])
+        notes = (f"note: {note}" for note in self.notes)
+        return "\n".join([head, "", text_table(self._shown()), *notes])
+
+    def _repr_html_(self) -> str:
+        head = f"{self.sentence}\n{self.n_rows:,} rows · event {self.event}"
+        return html_table(self._shown(), head, "\n".join(self.notes))
 
 
 def load_audit(path: str | PathLike[str]) -> Audit:
@@ -270,6 +380,8 @@ def load_audit(path: str | PathLike[str]) -> Audit:
         raise InputError(
             f"cannot read {str(path)!r}: {error.strerror}", "give a file that audit.save() wrote"
         ) from None
+    except UnicodeDecodeError:
+        text = ""  # no JSON: refused below
     try:
         data = json.loads(text)
         if data["format"] > FORMAT:
@@ -277,7 +389,7 @@ def load_audit(path: str | PathLike[str]) -> Audit:
                 f"{str(path)!r} was written by a later varcal ({data['varcal']})", "update varcal"
             )
         return Audit.from_dict(data)
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(
@@ -291,10 +403,6 @@ def _row_dict(row: AuditRow) -> dict[str, Any]:
 
 def points(value: float) -> str:
     return f"{100 * value:.1f}"
-
-
-def _p_text(p: float) -> str:
-    return "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def _rank_text(row: AuditRow) -> str:

@@ -262,7 +262,7 @@ class _Design:
     """Smoothers over cells on the rank axis, kept from one variable to the next if equal."""
 
     def __init__(self, counts: Floats) -> None:
-        self.even = bool(counts.max() <= 1.5 * counts.min())
+        self.even = bool(counts.max() <= 2 * counts.min())
         self.counts = counts
         ends = np.cumsum(counts)
         self.x = _even_ranks(len(counts)) if self.even else (ends - counts / 2) / ends[-1]

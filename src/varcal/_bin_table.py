@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from varcal._binned import Binned, BinOptions, binned
 from varcal._bins import JointBins, NumericBins
+from varcal._html import html_table
+from varcal._options import check_level
 from varcal._predictions import Predictions
+from varcal._stats import BinnedStats
 from varcal._tables import frame_of
 from varcal._text import text_table
 from varcal.exceptions import InputError
@@ -50,9 +55,9 @@ class BinTable:
         return len(self.columns["n"])
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything in plain Python types, ready for JSON (NaN as None)."""
+        """Return everything in plain Python types, ready for JSON (NaN and infinities as None)."""
         clean = {
-            name: [None if isinstance(x, float) and x != x else x for x in values]
+            name: [None if isinstance(x, float) and not isfinite(x) else x for x in values]
             for name, values in self.columns.items()
         }
         return {
@@ -64,18 +69,35 @@ class BinTable:
             "columns": clean,
         }
 
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> BinTable:
+        """Return the table that `to_dict` described."""
+        columns = {
+            name: [np.nan if x is None and name != "class" else x for x in values]
+            for name, values in data["columns"].items()
+        }
+        return cls(**data | {"columns": columns})
+
     def to_frame(self) -> Any:
         """Return the table as a frame of the input's library, pandas for arrays."""
         return frame_of(self.columns, self.backend)
 
-    def __repr__(self) -> str:
+    def _shown(self) -> tuple[str, dict[str, list[Any]]]:
+        """Return a line of facts, and the columns without the edges."""
         head = f"{self.variable} · event {self.event} · {self.n_rows:,} rows"
         if self.n_dropped:
             head += f" · {self.n_dropped:,} without outcome left out"
-        shown = {
+        return head, {
             name: values for name, values in self.columns.items() if name not in ("low", "high")
         }
+
+    def __repr__(self) -> str:
+        head, shown = self._shown()
         return f"{head}\n{text_table(shown)}"
+
+    def _repr_html_(self) -> str:
+        head, shown = self._shown()
+        return html_table(shown, head)
 
 
 def bin_table(
@@ -99,7 +121,8 @@ def bin_table(
 
     The gap of bin b is :math:`g_b = \text{Conf}_b - \text{Acc}_b` (positive: overconfident),
     its interval :math:`g_b \pm z \, \text{se}_b` with the sandwich standard error, shrunk
-    towards the one under calibration as if by five rows, so that small bins stay honest.
+    towards the one under calibration as if by five rows. That steadies small bins but cannot
+    mend them: with some ten rows and scores near 0 or 1 it covers less often than `level` says.
 
     Parameters
     ----------
@@ -126,8 +149,7 @@ def bin_table(
     a    2  0.500      0.8500    1.0000  -0.1500  -0.5991    0.2991
     b    2  0.500      0.6500    0.5000   0.1500  -0.5498    0.8498
     """
-    if not 0 < level < 1:
-        raise InputError(f"level must lie between 0 and 1; got {level!r}", "try 0.95")
+    check_level(level)
     predictions = Predictions.of(
         y,
         p,
@@ -161,23 +183,41 @@ def bin_table(
     )
 
 
+def table_of(
+    stats: BinnedStats,
+    reach: NDArray[np.float64],
+    event: str,
+    level: float,
+    predictions: Predictions,
+) -> BinTable:
+    """Make the table of bins whose gaps' intervals reach so far to each side."""
+    return BinTable(
+        variable=stats.bins.name,
+        event=event,
+        columns=_bin_columns(stats, reach),
+        level=level,
+        n_rows=len(predictions),
+        n_dropped=predictions.n_dropped,
+        backend=predictions.backend,
+    )
+
+
 def _columns(one: Binned, level: float, with_class: bool) -> dict[str, list[Any]]:
     from scipy.special import ndtri  # noqa: PLC0415  scipy loads when first needed
 
-    stats, bins = one.stats, one.stats.bins
-    reach = float(ndtri(0.5 + level / 2)) * stats.gap_se
-    columns: dict[str, list[Any]] = {"class": [one.label] * bins.size} if with_class else {}
-    columns["bin"] = bins.labels()
-    if isinstance(bins, JointBins):
-        cells = np.unravel_index(np.arange(bins.size), [part.size for part in bins.parts])
-        for part, index in zip(bins.parts, cells, strict=True):
-            labels = part.labels()
-            columns[part.name] = [labels[k] for k in index]
+    reach = float(ndtri(0.5 + level / 2)) * one.stats.gap_se
+    label = {"class": [one.label] * one.stats.bins.size} if with_class else {}
+    return label | _bin_columns(one.stats, reach)
+
+
+def _bin_columns(stats: BinnedStats, reach: NDArray[np.float64]) -> dict[str, list[Any]]:
+    bins = stats.bins
+    columns: dict[str, list[Any]] = {"bin": bins.labels()}
     if isinstance(bins, NumericBins):
         absent = [np.nan] * bins.missing
         columns["low"] = [*bins.edges[:-1], *absent]
         columns["high"] = [*bins.edges[1:], *absent]
-    return columns | {
+    figures: dict[str, list[Any]] = {
         "n": stats.n.tolist(),
         "share": stats.share.tolist(),
         "confidence": stats.confidence.tolist(),
@@ -186,3 +226,14 @@ def _columns(one: Binned, level: float, with_class: bool) -> dict[str, list[Any]
         "gap_low": (stats.gap - reach).tolist(),
         "gap_high": (stats.gap + reach).tolist(),
     }
+    if isinstance(bins, JointBins):
+        cells = np.unravel_index(np.arange(bins.size), [part.size for part in bins.parts])
+        for part, index in zip(bins.parts, cells, strict=True):
+            if part.name in ("class", "bin", *figures):
+                raise InputError(
+                    f"a variable is named {part.name!r}, as a column of the table is",
+                    "rename the variable",
+                )
+            labels = part.labels()
+            columns[part.name] = [labels[k] for k in index]
+    return columns | figures

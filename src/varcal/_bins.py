@@ -11,6 +11,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from varcal._edge_text import edge_texts
+from varcal._edge_text import show_instant as show_instant
+from varcal._edge_text import show_number as show_number
+from varcal._options import check_choice, check_n_bins
 from varcal._variables import Variable
 from varcal.exceptions import InputError
 
@@ -55,7 +59,9 @@ class NumericBins:
     cuts : tuple of float
         The inner edges: row v falls in bin #{cut < v}.
     low, high : float
-        The outer edges, as shown; values beyond them go to the end bins.
+        The outer edges, as shown; values beyond them go to the end bins. Infinite where only
+        infinities lie beyond a cut; low > high where every value is missing, which leaves no
+        bin for values.
     starts : frozenset of float
         Values with a cut just below them.
     missing : bool
@@ -75,11 +81,17 @@ class NumericBins:
     @property
     def size(self) -> int:
         """The number of bins."""
-        return len(self.cuts) + 1 + self.missing
+        return (len(self.cuts) + 1) * self._has_values + self.missing
+
+    @property
+    def _has_values(self) -> bool:
+        return self.low <= self.high
 
     @property
     def edges(self) -> tuple[float, ...]:
         """All edges as shown, the outer ones included."""
+        if not self._has_values:
+            return ()
         return (self.low, *(edge for edge, _ in self._shown()), self.high)
 
     def _shown(self) -> list[tuple[float, bool]]:
@@ -105,46 +117,54 @@ class NumericBins:
             if absent.any():
                 _need_missing(self.missing, self.name, absent)
                 index[absent] = self.size - 1
+        if not self._has_values and not np.isnan(values).all():
+            raise InputError(
+                f"variable {self.name!r} has values, and its bins are for missing ones only",
+                "make the bins on data that hold values",
+            )
         return index
 
     def _lookup(self, values: NDArray[np.float64]) -> NDArray[np.intp]:
         """Find bins through an even grid over the cuts: a few comparisons instead of a search."""
-        cuts, grid, most = self._grid
+        cuts, grid, scale, most = self._grid
         if most > _MOST_STEPS:
             return np.searchsorted(cuts[:-1], values, side="left")
-        with np.errstate(invalid="ignore"):
-            place = np.clip(
-                (values - cuts[0]) * (len(grid) - 1) / (cuts[-2] - cuts[0]), 0, len(grid) - 1
-            )
+        with np.errstate(invalid="ignore", over="ignore"):
+            place = np.clip((values - cuts[0]) * scale, 0, len(grid) - 1)
         index = grid[np.nan_to_num(place).astype(np.intp)]
         for _ in range(most):
             index += values > cuts[index]
         return index
 
     @cached_property
-    def _grid(self) -> tuple[NDArray[np.float64], NDArray[np.intp], int]:
-        """Cuts with a sentinel, the first bin of each cell of the grid, the most cuts in a cell."""
+    def _grid(self) -> tuple[NDArray[np.float64], NDArray[np.intp], float, int]:
+        """Cuts with a sentinel, the first bin of each cell, cells a unit, the most cuts a cell."""
         cuts = np.array([*self.cuts, np.inf])
         cells = 8 * len(cuts)
-        place = (cuts[:-1] - cuts[0]) * (cells - 1) / (cuts[-2] - cuts[0])
-        held = np.bincount(place.astype(np.intp), minlength=cells)
-        return cuts, np.cumsum(held) - held, int(held.max())
+        with np.errstate(over="ignore"):
+            scale = float((cells - 1) / (cuts[-2] - cuts[0]))
+        if not 0 < scale < np.inf:  # the span of the cuts is beyond what floats can hold
+            return cuts, np.empty(0, dtype=np.intp), scale, len(cuts)
+        held = np.bincount(((cuts[:-1] - cuts[0]) * scale).astype(np.intp), minlength=cells)
+        return cuts, np.cumsum(held) - held, scale, int(held.max())
 
     def labels(self) -> list[str]:
         """Name the bins for people."""
-        show = show_instant if self.datetime else show_number
-        ends = [(self.low, True), *self._shown(), (self.high, False)]
+        missing = ["missing"] if self.missing else []
+        if not self._has_values:
+            return missing
+        if self.low == -np.inf and self.high == np.inf and not self.cuts:
+            return ["not finite", *missing]
+        shown = edge_texts(self.edges, datetime=self.datetime)
+        holds_a = [True, *(above for _, above in self._shown())]
+        starts_b = [*holds_a[1:], False]
         texts = []
-        for (a, holds_a), (b, starts_b) in pairwise(ends):
-            if np.isnan(a):
-                texts.append("not finite")
-            elif a == b:
-                texts.append(show(a))
+        for k, (a, b) in enumerate(pairwise(shown)):
+            if self.edges[k] == self.edges[k + 1]:
+                texts.append(a)
             else:
-                texts.append(
-                    f"{'[' if holds_a else '('}{show(a)}, {show(b)}{')' if starts_b else ']'}"
-                )
-        return texts + (["missing"] if self.missing else [])
+                texts.append(f"{'[' if holds_a[k] else '('}{a}, {b}{')' if starts_b[k] else ']'}")
+        return texts + missing
 
 
 @dataclass(frozen=True)
@@ -198,9 +218,11 @@ class LevelBins:
     def labels(self) -> list[str]:
         """Name the bins for people."""
         texts = [str(level) for level in self.levels]
+        if len(set(texts)) < len(texts):  # such as 1 and "1"
+            texts = [repr(level) for level in self.levels]
         if self.pooled:
-            texts.append(f"other ({len(self.pooled)} levels)")
-        return texts + (["missing"] if self.missing else [])
+            texts.append(_beside(texts, f"other ({len(self.pooled)} levels)"))
+        return texts + ([_beside(texts, "missing")] if self.missing else [])
 
 
 @dataclass(frozen=True)
@@ -252,6 +274,12 @@ def joint_index(
     return index
 
 
+def check_binning(n_bins: object, scheme: object) -> None:
+    """Refuse options that no kind of variable can be binned with."""
+    check_n_bins(n_bins)
+    check_choice("binning", scheme, SCHEMES)
+
+
 def numeric_bins(
     variable: Variable,
     summary: NumberSummary,
@@ -277,24 +305,25 @@ def numeric_bins(
         Edges to use instead. The lowest is included in its bin; end bins are added only where
         rows lie outside.
     """
-    if scheme not in SCHEMES:
-        raise InputError.choice("binning", scheme, SCHEMES)
-    if isinstance(n_bins, bool) or not isinstance(n_bins, int | np.integer) or n_bins < 1:
-        raise InputError(f"n_bins must be a whole number of at least 1; got {n_bins!r}", "try 10")
     missing, datetime = summary.n_missing > 0, variable.kind == "datetime"
     if cuts is not None:
         inner, low, high, starts = _given_cuts(variable, summary, cuts)
         return NumericBins(variable.name, inner, low, high, starts, missing, datetime)
     levels = support_levels(n_bins) if scheme == "quantile" else np.array([0.0, 1.0])
     quantiles = summary.quantiles(levels)
-    if np.isnan(quantiles).any():
-        return NumericBins(variable.name, (), np.nan, np.nan, frozenset(), missing, datetime)
+    if np.isnan(quantiles).any():  # no finite value: infinities, or none at all
+        far = np.inf if summary.above(-np.inf) or summary.count(-np.inf) else -np.inf
+        return NumericBins(variable.name, (), -far, far, frozenset(), missing, datetime)
     low, high = float(quantiles[0]), float(quantiles[-1])
     atoms: list[float] = []
     if scheme == "atoms":
         inner, atoms = _atom_cuts(summary, n_bins, low, high)
     else:
-        edges = np.unique(quantiles if scheme == "quantile" else np.linspace(low, high, n_bins + 1))
+        # Halves, so that the width of the widest range is still a float.
+        edges = (
+            quantiles if scheme == "quantile" else 2 * np.linspace(low / 2, high / 2, n_bins + 1)
+        )
+        edges = np.unique(edges)
         inner = tuple(float(edge) for edge in edges[1:-1])
     return NumericBins(variable.name, inner, low, high, frozenset(atoms), missing, datetime)
 
@@ -345,7 +374,8 @@ def level_bins(
     )
     if len(pooled) < 2:
         pooled = ()
-    kept = tuple(level for level in variable.levels if level not in set(pooled))
+    rest = set(pooled)
+    kept = tuple(level for level in variable.levels if level not in rest)
     return LevelBins(variable.name, kept, pooled, n_missing > 0 or not variable.levels)
 
 
@@ -411,10 +441,15 @@ def _given_cuts(
 ) -> tuple[tuple[float, ...], float, float, frozenset[float]]:
     given = Variable.of(cuts, variable.name, "bins")
     edges = given.values.astype(np.float64)
-    if given.kind != variable.kind or not len(edges) or not np.isfinite(edges).all():
+    if given.kind != variable.kind or not len(edges):
         raise InputError(
-            f"bins for {variable.name!r} must be finite {variable.kind} cut points; got {cuts!r}",
+            f"bins for {variable.name!r} must be {variable.kind} cut points; got {cuts!r}",
             "give a list in increasing order",
+        )
+    if not np.isfinite(edges).all():
+        raise InputError(
+            f"bins for {variable.name!r} must be finite; got {cuts!r}",
+            "leave the others out: rows beyond the cuts, and missing ones, get their own bins",
         )
     if (np.diff(edges) <= 0).any():
         raise InputError(
@@ -427,13 +462,22 @@ def _given_cuts(
     if summary.below(first):
         inner.insert(0, float(np.nextafter(first, -np.inf)))
         starts = frozenset([first])
+        low = low if low < first else -np.inf
     else:
         low = first
     if not summary.above(last):
         high = last
-    elif len(edges) > 1:
-        inner.append(last)
+    else:
+        high = high if high > last else np.inf
+        inner += [last] * (len(edges) > 1)
     return tuple(inner), low, high, starts
+
+
+def _beside(texts: Sequence[str], text: str) -> str:
+    """Return a text that is not among those of the levels."""
+    while text in texts:
+        text = f"({text})"
+    return text
 
 
 def _need_missing(has_bin: bool, name: str, absent: NDArray[np.bool_]) -> None:
@@ -442,17 +486,3 @@ def _need_missing(has_bin: bool, name: str, absent: NDArray[np.bool_]) -> None:
             f"variable {name!r} has missing values that its bins have no place for",
             "make the bins on data that hold missing values",
         )
-
-
-def show_number(value: float) -> str:
-    if not np.isfinite(value):
-        return str(value)
-    value += 0.0  # −0 is 0
-    return f"{value:.6g}" if abs(value) >= 1e15 or value != round(value) else f"{value:.0f}"
-
-
-def show_instant(value: float) -> str:
-    if not np.isfinite(value):
-        return str(value)
-    stamp = str(np.datetime64(round(value), "s"))
-    return stamp.removesuffix("T00:00:00")

@@ -143,7 +143,7 @@ class Cells:
     def coarsen(self, most: int) -> Self:
         """Merge neighbours into at most `most` cells of about equal counts.
 
-        Cells of equal count are merged in runs of equal length; a heap keeps its own cell.
+        Cells of similar count are merged in runs of similar length; a heap keeps its own cell.
 
         Examples
         --------
@@ -155,9 +155,12 @@ class Cells:
         if k <= most:
             return self
         many = k // -(-k // most)
-        ends = np.cumsum(self.n)
-        middle = (ends - self.n / 2) / ends[-1]
-        slot = np.minimum((middle * many).astype(int), many - 1)
+        if self.n.max() <= 2 * self.n.min():
+            slot = np.arange(k) * many // k
+        else:
+            ends = np.cumsum(self.n)
+            middle = (ends - self.n / 2) / ends[-1]
+            slot = np.minimum((middle * many).astype(int), many - 1)
         start = np.flatnonzero(np.diff(slot, prepend=-1))
         merged = {
             name: np.add.reduceat(term, start, axis=0)

@@ -8,6 +8,7 @@ from scipy.special import fdtrc
 
 from varcal._null import cauchy, legendre
 from varcal._stats import BinnedStats
+from varcal.exceptions import InputError
 
 Floats = NDArray[np.float64]
 
@@ -46,7 +47,12 @@ def cluster_test(
         parts.append(_contributions(fine, placed, constant))
     parts = [part for part in parts if 0 < part.shape[1] <= len(part) // 2]
     if not parts:
-        return 1.0
+        if not _contributions(coarse, None, constant).shape[1]:
+            return 1.0  # one value only: nothing can change along it
+        raise InputError(
+            f"groups has {int((coarse.field('weight').sum(axis=1) > 0).sum())} units with weight",
+            "a test needs at least 6",
+        )
     observed = float(cauchy([_hotelling(part[None])[0] for part in parts]))
     if len(parts[0]) >= FEW_GROUPS:
         return observed
@@ -73,7 +79,8 @@ def _contributions(stats: BinnedStats, placed: NDArray[np.bool_] | None, constan
     sums = (error @ terms)[weight.sum(axis=1) > 0]
     # Terms that are the same on all rows (a variable of two values has no quadratic) go.
     _, triangle = np.linalg.qr(terms * np.sqrt(total)[:, None])
-    size = np.abs(np.diag(triangle))
+    size = np.zeros(terms.shape[1])
+    size[: len(triangle)] = np.abs(np.diag(triangle))
     return sums[:, size > 1e-6 * max(size.max(initial=0.0), 1e-300)]
 
 

@@ -1,9 +1,8 @@
-"""Curve: error and predicted error as smooth functions of a variable, with honest bands."""
+"""Curves: error and predicted error as smooth functions of a variable, with honest bands."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,187 +11,20 @@ from numpy.typing import ArrayLike, NDArray
 from varcal._bands import Bands, curve_bands, level_bands, span_bands
 from varcal._binned import BinOptions
 from varcal._cells import Cells
+from varcal._curve_result import SERIES, Curve
 from varcal._density import density
 from varcal._events import claims
+from varcal._histogram import histogram_of
+from varcal._measured import Measured, measure
+from varcal._options import check_level
 from varcal._predictions import Predictions
 from varcal._profile import Profile, profile
-from varcal._regions import Region, describe_region, regions_of, value_label
-from varcal._tables import frame_of
+from varcal._regions import regions_of
 from varcal.exceptions import InputError
 
 Floats = NDArray[np.float64]
 
-#: The arrays of a curve, in the order in which tables show them.
-SERIES = (
-    "error",
-    "predicted_error",
-    "gap",
-    "error_low",
-    "error_high",
-    "predicted_error_low",
-    "predicted_error_high",
-    "gap_low",
-    "gap_high",
-    "band_low",
-    "band_high",
-    "density",
-)
-
-
-@dataclass(frozen=True, eq=False)
-class Curve:
-    """How wrong the confidence is along a variable, and how sure that is.
-
-    Attributes
-    ----------
-    variable, kind, event : str
-        The variable, its kind ("numeric", "datetime" or "levels") and what is claimed.
-    x : ndarray
-        Values of the variable (seconds since 1970 for dates, 0, 1, … for levels).
-    labels : tuple of str
-        The levels, none for numbers and dates.
-    error, predicted_error, gap : ndarray
-        1 − accuracy, 1 − mean confidence, and mean confidence − accuracy, smoothed.
-    error_low, …, gap_high : ndarray
-        Pointwise bands.
-    band_low, band_high : ndarray
-        The simultaneous band: holds the whole true gap curve in `level` of all samples.
-    density : ndarray
-        Density of the variable (share of the weight for levels).
-    worst, vce : float
-        v*, the value with the largest |gap| of the band's centre, and VCE(v*), that size.
-    vce_low, vce_high : float
-        Interval of the largest |gap|, from the simultaneous band.
-    worst_set : ndarray of bool
-        The values of x that cannot be told from v*.
-    overall : float
-        The gap over all rows of the curve.
-    regions, excess : tuple of Region
-        Where the simultaneous band leaves zero, and where it leaves the overall gap.
-    span : float
-        Share of the rows in a neighbourhood; 0 where every value stands by itself.
-    n_rows, n_missing : int
-        Rows behind the curve, and rows whose value is missing (not in it).
-    missing_gap : float
-        Gap of the rows whose value is missing, NaN without any.
-    """
-
-    variable: str
-    kind: str
-    event: str
-    x: Floats
-    labels: tuple[str, ...]
-    error: Floats
-    predicted_error: Floats
-    gap: Floats
-    error_low: Floats
-    error_high: Floats
-    predicted_error_low: Floats
-    predicted_error_high: Floats
-    gap_low: Floats
-    gap_high: Floats
-    band_low: Floats
-    band_high: Floats
-    density: Floats
-    worst: float
-    vce: float
-    vce_low: float
-    vce_high: float
-    worst_set: NDArray[np.bool_]
-    overall: float
-    regions: tuple[Region, ...]
-    excess: tuple[Region, ...]
-    span: float
-    level: float
-    n_rows: int
-    n_missing: int
-    missing_gap: float
-    backend: str | None = None
-
-    @property
-    def worst_label(self) -> str:
-        """v* for people."""
-        return value_label(self.worst, self.kind, self.labels)
-
-    @property
-    def direction(self) -> str:
-        """Where the band leaves zero: "over", "under", "mixed", or "none" if it nowhere does."""
-        found = {region.direction for region in self.regions}
-        return "mixed" if len(found) == 2 else found.pop() if found else "none"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything in plain Python types, ready for JSON (NaN as None)."""
-        plain = {name: _plain(getattr(self, name)) for name in ("x", *SERIES)}
-        return {
-            "variable": self.variable,
-            "kind": self.kind,
-            "event": self.event,
-            "labels": list(self.labels),
-            **plain,
-            "worst": _plain(self.worst),
-            "worst_label": self.worst_label,
-            "vce": _plain(self.vce),
-            "vce_low": _plain(self.vce_low),
-            "vce_high": _plain(self.vce_high),
-            "worst_set": self.worst_set.tolist(),
-            "direction": self.direction,
-            "overall": _plain(self.overall),
-            "regions": [vars(region) for region in self.regions],
-            "excess": [vars(region) for region in self.excess],
-            "span": _plain(self.span),
-            "level": self.level,
-            "n_rows": self.n_rows,
-            "n_missing": self.n_missing,
-            "missing_gap": _plain(self.missing_gap),
-        }
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Curve:
-        """Return the curve that `to_dict` described."""
-        arrays: dict[str, Any] = {
-            name: np.array([np.nan if x is None else x for x in data[name]], dtype=np.float64)
-            for name in ("x", *SERIES)
-        }
-        numbers: dict[str, Any] = {
-            name: np.nan if data[name] is None else float(data[name])
-            for name in ("worst", "vce", "vce_low", "vce_high", "overall", "span", "missing_gap")
-        }
-        return cls(
-            variable=data["variable"],
-            kind=data["kind"],
-            event=data["event"],
-            labels=tuple(data["labels"]),
-            **arrays,
-            **numbers,
-            worst_set=np.array(data["worst_set"], dtype=bool),
-            regions=tuple(Region(**region) for region in data["regions"]),
-            excess=tuple(Region(**region) for region in data["excess"]),
-            level=data["level"],
-            n_rows=data["n_rows"],
-            n_missing=data["n_missing"],
-        )
-
-    def to_frame(self) -> Any:
-        """Return the curve as a frame of the input's library, one row a value of x."""
-        shown: Any = self.x
-        if self.labels:
-            shown = [self.labels[int(x)] for x in self.x]
-        elif self.kind == "datetime":
-            shown = np.array(np.round(self.x * 1e6), "M8[us]")
-        return frame_of(
-            {self.variable: shown}
-            | {name: getattr(self, name) for name in SERIES}
-            | {"in_worst_set": self.worst_set},
-            self.backend,
-        )
-
-    def __repr__(self) -> str:
-        head = (
-            f"Curve of {self.variable!r} (event {self.event}, {self.n_rows:,} rows): "
-            f"worst at {self.worst_label}, VCE(v*) = {self.vce:.4f} "
-            f"({self.vce_low:.4f} to {self.vce_high:.4f})"
-        )
-        return "\n".join([head, *(f"  {describe_region(region)}" for region in self.regions)])
+__all__ = ["SERIES", "Curve", "curve", "curve_of"]
 
 
 def curve(
@@ -266,7 +98,7 @@ def curve(
     >>> adult = vc.datasets.load_adult()
     >>> found = vc.curve(adult.y, adult.p, {"age": adult["age"]})
     >>> found.direction, found.worst_label
-    ('over', '48')
+    ('over', '46')
     """
     predictions = Predictions.of(
         y,
@@ -315,6 +147,7 @@ def curve_of(
     span: float | None = None,
     bandwidth: float | None = None,
     degree: int = 2,
+    vece: Measured | None = None,
     backend: str | None = None,
 ) -> Curve:
     """Make the curve of a profile: what `curve` and `audit` share."""
@@ -344,6 +177,7 @@ def curve_of(
     if grid is not None and found.kind != "levels":
         at, series, worst_set = _on_grid(grid, bands, series, kept, trim)
     missing = _missing(found)
+    vece = measure(found.coarse, level) if vece is None else vece
     return Curve(
         variable=found.name,
         kind=found.kind,
@@ -356,9 +190,14 @@ def curve_of(
         vce_low=bands.worst_low,
         vce_high=bands.worst_high,
         worst_set=worst_set,
+        vece=vece.debiased,
+        vece_low=vece.low,
+        vece_high=vece.high,
         overall=overall,
         regions=regions_of(bands, kept, found.kind, labels, 0.0),
         excess=regions_of(bands, kept, found.kind, labels, overall),
+        counts=kept.n.astype(np.int64) if found.kind == "levels" else np.zeros(0, np.int64),
+        histogram=histogram_of(found),
         span=2 * bands.half_span,
         level=level,
         n_rows=int(kept.n.sum()),
@@ -368,22 +207,19 @@ def curve_of(
     )
 
 
-def check_level(level: float) -> None:
-    """Refuse a level that is no probability."""
-    if not 0 < level < 1:
-        raise InputError(f"level must lie between 0 and 1; got {level!r}", "try 0.95")
-
-
 def _kept_cells(cells: Cells, bands: Bands) -> Cells:
     """Return the cells as the bands merged them."""
     return cells if len(cells) == len(bands.x) else cells.coarsen(len(bands.x))
 
 
 def _series(bands: Bands, mass: Floats) -> dict[str, Floats]:
+    # A wide span may smooth a bend away; the line then follows the edge of its band.
+    error = np.clip(bands.smooth_error, *bands.pointwise("error"))
+    predicted = np.clip(bands.smooth_predicted_error, *bands.pointwise("predicted_error"))
     series = {
-        "error": np.clip(bands.smooth_error, 0.0, 1.0),
-        "predicted_error": np.clip(bands.smooth_predicted_error, 0.0, 1.0),
-        "gap": np.clip(bands.smooth_gap, -1.0, 1.0),
+        "error": error,
+        "predicted_error": predicted,
+        "gap": error - predicted,
         "band_low": bands.low,
         "band_high": bands.high,
         "density": mass,
@@ -404,7 +240,7 @@ def _on_grid(
         at = np.linspace(low, high, int(grid))
     else:
         at = np.sort(np.asarray(grid, dtype=np.float64))
-        outside = at[(at < bands.x[0]) | (at > bands.x[-1])]
+        outside = at[~((at >= bands.x[0]) & (at <= bands.x[-1]))]
         if outside.size:
             raise InputError(
                 f"grid leaves the data: {outside[0]:g} is outside "
@@ -420,9 +256,3 @@ def _missing(found: Profile) -> tuple[int, float]:
     if not found.missing:
         return 0, np.nan
     return int(found.fine.n[-1]), float(found.fine.gap[-1])
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        return [None if x != x else x for x in value.tolist()]
-    return None if value != value else float(value)

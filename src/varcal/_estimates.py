@@ -14,14 +14,17 @@ from varcal._binned import BinOptions
 from varcal._bins import coarse_index
 from varcal._cluster import cluster_test
 from varcal._cumulative import CUMULATIVE, cumulative_test
-from varcal._curves import check_level
-from varcal._error_sums import ErrorSums
 from varcal._events import Claim, claims
-from varcal._inference import GapLaw, debiased, interval, minimum_detectable, noise_floor
+from varcal._html import html_table
+from varcal._inference import minimum_detectable
+from varcal._measured import Measured, error_sums, gap_law, measure, with_p
 from varcal._null import Rows, calibration_test, cauchy
+from varcal._options import check_level
 from varcal._predictions import Predictions
 from varcal._profile import Profile, profile
+from varcal._provenance import warn_in_sample
 from varcal._stats import BinnedStats
+from varcal._text import p_text
 from varcal._variables import Variable
 from varcal.exceptions import InputError
 
@@ -30,33 +33,6 @@ Floats = NDArray[np.float64]
 TESTS = ("combined", *CUMULATIVE)
 #: Up to this many rows, sparse outcomes are simulated row by row.
 MOST_ROWS = 20_000
-
-
-@dataclass(frozen=True)
-class Measured:
-    """A mean absolute gap and what is known of it.
-
-    Attributes
-    ----------
-    value : float
-        The plug-in, biased upwards.
-    debiased : float
-        The size whose plug-in would on average be that value.
-    low, high : float
-        The interval.
-    p_value : float
-        Of "the truth is 0".
-    noise_floor, noise_high : float
-        Mean and 95 % quantile of the plug-in of a perfect model on as many rows.
-    """
-
-    value: float
-    debiased: float
-    low: float
-    high: float
-    p_value: float
-    noise_floor: float
-    noise_high: float
 
 
 @dataclass(frozen=True)
@@ -104,6 +80,25 @@ class Estimate:
         """Return everything in plain Python types, ready for JSON."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
+    def plot(self, ax: Any = None, *, backend: str = "matplotlib") -> Any:
+        """Draw the estimate with its interval, against what chance alone would show.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure without it.
+        backend : {"matplotlib", "plotly"}
+            Who draws.
+
+        Returns
+        -------
+        matplotlib Axes, or plotly Figure
+        """
+        from varcal.plotting import draw  # noqa: PLC0415
+        from varcal.plotting._rankings import estimate_dots  # noqa: PLC0415
+
+        return draw("dots", estimate_dots(self), ax=ax, backend=backend)
+
     def __repr__(self) -> str:
         along = "" if self.metric == "ECE" else f" along {self.variable}"
         p = "p < 0.001" if self.p_value < 0.001 else f"p = {self.p_value:.3f}"
@@ -112,6 +107,20 @@ class Estimate:
             f"{100 * self.level:g}%), {p}; plug-in {self.value:.4f}, noise floor "
             f"{self.noise_floor:.4f}; {self.n_rows:,} rows, {self.n_bins} bins"
         )
+
+    def _repr_html_(self) -> str:
+        head = repr(self).split(": ")[0]
+        facts: dict[str, list[Any]] = {
+            "debiased": [self.debiased],
+            "low": [self.low],
+            "high": [self.high],
+            "p-value": [p_text(self.p_value)],
+            "plug-in": [self.value],
+            "noise floor": [self.noise_floor],
+            "rows": [self.n_rows],
+            "bins": [self.n_bins],
+        }
+        return html_table(facts, f"{head}, {100 * self.level:g}% interval, event {self.event}")
 
 
 def estimate(
@@ -186,6 +195,7 @@ def estimate(
         from_logits=from_logits,
         unlabelled=unlabelled,
     )
+    warn_in_sample(predictions.p)
     if len(predictions.variables) > 1:
         raise InputError(
             f"an estimate is along one variable; v has {len(predictions.variables)}",
@@ -194,6 +204,23 @@ def estimate(
     if test != "combined" and groups is not None:
         raise InputError(f'test="{test}" takes every row as independent', 'use test="combined"')
     options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins}
+    return estimate_of(
+        predictions, event, options, level=level, test=test, pos_label=pos_label,
+        random_state=random_state,
+    )  # fmt: skip
+
+
+def estimate_of(
+    predictions: Predictions,
+    event: str,
+    options: BinOptions,
+    *,
+    level: float = 0.95,
+    test: str = "combined",
+    pos_label: Hashable = None,
+    random_state: int = 0,
+) -> Estimate:
+    """Estimate on checked predictions: what `estimate` and `reliability` share."""
     parts, reach, held, name = [], [], [], ""
     for claim in claims(predictions, event, pos_label):
         variable = (
@@ -234,61 +261,9 @@ def estimate(
     )
 
 
-def gap_law(stats: BinnedStats, *, beyond: bool = False) -> GapLaw:
-    """Return the gaps of the bins and how they vary, with the overall gap taken out if asked.
-
-    Groups: sums over buckets of groups, never below what independent rows would give.
-    """
-    law = GapLaw.from_cells(error_sums(stats), center=False)
-    if stats.sums.shape[1] == 1:
-        return GapLaw.from_cells(error_sums(stats), center=beyond)
-    weight = stats.total("weight")
-    by_bucket = stats.field("weight")
-    error = stats.field("score") - stats.field("hit")
-    many = int((by_bucket.sum(axis=1) > 0).sum())
-    if many < 2:
-        raise InputError("groups has one group only", "intervals need several units")
-
-    def covariance(residual: Floats, least: Floats) -> Floats:
-        inverse = np.divide(1.0, weight, out=np.zeros_like(weight), where=weight > 0)
-        found = many / (many - 1) * (residual.T @ residual) * np.outer(inverse, inverse)
-        size = np.diag(found)
-        lift = np.sqrt(np.maximum(np.diag(least), size) / np.where(size > 0, size, 1.0))
-        return found * np.outer(lift, lift)
-
-    spread = by_bucket / weight.sum() - law.share * by_bucket.sum(axis=1)[:, None] / weight.sum()
-    law = GapLaw(
-        gap=law.gap,
-        share=law.share,
-        cov=covariance(error - law.gap * by_bucket, law.cov),
-        null_cov=covariance(error, law.null_cov),
-        share_cov=many / (many - 1) * spread.T @ spread,
-        df=many - 1,
-    )
-    return law.center() if beyond else law
-
-
 def detectable_of(stats: BinnedStats, level: float) -> float:
     """Return the least error that the test is sure to find with 80 % power."""
     return float(minimum_detectable(gap_law(stats), level=1 - level))
-
-
-def measure(
-    stats: BinnedStats, level: float, *, beyond: bool = False, rows: Rows | None = None
-) -> Measured:
-    """Measure the mean absolute gap over bins, or what of it lies beyond the overall gap."""
-    law = gap_law(stats, beyond=beyond)
-    low, high = interval(law, level)
-    floor, noise_high = noise_floor(law, rows=rows)
-    return Measured(
-        float(law.value),
-        float(debiased(law)),
-        float(low),
-        min(float(high), 1.0),
-        math.nan,
-        float(floor),
-        float(noise_high),
-    )
 
 
 def profile_test(
@@ -319,21 +294,6 @@ def profile_test(
     return float(p)
 
 
-def error_sums(stats: BinnedStats) -> ErrorSums:
-    """Return the sums that tests need."""
-    return ErrorSums(
-        n=stats.total("n"),
-        w=stats.total("weight"),
-        w2=stats.total("weight2"),
-        we=stats.total("hit") - stats.total("score"),
-        w2e=stats.total("hit2") - stats.total("score2"),
-        w2e2=stats.total("square2"),
-        w2s=stats.total("score2"),
-        w2v=stats.total("null2"),
-        w4k=stats.total("fourth"),
-    )
-
-
 @dataclass(frozen=True)
 class OverallGap:
     """Mean confidence − accuracy over all rows, with its interval."""
@@ -358,11 +318,6 @@ def overall_gap(stats: BinnedStats, level: float) -> OverallGap:
         float(stats.total("score").sum() / weight),
         float(stats.total("hit").sum() / weight),
     )
-
-
-def with_p(measured: Measured, p_value: float) -> Measured:
-    """Return the same with its p-value."""
-    return Measured(**vars(measured) | {"p_value": p_value})
 
 
 def _mean(parts: list[Measured]) -> Measured:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from varcal._options import check_choice
 from varcal._predictions import Predictions
 from varcal.exceptions import InputError
 
@@ -56,8 +57,7 @@ def claims(
     >>> claim.score, claim.hit
     (array([0.8, 0.9, 0.6]), array([ True,  True, False]))
     """
-    if event not in EVENTS:
-        raise InputError.choice("event", event, EVENTS)
+    check_choice("event", event, EVENTS)
     if pos_label is not None and event != "positive":
         raise InputError(
             f'pos_label={pos_label!r} has no meaning with event="{event}"',
@@ -98,6 +98,5 @@ def _position(predictions: Predictions, pos_label: Hashable) -> int:
         )
     if pos_label is None:
         return 1
-    if pos_label not in classes:
-        raise InputError.choice("pos_label", pos_label, classes)
+    check_choice("pos_label", pos_label, classes)
     return classes.index(pos_label)

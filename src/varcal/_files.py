@@ -4,29 +4,38 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 
 from varcal.exceptions import InputError
 
 
-def write_whole(path: str | PathLike[str], text: str) -> None:
-    """Write a text file through a draft beside it, which takes its place when complete.
+@contextmanager
+def whole_file(path: str | PathLike[str]) -> Iterator[Path]:
+    """Give a draft beside the target, which takes its place when all is written.
+
+    Whatever ends the block early, an interrupt too, leaves the folder as it was.
 
     >>> import tempfile, pathlib
     >>> target = pathlib.Path(tempfile.mkdtemp()) / "note.txt"
-    >>> write_whole(target, "all of it")
-    >>> target.read_text(encoding="utf-8"), len(list(target.parent.iterdir()))
-    ('all of it', 1)
+    >>> with whole_file(target) as draft:
+    ...     _ = draft.write_bytes(b"all of it")
+    >>> [path.name for path in target.parent.iterdir()]
+    ['note.txt']
     """
-    target = Path(path)
+    target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file():
+        what = "a folder" if target.is_dir() else "not a regular file"
+        raise InputError(f"cannot write {str(path)!r}: it is {what}", "give the name of a file")
     draft: Path | None = None
     try:
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
         draft = Path(name)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
+        os.close(handle)
+        yield draft
+        with draft.open("rb+") as file:
             os.fsync(file.fileno())
         # mkstemp gives 0600; a new file gets what the user's mask allows.
         mask = os.umask(0)
@@ -39,5 +48,19 @@ def write_whole(path: str | PathLike[str], text: str) -> None:
         if not isinstance(error, OSError):
             raise
         raise InputError(
-            f"cannot write {str(target)!r}: {error.strerror}", "choose a folder you may write to"
+            f"cannot write {str(path)!r}: {error.strerror or error}",
+            "choose a folder you may write to, with room",
         ) from None
+
+
+def write_whole(path: str | PathLike[str], text: str) -> None:
+    """Write a text file whole or not at all.
+
+    >>> import tempfile, pathlib
+    >>> target = pathlib.Path(tempfile.mkdtemp()) / "note.txt"
+    >>> write_whole(target, "all of it")
+    >>> target.read_text(encoding="utf-8"), len(list(target.parent.iterdir()))
+    ('all of it', 1)
+    """
+    with whole_file(path) as draft:
+        draft.write_text(text, encoding="utf-8")

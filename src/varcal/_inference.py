@@ -11,6 +11,8 @@ from scipy.special import chdtri, chndtrinc, gammaln, ndtr, ndtri, stdtrit
 
 from varcal._error_sums import Array, ErrorSums, _ratio, plug_in
 from varcal._null import Rows, constant_gap_moments, draw_hits, draws_for, is_sparse
+from varcal._options import check_level, check_n_bins
+from varcal.exceptions import InputError
 
 __all__ = [
     "GapLaw",
@@ -107,7 +109,9 @@ def debiased(law: GapLaw) -> Array:
     Along a shape :math:`r_b \propto (|g_b| - \tfrac12 se_b)_+`, :math:`\sum \pi r = 1`, solve
     :math:`T = \sum_b \pi_b\, \mathrm{E}|\theta r_b + se_b Z|` for :math:`\theta`. The answer
     is 0 if the plug-in T is at most its mean :math:`m_0` under no gap, and is faded in,
-    :math:`\theta \min(1, (T - m_0) / 1.5 s_0)`, above it.
+    :math:`\theta \min(1, (T - m_0) / 1.2 s_0)`, above it. Gaps from which the overall one was
+    taken out are never sparse: there :math:`r_b \propto |g_b| + \tfrac12 se_b`, faded in over
+    :math:`1.25 s_0`.
 
     Examples
     --------
@@ -118,10 +122,11 @@ def debiased(law: GapLaw) -> Array:
     >>> bool(law.value > 0.015), bool(debiased(law) < 0.01)
     (True, True)
     """
-    shape = _shape(law, np.maximum(np.abs(law.gap) - 0.5 * law.standard_error, 0.0))
+    shift, fade = (0.5, 1.25) if law.centered else (-0.5, 1.2)
+    shape = _shape(law, np.maximum(np.abs(law.gap) + shift * law.standard_error, 0.0))
     theta = _solve(lambda t: _sum_law(law, shape, t)[0], law.value)
     mean, sd, _ = _sum_law(law, shape, np.zeros((*law.value.shape, 1)))
-    faded = np.clip(_ratio(law.value - mean[..., 0], 1.5 * sd[..., 0]), 0.0, 1.0)
+    faded = np.clip(_ratio(law.value - mean[..., 0], fade * sd[..., 0]), 0.0, 1.0)
     return np.asarray(np.where(sd[..., 0] > 0, theta * faded, law.value))
 
 
@@ -132,7 +137,9 @@ def interval(law: GapLaw, level: float = 0.95) -> tuple[Array, Array]:
     :math:`\sigma(\theta, r)` (that of the bins' shares included) and skewness, is inverted
     along a sparse shape for the lower limit, :math:`r \propto (|g| - 2se)_+`, and along a
     dense one for the upper, :math:`r \propto \max(|g|, \tfrac12 se)`. The lower limit is 0
-    unless T is beyond the same quantile of its law under no gap.
+    unless T is beyond the same quantile of its law under no gap; for the upper one T counts
+    as no less than its mean under no gap less one standard deviation, lest luck look like
+    certainty.
 
     Examples
     --------
@@ -148,16 +155,18 @@ def interval(law: GapLaw, level: float = 0.95) -> tuple[Array, Array]:
     size, se = np.abs(law.gap), law.standard_error
     middle = debiased(law)
 
-    def limit(shape: Array, side: float) -> Array:
+    def limit(shape: Array, side: float, value: Array) -> Array:
         def quantile(theta: Array) -> Array:
             mean, sd, skew = _sum_law(law, shape, theta)
             return mean + (side * z + (z * z - 1) * skew / 6) * sd
 
-        return _solve(quantile, law.value)
+        return _solve(quantile, value)
 
-    low = limit(_shape(law, np.maximum(size - 2 * se, 0.0)), 1.0)
+    low = limit(_shape(law, np.maximum(size - 2 * se, 0.0)), 1.0, law.value)
     low = np.where(law.value <= noise_floor(law, level=(1 + level) / 2)[1], 0.0, low)
-    high = limit(_shape(law, np.maximum(size, 0.5 * se)), -1.0)
+    mean, sd, _ = _sum_law(law, np.zeros_like(size), np.zeros((*law.value.shape, 1)))
+    least = np.maximum(law.value, (mean - sd)[..., 0])
+    high = limit(_shape(law, np.maximum(size, 0.5 * se)), -1.0, least)
     return np.minimum(low, middle), np.maximum(high, middle)
 
 
@@ -186,7 +195,7 @@ def noise_floor(
     if rows is not None and not law.centered:
         draws = draws_for(rows)
         if draws and is_sparse(rows, law.gap.shape[-1]):
-            null = _simulated(rows, law.gap.shape[-1], norm, draws, seed)
+            null = _simulated(rows, law.gap.shape[-1], norm, min(draws, 500), seed)
             return np.asarray(null.mean()), np.asarray(np.quantile(null, level))
     se = _root_diagonal(law.null_cov)
     if norm == 1:
@@ -224,7 +233,7 @@ def minimum_detectable(law: GapLaw, *, level: float = 0.05, power: float = 0.8) 
     >>> h = np.arange(2000) % 2
     >>> cells = ErrorSums.from_rows(np.arange(2000) // 200, s, h, n_bins=10)
     >>> round(float(minimum_detectable(GapLaw.from_cells(cells))), 3)
-    0.047
+    0.049
     """
     bins = (law.share > 0).sum(-1) - law.centered
     spread = np.einsum("...b,...bc,...c->...", law.share, np.abs(law.null_cov), law.share)
@@ -232,26 +241,43 @@ def minimum_detectable(law: GapLaw, *, level: float = 0.05, power: float = 0.8) 
 
 
 def rows_needed(
-    gap: float, *, variance: float = 0.25, n_bins: int = 10, level: float = 0.05, power: float = 0.8
+    gap: float, *, variance: float = 0.25, n_bins: int = 10, level: float = 0.95, power: float = 0.8
 ) -> int:
     r"""Return how many rows the test needs to find an error of this size.
 
     :math:`n = \lambda \sigma^2 / \text{gap}^2`: the inverse of :func:`minimum_detectable` for
     bins of equal share and a mean variance :math:`\sigma^2` of :math:`s(1 - s)`.
 
+    Parameters
+    ----------
+    gap : float
+        The size of error that matters, between 0 and 1.
+    variance : float
+        Mean of s(1 − s); ¼ is the worst case, 0.05 that of scores near 0.95.
+    n_bins : int
+        Bins of the variable.
+    level, power : float
+        1 − the type-I error, and the wanted chance of finding it.
+
     Examples
     --------
     >>> rows_needed(0.05)
-    1763
+    1890
     """
-    return int(np.ceil(_noncentrality(np.asarray(n_bins), level, power) * variance / gap**2))
+    for name, value in (("gap", gap), ("power", power), ("variance", variance)):
+        if not 0 < value < 1:
+            raise InputError(f"{name} must lie between 0 and 1; got {value!r}", "for example 0.05")
+    check_level(level)
+    check_n_bins(n_bins)
+    need = _noncentrality(np.asarray(n_bins), 1 - level, power)
+    return int(np.ceil(need * variance / gap**2))
 
 
 def _noncentrality(bins: Array, level: float, power: float) -> Array:
     """Return the noncentrality that the chi-square part of the test finds with this power."""
-    # The Cauchy mean with a second test that sees nothing rejects at about 0.7 of the level.
+    # The Cauchy mean with a second test that sees nothing rejects at about half the level.
     df = np.maximum(bins, 1)
-    return np.asarray(chndtrinc(chdtri(df, 0.7 * level), df, 1 - power))
+    return np.asarray(chndtrinc(chdtri(df, 0.5 * level), df, 1 - power))
 
 
 def _shape(law: GapLaw, size: Array) -> Array:
@@ -272,10 +298,11 @@ def _sum_law(law: GapLaw, shape: Array, theta: Array) -> tuple[Array, Array, Arr
     """
     se = law.standard_error[..., None, :]
     mean = theta[..., None] * shape[..., None, :]
-    x = _ratio(mean, se)
+    # Beyond 8 standard errors a gap never folds, and differences of large powers lose digits.
+    x = np.clip(_ratio(mean, se), -8.0, 8.0)
     tilt, bell = 2 * ndtr(x) - 1, np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi)
     folded = np.where(se > 0, x * tilt + 2 * bell, 0.0)
-    size = np.where(se > 0, se * folded, np.abs(mean))
+    size = np.where((se > 0) & (np.abs(x) < 8), se * folded, np.abs(mean))
     scale = law.share[..., None, :] * se
     spread = np.maximum(x * x + 1 - folded**2, 0.0)
     third = (x**3 + 3 * x) * tilt + 2 * (x**2 + 2) * bell - 3 * folded * (x * x + 1) + 2 * folded**3

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from varcal._variables import Variable
+from varcal._variables import Variable, held_levels, sort_levels
 from varcal.exceptions import InputError
+
+# Beyond this a float no longer tells whole numbers apart.
+_LARGEST_EXACT = 2.0**53
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,9 +26,10 @@ class Labels:
     def of(cls, y: object) -> Labels:
         """Read a column of labels: integers, booleans, strings or categories."""
         column = Variable.of(y, "y", "y")
-        if column.kind == "datetime":
+        if column.kind == "datetime" or column.duration:
             raise InputError(
-                "y holds dates", "labels are integers, booleans, strings or categories"
+                f"y holds {'durations' if column.duration else 'dates'}",
+                "labels are integers, booleans, strings or categories",
             )
         return cls(column)
 
@@ -47,11 +51,22 @@ class Labels:
             return self.column.levels[value] if value >= 0 else None
         return None if value != value else value.item()
 
-    def refuse_fractions(self, p: NDArray[np.float64]) -> None:
+    def check_numbers(self, p: NDArray[np.float64]) -> None:
         """Refuse numbers that are no labels, and say so where y and p look swapped."""
         values = self.column.values
         if self.column.kind == "levels" or values.dtype.kind != "f":
             return
+        inexact = ~(np.abs(values) <= _LARGEST_EXACT)
+        if inexact.any():
+            row = int(inexact.argmax())
+            raise InputError.at_row(
+                "y",
+                "is not a label",
+                float(values[row]),
+                row,
+                int(inexact.sum()),
+                "floating-point labels are whole and at most 2**53; give integers or strings",
+            )
         off = values != np.floor(values)
         if not off.any():
             return
@@ -73,16 +88,12 @@ class Labels:
         """Number the labels by the columns of p.
 
         Labels 0/1 and booleans always mean [0, 1]; any others belong to the columns in
-        sorted order, unless `classes` gives the order.
+        sorted order (that of categories is not used), unless `classes` gives the order.
         """
         if classes is not None:
-            return self._by_given(n_classes, tuple(classes))
-        values = self.column.values
-        if n_classes == 2:
-            if self.column.levels == (False, True):
-                return values, (False, True)
-            if self.column.kind == "numeric" and values.min() >= 0 and values.max() <= 1:
-                return _integers(values), (0, 1)
+            return self._by_given(n_classes, classes)
+        if n_classes == 2 and (pair := self._zero_one()):
+            return pair
         codes, found = self._distinct()
         if len(found) != n_classes:
             shown = ", ".join(map(repr, found[:8])) + (" …" if len(found) > 8 else "")
@@ -92,22 +103,35 @@ class Labels:
             )
         return codes, found
 
+    def _zero_one(self) -> tuple[NDArray[Any], tuple[Hashable, ...]] | None:
+        """Number labels that are all 0/1 or booleans by what they mean; None if some are not."""
+        values, levels = self.column.values, self.column.levels
+        if self.column.kind == "numeric":
+            within = values.min() >= 0 and values.max() <= 1
+            return (_integers(values), (0, 1)) if within else None
+        if not levels or any(level not in (0, 1) for level in levels):
+            return None
+        meaning = np.array([level == 1 for level in levels], dtype=np.intp)
+        pair = (False, True) if isinstance(levels[0], bool) else (0, 1)
+        return values if meaning.tolist() == [0, 1] else meaning[values], pair
+
     def _distinct(self) -> tuple[NDArray[np.intp], tuple[Hashable, ...]]:
         if self.column.kind == "numeric":
             found, codes = np.unique(_integers(self.column.values), return_inverse=True)
             return codes.astype(np.intp), tuple(found.tolist())
-        held = np.unique(self.column.values)
-        labels = [self.column.levels[k] for k in held]
-        order = sorted(range(len(labels)), key=lambda k: (str(type(labels[k])), labels[k]))
-        position = np.zeros(len(self.column.levels), dtype=np.intp)
-        position[held[order]] = np.arange(len(held))
-        return position[self.column.values], tuple(labels[k] for k in order)
+        held = held_levels(self.column.values, self.column.levels)
+        numbers, labels = sort_levels(*held)
+        return numbers, tuple(labels)
 
     def _by_given(
-        self, n_classes: int, classes: tuple[Hashable, ...]
+        self, n_classes: int, given: Sequence[Hashable]
     ) -> tuple[NDArray[np.intp], tuple[Hashable, ...]]:
-        classes = tuple(c.item() if isinstance(c, np.generic) else c for c in classes)
-        if len(classes) != n_classes or len(set(classes)) != n_classes:
+        if isinstance(given, str) or not isinstance(given, Iterable):
+            raise InputError(f"classes is {given!r}", "give a list of labels")
+        classes = tuple(c.item() if isinstance(c, np.generic) else c for c in given)
+        if not all(isinstance(c, Hashable) for c in classes) or not (
+            len(classes) == len(set(classes)) == n_classes
+        ):
             raise InputError(
                 f"classes must name {n_classes} distinct labels, as p has as many classes; "
                 f"got {list(classes)!r}",

@@ -7,6 +7,7 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 
 from varcal._binned import BinOptions, binned
+from varcal._options import check_choice
 from varcal._predictions import Predictions
 from varcal._stats import BinnedStats
 from varcal.exceptions import InputError
@@ -206,10 +207,10 @@ def vece(
 
 def calibration_error(stats: BinnedStats, norm: int | str = 1, side: str = "both") -> float:
     """Return the error over the bins of a table: the arithmetic of `ece` and `vece`."""
-    if norm not in NORMS or isinstance(norm, bool):
+    if isinstance(norm, bool):
         raise InputError.choice("norm", norm, NORMS)
-    if side not in SIDES:
-        raise InputError.choice("side", side, SIDES)
+    check_choice("norm", norm, NORMS)
+    check_choice("side", side, SIDES)
     held = stats.total("weight") > 0
     gap, share = stats.gap[held], stats.share[held]
     if side == "over":

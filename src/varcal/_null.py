@@ -11,7 +11,20 @@ from scipy.special import chdtrc
 
 from varcal._error_sums import Array, ErrorSums, _ratio
 
-__all__ = ["Rows", "calibration_test", "cauchy", "constant_gap_moments", "tail_p"]
+__all__ = [
+    "Form",
+    "Rows",
+    "calibration_test",
+    "cauchy",
+    "constant_gap_moments",
+    "draw_hits",
+    "draws_for",
+    "is_sparse",
+    "legendre",
+    "quadratic_forms",
+    "simulate",
+    "tail_p",
+]
 
 SPARSE = 5.0
 """Rows are simulated where a bin expects less variance than this (in rows' worth)."""
@@ -69,9 +82,9 @@ def calibration_test(
     constant : bool
         Test a constant gap instead of none.
     rows : Rows, optional
-        If given, and some bin is sparse, and the answer may matter (p < 0.2), hits are
-        simulated from the scores and the p-value is the observed one's place among theirs.
-        Not used if ``constant``: its moments hold up without.
+        If given (for cells without leading axes), and some bin is sparse, and the answer may
+        matter (p < 0.2), hits are simulated from the scores and the p-value is the observed
+        one's place among theirs. Not used if ``constant``: its moments hold up without.
     placed : array of bool, optional
         Which fine cells have a place in the order of v (the one of missing values has none).
     seed : int
@@ -95,7 +108,7 @@ def calibration_test(
     >>> bool(calibration_test(cells, cells) < 1e-4)
     True
     """
-    forms = _forms(coarse, fine, constant, None if placed is None else np.asarray(placed))
+    forms = quadratic_forms(coarse, fine, constant=constant, placed=placed)
     sums = [coarse.we] + ([fine.we if fine is not None else coarse.we] if len(forms) > 1 else [])
     p = cauchy([form.p_value(we) for form, we in zip(forms, sums, strict=True)])
     if constant or rows is None or p >= 0.2 or not is_sparse(rows, coarse.n.shape[-1]):
@@ -111,28 +124,41 @@ def calibration_test(
 def cauchy(p_values: list[Array]) -> Array:
     r"""Combine p-values, however dependent, by the mean of :math:`\cot(\pi p)`.
 
+    p-values count as at most 0.99, lest one near 1 drown all others.
+
     >>> float(np.round(cauchy([np.array(0.01), np.array(0.5)]), 4))
     0.02
     """
-    p = np.clip(np.stack(np.broadcast_arrays(*p_values)), 1e-300, 0.99)
-    mean = (1 / np.tan(np.pi * p)).mean(0)
-    return np.asarray(
-        np.where(mean > 1, np.arctan(1 / np.maximum(mean, 1)), np.pi / 2 - np.arctan(mean)) / np.pi
-    )
+    p = np.stack(np.broadcast_arrays(*p_values))
+    mean = (1 / np.tan(np.pi * np.clip(p, 1e-300, 0.99))).mean(0)
+    # The arc cotangent, by way of 1 / mean where that keeps the digits of small p-values.
+    small = np.arctan(1 / np.maximum(mean, 1.0)) / np.pi
+    combined = np.where(mean > 1, small, 0.5 - np.arctan(mean) / np.pi)
+    return np.asarray(np.where(p.min(0) > 0.99, p.min(0), combined))
 
 
 @dataclass(frozen=True)
-class _Form:
-    """A quadratic form in the sums of we: its evaluation and its null moments."""
+class Form:
+    """A quadratic form in the sums of ``we``, with its mean and variance under the null.
 
-    loading: Array  # (..., cells, terms): the form is the sum of squares of we @ loading
+    Parameters
+    ----------
+    loading : array, (..., cells, terms)
+        The form is the sum of squares of ``we @ loading``.
+    mean, variance : array
+        Its moments.
+    """
+
+    loading: Array
     mean: Array
     variance: Array
 
     def value(self, we: Array) -> Array:
+        """Evaluate the form."""
         return np.asarray((np.einsum("...c,...ck->...k", we, self.loading) ** 2).sum(-1))
 
     def p_value(self, we: Array) -> Array:
+        """Evaluate the form and refer it to its null law."""
         return self.tail(self.value(we))
 
     def tail(self, value: Array) -> Array:
@@ -142,25 +168,29 @@ class _Form:
         return np.asarray(np.where(self.mean > 0, np.maximum(p, 1e-300), 1.0))
 
 
-def _form(loading: Array, v: Array, k: Array) -> _Form:
+def _form(loading: Array, v: Array, k: Array) -> Form:
     """Work out the null moments of a form from each cell's variance and fourth cumulant."""
     gram = np.swapaxes(loading * v[..., None], -1, -2) @ loading
     variance = 2 * (gram**2).sum((-1, -2)) + (k * (loading**2).sum(-1) ** 2).sum(-1)
     mean = np.trace(gram, axis1=-2, axis2=-1)
-    return _Form(loading, mean, np.maximum(variance, 0.02 * mean))
+    return Form(loading, mean, np.maximum(variance, 0.02 * mean))
 
 
-def _forms(
-    coarse: ErrorSums, fine: ErrorSums | None, constant: bool, placed: NDArray[np.bool_] | None
-) -> list[_Form]:
-    """Make the forms of the two tests; the second may be absent."""
+def quadratic_forms(
+    coarse: ErrorSums,
+    fine: ErrorSums | None = None,
+    *,
+    constant: bool = False,
+    placed: ArrayLike | None = None,
+) -> list[Form]:
+    """Make the forms of the two tests of :func:`calibration_test`; the second may be absent."""
     v, k = constant_gap_moments(coarse) if constant else (coarse.w2v, coarse.w4k)
     root = np.sqrt(_ratio(np.ones(()), v + PRIOR * _ratio(coarse.w2, coarse.n)))
     loading = root[..., None] * np.eye(root.shape[-1])
     if constant:
         along = coarse.w * root
         along = _ratio(along, np.sqrt((along**2).sum(-1, keepdims=True)))
-        loading = loading - (root * along)[..., None] * along[..., None, :]
+        loading = root[..., None] * _complement(along)
     forms = [_form(loading, v, k)]
     if fine is None and constant:
         return forms
@@ -176,6 +206,18 @@ def _forms(
     return [*forms, _form(_orthonormal(functions, total), v, k)]
 
 
+def _complement(unit: Array) -> Array:
+    """Return B - 1 orthonormal columns orthogonal to a unit vector, by a reflection."""
+    first = np.zeros_like(unit)
+    first[..., 0] = np.where(unit[..., 0] < 0, 1.0, -1.0)
+    mirror = unit - first
+    size = (mirror**2).sum(-1, keepdims=True)[..., None]
+    reflection = np.eye(unit.shape[-1]) - 2 * _ratio(
+        mirror[..., :, None] * mirror[..., None, :], size
+    )
+    return np.asarray(reflection[..., 1:])
+
+
 def _orthonormal(functions: Array, v: Array) -> Array:
     """Orthonormalize functions of the cell (last axis) under the weights v."""
     columns: list[Array] = []
@@ -189,16 +231,16 @@ def _orthonormal(functions: Array, v: Array) -> Array:
     return np.stack(columns, -1)
 
 
-def legendre(weight: Array, placed: NDArray[np.bool_] | None = None) -> Array:
+def legendre(weight: Array, placed: ArrayLike | None = None) -> Array:
     """Return Legendre polynomials 0, 1, 2 of the mid-rank of each cell, as columns.
 
     ErrorSums without a place in the order get 0 for the polynomials 1 and 2.
     """
-    ranked = weight if placed is None else weight * placed
+    mask = np.ones_like(weight) if placed is None else weight * 0 + np.asarray(placed, float)
+    ranked = weight * mask
     top = np.cumsum(ranked, -1)
     x = 2 * _ratio(top - ranked / 2, top[..., -1:]) - 1
-    here = np.ones_like(x) if placed is None else np.broadcast_to(placed, x.shape)
-    return np.stack([np.ones_like(x), x * here, (1.5 * x**2 - 0.5) * here], -1)
+    return np.stack([np.ones_like(x), x * mask, (1.5 * x**2 - 0.5) * mask], -1)
 
 
 def constant_gap_moments(cells: ErrorSums, evidence: Array | None = None) -> tuple[Array, Array]:
@@ -248,7 +290,7 @@ def draw_hits(probability: Array, draws: int, seed: int) -> Iterator[NDArray[np.
         yield (rng.random(size, dtype=np.float32) < p).astype(np.float32)
 
 
-def simulate(rows: Rows, forms: list[_Form], hits: Iterable[NDArray[np.float32]]) -> Array:
+def simulate(rows: Rows, forms: list[Form], hits: Iterable[NDArray[np.float32]]) -> Array:
     """Return the p-values that moment matching gives to simulated hits."""
     w = np.ones_like(rows.score) if rows.weight is None else rows.weight
     designs = []
@@ -280,4 +322,5 @@ def tail_p(observed: Array, null: Array) -> Array:
         return np.asarray((1 + exceed) / (1 + draws))
     top = np.sort(null)[-(draws // 10) :]
     scale = max(float((top - top[0]).mean()), 1e-3)
-    return np.asarray(len(top) / draws * np.exp(-(observed - top[0]) / scale))
+    p = len(top) / draws * np.exp(-(observed - top[0]) / scale)
+    return np.asarray(np.maximum(p, 1e-300))

@@ -10,14 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from varcal._labels import Labels
+from varcal._options import check_choice
 from varcal._tables import Table, is_frame
-from varcal._variables import Variable, plain_array
+from varcal._variables import Variable, as_series, plain_array
 from varcal.exceptions import InputError
 
 #: Stands for "every column of data that has no other role".
 ALL = "every other column"
-#: How far the probabilities of a row may sum from 1.
+#: How far the probabilities of a row may sum from 1, besides the rounding of their dtype.
 SUM_TOLERANCE = 1e-6
+#: Weights beyond 2 to this power, up or down, are scaled.
+MOST_EXPONENT = 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +41,7 @@ class Predictions:
     variables : tuple of Variable
         The variables, possibly none.
     weight : ndarray of float or None
-        Sampling weights.
+        Sampling weights, scaled by a power of two so that the largest lies in [0.5, 1).
     groups : ndarray of int or None
         The number of the unit that a row belongs to.
     n_dropped : int
@@ -112,28 +115,28 @@ class Predictions:
         >>> checked.classes, checked.y
         (('no', 'yes'), array([0, 1, 1]))
         """
-        if unlabelled not in ("raise", "drop"):
-            raise InputError.choice("unlabelled", unlabelled, ["raise", "drop"])
+        check_choice("unlabelled", unlabelled, ["raise", "drop"])
         table = None if data is None else Table.of(data, "data")
-        probability, p_backend = _probabilities(p, table)
+        given, p_names, p_backend = _probabilities(p, table)
+        probability = given.astype(np.float64, copy=False)
         labels = Labels.of(_column(y, table, "y"))
         if v is ALL:
             v = _other_columns(table, y, p, sample_weight, groups)
         variables, v_backend = _variables(v, table)
         weight = None
         if sample_weight is not None:
-            weight = _floats(_column(sample_weight, table, "sample_weight"), "sample_weight")
+            weight = _numbers(_column(sample_weight, table, "sample_weight"), "sample_weight")
         unit = None
         if groups is not None:
             unit = Variable.of(_column(groups, table, "groups"), "groups", "groups")
 
         lengths = {"y": len(labels), "p": len(probability)}
-        lengths |= {variable.name: len(variable) for variable in variables}
+        lengths |= {f"v {variable.name!r}": len(variable) for variable in variables}
         if weight is not None:
             lengths["sample_weight"] = len(weight)
         if unit is not None:
             lengths["groups"] = len(unit)
-        _check_lengths(lengths)
+        _check_lengths(lengths, by_name=table is not None)
 
         n_dropped = 0
         unknown = labels.missing()
@@ -157,14 +160,15 @@ class Predictions:
             weight = None if weight is None else weight[kept]
             unit = None if unit is None else unit.take(kept)
 
-        labels.refuse_fractions(probability)
+        labels.check_numbers(probability)
         if from_logits:
             probability = _from_logits(probability)
-        _check_probabilities(probability)
         n_classes = 2 if probability.ndim == 1 else probability.shape[1]
+        _check_probabilities(probability, given.dtype)
         y_codes, found = labels.encode(n_classes, classes)
+        _check_order(p_names, found)
         if weight is not None:
-            _check_weights(weight)
+            weight = _checked_weights(weight)
         return cls(
             y=y_codes,
             p=probability,
@@ -177,6 +181,24 @@ class Predictions:
         )
 
 
+def read_scores(p: object, v: object = None) -> tuple[NDArray[np.float64], tuple[Variable, ...]]:
+    """Check probabilities and variables that come without an outcome.
+
+    Examples
+    --------
+    >>> p, variables = read_scores([0.2, 0.9], {"age": [31, 54]})
+    >>> p, variables[0].name
+    (array([0.2, 0.9]), 'age')
+    """
+    given, _, _ = _probabilities(p, None)
+    scores = given.astype(np.float64, copy=False)
+    variables, _ = _variables(v, None)
+    lengths = {"p": len(scores)} | {f"v {one.name!r}": len(one) for one in variables}
+    _check_lengths(lengths, by_name=False)
+    _check_probabilities(scores, given.dtype)
+    return scores, variables
+
+
 def _column(value: object, table: Table | None, argument: str) -> object:
     """Return the column that a name stands for, or the array itself."""
     if table is not None and isinstance(value, str):
@@ -186,6 +208,8 @@ def _column(value: object, table: Table | None, argument: str) -> object:
             f"{argument} is the string {value!r}",
             "give an array, or a column name together with data=",
         )
+    if table is not None and isinstance(value, int):
+        raise InputError(f"{argument} is the number {value!r}", "names of columns are strings")
     return value
 
 
@@ -199,25 +223,31 @@ def _names(value: object, table: Table | None) -> list[str] | None:
     return list(value) if is_names and value else None  # type: ignore[call-overload]
 
 
-def _probabilities(p: object, table: Table | None) -> tuple[NDArray[np.float64], str | None]:
+def _probabilities(
+    p: object, table: Table | None
+) -> tuple[NDArray[Any], tuple[str, ...], str | None]:
+    """Return p in its own dtype, the names of its columns, and the library it came in."""
     names = _names(p, table)
     if names is not None and table is not None:
         if len(set(names)) < len(names):
             raise InputError(f"p names a column twice: {names}", "name one column a class")
-        columns = [_floats(table.column(name, "p"), f"p {name!r}") for name in names]
-        stacked = columns[0] if len(columns) == 1 else np.column_stack(columns)
-        return _shaped(stacked), table.backend
-    if is_frame(p):
+        frame = table
+    elif is_frame(p):
         frame = Table.of(p, "p")
-        columns = [_floats(frame.column(name, "p"), f"p {name!r}") for name in frame.columns]
-        return _shaped(np.column_stack(columns)), frame.backend
-    return _shaped(_floats(_column(p, table, "p"), "p")), None
+        names = list(frame.columns)
+    else:
+        series = as_series(p)
+        backend = None if series is None else str(series.implementation.value)
+        return _shaped(_numbers(_column(p, table, "p"), "p")), (), backend
+    columns = [_numbers(frame.column(name, "p"), f"p {name!r}") for name in names]
+    stacked = columns[0] if len(columns) == 1 else np.column_stack(columns or [np.empty((0, 0))])
+    return _shaped(stacked), tuple(names), frame.backend
 
 
-def _shaped(p: NDArray[np.float64]) -> NDArray[np.float64]:
+def _shaped(p: NDArray[Any]) -> NDArray[Any]:
     if p.ndim == 2 and p.shape[1] == 1:
         p = p[:, 0]
-    if p.ndim not in (1, 2):
+    if p.ndim not in (1, 2) or 0 in p.shape[1:]:
         raise InputError(
             f"p has shape {p.shape}",
             "give (n,) for P(y = second class), or (n, K) with one column a class",
@@ -225,25 +255,33 @@ def _shaped(p: NDArray[np.float64]) -> NDArray[np.float64]:
     return p
 
 
-def _floats(values: object, argument: str) -> NDArray[np.float64]:
-    """Return real numbers as float64, without a copy where they are already so."""
+_NUMBERS_HINT = {
+    "p": "give real numbers; labels go in y, which comes before p",
+    "sample_weight": "weights are real numbers, finite and not negative",
+}
+
+
+def _numbers(values: object, argument: str) -> NDArray[Any]:
+    """Return real numbers in their own dtype, without a copy where they are already so."""
     if is_frame(values):
         raise InputError(f"{argument} is a frame", "give one column of it")
-    array = values if isinstance(values, np.ndarray) else None
-    if array is None or array.dtype.kind not in "iuf":
-        array = plain_array(values, argument) if array is None else array
-        if array.ndim == 1 and array.dtype.kind in "OmMUSb":
-            column = Variable.of(values, argument, argument)
-            if column.kind != "numeric" or array.dtype.kind in "mM":
-                shown = "booleans" if column.levels == (False, True) else f"{column.kind}"
-                raise InputError(
-                    f"{argument} holds {shown}, not numbers (dtype {array.dtype})",
-                    "give real numbers; labels go in y, which comes before p",
-                )
-            array = column.values
-        elif array.dtype.kind not in "iuf":
-            raise InputError(f"{argument} has dtype {array.dtype}", "give real numbers")
-    return array.astype(np.float64, copy=False)
+    array = plain_array(values, argument) if as_series(values) is None else None
+    if array is not None and array.ndim > 1:
+        if array.dtype.kind in "iuf":
+            return array
+        if array.ndim == 2:
+            parts = [_numbers(array[:, k], argument) for k in range(array.shape[1])]
+            return np.column_stack(parts)
+    column = Variable.of(values if array is None else array, argument, argument)
+    if column.kind == "levels" and not column.levels:
+        return np.full(len(column), np.nan)
+    if column.kind != "numeric" or column.duration:
+        shown: str = "durations" if column.duration else column.kind
+        if column.levels == (False, True):
+            shown = "booleans"
+        hint = _NUMBERS_HINT[argument.split(" ")[0]]
+        raise InputError(f"{argument} holds {shown}, not numbers", hint)
+    return column.values
 
 
 def _other_columns(table: Table | None, *roles: object) -> list[str]:
@@ -270,19 +308,28 @@ def _variables(v: object, table: Table | None) -> tuple[tuple[Variable, ...], st
         if not frame.columns:
             raise InputError("v has no columns", "give at least one variable")
         return tuple(Variable.of(frame.column(n, "v"), n) for n in frame.columns), frame.backend
-    if isinstance(v, np.ndarray) and v.ndim == 2:
-        return tuple(Variable.of(v[:, k], f"v{k}") for k in range(v.shape[1])), None
     column = _column(v, table, "v")
     name = getattr(v, "name", None)
-    return (Variable.of(column, name if isinstance(name, str) and name else "v"),), None
+    name = name if isinstance(name, str) and name else "v"
+    series = as_series(column)
+    if series is not None:
+        return (Variable.of(column, name),), str(series.implementation.value)
+    array = plain_array(column, "v")
+    if array.ndim != 2:
+        return (Variable.of(array, name),), None
+    if not array.shape[1]:
+        raise InputError(f"v has shape {array.shape}: no columns", "give at least one variable")
+    return tuple(Variable.of(array[:, k], f"v{k}") for k in range(array.shape[1])), None
 
 
-def _check_lengths(lengths: dict[str, int]) -> None:
+def _check_lengths(lengths: dict[str, int], *, by_name: bool) -> None:
     if len(set(lengths.values())) > 1:
         shown = ", ".join(f"{name} {count:,}" for name, count in lengths.items())
-        raise InputError(f"lengths differ: {shown}", "give one value a row in each")
-    if not lengths["y"]:
-        raise InputError("y and p are empty", "at least one row is needed")
+        names = "; with data=, names of columns are strings" if by_name else ""
+        raise InputError(f"lengths differ: {shown}", f"give one value a row in each{names}")
+    if not lengths["p"]:
+        what = "y and p are" if "y" in lengths else "p is"
+        raise InputError(f"{what} empty", "at least one row is needed")
 
 
 def _from_logits(logits: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -296,7 +343,7 @@ def _from_logits(logits: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(powers / powers.sum(axis=1, keepdims=True))
 
 
-def _check_probabilities(p: NDArray[np.float64]) -> None:
+def _check_probabilities(p: NDArray[np.float64], given: np.dtype[Any]) -> None:
     low, high = p.min(), p.max()
     if not (low >= 0 and high <= 1):  # also true when either is NaN
         missing = np.isnan(p)
@@ -309,12 +356,14 @@ def _check_probabilities(p: NDArray[np.float64]) -> None:
             hint = "a probability lies in [0, 1]; if this is rounding, np.clip(p, 0, 1) first"
         _raise_at(p, outside, "is outside [0, 1]", hint)
     if p.ndim == 2:
-        off = np.abs(p.sum(axis=1) - 1.0) > SUM_TOLERANCE
+        rounding = float(np.finfo(given).eps) if given.kind == "f" else 0.0
+        tolerance = SUM_TOLERANCE + p.shape[1] * rounding
+        off = np.abs(p.sum(axis=1) - 1.0) > tolerance
         if off.any():
             row = int(off.argmax())
             raise InputError.at_row(
                 "p",
-                f"must sum to 1 in each row (within {SUM_TOLERANCE:g}), but sums to",
+                f"must sum to 1 in each row (within {tolerance:.3g}), but sums to",
                 float(p[row].sum()),
                 row,
                 int(off.sum()),
@@ -330,7 +379,21 @@ def _raise_at(p: NDArray[np.float64], bad: NDArray[np.bool_], problem: str, hint
     raise InputError.at_row(where, problem, value, row, int(rows.sum()), hint)
 
 
-def _check_weights(weight: NDArray[np.float64]) -> None:
+def _check_order(names: Sequence[str], classes: Sequence[Hashable]) -> None:
+    """Refuse columns of p that carry the labels as names, but in another order."""
+    texts = [str(label) for label in classes]
+    if list(names) == texts or sorted(names) != sorted(texts):
+        return
+    order = [classes[texts.index(name)] for name in names]
+    raise InputError(
+        f"the columns of p are named {list(names)!r}, but the classes are in the order "
+        f"{list(classes)!r}",
+        f"names of columns carry no meaning: say it with classes={order!r}",
+    )
+
+
+def _checked_weights(given: NDArray[Any]) -> NDArray[np.float64]:
+    weight: NDArray[np.float64] = given.astype(np.float64, copy=False)
     if weight.ndim != 1:
         raise InputError(f"sample_weight has shape {weight.shape}", "give one weight a row")
     bad = ~(np.isfinite(weight) & (weight >= 0))
@@ -343,10 +406,16 @@ def _check_weights(weight: NDArray[np.float64]) -> None:
             float(weight[row]),
             row,
             int(bad.sum()),
-            "weights are finite and not negative; 0 leaves a row out",
+            "weights are finite and not negative",
         )
     if not weight.any():
         raise InputError("sample_weight is 0 at every row", "at least one row must count")
+    exponent = int(np.frexp(weight.max())[1])
+    if abs(exponent) < MOST_EXPONENT:
+        return weight
+    # Fourth powers would overflow; a power of two keeps ratios to the bit.
+    scaled: NDArray[np.float64] = np.ldexp(weight, -exponent)
+    return scaled
 
 
 def _group_numbers(unit: Variable) -> NDArray[np.intp]:

@@ -15,6 +15,7 @@ from varcal._predictions import Predictions
 from varcal._stats import BinnedStats
 from varcal._variables import Kind, Variable
 from varcal.engines._numpy import collect, fine_bins
+from varcal.exceptions import InputError
 
 #: Fine cells of a numeric variable; a local fit on them is within 2e-4 of one on rows.
 N_FINE = 1000
@@ -117,6 +118,8 @@ def buckets(groups: NDArray[np.intp] | None) -> tuple[NDArray[np.intp] | None, i
     if groups is None:
         return None, 1
     many = int(groups.max()) + 1
+    if many < 2:
+        raise InputError("groups has one group only", "at least two units are needed")
     if many <= N_BUCKETS:
         return groups, many
     mixed = groups.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -29,3 +29,18 @@ def progress(items: Sequence[T], what: str, *, n_rows: int = 0) -> Iterator[T]:
 
     console = Console(stderr=True)
     yield from track(items, description=what, console=console, transient=True)
+
+
+def counted(items: Iterable[T], what: str, rows: Callable[[T], int]) -> Iterator[T]:
+    """Yield items whose number is not known, with a count of rows if stderr is a terminal."""
+    if not sys.stderr.isatty():
+        yield from items
+        return
+    from rich.console import Console  # noqa: PLC0415  rich loads when first needed
+
+    total = 0
+    with Console(stderr=True).status(what) as status:
+        for item in items:
+            yield item
+            total += rows(item)
+            status.update(f"{what}: {total:,} rows")

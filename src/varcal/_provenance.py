@@ -9,12 +9,15 @@ positive column and frames; they say nothing about other rows.
 
 from __future__ import annotations
 
+import warnings
 from collections import OrderedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["fingerprint", "in_sample", "remember"]
+from varcal.exceptions import VarcalWarning
+
+__all__ = ["fingerprint", "in_sample", "remember", "warn_in_sample"]
 
 #: How many answers are remembered, the oldest forgotten first.
 MEMORY = 256
@@ -74,6 +77,18 @@ def in_sample(p: NDArray[np.float64]) -> str | None:
     ('BetaCalibrator', None)
     """
     return _answers.get(_of_probabilities(p)) if _answers else None
+
+
+def warn_in_sample(p: NDArray[np.float64]) -> None:
+    """Warn where probabilities are a calibrator's answers on the rows that it was fitted on."""
+    calibrator = in_sample(p)
+    if calibrator is not None:
+        warnings.warn(
+            f"these probabilities are what a {calibrator} said of the very rows that it was "
+            "fitted on: they look better than they are; use rows that it has not seen",
+            VarcalWarning,
+            stacklevel=3,
+        )
 
 
 def _of_probabilities(p: NDArray[np.float64]) -> str:

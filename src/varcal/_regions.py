@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from varcal._bands import Bands
-from varcal._bins import show_instant, show_number
 from varcal._cells import Cells
+from varcal._edge_text import show_instant, show_number
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,16 @@ def regions_of(
             )
         )
     return tuple(found)
+
+
+def main_region(regions: Sequence[Region], worst: float) -> Region | None:
+    """Return the region around v*, else the one with the largest gap, or None."""
+    for region in regions:
+        if region.low <= worst <= region.high:
+            return region
+    return max(
+        regions, key=lambda region: max(abs(region.gap_low), abs(region.gap_high)), default=None
+    )
 
 
 def describe_region(region: Region) -> str:

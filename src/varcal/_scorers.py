@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import inspect
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 
 from varcal._metrics import ece, vece
 from varcal._tables import Table, is_frame
-from varcal.exceptions import InputError
+from varcal.exceptions import InputError, nearest
+
+# What the scorer itself passes to the metric, or what has no meaning for an estimator.
+_OWN = {"y", "p", "v", "data", "classes", "sample_weight", "from_logits"}
 
 
 @dataclass(frozen=True)
@@ -20,6 +25,16 @@ class Scorer:
     metric: Callable[..., float]
     variables: tuple[str | int, ...] = ()
     options: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        known = [name for name in inspect.signature(self.metric).parameters if name not in _OWN]
+        for name in self.options:
+            if name not in known:
+                near = nearest(name, known)
+                raise InputError(
+                    f"a scorer has no option {name!r}",
+                    f"did you mean {near!r}?" if near else f"the options are {', '.join(known)}",
+                )
 
     def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Score a fitted classifier on rows."""
@@ -71,19 +86,35 @@ def vece_scorer(variables: str | int | Sequence[str | int], **options: Any) -> S
     >>> -1 <= score <= 0
     True
     """
-    names = (variables,) if isinstance(variables, str | int) else tuple(variables)
+    several = isinstance(variables, Iterable) and not isinstance(variables, str)
+    given: tuple[Any, ...] = tuple(variables) if several else (variables,)  # type: ignore[arg-type]
+    names = tuple(int(name) if isinstance(name, Integral) else name for name in given)
     if not names:
         raise InputError("variables is empty", "name at least one column of X")
+    if any(not isinstance(name, str | int) for name in names):
+        raise InputError(f"variables is {variables!r}", "give names or positions of columns of X")
+    if len({str(name) for name in names}) < len(names):
+        raise InputError(f"variables names a column twice: {list(names)}", "name each once")
     return Scorer(vece, names, options)
 
 
 def _column(X: Any, name: str | int) -> Any:
-    if is_frame(X):
-        table = Table.of(X, "X")
-        return table.column(table.columns[name] if isinstance(name, int) else name, "variables")
+    frame = Table.of(X, "X") if is_frame(X) else None
     if isinstance(name, str):
+        if frame is None:
+            raise InputError(
+                f"variables names column {name!r}, but X is a {type(X).__name__} without names",
+                "give its position, or pass X as a frame",
+            )
+        return frame.column(name, "variables")
+    width = len(frame.columns) if frame is not None else np.shape(X)[1]
+    if not -width <= name < width:
         raise InputError(
-            f"variables names column {name!r}, but X is a {type(X).__name__} without names",
-            "give its position, or pass X as a frame",
+            f"variables gives position {name}, but X has {width} columns",
+            f"positions go from 0 to {width - 1}",
         )
+    if frame is not None:
+        return frame.column(frame.columns[name], "variables")
+    if hasattr(X, "tocsc"):
+        return X.tocsc()[:, [name]].toarray()[:, 0]
     return np.asarray(X)[:, name]

@@ -197,8 +197,9 @@ def _bandwidth(
         reach[alone] = 1.01 * nearest[alone]
         for i in np.flatnonzero(alone & (nearest == 0)):
             distance = np.abs(x - at[i])
-            reach[i] = np.min(distance[distance > 0], initial=1.0) or 1.0
-    return reach
+            reach[i] = np.min(distance[distance > 0], initial=1.0)
+    out: Floats = np.maximum(reach, 1e-300)
+    return out
 
 
 def _block(
@@ -210,7 +211,8 @@ def _block(
     derivative: bool,
 ) -> Floats:
     """Smoother weights for a few points, one row each."""
-    u = np.clip((x - at) / reach, -1.0, 1.0)
+    with np.errstate(over="ignore"):
+        u = np.clip((x - at) / reach, -1.0, 1.0)
     size = np.abs(u)
     kernel = 1.0 - size * size * size
     root_kernel = kernel * np.sqrt(kernel)

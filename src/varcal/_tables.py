@@ -10,6 +10,7 @@ from typing import Any, cast
 import narwhals as nw
 import numpy as np
 
+from varcal._options import check_choice
 from varcal.exceptions import InputError, MissingDependencyError
 
 #: The frame libraries that results can be given in.
@@ -42,7 +43,8 @@ class Table:
         ('age',)
         """
         if isinstance(source, Mapping):
-            return cls(_unique(list(source), argument), None, dict(source))
+            keys = _unique(list(source), argument)
+            return cls(keys, None, dict(zip(keys, source.values(), strict=True)))
         if not is_frame(source):
             raise InputError(
                 f"{argument} is a {type(source).__name__}",
@@ -89,8 +91,7 @@ def frame_of(columns: Mapping[str, Any], backend: str | None) -> Any:
     (2, 1)
     """
     backend = backend or "pandas"
-    if backend not in BACKENDS:
-        raise InputError.choice("backend", backend, BACKENDS)
+    check_choice("backend", backend, BACKENDS)
     try:
         import_module(backend)
     except ModuleNotFoundError:

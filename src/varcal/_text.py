@@ -17,15 +17,25 @@ def text_table(columns: Mapping[str, Sequence[Any]]) -> str:
     blocks = []
     for name, values in columns.items():
         text = any(isinstance(value, str) for value in values)
-        cells = [name, *(_cell(value, name) for value in values)]
+        cells = [name, *(show_cell(value, name) for value in values)]
         width = max(map(len, cells))
         blocks.append([cell.ljust(width) if text else cell.rjust(width) for cell in cells])
     return "\n".join("  ".join(row).rstrip() for row in zip(*blocks, strict=True))
 
 
-def _cell(value: Any, name: str) -> str:
+def show_cell(value: Any, name: str) -> str:
+    """Show one value of a column."""
     if isinstance(value, float):
         if value != value:
             return "–"
         return f"{value:.3f}" if name == "share" else f"{value:.4f}"
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def p_text(p: float) -> str:
+    """Show a p-value.
+
+    >>> p_text(0.00002), p_text(0.04)
+    ('<0.001', '0.040')
+    """
+    return "<0.001" if p < 0.001 else f"{p:.3f}"

@@ -5,8 +5,9 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 import numbers
-from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import narwhals as nw
@@ -19,6 +20,11 @@ Kind = Literal["numeric", "datetime", "levels"]
 
 _EPOCH = np.datetime64("1970-01-01T00:00:00", "us")
 _MISSING_TYPES = {"NoneType", "NAType", "NaTType"}
+# What to do with an argument that is a table where a column is wanted.
+_ONE_COLUMN = {
+    "v": "several variables go in a frame, a dict of columns or a two-dimensional array",
+    "y": "give one label a row: one column of the table, or y.argmax(axis=1) of one-hot rows",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,19 +42,22 @@ class Variable:
         in `levels`, −1 where it is missing.
     levels : tuple
         The levels in their order, none for numbers and instants.
+    duration : bool
+        Whether the numbers are durations, in seconds.
     """
 
     name: str
     kind: Kind
     values: NDArray[Any]
     levels: tuple[Hashable, ...] = ()
+    duration: bool = False
 
     def __len__(self) -> int:
         return len(self.values)
 
     def take(self, rows: NDArray[Any]) -> Variable:
         """Return the variable on the given rows (positions or a mask)."""
-        return Variable(self.name, self.kind, self.values[rows], self.levels)
+        return replace(self, values=self.values[rows])
 
     def missing(self) -> NDArray[np.bool_]:
         """Return which rows are missing."""
@@ -73,15 +82,34 @@ class Variable:
 
         Examples
         --------
-        >>> Variable.of(["b", "a", None, "b"], "grade")
-        Variable(name='grade', kind='levels', values=array([ 1,  0, -1,  1]), levels=('a', 'b'))
+        >>> grade = Variable.of(["b", "a", None, "b"], "grade")
+        >>> grade.kind, grade.values, grade.levels
+        ('levels', array([ 1,  0, -1,  1]), ('a', 'b'))
         """
-        series = _as_series(column)
-        return (
-            _from_array(plain_array(column, argument), name, argument)
-            if series is None
-            else _from_series(series, name, argument)
-        )
+        called = argument if argument == name else f"{argument} {name!r}"
+        series = as_series(column)
+        if series is not None:
+            return _from_series(series, name, called)
+        values = plain_array(column, called)
+        if values.ndim != 1:
+            raise InputError(
+                f"{called} has shape {values.shape}; a column has one value a row",
+                _ONE_COLUMN.get(argument, "give one value a row"),
+            )
+        return _from_array(values, name, called)
+
+
+def as_series(column: object) -> nw.Series[Any] | None:
+    """Wrap a series of a frame library; None if it is anything else."""
+    arrow, pandas = nw.dependencies.get_pyarrow(), nw.dependencies.get_pandas()
+    if arrow is not None and isinstance(column, arrow.Array):
+        column = arrow.chunked_array([column])
+    if pandas is not None and isinstance(
+        column, pandas.api.extensions.ExtensionArray | pandas.Index
+    ):
+        column = pandas.Series(column) if getattr(column, "nlevels", 1) == 1 else column
+    wrapped = nw.from_native(column, series_only=True, pass_through=True)
+    return wrapped if isinstance(wrapped, nw.Series) else None
 
 
 def plain_array(values: object, argument: str) -> NDArray[Any]:
@@ -89,19 +117,22 @@ def plain_array(values: object, argument: str) -> NDArray[Any]:
     if isinstance(values, np.ma.MaskedArray):
         if np.ma.getmaskarray(values).any():
             return np.array(values.tolist(), dtype=object)  # masked entries become None
-        return values.data
-    if isinstance(values, np.ndarray):
-        return values
+        return np.asarray(values.data)
     try:
         array = np.asarray(values)
-    except (TypeError, ValueError) as error:
+        if array.dtype.kind in "US" and isinstance(values, list | tuple):
+            array = np.array(values, dtype=object)
+    except Exception as error:  # whatever an object's own conversion raises
         raise InputError(
             f"{argument} cannot be read as an array: {error}",
             "give a list, a numpy array, or a series of pandas, polars or pyarrow",
         ) from None
-    if array.dtype.kind in "US" and isinstance(values, list | tuple):
-        array = np.empty(len(values), dtype=object)
-        array[:] = values
+    if array.ndim == 0:
+        what = "None" if values is None else f"a single {type(values).__name__}"
+        way = (
+            "call .toarray() on it first" if hasattr(values, "toarray") else "give a list or array"
+        )
+        raise InputError(f"{argument} is {what}, not a column of values", way)
     return array
 
 
@@ -119,84 +150,131 @@ def factorize(values: Iterable[Hashable]) -> tuple[NDArray[np.intp], list[Hashab
         (-1 if is_missing(value) else seen.setdefault(value, len(seen)) for value in values),
         dtype=np.intp,
     )
-    found = list(seen)
-    try:
-        order = sorted(range(len(found)), key=found.__getitem__)  # type: ignore[arg-type]
-    except TypeError:
-        order = sorted(range(len(found)), key=lambda k: (type(found[k]).__name__, str(found[k])))
-    position = np.empty(len(found) + 1, dtype=np.intp)
-    position[order] = np.arange(len(found))
+    return sort_levels(codes, list(seen))
+
+
+def sort_levels(
+    codes: NDArray[np.intp], levels: Sequence[Hashable]
+) -> tuple[NDArray[np.intp], list[Hashable]]:
+    """Bring levels into sorted order, and the codes with them; −1 stays."""
+    order = _sorted_positions(levels)
+    position = np.empty(len(levels) + 1, dtype=np.intp)
+    position[order] = np.arange(len(levels))
     position[-1] = -1
-    return position[codes], [found[k] for k in order]
+    return position[codes], [levels[k] for k in order]
 
 
-def _as_series(column: object) -> nw.Series[Any] | None:
-    wrapped = nw.from_native(column, allow_series=True, pass_through=True)
-    return wrapped if isinstance(wrapped, nw.Series) else None
+def held_levels(
+    codes: NDArray[np.intp], levels: Sequence[Hashable]
+) -> tuple[NDArray[np.intp], list[Hashable]]:
+    """Leave out the levels that no row holds; −1 stays."""
+    held = np.bincount(codes[codes >= 0], minlength=len(levels)) > 0
+    position = np.append(np.where(held, np.cumsum(held) - 1, -1), -1)
+    return position[codes], [level for level, kept in zip(levels, held, strict=True) if kept]
 
 
-def _from_series(series: nw.Series[Any], name: str, argument: str) -> Variable:
+def _sorted_positions(levels: Sequence[Any]) -> list[int]:
+    """Return the order of levels, by type first where they cannot be compared."""
+    for key in (levels.__getitem__, lambda k: (type(levels[k]).__name__, levels[k])):
+        with suppress(TypeError):
+            return sorted(range(len(levels)), key=key)
+    return sorted(range(len(levels)), key=lambda k: (type(levels[k]).__name__, str(levels[k])))
+
+
+def _from_series(series: nw.Series[Any], name: str, called: str) -> Variable:
     dtype = series.dtype
     if dtype in (nw.Categorical, nw.Enum):
         return _from_categories(series, name)
-    if dtype.is_decimal():
+    if dtype == nw.String:
+        codes, levels = sort_levels(*_library_codes(series.to_native()))
+        return Variable(name, "levels", codes, tuple(levels))
+    if dtype == nw.Boolean:
+        if not series.null_count():
+            return _from_array(series.to_numpy(), name, called)
+        codes = series.cast(nw.Int8).fill_null(-1).to_numpy().astype(np.intp)
+        return Variable(name, "levels", codes, (False, True))
+    if dtype.is_decimal() or dtype in (nw.Int128, nw.UInt128):
         return Variable(name, "numeric", series.cast(nw.Float64).to_numpy())
     if dtype.is_numeric():
         if series.null_count():
             series = series.cast(nw.Float64)
-        values = series.to_numpy()
-        return _from_array(values, name, argument)
+        return _from_array(series.to_numpy(), name, called)
     if isinstance(dtype, nw.Datetime):
         if dtype.time_zone is not None:
             series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
-        return _from_array(series.to_numpy(), name, argument)
+        return _from_array(series.to_numpy(), name, called)
     if dtype == nw.Date:
-        return _from_array(series.cast(nw.Datetime("us")).to_numpy(), name, argument)
+        return _from_array(series.cast(nw.Datetime("us")).to_numpy(), name, called)
     if dtype == nw.Duration:
-        return _from_array(series.to_numpy(), name, argument)
-    if dtype in (nw.Boolean, nw.String, nw.Object):
+        return _from_array(series.to_numpy(), name, called)
+    if dtype == nw.Object:
         values = np.empty(len(series), dtype=object)
         values[:] = series.to_list()
-        return _from_array(values, name, argument)
+        return _from_array(values, name, called)
+    if dtype == nw.Unknown:
+        return _from_array(_unknown_array(series, called), name, called)
     raise InputError(
-        f"{argument}: column {name!r} is of type {dtype}",
-        "give numbers, booleans, strings, categories or dates",
+        f"{called} is of type {dtype}", "give numbers, booleans, strings, categories or dates"
     )
 
 
+def _unknown_array(series: nw.Series[Any], called: str) -> NDArray[Any]:
+    """Read a type that narwhals has no name for: nulls only, sparse, some time zones."""
+    if series.null_count() == len(series):
+        return np.full(len(series), None, dtype=object)
+    native = series.to_native()
+    if getattr(getattr(native, "dt", None), "tz", None) is not None:
+        native = native.dt.tz_convert(None)  # instants in UTC
+    return plain_array(native, called)
+
+
+def _library_codes(native: Any) -> tuple[NDArray[np.intp], list[Hashable]]:
+    """Number the distinct values of a series by its own library, in no order; nulls are −1."""
+    if hasattr(native, "factorize"):  # pandas and its kin
+        codes, levels = native.factorize()
+        return np.asarray(codes, dtype=np.intp), levels.tolist()
+    if hasattr(native, "dictionary_encode"):  # pyarrow
+        encoded = native.dictionary_encode().combine_chunks()
+        indices = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        return indices.astype(np.intp), encoded.dictionary.to_pylist()
+    polars: Any = nw.dependencies.get_polars()
+    physical = native.cast(polars.Categorical).to_physical().cast(polars.Int64)
+    numbers = physical.fill_null(-1).to_numpy()
+    first = native.arg_unique().to_numpy()
+    first = first[numbers[first] >= 0]
+    position = np.full(numbers.max(initial=-1) + 2, -1, dtype=np.intp)
+    position[numbers[first]] = np.arange(len(first))
+    return position[numbers], native.gather(first).to_list()
+
+
 def _from_categories(series: nw.Series[Any], name: str) -> Variable:
-    """Keep the declared order of categories (pandas, Enum), without those that no row holds."""
+    """Keep the declared order of categories (pandas, Enum); others are sorted."""
     native = nw.to_native(series)
     if hasattr(getattr(native, "cat", None), "codes"):  # pandas: categories may be of any type
-        codes = np.asarray(native.cat.codes, dtype=np.intp)
-        declared = native.cat.categories.tolist()
+        return _from_codes(native.cat.codes, native.cat.categories.tolist(), name)
+    if hasattr(native, "combine_chunks"):  # pyarrow: a dictionary may hold numbers
+        native = native.cast(native.type.value_type)
     else:
-        if hasattr(native, "combine_chunks"):  # pyarrow: a dictionary may hold numbers
-            values = native.cast(native.type.value_type).to_pylist()
-        else:
-            values = series.cast(nw.String).to_list()
-        codes, declared = factorize(values)
-        if isinstance(series.dtype, nw.Enum):
-            position: dict[Hashable, int] = {
-                label: k for k, label in enumerate(series.dtype.categories)
-            }
-            lookup = np.array([position[label] for label in declared] + [-1], dtype=np.intp)
-            codes, declared = lookup[codes], list(series.dtype.categories)
-    held = np.bincount(codes[codes >= 0], minlength=len(declared)) > 0
-    kept = np.append(np.where(held, np.cumsum(held) - 1, -1), -1)
-    levels = tuple(label for label, is_held in zip(declared, held, strict=True) if is_held)
-    return Variable(name, "levels", kept[codes], levels)
+        native = series.cast(nw.String).to_native()
+    codes, levels = sort_levels(*_library_codes(native))
+    if isinstance(series.dtype, nw.Enum):
+        declared: list[Hashable] = list(series.dtype.categories)
+        position = {label: k for k, label in enumerate(declared)}
+        lookup = np.array([position[label] for label in levels] + [-1], dtype=np.intp)
+        codes, levels = lookup[codes], declared
+    return _from_codes(codes, levels, name)
 
 
-def _from_array(values: NDArray[Any], name: str, argument: str) -> Variable:
-    if values.ndim != 1:
-        raise InputError(
-            f"{argument} {name!r} has shape {values.shape}; one variable is one-dimensional",
-            "several variables go in a frame, a dict of columns or a two-dimensional array",
-        )
+def _from_codes(codes: Any, levels: Sequence[Hashable], name: str) -> Variable:
+    codes, kept = held_levels(np.asarray(codes, dtype=np.intp), levels)
+    return Variable(name, "levels", codes, tuple(kept))
+
+
+def _from_array(values: NDArray[Any], name: str, called: str) -> Variable:
     match values.dtype.kind:
         case "i" | "u" | "f":
-            return Variable(name, "numeric", values)
+            wide = values.dtype.itemsize > 8
+            return Variable(name, "numeric", values.astype(np.float64) if wide else values)
         case "b":
             return Variable(name, "levels", values.astype(np.intp), (False, True))
         case "U" | "S":
@@ -205,11 +283,11 @@ def _from_array(values: NDArray[Any], name: str, argument: str) -> Variable:
         case "M":
             return Variable(name, "datetime", _seconds(values - _EPOCH))
         case "m":
-            return Variable(name, "numeric", _seconds(values))
+            return Variable(name, "numeric", _seconds(values), duration=True)
         case "O":
-            return _from_objects(values, name, argument)
+            return _from_objects(values, name, called)
     raise InputError(
-        f"{argument} {name!r} has dtype {values.dtype}",
+        f"{called} has dtype {values.dtype}",
         "give real numbers, booleans, strings, categories or dates",
     )
 
@@ -219,7 +297,7 @@ def _seconds(values: NDArray[Any]) -> NDArray[np.float64]:
     return seconds
 
 
-def _from_objects(values: NDArray[Any], name: str, argument: str) -> Variable:
+def _from_objects(values: NDArray[Any], name: str, called: str) -> Variable:
     types = {type(value) for value in values if not is_missing(value)}
     if all(issubclass(t, str) for t in types) or all(issubclass(t, bool | np.bool_) for t in types):
         codes, levels = factorize(values.tolist())
@@ -230,16 +308,21 @@ def _from_objects(values: NDArray[Any], name: str, argument: str) -> Variable:
     if all(
         issubclass(t, numbers.Real | decimal.Decimal) and not issubclass(t, bool) for t in types
     ):
-        floats = [np.nan if is_missing(value) else float(value) for value in values]
+        try:
+            floats = [np.nan if is_missing(value) else float(value) for value in values]
+        except (OverflowError, ValueError) as error:
+            raise InputError(
+                f"{called} holds a number that no float can: {error}", "numbers lie within ±1.8e308"
+            ) from None
         return Variable(name, "numeric", np.array(floats, dtype=np.float64))
     if all(issubclass(t, dt.date | np.datetime64) for t in types):
-        return _from_array(np.array([_instant(value) for value in values]), name, argument)
+        return _from_array(np.array([_instant(value) for value in values]), name, called)
     if all(issubclass(t, dt.timedelta | np.timedelta64) for t in types):
         gaps = [np.timedelta64("NaT") if is_missing(value) else value for value in values]
-        return _from_array(np.array(gaps, dtype="timedelta64[us]"), name, argument)
+        return _from_array(np.array(gaps, dtype="timedelta64[us]"), name, called)
     shown = ", ".join(sorted(t.__name__ for t in types))
     raise InputError(
-        f"{argument} {name!r} is an object array that holds {shown}",
+        f"{called} is an object array that holds {shown}",
         "convert it to one type: numbers, booleans, strings, categories or dates",
     )
 

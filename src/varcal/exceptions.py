@@ -43,8 +43,13 @@ class InputError(VarcalError, ValueError):
     def choice(cls, argument: str, value: object, allowed: Iterable[object]) -> InputError:
         """Name the values that an option takes."""
         options = list(allowed)
-        near = nearest(str(value), [str(option) for option in options])
-        hint = f"did you mean {near!r}?" if near else "use one of the values above"
+        texts = [str(option) for option in options]
+        near = nearest(str(value), texts)
+        if near == str(value):
+            kind = type(options[texts.index(near)]).__name__
+            hint = f"the type differs: give the {kind}, not a {type(value).__name__}"
+        else:
+            hint = f"did you mean {near!r}?" if near else "use one of the values above"
         return cls(
             f"{argument} must be one of {', '.join(map(repr, options))}; got {value!r}", hint
         )

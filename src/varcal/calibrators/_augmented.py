@@ -12,7 +12,6 @@ from varcal.calibrators._calibrator import Calibrator
 from varcal.calibrators._logistic import fit_logistic, two_columns, with_ones
 from varcal.calibrators._one_vs_rest import normalized
 from varcal.calibrators._parameters import (
-    EPS,
     check_choice,
     check_count,
     check_eps,
@@ -65,7 +64,8 @@ class AugmentedCalibrator(Calibrator):
     standardize, clip : bool
         Whether the terms of V are standardized, and V kept within the fitted range.
     eps : float
-        Scores are kept this far from 0 and 1 before the logarithms.
+        The floor of scores before the logarithms (from 1 they keep 2.2e-16 at least). Lower than
+        elsewhere: beside V, how small a tiny score is can tell much.
     clip_score : {"all", "exact"}
         Whether all scores within `eps` of 0 or 1 are moved, or only those exactly there.
 
@@ -106,7 +106,7 @@ class AugmentedCalibrator(Calibrator):
         nonnegative: bool = True,
         standardize: bool = True,
         clip: bool = True,
-        eps: float = EPS,
+        eps: float = 1e-300,
         clip_score: Literal["all", "exact"] = "all",
     ) -> None:
         self.score = score

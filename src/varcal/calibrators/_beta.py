@@ -63,7 +63,7 @@ class BetaCalibrator(OneVsRestCalibrator):
     l2 : float
         λ of the penalty ½λ(a² + b²), scikit-learn's ``1 / C``.
     eps : float
-        Scores are kept this far from 0 and 1 before the logarithms.
+        Scores are kept this far from 0 (and at least 2.2e-16 from 1) before the logarithms.
     clip : {"all", "exact"}
         Whether all scores within `eps` of 0 or 1 are moved, or only those exactly there.
 
@@ -136,7 +136,7 @@ def interior(score: Floats, eps: float, clip: str) -> Floats:
     """Return a copy of the scores, off 0 and 1."""
     if clip == "exact":
         return np.where(score == 0, eps, np.where(score == 1, 1.0 - eps, score))
-    return np.clip(score, eps, 1.0 - eps)
+    return np.clip(score, eps, 1.0 - max(eps, EPS))
 
 
 def beta_design(score: Floats, eps: float, clip: str) -> Floats:

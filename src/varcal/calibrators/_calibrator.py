@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
 from os import PathLike
 from typing import Any, ClassVar, Self
@@ -15,13 +15,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from varcal._provenance import remember
 from varcal.calibrators._description import Description
-from varcal.calibrators._rows import Floats, Rows, labelled_rows, score_rows
-from varcal.exceptions import VarcalWarning
+from varcal.calibrators._rows import Floats, Rows, labelled_rows, score_names, score_rows
+from varcal.exceptions import InputError, VarcalWarning
 
 __all__ = ["Calibrator"]
 
 
-class Calibrator(BaseEstimator):
+class Calibrator(BaseEstimator, ABC):
     """A map from uncalibrated to calibrated probabilities, as a scikit-learn estimator.
 
     A subclass states how it learns (`_learn`), how it answers (`_answer`), what it says of
@@ -35,6 +35,8 @@ class Calibrator(BaseEstimator):
         The number of columns of p at the fit, 1 for a vector.
     fitted_rows_ : str
         The fingerprint of the calibration rows; see `varcal._provenance`.
+    score_names_ : tuple of str
+        The names of the columns of p at the fit, none for arrays.
     separated_ : bool
         Whether the fit has no finite optimum, as the scores separate the classes.
     """
@@ -83,6 +85,7 @@ class Calibrator(BaseEstimator):
             )
         self._fit_rows(rows)
         self.n_features_in_ = n_columns
+        self.score_names_: tuple[str, ...] = score_names(p)
         if self.separated_:
             warnings.warn(
                 "the scores tell the classes apart with certainty, so that the fit runs to "
@@ -107,6 +110,7 @@ class Calibrator(BaseEstimator):
         ndarray of shape (n, K)
         """
         check_is_fitted(self)
+        self._check_names(p)
         rows = score_rows(p, v, len(self.classes_))
         answer = self._answer(rows)
         if self.fitted_rows_.startswith(f"{len(rows):x}-") and self.fitted_rows_ == (
@@ -114,6 +118,17 @@ class Calibrator(BaseEstimator):
         ):
             remember(answer, type(self).__name__)
         return answer
+
+    def _check_names(self, p: object) -> None:
+        """Refuse columns of p that carry other names, or another order, than at the fit."""
+        given = score_names(p)
+        if len(given) < 2 or len(self.score_names_) != len(given) or given == self.score_names_:
+            return
+        raise InputError(
+            f"p has the columns {list(given)}, but the calibrator was fitted on "
+            f"{list(self.score_names_)}",
+            "give the same columns in the same order",
+        )
 
     def predict(self, p: object, v: object = None) -> NDArray[Any]:
         """Return the label of the largest calibrated probability, the first one if tied."""
@@ -151,6 +166,7 @@ class Calibrator(BaseEstimator):
     def _fit_rows(self, rows: Rows) -> Self:
         """Fit on rows that are already checked, as parts of another calibrator are."""
         self.separated_ = False
+        self.score_names_ = ()
         self._learn(rows)
         self.classes_ = _label_array(rows.classes)
         self.n_features_in_ = 1 if rows.p.ndim == 1 else rows.n_classes

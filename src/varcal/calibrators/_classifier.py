@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from inspect import signature
 from typing import Any, Self
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
+from sklearn.metrics import accuracy_score
 from sklearn.model_selection import check_cv
 from sklearn.utils import Bunch, _safe_indexing, get_tags, indexable
 from sklearn.utils.metadata_routing import (
@@ -58,8 +60,8 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
     calibrator : Calibrator, optional
         None means `TreeCalibrator`.
     cv : int, splitter or iterable, optional
-        How the folds are cut, as everywhere in scikit-learn; None means 5 stratified folds.
-        Not used with a frozen estimator.
+        How the folds are cut, as everywhere in scikit-learn; None means 5 stratified folds, or
+        as many as the rarest class has rows. Not used with a frozen estimator.
     ensemble : bool
         False: one estimator, fitted on all rows, and one calibrator, fitted on the
         out-of-fold probabilities. True: one of each for every fold, whose answers are averaged.
@@ -90,8 +92,8 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
     >>> y = rng.random(600) < 1 / (1 + np.exp(-X[:, 0] * (1 + (X[:, 1] > 0))))
     >>> fit = VariableCalibratedClassifier(LogisticRegression(), variables=1).fit(X, y)
     >>> fit.predict_proba(X[:2]).round(2)
-    array([[0.45, 0.55],
-           [0.43, 0.57]])
+    array([[0.47, 0.53],
+           [0.28, 0.72]])
     """
 
     def __init__(
@@ -140,6 +142,8 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X)
         self._separate_v = v is not None
+        if v is not None:
+            _check_length(v, len(y))
         routed = self._routed(sample_weight, fit_params)
         if isinstance(self.estimator, FrozenEstimator):
             self.classes_ = np.asarray(self.estimator.classes_)
@@ -187,20 +191,22 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
                 )
         return Bunch(estimator=Bunch(fit=passed), splitter=Bunch(split={}))
 
-    def _fit_folds(self, X: Any, y: Any, v: Any, sample_weight: Any, routed: Bunch) -> None:
-        cv = check_cv(self.cv, y, classifier=True)
-        n_splits = getattr(cv, "n_splits", None)
+    def _splitter(self, y: Any) -> Any:
+        """Return what cuts the folds, of which each needs a row of every class."""
         counts = np.unique(y, return_counts=True)[1]
-        if self.cv is None or isinstance(self.cv, int):
-            rare = int(counts.argmin())
-            if counts[rare] < n_splits:
-                label = self.classes_.tolist()[rare]
-                raise InputError(
-                    f"y has {counts[rare]} rows of the class {label!r}, fewer than the "
-                    f"{n_splits} folds: each needs at least one class member",
-                    "give fewer folds (cv=2), more rows, or a FrozenEstimator",
-                )
-        folds = list(cv.split(X, y, **routed.splitter.split))
+        rarest = int(counts.min())
+        wanted = min(5, max(rarest, 2)) if self.cv is None else self.cv
+        if isinstance(wanted, int) and rarest < wanted:
+            label = self.classes_.tolist()[int(counts.argmin())]
+            raise InputError(
+                f"y has {rarest} rows of the class {label!r}, fewer than the "
+                f"{wanted} folds: each needs at least one class member",
+                "give fewer folds, more rows, or a FrozenEstimator",
+            )
+        return check_cv(wanted, y, classifier=True)
+
+    def _fit_folds(self, X: Any, y: Any, v: Any, sample_weight: Any, routed: Bunch) -> None:
+        folds = list(self._splitter(y).split(X, y, **routed.splitter.split))
         fitted = Parallel(n_jobs=self.n_jobs)(
             delayed(_fit_fold)(
                 clone(self.estimator), X, y, fold, self.classes_, routed.estimator.fit
@@ -227,9 +233,8 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
             variables = self._choice.columns(_safe_indexing(X, rows))
         else:
             variables = take_rows(v, rows)
-        codes = np.searchsorted(self.classes_, y[rows])
-        codes = np.minimum(codes, len(self.classes_) - 1)
-        strange = np.flatnonzero(self.classes_[codes] != y[rows])
+        codes = _positions(self.classes_, y[rows])
+        strange = np.flatnonzero(codes < 0)
         if strange.size:
             raise InputError.at_row(
                 "y",
@@ -282,6 +287,18 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         labels: NDArray[Any] = self.classes_[winners]
         return labels
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, v: Any = None) -> float:
+        """Return the accuracy on rows.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            Features, labels and weights.
+        v : array-like, frame or dict of columns, optional
+            The variables, if they were given apart at the fit.
+        """
+        return float(accuracy_score(y, self.predict(X, v=v), sample_weight=sample_weight))
+
     def describe(self) -> Description:
         """Return what the calibrator learned; of an ensemble, what the first one did."""
         check_is_fitted(self)
@@ -311,6 +328,15 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         return tags
 
 
+def _check_length(v: Any, n: int) -> None:
+    """Refuse variables that have more or fewer rows than X."""
+    columns = v.values() if isinstance(v, Mapping) else [v]
+    for column in columns:
+        held = column.shape[0] if hasattr(column, "shape") else len(column)
+        if held != n:
+            raise InputError(f"lengths differ: X {n:,}, v {held:,}", "give one value a row in each")
+
+
 def _fit_fold(
     model: Any, X: Any, y: Any, fold: Any, classes: NDArray[Any], fit_params: dict[str, Any]
 ) -> tuple[Any, Floats]:
@@ -319,6 +345,13 @@ def _fit_fold(
     passed = _check_method_params(X, params=fit_params, indices=train)
     model.fit(_safe_indexing(X, train), _safe_indexing(y, train), **passed)
     return model, _scores(model, _safe_indexing(X, test), classes)
+
+
+def _positions(classes: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.intp]:
+    """Return the place of each label among the classes, −1 for a strange one."""
+    order = np.argsort(classes, kind="stable")
+    found = np.minimum(np.searchsorted(classes[order], labels), len(classes) - 1)
+    return np.where(classes[order][found] == labels, order[found], -1)
 
 
 def _scores(model: Any, X: Any, classes: NDArray[Any]) -> Floats:
@@ -338,6 +371,6 @@ def _scores(model: Any, X: Any, classes: NDArray[Any]) -> Floats:
             "give a classifier that says how sure it is",
         )
     scores = np.zeros((len(found), len(classes)))
-    scores[:, np.searchsorted(classes, model.classes_)] = found
+    scores[:, _positions(classes, np.asarray(model.classes_))] = found
     # Single-precision models miss a sum of 1 by more than the door allows.
     return np.asarray(scores / scores.sum(axis=1, keepdims=True))

@@ -41,6 +41,10 @@ class ColumnChoice:
             known = Table.of(X, "X").columns
             positions = [_position(each, known) for each in _listed(variables, len(known))]
             return cls(tuple(known[k] for k in positions), tuple(positions), True)
+        if _array(X).ndim < 2:
+            raise InputError(
+                "X has no columns to take variables from", "pass the variables as v= to fit"
+            )
         width = _array(X).shape[1]
         wanted = _listed(variables, width)
         for each in wanted:

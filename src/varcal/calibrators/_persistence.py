@@ -10,8 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
-import secrets
 from dataclasses import fields, is_dataclass
 from os import PathLike
 from pathlib import Path
@@ -20,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from varcal._files import write_whole
 from varcal._version import __version__
 from varcal.calibrators._augmented import AugmentedCalibrator, LinearMap
 from varcal.calibrators._beta import BetaCalibrator, BetaMap
@@ -79,10 +78,11 @@ SHARED_STATE = {
     "classes_": np.ndarray,
     "n_features_in_": int,
     "fitted_rows_": str,
+    "score_names_": tuple,
     "separated_": bool,
 }
 
-_DTYPES = {"f": "float64", "i": "int64", "b": "bool", "U": "str", "O": "object"}
+_DTYPES = {"f": "float64", "i": "int64", "u": "int64", "b": "bool", "U": "str", "O": "object"}
 
 
 class _BrokenError(Exception):
@@ -99,19 +99,7 @@ def save_calibrator(calibrator: Calibrator, path: str | PathLike[str]) -> None:
         "sha256": _digest(body),
         "calibrator": body,
     }
-    target = Path(path)
-    draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
-    try:
-        with open(draft, "x", encoding="utf-8") as file:
-            file.write(_text(document))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(draft, target)
-    except OSError as error:
-        draft.unlink(missing_ok=True)
-        raise InputError(
-            f"cannot write {str(target)!r}: {error.strerror}", "choose a folder you may write to"
-        ) from None
+    write_whole(path, _text(document))
 
 
 def load_calibrator(path: str | PathLike[str]) -> Calibrator:

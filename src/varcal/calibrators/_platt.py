@@ -56,7 +56,7 @@ class PlattCalibrator(OneVsRestCalibrator):
         Platt's own targets, (N₊ + 1) / (N₊ + 2) and 1 / (N₋ + 2) in place of 1 and 0, which keep
         the curve finite where the classes are perfectly separated.
     eps : float
-        Scores are kept this far from 0 and 1 before the logit.
+        Scores are kept this far from 0 (and at least 2.2e-16 from 1) before the logit.
 
     References
     ----------
@@ -111,7 +111,7 @@ def platt_feature(score: Floats, on: str, eps: float) -> Floats:
     """Return the score, or its logit."""
     if on == "probability":
         return score
-    inside = np.clip(score, eps, 1.0 - eps)
+    inside = np.clip(score, eps, 1.0 - max(eps, EPS))
     inside /= 1.0 - inside
     return np.log(inside, out=inside)
 

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from varcal._predictions import Predictions, _check_probabilities, _probabilities, _variables
+from varcal._predictions import Predictions, read_scores
 from varcal._provenance import fingerprint
-from varcal._variables import Variable
+from varcal._tables import Table, is_frame
+from varcal._variables import Variable, as_series
 from varcal.exceptions import InputError
 
-__all__ = ["Rows", "labelled_rows", "score_rows"]
+__all__ = ["Rows", "labelled_rows", "score_names", "score_rows"]
 
 Floats = NDArray[np.float64]
 
@@ -125,19 +126,23 @@ def labelled_rows(
     return rows, n_columns
 
 
+def score_names(p: object) -> tuple[str, ...]:
+    """Return the names that the columns of p carry: those of a frame or of a named series.
+
+    Examples
+    --------
+    >>> score_names([0.2, 0.9])
+    ()
+    """
+    if is_frame(p):
+        return Table.of(p, "p").columns
+    name = None if as_series(p) is None else getattr(p, "name", None)
+    return (name,) if isinstance(name, str) and name else ()
+
+
 def score_rows(p: object, v: object, n_classes: int) -> Rows:
     """Check what is given to `predict_proba`."""
-    scores, _ = _probabilities(p, None)
-    variables, _ = _variables(v, None)
-    if not len(scores):
-        raise InputError("p is empty", "at least one row is needed")
-    for each in variables:
-        if len(each) != len(scores):
-            raise InputError(
-                f"lengths differ: p {len(scores):,}, {each.name} {len(each):,}",
-                "give one value a row in each",
-            )
-    _check_probabilities(scores)
+    scores, variables = read_scores(p, v)
     found = 2 if scores.ndim == 1 else scores.shape[1]
     if found != n_classes:
         raise InputError(

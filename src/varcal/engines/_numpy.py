@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from varcal._bins import (
     JointBins,
     LevelBins,
     NumericBins,
+    check_binning,
     cut_points,
     joint_index,
     level_bins,
@@ -51,7 +52,8 @@ class ArraySummary:
         before = np.floor(position).astype(np.intp)
         a, b = self._finite[before], self._finite[np.minimum(before + 1, len(self._finite) - 1)]
         t = position - before
-        return np.where(t >= 0.5, b - (b - a) * (1 - t), a + (b - a) * t)
+        half = b / 2 - a / 2  # the whole width may be beyond what floats can hold
+        return np.where(t >= 0.5, b - half * (2 * (1 - t)), a + half * (2 * t))
 
     def below(self, value: float) -> int:
         """Return how many rows hold a smaller value."""
@@ -86,12 +88,23 @@ def make_bins(
     bins : sequence or dict of sequences, optional
         Cut points, for the one variable or by name.
     """
-    if isinstance(bins, dict):
-        for name in bins:
-            if name not in {variable.name for variable in variables}:
-                raise InputError.no_column(str(name), [v.name for v in variables], "bins")
+    check_cut_names(bins, variables)
     parts = tuple(fine_bins(variable, n_bins, binning, bins)[0] for variable in variables)
     return parts[0] if len(parts) == 1 else JointBins(parts)
+
+
+def check_cut_names(bins: object, variables: Sequence[Variable]) -> None:
+    """Refuse cut points for a variable that is not there, and one list for several variables."""
+    known = [variable.name for variable in variables]
+    if isinstance(bins, Mapping):
+        for name in bins:
+            if name not in known:
+                raise InputError.no_column(str(name), known, "bins")
+    elif bins is not None and len(known) > 1:
+        raise InputError(
+            f"bins is one list of cut points for {len(known)} variables",
+            f"give them by name, such as bins={{{known[0]!r}: […]}}",
+        )
 
 
 def fine_bins(
@@ -103,6 +116,7 @@ def fine_bins(
     n_fine: int = 0,
 ) -> tuple[NumericBins | LevelBins, NumericBins | LevelBins]:
     """Choose the bins of a variable, and finer ones (for curves) that keep all their cuts."""
+    check_binning(n_bins, binning)
     cuts = cut_points(bins, variable.name)
     if variable.kind != "levels":
         summary = ArraySummary(variable.values)

@@ -1,0 +1,13 @@
+"""The command line: one file a command, `_group.py` for what they share."""
+
+from varcal.cli._apply import apply
+from varcal.cli._audit import audit
+from varcal.cli._calibrate import calibrate
+from varcal.cli._compare import compare
+from varcal.cli._demo import demo
+from varcal.cli._group import main
+
+__all__ = ["main"]
+
+for _command in (audit, calibrate, apply, compare, demo):
+    main.add_command(_command)

@@ -1,0 +1,64 @@
+"""`varcal apply`: add calibrated probabilities to files."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import click
+
+from varcal._apply import apply_to
+from varcal._sources import format_of
+from varcal.cli import _options as options
+from varcal.cli._rows import opened
+
+
+@click.command()
+@click.argument("calibrator", metavar="CAL.json")
+@options.files
+@click.option("-o", "--output", required=True, metavar="OUT", help="One file for all rows.")
+@click.option(
+    "--prob",
+    multiple=True,
+    metavar="COLUMN",
+    help="Column of probabilities, once a class; as at the fit without it.",
+)
+@click.option(
+    "--variables",
+    callback=options.names,
+    metavar="A,B,...",
+    help="Columns of variables in the order of the fit; of the same names without it.",
+)
+@click.option(
+    "--column",
+    default="p_calibrated",
+    show_default=True,
+    help="The new column; with more than two classes, what their names begin with.",
+)
+@options.format_option
+def apply(**given: Any) -> None:
+    """Add calibrated probabilities to files of any size.
+
+    FILE and OUT are CSV, TSV, JSON lines (each also .gz), Parquet, Arrow or Feather. All other
+    columns stay as they are. OUT is written whole or not at all.
+
+    \b
+    Examples:
+      varcal apply cal.json new.csv -o calibrated.csv
+      varcal apply cal.json 'parts/*.parquet' -o calibrated.parquet
+      varcal apply cal.json new.csv --prob score --column score_calibrated -o out.parquet
+    """
+    start = time.perf_counter()
+    format_of(given["output"])  # before anything slow
+    with opened(given["files"], given["format"]) as sources:
+        done = apply_to(
+            given["calibrator"],
+            sources,
+            given["output"],
+            p=list(given["prob"]) or None,
+            v=given["variables"],
+            column=given["column"],
+        )
+    took = time.perf_counter() - start
+    added = ", ".join(done.columns)
+    print(f"{done.n_rows:,} rows with {added} in {took:.1f}s → {done.out}")

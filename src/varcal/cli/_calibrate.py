@@ -1,0 +1,136 @@
+"""`varcal calibrate`: fit a calibrator and keep it."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from varcal.cli import _options as options
+from varcal.cli._rows import as_labels, naming, read_rows
+from varcal.exceptions import InputError
+
+if TYPE_CHECKING:
+    from varcal.calibrators import Calibrator
+
+
+def methods() -> dict[str, type[Calibrator]]:
+    """Return every calibrator that can be saved, by the name that the command line uses."""
+    from varcal.calibrators._persistence import CALIBRATORS  # noqa: PLC0415  sklearn is slow
+
+    return {
+        re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name.removesuffix("Calibrator")).lower(): cls
+        for name, cls in CALIBRATORS.items()
+    }
+
+
+def _method(ctx: click.Context, option: click.Parameter, value: str) -> type[Calibrator]:
+    known = methods()
+    if value not in known:
+        raise InputError.choice("--method", value, known)
+    return known[value]
+
+
+def _complete(ctx: click.Context, option: click.Parameter, incomplete: str) -> list[str]:
+    return [name for name in methods() if name.startswith(incomplete)]
+
+
+@click.command()
+@options.files
+@options.label
+@click.option(
+    "--prob",
+    required=True,
+    multiple=True,
+    metavar="COLUMN",
+    help="Column of P(second label); once a class for more than two.",
+)
+@click.option(
+    "--variables",
+    callback=options.names,
+    metavar="A,B,...",
+    help="Columns along which to calibrate (tree, augmented).",
+)
+@click.option(
+    "--method",
+    callback=_method,
+    shell_complete=_complete,
+    default="tree",
+    show_default=True,
+    help="tree, augmented (these look at variables), beta, platt, isotonic, histogram, "
+    "scaling-binning, temperature, vector-scaling, dirichlet.",
+)
+@click.option(
+    "--param",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A parameter of the method, such as max_depth=4.",
+)
+@options.weight
+@options.classes
+@options.drop_unlabelled
+@options.format_option
+@click.option("-o", "--output", required=True, metavar="CAL.json", help="Calibrator to write.")
+def calibrate(**given: Any) -> None:
+    """Learn to repair probabilities from rows with known labels.
+
+    Use rows that the model was not trained on, and judge the result on others again.
+
+    \b
+    Examples:
+      varcal calibrate cal.csv --label y --prob p --variables age -o cal.json
+      varcal calibrate cal.csv --label y --prob p --method beta -o beta.json
+      varcal calibrate cal.csv --label y --prob p --variables age,sex --param max_depth=4 -o t.json
+      varcal calibrate cal.parquet --label kind --prob p_cat --prob p_dog --prob p_owl \\
+          --method dirichlet -o cal.json
+    """
+    options.check_output(given["output"], (".json",))
+    calibrator = _built(given["method"], given["param"])
+    name = type(calibrator).__name__
+    if calibrator._uses_variables and not given["variables"]:
+        raise InputError(
+            f"{name} looks at variables, and none is named",
+            "name them: --variables age,income; or take --method beta",
+        )
+    if given["variables"] and not calibrator._uses_variables:
+        print(f"warning: {name} does not look at --variables", file=sys.stderr)
+    roles = {"--label": [given["label"]], "--prob": given["prob"]}
+    if given["weight"]:
+        roles["--weight"] = [given["weight"]]
+    table, variables = read_rows(given["files"], given["format"], roles, given["variables"] or [])
+    labels = table.column(given["label"])
+    if given["drop_unlabelled"]:
+        table = table.filter(labels.is_valid())
+        labels = table.column(given["label"])
+    with naming(given["label"], given["prob"]):
+        calibrator.fit(
+            table.select(list(given["prob"])),
+            labels,
+            table.select(variables) if calibrator._uses_variables else None,
+            sample_weight=table.column(given["weight"]) if given["weight"] else None,
+            classes=as_labels(given["classes"], labels),
+        )
+    calibrator.save(given["output"])
+    print(f"{calibrator.describe()}\n")
+    print(f"fitted on {table.num_rows:,} rows → {given['output']}")
+    print(f"next: varcal apply {given['output']} NEW.csv -o calibrated.csv")
+
+
+def _built(method: type[Calibrator], parameters: tuple[str, ...]) -> Calibrator:
+    calibrator = method()
+    known = calibrator.get_params(deep=False)
+    for text in parameters:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise InputError(f"--param {text!r} is not NAME=VALUE", "for example max_depth=4")
+        if name not in known or name == "calibrator":
+            shown = [one for one in known if one != "calibrator"]
+            raise InputError.choice(f"the parameter of {method.__name__}", name, shown)
+        try:
+            calibrator.set_params(**{name: json.loads(value)})
+        except ValueError:
+            calibrator.set_params(**{name: value})
+    return calibrator

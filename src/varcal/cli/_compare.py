@@ -1,0 +1,84 @@
+"""`varcal compare`: before and after, method against method."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from varcal.cli import _options as options
+from varcal.cli._rows import as_labels, naming, one_label, read_rows
+from varcal.exceptions import InputError
+
+
+@click.command()
+@options.files
+@options.label
+@click.option(
+    "--prob",
+    required=True,
+    multiple=True,
+    metavar="NAME=COLUMN",
+    help="A set of probabilities, the first to compare with; NAME=A,B,C for one column a class.",
+)
+@options.variables
+@options.exclude
+@options.weight
+@options.claim
+@options.classes
+@options.drop_unlabelled
+@options.format_option
+@options.as_json
+def compare(**given: Any) -> None:
+    """Compare sets of probabilities for the same rows with the first of them.
+
+    Use rows that neither the model nor a calibrator has seen.
+
+    \b
+    Examples:
+      varcal compare test.csv --label y --prob raw=p --prob tree=p_calibrated --variables age
+      varcal compare test.parquet --label y --prob p --prob p_beta --json
+    """
+    sets = _sets(given["prob"])
+    single = {f"--{role}": [given[role]] for role in ("label", "weight", "group") if given[role]}
+    table, variables = read_rows(
+        given["files"],
+        given["format"],
+        {**single, "--prob": [name for names in sets.values() for name in names]},
+        given["variables"],
+        given["exclude"],
+    )
+    from varcal._compare import compare as run  # noqa: PLC0415  slow, and not needed to refuse
+
+    labels = table.column(given["label"])
+    with naming(given["label"], list(sets)):
+        found = run(
+            given["label"],
+            sets,
+            variables or None,
+            data=table,
+            event=given["event"],
+            level=given["level"],
+            classes=as_labels(given["classes"], labels),
+            pos_label=one_label(given["pos_label"], labels),
+            sample_weight=given["weight"],
+            groups=given["group"],
+            unlabelled="drop" if given["drop_unlabelled"] else "raise",
+        )
+    if given["as_json"]:
+        print(json.dumps(found.to_dict(), allow_nan=False, ensure_ascii=False))
+        return
+    print(f"{found!r}\n")
+    print("fixed: better, and what is left is within noise · better, made worse: surely so")
+    print("accuracy and AUC: more is better · all others: less is better")
+
+
+def _sets(given: tuple[str, ...]) -> dict[str, list[str]]:
+    sets: dict[str, list[str]] = {}
+    for text in given:
+        name, equals, columns = text.partition("=")
+        if name in sets:
+            raise InputError(f"--prob names {name!r} twice", "give each set its own name")
+        sets[name] = [one.strip() for one in columns.split(",")] if equals else [name]
+    return sets

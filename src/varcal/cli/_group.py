@@ -1,0 +1,158 @@
+"""`varcal` itself: how it starts, speaks, fails and ends, whatever the command."""
+
+from __future__ import annotations
+
+import codecs
+import os
+import signal
+import sys
+import traceback
+import warnings
+from typing import Any, NoReturn
+
+import click
+
+from varcal._version import __version__
+from varcal.exceptions import VarcalError, VarcalWarning, nearest
+
+BAD_INPUT, OUR_BUG, INTERRUPTED, BROKEN_PIPE, TERMINATED = 2, 3, 130, 141, 143
+
+# Messages of the library name its arguments; here they are options.
+_AS_OPTIONS = {
+    'unlabelled="drop"': "--drop-unlabelled",
+    "from_logits=True": "--from-logits",
+    "classes=[…]": "--classes a,b,…",
+    "classes=": "--classes ",
+    'event="positive"': "--event positive",
+    'event="correct"': "--event correct",
+    "give real numbers; labels go in y, which comes before p": "name a column of numbers",
+    "columns of p": "--prob columns",
+    "y and p": "--label and --prob",
+    "save the fitted calibrator again with .save(path)": "make it again with varcal calibrate",
+    "column=": "--column",
+    "p=": "--prob",
+}
+
+
+class _ReaderLeftError(Exception):
+    """Nobody reads standard output any more; click would end with 1, our failed gate."""
+
+
+class _Commands(click.Group):
+    """Whatever goes wrong ends with one readable message and a telling exit code."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            try:
+                return super().invoke(ctx)
+            finally:
+                sys.stdout.flush()
+        except BrokenPipeError:
+            raise _ReaderLeftError from None
+
+    def main(self, *args: Any, **kwargs: Any) -> NoReturn:
+        _write_in_any_encoding()
+        _speak_warnings()
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
+        kwargs = {"prog_name": "varcal"} | kwargs | {"standalone_mode": False}
+        try:
+            code = super().main(*args, **kwargs)
+        except VarcalError as error:
+            code = _fail(error.message, error.hint)
+        except click.ClickException as error:
+            code = _fail(*_usage(error))
+        except (click.Abort, KeyboardInterrupt):
+            print("interrupted: nothing was written", file=sys.stderr)
+            code = INTERRUPTED
+        except _ReaderLeftError:
+            # The reader left; what is still buffered has nowhere to go.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            code = BROKEN_PIPE
+        except Exception:
+            traceback.print_exc()
+            code = _fail(
+                "this is a bug in varcal", "please report it with the lines above", OUR_BUG
+            )
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, "-V", "--version", message="varcal %(version)s")
+def main() -> None:
+    """Show where along a variable a classifier's confidence is wrong, and repair it.
+
+    \b
+    Examples:
+      varcal demo                                    see it work on bundled census data
+      varcal audit preds.csv --label y --prob p      rank all other columns
+      varcal calibrate cal.csv --label y --prob p --variables age -o cal.json
+      varcal apply cal.json new.csv -o calibrated.csv
+      varcal compare test.csv --label y --prob raw=p --prob mended=p_calibrated
+
+    Exit codes: 0 fine, 1 a threshold that you set is exceeded, 2 bad input.
+    """
+
+
+def _fail(message: str, hint: str, code: int = BAD_INPUT) -> int:
+    for own, option in _AS_OPTIONS.items():
+        hint = hint.replace(own, option)
+    print(f"error: {message}", file=sys.stderr)
+    if hint:
+        print(f"hint: {hint}", file=sys.stderr)
+    return code
+
+
+def _usage(error: click.ClickException) -> tuple[str, str]:
+    """Return what is wrong with the arguments, and the way out."""
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context is not None else "varcal"
+    said, _, near = error.format_message().rstrip(".?)").partition(" Did you mean ")
+    if isinstance(error, click.NoSuchOption):
+        known = [] if context is None else [o for p in context.command.params for o in p.opts]
+        said, near = f"no option {error.option_name}", nearest(error.option_name, known) or ""
+    hint = f"did you mean {near}?" if near else f"{path} --help shows the options and examples"
+    return said.rstrip("."), hint
+
+
+def _speak_warnings() -> None:
+    """Show varcal's own warnings in one line, and nobody else's unless asked with -W."""
+    if not sys.warnoptions:
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", VarcalWarning)
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        print(f"warning: {message}", file=sys.stderr)
+
+    warnings.showwarning = show
+
+
+# What our output holds beyond ASCII, and what stands for it where the encoding cannot hold it.
+_PLAIN = {
+    "−": "-",
+    "–": "-",
+    "·": "|",
+    "×": "x",
+    "±": "+-",
+    "…": "...",
+    "→": "->",
+    "≤": "<=",
+    "≥": ">=",
+    "▲": "^",
+    "▼": "v",
+}
+
+
+def _write_in_any_encoding() -> None:
+    """Let output streams replace what their encoding cannot hold, instead of failing."""
+    codecs.register_error("varcal.plain", _plain)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            "".join(_PLAIN).encode(stream.encoding)
+        except UnicodeEncodeError:
+            stream.reconfigure(errors="varcal.plain")  # type: ignore[union-attr]
+
+
+def _plain(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeEncodeError)
+    found = error.object[error.start : error.end]
+    return "".join(_PLAIN.get(character, "?") for character in found), error.end

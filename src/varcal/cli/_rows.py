@@ -1,0 +1,126 @@
+"""From file arguments and column names to a table."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from varcal._sources import Source, column_names, read_table, sources_of
+from varcal.exceptions import InputError, nearest
+
+
+@contextmanager
+def opened(files: Sequence[str], format: str | None) -> Iterator[tuple[Source, ...]]:
+    """List the files that are meant; standard input (-) becomes a file as long as it is read."""
+    if "-" not in files:
+        yield sources_of(files, format)
+        return
+    if list(files) != ["-"]:
+        raise InputError("- (standard input) comes with other files", "give it alone")
+    if format is None:
+        raise InputError("the format of standard input is not known", "say it: --format csv")
+    if sys.stdin.isatty():
+        raise InputError("standard input is a terminal", "pipe the rows in: … | varcal …")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, f"stdin.{format}")
+        with path.open("wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        yield (Source(path, format, False, "standard input"),)
+
+
+def read_rows(
+    files: Sequence[str],
+    format: str | None,
+    roles: dict[str, Sequence[str]],
+    variables: Sequence[str] | None,
+    exclude: Sequence[str] | None = None,
+) -> tuple[Any, list[str]]:
+    """Read a table and the names of its variables.
+
+    Parameters
+    ----------
+    files, format
+        As on the command line.
+    roles : dict
+        By option, the columns that it names.
+    variables, exclude : sequence of str or None
+        None for every column without a role.
+    """
+    import pyarrow as pa  # noqa: PLC0415  pyarrow loads when a file is read
+
+    with opened(files, format) as sources:
+        known = column_names(sources[0])
+        asked = roles | {"--variables": variables or (), "--exclude": exclude or ()}
+        for option, names in asked.items():
+            _check_named(option, names, known, sources[0])
+        taken = dict.fromkeys(name for names in roles.values() for name in names)
+        if variables is not None:
+            table = read_table(sources, [*taken, *variables])
+            return table, list(dict.fromkeys(variables))
+        table = read_table(sources)
+    others = [name for name in table.column_names if name not in {*taken, *(exclude or ())}]
+    unfit = [
+        name
+        for name in others
+        if pa.types.is_nested(table.schema.field(name).type)
+        or pa.types.is_binary(table.schema.field(name).type)
+    ]
+    if unfit:
+        shown = ", ".join(f"{name} ({table.schema.field(name).type})" for name in unfit)
+        print(f"warning: left out, as they are no variables: {shown}", file=sys.stderr)
+    return table, [name for name in others if name not in unfit]
+
+
+@contextmanager
+def naming(label: str, prob: Sequence[str]) -> Iterator[None]:
+    """Call y and p in messages by the columns that they came from."""
+    try:
+        yield
+    except InputError as error:
+        spoken = {"y and p are empty": "the file has no rows"}.get(error.message, error.message)
+        shown = ", ".join(map(repr, prob))
+        spoken = re.sub(r"^y\b", f"the label column {label!r}", spoken)
+        spoken = re.sub(r"^p\b( '.*?')?", lambda m: f"--prob{m[1] or ' ' + shown}", spoken)
+        spoken = re.sub(r"\bp is for\b", f"--prob {shown} is for", spoken)
+        raise InputError(spoken, error.hint) from None
+
+
+def as_labels(texts: Sequence[str] | None, column: Any) -> list[Hashable] | None:
+    """Give labels from the command line the type of a column's labels."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    if texts is None:
+        return None
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    try:
+        cast: list[Hashable] = pa.array(list(texts)).cast(kind).to_pylist()
+    except pa.ArrowException:
+        shown = ", ".join(map(repr, column.unique().to_pylist()[:8]))
+        raise InputError(
+            f"labels {', '.join(map(repr, texts))} are not of the type {kind} of the label column",
+            f"the file has {shown}",
+        ) from None
+    return cast
+
+
+def one_label(text: str | None, column: Any) -> Hashable:
+    """Give one label from the command line the type of a column's labels."""
+    labels = as_labels(None if text is None else [text], column)
+    return None if labels is None else labels[0]
+
+
+def _check_named(option: str, names: Sequence[str], known: Sequence[str], source: Source) -> None:
+    for name in names:
+        if name not in known:
+            near = nearest(name, known)
+            shown = ", ".join(known[:12]) + (" …" if len(known) > 12 else "")
+            raise InputError(
+                f"no column {name!r} in {source.shown} ({option})",
+                f"did you mean {near!r}?" if near else f"its columns are {shown}",
+            )

@@ -1,0 +1,157 @@
+"""Pictures of results, by matplotlib or plotly. Nothing is computed here.
+
+Results draw themselves (``curve.plot()``, ``audit.plot()``, …); this package holds what draws
+several at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import ArrayLike
+
+from varcal.exceptions import InputError, MissingDependencyError
+
+if TYPE_CHECKING:
+    from varcal._curves import Curve
+
+__all__ = ["before_after", "dots"]
+
+BACKENDS = ("matplotlib", "plotly")
+
+
+def draw(kind: str, result: Any, *, ax: Any = None, backend: str = "matplotlib", **how: Any) -> Any:
+    """Have a result drawn by a backend: what every `plot` method calls."""
+    if backend not in BACKENDS:
+        raise InputError.choice("backend", backend, BACKENDS)
+    if backend == "plotly":
+        if ax is not None:
+            raise InputError('ax is for backend="matplotlib"', "leave ax out: a Figure is returned")
+        try:
+            import_module("plotly")
+        except ModuleNotFoundError:
+            raise MissingDependencyError.of("plotly", 'plot(backend="plotly")') from None
+        return import_module(f"varcal.plotting._plotly.{kind}").draw(result, **how)
+    return import_module(f"varcal.plotting._matplotlib.{kind}").draw(result, ax, **how)
+
+
+def before_after(
+    curves: Mapping[str, Curve], *, columns: int = 4, backend: str = "matplotlib"
+) -> Any:
+    """Draw curves of one variable side by side on shared axes: a model before and after.
+
+    Parameters
+    ----------
+    curves : mapping of str to Curve
+        The curves by name of method, in the order of the panels; all along one variable.
+    columns : int
+        The most panels in a row.
+    backend : {"matplotlib", "plotly"}
+        Who draws.
+
+    Returns
+    -------
+    matplotlib Figure, or plotly Figure
+        Each title holds VECE with its interval and the worst gap, in percentage points.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> import varcal as vc
+    >>> sim = vc.datasets.make_gap(1000, "tilt", vece=0.1)
+    >>> raw = vc.curve(sim.y, sim.p, sim.v, event="positive")
+    >>> mean = vc.curve(sim.y, sim.p * 0 + sim.y.mean(), sim.v, event="positive")
+    >>> len(vc.plotting.before_after({"raw": raw, "base rate": mean}).axes)
+    2
+    """
+    named = {str(name): curve for name, curve in curves.items()}
+    if not named:
+        raise InputError("curves is empty", "give at least one curve")
+    if isinstance(columns, bool) or not isinstance(columns, int) or columns < 1:
+        raise InputError(f"columns must be a whole number of at least 1; got {columns!r}", "try 4")
+    first = next(iter(named.values()))
+    for name, curve in named.items():
+        alike = ("variable", "kind", "event", "labels")
+        differ = [one for one in alike if getattr(curve, one) != getattr(first, one)]
+        if differ:
+            raise InputError(
+                f"curve {name!r} differs from the first in {differ[0]}: "
+                f"{getattr(curve, differ[0])!r} against {getattr(first, differ[0])!r}",
+                "panels on shared axes show one variable and one event",
+            )
+    return draw("panels", named, backend=backend, columns=columns)
+
+
+def dots(
+    names: Sequence[str],
+    value: ArrayLike,
+    low: ArrayLike,
+    high: ArrayLike,
+    *,
+    noise: ArrayLike | None = None,
+    plug_in: ArrayLike | None = None,
+    filled: ArrayLike | None = None,
+    texts: Sequence[str] = (),
+    lines: Sequence[tuple[float, str]] = (),
+    label: str = "",
+    title: str = "",
+    ax: Any = None,
+    backend: str = "matplotlib",
+) -> Any:
+    """Draw values with their intervals, one a row: a ranking of variables or of methods.
+
+    Parameters
+    ----------
+    names : sequence of str
+        What each row is, from top to bottom.
+    value, low, high : array-like
+        The values and the ends of their intervals, in [0, 1].
+    noise : array-like, optional
+        Up to where chance alone would carry each, as a grey bar.
+    plug_in : array-like, optional
+        A second, raw value of each, as a cross.
+    filled : array-like of bool, optional
+        Whether a dot is filled, for a finding, or hollow; all are filled by default.
+    texts : sequence of str, optional
+        A word at the end of each row.
+    lines : sequence of (float, str)
+        Upright lines of reference and their names.
+    label, title : str
+        Name of the axis, and the title.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure without it.
+    backend : {"matplotlib", "plotly"}
+        Who draws.
+
+    Returns
+    -------
+    matplotlib Axes, or plotly Figure
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> import varcal as vc
+    >>> ax = vc.plotting.dots(["raw", "beta"], [0.21, 0.04], [0.2, 0.03], [0.22, 0.05])
+    >>> [text.get_text() for text in ax.get_yticklabels()]
+    ['raw', 'beta']
+    """
+    from varcal.plotting._rankings import Dots  # noqa: PLC0415
+
+    made = Dots.of(
+        names,
+        value,
+        low,
+        high,
+        noise=noise,
+        plug_in=plug_in,
+        filled=filled,
+        texts=texts,
+        lines=lines,
+        label=label,
+        title=title,
+    )
+    return draw("dots", made, ax=ax, backend=backend)

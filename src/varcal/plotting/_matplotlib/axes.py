@@ -1,0 +1,220 @@
+"""Axes: the user's or our own, the sizes of texts on them, and the foot of a picture."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import matplotlib as mpl
+import matplotlib.dates as _dates
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.patches import Rectangle
+from matplotlib.ticker import MaxNLocator, PercentFormatter
+from numpy.typing import NDArray
+
+from varcal._histogram import Histogram
+from varcal._regions import Region
+from varcal.plotting._colours import DENSITY, FAINT, GROUND, INK, SIDES
+
+Floats = NDArray[np.float64]
+
+dates: Any = _dates  # untyped in matplotlib
+
+#: Names are texts, whatever dollar signs they hold.
+PLAIN: dict[str, Any] = {"parse_math": False, "usetex": False}
+#: Heights in parts of the axes: bars of the histogram, strip of regions, zero of the y axis.
+BARS, STRIP, ZERO = 0.13, (0.15, 0.205), 0.24
+
+
+def own_axes(ax: Axes | None, width: float, height: float) -> Axes:
+    """Return the given axes, or those of a new figure."""
+    if ax is not None:
+        return ax
+    import matplotlib.pyplot as plt  # noqa: PLC0415  a figure of its own is the only use
+
+    made: Axes = plt.subplots(figsize=(width, height), layout="constrained")[1]
+    return made
+
+
+def inches(ax: Axes) -> tuple[float, float]:
+    """Return the width and height of axes."""
+    box = ax.get_window_extent()
+    dpi = ax.get_figure(root=True).dpi  # type: ignore[union-attr]
+    return float(box.width / dpi), float(box.height / dpi)
+
+
+def text_size(ax: Axes) -> float:
+    """Return the size of texts: the user's own, smaller on small axes."""
+    usual = float(mpl.rcParams["font.size"])
+    return usual * float(np.clip(0.52 + 0.1 * inches(ax)[0], 0.65, 0.95))
+
+
+def clean(ax: Axes, size: float) -> None:
+    """Leave two spines and quiet ticks."""
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.spines[["left", "bottom"]].set_color(FAINT)
+    ax.tick_params(labelsize=size, color=FAINT, labelcolor=INK, width=0.6, length=3)
+
+
+def title(ax: Axes, text: str, size: float) -> None:
+    """Set the title, at the left, on two lines where one would leave the figure."""
+    left, right = ax.get_position().x0, 1.0
+    room = (right - left) * ax.get_figure(root=True).get_figwidth()  # type: ignore[union-attr]
+    if ax.get_subplotspec() is not None and len(ax.get_figure().axes) > 1:  # type: ignore[union-attr]
+        room = 1.15 * inches(ax)[0]
+    if 0.57 * size * len(text) / 72 > room:
+        text = text.replace("; ", ";\n", 1).replace("), ", "),\n", 1)
+    ax.set_title(text, fontsize=size, loc="left", color=INK, **PLAIN)
+
+
+def percent(axis: Any, high: float) -> None:
+    """Show shares in percent."""
+    axis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
+    decimals = 0 if high > 0.04 else 1
+    axis.set_major_formatter(PercentFormatter(1.0, decimals=decimals))
+
+
+def share_axis(ax: Axes, top: float, label: str, size: float, *, low: float = 0.0) -> None:
+    """Set up a y axis in percent above a foot."""
+    ax.set_ylim(low - (top - low) * ZERO / (1 - ZERO), top)
+    percent(ax.yaxis, top - low)
+    ticks = ax.yaxis.get_major_locator().tick_values(low, top)
+    ax.set_yticks([tick for tick in ticks if low - 1e-9 <= tick <= top + 1e-9])
+    ax.spines["left"].set_bounds(low, top)
+    ax.axhline(low, color=FAINT, linewidth=0.6, zorder=1)
+    ax.set_ylabel(label, fontsize=size, color=INK, y=ZERO + (1 - ZERO) / 2, **PLAIN)
+
+
+def positions(x: Floats, kind: str) -> Floats:
+    """Return where values of a variable stand on the x axis."""
+    if kind != "datetime":
+        return np.asarray(x, np.float64)
+    stamps = np.array(np.round(np.asarray(x) * 1e6), "M8[us]")
+    return np.asarray(dates.date2num(stamps), np.float64)
+
+
+def value_axis(
+    ax: Axes, kind: str, low: float, high: float, size: float, *, whole: bool = False
+) -> None:
+    """Set up the x axis of a numeric or datetime variable."""
+    ax.set_xlim(low, high)
+    if kind == "datetime":
+        locator = dates.AutoDateLocator(minticks=3, maxticks=6)
+        ax.xaxis.set_major_locator(locator)
+        ax.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))
+        ax.xaxis.get_offset_text().set_fontsize(size)
+    else:
+        many = max(3, int(inches(ax)[0] * 2.2))
+        steps = [1, 2, 5, 10] if whole else [1, 2, 2.5, 5, 10]
+        ax.xaxis.set_major_locator(MaxNLocator(many, steps=steps, integer=whole))
+
+
+def foot(ax: Axes, histogram: Histogram, kind: str, size: float, *, named: bool) -> None:
+    """Draw the histogram at the foot."""
+    scale = BARS / max(float(histogram.share.max()), 1e-300)
+    ax.stairs(
+        histogram.share * scale,
+        positions(histogram.edges, kind),
+        fill=True,
+        color=DENSITY,
+        linewidth=0,
+        transform=ax.get_xaxis_transform(),
+        zorder=1,
+    )
+    if named:
+        beside(ax, BARS / 2, "rows", size)
+
+
+def beside(ax: Axes, y: float, text: str, size: float) -> None:
+    """Name a part of the foot at its left."""
+    ax.annotate(
+        text,
+        (0, y),
+        xycoords="axes fraction",
+        xytext=(-4, 0),
+        textcoords="offset points",
+        ha="right",
+        va="center",
+        fontsize=0.85 * size,
+        color=FAINT,
+    )
+
+
+def strip(ax: Axes, regions: tuple[Region, ...], kind: str, size: float, pad: float) -> None:
+    """Mark where the band leaves zero, with triangles and words as well as colours."""
+    low, high = ax.get_xlim()
+    point = (high - low) / (72 * inches(ax)[0])
+    middle, last = sum(STRIP) / 2, -np.inf
+    for region in regions:
+        start, end = positions(np.array([region.low - pad, region.high + pad]), kind)
+        start, end = max(start, low), min(end, high)
+        if start > high or end < low:
+            continue
+        end = max(end, start + 2 * point)
+        colour = SIDES[region.direction]
+        box = Rectangle(
+            (start, STRIP[0]),
+            end - start,
+            STRIP[1] - STRIP[0],
+            transform=ax.get_xaxis_transform(),
+            facecolor=colour,
+            linewidth=0,
+            zorder=2,
+            gid=f"region {region.direction}",
+        )
+        ax.add_patch(box)
+        centre, room = (start + end) / 2, (end - start) / point
+        word = f"{region.direction}confident"
+        if room < 0.55 * size * (len(word) + 2):
+            word = region.direction if room > 0.55 * size * (len(region.direction) + 2) else ""
+        shift = 0.27 * size * (len(word) + 1.5) * point if word else 0.0
+        if centre - last < 0.8 * size * point:
+            continue
+        last = centre
+        narrow = room < 0.9 * size
+        ax.plot(
+            [centre - shift],
+            [STRIP[1] + 0.018 if narrow else middle],
+            marker="^" if region.direction == "over" else "v",
+            markersize=0.5 * size,
+            color=colour if narrow else GROUND,
+            markeredgewidth=0,
+            transform=ax.get_xaxis_transform(),
+            zorder=3,
+            clip_on=False,
+        )
+        if word:
+            ax.text(
+                centre - shift + 0.5 * size * point,
+                middle,
+                word,
+                transform=ax.get_xaxis_transform(),
+                ha="left",
+                va="center_baseline",
+                fontsize=0.82 * size,
+                color=GROUND,
+                zorder=3,
+            )
+
+
+def end_labels(ax: Axes, ends: list[tuple[float, str, str]], size: float) -> None:
+    """Name lines at their right ends, (y, text, colour), pushed apart where they are close."""
+    low, high = ax.get_ylim()
+    least = 1.25 * size / 72 / inches(ax)[1] * (high - low)
+    ordered = sorted(ends)
+    places = [y for y, _, _ in ordered]
+    if len(places) == 2 and places[1] - places[0] < least:
+        centre = max(sum(places) / 2, least / 2)
+        places = [centre - least / 2, centre + least / 2]
+    for place, (_, text, colour) in zip(places, ordered, strict=True):
+        ax.annotate(
+            text,
+            (1, place),
+            xycoords=("axes fraction", "data"),
+            xytext=(3, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=size,
+            color=colour,
+            annotation_clip=False,
+        )

@@ -1,0 +1,51 @@
+"""Before and after: several curves of one variable as small multiples on shared axes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from varcal._curves import Curve
+from varcal.plotting._colours import INK
+from varcal.plotting._matplotlib.axes import PLAIN, inches, text_size
+from varcal.plotting._matplotlib.curve import panel
+from varcal.plotting._ranges import frame_of
+from varcal.plotting._words import panel_title, short, sides
+
+
+def draw(curves: dict[str, Curve], ax: Any, columns: int) -> Figure:
+    """Draw one panel a curve in a new figure."""
+    import matplotlib.pyplot as plt  # noqa: PLC0415  a figure of its own is the only use
+
+    first = next(iter(curves.values()))
+    across = min(columns, len(curves))
+    down = -(-len(curves) // across)
+    levels = first.kind == "levels"
+    height = 0.9 + 0.3 * len(first.x) if levels else 2.4
+    figure, grid = plt.subplots(
+        down,
+        across,
+        figsize=(0.7 + (2.2 if not levels else 2.4) * across, height * down + 0.3),
+        sharex=True,
+        sharey=True,
+        squeeze=False,
+        layout="constrained",
+    )
+    frame = frame_of(list(curves.values()))
+    places = grid.ravel()
+    for k, (name, curve) in enumerate(curves.items()):
+        last = (k + 1) % across == 0 or k + 1 == len(curves)
+        panel(places[k], curve, replace(frame, labels=last, notes=False))
+        size = text_size(places[k])
+        most = int(inches(places[k])[0] * 72 / (0.55 * size))
+        text = panel_title(short(name, most), curve)
+        places[k].set_title(text, fontsize=size, loc="left", color=INK, **PLAIN)
+    for empty in places[len(curves) :]:
+        empty.set_visible(False)
+    size = text_size(places[0])
+    name, shown = short(first.variable, 40), sides(first).title
+    figure.supxlabel(shown if levels else name, fontsize=size, color=INK, **PLAIN)
+    figure.supylabel(name if levels else shown, fontsize=size, color=INK, **PLAIN)
+    return figure

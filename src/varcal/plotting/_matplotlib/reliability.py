@@ -1,0 +1,98 @@
+"""The reliability diagram."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.patches import Rectangle
+
+from varcal._reliability import Reliability
+from varcal.plotting._colours import ACTUAL, DENSITY, FAINT, INK
+from varcal.plotting._matplotlib.axes import (
+    PLAIN,
+    clean,
+    foot,
+    own_axes,
+    percent,
+    share_axis,
+    text_size,
+)
+from varcal.plotting._words import points, reliability_names
+
+
+def draw(found: Reliability, ax: Axes | None) -> Axes:
+    """Draw the diagram on the given axes or a new figure."""
+    ax = own_axes(ax, 3.6, 4.2)
+    size = text_size(ax)
+    clean(ax, size)
+    low = lowest(found)
+    ax.set_xlim(low, 1)
+    percent(ax.xaxis, 1)
+    names = reliability_names(found)
+    share_axis(ax, 1.0, names[1], size, low=low)
+    ax.set_aspect("equal", adjustable="box")
+    foot(ax, found.histogram, "numeric", size, named=True)
+    ax.set_xlabel(
+        f"{names[0]}\nn = {found.n_rows:,}; grey band: chance alone",
+        fontsize=size,
+        color=INK,
+        **PLAIN,
+    )
+    ax.fill_between(
+        found.confidence, found.consistent_low, found.consistent_high, color=DENSITY, alpha=0.6,
+        linewidth=0, zorder=1,
+    )  # fmt: skip
+    ax.plot([low, 1], [low, 1], color=FAINT, linewidth=1.0, linestyle=(0, (4, 2)), zorder=2)
+    if found.curve.span > 0:
+        band = ax.fill_between(
+            found.score, found.smooth_low, found.smooth_high, color=ACTUAL, alpha=0.2, linewidth=0
+        )
+        band.set_clip_path(Rectangle((low, low), 1 - low, 1 - low, transform=ax.transData))
+        ax.plot(found.score, found.smooth, color=ACTUAL, linewidth=1.6)
+    reach = [
+        np.maximum(found.accuracy - found.accuracy_low, 0),
+        np.maximum(found.accuracy_high - found.accuracy, 0),
+    ]
+    ax.errorbar(
+        found.confidence,
+        found.accuracy,
+        yerr=reach,
+        fmt="o",
+        markersize=0.45 * size,
+        color=INK,
+        elinewidth=1.0,
+        zorder=4,
+    )
+    _words(ax, found, size)
+    return ax
+
+
+def lowest(found: Reliability) -> float:
+    """Return where both axes begin: 0, or just below what the most likely class can have."""
+    if found.event != "correct":
+        return 0.0
+    ends = [
+        found.histogram.edges[:-1][found.histogram.share > 0].min(),
+        found.accuracy_low.min(),
+        found.smooth.min(),
+    ]
+    return float(np.floor(10 * min(ends) + 1e-9) / 10)
+
+
+def _words(ax: Axes, found: Reliability, size: float) -> None:
+    """Write the ECE at the top left, or at the bottom right where lines run there."""
+    low, ece = ax.get_xlim()[0], found.ece
+    text = f"ECE {points(ece.debiased)} points\n({points(ece.low)}–{points(ece.high)})"
+    beneath = [
+        part[at < low + 0.45 * (1 - low)].max(initial=0.0)
+        for at, part in (
+            (found.score, found.smooth_high),
+            (found.confidence, found.accuracy_high),
+        )
+    ]
+    at_top = max(beneath) < low + 0.82 * (1 - low)
+    ax.text(
+        0.02 if at_top else 0.98, 0.985 if at_top else 0.27, text, transform=ax.transAxes,
+        ha="left" if at_top else "right", va="top" if at_top else "bottom", fontsize=size,
+        color=INK, linespacing=1.3,
+    )  # fmt: skip

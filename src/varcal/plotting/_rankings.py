@@ -1,0 +1,218 @@
+"""Rankings: rows of a dot-and-whisker picture, ready for any backend."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from varcal._audit_result import Audit
+from varcal._estimates import Estimate
+from varcal.exceptions import InputError
+from varcal.plotting._words import estimate_title, points
+
+Floats = NDArray[np.float64]
+
+QUANTITIES = ("beyond", "vece")
+#: Rows that a heading and the space above it take.
+_HEAD = 1.4
+
+
+@dataclass(frozen=True, eq=False)
+class Dots:
+    """Values with intervals, one a row, from top to bottom.
+
+    Attributes
+    ----------
+    names : tuple of str
+        What each row is.
+    value, low, high : ndarray
+        The values and their intervals.
+    noise : ndarray or None
+        Up to where chance alone would carry each.
+    plug_in : ndarray or None
+        A second, raw value of each, drawn hollow.
+    filled : ndarray of bool
+        Whether a dot is filled (a finding) or hollow (none).
+    texts : tuple of str
+        A word beside each row, or none at all.
+    lines : tuple of (float, str)
+        Upright lines and their names.
+    label, title : str
+        Name of the axis, and the title.
+    more : int
+        Rows (blocks, where rows have headings) left out at the end.
+    headings : tuple of str
+        The heading of the block that each row is in, or none at all.
+    shares : bool
+        Whether values are shares, shown in percent.
+    zero : bool
+        Whether the axis starts at zero.
+    """
+
+    names: tuple[str, ...]
+    value: Floats
+    low: Floats
+    high: Floats
+    noise: Floats | None
+    plug_in: Floats | None
+    filled: NDArray[np.bool_]
+    texts: tuple[str, ...]
+    lines: tuple[tuple[float, str], ...]
+    label: str
+    title: str
+    more: int = 0
+    headings: tuple[str, ...] = ()
+    shares: bool = True
+    zero: bool = True
+
+    @property
+    def blocks(self) -> tuple[tuple[int, str], ...]:
+        """The first row of each block and its heading."""
+        given = self.headings
+        return tuple((k, name) for k, name in enumerate(given) if k == 0 or name != given[k - 1])
+
+    @property
+    def places(self) -> Floats:
+        """How far down each row is: a block leaves room above for its heading."""
+        starts = [k for k, _ in self.blocks]
+        return np.array(
+            [k + sum(_HEAD for start in starts if start <= k) for k in range(len(self.names))],
+            dtype=np.float64,
+        ) - (_HEAD - 1.0 if starts else 0.0)
+
+    @property
+    def ticks(self) -> tuple[Floats, tuple[str, ...], tuple[bool, ...]]:
+        """Where texts stand beside the rows, what they say, and which of them are headings."""
+        places = self.places
+        found = [
+            (float(place), name, False) for place, name in zip(places, self.names, strict=True)
+        ]
+        found += [(float(places[k]) - 1.0, name, True) for k, name in self.blocks]
+        found.sort()
+        if self.more:
+            found.append((float(places[-1]) + 1.0, f"… {self.more} more", False))
+        at, names, heads = zip(*found, strict=True)
+        return np.array(at), names, heads
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """The ends of the axis of values, with room beside them."""
+        parts = [
+            self.value,
+            self.low,
+            self.high,
+            *(p for p in (self.noise, self.plug_in) if p is not None),
+        ]
+        parts.append(np.array([value for value, _ in self.lines]))
+        ends = np.concatenate(parts)
+        ends = ends[np.isfinite(ends)]
+        if not ends.size:
+            return 0.0, 1.0
+        low, high = float(ends.min()), float(ends.max())
+        if self.zero:
+            return min(0.0, 1.06 * low), 1.06 * max(high, 0.005)
+        room = 0.06 * max(high - low, 1e-3)
+        return low - room, high + room
+
+    @classmethod
+    def of(
+        cls,
+        names: Sequence[str],
+        value: ArrayLike,
+        low: ArrayLike,
+        high: ArrayLike,
+        *,
+        noise: ArrayLike | None = None,
+        plug_in: ArrayLike | None = None,
+        filled: ArrayLike | None = None,
+        texts: Sequence[str] = (),
+        lines: Sequence[tuple[float, str]] = (),
+        label: str = "",
+        title: str = "",
+        more: int = 0,
+        headings: Sequence[str] = (),
+        shares: bool = True,
+        zero: bool = True,
+    ) -> Dots:
+        """Check lengths and bring everything into arrays."""
+        many = len(names)
+        arrays = {"value": value, "low": low, "high": high, "noise": noise, "plug_in": plug_in}
+        found = {
+            name: None if one is None else np.asarray(one, np.float64)
+            for name, one in arrays.items()
+        }
+        lengths = {name: len(one) for name, one in found.items() if one is not None}
+        lengths |= {"texts": len(texts)} if texts else {}
+        lengths |= {"headings": len(headings)} if headings else {}
+        for name, length in lengths.items():
+            if length != many:
+                raise InputError(f"{name} has {length} values for {many} names", "give one a name")
+        if not many:
+            raise InputError("names is empty", "there is nothing to draw")
+        assert found["value"] is not None and found["low"] is not None and found["high"] is not None
+        full = np.ones(many, bool) if filled is None else np.asarray(filled, bool)
+        return cls(
+            names=tuple(map(str, names)),
+            value=found["value"],
+            low=found["low"],
+            high=found["high"],
+            noise=found["noise"],
+            plug_in=found["plug_in"],
+            filled=full,
+            texts=tuple(texts),
+            lines=tuple(lines),
+            label=label,
+            title=title,
+            more=more,
+            headings=tuple(headings),
+            shares=shares,
+            zero=zero,
+        )
+
+
+def audit_dots(audit: Audit, quantity: str, top: int) -> Dots:
+    """Return the ranking of an audit."""
+    if quantity not in QUANTITIES:
+        raise InputError.choice("quantity", quantity, QUANTITIES)
+    rows = audit.rows[: max(int(top), 1)]
+    found = [getattr(row, quantity) for row in rows]
+    side = "over" if audit.gap > 0 else "under"
+    if quantity == "beyond":
+        lines = [(audit.threshold, f"threshold {points(audit.threshold)}")]
+        label = f"beyond the overall gap, {100 * audit.level:g}% interval"
+        title = f"Overall {side}confident by {points(abs(audit.gap))} points; what varies beyond it"
+    else:
+        lines = [(abs(audit.gap), f"overall gap {points(abs(audit.gap))}")]
+        label = f"VECE, {100 * audit.level:g}% interval"
+        title = f"Overall {side}confident by {points(abs(audit.gap))} points; VECE by variable"
+    return Dots.of(
+        [row.variable for row in rows],
+        [one.debiased for one in found],
+        [one.low for one in found],
+        [one.high for one in found],
+        noise=[one.noise_high for one in found],
+        filled=[row.verdict.startswith("varies") for row in rows],
+        texts=[row.verdict for row in rows],
+        lines=lines,
+        label=label,
+        title=title,
+        more=len(audit.rows) - len(rows),
+    )
+
+
+def estimate_dots(estimate: Estimate) -> Dots:
+    """Return the one row of an estimate."""
+    return Dots.of(
+        [estimate.metric],
+        [estimate.debiased],
+        [estimate.low],
+        [estimate.high],
+        noise=[estimate.noise_high],
+        plug_in=[estimate.value],
+        filled=[estimate.p_value <= 1 - estimate.level],
+        label=f"{estimate.metric}, {100 * estimate.level:g}% interval",
+        title=estimate_title(estimate),
+    )

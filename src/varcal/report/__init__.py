@@ -1,0 +1,76 @@
+"""Reports: one summary of an audit or a comparison, shown as a page, as Markdown or as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from os import PathLike
+from pathlib import Path
+from typing import TypeVar
+
+from varcal._audit_result import Audit
+from varcal._comparison import Comparison
+from varcal._files import write_whole
+from varcal.exceptions import InputError
+from varcal.report._comparison_markdown import comparison_markdown
+from varcal.report._comparison_page import comparison_html
+from varcal.report._comparison_summary import ComparisonSummary
+from varcal.report._json_form import json_text
+from varcal.report._markdown import markdown
+from varcal.report._page import html
+from varcal.report._summarise import summarise
+from varcal.report._summarise_comparison import summarise_comparison
+from varcal.report._summary import Summary
+
+__all__ = [
+    "COMPARISON_FORMS",
+    "FORMS",
+    "ComparisonSummary",
+    "Summary",
+    "summarise",
+    "summarise_comparison",
+    "write_comparison",
+    "write_report",
+]
+
+S = TypeVar("S")
+
+#: How a summary is written, by the suffix of the file.
+FORMS: dict[str, Callable[[Summary], str]] = {
+    ".html": html,
+    ".htm": html,
+    ".md": markdown,
+    ".json": json_text,
+}
+#: The same for comparisons.
+COMPARISON_FORMS: dict[str, Callable[[ComparisonSummary], str]] = {
+    ".html": comparison_html,
+    ".htm": comparison_html,
+    ".md": comparison_markdown,
+    ".json": json_text,
+}
+
+
+def write_report(
+    audit: Audit, path: str | PathLike[str], *, title: str = "Calibration audit"
+) -> None:
+    """Write the report of an audit, whole or not at all; the suffix says in which form."""
+    form = _form(FORMS, path)
+    write_whole(path, form(summarise(audit, title)))
+
+
+def write_comparison(
+    comparison: Comparison, path: str | PathLike[str], *, title: str = "Before and after"
+) -> None:
+    """Write the report of a comparison, whole or not at all; the suffix says in which form."""
+    form = _form(COMPARISON_FORMS, path)
+    write_whole(path, form(summarise_comparison(comparison, title)))
+
+
+def _form(forms: dict[str, Callable[[S], str]], path: str | PathLike[str]) -> Callable[[S], str]:
+    form = forms.get(Path(path).suffix.lower())
+    if form is None:
+        raise InputError(
+            f"path has no suffix that a report can have: {str(path)!r}",
+            f"end it in one of {', '.join(forms)}",
+        )
+    return form

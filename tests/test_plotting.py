@@ -1,0 +1,330 @@
+"""Pictures hold the numbers of their results, keep their hands off the user's state."""
+
+import sys
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+
+import matplotlib.dates as mdates
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle, StepPatch
+
+import varcal as vc
+from varcal.exceptions import InputError, MissingDependencyError
+from varcal.plotting._words import escape, points, sides
+
+NAMES = ["$\\frac$", "_hidden", "<b>bold</b> & <script>alert(1)</script>", "a" * 90, "%{x}", " "]
+
+
+@pytest.fixture(scope="module")
+def adult():
+    return vc.datasets.load_adult()
+
+
+@pytest.fixture(scope="module")
+def age(adult):
+    return vc.curve(adult.y, adult.p, {"age": adult["age"]})
+
+
+@pytest.fixture(scope="module")
+def audit(adult):
+    names = ("age", "education-num", "occupation", "sex")
+    return vc.audit(adult.y, adult.p, {name: adult[name] for name in names})
+
+
+@pytest.fixture(scope="module")
+def tilt():
+    return vc.datasets.make_gap(3000, "tilt", vece=0.1)
+
+
+@pytest.fixture
+def ax():
+    """Axes of a figure that pyplot does not know."""
+    return Figure(figsize=(3.4, 2.6), layout="constrained").add_subplot()
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    yield
+    plt.close("all")
+
+
+def texts(ax):
+    ax.figure.draw_without_rendering()
+    found = [text.get_text() for text in ax.texts] + [ax.get_title(loc="left")]
+    found += [label.get_text() for label in (*ax.get_xticklabels(), *ax.get_yticklabels())]
+    return [*found, ax.get_xlabel(), ax.get_ylabel()]
+
+
+def lines(ax):
+    return {line.get_color(): line for line in ax.get_lines() if len(line.get_xdata()) > 1}
+
+
+def test_a_curve_is_drawn_as_it_is(age, ax):
+    assert age.plot(ax) is ax
+    drawn = lines(ax)
+    for colour, values in (("#0072B2", age.error), ("#D55E00", age.predicted_error)):
+        np.testing.assert_array_equal(drawn[colour].get_xdata(), age.x)
+        np.testing.assert_array_equal(drawn[colour].get_ydata(), values)
+    assert drawn["#0072B2"].get_linestyle() == "-"
+    assert drawn["#D55E00"].get_linestyle() == "--"
+    band = ax.collections[0].get_paths()[0].vertices
+    for edge in (age.error_low, age.error_high):
+        assert np.isin(np.round(edge, 12), np.round(band[:, 1], 12)).all()
+    (bars,) = (patch for patch in ax.patches if isinstance(patch, StepPatch))
+    heights, edges, _ = bars.get_data()
+    share = age.histogram.share
+    np.testing.assert_array_equal(edges, age.histogram.edges)
+    np.testing.assert_allclose(heights / heights.max(), share / share.max())
+    strips = [patch for patch in ax.patches if isinstance(patch, Rectangle)]
+    assert [patch.get_gid() for patch in strips] == ["region over"]
+    assert strips[0].get_x() == age.regions[0].low
+    assert {"actual", "predicted", "rows", "95% sure", "overconfident"} <= set(texts(ax))
+    assert "1st–99th percentile, n = 16,281" in ax.get_xlabel()
+    assert ax.get_xlim() == (age.histogram.edges[0], age.histogram.edges[-1])
+    assert min(ax.get_yticks()) == 0 and ax.get_ylim()[1] <= 1
+
+
+def test_under_and_over_are_told_apart_without_colour(tilt, ax):
+    curve = vc.curve(tilt.y, tilt.p, tilt.v, event="positive")
+    curve.plot(ax)
+    assert {region.direction for region in curve.regions} == {"over", "under"}
+    markers = {line.get_marker() for line in ax.get_lines()}
+    assert {"^", "v"} <= markers
+    assert ax.get_ylabel() == "positive rate"
+    np.testing.assert_array_equal(lines(ax)["#0072B2"].get_ydata(), 1 - curve.error)
+
+
+def test_levels_are_dots_against_dashes_with_their_rows(audit, ax):
+    curve = audit["occupation"]
+    curve.plot(ax)
+    dots = [line for line in ax.get_lines() if line.get_marker() == "o"]
+    np.testing.assert_array_equal(dots[0].get_xdata(), curve.error)
+    dashes = [line for line in ax.get_lines() if line.get_marker() == "|"]
+    np.testing.assert_array_equal(dashes[0].get_xdata(), curve.predicted_error)
+    named = " ".join(texts(ax))
+    assert all(f"{count:,}" in named for count in curve.counts)
+    assert curve.counts.sum() == curve.n_rows
+    assert "966 missing (gap" in ax.get_xlabel()
+
+
+def test_few_numbers_stand_alone(audit, ax):
+    curve = audit["education-num"]
+    curve.plot(ax)
+    dots = [line for line in ax.get_lines() if line.get_marker() == "o"]
+    np.testing.assert_array_equal(dots[0].get_xdata(), curve.x)
+    ax.figure.draw_without_rendering()
+    assert all(tick == round(tick) for tick in ax.get_xticks())
+
+
+def test_dates_are_dates(tilt, ax):
+    days = np.datetime64("2024-01-01") + np.arange(len(tilt.y)) % 300
+    curve = vc.curve(tilt.y, tilt.p, {"day": days}, event="positive")
+    curve.plot(ax)
+    expected = mdates.date2num(np.array(np.round(curve.x * 1e6), "M8[us]"))
+    np.testing.assert_array_equal(lines(ax)["#0072B2"].get_xdata(), expected)
+    shown = [text for text in texts(ax) if text in ("Mar", "May", "Jul", "Sep", "Apr")]
+    assert shown
+    assert "T" not in ax.get_title(loc="left").split(" at ")[1]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_any_name_can_be_drawn(tilt, name, ax):
+    levels = np.array([*NAMES, "plain"], object)[np.arange(len(tilt.y)) % 7]
+    curve = vc.curve(tilt.y, tilt.p, {name: tilt.v}, event="positive")
+    curve.plot(ax)
+    ax.figure.canvas.draw()
+    assert ax.get_xlabel().startswith((name.strip() or "(blank)")[:20])
+    other = Figure(figsize=(3.4, 3)).add_subplot()
+    vc.curve(tilt.y, tilt.p, {name: levels}, event="positive").plot(other)
+    other.figure.canvas.draw()
+    vc.plotting.dots([name], [0.1], [0.0], [0.2], title=name, texts=[name]).figure.canvas.draw()
+    vc.plotting.before_after({name: curve, "other": curve}).canvas.draw()
+    vc.estimate(tilt.y, tilt.p, {name: tilt.v}, event="positive").plot().figure.canvas.draw()
+
+
+def test_nothing_of_the_users_is_touched(age, audit, tilt):
+    before = dict(mpl.rcParams)
+    figure = Figure(figsize=(7, 7))
+    axes = figure.subplots(2, 2)
+    age.plot(axes[0, 0])
+    audit.plot(axes[0, 1])
+    vc.reliability(tilt.y, tilt.p, event="positive").plot(axes[1, 0])
+    vc.estimate(tilt.y, tilt.p, tilt.v).plot(axes[1, 1])
+    assert not plt.get_fignums()
+    assert dict(mpl.rcParams) == before
+    assert len(figure.axes) == 4
+    axes[0, 0].figure.canvas.draw()
+
+
+def test_without_axes_there_is_a_figure_of_its_own(age):
+    mine = plt.figure()
+    drawn = age.plot()
+    assert drawn.figure is not mine and plt.gcf() is drawn.figure
+
+
+def test_the_ranking_is_the_audits(audit, ax):
+    audit.plot(ax, top=3)
+    dots = ax.collections[-1].get_offsets()
+    np.testing.assert_array_equal(dots[:, 0], [row.beyond.debiased for row in audit.rows[:3]])
+    assert {row.variable for row in audit.rows[:3]} | {"… 1 more", "varies"} <= set(texts(ax))
+    bars = [patch.get_width() for patch in ax.patches]
+    np.testing.assert_array_equal(bars, [row.beyond.noise_high for row in audit.rows[:3]])
+    assert f"by {points(audit.gap)} points" in ax.get_title(loc="left").replace("\n", " ")
+    vece = audit.plot(quantity="vece")
+    assert f"overall gap {points(audit.gap)}" in texts(vece)
+    with pytest.raises(InputError, match="quantity must be one of 'beyond', 'vece'"):
+        audit.plot(quantity="veces")
+
+
+def test_an_estimate_shows_its_plug_in_and_noise(tilt, ax):
+    found = vc.estimate(tilt.y, tilt.p, tilt.v, event="positive")
+    found.plot(ax)
+    places = {float(c.get_offsets()[0, 0]) for c in ax.collections if len(c.get_offsets())}
+    assert {found.debiased, found.value} <= places
+    assert ax.patches[0].get_width() == found.noise_high
+
+
+def test_the_reliability_diagram_holds_the_bins(tilt, ax):
+    found = vc.reliability(tilt.y, tilt.p, event="positive")
+    found.plot(ax)
+    (dots,) = (line for line in ax.get_lines() if line.get_marker() == "o")
+    np.testing.assert_array_equal(dots.get_xdata(), found.confidence)
+    np.testing.assert_array_equal(dots.get_ydata(), found.accuracy)
+    np.testing.assert_array_equal(lines(ax)["#0072B2"].get_ydata(), found.smooth)
+    assert any(text.startswith(f"ECE {points(found.ece.debiased)} points") for text in texts(ax))
+    assert ax.get_aspect() == 1
+
+
+def test_before_and_after_share_their_axes(tilt):
+    shifted = np.clip(tilt.p + 0.2, 0, 1)
+    curves = {
+        name: vc.curve(tilt.y, p, {"v": tilt.v}, event="positive")
+        for name, p in (("raw", tilt.p), ("shifted", shifted), ("third", tilt.p))
+    }
+    figure = vc.plotting.before_after(curves, columns=2)
+    shown = [ax for ax in figure.axes if ax.get_visible()]
+    assert len(shown) == 3
+    assert len({ax.get_ylim() for ax in shown}) == len({ax.get_xlim() for ax in shown}) == 1
+    for ax, (name, curve) in zip(shown, curves.items(), strict=True):
+        title = ax.get_title(loc="left")
+        assert title.startswith(name) and f"VECE {points(curve.vece)} (" in title
+        assert f"worst {points(curve.vce)}" in title
+    other = vc.curve(tilt.y, tilt.p, {"w": tilt.v}, event="positive")
+    with pytest.raises(InputError, match="curve 'b' differs from the first in variable: 'w'"):
+        vc.plotting.before_after({"a": curves["raw"], "b": other})
+    with pytest.raises(InputError, match="curves is empty"):
+        vc.plotting.before_after({})
+    with pytest.raises(InputError, match="columns must be"):
+        vc.plotting.before_after(curves, columns=0)
+
+
+def test_dots_want_one_value_a_name():
+    with pytest.raises(InputError, match="low has 1 values for 2 names"):
+        vc.plotting.dots(["a", "b"], [1, 2], [1], [2, 3])
+    with pytest.raises(InputError, match="names is empty"):
+        vc.plotting.dots([], [], [], [])
+
+
+def test_backends_are_known_by_name(age, ax):
+    with pytest.raises(InputError, match="backend must be one of 'matplotlib', 'plotly'"):
+        age.plot(backend="plotty")
+    with pytest.raises(InputError, match='ax is for backend="matplotlib"'):
+        age.plot(ax, backend="plotly")
+
+
+def test_without_plotly_it_is_named(age, monkeypatch):
+    monkeypatch.setitem(sys.modules, "plotly", None)
+    with pytest.raises(MissingDependencyError, match="needs plotly\nhint: pip install"):
+        age.plot(backend="plotly")
+
+
+def traces(figure):
+    return {trace.name: trace for trace in figure.data if trace.name}
+
+
+def test_plotly_holds_the_same_numbers(age, audit, tilt):
+    drawn = traces(age.plot(backend="plotly"))
+    np.testing.assert_array_equal(drawn["actual"].x, age.x)
+    np.testing.assert_array_equal(drawn["actual"].y, age.error)
+    np.testing.assert_array_equal(drawn["predicted"].y, age.predicted_error)
+    np.testing.assert_array_equal(drawn["rows"].y, age.histogram.share)
+    levels = audit["occupation"]
+    drawn = traces(levels.plot(backend="plotly"))
+    np.testing.assert_array_equal(drawn["actual"].x, levels.error)
+    np.testing.assert_array_equal(drawn["predicted"].x, levels.predicted_error)
+    few = audit["education-num"]
+    np.testing.assert_array_equal(traces(few.plot(backend="plotly"))["actual"].y, few.error)
+    ranking = traces(audit.plot(backend="plotly", top=3))
+    np.testing.assert_array_equal(
+        ranking["estimate"].x, [row.beyond.debiased for row in audit.rows[:3]]
+    )
+    found = vc.reliability(tilt.y, tilt.p, event="positive")
+    drawn = traces(found.plot(backend="plotly"))
+    np.testing.assert_array_equal(drawn["bins"].x, found.confidence)
+    np.testing.assert_array_equal(drawn["smooth"].y, found.smooth)
+    one = traces(found.ece.plot(backend="plotly"))
+    assert one["plug-in"].x[0] == found.ece.value
+
+
+def test_plotly_panels_and_dates(tilt):
+    days = np.datetime64("2024-01-01") + np.arange(len(tilt.y)) % 300
+    curve = vc.curve(tilt.y, tilt.p, {"day": days}, event="positive")
+    drawn = traces(curve.plot(backend="plotly"))
+    np.testing.assert_array_equal(drawn["actual"].x, np.array(np.round(curve.x * 1e6), "M8[us]"))
+    figure = vc.plotting.before_after({"raw": curve, "<b>": curve}, backend="plotly")
+    shown = [note.text for note in figure.layout.annotations]
+    assert any(text.startswith("&lt;b&gt;<br>VECE") for text in shown)
+    assert sum(trace.name == "actual" for trace in figure.data) == 2
+
+
+def test_plotly_escapes_names(tilt):
+    levels = np.array([*NAMES, "plain"], object)[np.arange(len(tilt.y)) % 7]
+    evil = "<b>$x$ %{y}"
+    curve = vc.curve(tilt.y, tilt.p, {evil: levels}, event="positive")
+    for figure in (
+        curve.plot(backend="plotly"),
+        vc.plotting.dots([evil], [0.1], [0], [0.2], title=evil, texts=[evil], backend="plotly"),
+        vc.plotting.before_after({evil: curve}, backend="plotly"),
+    ):
+        text = figure.to_json()
+        assert "script>alert" not in text and "<b>" not in text and "%{" not in text
+        assert "$" not in text.replace("&#36;", "")
+
+
+@given(st.text(max_size=30))
+def test_escaped_names_hold_no_markup(name):
+    assert not set("<>$\"'{") & set(escape(name))
+
+
+def test_notebooks_show_escaped_tables(tilt, audit):
+    evil = "<img src=x onerror=alert(1)>"
+    curve = vc.curve(tilt.y, tilt.p, {evil: tilt.v}, event="positive")
+    found = vc.audit(tilt.y, tilt.p, {evil: tilt.v, "w": tilt.v}, event="positive")
+    shown = [
+        curve._repr_html_(),
+        found._repr_html_(),
+        vc.estimate(tilt.y, tilt.p, {evil: tilt.v})._repr_html_(),
+        vc.bin_table(tilt.y, tilt.p, {evil: tilt.v})._repr_html_(),
+        found.since(found)._repr_html_(),
+    ]
+    for page in shown:
+        assert "<img" not in page and "&lt;img" in page and page.startswith("<table>")
+    assert "Missing values are a bin of their own in occupation" in audit._repr_html_()
+
+
+def test_words():
+    assert points(-0.0001) == "0.0" and points(-0.123) == "−12.3"
+
+
+def test_shares_stay_shares(age):
+    drawn = sides(age)
+    for part in (drawn.actual, drawn.low, drawn.high, drawn.predicted):
+        assert part.min() >= 0 and part.max() <= 1
+    assert ((drawn.low <= drawn.actual) & (drawn.actual <= drawn.high)).all()

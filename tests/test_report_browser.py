@@ -1,0 +1,338 @@
+"""The page in a real browser: it loads alone, reads, sorts, searches, prints, and runs no code."""
+
+import importlib.util
+import os
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import varcal as vc
+
+CHROMIUM = os.environ.get("VARCAL_CHROMIUM") or next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+MISSING = [
+    name
+    for name, found in {
+        "Chromium (set VARCAL_CHROMIUM or install the package chromium)": CHROMIUM,
+        "playwright": importlib.util.find_spec("playwright"),
+        "axe-playwright-python": importlib.util.find_spec("axe_playwright_python"),
+    }.items()
+    if not found
+]
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}"),
+]
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+SCRIPT = "<script>document.title = 'run'</script>"
+IMAGE = "<img src=x onerror=\"document.title='run'\">"
+RTL = "\u05e9\u05dc\u05d5\u05dd \u202e x"
+NAMES = {
+    "script": SCRIPT,
+    "close": "</script></style></title>" + SCRIPT,
+    "quotes": "a\"b'c`d & e",
+    "emoji": "\N{SLIGHTLY SMILING FACE} emoji",
+    "rtl": RTL,
+    "long": "n" * 10_000,
+    "control": "a\x00b",
+}
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    """Write the Adult report and one whose every name is hostile; a few more variables in both."""
+    folder = tmp_path_factory.mktemp("pages")
+    adult = vc.datasets.load_adult()
+    rng = np.random.default_rng(5)
+    n = len(adult.y)
+    quiet = {"noise": rng.normal(size=n), "coin": rng.choice(["heads", "tails"], n)}
+    started = np.datetime64("2021-01-01") + rng.integers(0, 900, n).astype("m8[D]")
+    columns = {name: adult[name] for name in ("age", "sex", "education", "capital-gain")}
+    vc.audit(adult.y, adult.p, columns | quiet | {"started": started}).report(folder / "adult.html")
+    n = 3000
+    p = rng.uniform(0.05, 0.95, n)
+    hostile = {name: rng.normal(size=n) for name in NAMES.values()}
+    hostile[" "] = rng.normal(size=n)
+    hostile["levels"] = rng.choice([IMAGE, RTL, "l" * 10_000, "\N{HEAVY BLACK HEART}", "''\""], n)
+    tilt = hostile[SCRIPT] > 0
+    y = np.where(rng.random(n) < np.clip(p + np.where(tilt, 0.2, -0.2), 0, 1), SCRIPT, "a")
+    audit = vc.audit(y, p, hostile, event="positive", classes=["a", SCRIPT])
+    audit.report(folder / "hostile.html", title=IMAGE)
+    mended = np.clip(p + np.where(tilt, 0.2, -0.2), 0, 1)
+    sets = {SCRIPT: p, IMAGE: mended, "n" * 10_000: 1 - p}
+    compared = vc.compare(y, sets, hostile, event="positive", classes=["a", SCRIPT])
+    compared.report(folder / "comparison.html", title=IMAGE)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def browser():
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def visit(browser, pages):
+    """Return a function that opens a page and fails the test on any complaint or request."""
+    contexts, complaints = [], []
+
+    def opened(name="adult", *, scheme="light", width=1200):
+        context = browser.new_context(
+            color_scheme=scheme, viewport={"width": width, "height": 900}, has_touch=width < 500
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("dialog", lambda dialog: complaints.append(dialog.message))
+        address = (pages / f"{name}.html").as_uri()
+        page.on("request", lambda sent: sent.url == address or complaints.append(sent.url))
+        page.goto(address)
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert complaints == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", ["adult", "hostile", "comparison"])
+def test_axe_finds_nothing(visit, name, scheme):
+    from axe_playwright_python.sync_playwright import Axe
+
+    page = visit(name, scheme=scheme)
+    page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
+    # The policy of the page keeps out every script but its own; evaluate() stands outside it.
+    found = Axe().run(page)
+    assert found.violations_count == 0, found.generate_report()
+
+
+def test_colours_follow_the_system_and_the_button(visit):
+    ground = "getComputedStyle(document.body).backgroundColor"
+    white, black = "rgb(255, 255, 255)", "rgb(20, 23, 26)"
+    assert visit(scheme="dark").evaluate(ground) == black
+    page = visit(scheme="light")
+    button = page.locator("#theme")
+    seen = []
+    for _ in range(4):
+        seen.append((button.inner_text(), page.evaluate(ground)))
+        button.click()
+    assert seen == [
+        ("Theme: auto", white),
+        ("Theme: light", white),
+        ("Theme: dark", black),
+        ("Theme: auto", white),
+    ]
+
+
+def column(page, key):
+    return page.locator(f"#ranking-table tbody tr:visible .{key}").all_inner_texts()
+
+
+def test_sorting(visit):
+    page = visit()
+    assert column(page, "rank") == [str(k) for k in range(1, 8)]
+    page.get_by_role("button", name="Variable").focus()
+    page.keyboard.press("Enter")
+    names = column(page, "name")
+    assert names == sorted(names)
+    head = page.locator("#ranking-table th.name").first
+    assert head.get_attribute("aria-sort") == "ascending"
+    page.keyboard.press("Enter")
+    assert column(page, "name") == names[::-1]
+    assert head.get_attribute("aria-sort") == "descending"
+    page.get_by_role("button", name="Beyond overall").click()
+    assert column(page, "rank") == [str(k) for k in range(1, 8)]
+    assert head.get_attribute("aria-sort") == "none"
+
+
+def test_searching(visit):
+    page = visit()
+    page.get_by_label("Search variables").fill("EDU")
+    assert column(page, "name") == ["education"]
+    assert page.get_by_role("status").inner_text() == "1 of 7 shown"
+    assert page.locator(".card:visible").count() == 1
+    page.get_by_label("Search variables").fill("nothing like it")
+    assert page.get_by_text("No variable matches").is_visible()
+    page.get_by_label("Search variables").fill("")
+    assert page.locator(".card:visible").count() == 7
+
+
+def card_of(page, name):
+    return page.locator(".card").filter(has=page.get_by_role("heading", name=name, exact=True))
+
+
+def test_reading_a_chart_by_pointer_and_by_keys(visit):
+    page = visit()
+    card = card_of(page, "age")
+    said, chart = card.locator(".said"), card.locator("svg.lines")
+    first = said.inner_text()
+    assert re.fullmatch(
+        r"\d+: wrong \d+\.\d% of the time \(band [\d.]+% to [\d.]+%\), expected \d\.\d%: "
+        r"overconfident by \d+\.\d points\.",
+        first,
+    )
+    chart.scroll_into_view_if_needed()
+    box = chart.bounding_box()
+    page.mouse.move(box["x"] + 1, box["y"] + 50)
+    assert said.inner_text().startswith("17: ")
+    assert chart.locator(".cursor").is_visible()
+    slider = card.get_by_role("slider")
+    assert slider.get_attribute("aria-valuetext") == said.inner_text()
+    slider.focus()
+    page.keyboard.press("ArrowRight")
+    assert said.inner_text().startswith("18: ")
+    page.keyboard.press("End")
+    assert said.inner_text().startswith("74: ")
+    sex = card_of(page, "sex")
+    sex.locator(".level-row").first.hover()
+    assert re.match(r"Female \(5,421 rows\): wrong", sex.locator(".said").inner_text())
+
+
+def test_python_and_the_script_say_the_same(visit):
+    page = visit()
+    for card in page.locator(".card[open]").all():
+        said, slider = card.locator(".said"), card.get_by_role("slider")
+        before = said.inner_text()
+        slider.evaluate("one => one.dispatchEvent(new Event('input'))")
+        assert said.inner_text() == before
+
+
+def test_unfounded_cards_are_folded_and_links_open_them(visit):
+    page = visit()
+    noise = card_of(page, "noise")
+    assert noise.get_attribute("open") is None
+    page.get_by_role("link", name="noise").click()
+    assert noise.get_attribute("open") is not None
+    assert noise.locator("svg.lines").is_visible()
+
+
+def test_names_are_shown_as_text(visit):
+    page = visit("hostile")
+    assert page.locator("h1").inner_text() == IMAGE
+    assert page.title() == IMAGE
+    heads = page.locator(".card h3").all_text_contents()
+    for name in NAMES.values():
+        shown = name if len(name) < 300 else name[:200] + "… (10,000 characters)"
+        assert shown.replace("\x00", "\ufffd") in heads
+    assert "' '" in heads
+    assert page.locator("main img, main script").count() == 0
+    for card in page.locator(".card").all():
+        card.evaluate("one => one.open = true")
+        slider = card.get_by_role("slider")
+        slider.focus()
+        page.keyboard.press("Home")
+    rows = page.locator(".level-row .level bdi").all_text_contents()
+    assert {IMAGE, RTL, "\N{HEAVY BLACK HEART}"} <= set(rows)
+    assert page.locator("main img, main script").count() == 0
+    assert SCRIPT in page.locator("#summary").inner_text()
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_names_of_a_comparison_are_shown_as_text(visit):
+    page = visit("comparison")
+    assert page.title() == IMAGE
+    assert page.locator("main img, main script").count() == 0
+    assert SCRIPT in page.locator("#summary").inner_text()
+    assert IMAGE in page.locator(".headline").first.inner_text()
+    heads = page.locator(".card h3").all_text_contents()
+    assert {SCRIPT, NAMES["quotes"], NAMES["rtl"]} <= set(heads)
+    assert page.locator(".card").first.locator(".panel h4").count() == 3
+
+
+@pytest.mark.parametrize("name", ["adult", "hostile", "comparison"])
+def test_nothing_is_cut_off_on_a_phone(visit, name):
+    page = visit(name, width=390)
+    page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    outside = page.evaluate(
+        """[...document.querySelectorAll('svg.chart text, .level-row, h1, h2, h3, p, dd')]
+        .filter(one => one.closest('.scroll') === null)
+        .map(one => [one.textContent.slice(0, 40), one.getBoundingClientRect()])
+        .filter(([_, box]) => box.width > 1 && (box.left < -0.5 || box.right > innerWidth + 0.5))
+        .map(([text]) => text)"""
+    )
+    assert outside == []
+
+
+def test_printing_shows_every_variable_in_light(visit, tmp_path):
+    from pypdf import PdfReader
+
+    page = visit(scheme="dark")
+    page.get_by_label("Search variables").fill("age")
+    page.pdf(path=tmp_path / "print.pdf", format="A4")
+    sheets = PdfReader(tmp_path / "print.pdf").pages
+    text = " ".join("\n".join(sheet.extract_text() for sheet in sheets).split())
+    for name in ("age", "sex", "education", "capital-gain", "noise", "coin", "started"):
+        assert f"Bins of {name}" in text, name
+    assert "No evidence that the gap changes along noise" in text
+    assert "How to cite" in text
+    page.emulate_media(media="print", color_scheme="dark")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+
+
+def test_policy_keeps_out_a_script_that_got_in(browser, pages):
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto((pages / "adult.html").as_uri())
+    title = page.title()
+    page.evaluate(
+        """() => {
+            const script = document.createElement("script");
+            script.textContent = "document.title = 'run'";
+            document.body.append(script);
+            const image = "<img src=x onerror=document.title='run'>";
+            document.body.insertAdjacentHTML("beforeend", image);
+        }"""
+    )
+    page.wait_for_timeout(200)
+    assert page.title() == title
+    context.close()
+
+
+def test_reads_without_its_script(browser, pages):
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto((pages / "adult.html").as_uri())
+    assert "overconfident by" in page.locator(".headline").inner_text()
+    assert page.locator("#theme").is_hidden()
+    assert page.get_by_label("Search variables").is_hidden()
+    assert page.locator(".said:visible").count() >= 4
+    context.close()
+
+
+def test_keyboard_reaches_everything(visit):
+    page = visit()
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "summary"
+    reached = set()
+    for _ in range(80):
+        page.keyboard.press("Tab")
+        reached.add(page.evaluate("document.activeElement.tagName"))
+    assert {"BUTTON", "INPUT", "A", "SUMMARY", "DIV"} <= reached
+
+
+def test_page_has_no_address_of_its_own(pages):
+    text = Path(pages / "adult.html").read_text(encoding="utf-8")
+    links = set(re.findall(r"(?:href|src)=\"([^\"#][^\"]*)", text))
+    assert links == {"data:,"}

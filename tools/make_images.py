@@ -1,0 +1,67 @@
+"""Draw the pictures of the documentation: python tools/make_images.py [folder]."""
+
+from __future__ import annotations
+
+import sys
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from PIL import Image
+
+mpl.use("Agg")
+
+import varcal as vc
+
+
+def main(folder: Path) -> None:
+    """Write every picture into a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    adult = vc.datasets.load_adult()
+    audit = vc.audit(adult.y, adult.p, adult.X)
+    save(audit.plot(), folder / "audit.png")
+    save(audit["age"].plot(), folder / "curve.png")
+    save(audit["occupation"].plot(), folder / "levels.png")
+    save(vc.estimate(adult.y, adult.p, {"age": adult["age"]}).plot(), folder / "estimate.png")
+
+    rows = np.random.default_rng(0).permutation(len(adult))
+    fit, test = rows[:5000], rows[5000:]
+    age, y, p = adult["age"], adult.y, adult.p
+    beta = vc.BetaCalibrator().fit(p[fit], y[fit])
+    augmented = vc.AugmentedCalibrator().fit(p[fit], y[fit], {"age": age[fit]})
+    scores = {
+        "raw": p[test],
+        "beta": beta.predict_proba(p[test]),
+        "beta, augmented with age": augmented.predict_proba(p[test], {"age": age[test]}),
+    }
+    curves = {name: vc.curve(y[test], q, {"age": age[test]}) for name, q in scores.items()}
+    save(vc.plotting.before_after(curves), folder / "before_after.png")
+    names = ("age", "hours-per-week", "occupation")
+    columns = {name: adult[name][test] for name in names}
+    every = vc.AugmentedCalibrator().fit(p[fit], y[fit], {name: adult[name][fit] for name in names})
+    scores = {
+        "raw": p[test],
+        "beta": scores["beta"],
+        "augmented": every.predict_proba(p[test], columns),
+    }
+    tree = vc.TreeCalibrator().fit(p[fit], y[fit], {"age": age[fit]})
+    scores["tree on age"] = tree.predict_proba(p[test], {"age": age[test]})
+    save(vc.compare(y[test], scores, columns).plot(), folder / "compare.png")
+    sim = vc.datasets.make_gap(4000, "tilt", vece=0.1)
+    found = vc.reliability(sim.y, sim.p, event="positive")
+    save(found.plot(), folder / "reliability.png")
+
+
+def save(drawn: Any, path: Path) -> None:
+    """Write one picture, small enough for a page."""
+    figure = getattr(drawn, "figure", drawn)
+    page = BytesIO()
+    figure.savefig(page, dpi=140)
+    Image.open(page).convert("RGB").quantize(64).save(path, optimize=True)
+
+
+if __name__ == "__main__":
+    default = Path(__file__).parents[1] / "docs" / "images"
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else default)
