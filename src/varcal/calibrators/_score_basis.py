@@ -78,6 +78,14 @@ class ScoreBasis:
         """Return z within the fitted quantiles."""
         return np.clip(z, self.low, self.high)
 
+    def grid(self, size: int) -> Floats:
+        """Return increasing values of z that span the fitted ones, denser where rows are."""
+        if self.rank is None or self.low == self.high:
+            return np.array([self.low - 1.0, self.low + 1.0])
+        even = np.linspace(self.rank.rank[0], self.rank.rank[-1], size)
+        dense = np.interp(even, self.rank.rank, self.rank.at)
+        return np.unique(np.concatenate([dense, np.linspace(self.low, self.high, size // 2)]))
+
     def unit(self, z: Floats) -> Floats:
         """Return z̃, the winsorized and standardized logit."""
         return np.asarray((self.clipped(z) - self.mean) / self.scale)

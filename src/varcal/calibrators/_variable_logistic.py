@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from varcal.calibrators._additive_model import AdditiveModel, Sample
+from varcal.calibrators._additive_model import AdditiveModel, Sample, chunks_of
 from varcal.calibrators._design import Design
 from varcal.calibrators._gam import LogisticLoss
 from varcal.calibrators._row_folds import row_folds, row_hashes
@@ -23,6 +23,8 @@ Floats = NDArray[np.float64]
 #: Rows beyond which penalties, pairs and shares are learned on a sample of this size.
 MOST_ROWS = 40_000
 _FOLDS = 5
+#: Scores at which a monotone model is evaluated.
+_GRID = 65
 #: Twice the usual π/8: the penalties are uncertain, too.
 _MODERATION = np.pi / 4
 
@@ -46,6 +48,8 @@ class LogisticModel:
         a and b, between 0 and 1; both are 0 where there is no evidence against the scores.
     shift : float
         c, which keeps the mean on the calibration rows.
+    monotone : bool
+        Whether η never falls when the score rises and V stays.
     """
 
     score: AdditiveModel
@@ -53,10 +57,40 @@ class LogisticModel:
     score_share: float
     full_share: float
     shift: float
+    monotone: bool = False
 
     def log_odds(self, p: Floats, columns: list[NDArray[Any]]) -> tuple[Floats, Floats]:
         """Return the calibrated logit and its standard error."""
         z = log_odds(p)
+        if not self.monotone:
+            return self._blend(z, columns)
+        eta, error = np.empty(len(z)), np.empty(len(z))
+        for rows in chunks_of(len(z)):
+            some = [column[rows] for column in columns]
+            eta[rows] = self._risen(z[rows], some)
+            error[rows] = self._blend(z[rows], some)[1]
+        return eta, error
+
+    def _risen(self, z: Floats, columns: list[NDArray[Any]]) -> Floats:
+        """Return the logit that never falls along the score, by a running maximum on a grid.
+
+        The grid ends where scores are winsorized; beyond it only the score's own share moves.
+        """
+        basis = self.full.design.score
+        grid = basis.grid(_GRID)
+        curve = np.column_stack(
+            [self._blend(np.full(len(z), at), columns)[0] for at in grid]
+        )
+        curve = np.maximum.accumulate(curve, axis=1)
+        kept = np.clip(z, grid[0], grid[-1])
+        right = np.clip(np.searchsorted(grid, kept), 1, len(grid) - 1)
+        rows = np.arange(len(z))
+        share = (kept - grid[right - 1]) / (grid[right] - grid[right - 1])
+        inside = curve[rows, right - 1] * (1 - share) + curve[rows, right] * share
+        own = (1 - self.full_share) * (1 - self.score_share)
+        return np.asarray(inside + own * (z - kept))
+
+    def _blend(self, z: Floats, columns: list[NDArray[Any]]) -> tuple[Floats, Floats]:
         eta, variance = z, np.zeros(len(z))
         if self.score_share > 0 and self.full_share < 1:
             own, spread = self.score.predictor(z, columns)
@@ -80,6 +114,7 @@ def fit_logistic_model(
     *,
     groups: NDArray[Any] | None = None,
     interactions: bool = True,
+    monotone: bool = False,
 ) -> tuple[LogisticModel, Trusted]:
     """Fit the model.
 
@@ -97,6 +132,8 @@ def fit_logistic_model(
         Rows of one group share a fold.
     interactions : bool
         Whether to look for pairs.
+    monotone : bool
+        Whether the calibrated probability may never fall when the score rises.
     """
     z, mass = log_odds(p), np.ones(len(p)) if weight is None else weight
     folds = row_folds(_FOLDS, groups) if groups is not None else row_folds(_FOLDS, z, *columns)
@@ -111,7 +148,7 @@ def fit_logistic_model(
         design, some, rows, some.z - some.loss.offset, _moderated_loss, pairs=interactions
     )
     model = LogisticModel(
-        fitted.score.model, fitted.full.model, fitted.score_share, fitted.full_share, 0.0
+        fitted.score.model, fitted.full.model, fitted.score_share, fitted.full_share, 0.0, monotone
     )
     shift = mean_shift(model.log_odds(p, columns)[0], y, mass)
     shift *= max(fitted.score_share, fitted.full_share)
