@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         TemperatureCalibrator,
         TreeCalibrator,
         VariableCalibratedClassifier,
+        VariableCalibrator,
         VectorScalingCalibrator,
         load_calibrator,
     )
@@ -59,6 +60,7 @@ __all__ = [
     "TemperatureCalibrator",
     "TreeCalibrator",
     "VariableCalibratedClassifier",
+    "VariableCalibrator",
     "VectorScalingCalibrator",
     "__version__",
     "apply",
@@ -108,6 +110,7 @@ _ROOMS["calibrators"] = (
     "TemperatureCalibrator",
     "TreeCalibrator",
     "VariableCalibratedClassifier",
+    "VariableCalibrator",
     "VectorScalingCalibrator",
     "load_calibrator",
 )

@@ -108,11 +108,12 @@ class Design:
     def candidate_pairs(self) -> list[tuple[int, int]]:
         """Return all pairs of variables that vary, and of each with the score."""
         live = [k for k, basis in enumerate(self.bases) if basis is not None]
-        return [*combinations(live, 2), *((SCORE, k) for k in live)]
+        scored = live if self.score.rank is not None else []
+        return [*combinations(live, 2), *((SCORE, k) for k in scored)]
 
     def score_only(self) -> Design:
         """Return the design without V."""
-        return replace(self, bases=tuple(None for _ in self.bases))
+        return replace(self, bases=())
 
     def with_pairs(
         self, pairs: tuple[tuple[int, int], ...], own: tuple[tuple[int, int], ...]
@@ -152,7 +153,7 @@ class Design:
         found: list[tuple[Block, Floats]] = []
 
         def add(block: Block, columns: Floats) -> None:
-            if self.only is None or block in self.only:
+            if columns.shape[1] and (self.only is None or block in self.only):
                 found.append((block, unit * columns if block.by_score else columns))
 
         for part, block in self.score.parts(z).items():

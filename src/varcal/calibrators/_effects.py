@@ -29,13 +29,16 @@ class Term:
         Effective degrees of freedom of all its terms.
     moved : float
         The mean absolute change of the probability that they make on the calibration rows.
+    evidence : float
+        The log Bayes factor of the term against none, its penalties as learned.
     active : bool
-        Whether the data spoke for it; a term without evidence is shrunk to next to nothing.
+        Whether that is above 2; a term without evidence is shrunk to next to nothing.
     """
 
     name: str
     edf: float
     moved: float
+    evidence: float
     active: bool
 
 

@@ -110,4 +110,4 @@ def held_out_gain(blocks: list[tuple[Block, Floats]], loss: Loss, eta: Floats, f
 def gain_of(saved: Floats, mass: Floats) -> Gain:
     """Return the mean of weighted savings, with its standard error."""
     mean = float(saved.sum() / mass.sum())
-    return Gain(mean, float(np.sqrt(((saved - mean * mass) ** 2).sum()) / mass.sum()))
+    return Gain(mean, float(np.sqrt(((saved - mean * mass) ** 2 / mass).sum()) / mass.sum()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,18 +79,18 @@ def fit_trusted(
     pairs : bool
         Whether to look for pairs.
     """
-    alone = design.score_only()
-    score = fit_additive(alone, rows, pairs=False)
+    alone, bare = design.score_only(), replace(rows, columns=[])
+    score = fit_additive(alone, bare, pairs=False)
     full = fit_additive(design, rows, pairs=pairs)
     score_share, full_share = 1.0, 1.0
     if full.evidence - score.evidence < _SURE:
-        small = _held_out(rows, lambda part: fit_additive(alone, part, pairs=False), moderate)
+        small = _held_out(bare, lambda part: fit_additive(alone, part, pairs=False), moderate)
         score_share = share_of(_gain(rows, base, small))
         small = base + score_share * (small - base)
         large = _held_out(rows, lambda part: fit_additive(design, part, pairs=pairs), moderate)
         full_share = share_of(_gain(rows, small, large))
     if len(rows) < len(whole):
-        score, full = refit(score, whole), refit(full, whole)
+        score, full = refit(score, replace(whole, columns=[])), refit(full, whole)
     return Trusted(score, full, score_share, full_share)
 
 

@@ -50,6 +50,8 @@ class LogisticModel:
         c, which keeps the mean on the calibration rows.
     monotone : bool
         Whether η never falls when the score rises and V stays.
+    tilt : float
+        The least slope of η along the score's logit, where it is monotone.
     """
 
     score: AdditiveModel
@@ -58,51 +60,57 @@ class LogisticModel:
     full_share: float
     shift: float
     monotone: bool = False
+    tilt: float = 0.0
 
-    def log_odds(self, p: Floats, columns: list[NDArray[Any]]) -> tuple[Floats, Floats]:
-        """Return the calibrated logit and its standard error."""
+    def log_odds(self, p: Floats, columns: list[NDArray[Any]]) -> Floats:
+        """Return the calibrated logit."""
         z = log_odds(p)
         if not self.monotone:
             return self._blend(z, columns)
-        eta, error = np.empty(len(z)), np.empty(len(z))
+        eta = np.empty(len(z))
         for rows in chunks_of(len(z)):
-            some = [column[rows] for column in columns]
-            eta[rows] = self._risen(z[rows], some)
-            error[rows] = self._blend(z[rows], some)[1]
-        return eta, error
+            eta[rows] = self._risen(z[rows], [column[rows] for column in columns])
+        return eta
+
+    def error(self, p: Floats, columns: list[NDArray[Any]], eta: Floats) -> Floats:
+        """Return the standard error of calibrated logits.
+
+        It is that of the model with all variables, however little it is trusted: where the data
+        are few, they cannot rule out the effects that the answer leaves out.
+        """
+        z = log_odds(p)
+        own, variance = self.full.predictor(z, columns)
+        own += self.full.design.score.clipped(z)
+        apart = self.shift + moderated(own, variance) - eta
+        return np.asarray(np.sqrt(variance + (1 - self.full_share) * apart**2))
 
     def _risen(self, z: Floats, columns: list[NDArray[Any]]) -> Floats:
         """Return the logit that never falls along the score, by a running maximum on a grid.
 
         The grid ends where scores are winsorized; beyond it only the score's own share moves.
         """
-        basis = self.full.design.score
-        grid = basis.grid(_GRID)
-        curve = np.column_stack(
-            [self._blend(np.full(len(z), at), columns)[0] for at in grid]
-        )
-        curve = np.maximum.accumulate(curve, axis=1)
+        grid = self.full.design.score.grid(_GRID)
+        curve = np.column_stack([self._blend(np.full(len(z), at), columns) for at in grid])
+        curve = np.maximum.accumulate(curve - self.tilt * grid, axis=1)
         kept = np.clip(z, grid[0], grid[-1])
         right = np.clip(np.searchsorted(grid, kept), 1, len(grid) - 1)
         rows = np.arange(len(z))
         share = (kept - grid[right - 1]) / (grid[right] - grid[right - 1])
-        inside = curve[rows, right - 1] * (1 - share) + curve[rows, right] * share
+        low, high = curve[rows, right - 1], curve[rows, right]
         own = (1 - self.full_share) * (1 - self.score_share)
-        return np.asarray(inside + own * (z - kept))
+        return np.asarray(low + share * (high - low) + own * (z - kept) + self.tilt * z)
 
-    def _blend(self, z: Floats, columns: list[NDArray[Any]]) -> tuple[Floats, Floats]:
-        eta, variance = z, np.zeros(len(z))
+    def _blend(self, z: Floats, columns: list[NDArray[Any]]) -> Floats:
+        eta = z
         if self.score_share > 0 and self.full_share < 1:
-            own, spread = self.score.predictor(z, columns)
+            own, spread = self.score.predictor(z, [])
             own += self.score.design.score.clipped(z)
             eta = eta + self.score_share * (moderated(own, spread) - eta)
-            variance = self.score_share**2 * spread
         if self.full_share > 0:
             own, spread = self.full.predictor(z, columns)
             own += self.full.design.score.clipped(z)
             eta = eta + self.full_share * (moderated(own, spread) - eta)
-            variance = np.maximum(variance, self.full_share**2 * spread)
-        return eta + self.shift, np.sqrt(variance)
+        return np.asarray(eta + self.shift)
 
 
 def fit_logistic_model(
@@ -115,6 +123,7 @@ def fit_logistic_model(
     groups: NDArray[Any] | None = None,
     interactions: bool = True,
     monotone: bool = False,
+    tilt: float = 0.0,
 ) -> tuple[LogisticModel, Trusted]:
     """Fit the model.
 
@@ -134,6 +143,8 @@ def fit_logistic_model(
         Whether to look for pairs.
     monotone : bool
         Whether the calibrated probability may never fall when the score rises.
+    tilt : float
+        The least slope along the score's logit, where it is monotone.
     """
     z, mass = log_odds(p), np.ones(len(p)) if weight is None else weight
     folds = row_folds(_FOLDS, groups) if groups is not None else row_folds(_FOLDS, z, *columns)
@@ -148,9 +159,15 @@ def fit_logistic_model(
         design, some, rows, some.z - some.loss.offset, _moderated_loss, pairs=interactions
     )
     model = LogisticModel(
-        fitted.score.model, fitted.full.model, fitted.score_share, fitted.full_share, 0.0, monotone
+        fitted.score.model,
+        fitted.full.model,
+        fitted.score_share,
+        fitted.full_share,
+        0.0,
+        monotone,
+        tilt,
     )
-    shift = mean_shift(model.log_odds(p, columns)[0], y, mass)
+    shift = mean_shift(model.log_odds(p, columns), y, mass)
     shift *= max(fitted.score_share, fitted.full_share)
     return replace(model, shift=shift), fitted
 

@@ -147,18 +147,21 @@ class TemperatureModel:
     confusion: Confusion
     keep_argmax: bool
 
-    def log_power(self, p: Floats, columns: list[NDArray[Any]]) -> tuple[Floats, Floats]:
-        """Return the log inverse temperature of rows and its standard error."""
+    def log_power(self, p: Floats, columns: list[NDArray[Any]]) -> Floats:
+        """Return the log inverse temperature of rows."""
         z = certainty(p)
-        eta, variance = np.zeros(len(z)), np.zeros(len(z))
+        eta = np.zeros(len(z))
         if self.score_share > 0 and self.full_share < 1:
-            own, spread = self.score.predictor(z, columns)
-            eta, variance = self.score_share * own, self.score_share**2 * spread
+            eta = self.score_share * self.score.predictor(z, [])[0]
         if self.full_share > 0:
-            own, spread = self.full.predictor(z, columns)
-            eta = eta + self.full_share * (own - eta)
-            variance = np.maximum(variance, self.full_share**2 * spread)
-        return eta + self.shift, np.sqrt(variance)
+            eta = eta + self.full_share * (self.full.predictor(z, columns)[0] - eta)
+        return np.asarray(eta + self.shift)
+
+    def error(self, p: Floats, columns: list[NDArray[Any]], eta: Floats) -> Floats:
+        """Return the standard error of log inverse temperatures; see the two-class model."""
+        own, variance = self.full.predictor(certainty(p), columns)
+        apart = self.shift + own - eta
+        return np.asarray(np.sqrt(variance + (1 - self.full_share) * apart**2))
 
     def probabilities(self, p: Floats, eta: Floats) -> Floats:
         """Return calibrated probabilities, given the log inverse temperature."""
@@ -177,6 +180,7 @@ def fit_temperature_model(
     groups: NDArray[Any] | None = None,
     interactions: bool = True,
     keep_argmax: bool = True,
+    confusions: bool = True,
 ) -> tuple[TemperatureModel, Trusted]:
     """Fit the model.
 
@@ -190,6 +194,8 @@ def fit_temperature_model(
         As for two classes.
     keep_argmax : bool
         Whether the largest class stays the largest.
+    confusions : bool
+        Whether to correct for classes that are taken for one another.
     """
     z, mass = certainty(p), np.ones(len(p)) if weight is None else weight
     folds = row_folds(_FOLDS, groups) if groups is not None else row_folds(_FOLDS, z, *columns)
@@ -211,13 +217,14 @@ def fit_temperature_model(
         Confusion.none(p.shape[1]),
         keep_argmax,
     )
-    eta, _ = model.log_power(p, columns)
-    logs = log_rows(p[picked])
-    base = logs * np.exp(np.clip(eta[picked], -_MOST, _MOST))[:, None]
-    confusion = fit_confusion(
-        base, logs, y[picked], mass[picked], folds[picked], keep_argmax=keep_argmax
-    )
-    model = replace(model, confusion=confusion)
+    eta = model.log_power(p, columns)
+    if confusions:
+        logs = log_rows(p[picked])
+        base = logs * np.exp(np.clip(eta[picked], -_MOST, _MOST))[:, None]
+        confusion = fit_confusion(
+            base, logs, y[picked], mass[picked], folds[picked], keep_argmax=keep_argmax
+        )
+        model = replace(model, confusion=confusion)
     trust = max(fitted.score_share, fitted.full_share)
     return replace(model, shift=trust * _mean_shift(model, p, y, eta, mass)), fitted
 
