@@ -24,6 +24,8 @@ CHUNK = 16_384
 _SHARED_PAIRS = 15
 _OWN_PAIRS = 4
 _OWN_SCORE = 4.0
+#: Rows below which no pairs are looked for.
+_PAIR_ROWS = 300.0
 #: The held-out gain, in standard errors, from which a pair gets a term of its own.
 _OWN_RATIO = 1.5
 
@@ -160,7 +162,8 @@ def fit_additive(design: Design, rows: Sample, *, pairs: bool) -> Fitted:
         Whether to look for pairs.
     """
     first = _fit_design(design, rows)
-    candidates = design.candidate_pairs() if pairs else []
+    enough = float(rows.loss.mass().sum()) >= _PAIR_ROWS
+    candidates = design.candidate_pairs() if pairs and enough else []
     if not candidates:
         return first
     trials = _tried_pairs(design, rows, first, candidates)

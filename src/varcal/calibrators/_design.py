@@ -137,6 +137,8 @@ class Design:
 
     def parts(self, columns: list[NDArray[Any]]) -> list[Parts]:
         """Return the blocks of every variable that the model looks at."""
+        if not self.bases:
+            return []
         needed = None
         if self.only is not None:
             needed = {k for block in self.only for k in block.variables}

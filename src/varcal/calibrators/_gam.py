@@ -257,11 +257,14 @@ def _inverse(H: Floats, ridge: Floats) -> Floats:
     extra = 0.0
     while True:
         A = H.copy()
-        A[np.diag_indices_from(A)] += ridge + extra
+        A.flat[:: len(A) + 1] += ridge + extra
         factor, wrong = lapack.dpotrf(A, lower=1)
         if not wrong:
-            inverse, _ = lapack.dpotri(factor, lower=1)
-            return np.asarray(np.tril(inverse) + np.tril(inverse, -1).T)
+            # The factor, and so the inverse, is 0 above the diagonal.
+            half, _ = lapack.dpotri(factor, lower=1)
+            whole = half + half.T
+            whole.flat[:: len(A) + 1] /= 2.0
+            return np.asarray(whole)
         extra = max(10.0 * extra, 1e-10 * float(np.trace(H)) / len(H) + 1e-12)
 
 

@@ -20,28 +20,30 @@ _STEPS = (
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
-def row_hashes(*columns: NDArray[Any]) -> NDArray[np.uint64]:
-    """Return a well-mixed number for every row of numeric columns.
+def row_hashes(score: NDArray[Any], *columns: NDArray[Any]) -> NDArray[np.uint64]:
+    """Return a well-mixed number for every row of a score and numeric columns.
+
+    Of the score four decimals count: rounding elsewhere must not deal the rows out anew.
 
     >>> a = row_hashes(np.array([1.0, 2.0, 1.0]))
     >>> bool(a[0] == a[2] != a[1])
     True
     """
-    total = np.zeros(len(columns[0]), dtype=np.uint64)
-    for column in columns:
+    total = np.zeros(len(score), dtype=np.uint64)
+    for column in (np.round(score, 4), *columns):
         # Adding 0 turns −0 into 0, which equals it.
         bits = (np.asarray(column, dtype=np.float64) + 0.0).view(np.uint64)
         total = _mixed(total * _GOLDEN + bits + _GOLDEN)
     return total
 
 
-def row_folds(n_folds: int, *columns: NDArray[Any]) -> NDArray[np.intp]:
+def row_folds(n_folds: int, score: NDArray[Any], *columns: NDArray[Any]) -> NDArray[np.intp]:
     """Return a fold for every row; distinct rows are dealt out evenly.
 
     >>> np.bincount(row_folds(5, np.arange(100.0)))
     array([20, 20, 20, 20, 20])
     """
-    _, place = np.unique(row_hashes(*columns), return_inverse=True)
+    _, place = np.unique(row_hashes(score, *columns), return_inverse=True)
     return np.asarray(place % n_folds, dtype=np.intp)
 
 

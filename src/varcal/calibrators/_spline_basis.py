@@ -27,6 +27,8 @@ ATOM = 0.1
 WINSOR = 0.005
 #: Ranks are stored at no more points than these.
 _GRID = 1024
+#: A spline for every so many rows, up to the full number.
+_ROWS_A_SPLINE = 20.0
 #: A category has at most so many columns, and a level of its own at least so many rows.
 _LEVELS = 60
 _LEAST_LEVEL = 3.0
@@ -150,7 +152,7 @@ class NumberBasis:
         mean = float(share @ rank)
         scale = float(np.sqrt(share @ (rank - mean) ** 2)) or 1.0
         line = (rank - mean) / scale
-        splines = int(min(n_splines, max(5, len(found) + 2)))
+        splines = int(max(5, min(n_splines, len(found) + 2, total / _ROWS_A_SPLINE)))
         turn = _ridge_turn(splines, n_curves)
         curve = bspline_columns(rank, splines) @ turn
         shift = share @ curve
@@ -244,7 +246,7 @@ class LevelBasis:
 
         Examples
         --------
-        >>> LevelBasis.of(np.array([0, 0, 1, 1]), 2, None).rows.ravel()
+        >>> LevelBasis.of(np.array([0, 0, 0, 1, 1, 1]), 2, None).rows.ravel()
         array([-1.,  1.,  0.,  0.])
         """
         place = np.where(codes < 0, n_levels, codes)
@@ -255,6 +257,8 @@ class LevelBasis:
         largest = held[np.argsort(-counts[held], kind="stable")]
         own = np.sort(largest[: _LEVELS - 1][counts[largest[: _LEVELS - 1]] >= _LEAST_LEVEL])
         pooled = np.setdiff1d(held, own)
+        if not len(own):
+            return None
         column = np.zeros((n_levels + 1, len(own) + bool(len(pooled))))
         column[own, np.arange(len(own))] = 1.0
         column[pooled, -1:] = 1.0

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from varcal.calibrators._additive_model import Fitted, Sample, fit_additive, refit
-from varcal.calibrators._design import Design
+from varcal.calibrators._design import SCORE, Block, Design
 from varcal.calibrators._interactions import Gain, gain_of
 
 __all__ = ["Trusted", "fit_trusted", "share_of"]
@@ -18,6 +18,9 @@ Floats = NDArray[np.float64]
 
 #: Held-out gains, in standard errors, between which the share goes from 0 to 1.
 _RAMP = (0.0, 1.0)
+#: Rows, besides those for each variable, below which nothing but a line of the score is tried.
+_FEW = 50.0
+_FEW_EACH = 5.0
 #: Log marginal likelihood beyond the smaller model, above which held-out rows are not asked.
 _SURE = 15.0
 
@@ -80,6 +83,9 @@ def fit_trusted(
         Whether to look for pairs.
     """
     alone, bare = design.score_only(), replace(rows, columns=[])
+    if float(rows.loss.mass().sum()) < _FEW + _FEW_EACH * len(rows.columns):
+        alone = alone.restricted((Block("level", (SCORE,)), Block("slope", (SCORE,))))
+        design, rows = alone, bare
     score = fit_additive(alone, bare, pairs=False)
     full = fit_additive(design, rows, pairs=pairs)
     score_share, full_share = 1.0, 1.0

@@ -56,6 +56,9 @@ class VariableCalibrator(Calibrator):
     calibration, and then to the identity. Logits are moderated by their posterior variance, and
     the mean probability on the calibration rows equals the mean outcome.
 
+    A weight of 2 is the same as writing the row twice; weights that are all below 1 are brought
+    to their effective number of rows. Rows of one group are held out together.
+
     Without V it is a score-based calibrator. An unseen category counts as the population, a
     number beyond the fitted range as the end of the range. Nothing is random, and the order of
     rows does not matter.
@@ -153,6 +156,7 @@ class VariableCalibrator(Calibrator):
         )
         columns = self._columns(rows)
         n_levels = [len(levels) for levels in self.schema_.levels[: len(columns)]]
+        rows = rows if rows.weight is None else rows.weighted(_row_counts(rows.weight))
         model: LogisticModel | TemperatureModel
         if rows.p.ndim == 1:
             z = log_odds(rows.p)
@@ -330,3 +334,19 @@ class VariableCalibrator(Calibrator):
             for term in self.terms_
         ]
         return " ".join(words), table
+
+
+def _row_counts(weight: Floats) -> Floats:
+    r"""Return weights that say how many rows they stand for.
+
+    Weights that are all below 1 are no counts: they are brought to their effective number of
+    rows, :math:`(\sum w)^2 / \sum w^2`.
+
+    >>> _row_counts(np.array([0.1, 0.1])), _row_counts(np.array([1.0, 3.0]))
+    (array([1., 1.]), array([1., 3.]))
+    """
+    if weight.max() >= 1:
+        return weight
+    # Weights that differ by hundreds of orders of magnitude must not underflow when squared.
+    scaled = weight / weight.max()
+    return np.asarray(scaled * (scaled.sum() / (scaled**2).sum()))
