@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from varcal.calibrators._design import Block, Design, group_numbers
 from varcal.calibrators._gam import FIRST_PENALTY, Loss, fit_gam, quadratic_form, refine
 from varcal.calibrators._interactions import held_out_gain, pair_scores
+from varcal.calibrators._lookup import Lookup
 
 __all__ = ["AdditiveModel", "Fitted", "PairTrial", "Sample", "fit_additive", "refit"]
 
@@ -20,10 +22,14 @@ Ints = NDArray[np.intp]
 
 #: Rows that are turned into columns at a time.
 CHUNK = 16_384
-#: Pairs with a shared penalty, pairs that are tried on their own, and the score that it takes.
+#: Pairs with a shared penalty, the log marginal likelihood that they must bring, pairs that are
+#: tried on their own, and the score that it takes.
 _SHARED_PAIRS = 15
+_SHARED_GAIN = 1.0
 _OWN_PAIRS = 4
 _OWN_SCORE = 4.0
+#: Effective degrees of freedom on many rows up to which a block is left out.
+_NOTHING = 0.25
 #: Rows below which no pairs are looked for.
 _PAIR_ROWS = 300.0
 #: The held-out gain, in standard errors, from which a pair gets a term of its own.
@@ -42,14 +48,36 @@ class AdditiveModel:
         Coefficients.
     covariance : ndarray of shape (p, p)
         Their posterior covariance.
+    ridge : ndarray of shape (p,)
+        Their penalties.
+    mass : float
+        The sum of the working weights of the rows that they were fitted on.
     """
 
     design: Design
     beta: Floats
     covariance: Floats
+    ridge: Floats
+    mass: float
+
+    def restricted(self, blocks: tuple[Block, ...]) -> AdditiveModel:
+        """Return the model with some of its blocks, others at 0."""
+        own = np.concatenate([np.full(n, b in blocks) for b, n in self.design.layout()])
+        return AdditiveModel(
+            self.design.restricted(blocks),
+            self.beta[own],
+            self.covariance[np.ix_(own, own)],
+            self.ridge[own],
+            self.mass,
+        )
+
+    @cached_property
+    def lookup(self) -> Lookup:
+        """Return the model as tables, which answer for many rows."""
+        return Lookup.of(self.design, self.beta, self.covariance, self.ridge, self.mass)
 
     def predictor(self, z: Floats, columns: list[NDArray[Any]]) -> tuple[Floats, Floats]:
-        """Return η of new rows and its posterior variance."""
+        """Return η of new rows and its posterior variance, without tables."""
         eta, variance = np.empty(len(z)), np.empty(len(z))
         for rows in chunks_of(len(z)):
             X = self.design.matrix(z[rows], [column[rows] for column in columns])
@@ -170,33 +198,34 @@ def fit_additive(design: Design, rows: Sample, *, pairs: bool) -> Fitted:
     own = tuple(trial.pair for trial in trials if trial.admitted)
     shared = tuple(trial.pair for trial in trials[:_SHARED_PAIRS])
     again = _fit_design(first.model.design.with_pairs(shared, own), rows, first)
+    if again.evidence - first.evidence < _SHARED_GAIN and not own:
+        return replace(first, trials=trials)
     return replace(again, edf=first.edf | again.edf, trials=trials)
 
 
 def refit(fitted: Fitted, rows: Sample) -> Fitted:
-    """Return the model with coefficients from more rows than its penalties were learned on."""
-    model = fitted.model
-    sizes = [block.shape[1] for _, block in model.design.blocks(*_head(rows))]
-    names = [block for block, _ in model.design.blocks(*_head(rows))]
-    ridge = np.repeat([fitted.penalties.get(block, 0.0) for block in names], sizes) + 1e-8
+    """Return the model with coefficients from more rows than its penalties were learned on.
+
+    Blocks that have next to no effect on many rows are left out.
+    """
+    kept = [block for block, _ in fitted.model.design.layout() if fitted.edf[block] > _NOTHING]
+    model = fitted.model.restricted(tuple(kept))
+    names, sizes = zip(*model.design.layout(), strict=True)
 
     def parts() -> Iterator[tuple[Floats, Loss]]:
         for chunk in chunks_of(len(rows)):
             some = rows.take(chunk)
             yield model.design.matrix(some.z, some.columns), some.loss
 
-    beta, V = refine(model.beta, ridge, parts)
-    share = 1.0 - ridge * np.diag(V)
+    beta, V, mass = refine(model.beta, model.ridge, parts)
+    share = 1.0 - model.ridge * np.diag(V)
     ends = np.cumsum(sizes)
     edf = {
         block: float(share[end - size : end].sum())
         for block, size, end in zip(names, sizes, ends, strict=True)
     }
-    return replace(fitted, model=AdditiveModel(model.design, beta, V), edf=fitted.edf | edf)
-
-
-def _head(rows: Sample) -> tuple[Floats, list[NDArray[Any]]]:
-    return rows.z[:1], [column[:1] for column in rows.columns]
+    again = AdditiveModel(model.design, beta, V, model.ridge, mass)
+    return replace(fitted, model=again, edf=dict.fromkeys(fitted.edf, 0.0) | edf)
 
 
 def _fit_design(design: Design, rows: Sample, before: Fitted | None = None) -> Fitted:
@@ -216,7 +245,7 @@ def _fit_design(design: Design, rows: Sample, before: Fitted | None = None) -> F
     edf = {block: float(each) for block, each in zip(penalized, fit.edf, strict=True)}
     edf |= {block: float(columns.shape[1]) for block, columns in blocks if block.free}
     names = tuple(block for block, _ in blocks)
-    model = AdditiveModel(design.restricted(names), fit.beta, fit.covariance)
+    model = AdditiveModel(design.restricted(names), fit.beta, fit.covariance, fit.ridge, fit.mass)
     learned = {block: float(each) for block, each in zip(penalized, fit.penalties, strict=True)}
     return Fitted(model, edf, learned, fit.evidence)
 
@@ -234,7 +263,8 @@ def _tried_pairs(
     ]
     for k, trial in enumerate(trials[:_OWN_PAIRS]):
         if trial.score > _OWN_SCORE:
-            columns = design.pair_columns(z, parts, trial.pair, fine=True)
+            factors = design.factors(z, parts, set(trial.pair))
+            columns = design.pair_columns(factors, trial.pair, fine=True)
             gain = held_out_gain(
                 [(Block("surface", trial.pair), columns)], rows.loss, eta, rows.folds
             )

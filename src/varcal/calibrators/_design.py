@@ -142,7 +142,7 @@ class Design:
         needed = None
         if self.only is not None:
             needed = {k for block in self.only for k in block.variables}
-            needed |= {k for pair in (*self.pairs, *self.own) for k in pair}
+            needed |= self.paired()
         return [
             {} if basis is None or (needed is not None and k not in needed) else basis.parts(values)
             for k, (basis, values) in enumerate(zip(self.bases, columns, strict=True))
@@ -165,32 +165,57 @@ class Design:
                 add(Block(part, (k,)), block)
                 if self.varying and part in VARYING:
                     add(Block(part, (k,), by_score=True), block)
-        for block_name, block in self._products(z, parts):
-            add(block_name, block)
-        return found
+        return [*found, *self.products(self.factors(z, parts, self.paired()))]
 
     def matrix(self, z: Floats, columns: list[NDArray[Any]]) -> Floats:
         """Return the design matrix, shape (n, p)."""
         return np.hstack([block for _, block in self.blocks(z, columns)])
 
+    def layout(self) -> list[tuple[Block, int]]:
+        """Return the blocks and how many columns each has."""
+        row = [
+            np.array([-2]) if isinstance(basis, LevelBasis) else np.array([np.nan])
+            for basis in self.bases
+        ]
+        found = self.blocks(np.array([self.score.mean]), row)
+        return [(block, columns.shape[1]) for block, columns in found]
+
+    def factors(self, z: Floats, parts: list[Parts], variables: set[int]) -> dict[int, Floats]:
+        """Return the columns of variables that enter products."""
+        return {
+            k: self.score.pair_columns(z, _OWN_CURVES) if k == SCORE else _few(parts[k])
+            for k in sorted(variables)
+        }
+
     def pair_columns(
-        self, z: Floats, parts: list[Parts], pair: tuple[int, int], *, fine: bool
+        self, factors: dict[int, Floats], pair: tuple[int, int], *, fine: bool
     ) -> Floats:
         """Return the products of the columns of two variables."""
-        most = _OWN_CURVES if fine else _PAIR_CURVES
-        left, right = (
-            self.score.pair_columns(z, most) if k == SCORE else _few(parts[k], most) for k in pair
-        )
-        return np.asarray((left[:, :, None] * right[:, None, :]).reshape(len(z), -1))
+        left, right = (self._factor(factors[k], k, fine=fine) for k in pair)
+        return np.asarray((left[:, :, None] * right[:, None, :]).reshape(len(left), -1))
 
-    def _products(self, z: Floats, parts: list[Parts]) -> list[tuple[Block, Floats]]:
-        coarse = [self.pair_columns(z, parts, pair, fine=False) for pair in self.pairs]
-        fine = [self.pair_columns(z, parts, pair, fine=True) for pair in self.own]
+    def _factor(self, columns: Floats, k: int, *, fine: bool) -> Floats:
+        whole = fine or (k != SCORE and isinstance(self.bases[k], LevelBasis))
+        return columns if whole else columns[:, : 1 + _PAIR_CURVES]
+
+    def paired(self) -> set[int]:
+        """Return the variables that are in a pair."""
+        return {k for pair in (*self.pairs, *self.own) for k in pair}
+
+    def products(self, factors: dict[int, Floats]) -> list[tuple[Block, Floats]]:
+        """Return the blocks of pairs, which come last in the design matrix."""
+        coarse = [self.pair_columns(factors, pair, fine=False) for pair in self.pairs]
+        fine = [self.pair_columns(factors, pair, fine=True) for pair in self.own]
         shared = []
         if coarse:
             shared = [np.hstack([block[:, :1] for block in coarse])]
             shared.append(np.hstack([block[:, 1:] for block in coarse]))
-        return list(zip(_pair_names(self.pairs, self.own), [*shared, *fine], strict=True))
+        found = zip(_pair_names(self.pairs, self.own), [*shared, *fine], strict=True)
+        return [
+            (name, columns)
+            for name, columns in found
+            if columns.shape[1] and (self.only is None or name in self.only)
+        ]
 
 
 def _pair_names(
@@ -208,9 +233,9 @@ def group_numbers(blocks: list[tuple[Block, Floats]]) -> Ints:
     return np.asarray(np.repeat(number, [columns.shape[1] for _, columns in blocks]))
 
 
-def _few(parts: Parts, most: int) -> Floats:
+def _few(parts: Parts) -> Floats:
     """Return the few columns of a variable that enter products."""
     if "levels" in parts:
         return parts["levels"][:, :_PAIR_LEVELS]
     line = parts["line"]
-    return np.hstack([line, parts["curve"][:, :most]]) if "curve" in parts else line
+    return np.hstack([line, parts["curve"][:, :_OWN_CURVES]]) if "curve" in parts else line

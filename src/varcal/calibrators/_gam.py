@@ -140,6 +140,10 @@ class GamFit:
         Effective degrees of freedom of each group.
     covariance : ndarray of shape (p, p)
         Posterior covariance of the coefficients.
+    ridge : ndarray of shape (p,)
+        The penalty of each coefficient.
+    mass : float
+        The sum of the working weights.
     evidence : float
         The log marginal likelihood (Laplace), up to a constant of the free columns.
     iterations : int
@@ -152,6 +156,8 @@ class GamFit:
     penalties: Floats
     edf: Floats
     covariance: Floats
+    ridge: Floats
+    mass: float
     evidence: float
     iterations: int
     converged: bool
@@ -233,7 +239,8 @@ def fit_gam(
             converged = True
             break
     ridge = _ridge(lam, groups)
-    V = _inverse(gram(X, loss.slopes(eta)[1]), ridge)
+    weight = loss.slopes(eta)[1]
+    V = _inverse(gram(X, weight), ridge)
     traces = np.bincount(groups[inside], np.diag(V)[inside], minlength=n_groups)
     evidence = (
         -loss.value(eta)
@@ -241,7 +248,8 @@ def fit_gam(
         + 0.5 * float(np.log(ridge[inside]).sum())
         + 0.5 * float(np.linalg.slogdet(V)[1])
     )
-    return GamFit(beta, lam, size - lam * traces, V, evidence, step, converged)
+    edf, mass = size - lam * traces, float(weight.sum())
+    return GamFit(beta, lam, edf, V, ridge, mass, evidence, step, converged)
 
 
 def _ridge(lam: Floats, own: Ints) -> Floats:
@@ -313,9 +321,11 @@ def refine(
     ridge: Floats,
     chunks: Callable[[], Iterator[tuple[Floats, Loss]]],
     *,
-    steps: int = 2,
-) -> tuple[Floats, Floats]:
-    """Take Newton steps on rows too many for one matrix; return coefficients and covariance.
+    steps: int = 1,
+) -> tuple[Floats, Floats, float]:
+    """Take Newton steps on rows too many for one matrix.
+
+    Returns coefficients, their covariance and the sum of the working weights.
 
     Parameters
     ----------
@@ -326,13 +336,14 @@ def refine(
     steps : int
         Passes over the rows.
     """
-    V = np.empty((0, 0))
+    V, mass = np.empty((0, 0)), 0.0
     for _ in range(steps):
-        H, right = np.zeros((len(beta), len(beta))), np.zeros(len(beta))
+        H, right, mass = np.zeros((len(beta), len(beta))), np.zeros(len(beta)), 0.0
         for X, loss in chunks():
             residual, weight = loss.slopes(X @ beta)
             H += gram(X, weight)
             right += X.T @ residual
+            mass += float(weight.sum())
         V = _inverse(H, ridge)
         beta = beta + V @ (right - ridge * beta)
-    return beta, V
+    return beta, V, mass

@@ -74,8 +74,9 @@ def pair_scores(
     residual, weight = loss.slopes(eta)
     weighted = X * weight[:, None]
     scores = np.empty(len(pairs))
+    factors = design.factors(z, parts, {k for pair in pairs for k in pair})
     for k, pair in enumerate(pairs):
-        T = design.pair_columns(z, parts, pair, fine=False)
+        T = design.pair_columns(factors, pair, fine=False)
         cross = weighted.T @ T
         M = (T * weight[:, None]).T @ T - cross.T @ V @ cross
         excess = float(((T.T @ residual) ** 2).sum() - np.trace(M))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["row_folds", "row_hashes"]
+__all__ = ["n_folds_of", "row_folds", "row_hashes"]
 
 _STEPS = (
     (np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)),
@@ -35,6 +35,11 @@ def row_hashes(score: NDArray[Any], *columns: NDArray[Any]) -> NDArray[np.uint64
         bits = (np.asarray(column, dtype=np.float64) + 0.0).view(np.uint64)
         total = _mixed(total * _GOLDEN + bits + _GOLDEN)
     return total
+
+
+def n_folds_of(n_rows: int) -> int:
+    """Return 5, or 3 where many rows leave enough to fit on."""
+    return 5 if n_rows <= 10_000 else 3
 
 
 def row_folds(n_folds: int, score: NDArray[Any], *columns: NDArray[Any]) -> NDArray[np.intp]:

@@ -12,7 +12,7 @@ from scipy.special import expit
 from varcal.calibrators._additive_model import AdditiveModel, Sample, chunks_of
 from varcal.calibrators._design import Design
 from varcal.calibrators._gam import LogisticLoss
-from varcal.calibrators._row_folds import row_folds, row_hashes
+from varcal.calibrators._row_folds import n_folds_of, row_folds, row_hashes
 from varcal.calibrators._score_basis import log_odds
 from varcal.calibrators._trust import Trusted, fit_trusted
 
@@ -21,8 +21,7 @@ __all__ = ["LogisticModel", "fit_logistic_model", "moderated"]
 Floats = NDArray[np.float64]
 
 #: Rows beyond which penalties, pairs and shares are learned on a sample of this size.
-MOST_ROWS = 40_000
-_FOLDS = 5
+MOST_ROWS = 20_000
 #: Scores at which a monotone model is evaluated.
 _GRID = 65
 #: Twice the usual π/8: the penalties are uncertain, too.
@@ -103,11 +102,11 @@ class LogisticModel:
     def _blend(self, z: Floats, columns: list[NDArray[Any]]) -> Floats:
         eta = z
         if self.score_share > 0 and self.full_share < 1:
-            own, spread = self.score.predictor(z, [])
+            own, spread = self.score.lookup.predictor(z, [])
             own += self.score.design.score.clipped(z)
             eta = eta + self.score_share * (moderated(own, spread) - eta)
         if self.full_share > 0:
-            own, spread = self.full.predictor(z, columns)
+            own, spread = self.full.lookup.predictor(z, columns)
             own += self.full.design.score.clipped(z)
             eta = eta + self.full_share * (moderated(own, spread) - eta)
         return np.asarray(eta + self.shift)
@@ -147,7 +146,8 @@ def fit_logistic_model(
         The least slope along the score's logit, where it is monotone.
     """
     z, mass = log_odds(p), np.ones(len(p)) if weight is None else weight
-    folds = row_folds(_FOLDS, groups) if groups is not None else row_folds(_FOLDS, z, *columns)
+    dealt = (z, *columns) if groups is None else (groups,)
+    folds = row_folds(n_folds_of(len(z)), *dealt)
     design = Design.of(z, columns, n_levels, weight)
     # With the score as offset, every penalty pulls towards leaving it as it is.
     loss = LogisticLoss(y, mass, design.score.clipped(z))

@@ -25,7 +25,7 @@ from scipy.optimize import brentq
 from varcal.calibrators._additive_model import AdditiveModel, Sample
 from varcal.calibrators._confusion import Confusion, fit_confusion, softmax
 from varcal.calibrators._design import Design
-from varcal.calibrators._row_folds import row_folds, row_hashes
+from varcal.calibrators._row_folds import n_folds_of, row_folds, row_hashes
 from varcal.calibrators._trust import Trusted, fit_trusted
 
 __all__ = ["TemperatureLoss", "TemperatureModel", "fit_temperature_model"]
@@ -37,7 +37,6 @@ Ints = NDArray[np.intp]
 _MOST = 8.0
 #: Rows beyond which penalties, pairs, shares and confusions are learned on a sample of this size.
 MOST_ROWS = 20_000
-_FOLDS = 5
 
 
 def log_rows(p: Floats) -> Floats:
@@ -152,9 +151,9 @@ class TemperatureModel:
         z = certainty(p)
         eta = np.zeros(len(z))
         if self.score_share > 0 and self.full_share < 1:
-            eta = self.score_share * self.score.predictor(z, [])[0]
+            eta = self.score_share * self.score.lookup.predictor(z, [])[0]
         if self.full_share > 0:
-            eta = eta + self.full_share * (self.full.predictor(z, columns)[0] - eta)
+            eta = eta + self.full_share * (self.full.lookup.predictor(z, columns)[0] - eta)
         return np.asarray(eta + self.shift)
 
     def error(self, p: Floats, columns: list[NDArray[Any]], eta: Floats) -> Floats:
@@ -198,7 +197,8 @@ def fit_temperature_model(
         Whether to correct for classes that are taken for one another.
     """
     z, mass = certainty(p), np.ones(len(p)) if weight is None else weight
-    folds = row_folds(_FOLDS, groups) if groups is not None else row_folds(_FOLDS, z, *columns)
+    dealt = (z, *columns) if groups is None else (groups,)
+    folds = row_folds(n_folds_of(len(z)), *dealt)
     design = Design.of(z, columns, n_levels, weight, varying=False)
     rows = Sample(z, columns, TemperatureLoss(log_rows(p), y, mass, np.zeros(len(y))), folds)
     picked = np.arange(len(rows))
