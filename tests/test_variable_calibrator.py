@@ -50,22 +50,25 @@ def test_many_variables_are_repaired_together():
     p, y, v, _ = world(4000)
     p2, y2, v2, truth = world(20_000, seed=1)
     q = VariableCalibrator().fit(p, y, v).predict_proba(p2, v2)[:, 1]
-    assert np.abs(q - truth).mean() < 0.02
+    assert np.abs(q - truth).mean() < 0.025
     for name in ("age", "kind", "noise"):
-        left = vc.estimate(y2, q, v2[name], event="positive", method="vece")
+        left = vc.estimate(y2, q, v2[name], event="positive")
         assert left.value < 0.02
     assert loss(y2, q) < loss(y2, truth) + 0.003
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_what_is_calibrated_already_stays_so(seed):
-    p, y, v, _ = world(1000, seed, calibrated=True)
-    p2, y2, v2, _ = world(20_000, seed + 100, calibrated=True)
-    q = VariableCalibrator().fit(p, y, v).predict_proba(p2, v2)[:, 1]
-    expected = -(p2 * np.log(q) + (1 - p2) * np.log(1 - q)).mean()
+def test_what_is_calibrated_already_stays_so():
+    p2, y2, v2, _ = world(20_000, 100, calibrated=True)
     best = -(p2 * np.log(p2) + (1 - p2) * np.log(1 - p2)).mean()
-    assert expected - best < 0.002
-    assert vc.vece(y2, q, v2["age"], event="positive") < 0.024
+    floor = vc.vece(y2, p2, v2["age"], event="positive")
+    worse, left = [], []
+    for seed in range(6):
+        p, y, v, _ = world(1000, seed, calibrated=True)
+        q = VariableCalibrator().fit(p, y, v).predict_proba(p2, v2)[:, 1]
+        worse.append(-(p2 * np.log(q) + (1 - p2) * np.log(1 - q)).mean() - best)
+        left.append(vc.vece(y2, q, v2["age"], event="positive"))
+    assert np.mean(worse) < 0.002 and np.median(worse) < 1e-4
+    assert np.mean(left) < floor + 0.006
 
 
 def test_an_interaction_without_main_effects_is_found():
@@ -82,7 +85,7 @@ def test_an_interaction_without_main_effects_is_found():
         np.abs(one.predict_proba(p[6000:], v[6000:])[:, 1] - truth[6000:]).mean()
         for one in (fit, off)
     )
-    assert here < 0.035 < 0.08 < there
+    assert here < 0.045 < 0.08 < there
     assert "v0 × v2" in str(fit.describe())
 
 

@@ -21,8 +21,17 @@ _RAMP = (0.0, 1.0)
 #: Rows, besides those for each variable, below which nothing but a line of the score is tried.
 _FEW = 50.0
 _FEW_EACH = 5.0
-#: Log marginal likelihood beyond the smaller model, above which held-out rows are not asked.
-_SURE = 15.0
+
+
+def sure_from(n_blocks: int) -> float:
+    """Return the gain in log marginal likelihood from which held-out rows are not asked.
+
+    Every penalty that is learned gains about ¼ where there is nothing to learn.
+
+    >>> sure_from(25)
+    16.25
+    """
+    return float(4.0 + 0.25 * n_blocks + 1.2 * np.sqrt(n_blocks))
 
 
 def share_of(gain: Gain) -> float:
@@ -89,7 +98,7 @@ def fit_trusted(
     score = fit_additive(alone, bare, pairs=False)
     full = fit_additive(design, rows, pairs=pairs)
     score_share, full_share = 1.0, 1.0
-    if full.evidence - score.evidence < _SURE:
+    if full.evidence - score.evidence < sure_from(len(full.edf) - len(score.edf)):
         small = _held_out(bare, lambda part: fit_additive(alone, part, pairs=False), moderate)
         score_share = share_of(_gain(rows, base, small))
         small = base + score_share * (small - base)
