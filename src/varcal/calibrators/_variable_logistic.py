@@ -14,6 +14,7 @@ from varcal.calibrators._design import Design
 from varcal.calibrators._gam import LogisticLoss
 from varcal.calibrators._row_folds import n_folds_of, row_folds, row_hashes
 from varcal.calibrators._score_basis import log_odds
+from varcal.calibrators._stretch import left_out, stretch_of
 from varcal.calibrators._trust import Trusted, fit_trusted
 
 __all__ = ["LogisticModel", "fit_logistic_model", "moderated"]
@@ -45,6 +46,8 @@ class LogisticModel:
         :math:`\eta_s` and :math:`\eta_v`.
     score_share, full_share : float
         a and b, between 0 and 1; both are 0 where there is no evidence against the scores.
+    stretch : float
+        What η_v was multiplied by, as left-out rows asked for.
     shift : float
         c, which keeps the mean on the calibration rows.
     monotone : bool
@@ -57,6 +60,7 @@ class LogisticModel:
     full: AdditiveModel
     score_share: float
     full_share: float
+    stretch: float
     shift: float
     monotone: bool = False
     tilt: float = 0.0
@@ -80,8 +84,9 @@ class LogisticModel:
         z = log_odds(p)
         own, variance = self.full.predictor(z, columns)
         own += self.full.design.score.clipped(z)
-        apart = self.shift + moderated(own, variance) - eta
-        return np.asarray(np.sqrt(variance + (1 - self.full_share) * apart**2))
+        apart = self.shift + self.stretch * moderated(own, variance) - eta
+        spread = self.stretch**2 * variance
+        return np.asarray(np.sqrt(spread + (1 - self.full_share) * apart**2))
 
     def _risen(self, z: Floats, columns: list[NDArray[Any]]) -> Floats:
         """Return the logit that never falls along the score, by a running maximum on a grid.
@@ -108,7 +113,7 @@ class LogisticModel:
         if self.full_share > 0:
             own, spread = self.full.lookup.predictor(z, columns)
             own += self.full.design.score.clipped(z)
-            eta = eta + self.full_share * (moderated(own, spread) - eta)
+            eta = eta + self.full_share * (self.stretch * moderated(own, spread) - eta)
         return np.asarray(eta + self.shift)
 
 
@@ -152,9 +157,10 @@ def fit_logistic_model(
     # With the score as offset, every penalty pulls towards leaving it as it is.
     loss = LogisticLoss(y, mass, design.score.clipped(z))
     rows = Sample(z, columns, loss, folds, (-design.score.mean, -design.score.scale))
-    some = rows
+    picked = np.arange(len(rows))
     if len(rows) > MOST_ROWS:
-        some = rows.take(np.argsort(row_hashes(z, *columns), kind="stable")[:MOST_ROWS])
+        picked = np.argsort(row_hashes(z, *columns), kind="stable")[:MOST_ROWS]
+    some = rows.take(picked) if len(picked) < len(rows) else rows
     fitted = fit_trusted(
         design, some, rows, some.z - some.loss.offset, _moderated_loss, pairs=interactions
     )
@@ -163,6 +169,7 @@ def fit_logistic_model(
         fitted.full.model,
         fitted.score_share,
         fitted.full_share,
+        _stretch(fitted.full.model, some, loss.take(picked)),
         0.0,
         monotone,
         tilt,
@@ -170,6 +177,13 @@ def fit_logistic_model(
     shift = mean_shift(model.log_odds(p, columns), y, mass)
     shift *= max(fitted.score_share, fitted.full_share)
     return replace(model, shift=shift), fitted
+
+
+def _stretch(model: AdditiveModel, rows: Sample, loss: LogisticLoss) -> float:
+    """Return what the predictor is multiplied by."""
+    eta, variance = model.predictor(rows.z, rows.columns)
+    eta, variance = left_out(loss.offset + eta, variance, loss.y)
+    return stretch_of(moderated(eta, variance), loss.y, loss.weight)
 
 
 def _moderated_loss(eta: Floats, variance: Floats, rows: Sample) -> Floats:
