@@ -23,15 +23,17 @@ _FEW = 50.0
 _FEW_EACH = 5.0
 
 
-def sure_from(n_blocks: int) -> float:
-    """Return the gain in log marginal likelihood from which held-out rows are not asked.
+def evidence_share(gain: float, n_blocks: int) -> float:
+    """Return the share of the larger model by its gain in log marginal likelihood alone.
 
-    Every penalty that is learned gains about ¼ where there is nothing to learn.
+    Every penalty that is learned gains about ¼ where there is nothing to learn, give or take 1;
+    only what is well beyond that counts.
 
-    >>> sure_from(25)
-    16.25
+    >>> evidence_share(9.0, 16), evidence_share(7.75, 16), evidence_share(5.0, 16)
+    (1.0, 0.5, 0.0)
     """
-    return float(4.0 + 0.25 * n_blocks + 1.2 * np.sqrt(n_blocks))
+    beyond = (gain - 0.25 * n_blocks) / (1.25 * np.sqrt(max(n_blocks, 1)))
+    return float(np.clip(2.0 * beyond - 1.0, 0.0, 1.0))
 
 
 def share_of(gain: Gain) -> float:
@@ -97,13 +99,15 @@ def fit_trusted(
         design, rows = alone, bare
     score = fit_additive(alone, bare, pairs=False)
     full = fit_additive(design, rows, pairs=pairs)
-    score_share, full_share = 1.0, 1.0
-    if full.evidence - score.evidence < sure_from(len(full.edf) - len(score.edf)):
+    score_share = 1.0
+    gained = full.evidence - score.evidence
+    full_share = evidence_share(gained, len(full.edf) - len(score.edf))
+    if full_share < 1:
         small = _held_out(bare, lambda part: fit_additive(alone, part, pairs=False), moderate)
         score_share = share_of(_gain(rows, base, small))
         small = base + score_share * (small - base)
         large = _held_out(rows, lambda part: fit_additive(design, part, pairs=pairs), moderate)
-        full_share = share_of(_gain(rows, small, large))
+        full_share = max(full_share, share_of(_gain(rows, small, large)))
     if len(rows) < len(whole):
         score, full = refit(score, replace(whole, columns=[])), refit(full, whole)
     return Trusted(score, full, score_share, full_share)
