@@ -13,6 +13,7 @@ from varcal.calibrators import (
     ScalingBinningCalibrator,
     TemperatureCalibrator,
     TreeCalibrator,
+    VariableCalibrator,
     VectorScalingCalibrator,
 )
 
@@ -32,6 +33,9 @@ ALL = [
     TreeCalibrator(),
     TreeCalibrator(IsotonicCalibrator(), max_depth=2),
     TreeCalibrator(TemperatureCalibrator(), max_depth=1, min_leaf=0.3, borrow=0),
+    VariableCalibrator(),
+    VariableCalibrator(interactions=False, monotone=True, max_shift=0.2, keep_argmax=False),
+    VariableCalibrator(preserve_ranking=True),
     VectorScalingCalibrator(),
 ]
 every = pytest.mark.parametrize("calibrator", ALL, ids=lambda c: repr(c).replace("\n", ""))

@@ -59,6 +59,7 @@ UPWARD = {
     ("_curve_result", "plotting"),
     ("_estimates", "plotting"),
     ("_reliability", "plotting"),
+    ("calibrators", "plotting"),
 }
 # One layer whose files build on each other.
 SMOOTHING = {"_bands", "_variance", "_residual_scale", "_span", "_loess_interpolated"}

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         TemperatureCalibrator,
         TreeCalibrator,
         VariableCalibratedClassifier,
+        VariableCalibrator,
         VectorScalingCalibrator,
         load_calibrator,
     )
@@ -65,6 +66,7 @@ __all__ = [
     "TemperatureCalibrator",
     "TreeCalibrator",
     "VariableCalibratedClassifier",
+    "VariableCalibrator",
     "VectorScalingCalibrator",
     "__version__",
     "apply",
@@ -122,6 +124,7 @@ _ROOMS["calibrators"] = (
     "TemperatureCalibrator",
     "TreeCalibrator",
     "VariableCalibratedClassifier",
+    "VariableCalibrator",
     "VectorScalingCalibrator",
     "load_calibrator",
 )

@@ -12,6 +12,7 @@ from varcal.calibrators._platt import PlattCalibrator
 from varcal.calibrators._scaling_binning import ScalingBinningCalibrator
 from varcal.calibrators._temperature import TemperatureCalibrator
 from varcal.calibrators._tree import TreeCalibrator
+from varcal.calibrators._variable import VariableCalibrator
 from varcal.calibrators._vector_scaling import VectorScalingCalibrator
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "TemperatureCalibrator",
     "TreeCalibrator",
     "VariableCalibratedClassifier",
+    "VariableCalibrator",
     "VectorScalingCalibrator",
     "load_calibrator",
 ]

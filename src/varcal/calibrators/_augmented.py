@@ -95,6 +95,7 @@ class AugmentedCalibrator(Calibrator):
 
     _state = ("maps_", "terms_", "schema_")
     _uses_variables = True
+    _needs_variables = True
 
     def __init__(
         self,

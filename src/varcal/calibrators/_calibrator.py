@@ -43,6 +43,7 @@ class Calibrator(BaseEstimator, ABC):
 
     _state: ClassVar[tuple[str, ...]] = ()
     _uses_variables: ClassVar[bool] = False
+    _needs_variables: ClassVar[bool] = False
 
     def fit(
         self,
@@ -52,6 +53,7 @@ class Calibrator(BaseEstimator, ABC):
         *,
         sample_weight: object = None,
         classes: Sequence[Hashable] | None = None,
+        groups: object = None,
     ) -> Self:
         """Learn from rows that the classifier was not trained on.
 
@@ -68,12 +70,14 @@ class Calibrator(BaseEstimator, ABC):
         classes : sequence, optional
             The labels in the order of the columns of `p`, if they are not the sorted ones or
             if some have no row.
+        groups : array-like of shape (n,), optional
+            The unit (patient, customer, …) of each row; calibrators that hold rows out look at it.
 
         Returns
         -------
         self
         """
-        rows, n_columns = labelled_rows(p, y, v, sample_weight, classes)
+        rows, n_columns = labelled_rows(p, y, v, sample_weight, classes, groups)
         absent = np.flatnonzero(~rows.present())
         if absent.size:
             shown = ", ".join(repr(rows.classes[k]) for k in absent[:5])

@@ -35,7 +35,7 @@ from varcal.calibrators._columns import ColumnChoice, take_rows
 from varcal.calibrators._description import Description
 from varcal.calibrators._rows import Floats
 from varcal.calibrators._softmax import softmax
-from varcal.calibrators._tree import TreeCalibrator
+from varcal.calibrators._variable import VariableCalibrator
 from varcal.exceptions import InputError, VarcalWarning
 
 __all__ = ["VariableCalibratedClassifier"]
@@ -58,7 +58,7 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         The columns of X that are V, by name or by number; None takes all. A separate ``v=``
         given to `fit` and `predict_proba` takes their place.
     calibrator : Calibrator, optional
-        None means `TreeCalibrator`.
+        None means `VariableCalibrator`.
     cv : int, splitter or iterable, optional
         How the folds are cut, as everywhere in scikit-learn; None means 5 stratified folds, or
         as many as the rarest class has rows. Not used with a frozen estimator.
@@ -92,8 +92,8 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
     >>> y = rng.random(600) < 1 / (1 + np.exp(-X[:, 0] * (1 + (X[:, 1] > 0))))
     >>> fit = VariableCalibratedClassifier(LogisticRegression(), variables=1).fit(X, y)
     >>> fit.predict_proba(X[:2]).round(2)
-    array([[0.47, 0.53],
-           [0.28, 0.72]])
+    array([[0.46, 0.54],
+           [0.31, 0.69]])
     """
 
     def __init__(
@@ -166,7 +166,7 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         if self.calibrator is not None and not isinstance(self.calibrator, Calibrator):
             raise InputError(
                 f"calibrator must be a calibrator of varcal; got {self.calibrator!r}",
-                "None means TreeCalibrator()",
+                "None means VariableCalibrator()",
             )
         if v is not None and self.variables is not None:
             raise InputError(
@@ -244,7 +244,7 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
                 int(strange.size),
                 "calibrate on the labels that the estimator was trained on",
             )
-        calibrator = TreeCalibrator() if self.calibrator is None else clone(self.calibrator)
+        calibrator = VariableCalibrator() if self.calibrator is None else clone(self.calibrator)
         calibrator.fit(
             scores,
             codes,

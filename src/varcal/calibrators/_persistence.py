@@ -20,10 +20,14 @@ from numpy.typing import NDArray
 
 from varcal._files import write_whole
 from varcal._version import __version__
+from varcal.calibrators._additive_model import AdditiveModel, PairTrial
 from varcal.calibrators._augmented import AugmentedCalibrator, LinearMap
 from varcal.calibrators._beta import BetaCalibrator, BetaMap
 from varcal.calibrators._calibrator import Calibrator
+from varcal.calibrators._confusion import Confusion
+from varcal.calibrators._design import Block, Design
 from varcal.calibrators._dirichlet import DirichletCalibrator
+from varcal.calibrators._effects import Term
 from varcal.calibrators._histogram import HistogramCalibrator, StepMap
 from varcal.calibrators._isotonic import IsotonicCalibrator, IsotonicMap
 from varcal.calibrators._one_vs_rest import IdentityMap
@@ -31,9 +35,14 @@ from varcal.calibrators._partition import Leaf, Split
 from varcal.calibrators._platt import PlattCalibrator, PlattMap
 from varcal.calibrators._scaling_binning import ScalingBinningCalibrator, ScalingBinningMap
 from varcal.calibrators._schema import Schema
+from varcal.calibrators._score_basis import ScoreBasis
+from varcal.calibrators._spline_basis import LevelBasis, NumberBasis
 from varcal.calibrators._temperature import TemperatureCalibrator
 from varcal.calibrators._terms import LevelTerms, NumberTerms
 from varcal.calibrators._tree import TreeCalibrator
+from varcal.calibrators._variable import VariableCalibrator
+from varcal.calibrators._variable_logistic import LogisticModel
+from varcal.calibrators._variable_temperature import TemperatureModel
 from varcal.calibrators._vector_scaling import VectorScalingCalibrator
 from varcal.exceptions import InputError
 
@@ -54,24 +63,36 @@ CALIBRATORS: dict[str, type[Calibrator]] = {
         ScalingBinningCalibrator,
         TemperatureCalibrator,
         TreeCalibrator,
+        VariableCalibrator,
         VectorScalingCalibrator,
     )
 }
 PARTS: dict[str, type[Any]] = {
     cls.__name__: cls
     for cls in (
+        AdditiveModel,
         BetaMap,
+        Block,
+        Confusion,
+        Design,
         IdentityMap,
         IsotonicMap,
         Leaf,
+        LevelBasis,
         LevelTerms,
         LinearMap,
+        LogisticModel,
+        NumberBasis,
         NumberTerms,
+        PairTrial,
         PlattMap,
         ScalingBinningMap,
         Schema,
+        ScoreBasis,
         Split,
         StepMap,
+        TemperatureModel,
+        Term,
     )
 }
 SHARED_STATE = {

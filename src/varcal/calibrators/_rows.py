@@ -36,6 +36,8 @@ class Rows:
         Positive weights.
     variables : tuple of Variable
         V, possibly none.
+    groups : ndarray of int or None
+        The number of the unit that each row belongs to.
     """
 
     p: Floats
@@ -43,6 +45,7 @@ class Rows:
     y: NDArray[Any]
     weight: Floats | None = None
     variables: tuple[Variable, ...] = ()
+    groups: NDArray[np.intp] | None = None
 
     def __len__(self) -> int:
         return len(self.p)
@@ -55,11 +58,14 @@ class Rows:
     def take(self, rows: NDArray[Any]) -> Rows:
         """Return some of the rows (positions or a mask), without V."""
         weight = None if self.weight is None else self.weight[rows]
-        return replace(self, p=self.p[rows], y=self.y[rows], weight=weight, variables=())
+        groups = None if self.groups is None else self.groups[rows]
+        return replace(
+            self, p=self.p[rows], y=self.y[rows], weight=weight, variables=(), groups=groups
+        )
 
     def block(self, rows: slice | NDArray[np.intp]) -> Rows:
         """Return some of the scores, nothing else."""
-        return replace(self, p=self.p[rows], y=self.y[:0], weight=None, variables=())
+        return replace(self, p=self.p[rows], y=self.y[:0], weight=None, variables=(), groups=None)
 
     def plain(self) -> Rows:
         """Return the rows without V."""
@@ -96,13 +102,16 @@ def labelled_rows(
     v: object,
     sample_weight: object,
     classes: Sequence[Hashable] | None,
+    groups: object = None,
 ) -> tuple[Rows, int]:
     """Check what is given to `fit`; also return the number of columns of p.
 
     Rows of weight 0 are left out, so that they cannot move an edge or a split.
     """
     try:
-        checked = Predictions.of(y, p, v, classes=classes, sample_weight=sample_weight)
+        checked = Predictions.of(
+            y, p, v, classes=classes, sample_weight=sample_weight, groups=groups
+        )
     except InputError as error:
         if "swapped" not in error.hint:
             raise
@@ -111,12 +120,14 @@ def labelled_rows(
         ) from None
     n_columns = 1 if checked.p.ndim == 1 else checked.p.shape[1]
     weight, variables, codes = checked.weight, checked.variables, checked.y
+    units = checked.groups
     scores = _second_column(checked.p)
     if weight is not None and not weight.all():
         kept = weight > 0
         scores, codes, weight = scores[kept], codes[kept], weight[kept]
         variables = tuple(variable.take(kept) for variable in variables)
-    rows = Rows(scores, checked.classes, codes, weight, variables)
+        units = None if units is None else units[kept]
+    rows = Rows(scores, checked.classes, codes, weight, variables, units)
     if rows.present().sum() < 2:
         only = checked.classes[int(codes[0])]
         raise InputError(

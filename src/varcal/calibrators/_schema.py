@@ -53,12 +53,12 @@ class Schema:
             tuple(variable.levels for variable in variables),
         )
 
-    def align(self, variables: tuple[Variable, ...]) -> list[NDArray[Any]]:
+    def align(self, variables: tuple[Variable, ...], *, unseen: int = -1) -> list[NDArray[Any]]:
         """Return one array a fitted column.
 
         Numbers stay numbers, NaN where they are missing; levels become their position in the
-        fitted ones, −1 where they are missing or were not seen. Columns are found by name
-        where all the names are there, otherwise by position.
+        fitted ones, −1 where they are missing and `unseen` where they were not seen. Columns are
+        found by name where all the names are there, otherwise by position.
         """
         by_name = {variable.name: variable for variable in variables}
         if all(name in by_name for name in self.names):
@@ -67,7 +67,7 @@ class Schema:
             chosen = list(variables)
         else:
             raise self._mismatch(variables)
-        return [self._column(k, variable) for k, variable in enumerate(chosen)]
+        return [self._column(k, variable, unseen) for k, variable in enumerate(chosen)]
 
     def unknown_row(self) -> tuple[Variable, ...]:
         """Return one row in which every variable is missing."""
@@ -101,7 +101,7 @@ class Schema:
             )
         return InputError.no_column(gone[0], found, "v")
 
-    def _column(self, k: int, variable: Variable) -> NDArray[Any]:
+    def _column(self, k: int, variable: Variable, unseen: int) -> NDArray[Any]:
         is_levels = self.kinds[k] == "levels"
         if variable.kind != self.kinds[k]:
             if variable.missing().all():
@@ -115,7 +115,7 @@ class Schema:
         if not is_levels:
             return np.asarray(variable.values, dtype=np.float64)
         position = {level: j for j, level in enumerate(self.levels[k])}
-        lookup = np.array([position.get(level, -1) for level in variable.levels] + [-1])
+        lookup = np.array([position.get(level, unseen) for level in variable.levels] + [-1])
         return np.asarray(lookup.astype(np.intp)[variable.values])
 
 

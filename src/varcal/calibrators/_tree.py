@@ -72,6 +72,7 @@ class TreeCalibrator(Calibrator):
 
     _state = ("tree_", "leaves_", "schema_")
     _uses_variables = True
+    _needs_variables = True
 
     def __init__(
         self,

@@ -21,10 +21,11 @@ def methods() -> dict[str, type[Calibrator]]:
     """Return every calibrator that can be saved, by the name that the command line uses."""
     from varcal.calibrators._persistence import CALIBRATORS  # noqa: PLC0415  sklearn is slow
 
-    return {
+    named = {
         re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name.removesuffix("Calibrator")).lower(): cls
         for name, cls in CALIBRATORS.items()
     }
+    return {"auto": named.pop("variable"), **named}
 
 
 def _method(ctx: click.Context, option: click.Parameter, value: str) -> type[Calibrator]:
@@ -52,22 +53,22 @@ def _complete(ctx: click.Context, option: click.Parameter, incomplete: str) -> l
     "--variables",
     callback=options.names,
     metavar="A,B,...",
-    help="Columns along which to calibrate (tree, augmented).",
+    help="Columns along which to calibrate (auto, tree, augmented).",
 )
 @click.option(
     "--method",
     callback=_method,
     shell_complete=_complete,
-    default="tree",
+    default="auto",
     show_default=True,
-    help="tree, augmented (these look at variables), beta, platt, isotonic, histogram, "
+    help="auto, tree, augmented (these look at variables), beta, platt, isotonic, histogram, "
     "scaling-binning, temperature, vector-scaling, dirichlet.",
 )
 @click.option(
     "--param",
     multiple=True,
     metavar="NAME=VALUE",
-    help="A parameter of the method, such as max_depth=4.",
+    help="A parameter of the method, such as monotone=true.",
 )
 @options.weight
 @options.classes
@@ -83,18 +84,21 @@ def calibrate(**given: Any) -> None:
     Examples:
       varcal calibrate cal.csv --label y --prob p --variables age -o cal.json
       varcal calibrate cal.csv --label y --prob p --method beta -o beta.json
-      varcal calibrate cal.csv --label y --prob p --variables age,sex --param max_depth=4 -o t.json
+      varcal calibrate cal.csv --label y --prob p --variables age,sex --param monotone=true \\
+          -o cal.json
       varcal calibrate cal.parquet --label kind --prob p_cat --prob p_dog --prob p_owl \\
           --method dirichlet -o cal.json
     """
     options.check_output(given["output"], (".json",))
     calibrator = _built(given["method"], given["param"])
     name = type(calibrator).__name__
-    if calibrator._uses_variables and not given["variables"]:
+    if calibrator._needs_variables and not given["variables"]:
         raise InputError(
             f"{name} looks at variables, and none is named",
             "name them: --variables age,income; or take --method beta",
         )
+    if calibrator._uses_variables and not given["variables"]:
+        print("note: no --variables, so that the score alone is calibrated", file=sys.stderr)
     if given["variables"] and not calibrator._uses_variables:
         print(f"warning: {name} does not look at --variables", file=sys.stderr)
     roles = {"--label": [given["label"]], "--prob": given["prob"]}
@@ -109,7 +113,7 @@ def calibrate(**given: Any) -> None:
         calibrator.fit(
             table.select(list(given["prob"])),
             labels,
-            table.select(variables) if calibrator._uses_variables else None,
+            table.select(variables) if variables and calibrator._uses_variables else None,
             sample_weight=table.column(given["weight"]) if given["weight"] else None,
             classes=as_labels(given["classes"], labels),
         )

@@ -1,0 +1,114 @@
+r"""Which pairs of variables interact: screened by score tests, admitted on held-out rows.
+
+For the columns T of a pair and a fitted model with residuals r, working weights W and posterior
+covariance V, the score of a variance component for T at zero is
+
+.. math:: \lVert T^\top r \rVert^2 - \operatorname{tr} M, \qquad
+          M = T^\top W T - T^\top W X\, V\, X^\top W T,
+
+and over :math:`\sqrt{2 \operatorname{tr} M^2}` it is roughly standard normal where nothing is
+missing. The pairs with the largest scores are then tried on rows that did not fit them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from varcal.calibrators._design import Block, Design, group_numbers
+from varcal.calibrators._gam import Loss, fit_gam
+from varcal.calibrators._spline_basis import Parts
+
+__all__ = ["Gain", "gain_of", "held_out_gain", "pair_scores"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Gain:
+    """What a term saves on rows that did not fit it.
+
+    Attributes
+    ----------
+    value : float
+        Mean log-loss without it minus with it.
+    error : float
+        The standard error of that.
+    """
+
+    value: float
+    error: float
+
+    @property
+    def ratio(self) -> float:
+        """Return the gain in standard errors."""
+        return self.value / max(self.error, 1e-300)
+
+
+def pair_scores(
+    design: Design,
+    z: Floats,
+    parts: list[Parts],
+    X: Floats,
+    eta: Floats,
+    V: Floats,
+    loss: Loss,
+    pairs: list[tuple[int, int]],
+) -> Floats:
+    """Return the standardized score of each pair.
+
+    Parameters
+    ----------
+    design : Design
+        How pairs become columns.
+    z, parts
+        Logits, and the blocks of every variable.
+    X, eta, V, loss
+        The fitted model without the pairs: columns, predictor, posterior covariance, loss.
+    pairs : list of (int, int)
+        The pairs asked about.
+    """
+    residual, weight = loss.slopes(eta)
+    weighted = X * weight[:, None]
+    scores = np.empty(len(pairs))
+    factors = design.factors(z, parts, {k for pair in pairs for k in pair})
+    for k, pair in enumerate(pairs):
+        T = design.pair_columns(factors, pair, fine=False)
+        cross = weighted.T @ T
+        M = (T * weight[:, None]).T @ T - cross.T @ V @ cross
+        excess = float(((T.T @ residual) ** 2).sum() - np.trace(M))
+        scores[k] = excess / max(float(np.sqrt(2.0 * (M**2).sum())), 1e-300)
+    return scores
+
+
+def held_out_gain(blocks: list[tuple[Block, Floats]], loss: Loss, eta: Floats, folds: Ints) -> Gain:
+    """Return what blocks of columns save on held-out rows beyond a predictor that is given.
+
+    Parameters
+    ----------
+    blocks : list of (Block, ndarray)
+        The columns on trial; their penalties are learned anew without each fold.
+    loss : Loss
+        The loss of the rows.
+    eta : ndarray
+        The predictor without the columns.
+    folds : ndarray of int
+        The fold of every row.
+    """
+    T, groups = np.hstack([columns for _, columns in blocks]), group_numbers(blocks)
+    gains = np.zeros(len(eta))
+    for fold in np.unique(folds):
+        out = folds == fold
+        fit = fit_gam(T[~out], loss.shifted(eta).take(~out), groups, max_steps=8)
+        held = loss.take(out)
+        gains[out] = held.rows(eta[out]) - held.rows(eta[out] + T[out] @ fit.beta)
+    return gain_of(gains, loss.mass())
+
+
+def gain_of(saved: Floats, mass: Floats) -> Gain:
+    """Return the mean of weighted savings, with its standard error."""
+    mean = float(saved.sum() / mass.sum())
+    return Gain(mean, float(np.sqrt(((saved - mean * mass) ** 2 / mass).sum()) / mass.sum()))

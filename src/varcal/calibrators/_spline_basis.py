@@ -1,0 +1,275 @@
+"""Columns that one variable adds to an additive model: ranks, curves, raw values, atoms, levels.
+
+A number enters by its tempered mid-rank u in [0, 1] (a value held by m rows counts √m, so that
+heaps do not swallow the scale), as a line in u and as a cubic P-spline in u whose second-difference
+penalty is turned into a ridge; besides by its winsorized raw value, by an indicator of every value
+that holds a large share of the rows, and by an indicator of missing values. A category enters as
+a random effect. Every block has unit total variance on the calibration rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["LevelBasis", "NumberBasis", "Parts", "weighted_counts", "weighted_quantiles"]
+
+Floats = NDArray[np.float64]
+#: The blocks of one variable by the name of their part.
+Parts = dict[str, Floats]
+
+#: A value that holds at least this share of the rows gets an indicator.
+ATOM = 0.1
+#: Raw values are kept within these quantiles.
+WINSOR = 0.005
+#: Ranks are stored at no more points than these.
+_GRID = 1024
+#: A spline for every so many rows, up to the full number.
+_ROWS_A_SPLINE = 20.0
+#: A category has at most so many columns, and a level of its own at least so many rows.
+_LEVELS = 60
+_LEAST_LEVEL = 3.0
+
+
+def weighted_counts(values: Floats, weight: Floats | None) -> tuple[Floats, Floats]:
+    """Return the distinct values and the weight of each.
+
+    >>> weighted_counts(np.array([2.0, 1.0, 2.0]), None)
+    (array([1., 2.]), array([1., 2.]))
+    """
+    found, place = np.unique(values, return_inverse=True)
+    return found, np.bincount(place, weight, minlength=len(found)).astype(np.float64)
+
+
+def weighted_quantiles(values: Floats, counts: Floats, shares: tuple[float, ...]) -> Floats:
+    """Return the smallest distinct values that reach the given shares of the weight."""
+    reached = np.cumsum(counts)
+    at = np.searchsorted(reached, np.asarray(shares) * reached[-1] * (1 - 1e-12))
+    return np.asarray(values[np.minimum(at, len(values) - 1)])
+
+
+def bspline_columns(u: Floats, n_splines: int) -> Floats:
+    """Return the uniform cubic B-splines on [0, 1] at u, shape (n, n_splines).
+
+    >>> bspline_columns(np.array([0.0, 0.5]), 5).sum(axis=1)
+    array([1., 1.])
+    """
+    pieces = n_splines - 3
+    x = np.clip(u, 0.0, 1.0) * pieces
+    first = np.minimum(x.astype(np.intp), pieces - 1)
+    t = x - first
+    columns = np.zeros((len(u), n_splines))
+    flat = columns.ravel()
+    at = np.arange(len(u)) * n_splines + first
+    flat[at] = (1 - t) ** 3 / 6
+    flat[at + 1] = (3 * t**3 - 6 * t**2 + 4) / 6
+    flat[at + 2] = (-3 * t**3 + 3 * t**2 + 3 * t + 1) / 6
+    flat[at + 3] = t**3 / 6
+    return columns
+
+
+def _ridge_turn(n_splines: int, most: int) -> Floats:
+    """Return the map under which the second-difference penalty is a ridge, smoothest first."""
+    differences = np.diff(np.eye(n_splines), 2, axis=0)
+    values, vectors = np.linalg.eigh(differences.T @ differences)
+    turn = vectors[:, 2:] / np.sqrt(values[2:])
+    # The sign of an eigenvector is the library's choice: fix it, for equal files everywhere.
+    turn *= np.sign(turn[np.abs(turn).argmax(axis=0), np.arange(turn.shape[1])])
+    return np.asarray(turn[:, :most])
+
+
+@dataclass(frozen=True, eq=False)
+class NumberBasis:
+    """The columns of a number or an instant.
+
+    Attributes
+    ----------
+    at, rank : ndarray
+        Values and their tempered mid-ranks, which are interpolated between.
+    rank_mean, rank_scale : float
+        What standardizes the rank.
+    n_splines : int
+        The splines before they are turned.
+    turn, shift, slope : ndarray
+        The curve is ``splines @ turn − shift − line · slope``: centred, orthogonal to the line.
+    low, high, raw_mean, raw_scale : float
+        What winsorizes and standardizes the raw value; a scale of 0 leaves it out.
+    atoms, atom_mean, atom_scale : ndarray
+        Values with an indicator, and what standardizes it.
+    missing_mean : float
+        The share of missing rows; 0 leaves their indicator out.
+    """
+
+    at: Floats
+    rank: Floats
+    rank_mean: float
+    rank_scale: float
+    n_splines: int
+    turn: Floats
+    shift: Floats
+    slope: Floats
+    low: float
+    high: float
+    raw_mean: float
+    raw_scale: float
+    atoms: Floats
+    atom_mean: Floats
+    atom_scale: Floats
+    missing_mean: float
+
+    @classmethod
+    def of(
+        cls,
+        values: Floats,
+        weight: Floats | None,
+        *,
+        n_splines: int = 20,
+        n_curves: int = 12,
+        temper: float = 0.5,
+        atom: float = ATOM,
+        winsor: float = WINSOR,
+        raw: bool = True,
+    ) -> NumberBasis | None:
+        """Learn the columns from the calibration rows; None where nothing varies."""
+        values = np.asarray(values, dtype=np.float64)
+        gone = np.isnan(values)
+        total = float(len(values) if weight is None else weight.sum())
+        missing = float(gone.sum() if weight is None else weight[gone].sum()) / total
+        some = values[~gone]
+        if not len(some) or (not gone.any() and some.min() == some.max()):
+            return None
+        finite = some[np.isfinite(some)]
+        ends = (finite.min(), finite.max()) if len(finite) else (0.0, 0.0)
+        found, counts = weighted_counts(
+            np.clip(some, *ends), None if weight is None else weight[~gone]
+        )
+        tempered = counts**temper
+        rank = (np.cumsum(tempered) - tempered / 2) / tempered.sum()
+        share = counts / counts.sum()
+        mean = float(share @ rank)
+        scale = float(np.sqrt(share @ (rank - mean) ** 2)) or 1.0
+        line = (rank - mean) / scale
+        splines = int(max(5, min(n_splines, len(found) + 2, total / _ROWS_A_SPLINE)))
+        turn = _ridge_turn(splines, n_curves)
+        curve = bspline_columns(rank, splines) @ turn
+        shift = share @ curve
+        curve = curve - shift
+        slope = (share * line) @ curve
+        curve = curve - line[:, None] * slope
+        spread = float(np.sqrt((share @ curve**2).sum()))
+        if len(found) < 3 or spread < 1e-9:
+            turn, shift, slope, spread = turn[:, :0], shift[:0], slope[:0], 1.0
+        low, high = weighted_quantiles(found, counts, (winsor, 1 - winsor))
+        if low == high:
+            low, high = found[0], found[-1]
+        kept_raw = np.clip(found, low, high)
+        raw_mean = float(share @ kept_raw)
+        raw_scale = float(np.sqrt(share @ (kept_raw - raw_mean) ** 2))
+        heavy = (share >= atom) & (len(found) > 2)
+        grid = _thinned(rank, heavy)
+        return cls(
+            at=found[grid],
+            rank=rank[grid],
+            rank_mean=mean,
+            rank_scale=scale,
+            n_splines=splines,
+            turn=turn / spread,
+            shift=shift / spread,
+            slope=slope / spread,
+            low=float(low),
+            high=float(high),
+            raw_mean=raw_mean,
+            raw_scale=raw_scale if raw and len(found) > 2 else 0.0,
+            atoms=found[heavy],
+            atom_mean=share[heavy],
+            atom_scale=np.sqrt(share[heavy] * (1 - share[heavy])),
+            missing_mean=missing,
+        )
+
+    def ranks(self, values: Floats) -> Floats:
+        """Return the tempered mid-rank of values; beyond the fitted range, that of its ends."""
+        return np.interp(values, self.at, self.rank)
+
+    def parts(self, values: NDArray[Any]) -> Parts:
+        """Return the blocks of columns; missing values are at 0, the mean, in all but theirs."""
+        values = np.asarray(values, dtype=np.float64)
+        gone = np.isnan(values)
+        u = self.ranks(np.where(gone, self.at[0], values))
+        line = (u - self.rank_mean) / self.rank_scale
+        blocks = {"line": line[:, None]}
+        if self.turn.shape[1]:
+            curve = bspline_columns(u, self.n_splines) @ self.turn - self.shift
+            blocks["curve"] = curve - line[:, None] * self.slope
+        if self.raw_scale > 0:
+            raw = (np.clip(values, self.low, self.high) - self.raw_mean) / self.raw_scale
+            blocks["raw"] = raw[:, None]
+        if len(self.atoms):
+            blocks["atoms"] = ((values[:, None] == self.atoms) - self.atom_mean) / self.atom_scale
+        for block in blocks.values():
+            block[gone] = 0.0
+        if self.missing_mean > 0:
+            spread = np.sqrt(self.missing_mean * max(1 - self.missing_mean, 1e-12))
+            blocks["missing"] = ((gone - self.missing_mean) / spread)[:, None]
+        return blocks
+
+
+def _thinned(rank: Floats, needed: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """Return positions of at most some thousand ranks, evenly spread, with their neighbours."""
+    if len(rank) <= _GRID:
+        return np.arange(len(rank))
+    even = np.searchsorted(rank, np.linspace(rank[0], rank[-1], _GRID))
+    heavy = np.flatnonzero(needed)
+    around = np.concatenate([heavy - 1, heavy, heavy + 1])
+    picked = np.concatenate([[0, len(rank) - 1], even, around])
+    return np.unique(np.clip(picked, 0, len(rank) - 1))
+
+
+@dataclass(frozen=True, eq=False)
+class LevelBasis:
+    """The columns of a category: a random effect; unseen levels are at the population.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (n_levels + 2, width)
+        The columns of each fitted level, then of unseen ones (code −2), which are at 0, the mean,
+        then of missing values (code −1). Rare levels share a column.
+    """
+
+    rows: Floats
+
+    @classmethod
+    def of(cls, codes: NDArray[np.intp], n_levels: int, weight: Floats | None) -> LevelBasis | None:
+        """Learn the columns from codes; None where nothing varies.
+
+        Examples
+        --------
+        >>> LevelBasis.of(np.array([0, 0, 0, 1, 1, 1]), 2, None).rows.ravel()
+        array([-1.,  1.,  0.,  0.])
+        """
+        place = np.where(codes < 0, n_levels, codes)
+        counts = np.bincount(place, weight, minlength=n_levels + 1).astype(np.float64)
+        held = np.flatnonzero(counts > 0)
+        if len(held) < 2:
+            return None
+        largest = held[np.argsort(-counts[held], kind="stable")]
+        own = np.sort(largest[: _LEVELS - 1][counts[largest[: _LEVELS - 1]] >= _LEAST_LEVEL])
+        pooled = np.setdiff1d(held, own)
+        if not len(own):
+            return None
+        column = np.zeros((n_levels + 1, len(own) + bool(len(pooled))))
+        column[own, np.arange(len(own))] = 1.0
+        column[pooled, -1:] = 1.0
+        if column.shape[1] == 2:
+            # One indicator says it all of two levels.
+            column = column[:, 1:]
+        share = counts @ column / counts.sum()
+        scale = float(np.sqrt((share * (1 - share)).sum())) or 1.0
+        rows = np.where((counts > 0)[:, None], (column - share) / scale, 0.0)
+        return cls(np.insert(rows, n_levels, 0.0, axis=0))
+
+    def parts(self, codes: NDArray[Any]) -> Parts:
+        """Return the one block of columns."""
+        return {"levels": self.rows[np.asarray(codes, dtype=np.intp)]}

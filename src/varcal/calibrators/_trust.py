@@ -1,0 +1,133 @@
+"""How far a larger model is trusted over a smaller one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from varcal.calibrators._additive_model import Fitted, Sample, fit_additive, refit
+from varcal.calibrators._design import SCORE, Block, Design
+from varcal.calibrators._interactions import Gain, gain_of
+
+__all__ = ["Trusted", "fit_trusted", "share_of"]
+
+Floats = NDArray[np.float64]
+
+#: Held-out gains, in standard errors, between which the share goes from 0 to 1.
+_RAMP = (0.0, 1.0)
+#: Rows, besides those for each variable, below which nothing but a line of the score is tried.
+_FEW = 50.0
+_FEW_EACH = 5.0
+
+
+def evidence_share(gain: float, n_blocks: int) -> float:
+    """Return the share of the larger model by its gain in log marginal likelihood alone.
+
+    Every penalty that is learned gains about ¼ where there is nothing to learn, give or take 1;
+    only what is well beyond that counts.
+
+    >>> evidence_share(9.0, 16), evidence_share(7.75, 16), evidence_share(5.0, 16)
+    (1.0, 0.5, 0.0)
+    """
+    beyond = (gain - 0.25 * n_blocks) / (1.25 * np.sqrt(max(n_blocks, 1)))
+    return float(np.clip(2.0 * beyond - 1.0, 0.0, 1.0))
+
+
+def share_of(gain: Gain) -> float:
+    """Return the share of the larger model: 0 without evidence, 1 with enough of it.
+
+    >>> share_of(Gain(0.0, 1.0)), share_of(Gain(0.5, 1.0)), share_of(Gain(2.0, 1.0))
+    (0.0, 0.5, 1.0)
+    """
+    low, high = _RAMP
+    return float(np.clip((gain.ratio - low) / (high - low), 0.0, 1.0))
+
+
+@dataclass(frozen=True, eq=False)
+class Trusted:
+    """A model of the score alone, one of score and V, and how far each is trusted.
+
+    Attributes
+    ----------
+    score, full : Fitted
+        The models.
+    score_share : float
+        How far the first is trusted over the score as it is, between 0 and 1.
+    full_share : float
+        How far the second is trusted over what that gives.
+    """
+
+    score: Fitted
+    full: Fitted
+    score_share: float
+    full_share: float
+
+
+def fit_trusted(
+    design: Design,
+    rows: Sample,
+    whole: Sample,
+    base: Floats,
+    moderate: Callable[[Floats, Floats, Sample], Floats],
+    *,
+    pairs: bool,
+) -> Trusted:
+    """Fit both models and weigh them.
+
+    Where the marginal likelihood leaves no doubt the larger model is trusted whole; elsewhere
+    both models are fitted again without each fold, penalties and all, and judged on the rest.
+
+    Parameters
+    ----------
+    design : Design
+        The terms.
+    rows, whole : Sample
+        The rows that decide, and all rows, on which coefficients are fitted in the end.
+    base : ndarray
+        The predictor that leaves the scores of `rows` as they are.
+    moderate : callable
+        What makes a predictor of a model, its variance and its rows one that is used.
+    pairs : bool
+        Whether to look for pairs.
+    """
+    alone, bare = design.score_only(), replace(rows, columns=[])
+    if float(rows.loss.mass().sum()) < _FEW + _FEW_EACH * len(rows.columns):
+        alone = alone.restricted((Block("level", (SCORE,)), Block("slope", (SCORE,))))
+        design, rows = alone, bare
+    score = fit_additive(alone, bare, pairs=False)
+    full = fit_additive(design, rows, pairs=pairs)
+    score_share = 1.0
+    gained = full.evidence - score.evidence
+    full_share = evidence_share(gained, len(full.edf) - len(score.edf))
+    if full_share < 1:
+        small = _held_out(bare, lambda part: fit_additive(alone, part, pairs=False), moderate)
+        score_share = share_of(_gain(rows, base, small))
+        small = base + score_share * (small - base)
+        large = _held_out(rows, lambda part: fit_additive(design, part, pairs=pairs), moderate)
+        full_share = max(full_share, share_of(_gain(rows, small, large)))
+    if len(rows) < len(whole):
+        score, full = refit(score, replace(whole, columns=[])), refit(full, whole)
+    return Trusted(score, full, score_share, full_share)
+
+
+def _held_out(
+    rows: Sample,
+    fit: Callable[[Sample], Fitted],
+    moderate: Callable[[Floats, Floats, Sample], Floats],
+) -> Floats:
+    """Return the predictor of every row from models of the other folds."""
+    eta = np.empty(len(rows))
+    for fold in np.unique(rows.folds):
+        out = rows.folds == fold
+        held = rows.take(out)
+        model = fit(rows.take(~out)).model
+        eta[out] = moderate(*model.predictor(held.z, held.columns), held)
+    return eta
+
+
+def _gain(rows: Sample, small: Floats, large: Floats) -> Gain:
+    """Return the mean loss that the larger model saves, with its standard error."""
+    return gain_of(rows.loss.rows(small) - rows.loss.rows(large), rows.loss.mass())

@@ -1,0 +1,205 @@
+"""The two-class model of the variable calibrator: logit q is additive in the score and V."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from varcal.calibrators._additive_model import AdditiveModel, Sample, chunks_of
+from varcal.calibrators._design import Design
+from varcal.calibrators._gam import LogisticLoss
+from varcal.calibrators._row_folds import n_folds_of, row_folds, row_hashes
+from varcal.calibrators._score_basis import log_odds
+from varcal.calibrators._stretch import left_out, stretch_of
+from varcal.calibrators._trust import Trusted, fit_trusted
+
+__all__ = ["LogisticModel", "fit_logistic_model", "moderated"]
+
+Floats = NDArray[np.float64]
+
+#: Rows beyond which penalties, pairs and shares are learned on a sample of this size.
+MOST_ROWS = 20_000
+#: Scores at which a monotone model is evaluated.
+_GRID = 65
+#: Twice the usual π/8: the penalties are uncertain, too.
+_MODERATION = np.pi / 4
+
+
+def moderated(eta: Floats, variance: Floats) -> Floats:
+    """Return the logit of the mean probability where the logit is normal around η."""
+    return np.asarray(eta / np.sqrt(1.0 + _MODERATION * variance))
+
+
+@dataclass(frozen=True, eq=False)
+class LogisticModel:
+    r"""A blend of three logits: the score's own, one of the score alone, one of score and V.
+
+    .. math:: \eta = z + a (\eta_s - z) + b (\eta_v - z - a (\eta_s - z)) + c
+
+    Attributes
+    ----------
+    score, full : AdditiveModel
+        :math:`\eta_s` and :math:`\eta_v`.
+    score_share, full_share : float
+        a and b, between 0 and 1; both are 0 where there is no evidence against the scores.
+    stretch : float
+        What η_v was multiplied by, as left-out rows asked for.
+    shift : float
+        c, which keeps the mean on the calibration rows.
+    monotone : bool
+        Whether η never falls when the score rises and V stays.
+    tilt : float
+        The least slope of η along the score's logit, where it is monotone.
+    """
+
+    score: AdditiveModel
+    full: AdditiveModel
+    score_share: float
+    full_share: float
+    stretch: float
+    shift: float
+    monotone: bool = False
+    tilt: float = 0.0
+
+    def log_odds(self, p: Floats, columns: list[NDArray[Any]]) -> Floats:
+        """Return the calibrated logit."""
+        z = log_odds(p)
+        if not self.monotone:
+            return self._blend(z, columns)
+        eta = np.empty(len(z))
+        for rows in chunks_of(len(z)):
+            eta[rows] = self._risen(z[rows], [column[rows] for column in columns])
+        return eta
+
+    def error(self, p: Floats, columns: list[NDArray[Any]], eta: Floats) -> Floats:
+        """Return the standard error of calibrated logits.
+
+        It is that of the model with all variables, however little it is trusted: where the data
+        are few, they cannot rule out the effects that the answer leaves out.
+        """
+        z = log_odds(p)
+        own, variance = self.full.predictor(z, columns)
+        own += self.full.design.score.clipped(z)
+        apart = self.shift + self.stretch * moderated(own, variance) - eta
+        spread = self.stretch**2 * variance
+        return np.asarray(np.sqrt(spread + (1 - self.full_share) * apart**2))
+
+    def _risen(self, z: Floats, columns: list[NDArray[Any]]) -> Floats:
+        """Return the logit that never falls along the score, by a running maximum on a grid.
+
+        The grid ends where scores are winsorized; beyond it only the score's own share moves.
+        """
+        grid = self.full.design.score.grid(_GRID)
+        curve = np.column_stack([self._blend(np.full(len(z), at), columns) for at in grid])
+        curve = np.maximum.accumulate(curve - self.tilt * grid, axis=1)
+        kept = np.clip(z, grid[0], grid[-1])
+        right = np.clip(np.searchsorted(grid, kept), 1, len(grid) - 1)
+        rows = np.arange(len(z))
+        share = (kept - grid[right - 1]) / (grid[right] - grid[right - 1])
+        low, high = curve[rows, right - 1], curve[rows, right]
+        own = (1 - self.full_share) * (1 - self.score_share)
+        return np.asarray(low + share * (high - low) + own * (z - kept) + self.tilt * z)
+
+    def _blend(self, z: Floats, columns: list[NDArray[Any]]) -> Floats:
+        eta = z
+        if self.score_share > 0 and self.full_share < 1:
+            own, spread = self.score.lookup.predictor(z, [])
+            own += self.score.design.score.clipped(z)
+            eta = eta + self.score_share * (moderated(own, spread) - eta)
+        if self.full_share > 0:
+            own, spread = self.full.lookup.predictor(z, columns)
+            own += self.full.design.score.clipped(z)
+            eta = eta + self.full_share * (self.stretch * moderated(own, spread) - eta)
+        return np.asarray(eta + self.shift)
+
+
+def fit_logistic_model(
+    p: Floats,
+    y: Floats,
+    columns: list[NDArray[Any]],
+    n_levels: list[int],
+    weight: Floats | None = None,
+    *,
+    groups: NDArray[Any] | None = None,
+    interactions: bool = True,
+    monotone: bool = False,
+    tilt: float = 0.0,
+) -> tuple[LogisticModel, Trusted]:
+    """Fit the model.
+
+    Parameters
+    ----------
+    p, y : ndarray of shape (n,)
+        Probabilities and outcomes, 0 or 1.
+    columns : list of ndarray
+        The variables: numbers with NaN, or codes with −1 where they are missing.
+    n_levels : list of int
+        How many levels each variable has, 0 for numbers.
+    weight : ndarray, optional
+        Weights.
+    groups : ndarray of int, optional
+        Rows of one group share a fold.
+    interactions : bool
+        Whether to look for pairs.
+    monotone : bool
+        Whether the calibrated probability may never fall when the score rises.
+    tilt : float
+        The least slope along the score's logit, where it is monotone.
+    """
+    z, mass = log_odds(p), np.ones(len(p)) if weight is None else weight
+    dealt = (z, *columns) if groups is None else (groups,)
+    folds = row_folds(n_folds_of(len(z)), *dealt)
+    design = Design.of(z, columns, n_levels, weight)
+    # With the score as offset, every penalty pulls towards leaving it as it is.
+    loss = LogisticLoss(y, mass, design.score.clipped(z))
+    rows = Sample(z, columns, loss, folds, (-design.score.mean, -design.score.scale))
+    picked = np.arange(len(rows))
+    if len(rows) > MOST_ROWS:
+        picked = np.argsort(row_hashes(z, *columns), kind="stable")[:MOST_ROWS]
+    some = rows.take(picked) if len(picked) < len(rows) else rows
+    fitted = fit_trusted(
+        design, some, rows, some.z - some.loss.offset, _moderated_loss, pairs=interactions
+    )
+    model = LogisticModel(
+        fitted.score.model,
+        fitted.full.model,
+        fitted.score_share,
+        fitted.full_share,
+        _stretch(fitted.full.model, some, loss.take(picked)),
+        0.0,
+        monotone,
+        tilt,
+    )
+    shift = mean_shift(model.log_odds(p, columns), y, mass)
+    shift *= max(fitted.score_share, fitted.full_share)
+    return replace(model, shift=shift), fitted
+
+
+def _stretch(model: AdditiveModel, rows: Sample, loss: LogisticLoss) -> float:
+    """Return what the predictor is multiplied by."""
+    eta, variance = model.predictor(rows.z, rows.columns)
+    eta, variance = left_out(loss.offset + eta, variance, loss.y)
+    return stretch_of(moderated(eta, variance), loss.y, loss.weight)
+
+
+def _moderated_loss(eta: Floats, variance: Floats, rows: Sample) -> Floats:
+    """Return what is added to the offset, so that the sum is moderated."""
+    offset = rows.loss.offset
+    return moderated(offset + eta, variance) - offset
+
+
+def mean_shift(eta: Floats, y: Floats, mass: Floats) -> float:
+    """Return what must be added to logits so that the mean probability is the mean outcome."""
+    goal, total = float(mass @ y), 0.0
+    for _ in range(100):
+        mean = expit(eta + total)
+        missing = goal - float(mass @ mean)
+        step = missing / max(float(mass @ (mean * (1.0 - mean))), 1e-12)
+        total += float(np.clip(step, -2.0, 2.0))
+        if abs(step) < 1e-12:
+            break
+    return total

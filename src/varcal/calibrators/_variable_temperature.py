@@ -1,0 +1,243 @@
+r"""Many classes: a temperature that depends on V and on how sure the score is.
+
+.. math:: q_k \propto p_k^{\,e^{\eta}}, \qquad \eta = \text{additive in } V \text{ and the score}.
+
+A positive power of all probabilities of a row keeps their order, so the predicted class never
+changes. As a function of η the log-loss of a row has the slopes
+
+.. math:: \frac{d\ell}{d\eta} = t\,(\bar l - l_y), \qquad
+          \mathrm{E}\,\frac{d^2\ell}{d\eta^2} = t^2 \operatorname{Var}_q l, \qquad
+          t = e^\eta,\; l = \ln p,\; \bar l = \mathrm{E}_q l,
+
+so that the same penalized fit serves as for two classes. A small correction for classes that are
+taken for one another follows, which leaves the largest class the largest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+
+from varcal.calibrators._additive_model import AdditiveModel, Sample
+from varcal.calibrators._confusion import Confusion, fit_confusion, softmax
+from varcal.calibrators._design import Design
+from varcal.calibrators._row_folds import n_folds_of, row_folds, row_hashes
+from varcal.calibrators._trust import Trusted, fit_trusted
+
+__all__ = ["TemperatureLoss", "TemperatureModel", "fit_temperature_model"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.intp]
+
+#: Powers are kept within these bounds on the logarithmic scale.
+_MOST = 8.0
+#: Rows beyond which penalties, pairs, shares and confusions are learned on a sample of this size.
+MOST_ROWS = 20_000
+
+
+def log_rows(p: Floats) -> Floats:
+    """Return ln p minus the largest of each row, with a floor where a float cannot go on."""
+    logs = np.log(np.maximum(p, np.finfo(np.float64).tiny))
+    return np.asarray(logs - logs.max(axis=1, keepdims=True))
+
+
+def certainty(p: Floats) -> Floats:
+    """Return the log-odds of the largest probability against all others.
+
+    >>> certainty(np.array([[0.5, 0.25, 0.25]]))
+    array([0.])
+    """
+    top = p.argmax(axis=1)
+    rest = p.copy()
+    rest[np.arange(len(p)), top] = 0.0
+    tiny = np.finfo(np.float64).tiny
+    others = np.maximum(rest.sum(axis=1), tiny)
+    return np.asarray(np.log(np.maximum(p.max(axis=1), tiny)) - np.log(others))
+
+
+@dataclass(frozen=True, eq=False)
+class TemperatureLoss:
+    """Log-loss of rows of many classes as a function of their log inverse temperature.
+
+    Attributes
+    ----------
+    logs : ndarray of shape (n, K)
+        ln p, the largest of each row at 0.
+    y : ndarray of int
+        The class numbers.
+    weight : ndarray of float
+        Weights.
+    offset : ndarray of float
+        What is added to the predictor.
+    """
+
+    logs: Floats
+    y: Ints
+    weight: Floats
+    offset: Floats
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def rows(self, eta: Floats) -> Floats:
+        """Return the weighted loss of each row."""
+        scaled = self.logs * self._power(eta)[:, None]
+        total = np.log(np.exp(scaled).sum(axis=1))
+        return np.asarray(self.weight * (total - scaled[np.arange(len(self.y)), self.y]))
+
+    def value(self, eta: Floats) -> float:
+        """Return the weighted sum over rows."""
+        return float(self.rows(eta).sum())
+
+    def mass(self) -> Floats:
+        """Return the weights."""
+        return self.weight
+
+    def shifted(self, eta: Floats) -> TemperatureLoss:
+        """Return the loss of what is added to a predictor."""
+        return TemperatureLoss(self.logs, self.y, self.weight, self.offset + eta)
+
+    def slopes(self, eta: Floats) -> tuple[Floats, Floats]:
+        """Return minus the first derivative and the expected second one."""
+        power = self._power(eta)
+        q = np.exp(self.logs * power[:, None])
+        q /= q.sum(axis=1, keepdims=True)
+        mean = (q * self.logs).sum(axis=1)
+        own = self.logs[np.arange(len(self.y)), self.y]
+        spread = (q * self.logs**2).sum(axis=1) - mean**2
+        first = self.weight * power * (own - mean)
+        return first, self.weight * np.maximum(power**2 * spread, 1e-9)
+
+    def take(self, rows: NDArray[np.bool_] | Ints | slice) -> TemperatureLoss:
+        """Return the loss of some rows."""
+        return TemperatureLoss(self.logs[rows], self.y[rows], self.weight[rows], self.offset[rows])
+
+    def _power(self, eta: Floats) -> Floats:
+        return np.asarray(np.exp(np.clip(self.offset + eta, -_MOST, _MOST)))
+
+
+@dataclass(frozen=True, eq=False)
+class TemperatureModel:
+    """A blend of three log inverse temperatures: none, of the score alone, of score and V.
+
+    Attributes
+    ----------
+    score, full : AdditiveModel
+        The models.
+    score_share, full_share : float
+        How far each is trusted over the one before.
+    shift : float
+        What keeps the mean confidence on the calibration rows at their accuracy.
+    confusion : Confusion
+        The correction for classes that are taken for one another.
+    keep_argmax : bool
+        Whether the largest class stays the largest.
+    """
+
+    score: AdditiveModel
+    full: AdditiveModel
+    score_share: float
+    full_share: float
+    shift: float
+    confusion: Confusion
+    keep_argmax: bool
+
+    def log_power(self, p: Floats, columns: list[NDArray[Any]]) -> Floats:
+        """Return the log inverse temperature of rows."""
+        z = certainty(p)
+        eta = np.zeros(len(z))
+        if self.score_share > 0 and self.full_share < 1:
+            eta = self.score_share * self.score.lookup.predictor(z, [])[0]
+        if self.full_share > 0:
+            eta = eta + self.full_share * (self.full.lookup.predictor(z, columns)[0] - eta)
+        return np.asarray(eta + self.shift)
+
+    def error(self, p: Floats, columns: list[NDArray[Any]], eta: Floats) -> Floats:
+        """Return the standard error of log inverse temperatures; see the two-class model."""
+        own, variance = self.full.predictor(certainty(p), columns)
+        apart = self.shift + own - eta
+        return np.asarray(np.sqrt(variance + (1 - self.full_share) * apart**2))
+
+    def probabilities(self, p: Floats, eta: Floats) -> Floats:
+        """Return calibrated probabilities, given the log inverse temperature."""
+        logs = log_rows(p)
+        base = logs * np.exp(np.clip(eta, -_MOST, _MOST))[:, None]
+        return softmax(self.confusion.corrected(base, logs, keep_argmax=self.keep_argmax))
+
+
+def fit_temperature_model(
+    p: Floats,
+    y: Ints,
+    columns: list[NDArray[Any]],
+    n_levels: list[int],
+    weight: Floats | None = None,
+    *,
+    groups: NDArray[Any] | None = None,
+    interactions: bool = True,
+    keep_argmax: bool = True,
+    confusions: bool = True,
+) -> tuple[TemperatureModel, Trusted]:
+    """Fit the model.
+
+    Parameters
+    ----------
+    p : ndarray of shape (n, K)
+        Probabilities.
+    y : ndarray of int
+        Class numbers.
+    columns, n_levels, weight, groups, interactions
+        As for two classes.
+    keep_argmax : bool
+        Whether the largest class stays the largest.
+    confusions : bool
+        Whether to correct for classes that are taken for one another.
+    """
+    z, mass = certainty(p), np.ones(len(p)) if weight is None else weight
+    dealt = (z, *columns) if groups is None else (groups,)
+    folds = row_folds(n_folds_of(len(z)), *dealt)
+    design = Design.of(z, columns, n_levels, weight, varying=False)
+    rows = Sample(z, columns, TemperatureLoss(log_rows(p), y, mass, np.zeros(len(y))), folds)
+    picked = np.arange(len(rows))
+    if len(rows) > MOST_ROWS:
+        picked = np.argsort(row_hashes(z, *columns), kind="stable")[:MOST_ROWS]
+    some = rows.take(picked) if len(picked) < len(rows) else rows
+    fitted = fit_trusted(
+        design, some, rows, np.zeros(len(some)), lambda eta, variance, rows: eta, pairs=interactions
+    )
+    model = TemperatureModel(
+        fitted.score.model,
+        fitted.full.model,
+        fitted.score_share,
+        fitted.full_share,
+        0.0,
+        Confusion.none(p.shape[1]),
+        keep_argmax,
+    )
+    eta = model.log_power(p, columns)
+    if confusions:
+        logs = log_rows(p[picked])
+        base = logs * np.exp(np.clip(eta[picked], -_MOST, _MOST))[:, None]
+        confusion = fit_confusion(
+            base, logs, y[picked], mass[picked], folds[picked], keep_argmax=keep_argmax
+        )
+        model = replace(model, confusion=confusion)
+    trust = max(fitted.score_share, fitted.full_share)
+    return replace(model, shift=trust * _mean_shift(model, p, y, eta, mass)), fitted
+
+
+def _mean_shift(model: TemperatureModel, p: Floats, y: Ints, eta: Floats, mass: Floats) -> float:
+    """Return what brings the mean confidence to the accuracy, or 0 where nothing does."""
+
+    def gap(shift: float) -> float:
+        q = model.probabilities(p, eta + shift)
+        hit = q.argmax(axis=1) == y
+        return float(mass @ (q.max(axis=1) - hit)) / float(mass.sum())
+
+    low, high = -1.5, 1.5
+    if gap(low) > 0 or gap(high) < 0:
+        return 0.0
+    return float(brentq(gap, low, high, xtol=1e-6))
