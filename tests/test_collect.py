@@ -186,6 +186,19 @@ def test_declared_categories_keep_their_order(rows):
     assert vc.bin_table(found, v="kind").columns["bin"] == ["c", "a", "b"]
 
 
+def test_levels_of_any_type_are_saved(rows, tmp_path):
+    days = [dt.date(2024, 1, 1), dt.date(2024, 1, 2)]
+    kind = pd.Categorical([days[k % 2] for k in range(len(rows))], days)
+    frame = rows.to_pandas().assign(kind=kind)
+    found = vc.collect(frame, vc.make_bins("y", "p", ["kind"], data=frame))
+    found.save(tmp_path / "day.json")
+    assert vc.load_collected(tmp_path / "day.json").plan == found.plan
+    odd = frame.assign(kind=pd.Categorical([(k % 2,) for k in range(len(rows))]))
+    found = vc.collect(odd, vc.make_bins("y", "p", ["kind"], data=odd))
+    with pytest.raises(InputError, match="a label of type tuple cannot be saved"):
+        found.save(tmp_path / "odd.json")
+
+
 def test_events_that_are_collected(rows):
     bins = vc.make_bins("y", "p", ["v"], data=rows, events=["classwise"], binning="quantile")
     total = vc.collect(rows, bins)
@@ -225,6 +238,12 @@ def test_what_does_not_go_together(rows):
         vc.collect(rows.drop_columns(["p"]), bins)
     with pytest.raises(InputError, match="no column 'p'"):
         vc.collect(ds.dataset(rows.drop_columns(["p"])), bins)
+    with pytest.raises(InputError, match="X is None"):
+        vc.make_bins("y", "p", None, data=rows)
+    heavy = vc.make_bins("y", "p", ["v"], data=rows, sample_weight="w")
+    zero = rows.set_column(4, "w", pa.array(np.zeros(len(rows))))
+    with pytest.raises(InputError, match="sample_weight is 0 at every row"):
+        vc.audit(vc.collect(zero, heavy))
     with pytest.raises(InputError, match="bins is a int"):
         vc.collect(rows, 10)
     p = rows["p"].to_numpy().copy()
@@ -234,6 +253,18 @@ def test_what_does_not_go_together(rows):
         vc.collect(spoilt, bins)
     with pytest.raises(InputError, match="every row in its order"):
         vc.estimate(total, v="v", test="kuiper")
+
+
+def test_a_batch_may_be_empty(rows):
+    bins = vc.make_bins("y", "p", ["v"], data=rows, unlabelled="drop")
+    blank = rows.set_column(0, "y", pa.nulls(len(rows), pa.int64()))
+    whole = vc.collect(rows, bins)
+    for day in (rows.slice(0, 0), ds.dataset(rows.slice(0, 0)), blank, ds.dataset(blank)):
+        nothing = vc.collect(day, bins)
+        assert len(nothing) == 0 and len(nothing + whole) == len(rows)
+        with pytest.raises(InputError, match="no label at any row"):
+            vc.ece(nothing)
+    assert (vc.collect(blank, bins) + whole).n_dropped == len(rows)
 
 
 def test_a_batch_without_values_tells_no_type(rows):

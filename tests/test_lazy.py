@@ -7,6 +7,7 @@ import json
 import pickle
 import sys
 from functools import cache
+from types import SimpleNamespace
 
 import duckdb
 import numpy as np
@@ -21,6 +22,8 @@ from varcal import _scan
 from varcal._gather import gather, lazy_rows
 from varcal._question import Question
 from varcal.cli import main
+from varcal.engines._duckdb import DuckRows
+from varcal.engines._polars import PolarsRows
 from varcal.exceptions import InputError, MissingDependencyError
 
 N = 6_000
@@ -188,6 +191,25 @@ def test_many_groups_are_hashed_alike():
             "p": rng.random(n),
             "v": rng.normal(size=n),
             "unit": [f"u{k}" for k in rng.integers(0, 700, n)],
+        }
+    )
+    a, b = (
+        vc.estimate("y", "p", "v", data=data, groups="unit") for data in (rows, ds.dataset(rows))
+    )
+    assert (a.low, a.high, a.p_value) == pytest.approx((b.low, b.high, b.p_value))
+
+
+@pytest.mark.usefixtures("in_batches")
+def test_few_groups_have_buckets_of_their_own():
+    rng = np.random.default_rng(1)
+    n = 2_000
+    names = np.array(["ann", "bob", "cy", "di", "ed", "flo", "gus", "hal", "ida", "jo"])
+    rows = pa.table(
+        {
+            "y": rng.integers(0, 2, n) == 1,
+            "p": rng.random(n),
+            "v": rng.choice(["a", "b"], n),
+            "unit": np.sort(names[rng.integers(0, 10, n)]),  # no batch holds all of them
         }
     )
     a, b = (
@@ -450,8 +472,16 @@ def test_what_cannot_be_opened(tmp_path, monkeypatch):
         vc.vece("y", "p", "agee", data=tmp_path / "rows.parquet")
     with pytest.raises(InputError, match="y is a ndarray, and data is read in batches"):
         vc.vece(np.zeros(3), "p", "x", data=tmp_path / "rows.parquet")
+    with pytest.raises(InputError, match="p is None"):
+        vc.audit("y", data=tmp_path / "rows.parquet")
+    parquet.write_table(make_table(50).select(["y", "p"]), tmp_path / "two.parquet")
+    with pytest.raises(InputError, match="no column besides y and p"):
+        vc.audit("y", "p", data=tmp_path / "two.parquet")
     with pytest.raises(InputError, match="v names a column twice"):
         vc.vece("y", "p", ["x", "x"], data=tmp_path / "rows.parquet")
+    for wrap in (DuckRows.of_relation, PolarsRows.of):
+        with pytest.raises(MissingDependencyError, match="needs a newer"):
+            wrap(SimpleNamespace(columns=[]))
     monkeypatch.setitem(sys.modules, "duckdb", None)
     with pytest.raises(MissingDependencyError, match="needs duckdb"):
         vc.vece("y", "p", "x", data=tmp_path / "rows.parquet")

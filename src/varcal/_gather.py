@@ -15,6 +15,7 @@ from varcal._predictions import ALL, Part, Predictions, no_weight
 from varcal._question import Question
 from varcal._roles import Roles
 from varcal._scan import Scan, Survey, sample_share
+from varcal._stats import FIELDS
 from varcal._tally import Sums, Tally
 from varcal.engines._lazy import LazyRows, is_few
 from varcal.exceptions import InputError
@@ -66,7 +67,7 @@ def gather(
         few = roles.read(rows.read(roles.columns), classes=classes)
         return Held(few, question, rows.engine)
     plan = plan_of(survey_of(rows, roles, classes, n_rows), question)
-    return sum_up(rows, plan, n_rows, moments=question.moments)
+    return _not_nothing(sum_up(rows, plan, n_rows, moments=question.moments))
 
 
 def survey_of(
@@ -89,10 +90,15 @@ def sum_up(rows: LazyRows, plan: BinPlan, n_rows: int, *, moments: bool = True) 
     """Pass over lazy rows, and sum them into the bins of a plan."""
     tally = plan.tally(counted=rows.counted, moments=moments, n_all=n_rows)
     sums: Sums = reduce(add, rows.map(plan.roles.columns, tally), tally.nothing())
-    if not sums.n_rows:
+    return Collected(plan, sums, rows.engine, rows.backend)
+
+
+def _not_nothing(found: Collected) -> Collected:
+    """Refuse to answer where no row counts."""
+    if not found.n_rows:
         raise InputError("y has no label at any row", "at least one outcome is needed")
-    found = Collected(plan, sums, rows.engine, rows.backend)
-    if plan.roles.sample_weight is not None and not sums.tables[0][1].any():
+    weighted = found.plan.roles.sample_weight is not None
+    if weighted and not found.sums.tables[0][FIELDS.index("weight")].any():
         raise no_weight()
     return found
 
@@ -144,4 +150,4 @@ def _of_collected(
             "bins or n_bins is given together with collected statistics",
             "bins are chosen before rows are collected: make_bins(…, n_bins=…)",
         )
-    return found if v is ALL else found.about(v)
+    return _not_nothing(found if v is ALL else found.about(v))

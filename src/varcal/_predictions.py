@@ -166,6 +166,8 @@ class Predictions:
             lengths["sample_weight"] = len(weight)
         if unit is not None:
             lengths["groups"] = len(unit)
+        if part is not None and not any(lengths.values()):
+            return cls.none(part, 0)
         _check_lengths(lengths, by_name=table is not None)
 
         n_dropped = 0

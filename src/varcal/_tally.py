@@ -14,7 +14,7 @@ from varcal._events import Claim, claim_of
 from varcal._groups import N_BUCKETS, buckets
 from varcal._predictions import Part
 from varcal._roles import Roles, told_at
-from varcal._stats import FIELDS, BinnedStats
+from varcal._stats import FIELDS
 from varcal._variables import Kind, Variable
 from varcal.engines._numpy import collect
 from varcal.exceptions import InputError
@@ -156,11 +156,6 @@ class Tally:
             for start, table in zip(ends, nothing, strict=False)
         )
         return Sums(int(values[0, 0]), int(values[0, 1]), tables)
-
-    def stats(self, sums: Sums) -> tuple[BinnedStats, ...]:
-        """Return the wanted tables of sums."""
-        pairs = zip(self.wanted, sums.tables, strict=True)
-        return tuple(BinnedStats(one.fine, table) for one, table in pairs)
 
     def _checked(self, variable: Variable) -> Variable:
         kind = self.kinds.get(variable.name, variable.kind)

@@ -87,7 +87,10 @@ def rows_in_place(
         else:
             schema, data = _lazy(sources)
             frames = data.map(roles["--label"], lambda frame, start: frame)
-            labels = next(frames).column(0)
+            head = next(frames, None)
+            if head is None:
+                raise InputError("the file has no rows", "at least one row is needed")
+            labels = head.column(0)
             frames.close()
         names = variables
         if names is None:

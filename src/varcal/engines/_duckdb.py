@@ -34,6 +34,12 @@ class DuckRows:
     backend: ClassVar[str | None] = "pyarrow"
     counted: ClassVar[bool] = True
 
+    def __post_init__(self) -> None:
+        if not hasattr(self.relation, "to_arrow_reader"):
+            raise MissingDependencyError(
+                "reading a relation in batches needs a newer duckdb", "pip install -U duckdb"
+            )
+
     @classmethod
     def of_relation(cls, relation: Any) -> DuckRows:
         """Wrap a relation."""

@@ -219,7 +219,8 @@ def _in_order(
 ) -> Iterator[NDArray[np.float64]]:
     """Yield the sums of blocks in their order, worked out by as many threads as numba may use."""
     # Not get_num_threads(), which starts threads of numba's own that do not survive a fork.
-    threads = min(numba.config.NUMBA_NUM_THREADS, _MOST_THREADS, -(-len(starts) // _BLOCKS))
+    allowed = vars(numba.config)["NUMBA_NUM_THREADS"]
+    threads = min(allowed, _MOST_THREADS, -(-len(starts) // _BLOCKS))
     if threads < 2:
         yield from map(block, starts)
         return

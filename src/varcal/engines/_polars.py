@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from varcal.engines._lazy import BATCH_ROWS, T, Work, map_batches
+from varcal.exceptions import MissingDependencyError
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +32,10 @@ class PolarsRows:
     @classmethod
     def of(cls, frame: Any) -> PolarsRows:
         """Wrap a lazy frame."""
+        if not hasattr(frame, "collect_batches"):
+            raise MissingDependencyError(
+                "reading a lazy frame in batches needs a newer polars", "pip install -U polars"
+            )
         return cls(tuple(frame.collect_schema().names()), frame)
 
     def count(self) -> int:
