@@ -125,7 +125,7 @@ def methods(name: str, k: int) -> dict[str, Method]:
             "temperature by V (recipe)": lambda cal, test: temperature(*cal, test[0], test[2]),
             OURS: ours(vc.VariableCalibrator()),
         }
-    preset = name if name in ("adult", "bank") else "adult"
+    preset = "bank" if name in ("bank", "cardio") else "adult"
     found: dict[str, Method] = {
         "uncalibrated": lambda cal, test: test[0],
         "Platt": ours(vc.PlattCalibrator.paper()),

@@ -82,8 +82,14 @@ def additive(
     penalty, beta = np.ones(len(size)), np.zeros(X.shape[1])
     beta[0] = logit(np.array([y.mean()]))[0]
     live = np.ones(len(size), dtype=bool)
+
+    def penalized(beta: np.ndarray) -> float:
+        ridge = np.where(group >= 0, penalty[group], 0)
+        eta = X @ beta
+        return float((np.logaddexp(0, eta) - y * eta).sum() + (ridge * beta**2).sum() / 2)
+
     for _ in range(60):
-        mean = expit(X @ beta)
+        mean, start = expit(X @ beta), beta
         H = (X * np.maximum(mean * (1 - mean), 1e-6)[:, None]).T @ X
         right, before = H @ beta + X.T @ (y - mean), penalty.copy()
         for _ in range(20):
@@ -98,7 +104,11 @@ def additive(
             live &= edf >= 0.02
             if settled:
                 break
-        if np.abs(np.log(penalty / before)[live]).max(initial=0) < 5e-3:
+        step = 1.0
+        while step > 1e-3 and not penalized(start + step * (beta - start)) <= penalized(start):
+            step /= 2
+        beta = start + step * (beta - start)
+        if step == 1 and np.abs(np.log(penalty / before)[live]).max(initial=0) < 5e-3:
             break
 
     def moderated(X: np.ndarray) -> np.ndarray:

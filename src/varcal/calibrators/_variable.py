@@ -114,8 +114,9 @@ class VariableCalibrator(Calibrator):
     >>> y = rng.random(3000) < p ** (v["age"] / 50)
     >>> fit = VariableCalibrator().fit(p, y, v)
     >>> new = {"age": [30, 70], "noise": [0, 0]}
-    >>> fit.predict_proba([0.5, 0.5], new)[:, 1].round(2)  # the truth is 0.66 and 0.38
-    array([0.65, 0.36])
+    >>> q = fit.predict_proba([0.5, 0.5], new)[:, 1]
+    >>> bool((abs(q - [0.66, 0.38]) < 0.05).all())  # the truth
+    True
     >>> low, high = fit.predict_interval([0.5, 0.5], new)
     >>> bool((low[:, 1] < [0.66, 0.38]).all() and (high[:, 1] > [0.66, 0.38]).all())
     True
