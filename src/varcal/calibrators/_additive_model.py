@@ -150,6 +150,8 @@ class Sample:
         The fold of every row.
     start : tuple of (float, float)
         Intercept and slope of z̃ at which all rows have the same predictor.
+    units : ndarray of int, optional
+        The group of every row, where rows are not independent.
     """
 
     z: Floats
@@ -157,6 +159,7 @@ class Sample:
     loss: Loss
     folds: Ints
     start: tuple[float, float] = (0.0, 0.0)
+    units: NDArray[Any] | None = None
 
     def __len__(self) -> int:
         return len(self.z)
@@ -169,6 +172,7 @@ class Sample:
             self.loss.take(rows),
             self.folds[rows],
             self.start,
+            None if self.units is None else self.units[rows],
         )
 
 
@@ -196,7 +200,10 @@ def fit_additive(design: Design, rows: Sample, *, pairs: bool) -> Fitted:
         return first
     trials = _tried_pairs(design, rows, first, candidates)
     own = tuple(trial.pair for trial in trials if trial.admitted)
-    shared = tuple(trial.pair for trial in trials[:_SHARED_PAIRS])
+    # The evidence for shared pairs takes rows as independent.
+    shared = tuple(trial.pair for trial in trials[:_SHARED_PAIRS]) if rows.units is None else ()
+    if not (shared or own):
+        return replace(first, trials=trials)
     again = _fit_design(first.model.design.with_pairs(shared, own), rows, first)
     if again.evidence - first.evidence < _SHARED_GAIN and not own:
         return replace(first, trials=trials)
@@ -266,7 +273,7 @@ def _tried_pairs(
             factors = design.factors(z, parts, set(trial.pair))
             columns = design.pair_columns(factors, trial.pair, fine=True)
             gain = held_out_gain(
-                [(Block("surface", trial.pair), columns)], rows.loss, eta, rows.folds
+                [(Block("surface", trial.pair), columns)], rows.loss, eta, rows.folds, rows.units
             )
             trials[k] = PairTrial(
                 trial.pair, trial.score, gain.value, gain.error, gain.ratio > _OWN_RATIO

@@ -4,16 +4,28 @@ r"""Which classes are taken for one another: a small symmetric correction that k
 
 with :math:`\tilde l` the centred log-probabilities, a ridge on W and b, and for each row the
 largest :math:`s \le 1` at which the class that was largest still is. Corrections of several
-penalties are averaged by how well they do on held-out rows; "none" is one of them.
+penalties are averaged by how well they do on held-out rows; "none" is one of them. The average is
+trusted as far as its saving on held-out rows is beyond the error of that.
+
+How far the logit of class k is uncertain comes from Laplace's approximation, class by class,
+
+.. math:: V_k = (X^\top \operatorname{diag}\{w q_k (1 - q_k)\} X + \lambda I)^{-1}, \qquad
+          x = (\tilde l, 1),
+
+which leaves out that W is symmetric and so rather says too much.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
+
+from varcal.calibrators._gam import quadratic_form
+from varcal.calibrators._interactions import gain_of
+from varcal.calibrators._trust import share_of
 
 __all__ = ["Confusion", "fit_confusion", "softmax"]
 
@@ -21,6 +33,8 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 
 _PENALTIES = (1.0, 3.0, 10.0, 30.0, 100.0)
+#: What "none" counts as where penalties are averaged.
+_STIFF = 300.0
 #: Classes beyond which there are too many pairs to learn about.
 _MOST_CLASSES = 40
 _FLOOR = -12.0
@@ -47,21 +61,37 @@ class Confusion:
         W.
     bias : ndarray of shape (K,)
         b.
+    share : float
+        How far both are trusted, between 0 and 1.
+    covariance : ndarray of shape (K, K + 1, K + 1)
+        The posterior covariance of what adds to each class; all 0 where none was learned.
     """
 
     pull: Floats
     bias: Floats
+    share: float
+    covariance: Floats
 
     @classmethod
     def none(cls, n_classes: int) -> Confusion:
         """Return the correction that changes nothing."""
-        return cls(np.zeros((n_classes, n_classes)), np.zeros(n_classes))
+        size = n_classes + 1
+        pull, bias = np.zeros((n_classes, n_classes)), np.zeros(n_classes)
+        return cls(pull, bias, 0.0, np.zeros((n_classes, size, size)))
+
+    def variance(self, logs: Floats) -> Floats:
+        """Return the variance of the logits of rows, with what is left out as untrusted."""
+        features = _centred(logs)
+        left = (1.0 - self.share) * (features @ self.pull + self.bias)
+        X = np.column_stack([features, np.ones(len(logs))])
+        own = np.column_stack([quadratic_form(X, V) for V in self.covariance])
+        return np.asarray(own + (1.0 - self.share) * left**2)
 
     def corrected(self, base: Floats, logs: Floats, *, keep_argmax: bool = True) -> Floats:
         """Return logits of rows, given those before and the log-probabilities."""
-        if not (self.pull.any() or self.bias.any()):
+        if not (self.share and (self.pull.any() or self.bias.any())):
             return base
-        added = _centred(logs) @ self.pull + self.bias
+        added = self.share * (_centred(logs) @ self.pull + self.bias)
         if not keep_argmax:
             return np.asarray(base + added)
         rows, top = np.arange(len(base)), base.argmax(axis=1)
@@ -75,7 +105,14 @@ class Confusion:
 
 
 def fit_confusion(
-    base: Floats, logs: Floats, y: Ints, weight: Floats, folds: Ints, *, keep_argmax: bool
+    base: Floats,
+    logs: Floats,
+    y: Ints,
+    weight: Floats,
+    folds: Ints,
+    units: Ints | None = None,
+    *,
+    keep_argmax: bool,
 ) -> Confusion:
     """Learn the correction.
 
@@ -89,6 +126,8 @@ def fit_confusion(
         Weights.
     folds : ndarray of int
         The fold of every row.
+    units : ndarray of int, optional
+        The group of every row, where rows are not independent.
     keep_argmax : bool
         Whether it will be applied so that the largest class stays.
     """
@@ -96,22 +135,55 @@ def fit_confusion(
     nothing = Confusion.none(n_classes)
     if not 2 < n_classes <= _MOST_CLASSES:
         return nothing
-    held = np.zeros(len(_PENALTIES) + 1)
+    held, without = np.zeros((len(_PENALTIES) + 1, len(y))), {}
+    held[0] = _losses(base, y)
     for fold in np.unique(folds):
         out = folds == fold
-        start = nothing
-        held[0] += _loss(base[out], y[out], weight[out])
-        for k in reversed(range(len(_PENALTIES))):
-            start = _fit(base[~out], logs[~out], y[~out], weight[~out], _PENALTIES[k], start)
-            after = start.corrected(base[out], logs[out], keep_argmax=keep_argmax)
-            held[k + 1] += _loss(after, y[out], weight[out])
-    share = np.exp(held.min() - held)
-    share /= share.sum()
-    pull, bias, start = nothing.pull, nothing.bias, nothing
-    for k in reversed(range(len(_PENALTIES))):
-        start = _fit(base, logs, y, weight, _PENALTIES[k], start)
-        pull, bias = pull + share[k + 1] * start.pull, bias + share[k + 1] * start.bias
-    return Confusion(pull, bias)
+        without[fold] = _path(base[~out], logs[~out], y[~out], weight[~out])
+        for k, one in enumerate(without[fold]):
+            after = one.corrected(base[out], logs[out], keep_argmax=keep_argmax)
+            held[k + 1, out] = _losses(after, y[out])
+    total = held @ weight
+    mix = np.exp(total.min() - total)
+    mix /= mix.sum()
+    saved = np.empty(len(y))
+    for fold, path in without.items():
+        out = folds == fold
+        after = _mixed(path, mix).corrected(base[out], logs[out], keep_argmax=keep_argmax)
+        saved[out] = held[0, out] - _losses(after, y[out])
+    mean = _mixed(_path(base, logs, y, weight), mix)
+    share = share_of(gain_of(weight * saved, weight, units))
+    penalty = float(np.exp(mix @ np.log([_STIFF, *_PENALTIES])))
+    return replace(mean, share=share, covariance=_covariance(base, logs, weight, penalty))
+
+
+def _path(base: Floats, logs: Floats, y: Ints, weight: Floats) -> list[Confusion]:
+    """Return the corrections of all penalties; each starts from the next stiffer one."""
+    start, found = Confusion.none(base.shape[1]), []
+    for penalty in reversed(_PENALTIES):
+        start = _fit(base, logs, y, weight, penalty, start)
+        found.append(start)
+    return found[::-1]
+
+
+def _mixed(path: list[Confusion], mix: Floats) -> Confusion:
+    """Return the weighted mean of no correction and those of all penalties."""
+    pull = sum(
+        (part * one.pull for part, one in zip(mix[1:], path, strict=True)), 0.0 * path[0].pull
+    )
+    bias = sum(
+        (part * one.bias for part, one in zip(mix[1:], path, strict=True)), 0.0 * path[0].bias
+    )
+    return replace(path[0], pull=pull, bias=bias)
+
+
+def _covariance(base: Floats, logs: Floats, weight: Floats, penalty: float) -> Floats:
+    """Return the covariance of what adds to each class."""
+    X = np.column_stack([_centred(logs), np.ones(len(logs))])
+    q = softmax(base)
+    work = weight[:, None] * q * (1.0 - q)
+    ridge = penalty * np.eye(X.shape[1])
+    return np.stack([np.linalg.inv((X * w[:, None]).T @ X + ridge) for w in work.T])
 
 
 def _centred(logs: Floats) -> Floats:
@@ -119,10 +191,10 @@ def _centred(logs: Floats) -> Floats:
     return np.asarray((kept - kept.mean(axis=1, keepdims=True)) / _UNIT)
 
 
-def _loss(logits: Floats, y: Ints, weight: Floats) -> float:
+def _losses(logits: Floats, y: Ints) -> Floats:
     own = logits[np.arange(len(y)), y]
     top = logits.max(axis=1)
-    return float(weight @ (top + np.log(np.exp(logits - top[:, None]).sum(axis=1)) - own))
+    return np.asarray(top + np.log(np.exp(logits - top[:, None]).sum(axis=1)) - own)
 
 
 def _fit(
@@ -138,7 +210,7 @@ def _fit(
         pull, bias = (half + half.T) / 2, parameters[-n_classes:]
         logits = base + features @ pull + bias
         error = softmax(logits)
-        value = _loss(logits, y, weight) + 0.5 * penalty * float(parameters @ parameters)
+        value = float(weight @ _losses(logits, y)) + 0.5 * penalty * float(parameters @ parameters)
         error[rows, y] -= 1.0
         error *= weight[:, None]
         slope = features.T @ error
@@ -153,4 +225,4 @@ def _fit(
         options={"maxiter": 200, "ftol": 1e-10},
     ).x
     half = found[:-n_classes].reshape(n_classes, n_classes)
-    return Confusion((half + half.T) / 2, found[-n_classes:])
+    return replace(start, pull=(half + half.T) / 2, bias=found[-n_classes:], share=1.0)

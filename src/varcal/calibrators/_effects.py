@@ -26,7 +26,7 @@ class Term:
     name : str
         The variable; "score" for the score itself; "a × b" for pairs.
     edf : float
-        Effective degrees of freedom of all its terms.
+        Effective degrees of freedom of all its terms, 0 where the model is not trusted at all.
     moved : float
         The mean absolute change of the probability that they make on the calibration rows.
     evidence : float
@@ -59,7 +59,8 @@ class Effect:
     value : ndarray
         The change of the logit (many classes: of the log inverse temperature) at each value.
     low, high : ndarray
-        Its pointwise 95 % interval.
+        Its pointwise 95 % interval; where the model is not trusted it is that of the whole effect
+        which the answer leaves out.
     """
 
     name: str

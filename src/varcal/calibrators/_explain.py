@@ -80,7 +80,8 @@ def terms_of_fit(
         own = called == name
         told = _evidence(model, ridge, own & (ridge > 0))
         size = moved(share * (X[:, own] @ model.beta[own]))
-        terms.append(Term(name, edf[name], size, told, bool(told > _SPOKEN and share > 0)))
+        used = edf[name] if share > 0 else 0.0
+        terms.append(Term(name, used, size, told, bool(told > _SPOKEN and share > 0)))
     terms += [Term(name, 0.0, 0.0, 0.0, False) for name in names if name not in edf]
     return tuple(sorted(terms, key=lambda term: -term.moved))
 
@@ -149,8 +150,11 @@ def _curve(
         [columns.shape[1] for _, columns in blocks],
     )
     X = np.hstack([columns for _, columns in blocks])[:, own]
-    value = share * (X @ model.beta[own])
-    spread = share * np.sqrt(quadratic_form(X, model.covariance[np.ix_(own, own)]))
+    whole = X @ model.beta[own]
+    value = share * whole
+    # What is not trusted is not ruled out, either: the error of the answers has the same form.
+    variance = quadratic_form(X, model.covariance[np.ix_(own, own)])
+    spread = np.sqrt(variance + (1.0 - share) * (whole - value) ** 2)
     return Effect(
         name=schema.names[k],
         kind=schema.kinds[k],

@@ -37,10 +37,13 @@ class Gain:
         Mean log-loss without it minus with it.
     error : float
         The standard error of that.
+    count : float
+        The independent savings that it is the mean of: rows, or groups of rows.
     """
 
     value: float
     error: float
+    count: float = float("inf")
 
     @property
     def ratio(self) -> float:
@@ -84,7 +87,13 @@ def pair_scores(
     return scores
 
 
-def held_out_gain(blocks: list[tuple[Block, Floats]], loss: Loss, eta: Floats, folds: Ints) -> Gain:
+def held_out_gain(
+    blocks: list[tuple[Block, Floats]],
+    loss: Loss,
+    eta: Floats,
+    folds: Ints,
+    units: Ints | None = None,
+) -> Gain:
     """Return what blocks of columns save on held-out rows beyond a predictor that is given.
 
     Parameters
@@ -97,6 +106,8 @@ def held_out_gain(blocks: list[tuple[Block, Floats]], loss: Loss, eta: Floats, f
         The predictor without the columns.
     folds : ndarray of int
         The fold of every row.
+    units : ndarray of int, optional
+        The group of every row.
     """
     T, groups = np.hstack([columns for _, columns in blocks]), group_numbers(blocks)
     gains = np.zeros(len(eta))
@@ -105,10 +116,36 @@ def held_out_gain(blocks: list[tuple[Block, Floats]], loss: Loss, eta: Floats, f
         fit = fit_gam(T[~out], loss.shifted(eta).take(~out), groups, max_steps=8)
         held = loss.take(out)
         gains[out] = held.rows(eta[out]) - held.rows(eta[out] + T[out] @ fit.beta)
-    return gain_of(gains, loss.mass())
+    return gain_of(gains, loss.mass(), units)
 
 
-def gain_of(saved: Floats, mass: Floats) -> Gain:
-    """Return the mean of weighted savings, with its standard error."""
-    mean = float(saved.sum() / mass.sum())
-    return Gain(mean, float(np.sqrt(((saved - mean * mass) ** 2 / mass).sum()) / mass.sum()))
+def gain_of(saved: Floats, mass: Floats, units: Ints | None = None) -> Gain:
+    """Return the mean of weighted savings, with its standard error.
+
+    Rows of one unit count as one saving: what they have in common is seen once.
+
+    Parameters
+    ----------
+    saved, mass : ndarray
+        Savings times weights, and weights.
+    units : ndarray of int, optional
+        The unit of every row.
+
+    Examples
+    --------
+    >>> saved, mass = np.array([1.0, 1.0, 0.0, 0.0]), np.ones(4)
+    >>> gain_of(saved, mass)
+    Gain(value=0.5, error=0.25, count=4.0)
+    >>> gain_of(saved, mass, np.array([0, 0, 1, 1]))
+    Gain(value=0.5, error=0.5, count=2.0)
+    """
+    total = float(mass.sum())
+    mean = float(saved.sum() / total)
+    apart = saved - mean * mass
+    if units is None:
+        return Gain(mean, float(np.sqrt((apart**2 / mass).sum())) / total, total)
+    _, place = np.unique(units, return_inverse=True)
+    sums = np.bincount(place, apart)
+    count = len(sums)
+    inflated = float(np.sqrt((sums**2).sum() * count / max(count - 1, 1)))
+    return Gain(mean, inflated / total, float(count))

@@ -12,12 +12,18 @@ from varcal.calibrators._additive_model import Fitted, Sample, fit_additive, ref
 from varcal.calibrators._design import SCORE, Block, Design
 from varcal.calibrators._interactions import Gain, gain_of
 
-__all__ = ["Trusted", "fit_trusted", "share_of"]
+__all__ = ["Trusted", "fit_trusted", "share_of", "too_few"]
 
 Floats = NDArray[np.float64]
 
 #: Held-out gains, in standard errors, between which the share goes from 0 to 1.
 _RAMP = (0.0, 1.0)
+#: Over the number of savings, the standard errors by which the ramp starts later: the error of a
+#: few savings is itself hardly known.
+_LATER = 50.0
+#: Rows, and groups, below which the scores are left as they are.
+_LEAST_ROWS = 20.0
+_LEAST_UNITS = 5
 #: Rows, besides those for each variable, below which nothing but a line of the score is tried.
 _FEW = 50.0
 _FEW_EACH = 5.0
@@ -41,8 +47,14 @@ def share_of(gain: Gain) -> float:
 
     >>> share_of(Gain(0.0, 1.0)), share_of(Gain(0.5, 1.0)), share_of(Gain(2.0, 1.0))
     (0.0, 0.5, 1.0)
+
+    Few savings must say more:
+
+    >>> share_of(Gain(2.0, 1.0, 25.0)), share_of(Gain(2.5, 1.0, 25.0))
+    (0.0, 0.5)
     """
-    low, high = _RAMP
+    later = _LATER / gain.count
+    low, high = _RAMP[0] + later, _RAMP[1] + later
     return float(np.clip((gain.ratio - low) / (high - low), 0.0, 1.0))
 
 
@@ -79,6 +91,8 @@ def fit_trusted(
 
     Where the marginal likelihood leaves no doubt the larger model is trusted whole; elsewhere
     both models are fitted again without each fold, penalties and all, and judged on the rest.
+    The marginal likelihood takes rows as independent, so with groups it is not asked. With few
+    rows there is one model, a line of the score, and with very few it is not trusted.
 
     Parameters
     ----------
@@ -94,16 +108,25 @@ def fit_trusted(
         Whether to look for pairs.
     """
     alone, bare = design.score_only(), replace(rows, columns=[])
+
+    def small_of(terms: Design) -> Floats:
+        return _held_out(bare, lambda part: fit_additive(terms, part, pairs=False), moderate)
+
     if float(rows.loss.mass().sum()) < _FEW + _FEW_EACH * len(rows.columns):
         alone = alone.restricted((Block("level", (SCORE,)), Block("slope", (SCORE,))))
-        design, rows = alone, bare
+        score = fit_additive(alone, bare, pairs=False)
+        share = 0.0 if too_few(rows) else share_of(_gain(bare, base, small_of(alone)))
+        return Trusted(score, score, share, 0.0)
     score = fit_additive(alone, bare, pairs=False)
     full = fit_additive(design, rows, pairs=pairs)
-    score_share = 1.0
-    gained = full.evidence - score.evidence
-    full_share = evidence_share(gained, len(full.edf) - len(score.edf))
+    if too_few(rows):
+        return Trusted(score, full, 0.0, 0.0)
+    score_share, full_share = 1.0, 0.0
+    if rows.units is None:
+        gained = full.evidence - score.evidence
+        full_share = evidence_share(gained, len(full.edf) - len(score.edf))
     if full_share < 1:
-        small = _held_out(bare, lambda part: fit_additive(alone, part, pairs=False), moderate)
+        small = small_of(alone)
         score_share = share_of(_gain(rows, base, small))
         small = base + score_share * (small - base)
         large = _held_out(rows, lambda part: fit_additive(design, part, pairs=pairs), moderate)
@@ -111,6 +134,13 @@ def fit_trusted(
     if len(rows) < len(whole):
         score, full = refit(score, replace(whole, columns=[])), refit(full, whole)
     return Trusted(score, full, score_share, full_share)
+
+
+def too_few(rows: Sample) -> bool:
+    """Return whether rows, or groups of them, are too few to say anything."""
+    if float(rows.loss.mass().sum()) < _LEAST_ROWS:
+        return True
+    return rows.units is not None and len(np.unique(rows.units)) < _LEAST_UNITS
 
 
 def _held_out(
@@ -129,5 +159,13 @@ def _held_out(
 
 
 def _gain(rows: Sample, small: Floats, large: Floats) -> Gain:
-    """Return the mean loss that the larger model saves, with its standard error."""
-    return gain_of(rows.loss.rows(small) - rows.loss.rows(large), rows.loss.mass())
+    """Return the mean loss that the larger model saves, with its standard error.
+
+    That is at least what it would be if the smaller model were true: rows that happen to agree
+    are no proof.
+    """
+    mass = rows.loss.mass()
+    gain = gain_of(rows.loss.rows(small) - rows.loss.rows(large), mass, rows.units)
+    curvature = rows.loss.slopes(small)[1]
+    least = float(np.sqrt(curvature @ (large - small) ** 2) / mass.sum())
+    return replace(gain, error=max(gain.error, least))

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, ndtri
+from scipy.special import expit, logit, ndtri
 from sklearn.utils.validation import check_is_fitted
 
 from varcal.calibrators._calibrator import Calibrator
@@ -53,11 +53,14 @@ class VariableCalibrator(Calibrator):
     their own only where rows that did not fit it say that it pays. Where the whole model has no
     clear evidence, held-out rows decide how far it is trusted over the score alone, and that
     over leaving the scores as they are: with few rows the answer shrinks to score-based
-    calibration, and then to the identity. Logits are moderated by their posterior variance, and
-    the mean probability on the calibration rows equals the mean outcome.
+    calibration, and below 20 rows to the identity. Logits are moderated by their posterior
+    variance. Where the model is trusted whole, the mean probability on the calibration rows equals
+    the mean outcome; where it is trusted in part, the mean moves that part of the way.
 
     A weight of 2 is the same as writing the row twice; weights that are all below 1 are brought
-    to their effective number of rows. Rows of one group are held out together.
+    to their effective number of rows. Rows of one group are held out together, one group counts as
+    one observation of what a model saves, and only held-out groups decide how far it is trusted;
+    with fewer than 5 groups the scores stay as they are. Intervals take rows as independent.
 
     Without V it is a score-based calibrator. An unseen category counts as the population, a
     number beyond the fitted range as the end of the range. Nothing is random, and the order of
@@ -89,7 +92,7 @@ class VariableCalibrator(Calibrator):
     pairs_ : tuple of PairTrial
         The pairs that were looked at.
     edf_ : float
-        Effective degrees of freedom of the model.
+        Effective degrees of freedom of the model, 0 where none is trusted.
     score_trust_, variables_trust_ : float
         How far the score's curve is trusted over the scores as they are, and the model of all
         variables over that, between 0 and 1.
@@ -267,8 +270,9 @@ class VariableCalibrator(Calibrator):
         """Return between which values the calibrated probabilities are known to lie.
 
         The posterior of the model with all variables: of the logit, or with more classes of the
-        log inverse temperature, normal around the answer. It speaks of the probability of an
-        outcome, not of the outcome.
+        log inverse temperature and of what is added to the logit of each class, normal around the
+        answer. It speaks of the probability of an outcome, not of the outcome. With `max_shift` it
+        ends where answers may not go.
 
         Parameters
         ----------
@@ -296,6 +300,13 @@ class VariableCalibrator(Calibrator):
             other = self._probabilities(rows.p, eta + share * reach)
             np.minimum(low, other, out=low)
             np.maximum(high, other, out=high)
+        if isinstance(self.model_, TemperatureModel):
+            wide = float(ndtri(0.5 + level / 2)) * self.model_.class_error(rows.p)
+            low, high = _widened(answer, low, -wide), _widened(answer, high, wide)
+        if self.max_shift is not None:
+            before = rows.columns()
+            low = np.maximum(low, np.minimum(answer, before - self.max_shift))
+            high = np.minimum(high, np.maximum(answer, before + self.max_shift))
         return low, high
 
     def effects(self) -> Effects:
@@ -335,6 +346,16 @@ class VariableCalibrator(Calibrator):
             for term in self.terms_
         ]
         return " ".join(words), table
+
+
+def _widened(answer: Floats, end: Floats, reach: Floats) -> Floats:
+    """Return the ends of intervals, moved by an error of the logit independent of their own."""
+    middle = logit(answer)
+    with np.errstate(invalid="ignore"):
+        apart = np.hypot(logit(end) - middle, reach)
+        moved = expit(middle + np.sign(reach) * apart)
+    # A probability of 0 or 1 has no logit.
+    return np.asarray(np.where(np.isfinite(middle) & (reach != 0), moved, end))
 
 
 def _row_counts(weight: Floats) -> Floats:

@@ -156,7 +156,8 @@ def fit_logistic_model(
     design = Design.of(z, columns, n_levels, weight)
     # With the score as offset, every penalty pulls towards leaving it as it is.
     loss = LogisticLoss(y, mass, design.score.clipped(z))
-    rows = Sample(z, columns, loss, folds, (-design.score.mean, -design.score.scale))
+    start = (-design.score.mean, -design.score.scale)
+    rows = Sample(z, columns, loss, folds, start, groups)
     picked = np.arange(len(rows))
     if len(rows) > MOST_ROWS:
         picked = np.argsort(row_hashes(z, *columns), kind="stable")[:MOST_ROWS]
@@ -169,7 +170,8 @@ def fit_logistic_model(
         fitted.full.model,
         fitted.score_share,
         fitted.full_share,
-        _stretch(fitted.full.model, some, loss.take(picked)),
+        # Leaving out one row of a group leaves the rest of it in.
+        _stretch(fitted.full.model, some, loss.take(picked)) if groups is None else 1.0,
         0.0,
         monotone,
         tilt,

@@ -26,7 +26,7 @@ from varcal.calibrators._additive_model import AdditiveModel, Sample
 from varcal.calibrators._confusion import Confusion, fit_confusion, softmax
 from varcal.calibrators._design import Design
 from varcal.calibrators._row_folds import n_folds_of, row_folds, row_hashes
-from varcal.calibrators._trust import Trusted, fit_trusted
+from varcal.calibrators._trust import Trusted, fit_trusted, too_few
 
 __all__ = ["TemperatureLoss", "TemperatureModel", "fit_temperature_model"]
 
@@ -162,6 +162,10 @@ class TemperatureModel:
         apart = self.shift + own - eta
         return np.asarray(np.sqrt(variance + (1 - self.full_share) * apart**2))
 
+    def class_error(self, p: Floats) -> Floats:
+        """Return the standard error of the logit of each class, from the confusions alone."""
+        return np.asarray(np.sqrt(self.confusion.variance(log_rows(p))))
+
     def probabilities(self, p: Floats, eta: Floats) -> Floats:
         """Return calibrated probabilities, given the log inverse temperature."""
         logs = log_rows(p)
@@ -200,7 +204,8 @@ def fit_temperature_model(
     dealt = (z, *columns) if groups is None else (groups,)
     folds = row_folds(n_folds_of(len(z)), *dealt)
     design = Design.of(z, columns, n_levels, weight, varying=False)
-    rows = Sample(z, columns, TemperatureLoss(log_rows(p), y, mass, np.zeros(len(y))), folds)
+    loss = TemperatureLoss(log_rows(p), y, mass, np.zeros(len(y)))
+    rows = Sample(z, columns, loss, folds, units=groups)
     picked = np.arange(len(rows))
     if len(rows) > MOST_ROWS:
         picked = np.argsort(row_hashes(z, *columns), kind="stable")[:MOST_ROWS]
@@ -218,11 +223,17 @@ def fit_temperature_model(
         keep_argmax,
     )
     eta = model.log_power(p, columns)
-    if confusions:
+    if confusions and not too_few(rows):
         logs = log_rows(p[picked])
         base = logs * np.exp(np.clip(eta[picked], -_MOST, _MOST))[:, None]
         confusion = fit_confusion(
-            base, logs, y[picked], mass[picked], folds[picked], keep_argmax=keep_argmax
+            base,
+            logs,
+            y[picked],
+            mass[picked],
+            folds[picked],
+            None if groups is None else groups[picked],
+            keep_argmax=keep_argmax,
         )
         model = replace(model, confusion=confusion)
     trust = max(fitted.score_share, fitted.full_share)

@@ -4,33 +4,66 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from varcal.plotting._matplotlib.axes import PLAIN, own_axes, positions, text_size, value_axis
+
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from varcal.calibrators._effects import Effect
 
 _STYLES = ("--", "-", ":")
+#: Levels that are drawn; beyond these names could not be read.
+_MOST_LEVELS = 20
+#: Letters of all levels' names together beyond which the names stand upright.
+_LETTERS = 60
 
 
 def draw(curves: tuple[Effect, ...], ax: Any = None, *, scale: str = "logit") -> Any:
-    """Draw curves with bands, or dots with whiskers for levels."""
-    import matplotlib.pyplot as plt  # noqa: PLC0415
-
-    if ax is None:
-        _, ax = plt.subplots(figsize=(6.0, 3.6), layout="constrained")
+    """Draw curves with bands, or dots with whiskers for the levels with the largest effects."""
+    ax = own_axes(ax, 6.0, 3.6)
     ax.axhline(0.0, color="0.6", linewidth=0.8)
-    for k, curve in enumerate(curves):
-        label = f"score {curve.score:.2f}"
-        if curve.kind == "levels":
-            at = [position + 0.12 * (k - 1) for position in range(len(curve.at))]
-            spread = [curve.value - curve.low, curve.high - curve.value]
-            ax.errorbar(at, curve.value, yerr=spread, fmt="o", markersize=4, label=label)
-        else:
-            (line,) = ax.plot(curve.at, curve.value, linestyle=_STYLES[k % 3], label=label)
-            ax.fill_between(curve.at, curve.low, curve.high, color=line.get_color(), alpha=0.15)
-    if curves[0].kind == "levels":
-        ax.set_xticks(range(len(curves[0].at)), [str(at) for at in curves[0].at])
-        for tick in ax.get_xticklabels():
-            tick.set_parse_math(False)
-    ax.set_xlabel(curves[0].name, parse_math=False)
+    name, kind = curves[0].name, curves[0].kind
+    if kind == "levels":
+        name = _levels(ax, curves)
+    else:
+        _lines(ax, curves, kind)
+    ax.set_xlabel(name, **PLAIN)
     ax.set_ylabel(f"change of the {scale}")
     ax.legend(frameon=False)
     return ax
+
+
+def _levels(ax: Axes, curves: tuple[Effect, ...]) -> str:
+    """Draw the levels with the largest effects in their own order; return the axis's name."""
+    names = curves[0].at
+    largest = np.max([np.abs(curve.value) for curve in curves], axis=0)
+    shown = np.sort(np.argsort(-largest, kind="stable")[:_MOST_LEVELS])
+    for k, curve in enumerate(curves):
+        value, low, high = curve.value[shown], curve.low[shown], curve.high[shown]
+        at = np.arange(len(shown)) + 0.12 * (k - (len(curves) - 1) / 2)
+        label = f"score {curve.score:.2f}"
+        ax.errorbar(at, value, yerr=[value - low, high - value], fmt="o", markersize=4, label=label)
+    texts = [str(names[k]) for k in shown]
+    upright = 90.0 if sum(map(len, texts)) > _LETTERS else 0.0
+    ax.set_xticks(range(len(shown)), texts, rotation=upright)
+    for tick in ax.get_xticklabels():
+        tick.set_parse_math(False)
+    if len(shown) == len(names):
+        return curves[0].name
+    return f"{curves[0].name}: {len(shown)} of {len(names)} levels, largest effects"
+
+
+def _lines(ax: Axes, curves: tuple[Effect, ...], kind: str) -> None:
+    """Draw curves along numbers or dates."""
+    for k, curve in enumerate(curves):
+        values: Any = curve.at
+        if kind == "datetime":
+            values = np.array(curve.at, "M8[s]").astype(np.int64)
+        x = positions(values, kind)
+        label = f"score {curve.score:.2f}"
+        (line,) = ax.plot(x, curve.value, linestyle=_STYLES[k % len(_STYLES)], label=label)
+        ax.fill_between(x, curve.low, curve.high, color=line.get_color(), alpha=0.15)
+    if kind == "datetime":
+        value_axis(ax, kind, float(x[0]), float(x[-1]), text_size(ax))
