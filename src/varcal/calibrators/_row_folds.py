@@ -1,23 +1,28 @@
-"""Folds that depend on what a row says, not on where it stands.
+"""Folds and samples that depend on what a row says, not on where it stands.
 
-Equal rows share a fold, so that a weight of 2 is the same as writing the row twice, the order of
-rows does not matter, and no random state is needed.
+The order of rows does not matter, and no random state is needed. Few equal rows share a fold, so
+that a weight of 2 is the same as writing the row twice; many equal rows that differ in their
+outcome are dealt out over all folds, as holding out all that is known of a score says nothing.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["n_folds_of", "row_folds", "row_hashes"]
+__all__ = ["MOST_ROWS", "RowKeys", "n_folds_of", "row_folds", "row_hashes"]
 
 _STEPS = (
     (np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)),
     (np.uint64(27), np.uint64(0x94D049BB133111EB)),
 )
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+#: Rows beyond which penalties, pairs, shares and confusions are learned on a sample of this size.
+MOST_ROWS = 20_000
 
 
 def row_hashes(score: NDArray[Any], *columns: NDArray[Any]) -> NDArray[np.uint64]:
@@ -29,27 +34,121 @@ def row_hashes(score: NDArray[Any], *columns: NDArray[Any]) -> NDArray[np.uint64
     >>> bool(a[0] == a[2] != a[1])
     True
     """
-    total = np.zeros(len(score), dtype=np.uint64)
-    for column in (np.round(score, 4), *columns):
-        # Adding 0 turns −0 into 0, which equals it.
-        bits = (np.asarray(column, dtype=np.float64) + 0.0).view(np.uint64)
-        total = _mixed(total * _GOLDEN + bits + _GOLDEN)
-    return total
+    return _hashed((np.round(score, 4), *columns))
 
 
-def n_folds_of(n_rows: int) -> int:
-    """Return 5, or 3 where many rows leave enough to fit on."""
-    return 5 if n_rows <= 10_000 else 3
+def n_folds_of(mass: float) -> int:
+    """Return 5, or 3 where many rows, by their weight, leave enough to fit on."""
+    return 5 if mass <= 10_000 else 3
 
 
 def row_folds(n_folds: int, score: NDArray[Any], *columns: NDArray[Any]) -> NDArray[np.intp]:
-    """Return a fold for every row; distinct rows are dealt out evenly.
+    """Return a fold for every row; equal rows share one, distinct ones are dealt out evenly.
 
     >>> np.bincount(row_folds(5, np.arange(100.0)))
     array([20, 20, 20, 20, 20])
     """
     _, place = np.unique(row_hashes(score, *columns), return_inverse=True)
     return np.asarray(place % n_folds, dtype=np.intp)
+
+
+@dataclass(frozen=True, eq=False)
+class RowKeys:
+    """What tells rows apart.
+
+    Attributes
+    ----------
+    row : ndarray of uint64
+        A hash of the score and the variables; rows with the same one are tied.
+    y : ndarray
+        The outcome.
+    whole : ndarray of uint64
+        A hash of all that the row says but for its outcome.
+    mass : ndarray of float
+        How many rows each stands for.
+    """
+
+    row: NDArray[np.uint64]
+    y: NDArray[Any]
+    whole: NDArray[np.uint64]
+    mass: NDArray[np.float64]
+
+    @classmethod
+    def of(
+        cls,
+        p: NDArray[Any],
+        y: NDArray[Any],
+        mass: NDArray[np.float64] | None,
+        score: NDArray[Any],
+        columns: list[NDArray[Any]],
+    ) -> RowKeys:
+        """Hash rows of probabilities, outcomes, weights, the score made of p, and variables."""
+        row = row_hashes(score, *columns)
+        every = p.reshape(len(p), -1).T
+        return cls(row, y, _hashed(every), np.ones(len(row)) if mass is None else mass)
+
+    def folds(self, n_folds: int) -> NDArray[np.intp]:
+        """Return a fold for every row.
+
+        >>> p, y = np.full(10, 0.5), np.arange(10) % 2
+        >>> keys = RowKeys.of(p, y, None, p, [])
+        >>> np.bincount(keys.folds(5)), np.bincount(keys.folds(5)[y == 1])
+        (array([2, 2, 2, 2, 2]), array([1, 1, 1, 1, 1]))
+        """
+        _, place = np.unique(self.row, return_inverse=True)
+        folds = np.asarray(place % n_folds, dtype=np.intp)
+        order, first = self._ties(place)
+        if not len(order):
+            return folds
+        begins = np.flatnonzero(first)
+        many = np.add.reduceat(self.mass[order], begins) >= n_folds
+        y = self.y[order]
+        many &= np.maximum.reduceat(y, begins) > np.minimum.reduceat(y, begins)
+        tie = np.cumsum(first) - 1
+        before = np.cumsum(self.mass[order]) - self.mass[order]
+        # A weight counts as that many rows: those that follow are dealt as if it were written out.
+        rank = np.floor(before - before[begins][tie] + 1e-9).astype(np.intp)
+        dealt = many[tie]
+        folds[order[dealt]] = (folds[order] + rank)[dealt] % n_folds
+        return folds
+
+    def sample(self, most: int) -> NDArray[np.intp]:
+        """Return which rows to take, at most so many; of tied rows about their share.
+
+        >>> p = np.repeat([0.2, 0.8], [300, 700])
+        >>> keys = RowKeys.of(p, np.zeros(1000), None, p, [])
+        >>> bool(abs((p[keys.sample(400)] == 0.8).mean() - 0.7) < 0.06)
+        True
+        """
+        if len(self.row) <= most:
+            return np.arange(len(self.row))
+        _, place = np.unique(self.row, return_inverse=True)
+        order, first = self._ties(place)
+        rank = np.zeros(len(self.row))
+        count = np.arange(len(order))
+        rank[order] = count - np.maximum.accumulate(np.where(first, count, 0))
+        key = _hashed([rank], self.row)
+        return np.asarray(np.argsort(key, kind="stable")[:most], dtype=np.intp)
+
+    def _ties(self, place: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+        """Return the tied rows in an order of their own, and which of them begin a tie."""
+        tied = np.flatnonzero(np.bincount(place)[place] > 1)
+        keys = (self.mass, self.whole, self.y, place)
+        order = tied[np.lexsort([key[tied] for key in keys])]
+        return order, np.diff(place[order], prepend=-1) > 0
+
+
+def _hashed(
+    columns: Iterable[NDArray[Any]], begin: NDArray[np.uint64] | None = None
+) -> NDArray[np.uint64]:
+    """Return a well-mixed number for every row of numeric columns."""
+    total = begin
+    for column in columns:
+        # Adding 0 turns −0 into 0, which equals it.
+        bits = (np.asarray(column, dtype=np.float64) + 0.0).view(np.uint64)
+        total = np.zeros_like(bits) if total is None else total
+        total = _mixed(total * _GOLDEN + bits + _GOLDEN)
+    return np.empty(0, dtype=np.uint64) if total is None else total
 
 
 def _mixed(x: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from varcal.calibrators._spline_basis import (
     NumberBasis,
     Parts,
+    usable_scale,
     weighted_counts,
     weighted_quantiles,
 )
@@ -19,6 +20,8 @@ __all__ = ["ScoreBasis", "log_odds"]
 Floats = NDArray[np.float64]
 _TINY = float(np.finfo(np.float64).tiny)
 _EPS = 2.0**-54
+#: |z| must vary so much, in units of z: scores mirrored around ½ say nothing between them.
+_FOLD = 0.05
 
 
 def log_odds(p: Floats) -> Floats:
@@ -41,7 +44,7 @@ class ScoreBasis:
     mean, scale : float
         What standardizes z.
     fold_mean, fold_scale : float
-        What standardizes |z|.
+        What standardizes |z|; a scale of 0 leaves it out.
     rank : NumberBasis or None
         The curve in the rank of z; None where all scores are equal.
     """
@@ -61,16 +64,19 @@ class ScoreBasis:
         low, high = weighted_quantiles(found, counts, (winsor, 1 - winsor))
         kept, share = np.clip(found, low, high), counts / counts.sum()
         mean = float(share @ kept)
-        scale = float(np.sqrt(share @ (kept - mean) ** 2)) or 1.0
+        spread = float(np.sqrt(share @ (kept - mean) ** 2))
+        scale = usable_scale(spread, max(1.0, float(np.abs(kept).max()))) or 1.0
         fold_mean = float(share @ np.abs(kept))
-        fold_scale = float(np.sqrt(share @ (np.abs(kept) - fold_mean) ** 2)) or 1.0
+        fold_scale = float(np.sqrt(share @ (np.abs(kept) - fold_mean) ** 2))
+        # Of two scores |z| says no more than z.
+        folds = fold_scale > _FOLD * scale and len(np.unique(kept)) > 2
         return cls(
             low=float(low),
             high=float(high),
             mean=mean,
             scale=scale,
             fold_mean=fold_mean,
-            fold_scale=fold_scale,
+            fold_scale=fold_scale if folds else 0.0,
             rank=NumberBasis.of(np.clip(z, low, high), weight, temper=1.0, atom=2.0, raw=False),
         )
 
@@ -96,8 +102,9 @@ class ScoreBasis:
         blocks = {
             "level": np.ones((len(z), 1)),
             "slope": ((kept - self.mean) / self.scale)[:, None],
-            "fold": ((np.abs(kept) - self.fold_mean) / self.fold_scale)[:, None],
         }
+        if self.fold_scale > 0:
+            blocks["fold"] = ((np.abs(kept) - self.fold_mean) / self.fold_scale)[:, None]
         if self.rank is not None:
             blocks |= {k: v for k, v in self.rank.parts(kept).items() if k == "curve"}
         return blocks

@@ -15,7 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["LevelBasis", "NumberBasis", "Parts", "weighted_counts", "weighted_quantiles"]
+__all__ = [
+    "LevelBasis",
+    "NumberBasis",
+    "Parts",
+    "usable_scale",
+    "weighted_counts",
+    "weighted_quantiles",
+]
 
 Floats = NDArray[np.float64]
 #: The blocks of one variable by the name of their part.
@@ -32,6 +39,17 @@ _ROWS_A_SPLINE = 20.0
 #: A category has at most so many columns, and a level of its own at least so many rows.
 _LEVELS = 60
 _LEAST_LEVEL = 3.0
+#: A spread of so little, beside the size of the values, is rounding.
+_ROUNDING = 1e-9
+
+
+def usable_scale(spread: float, size: float = 1.0) -> float:
+    """Return a standard deviation, or 0 where values of that size do not really vary.
+
+    >>> usable_scale(0.5), usable_scale(1e-16), usable_scale(1e-3, size=1e9)
+    (0.5, 0.0, 0.0)
+    """
+    return spread if spread > _ROUNDING * size else 0.0
 
 
 def weighted_counts(values: Floats, weight: Floats | None) -> tuple[Floats, Floats]:
@@ -150,7 +168,7 @@ class NumberBasis:
         rank = (np.cumsum(tempered) - tempered / 2) / tempered.sum()
         share = counts / counts.sum()
         mean = float(share @ rank)
-        scale = float(np.sqrt(share @ (rank - mean) ** 2)) or 1.0
+        scale = usable_scale(float(np.sqrt(share @ (rank - mean) ** 2))) or 1.0
         line = (rank - mean) / scale
         splines = int(max(5, min(n_splines, len(found) + 2, total / _ROWS_A_SPLINE)))
         turn = _ridge_turn(splines, n_curves)
@@ -168,7 +186,8 @@ class NumberBasis:
         kept_raw = np.clip(found, low, high)
         raw_mean = float(share @ kept_raw)
         raw_scale = float(np.sqrt(share @ (kept_raw - raw_mean) ** 2))
-        heavy = (share >= atom) & (len(found) > 2)
+        raw_scale = usable_scale(raw_scale, float(np.abs(kept_raw).max()))
+        heavy = (share >= atom) & (share < 1 - _ROUNDING) & (len(found) > 2)
         grid = _thinned(rank, heavy)
         return cls(
             at=found[grid],
@@ -266,7 +285,7 @@ class LevelBasis:
             # One indicator says it all of two levels.
             column = column[:, 1:]
         share = counts @ column / counts.sum()
-        scale = float(np.sqrt((share * (1 - share)).sum())) or 1.0
+        scale = usable_scale(float(np.sqrt((share * (1 - share)).sum()))) or 1.0
         rows = np.where((counts > 0)[:, None], (column - share) / scale, 0.0)
         return cls(np.insert(rows, n_levels, 0.0, axis=0))
 

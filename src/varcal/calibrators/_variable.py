@@ -14,7 +14,7 @@ from varcal.calibrators._effects import Effects
 from varcal.calibrators._explain import curves_of, pair_name, terms_of_fit
 from varcal.calibrators._logistic import two_columns
 from varcal.calibrators._parameters import check_choice
-from varcal.calibrators._row_folds import row_hashes
+from varcal.calibrators._row_folds import RowKeys
 from varcal.calibrators._rows import Floats, Rows, score_rows
 from varcal.calibrators._schema import Schema
 from varcal.calibrators._score_basis import log_odds
@@ -155,6 +155,11 @@ class VariableCalibrator(Calibrator):
 
     def _learn(self, rows: Rows) -> None:
         self._check_parameters()
+        if self.monotone and rows.n_classes > 2:
+            raise InputError(
+                f"monotone=True needs two classes; y has {rows.n_classes}",
+                "leave it out, or calibrate one class against the rest",
+            )
         self.schema_ = (
             Schema.of(rows.variables, type(self).__name__) if rows.variables else Schema((), (), ())
         )
@@ -209,9 +214,7 @@ class VariableCalibrator(Calibrator):
 
     def _note(self, fitted: Trusted, rows: Rows, z: Floats, columns: list[NDArray[Any]]) -> None:
         """Note what the fit says of itself."""
-        some = np.arange(len(rows))
-        if len(rows) > _MEASURED:
-            some = np.argsort(row_hashes(z, *columns), kind="stable")[:_MEASURED]
+        some = RowKeys.of(rows.p, rows.y, rows.weight, z, columns).sample(_MEASURED)
         part = rows.block(some)
         here = [column[some] for column in columns]
         mass = np.ones(len(some)) if rows.weight is None else rows.weight[some]

@@ -12,7 +12,7 @@ from scipy.special import expit
 from varcal.calibrators._additive_model import AdditiveModel, Sample, chunks_of
 from varcal.calibrators._design import Design
 from varcal.calibrators._gam import LogisticLoss
-from varcal.calibrators._row_folds import n_folds_of, row_folds, row_hashes
+from varcal.calibrators._row_folds import MOST_ROWS, RowKeys, n_folds_of, row_folds
 from varcal.calibrators._score_basis import log_odds
 from varcal.calibrators._stretch import left_out, stretch_of
 from varcal.calibrators._trust import Trusted, fit_trusted
@@ -21,8 +21,6 @@ __all__ = ["LogisticModel", "fit_logistic_model", "moderated"]
 
 Floats = NDArray[np.float64]
 
-#: Rows beyond which penalties, pairs and shares are learned on a sample of this size.
-MOST_ROWS = 20_000
 #: Scores at which a monotone model is evaluated.
 _GRID = 65
 #: Twice the usual π/8: the penalties are uncertain, too.
@@ -151,16 +149,14 @@ def fit_logistic_model(
         The least slope along the score's logit, where it is monotone.
     """
     z, mass = log_odds(p), np.ones(len(p)) if weight is None else weight
-    dealt = (z, *columns) if groups is None else (groups,)
-    folds = row_folds(n_folds_of(len(z)), *dealt)
+    keys, n_folds = RowKeys.of(p, y, weight, z, columns), n_folds_of(float(mass.sum()))
+    folds = keys.folds(n_folds) if groups is None else row_folds(n_folds, groups)
     design = Design.of(z, columns, n_levels, weight)
     # With the score as offset, every penalty pulls towards leaving it as it is.
     loss = LogisticLoss(y, mass, design.score.clipped(z))
     start = (-design.score.mean, -design.score.scale)
     rows = Sample(z, columns, loss, folds, start, groups)
-    picked = np.arange(len(rows))
-    if len(rows) > MOST_ROWS:
-        picked = np.argsort(row_hashes(z, *columns), kind="stable")[:MOST_ROWS]
+    picked = keys.sample(MOST_ROWS)
     some = rows.take(picked) if len(picked) < len(rows) else rows
     fitted = fit_trusted(
         design, some, rows, some.z - some.loss.offset, _moderated_loss, pairs=interactions

@@ -25,7 +25,7 @@ from scipy.optimize import brentq
 from varcal.calibrators._additive_model import AdditiveModel, Sample
 from varcal.calibrators._confusion import Confusion, fit_confusion, softmax
 from varcal.calibrators._design import Design
-from varcal.calibrators._row_folds import n_folds_of, row_folds, row_hashes
+from varcal.calibrators._row_folds import MOST_ROWS, RowKeys, n_folds_of, row_folds
 from varcal.calibrators._trust import Trusted, fit_trusted, too_few
 
 __all__ = ["TemperatureLoss", "TemperatureModel", "fit_temperature_model"]
@@ -35,8 +35,6 @@ Ints = NDArray[np.intp]
 
 #: Powers are kept within these bounds on the logarithmic scale.
 _MOST = 8.0
-#: Rows beyond which penalties, pairs, shares and confusions are learned on a sample of this size.
-MOST_ROWS = 20_000
 
 
 def log_rows(p: Floats) -> Floats:
@@ -201,14 +199,12 @@ def fit_temperature_model(
         Whether to correct for classes that are taken for one another.
     """
     z, mass = certainty(p), np.ones(len(p)) if weight is None else weight
-    dealt = (z, *columns) if groups is None else (groups,)
-    folds = row_folds(n_folds_of(len(z)), *dealt)
+    keys, n_folds = RowKeys.of(p, y, weight, z, columns), n_folds_of(float(mass.sum()))
+    folds = keys.folds(n_folds) if groups is None else row_folds(n_folds, groups)
     design = Design.of(z, columns, n_levels, weight, varying=False)
     loss = TemperatureLoss(log_rows(p), y, mass, np.zeros(len(y)))
     rows = Sample(z, columns, loss, folds, units=groups)
-    picked = np.arange(len(rows))
-    if len(rows) > MOST_ROWS:
-        picked = np.argsort(row_hashes(z, *columns), kind="stable")[:MOST_ROWS]
+    picked = keys.sample(MOST_ROWS)
     some = rows.take(picked) if len(picked) < len(rows) else rows
     fitted = fit_trusted(
         design, some, rows, np.zeros(len(some)), lambda eta, variance, rows: eta, pairs=interactions
