@@ -34,7 +34,7 @@ ALL = [
     TreeCalibrator(IsotonicCalibrator(), max_depth=2),
     TreeCalibrator(TemperatureCalibrator(), max_depth=1, min_leaf=0.3, borrow=0),
     VariableCalibrator(),
-    VariableCalibrator(interactions=False, monotone=True, max_shift=0.2, keep_argmax=False),
+    VariableCalibrator(interactions=False, max_shift=0.2, keep_argmax=False),
     VariableCalibrator(preserve_ranking=True),
     VectorScalingCalibrator(),
 ]
