@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import matplotlib
+import matplotlib.dates
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,9 +15,12 @@ from sklearn.metrics import log_loss, roc_auc_score
 
 import varcal as vc
 from varcal.calibrators import PlattCalibrator, VariableCalibrator, load_calibrator
+from varcal.calibrators._additive_model import Sample
 from varcal.calibrators._gam import LogisticLoss, fit_gam
+from varcal.calibrators._interactions import Gain
 from varcal.calibrators._lookup import Lookup
 from varcal.calibrators._score_basis import log_odds
+from varcal.calibrators._trust import _gain, share_of
 from varcal.exceptions import InputError
 
 matplotlib.use("Agg")
@@ -89,16 +93,51 @@ def test_an_interaction_without_main_effects_is_found():
     assert "v0 × v2" in str(fit.describe())
 
 
-def test_few_rows_leave_the_scores_as_they_are():
-    p, y, v, _ = world(30, calibrated=True)
-    assert VariableCalibrator().fit(p, y, v).variables_trust_ < 1
-    shift = [
-        np.abs(VariableCalibrator().fit(*(one[:n] for one in world(n, s)[:3])).predict_proba(
-            p, v)[:, 1] - p).mean()
-        for n in (10, 4000)
-        for s in (1,)
-    ]  # fmt: skip
-    assert shift[0] < shift[1]
+def divergence(truth, q):
+    q = q[:, 1].clip(1e-12, 1 - 1e-12)
+    return (truth * np.log(truth / q) + (1 - truth) * np.log((1 - truth) / (1 - q))).mean()
+
+
+@pytest.mark.parametrize(
+    ("n", "mean", "worst"), [(5, 0, 0), (10, 0, 0), (20, 0.001, 0.01), (50, 0.001, 0.02)]
+)
+def test_few_rows_leave_the_scores_as_they_are(n, mean, worst):
+    p2, _, v2, _ = world(500, 999, calibrated=True)
+    lost = []
+    for seed in range(20):
+        p, y, v, _ = world(n, seed, calibrated=True)
+        y[:2] = [0, 1]
+        q = VariableCalibrator().fit(p, y, v).predict_proba(p2, v2)
+        lost.append(divergence(p2, q))
+    assert np.mean(lost) <= mean + 1e-12 and np.max(lost) <= worst + 1e-12
+
+
+def test_a_line_of_few_rows_is_weighed_once():
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.6, 0.99, 45)
+    fit = VariableCalibrator().fit(p, rng.random(45) < 0.1, rng.normal(size=45))
+    assert fit.score_trust_ > 0 and fit.variables_trust_ == 0
+    assert fit.predict_proba(p, np.zeros(45))[:, 1].mean() < p.mean() - 0.2
+
+
+def test_equal_savings_of_few_rows_are_no_proof():
+    assert share_of(Gain(0.1, 0.05, 10.0)) == 0 < share_of(Gain(0.1, 0.05, 500.0))
+    z, y = np.zeros(30), np.ones(30)
+    rows = Sample(z, [], LogisticLoss(y, np.ones(30), z), np.arange(30) % 5)
+    gain = _gain(rows, z, z + 0.1)
+    # Every row saves the same; were the smaller model true, half of them would lose it.
+    assert gain.error == pytest.approx(0.1 * 0.5 / np.sqrt(30))
+
+
+@pytest.mark.parametrize("n", [200, 500])
+def test_some_hundred_rows_are_repaired(n):
+    p2, _, v2, truth = world(2000, 999)
+    before = divergence(truth, np.column_stack([1 - p2, p2]))
+    after = [
+        divergence(truth, VariableCalibrator().fit(*world(n, seed)[:3]).predict_proba(p2, v2))
+        for seed in range(5)
+    ]
+    assert np.mean(after) < (0.6 if n == 200 else 0.25) * before
 
 
 def test_without_variables_it_calibrates_the_score():
@@ -242,19 +281,51 @@ def test_weights_below_one_are_no_counts():
     assert small.predict_proba(p, v) == pytest.approx(plain, abs=1e-8)
 
 
+def grouped_world(seed, size):
+    """Return rows of 60 groups with effects of their own, and a variable of the group."""
+    rng = np.random.default_rng(seed)
+    effect, v = np.repeat(rng.normal(size=(2, 60)), 25, axis=1)
+    p = rng.uniform(0.05, 0.95, 1500)
+    truth = expit(logit(p) + effect + size * v)
+    return p, (rng.random(1500) < truth).astype(int), v, np.repeat(np.arange(60), 25), truth
+
+
 def test_groups_are_held_out_together():
-    rng = np.random.default_rng(0)
-    unit = np.repeat(np.arange(60), 20)
-    p = np.repeat(rng.uniform(0.2, 0.8, 60), 20)
-    v = np.repeat(rng.normal(size=60), 20)
-    y = np.repeat(rng.random(60) < p[::20], 20)
-    fooled = VariableCalibrator().fit(p + 1e-3 * rng.random(1200), y, v + rng.random(1200))
-    honest = VariableCalibrator().fit(
-        p + 1e-3 * rng.random(1200), y, v + rng.random(1200), groups=unit
-    )
-    assert honest.variables_trust_ <= fooled.variables_trust_
+    new = [grouped_world(seed, 0.0) for seed in range(100, 104)]
+    raw = np.mean([divergence(truth, np.column_stack([1 - p, p])) for p, _, _, _, truth in new])
+    trust, lost = [], []
+    for seed in range(8):
+        p, y, v, groups, _ = grouped_world(seed, 0.0)
+        fits = [VariableCalibrator().fit(p, y, v, groups=each) for each in (None, groups)]
+        trust.append([fit.variables_trust_ for fit in fits])
+        lost.append(
+            [
+                np.mean([divergence(truth, fit.predict_proba(p, v)) for p, _, v, _, truth in new])
+                for fit in fits
+            ]
+        )
+    fooled, honest = np.mean(trust, axis=0)
+    assert honest < 0.1 < 0.5 < fooled
+    fooled, honest = np.mean(lost, axis=0) - raw
+    assert honest < 0.002 < 0.004 < fooled
+
+
+def test_an_effect_that_all_groups_share_is_found():
+    p, y, v, groups, _ = grouped_world(0, 1.5)
+    p2, _, v2, _, truth = grouped_world(100, 1.5)
+    fit = VariableCalibrator().fit(p, y, v, groups=groups)
+    assert fit.variables_trust_ > 0.9 and fit.model_.stretch == 1
+    raw = divergence(truth, np.column_stack([1 - p2, p2]))
+    assert divergence(truth, fit.predict_proba(p2, v2)) < 0.7 * raw
+
+
+def test_groups_must_match_and_few_of_them_say_nothing():
+    p, y, v, _ = world(600)
     with pytest.raises(InputError, match="lengths differ"):
-        VariableCalibrator().fit(p, y, v, groups=unit[1:])
+        VariableCalibrator().fit(p, y, v, groups=np.zeros(599))
+    for count in (1, 4):
+        q = VariableCalibrator().fit(p, y, v, groups=np.arange(600) % count).predict_proba(p, v)
+        assert q[:, 1] == pytest.approx(p, abs=1e-9)
 
 
 def test_many_rows_are_sampled_for_penalties_only(monkeypatch):
@@ -281,6 +352,55 @@ def test_intervals_cover_the_truth():
         inside.append(((low[:, 1] <= truth) & (truth <= high[:, 1])).mean())
         assert low[:, 0] == pytest.approx(1 - high[:, 1])
     assert 0.9 < np.mean(inside) <= 1
+
+
+def confused_world(n, seed):
+    """Return rows of five classes of which one is too rare in the scores and one too frequent."""
+    p, _, v, q = many_world(n, seed)
+    q = q * np.exp([0.6, -0.6, 0, 0, 0])
+    q /= q.sum(axis=1, keepdims=True)
+    rng = np.random.default_rng(seed + 10**6)
+    return p, (rng.random((n, 1)) > np.cumsum(q, axis=1)).sum(1).clip(0, 4), v, q
+
+
+@pytest.mark.parametrize("make", [many_world, confused_world])
+def test_intervals_of_many_classes_cover_the_truth(make):
+    inside = []
+    for seed in range(4):
+        p, y, v, _ = make(500, seed)
+        p2, _, v2, truth = make(800, seed + 50)
+        fit = VariableCalibrator(keep_argmax=make is many_world).fit(p, y, v)
+        low, high = fit.predict_interval(p2, v2)
+        inside.append(((low <= truth) & (truth <= high)).mean())
+    assert 0.89 < np.mean(inside) <= 1
+
+
+def test_confusions_are_corrected_only_where_held_out_rows_say_so():
+    rng = np.random.default_rng(0)
+    sharp = []
+    for _ in range(10):
+        p = rng.dirichlet([2, 2, 2, 2], 60)
+        y = (rng.random((60, 1)) > np.cumsum(p, axis=1)).sum(1).clip(0, 3)
+        fit = VariableCalibrator().fit(p, y, rng.normal(size=60))
+        sharp.append(np.abs(fit.predict_proba(p, np.zeros(60)) - p).max())
+    assert np.median(sharp) < 1e-9 and np.mean(sharp) < 0.03
+    p, y, v, truth = confused_world(1500, 0)
+    fit = VariableCalibrator(keep_argmax=False).fit(p, y, v)
+    assert fit.model_.confusion.share > 0.9
+    assert np.abs(fit.predict_proba(p, v) - truth).mean() < 0.02
+
+
+@pytest.mark.parametrize("most", [0.0, 0.03])
+@pytest.mark.parametrize("make", [world, many_world])
+def test_intervals_stay_within_max_shift(make, most):
+    p, y, v, _ = make(400)
+    fit = VariableCalibrator(max_shift=most).fit(p, y, v)
+    low, high = fit.predict_interval(p, v)
+    before = p if p.ndim == 2 else np.column_stack([1 - p, p])
+    assert low.min() >= 0 and high.max() <= 1
+    assert (low >= before - most - 1e-12).all() and (high <= before + most + 1e-12).all()
+    q = fit.predict_proba(p, v)
+    assert (low <= q).all() and (q <= high).all()
 
 
 def test_intervals_of_many_classes_hold_the_answer_and_grow_with_the_level():
@@ -321,6 +441,30 @@ def test_effects_show_who_moved_what(tmp_path):
     again = load_calibrator(tmp_path / "cal.json")
     assert again.effects().to_dict() == effects.to_dict()
     assert (again.predict_interval(p, v)[0] == fit.predict_interval(p, v)[0]).all()
+
+
+def test_what_is_not_trusted_is_not_ruled_out():
+    p, y, v, _ = world(300, 3, calibrated=True)
+    fit = VariableCalibrator().fit(p, y, v)
+    assert fit.score_trust_ == fit.variables_trust_ == 0
+    assert fit.edf_ == 0 and str(fit.describe()).count("0.0 effective degrees of freedom")
+    for curve in fit.effects().curves:
+        assert not curve.value.any() and (curve.high - curve.low).max() > 1e-3
+
+
+def test_dates_are_drawn_as_dates_and_few_levels_at_most():
+    p, y, v, _ = world(1500)
+    kind = [f"level {k}" for k in np.random.default_rng(0).integers(0, 45, 1500)]
+    effects = VariableCalibrator(interactions=False).fit(p, y, v.assign(kind=kind)).effects()
+    ax = effects.plot("day")
+    first = matplotlib.dates.num2date(ax.get_lines()[1].get_xdata()[0])
+    assert (first.year, first.month) == (2024, 1)
+    assert len(ax.get_xticks()) < 8
+    ax = effects.plot("kind")
+    assert len(ax.get_xticks()) == 20 and "20 of 45 levels" in ax.get_xlabel()
+    size = np.max([np.abs(curve.value) for curve in effects["kind"]], axis=0)
+    largest = {effects["kind"][0].at[k] for k in np.argsort(-size)[:20]}
+    assert {text.get_text() for text in ax.get_xticklabels()} == largest
 
 
 def test_effects_without_variables_say_so():
