@@ -225,7 +225,9 @@ def test_several_files_and_globs(rows, tree, expected, tmp_path):
             vc.apply(tree, [tmp_path / one for one in paths], tmp_path / "out2.parquet")
     odd = rows.set_column(0, "id", pa.array(range(N)))
     write(odd, tmp_path / "odd.parquet")
-    with pytest.raises(InputError, match="column 'id' is int64 in .*odd.parquet', and string before"):
+    with pytest.raises(
+        InputError, match=r"column 'id' is int64 in .*odd.parquet', and string before"
+    ):
         vc.apply(tree, [tmp_path / "b1.parquet", tmp_path / "odd.parquet"], tmp_path / "o.parquet")
 
 

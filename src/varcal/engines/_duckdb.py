@@ -48,7 +48,8 @@ class DuckRows:
     @classmethod
     def of_relation(cls, relation: Any) -> DuckRows:
         """Wrap a relation."""
-        rows = cls(tuple(relation.columns), relation)
+        with reading_rows(cls.shown):
+            rows = cls(tuple(relation.columns), relation)
         count = Counter(name.casefold() for name in rows.columns)
         for name in rows.columns:
             if count[name.casefold()] > 1:
