@@ -2,9 +2,9 @@
 
 Run as ``python benchmarks/bench_duckdb.py [rows] [--file FILE] [--rounds N]``; ten million rows
 with five variables by default. Each run is a process of its own, so that peaks of memory are its
-own; the best of the rounds counts. The targets, for 100 million rows on two cores: at most three
-times five plain GROUP BY (one a variable, over evenly wide bins, with a count and the means of
-score and outcome), and less than 1.5 GB of memory.
+own; the best time and the highest peak of the rounds count. The targets, for 100 million rows on
+two cores: at most three times five plain GROUP BY (one a variable, over evenly wide bins, with a
+count and the means of score and outcome), and less than 1.5 GB of memory.
 """
 
 import argparse
@@ -84,16 +84,26 @@ def measure(work: str, path: Path) -> tuple[float, float, float]:
     return seconds, cpu, peak
 
 
+def of_rounds(
+    now: tuple[float, float, float], before: tuple[float, float, float]
+) -> tuple[float, float, float]:
+    """Keep the shorter times and the higher peak: memory must suffice in every round."""
+    return min(now[0], before[0]), min(now[1], before[1]), max(now[2], before[2])
+
+
 def main(n_rows: int, file: Path | None, rounds: int) -> None:
+    from pyarrow import parquet
+
     with tempfile.TemporaryDirectory() as name:
         path = file or Path(name, "rows.parquet")
         if not path.exists():
             write_rows(path, n_rows)
+        n_rows = parquet.read_metadata(path).num_rows
         best: dict[str, tuple[float, float, float]] = {}
         for _ in range(rounds):
             for work in WORKS:
                 now = measure(work, path)
-                best[work] = tuple(map(min, now, best.get(work, now)))  # type: ignore[assignment]
+                best[work] = of_rounds(now, best.get(work, now))
     floor = best["five GROUP BY in DuckDB"]
     print(f"{n_rows:,} rows, {len(VARIABLES)} variables\n")
     print("| work | seconds | ratio | CPU seconds | ratio | peak MB |")

@@ -225,7 +225,9 @@ def test_several_files_and_globs(rows, tree, expected, tmp_path):
             vc.apply(tree, [tmp_path / one for one in paths], tmp_path / "out2.parquet")
     odd = rows.set_column(0, "id", pa.array(range(N)))
     write(odd, tmp_path / "odd.parquet")
-    with pytest.raises(InputError, match="column 'id' is string in one file and int64"):
+    with pytest.raises(
+        InputError, match=r"column 'id' is int64 in .*odd.parquet', and string before"
+    ):
         vc.apply(tree, [tmp_path / "b1.parquet", tmp_path / "odd.parquet"], tmp_path / "o.parquet")
 
 
@@ -356,7 +358,7 @@ def test_outputs_that_cannot_be(rows, tree, tmp_path):
     (tmp_path / "folder.csv").mkdir()
     with pytest.raises(InputError, match="it is a folder"):
         vc.apply(tree, path, tmp_path / "folder.csv")
-    with pytest.raises(InputError, match=r"is a folder\nhint: give its files"):
+    with pytest.raises(InputError, match="has no Parquet file"):
         vc.apply(tree, tmp_path / "folder.csv", tmp_path / "out.csv")
     with pytest.raises(InputError, match="no file is given"):
         vc.apply(tree, [], tmp_path / "out.csv")

@@ -55,3 +55,16 @@ def test_costs_by_rows_and_variables(tmp_path, capsys):
     for part in ("VECE of 2 variables, 1,000 rows", "One variable, by rows", "by variables"):
         assert part in text
     assert picture.stat().st_size > 10_000
+
+
+def test_peaks_are_the_highest_of_the_rounds_and_rows_those_of_the_file(
+    tmp_path, monkeypatch, capsys
+):
+    bench = benchmark("bench_duckdb")
+    bench.write_rows(tmp_path / "rows.parquet", 1_234)
+    rounds = iter([(2.0, 3.0, 100.0)] * len(bench.WORKS) + [(1.0, 4.0, 50.0)] * len(bench.WORKS))
+    monkeypatch.setattr(bench, "measure", lambda work, path: next(rounds))
+    bench.main(10_000_000, tmp_path / "rows.parquet", 2)
+    text = capsys.readouterr().out
+    assert text.startswith("1,234 rows")
+    assert "| vc.audit, DuckDB | 1.0 | 1.00 | 3.0 | 1.00 | 100 |" in text

@@ -438,14 +438,20 @@ def test_csv(table, tmp_path):
         np.testing.assert_allclose(a.columns["gap"], b.columns["gap"], atol=1e-12)
 
 
+def len_of(frame, start):
+    return len(frame)
+
+
 @pytest.mark.usefixtures("in_batches")
-def test_text_in_batches(table, tmp_path):
+def test_text_in_batches(table, tmp_path, monkeypatch):
+    monkeypatch.setattr("varcal._streams.BLOCK_BYTES", 20_000)
     rows = table.select(["y", "p", "x", "text"])
     with gzip.open(tmp_path / "rows.csv.gz", "wb") as file:
         csv.write_csv(rows, file)
     lines = (json.dumps(row) for row in rows.select(["y", "p", "text"]).to_pylist())
     (tmp_path / "rows.jsonl").write_text("\n".join(lines))
     for name, file in (("x", "rows.csv.gz"), ("text", "rows.jsonl")):
+        assert len(list(lazy_rows(tmp_path / file).map([name], len_of))) > 5
         a, b = (vc.bin_table("y", "p", name, data=one) for one in (rows, tmp_path / file))
         assert a.columns["n"] == b.columns["n"] and b.engine == "pyarrow"
 
@@ -457,7 +463,7 @@ def test_what_cannot_be_opened(tmp_path, monkeypatch):
         vc.vece("y", "p", "x", data=tmp_path)
     (tmp_path / "a.csv").write_text("y,p\n1,0.5\n")
     (tmp_path / "b.csv").write_text("y,q\n1,0.5\n")
-    with pytest.raises(InputError, match="has other columns than"):
+    with pytest.raises(InputError, match=r"b\.csv.: no column .p."):
         vc.ece("y", "p", data=str(tmp_path / "*.csv"))
     (tmp_path / "c.csv").write_text("y,p,p\n1,0.5,0.5\n")
     with pytest.raises(InputError, match="two columns of the same name: 'p'"):

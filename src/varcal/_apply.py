@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, overload
 
 from varcal._calibrate import added_columns, calibration_of, score_columns, variable_columns
@@ -268,15 +267,19 @@ def _apply_lazily(
 def _lazy(source: Any) -> LazyRows | None:
     """Wrap lazy rows, and a folder; files go by their own way, which keeps text as it is."""
     if isinstance(source, str | PathLike):
-        paths = sorted(str(path) for path in Path(source).rglob("*.parquet"))
-        if not Path(source).is_dir() or not paths:
-            return None
-        from pyarrow import dataset  # noqa: PLC0415
+        from varcal.engines._files import folder_files, is_folder  # noqa: PLC0415
 
+        if not is_folder(source):
+            return None
         from varcal.engines._arrow import ArrowRows  # noqa: PLC0415
 
-        found = dataset.dataset(
-            paths, format="parquet", partitioning="hive", partition_base_dir=str(source)
+        return ArrowRows.of_files(folder_files(source))
+    if isinstance(source, list | tuple) and all(isinstance(x, str | PathLike) for x in source):
+        return None
+    rows = lazy_rows(source)
+    if rows is None:
+        raise InputError(
+            f"source is a {type(source).__name__}, neither files nor lazy rows",
+            "call calibrator.predict_proba for rows in memory",
         )
-        return ArrowRows.of(found)
-    return None if isinstance(source, list | tuple) else lazy_rows(source)
+    return rows

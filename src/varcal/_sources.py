@@ -88,7 +88,10 @@ def sources_of(
         raise InputError("no file is given", "give a path, a glob, or a list of them")
     found = []
     for one in given:
-        paths = [str(one)] if Path(one).exists() else sorted(glob.glob(str(one), recursive=True))
+        if not str(one):
+            raise InputError("the path is empty", "give a path, a glob, or a list of them")
+        # A file may have a name that looks like a glob.
+        paths = glob.glob(glob.escape(str(one))) or sorted(glob.glob(str(one), recursive=True))
         if not paths:
             raise InputError(
                 f"no file {str(one)!r}", "check the path; globs such as 'rows/*.parquet' work too"
@@ -98,6 +101,26 @@ def sources_of(
                 raise InputError(f"{path!r} is a folder", f"give its files: '{path}/*.parquet'")
             found.append(Source(Path(path), *format_of(path, format), shown=repr(path)))
     return tuple(found)
+
+
+def sources_in(folder: str | PathLike[str]) -> tuple[Source, ...]:
+    """List the Parquet files below a folder, without those that are hidden or being written."""
+    found = [
+        path
+        for path in sorted(Path(folder).rglob("*"))
+        if path.name.lower().endswith(FORMATS["parquet"])
+        and path.is_file()
+        and not any(_is_aside(part) for part in path.relative_to(folder).parts)
+    ]
+    if not found:
+        raise InputError(
+            f"the folder {str(folder)!r} has no Parquet file", "give a glob of other files"
+        )
+    return tuple(Source(path, "parquet", False, repr(str(path))) for path in found)
+
+
+def _is_aside(part: str) -> bool:
+    return part.startswith(".") or (part.startswith("_") and "=" not in part)
 
 
 @contextmanager
@@ -134,19 +157,15 @@ def read_table(sources: Sequence[Source], columns: Sequence[str] | None = None) 
     sources : sequence of Source
         The files.
     columns : sequence of str, optional
-        The columns to read, all by default; all must be in every file.
+        The columns to read, all by default.
     """
     import pyarrow as pa  # noqa: PLC0415
 
+    same_columns(sources, columns or ())
     tables: list[pa.Table] = []
     for source in sources:
-        if columns is not None:
-            check_columns(source, column_names(source), columns)
         with reading(source):
-            table = _read_one(source, columns)
-        if tables:
-            check_columns(source, table.column_names, tables[0].column_names)
-        tables.append(table)
+            tables.append(_read_one(source, columns))
     try:
         return pa.concat_tables(tables, promote_options="permissive")
     except pa.ArrowException as error:
@@ -154,6 +173,32 @@ def read_table(sources: Sequence[Source], columns: Sequence[str] | None = None) 
             f"the files differ in the types of their columns: {str(error).splitlines()[0]}",
             "bring them to the same types, or give them one at a time",
         ) from None
+
+
+def same_columns(sources: Sequence[Source], wanted: Sequence[str] = ()) -> list[str]:
+    """Return the names of the columns of files, which must all have the same, each once.
+
+    Parameters
+    ----------
+    sources : sequence of Source
+        The files.
+    wanted : sequence of str
+        Columns that are asked for, which are looked for first.
+    """
+    first: list[str] = []
+    for source in sources:
+        names = column_names(source)
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise InputError(
+                f"{source.shown} has two columns of the same name: {twice[0]!r}",
+                "rename one of them",
+            )
+        check_columns(source, names, wanted)
+        first = first or names
+        check_columns(source, names, first)
+        check_columns(sources[0], first, names)
+    return first
 
 
 def check_columns(source: Source, known: Sequence[str], wanted: Sequence[str]) -> None:
@@ -164,7 +209,7 @@ def check_columns(source: Source, known: Sequence[str], wanted: Sequence[str]) -
 
 
 def column_names(source: Source) -> list[str]:
-    """Return the names of a file's columns, without reading its rows where that can be."""
+    """Return the names of a file's columns; only JSON has to be read for them, in blocks."""
     with reading(source):
         if source.format == "parquet":
             from pyarrow import parquet  # noqa: PLC0415
@@ -172,7 +217,43 @@ def column_names(source: Source) -> list[str]:
             return list(parquet.read_schema(source.path).names)
         if source.format in DELIMITERS:
             return list(open_csv(source).schema.names)
-        return list(_read_one(source, None).column_names)
+        if source.format == "arrow":
+            return list(open_arrow(source).schema.names)
+        blocks = (read_json(block).column_names for block in line_blocks(source))
+        names = list(dict.fromkeys(name for each in blocks for name in each))
+    if not names:
+        raise InputError(f"{source.shown} has no rows", "at least one row is needed")
+    return names
+
+
+def line_blocks(source: Source, block_bytes: int = 1 << 20) -> Iterator[bytes]:
+    """Cut a text file into blocks of whole lines."""
+    with open_bytes(source) as stream:
+        rest = b""
+        while more := stream.read(block_bytes):
+            head, newline, tail = more.rpartition(b"\n")
+            if newline:
+                yield rest + head + newline
+                rest = tail
+            else:
+                rest += more
+        if rest.strip():
+            yield rest
+
+
+def read_json(block: bytes, schema: pa.Schema | None = None) -> pa.Table:
+    """Read lines of JSON, of which a schema may say the types."""
+    import pyarrow as pa  # noqa: PLC0415
+    from pyarrow import json  # noqa: PLC0415
+
+    unexpected = "infer" if schema is None else "ignore"
+    return json.read_json(
+        pa.BufferReader(block),
+        read_options=json.ReadOptions(block_size=len(block) + 1),
+        parse_options=json.ParseOptions(
+            explicit_schema=schema, unexpected_field_behavior=unexpected
+        ),
+    )
 
 
 def open_bytes(source: Source) -> Any:

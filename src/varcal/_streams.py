@@ -9,21 +9,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
 from typing import Any
 
 import pyarrow as pa
-from pyarrow import json, parquet
+from pyarrow import parquet
 
 from varcal._sources import (
     DELIMITERS,
     Source,
-    check_columns,
     column_names,
+    line_blocks,
     open_arrow,
-    open_bytes,
     open_csv,
+    read_json,
     reading,
+    same_columns,
 )
 from varcal.exceptions import InputError
 
@@ -78,18 +78,7 @@ class RowStream:
     _types: pa.Schema = field(init=False)
 
     def __post_init__(self) -> None:
-        first = column_names(self.sources[0])
-        for source in self.sources:
-            names = column_names(source)
-            twice = {name for name in names if names.count(name) > 1}
-            if twice:
-                raise InputError(
-                    f"{source.shown} has two columns of the same name: {sorted(twice)[0]!r}",
-                    "rename one of them",
-                )
-            check_columns(source, names, self.used)
-            check_columns(source, names, first)
-            check_columns(self.sources[0], first, names)
+        first = same_columns(self.sources, self.used)
         if self._all_text:
             types = self._settled(self.used)
             schema = pa.schema([(name, pa.string()) for name in first])
@@ -144,11 +133,12 @@ def settled_types(
     instants: frozenset[str] = frozenset(),
 ) -> pa.Schema:
     """Return types that hold all values of some columns in all files."""
-    schemas = []
+    settled: pa.Schema | None = None
     for source in sources:
         with reading(source):
-            schemas.append(_types_of(source, names, texts, instants))
-    return reduce(_united, schemas)
+            own = _types_of(source, names, texts, instants)
+        settled = own if settled is None else _united(settled, own, source)
+    return settled
 
 
 def batches_of(sources: Sequence[Source], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -175,10 +165,12 @@ def _selected(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
     return pa.schema([schema.field(name) for name in names], metadata=schema.metadata)
 
 
-def _united(left: pa.Schema, right: pa.Schema) -> pa.Schema:
+def _united(before: pa.Schema, own: pa.Schema, source: Source) -> pa.Schema:
     fields = []
-    for one in left:
-        other = right.field(one.name)
+    for one in before:
+        other = own.field(one.name)
+        if one.type != other.type:
+            one, other = _decoded(one), _decoded(other)
         try:
             both = pa.unify_schemas(
                 [pa.schema([one]), pa.schema([other])], promote_options="permissive"
@@ -186,10 +178,14 @@ def _united(left: pa.Schema, right: pa.Schema) -> pa.Schema:
             fields.append(both.field(0))
         except pa.ArrowException:
             raise InputError(
-                f"column {one.name!r} is {one.type} in one file and {other.type} in another",
+                f"column {one.name!r} is {other.type} in {source.shown}, and {one.type} before it",
                 "bring the files to the same types, or give them one at a time",
             ) from None
-    return pa.schema(fields, metadata=left.metadata)
+    return pa.schema(fields, metadata=before.metadata)
+
+
+def _decoded(one: pa.Field) -> pa.Field:
+    return one.with_type(one.type.value_type) if pa.types.is_dictionary(one.type) else one
 
 
 def _csv_types(source: Source, names: Sequence[str], types: dict[str, pa.DataType]) -> pa.Schema:
@@ -216,8 +212,8 @@ def _next_type(refused: pa.DataType) -> pa.DataType:
 
 def _json_types(source: Source, names: Sequence[str], instants: frozenset[str]) -> pa.Schema:
     found: dict[str, pa.DataType] = {}
-    for block in _line_blocks(source):
-        for one in _read_json(block, None).schema:
+    for block in line_blocks(source, BLOCK_BYTES):
+        for one in read_json(block).schema:
             before = found.get(one.name, pa.null())
             try:
                 both = pa.unify_schemas(
@@ -236,32 +232,6 @@ def _json_types(source: Source, names: Sequence[str], instants: frozenset[str]) 
     )
 
 
-def _line_blocks(source: Source) -> Iterator[bytes]:
-    """Cut a text file into blocks of whole lines."""
-    with open_bytes(source) as stream:
-        rest = b""
-        while more := stream.read(BLOCK_BYTES):
-            head, newline, tail = more.rpartition(b"\n")
-            if newline:
-                yield rest + head + newline
-                rest = tail
-            else:
-                rest += more
-        if rest.strip():
-            yield rest
-
-
-def _read_json(block: bytes, schema: pa.Schema | None) -> pa.Table:
-    unexpected = "infer" if schema is None else "ignore"
-    return json.read_json(
-        pa.BufferReader(block),
-        read_options=json.ReadOptions(block_size=len(block) + 1),
-        parse_options=json.ParseOptions(
-            explicit_schema=schema, unexpected_field_behavior=unexpected
-        ),
-    )
-
-
 def _batches(source: Source, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     if source.format == "parquet":
         with parquet.ParquetFile(source.path) as file:
@@ -269,8 +239,8 @@ def _batches(source: Source, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     elif source.format == "arrow":
         yield from _arrow_batches(open_arrow(source))
     elif source.format == "jsonl":
-        for block in _line_blocks(source):
-            yield from _read_json(block, schema).combine_chunks().to_batches()
+        for block in line_blocks(source, BLOCK_BYTES):
+            yield from read_json(block, schema).combine_chunks().to_batches()
     else:
         types = {one.name: one.type for one in schema}
         yield from open_csv(source, BLOCK_BYTES, column_types=types, include_columns=schema.names)

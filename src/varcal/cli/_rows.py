@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from varcal._sources import Source, column_names, read_table, reading, sources_of
+from varcal._sources import Source, column_names, read_table, sources_of
 from varcal.exceptions import InputError, nearest
 
 #: Files of more bytes than this in all are worked on in batches instead of being read.
@@ -101,13 +101,11 @@ def rows_in_place(
 def _lazy(sources: Sequence[Source]) -> tuple[Any, Any]:
     """Return the schema of files, and their rows in batches."""
     if all(source.format == "parquet" for source in sources):
-        from pyarrow import dataset  # noqa: PLC0415
-
         from varcal.engines._arrow import ArrowRows  # noqa: PLC0415
+        from varcal.engines._parquet import ParquetFiles  # noqa: PLC0415
 
-        with reading(sources[0]):
-            found = dataset.dataset([str(source.path) for source in sources], format="parquet")
-        return found.schema, ArrowRows.of(found)
+        found = ArrowRows.of_files(ParquetFiles.of(sources, partitioned=False))
+        return found.dataset.schema, found
     from varcal.engines._files import rows_of_files  # noqa: PLC0415
 
     rows = rows_of_files(sources)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from varcal._sources import Source, column_names
+from varcal.engines._faults import reading_rows
 from varcal.engines._lazy import BATCH_ROWS, T, Work, map_batches
+from varcal.engines._parquet import ParquetFiles
 from varcal.exceptions import InputError, MissingDependencyError
 
 
@@ -25,10 +27,13 @@ class DuckRows:
         The names of the columns, as the user knows them.
     relation : DuckDBPyRelation
         The rows.
+    shown : str
+        How messages call them.
     """
 
     columns: tuple[str, ...]
     relation: Any
+    shown: str = "the DuckDB relation"
 
     engine: ClassVar[str] = "duckdb"
     backend: ClassVar[str | None] = "pyarrow"
@@ -43,47 +48,48 @@ class DuckRows:
     @classmethod
     def of_relation(cls, relation: Any) -> DuckRows:
         """Wrap a relation."""
-        return cls(tuple(relation.columns), relation)
+        with reading_rows(cls.shown):
+            rows = cls(tuple(relation.columns), relation)
+        count = Counter(name.casefold() for name in rows.columns)
+        for name in rows.columns:
+            if count[name.casefold()] > 1:
+                raise InputError(
+                    f"the DuckDB relation has two columns of the same name: {name!r}",
+                    "name each once: SELECT … AS …",
+                )
+        return rows
 
     @classmethod
-    def of_files(cls, files: Sequence[Source]) -> DuckRows:
-        """Open Parquet files."""
-        shown = files[0].shown
+    def of_files(cls, files: ParquetFiles) -> DuckRows:
+        """Open Parquet files, which must be alike: DuckDB casts to the types of the first."""
         try:
             import duckdb  # noqa: PLC0415  loads when first used
         except ModuleNotFoundError:
             raise MissingDependencyError(
-                f"reading {shown} in place needs duckdb",
+                f"reading {files.shown} in place needs duckdb",
                 "pip install 'varcal[duckdb]', or give data=pyarrow.dataset.dataset(path)",
             ) from None
-        paths = [str(source.path) for source in files]
-        # Folders such as day=3 give more columns.
-        hive = all("=" in source.path.parent.name for source in files)
         # Statistics in Parquet leave NaN out, and DuckDB would believe that there is none.
-        query = f"FROM read_parquet(?, hive_partitioning={hive}, can_have_nan=true)"
-        try:
+        query = f"FROM read_parquet(?, hive_partitioning={bool(files.keys)}, can_have_nan=true)"
+        with reading_rows(files.shown):
             connection = duckdb.connect()
             connection.execute("SET enable_progress_bar = false")  # standard output is the user's
             # The other half of the processors sums up what is read.
             connection.execute(f"SET threads = {max(1, (os.cpu_count() or 1) // 2)}")
-            relation = connection.sql(query, params=[paths])
-            own = relation.columns
-        except duckdb.Error as error:
-            raise InputError(
-                f"cannot read {shown}: {str(error).splitlines()[0]}",
-                "check that the files are whole and have the same columns",
-            ) from None
-        names = column_names(files[0])
-        # Partitions of the folder come after the columns of the files.
-        return cls((*names, *own[len(names) :]), relation)
+            relation = connection.sql(query, params=[files.paths])
+            # Partitions come after the columns of the files, those above the folder too.
+            own = [*relation.columns[: len(files.schema.names)], *files.keys]
+            return cls(files.columns, relation.project(", ".join(map(_quoted, own))), files.shown)
 
     def count(self) -> int:
         """Return the number of rows."""
-        return int(self.relation.aggregate("count(*)").fetchall()[0][0])
+        with reading_rows(self.shown):
+            return int(self.relation.aggregate("count(*)").fetchall()[0][0])
 
     def read(self, columns: Sequence[str]) -> Any:
         """Return some columns of all rows as an Arrow table."""
-        return self._selected(columns).to_arrow_table().rename_columns(list(columns))
+        with reading_rows(self.shown):
+            return self._selected(columns).to_arrow_table().rename_columns(list(columns))
 
     def map(self, columns: Sequence[str], work: Work[T]) -> Iterator[T]:
         """Yield what a work returns for each batch of rows, in their order."""
@@ -92,12 +98,16 @@ class DuckRows:
     def _batches(self, columns: Sequence[str]) -> Iterator[Any]:
         import pyarrow as pa  # noqa: PLC0415
 
-        for batch in self._selected(columns).to_arrow_reader(BATCH_ROWS):
-            yield pa.Table.from_batches([batch]).rename_columns(list(columns))
+        with reading_rows(self.shown):
+            for batch in self._selected(columns).to_arrow_reader(BATCH_ROWS):
+                yield pa.Table.from_batches([batch]).rename_columns(list(columns))
 
     def _selected(self, columns: Sequence[str]) -> Any:
         own = self.relation.columns
-        names = [own[self.columns.index(name)] for name in columns]
-        quoted = [f'"{name.replace(chr(34), 2 * chr(34))}"' for name in names]
+        quoted = [_quoted(own[self.columns.index(name)]) for name in columns]
         # Names in the answer differ by more than case, whatever those of the columns do.
         return self.relation.project(", ".join(f"{name} AS c{k}" for k, name in enumerate(quoted)))
+
+
+def _quoted(name: str) -> str:
+    return f'"{name.replace(chr(34), 2 * chr(34))}"'

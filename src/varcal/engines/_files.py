@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import glob
+import os
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
-from varcal._sources import Source, column_names, sources_of
+from varcal._sources import Source, same_columns, sources_in, sources_of
+from varcal.engines._arrow import ArrowRows
 from varcal.engines._duckdb import DuckRows
 from varcal.engines._lazy import T, Work, map_batches
+from varcal.engines._parquet import ParquetFiles
 from varcal.exceptions import InputError
+
+# How queries begin, after which no path goes on.
+_QUERY = re.compile(r"\s*(select|from|with)\s", re.IGNORECASE)
 
 Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
 
@@ -70,39 +78,35 @@ class FileRows:
         return settled_types(self.sources, self.columns)
 
 
-def open_files(given: Paths) -> DuckRows | FileRows:
+def open_files(given: Paths) -> DuckRows | ArrowRows | FileRows:
     """Open a file, a glob, a list of them, or a folder of Parquet files."""
-    if isinstance(given, str) and given.lstrip().lower().startswith(("select ", "from ")):
+    if isinstance(given, str) and _QUERY.match(given) and not glob.glob(given):
         raise InputError(
             f"data is a query without its connection: {given!r}", "give connection.sql(query)"
         )
-    if isinstance(given, str | PathLike) and Path(given).is_dir():
-        paths = sorted(str(path) for path in Path(given).rglob("*.parquet"))
-        if not paths:
-            raise InputError(
-                f"the folder {str(given)!r} has no Parquet file", "give a glob of other files"
-            )
-        return DuckRows.of_files(sources_of(paths))
+    if is_folder(given):
+        return _open_parquet(folder_files(cast(Any, given)))
     sources = sources_of(given)
     if all(source.format == "parquet" for source in sources):
-        return DuckRows.of_files(sources)
+        return _open_parquet(ParquetFiles.of(sources))
     return rows_of_files(sources)
+
+
+def is_folder(given: object) -> bool:
+    """Tell whether a path is that of a folder."""
+    return isinstance(given, str | PathLike) and bool(str(given)) and os.path.isdir(given)
+
+
+def folder_files(folder: str | PathLike[str]) -> ParquetFiles:
+    """Return the Parquet files of a folder, partitioned or not."""
+    return ParquetFiles.of(sources_in(folder), str(Path(folder)))
 
 
 def rows_of_files(sources: Sequence[Source]) -> FileRows:
     """Check that files have the same columns, each once."""
-    names = column_names(sources[0])
-    for source in sources:
-        own = column_names(source)
-        twice = sorted(name for name in set(own) if own.count(name) > 1)
-        if twice:
-            raise InputError(
-                f"{source.shown} has two columns of the same name: {twice[0]!r}",
-                "rename one of them",
-            )
-        if sorted(own) != sorted(names):
-            raise InputError(
-                f"{source.shown} has other columns than {sources[0].shown}",
-                "give files with the same columns",
-            )
-    return FileRows(tuple(names), tuple(sources))
+    return FileRows(tuple(same_columns(sources)), tuple(sources))
+
+
+def _open_parquet(files: ParquetFiles) -> DuckRows | ArrowRows:
+    """Read with DuckDB what it reads rightly: it casts all files to the types of the first."""
+    return DuckRows.of_files(files) if files.alike else ArrowRows.of_files(files)
