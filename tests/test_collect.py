@@ -274,3 +274,30 @@ def test_a_batch_without_values_tells_no_type(rows):
     found = vc.collect(blank, bins)
     assert vc.bin_table(found, v="v").columns["bin"][-1] == "missing"
     assert found.absent() == {"v", "kind"}
+
+
+@pytest.mark.parametrize("other", [[1, 2], [0, 3], [-1, 1], ["no", "yes"], [0.0, 2.0]])
+@pytest.mark.parametrize("lazily", [False, True])
+def test_labels_that_mean_something_else_are_refused(rows, other, lazily):
+    bins = vc.make_bins("y", "p", ["v"], data=rows)
+    y = pa.array([other[k] for k in rows["y"].to_pylist()])
+    day = rows.set_column(0, "y", y)
+    with pytest.raises(InputError, match=r"y is not among classes \[0, 1\]"):
+        vc.collect(ds.dataset(day) if lazily else day, bins)
+
+
+@pytest.mark.parametrize("kind", [pa.bool_(), pa.int8(), pa.float64()])
+def test_labels_that_mean_the_same_are_taken(rows, kind):
+    bins = vc.make_bins("y", "p", ["v"], data=rows)
+    y = rows["y"].cast(kind)
+    found = vc.collect(rows.set_column(0, "y", y), bins)
+    assert vc.ece(found) == vc.ece(vc.collect(rows, bins))
+
+
+def test_whole_numbers_are_weights(rows):
+    whole = pa.array(np.arange(len(rows)) % 4)
+    heavy = rows.set_column(4, "w", whole)
+    bins = vc.make_bins("y", "p", ["v"], data=heavy, sample_weight="w")
+    found = vc.vece(vc.collect(heavy, bins), v="v")
+    like = rows.set_column(4, "w", whole.cast(pa.float64()))
+    assert found == vc.vece(vc.collect(like, bins), v="v")

@@ -539,3 +539,42 @@ def test_the_command_line_works_on_large_files_in_batches(
     for a, b in zip(whole["rows"], found["rows"], strict=True):
         assert a["variable"] == b["variable"]
         assert a["vece"]["debiased"] == pytest.approx(b["vece"]["debiased"])
+
+
+@pytest.mark.usefixtures("in_batches")
+@pytest.mark.parametrize("kind", ["int64", "int8", "uint16", "float32"])
+def test_weights_of_any_number_type(table, kind):
+    whole = np.arange(N) % 5 + 1
+    place = table.column_names.index("w")
+    a, b = (
+        vc.bin_table("y", "p", "ties", data=ds.dataset(one), sample_weight="w")
+        for one in (
+            table.set_column(place, "w", pa.array(whole.astype(kind))),
+            table.set_column(place, "w", pa.array(whole.astype(float))),
+        )
+    )
+    assert a.columns == b.columns
+
+
+@pytest.mark.usefixtures("in_batches")
+@pytest.mark.parametrize(("name", "said"), [("text", "levels"), ("flag", "booleans")])
+def test_weights_that_are_no_numbers(table, name, said):
+    with pytest.raises(InputError, match=f"sample_weight holds {said}, not numbers"):
+        vc.bin_table("y", "p", "ties", data=ds.dataset(table), sample_weight=name)
+
+
+@pytest.mark.usefixtures("in_batches")
+def test_large_integer_groups_are_told_apart():
+    rng = np.random.default_rng(7)
+    n = 4_000
+    number = rng.integers(0, 40, n)
+    rows = {
+        "y": (rng.random(n) < 0.2 + 0.6 * rng.random(40)[number]).astype(int),
+        "p": rng.random(n),
+        "v": rng.normal(size=n),
+    }
+    a, b = (
+        vc.estimate("y", "p", "v", data=ds.dataset(pa.table(rows | {"u": unit})), groups="u")
+        for unit in (number, 2**60 + number)  # as floats they would all be the same
+    )
+    assert (a.low, a.high, a.p_value) == (b.low, b.high, b.p_value)

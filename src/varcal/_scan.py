@@ -20,6 +20,7 @@ from varcal._predictions import (
     no_weight,
     probabilities,
     weight_exponent,
+    weights,
 )
 from varcal._question import BinOptions
 from varcal._roles import Roles, told_at
@@ -176,7 +177,7 @@ class Scan:
             variables = [Variable.of(table.column(name, "v"), name) for name in roles.v]
             weight, unit = None, None
             if roles.sample_weight is not None:
-                weight = Variable.of(table.column(roles.sample_weight, "sample_weight"), "w").values
+                weight = weights(roles.sample_weight, table).astype(np.float64, copy=False)
             if roles.groups is not None:
                 column = table.column(roles.groups, "groups")
                 unit = Variable.of(column, "groups", "groups")
