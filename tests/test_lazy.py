@@ -578,3 +578,26 @@ def test_large_integer_groups_are_told_apart():
         for unit in (number, 2**60 + number)  # as floats they would all be the same
     )
     assert (a.low, a.high, a.p_value) == (b.low, b.high, b.p_value)
+
+
+@pytest.mark.usefixtures("in_batches")
+@pytest.mark.parametrize("event", ["correct", "positive"])
+@pytest.mark.parametrize("from_logits", [False, True])
+def test_even_bins_of_the_score_lie_between_its_true_ends(monkeypatch, event, from_logits):
+    monkeypatch.setattr(_scan, "SAMPLE", 300)
+    rng = np.random.default_rng(8)
+    p = rng.uniform(0.3, 0.6, 5_000)
+    p[[17, 4_001, 444]] = 0.01, 0.97, 0.5  # that a sample of 300 rows misses
+    p = np.log(p / (1 - p)) if from_logits else p
+    rows = pa.table({"y": rng.integers(0, 2, 5_000), "p": p})
+    a, b = (
+        vc.bin_table("y", "p", data=d, event=event, binning="uniform", from_logits=from_logits)
+        for d in (rows, ds.dataset(rows))
+    )
+    assert b.edges == "exact" and a.columns["n"] == b.columns["n"]
+    np.testing.assert_allclose(a.columns["gap"], b.columns["gap"], atol=1e-12)
+    two = pa.table({"y": rows["y"], "a": 1 - rng.uniform(0, 1, 5_000) ** 9})
+    two = two.append_column("b", pa.array(1 - two["a"].to_numpy()))
+    options = dict(event="classwise", binning="uniform")
+    a, b = (vc.ece("y", ["a", "b"], data=d, **options) for d in (two, ds.dataset(two)))
+    assert a == pytest.approx(b, abs=1e-12)

@@ -128,6 +128,7 @@ class Seen:
     kinds: dict[str, Kind]
     ends: dict[str, Ends]
     levels: dict[str, LevelCounts]
+    score_ends: tuple[Floats, Floats]
     p: list[Floats]
     sample: dict[str, list[Floats]] = field(default_factory=dict)
 
@@ -144,6 +145,10 @@ class Seen:
             self.kinds,
             {name: one + other.ends[name] for name, one in self.ends.items()},
             {name: one + other.levels[name] for name, one in self.levels.items()},
+            (
+                np.minimum(self.score_ends[0], other.score_ends[0]),
+                np.maximum(self.score_ends[1], other.score_ends[1]),
+            ),
             [*self.p, *other.p],
             {name: [*parts, *other.sample[name]] for name, parts in self.sample.items()},
         )
@@ -204,6 +209,7 @@ class Scan:
                 for one in variables
                 if one.kind == "levels"
             },
+            _score_ends(p.astype(np.float64, copy=False), from_logits=roles.from_logits),
             [p[row].astype(np.float64)],
             {one.name: [one.values[row].astype(np.float64)] for one in ranked},
         )
@@ -285,13 +291,11 @@ class Survey:
 
     def score_bins(self, key: int, options: BinOptions, n_fine: int, name: str) -> tuple[Any, Any]:
         """Choose the bins of a claim's score, and finer ones."""
-        p = np.concatenate(self.seen.p)
-        p = p[np.isfinite(p if p.ndim == 1 else p.sum(axis=1))]
-        p = from_log_odds(p) if self.roles.from_logits else p
+        p = _probabilities(np.concatenate(self.seen.p), from_logits=self.roles.from_logits)
         blank = Predictions(np.zeros(len(p), np.intp), p, self.part.classes)
         score = claim_of(blank, key).score
-        low, high = float(score.min(initial=1.0)), float(score.max(initial=0.0))
-        ends = Ends(min(low, high), max(low, high), self.seen.n_rows)
+        low, high = (float(ends[key]) for ends in self.seen.score_ends)
+        ends = Ends(low, high, self.seen.n_rows) if low <= high else Ends(0, 1, self.seen.n_rows)
         variable = Variable(name, "numeric", np.zeros(0))
         return fine_bins(variable, **options, n_fine=n_fine, summary=self._summary(score, ends))
 
@@ -302,6 +306,23 @@ class Survey:
             return ScannedSummary(values, ends)
         many = {-np.inf: ends.n_low, np.inf: ends.n_high, np.nan: ends.n_missing}
         return ArraySummary(np.array([value for value, n in many.items() if n]))
+
+
+def _probabilities(p: Floats, *, from_logits: bool) -> Floats:
+    """Return the rows of p that are finite, as probabilities; the second pass names the others."""
+    held = p[np.isfinite(p if p.ndim == 1 else p.sum(axis=1))]
+    return from_log_odds(held) if from_logits else held
+
+
+def _score_ends(p: Floats, *, from_logits: bool) -> tuple[Floats, Floats]:
+    """Return the smallest and the largest score of each claim, by its key (`CORRECT` is last)."""
+    p = _probabilities(p, from_logits=from_logits)
+    if p.ndim == 1:
+        p = np.column_stack([1.0 - p, p])
+    confidence = p.max(axis=1)
+    low = [*p.min(axis=0, initial=np.inf), confidence.min(initial=np.inf)]
+    high = [*p.max(axis=0, initial=-np.inf), confidence.max(initial=-np.inf)]
+    return np.array(low), np.array(high)
 
 
 def _distinct(labels: Labels) -> tuple[Hashable, ...]:
