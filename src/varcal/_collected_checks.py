@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +14,6 @@ from varcal._plan import BinPlan
 from varcal._stats import FIELDS
 from varcal._tally import Sums, Wanted
 from varcal.exceptions import InputError
-
-if TYPE_CHECKING:
-    from varcal._collected import Collected
 
 
 def check_finite(plan: BinPlan, sums: Sums) -> Sums:
@@ -51,13 +48,12 @@ def check_cells(cell: NDArray[Any], sums: NDArray[Any], n_cells: int) -> None:
         raise ValueError("a cell has a negative weight")
 
 
-def check_sound(found: Collected) -> Collected:
+def check_sound(plan: BinPlan, sums: Sums) -> Sums:
     """Raise ValueError unless tables fit the plan and each other."""
-    plan, sums = found.plan, found.sums
     if len({one.slot for one in plan.wanted}) < len(plan.wanted) or not plan.wanted:
         raise ValueError("a table comes twice, or there is none")
     kinds = {one.name: one.kind for one in plan.along}
-    if not set(kinds) <= set(plan.roles.v) or not 0 <= sums.n_dropped:
+    if not set(kinds) <= set(plan.roles.v) or sums.n_dropped < 0:
         raise ValueError("a variable has no column, or rows left out are fewer than none")
     if [table.shape for table in sums.tables] != [
         table.shape for table in plan.tally().nothing().tables
@@ -67,7 +63,7 @@ def check_sound(found: Collected) -> Collected:
         if int(table[0].sum()) != sums.n_rows:
             raise ValueError("a table does not hold all rows")
         _check_wanted(one, kinds, len(plan.classes))
-    return found
+    return sums
 
 
 def _check_wanted(one: Wanted, kinds: dict[str, Any], n_classes: int) -> None:

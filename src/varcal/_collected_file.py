@@ -165,7 +165,7 @@ def _restored(head: dict[str, Any], tables: list[Any]) -> Collected:
         table[:, cell] = sums
         full.append(table.reshape(len(FIELDS), many, one.fine.size))
     sums = Sums(head["n_rows"], head["n_dropped"], tuple(full))
-    return check_sound(Collected(plan, sums, head["engine"], head["backend"]))
+    return Collected(plan, check_sound(plan, sums), head["engine"], head["backend"])
 
 
 def _bins_plain(bins: Bins) -> dict[str, Any]:
