@@ -39,7 +39,7 @@ def gather(
     if isinstance(y, Collected):
         given = {"p": p, "data": data, "classes": classes, "sample_weight": sample_weight}
         check_choice("unlabelled", unlabelled, ["raise", "drop"])
-        said = {
+        said: dict[str, object] = {
             "from_logits": from_logits or None,
             "unlabelled": None if unlabelled == "raise" else unlabelled,
         }

@@ -27,7 +27,7 @@ from varcal._roles import Roles, told_at
 from varcal._tables import Table
 from varcal._variables import Kind, Variable, as_series, held_levels, sort_levels
 from varcal.engines._numpy import fine_bins
-from varcal.engines._summary import SAMPLE, ArraySummary, SampledSummary
+from varcal.engines._summary import SAMPLE, ArraySummary, Ends, SampledSummary
 from varcal.exceptions import InputError
 
 Floats = NDArray[np.float64]
@@ -42,46 +42,6 @@ def sample_share(n_rows: int, roles: Roles) -> float:
     """Return the share of rows that is sampled for edges."""
     wanted = min(SAMPLE, MOST_SAMPLED // len(roles.columns))
     return min(1.0, wanted / max(n_rows, 1))
-
-
-@dataclass(frozen=True)
-class Ends:
-    """The finite ends of a numeric column, and how many rows are missing or infinite."""
-
-    low: float = np.inf
-    high: float = -np.inf
-    n_finite: int = 0
-    n_missing: int = 0
-    n_low: int = 0
-    n_high: int = 0
-
-    @classmethod
-    def of(cls, values: NDArray[Any]) -> Ends:
-        """Look at numbers."""
-        if not len(values):
-            return cls()
-        low, high = float(values.min()), float(values.max())
-        if np.isfinite(low) and np.isfinite(high):  # NaN would be in both
-            return cls(low, high, len(values))
-        held = values[np.isfinite(values)]
-        return cls(
-            float(held.min(initial=np.inf)),
-            float(held.max(initial=-np.inf)),
-            len(held),
-            int(np.isnan(values).sum()),
-            int((values == -np.inf).sum()),
-            int((values == np.inf).sum()),
-        )
-
-    def __add__(self, other: Ends) -> Ends:
-        return Ends(
-            min(self.low, other.low),
-            max(self.high, other.high),
-            self.n_finite + other.n_finite,
-            self.n_missing + other.n_missing,
-            self.n_low + other.n_low,
-            self.n_high + other.n_high,
-        )
 
 
 @dataclass(frozen=True)
@@ -220,7 +180,7 @@ class ScannedSummary(SampledSummary):
 
     def __init__(self, sample: Floats, ends: Ends) -> None:
         self.n_missing = ends.n_missing
-        self._ends = ends  # type: ignore[assignment]
+        self._ends = ends
         held = np.sort(sample[np.isfinite(sample)])
         self._finite = np.concatenate([[ends.low], held, [ends.high]])
 
