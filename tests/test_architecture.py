@@ -33,6 +33,7 @@ LAYERS = [
     {"_profile", "_regions", "_inference", "_cluster", "_cumulative"},
     {"_evidence", "_scan", "_tally"},
     {"_plan"},
+    {"_collected_checks"},
     {"_collected"},
     {"_gather", "_collected_file"},
     {"_collect"},

@@ -223,7 +223,7 @@ def test_what_does_not_go_together(rows):
         total + 1
     with pytest.raises(InputError, match="data is given together with collected"):
         vc.audit(total, data=rows)
-    with pytest.raises(InputError, match="bins or n_bins is given"):
+    with pytest.raises(InputError, match="n_bins is given together with collected"):
         vc.vece(total, v="v", n_bins=20)
     with pytest.raises(InputError, match="no column 'kind'"):
         vc.vece(total, v="kind")
@@ -274,3 +274,146 @@ def test_a_batch_without_values_tells_no_type(rows):
     found = vc.collect(blank, bins)
     assert vc.bin_table(found, v="v").columns["bin"][-1] == "missing"
     assert found.absent() == {"v", "kind"}
+
+
+@pytest.mark.parametrize("other", [[1, 2], [0, 3], [-1, 1], ["no", "yes"], [0.0, 2.0]])
+@pytest.mark.parametrize("lazily", [False, True])
+def test_labels_that_mean_something_else_are_refused(rows, other, lazily):
+    bins = vc.make_bins("y", "p", ["v"], data=rows)
+    y = pa.array([other[k] for k in rows["y"].to_pylist()])
+    day = rows.set_column(0, "y", y)
+    with pytest.raises(InputError, match=r"y is not among classes \[0, 1\]"):
+        vc.collect(ds.dataset(day) if lazily else day, bins)
+
+
+@pytest.mark.parametrize("kind", [pa.bool_(), pa.int8(), pa.float64()])
+def test_labels_that_mean_the_same_are_taken(rows, kind):
+    bins = vc.make_bins("y", "p", ["v"], data=rows)
+    y = rows["y"].cast(kind)
+    found = vc.collect(rows.set_column(0, "y", y), bins)
+    assert vc.ece(found) == vc.ece(vc.collect(rows, bins))
+
+
+def test_whole_numbers_are_weights(rows):
+    whole = pa.array(np.arange(len(rows)) % 4)
+    heavy = rows.set_column(4, "w", whole)
+    bins = vc.make_bins("y", "p", ["v"], data=heavy, sample_weight="w")
+    found = vc.vece(vc.collect(heavy, bins), v="v")
+    like = rows.set_column(4, "w", whole.cast(pa.float64()))
+    assert found == vc.vece(vc.collect(like, bins), v="v")
+
+
+def doctored(data, **changes):
+    """Return the data of a file with its first table, or what is said of it, changed."""
+    table, wanted = data["tables"][0], data["wanted"][0]
+    table = table | {name: changes.pop(name) for name in ("cell", "sums") if name in changes}
+    wanted = wanted | {name: changes.pop(name) for name in ("fine", "coarse") if name in changes}
+    tables, bins = [table, *data["tables"][1:]], [wanted, *data["wanted"][1:]]
+    return data | {"tables": tables, "wanted": bins} | changes
+
+
+@pytest.mark.parametrize("groups", [None, "unit"])
+def test_forged_statistics_are_refused(rows, tmp_path, groups):
+    path = tmp_path / "day.json"
+    vc.collect(rows, vc.make_bins("y", "p", ["v"], data=rows, groups=groups)).save(path)
+    data = json.loads(path.read_text())
+    cell, sums = np.array(data["tables"][0]["cell"]), np.array(data["tables"][0]["sums"])
+    fine, coarse = (data["wanted"][0][name] for name in ("fine", "coarse"))
+    more = sums + (np.arange(len(sums)) == 0)[:, None]
+    forged = {
+        "twice": dict(cell=[cell[0], *cell[:-1]]),
+        "below": dict(cell=cell - cell[0] - 1),
+        "beyond": dict(cell=[*cell[:-1], 10**7]),
+        "fraction": dict(cell=cell + 0.5),
+        "short": dict(cell=cell[:-1], sums=sums[:, :-1]),
+        "transposed": dict(sums=sums.T),
+        "no number": dict(sums=np.where(sums == sums[1, 0], np.nan, sums)),
+        "more rows": dict(sums=more),
+        "other rows": dict(n_rows=len(rows) - 1),
+        "dropped": dict(n_dropped=-1),
+        "buckets": dict(n_buckets=data["n_buckets"] + 1),
+        "no bucket": dict(n_buckets=0),
+        "descending": dict(fine=fine | {"cuts": fine["cuts"][::-1]}),
+        "outside": dict(coarse=coarse | {"cuts": [fine["cuts"][0] - 1, *coarse["cuts"][1:]]}),
+        "levels": dict(along=[["v", "levels"]]),
+        "no variable": dict(along=[["w", "numeric"]]),
+        "no table": dict(tables=[], wanted=[]),
+    }
+    for name, changes in forged.items():
+        text = json.dumps(doctored(data, **changes), default=lambda one: one.tolist())
+        path.write_text(text)
+        with pytest.raises(InputError, match="holds no collected statistics") as told:
+            vc.load_collected(path)
+        assert told, name
+
+
+def test_sliced_statistics_are_refused(rows, tmp_path):
+    path = tmp_path / "day.parquet"
+    vc.collect(rows, vc.make_bins("y", "p", ["v"], data=rows)).save(path)
+    whole = parquet.read_table(path)
+    for part in (whole.slice(1), pa.concat_tables([whole, whole.slice(0, 1)])):
+        parquet.write_table(part, path)
+        with pytest.raises(InputError, match="holds no collected statistics"):
+            vc.load_collected(path)
+    place = whole.column_names.index("table")
+    other = pa.concat_tables(
+        [whole, whole.slice(0, 1).set_column(place, "table", pa.array([99], pa.int32()))]
+    )
+    parquet.write_table(other, path)
+    with pytest.raises(InputError, match="holds no collected statistics"):
+        vc.load_collected(path)
+
+
+@pytest.mark.parametrize("ending", ["json", "parquet"])
+def test_an_empty_day_is_saved(rows, tmp_path, ending):
+    bins = vc.make_bins("y", "p", ["v"], data=rows, groups="unit", sample_weight="w")
+    nothing = vc.collect(rows.slice(0, 0), bins)
+    nothing.save(tmp_path / f"day.{ending}")
+    again = vc.load_collected(tmp_path / f"day.{ending}")
+    assert len(again) == 0 and len(again + vc.collect(rows, bins)) == len(rows)
+
+
+@pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value")
+@pytest.mark.parametrize("lazily", [False, True])
+def test_weights_far_above_the_plan_are_refused(rows, lazily):
+    bins = vc.make_bins("y", "p", ["v"], data=rows, sample_weight="w")
+    heavy = rows.set_column(4, "w", pa.array(rows["w"].to_numpy() * 1e200))
+    with pytest.raises(InputError, match="sums of weights are beyond the largest number"):
+        vc.collect(ds.dataset(heavy) if lazily else heavy, bins)
+    large = rows.set_column(2, "v", pa.array(np.full(len(rows), 1e308)))
+    with pytest.raises(InputError, match="the sum of variable 'v' is beyond the largest number"):
+        vc.collect(ds.dataset(large) if lazily else large, bins)
+
+
+def test_instants_as_categories_are_saved(rows, tmp_path):
+    when = pd.to_datetime(["2024-01-01 10:00", "2024-01-02 11:30"], utc=True)
+    frame = rows.to_pandas().assign(kind=pd.Categorical(when[np.arange(len(rows)) % 2]))
+    found = vc.collect(frame, vc.make_bins("y", "p", ["kind"], data=frame))
+    found.save(tmp_path / "day.json")
+    again = vc.load_collected(tmp_path / "day.json")
+    assert again.plan == found.plan and len(again + vc.collect(frame, again.plan)) == 2 * len(rows)
+
+
+def test_what_was_settled_when_rows_were_collected(rows):
+    bins = vc.make_bins("y", "p", ["v"], data=rows, n_bins=20)
+    total = vc.collect(rows, bins)
+    for said, own in (
+        (dict(n_bins=10), "20"),
+        (dict(binning="quantile"), "'atoms'"),
+        (dict(binning="uniform"), "'atoms'"),
+        (dict(from_logits=True), "False"),
+        (dict(unlabelled="drop"), "'raise'"),
+        (dict(bins=[0.0]), ""),
+    ):
+        with pytest.raises(InputError, match=f"{next(iter(said))} is given together.*{own}"):
+            vc.vece(total, v="v", **said)
+    with pytest.raises(InputError, match="unlabelled must be one of"):
+        vc.vece(total, v="v", unlabelled="perhaps")
+    with pytest.raises(InputError, match=r"binning is given together.*'quantile'"):
+        vc.ece(total, binning="uniform")
+    # What is the same, or not said, does no harm.
+    assert vc.vece(total, v="v", n_bins=20, binning="atoms") == vc.vece(total, v="v")
+    assert vc.ece(total, n_bins=20, binning="quantile") == vc.ece(total)
+    assert len(vc.audit(total, n_bins=20).tables["v"].columns["n"]) > 10
+    assert vc.curve(total, v="v").n_missing > 0
+    assert vc.reliability(total).n_rows == vc.estimate(total, v="v").n_rows == len(rows)

@@ -545,3 +545,65 @@ def test_the_command_line_works_on_large_files_in_batches(
     for a, b in zip(whole["rows"], found["rows"], strict=True):
         assert a["variable"] == b["variable"]
         assert a["vece"]["debiased"] == pytest.approx(b["vece"]["debiased"])
+
+
+@pytest.mark.usefixtures("in_batches")
+@pytest.mark.parametrize("kind", ["int64", "int8", "uint16", "float32"])
+def test_weights_of_any_number_type(table, kind):
+    whole = np.arange(N) % 5 + 1
+    place = table.column_names.index("w")
+    a, b = (
+        vc.bin_table("y", "p", "ties", data=ds.dataset(one), sample_weight="w")
+        for one in (
+            table.set_column(place, "w", pa.array(whole.astype(kind))),
+            table.set_column(place, "w", pa.array(whole.astype(float))),
+        )
+    )
+    assert a.columns == b.columns
+
+
+@pytest.mark.usefixtures("in_batches")
+@pytest.mark.parametrize(("name", "said"), [("text", "levels"), ("flag", "booleans")])
+def test_weights_that_are_no_numbers(table, name, said):
+    with pytest.raises(InputError, match=f"sample_weight holds {said}, not numbers"):
+        vc.bin_table("y", "p", "ties", data=ds.dataset(table), sample_weight=name)
+
+
+@pytest.mark.usefixtures("in_batches")
+def test_large_integer_groups_are_told_apart():
+    rng = np.random.default_rng(7)
+    n = 4_000
+    number = rng.integers(0, 40, n)
+    rows = {
+        "y": (rng.random(n) < 0.2 + 0.6 * rng.random(40)[number]).astype(int),
+        "p": rng.random(n),
+        "v": rng.normal(size=n),
+    }
+    a, b = (
+        vc.estimate("y", "p", "v", data=ds.dataset(pa.table(rows | {"u": unit})), groups="u")
+        for unit in (number, 2**60 + number)  # as floats they would all be the same
+    )
+    assert (a.low, a.high, a.p_value) == (b.low, b.high, b.p_value)
+
+
+@pytest.mark.usefixtures("in_batches")
+@pytest.mark.parametrize("event", ["correct", "positive"])
+@pytest.mark.parametrize("from_logits", [False, True])
+def test_even_bins_of_the_score_lie_between_its_true_ends(monkeypatch, event, from_logits):
+    monkeypatch.setattr(_scan, "SAMPLE", 300)
+    rng = np.random.default_rng(8)
+    p = rng.uniform(0.3, 0.6, 5_000)
+    p[[17, 4_001, 444]] = 0.01, 0.97, 0.5  # that a sample of 300 rows misses
+    p = np.log(p / (1 - p)) if from_logits else p
+    rows = pa.table({"y": rng.integers(0, 2, 5_000), "p": p})
+    a, b = (
+        vc.bin_table("y", "p", data=d, event=event, binning="uniform", from_logits=from_logits)
+        for d in (rows, ds.dataset(rows))
+    )
+    assert b.edges == "exact" and a.columns["n"] == b.columns["n"]
+    np.testing.assert_allclose(a.columns["gap"], b.columns["gap"], atol=1e-12)
+    two = pa.table({"y": rows["y"], "a": 1 - rng.uniform(0, 1, 5_000) ** 9})
+    two = two.append_column("b", pa.array(1 - two["a"].to_numpy()))
+    options = dict(event="classwise", binning="uniform")
+    a, b = (vc.ece("y", ["a", "b"], data=d, **options) for d in (two, ds.dataset(two)))
+    assert a == pytest.approx(b, abs=1e-12)

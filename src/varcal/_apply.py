@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
@@ -13,6 +12,7 @@ from varcal._calibrate import added_columns, calibration_of, score_columns, vari
 from varcal._files import whole_file
 from varcal._gather import lazy_rows
 from varcal._progress import counted
+from varcal._roles import told_at
 from varcal._sources import DELIMITERS, Source, format_of, sources_of
 from varcal.exceptions import InputError
 
@@ -219,13 +219,10 @@ def _answer(
     table = pa.table(chunk.used)
     v = {name: table.column(own) for name, own in variables.items()}
     try:
-        return fitted.predict_proba(table.select(list(scores)), v or None)
+        with told_at(chunk.first_row):  # rows are counted within the file
+            return fitted.predict_proba(table.select(list(scores)), v or None)
     except InputError as error:
-        # Rows are counted within the file, not within the chunk.
-        message = re.sub(
-            r" at row (\d+)", lambda m: f" at row {int(m[1]) + chunk.first_row}", error.message
-        )
-        raise InputError(f"{chunk.source.shown}: {message}", error.hint) from None
+        raise InputError(f"{chunk.source.shown}: {error.message}", error.hint) from None
 
 
 def _named(fitted: Calibrator, variables: dict[str, str], kind: str) -> frozenset[str]:

@@ -21,7 +21,7 @@ from varcal._options import check_level
 from varcal._predictions import ALL
 from varcal._profile import Profile
 from varcal._progress import progress
-from varcal._question import BinOptions, Question
+from varcal._question import ATOMS, N_BINS, BinOptions, Question
 from varcal._regions import describe_region, main_region
 from varcal._score_profile import score_profile
 from varcal._stats import BinnedStats
@@ -41,8 +41,8 @@ def audit(
     *,
     data: object = None,
     event: str = "correct",
-    n_bins: int = 10,
-    binning: str = "atoms",
+    n_bins: int = N_BINS,
+    binning: str = ATOMS,
     bins: object = None,
     level: float = 0.95,
     threshold: float = 0.02,

@@ -15,7 +15,7 @@ from varcal._evidence import Evidence
 from varcal._gather import gather
 from varcal._html import html_table
 from varcal._options import check_level
-from varcal._question import BinOptions, Question
+from varcal._question import N_BINS, QUANTILE, BinOptions, Question
 from varcal._stats import BinnedStats
 from varcal._tables import frame_of
 from varcal._text import text_table
@@ -115,8 +115,8 @@ def bin_table(
     *,
     data: object = None,
     event: str = "correct",
-    n_bins: int = 10,
-    binning: str = "quantile",
+    n_bins: int = N_BINS,
+    binning: str = QUANTILE,
     bins: object = None,
     level: float = 0.95,
     classes: Sequence[Hashable] | None = None,

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from varcal._collected import Collected
+from varcal._collected_checks import check_finite
 from varcal._events import EVENTS, claim_keys
 from varcal._gather import lazy_rows, sum_up, survey_of
 from varcal._options import check_choice
@@ -132,9 +133,11 @@ def collect(batch: object, bins: BinPlan) -> Collected:
         for name in bins.roles.columns:
             if name not in rows.columns:
                 raise InputError.no_column(name, rows.columns, "batch")
-        return sum_up(rows, bins, rows.count())
+        found = sum_up(rows, bins, rows.count())
+        check_finite(bins, found.sums)
+        return found
     table = Table.of(batch, "batch")
-    sums = bins.tally()(_plain(batch), 0)
+    sums = check_finite(bins, bins.tally()(_plain(batch), 0))
     return Collected(bins, sums, "numpy", table.backend)
 
 

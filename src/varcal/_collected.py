@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from varcal._collected_checks import check_finite
 from varcal._events import CORRECT, claim_keys
 from varcal._evidence import SCORE, Along, Evidence
 from varcal._null import Rows
@@ -56,7 +57,8 @@ class Collected(Evidence):
             )
         engine = self.engine if self.engine == other.engine else "several"
         backend = self.backend if self.backend == other.backend else None
-        return Collected(self.plan, self.sums + other.sums, engine, backend)
+        sums = check_finite(self.plan, self.sums + other.sums)
+        return Collected(self.plan, sums, engine, backend)
 
     def __radd__(self, other: object) -> Collected:
         # So that sum(parts) works, which begins with 0.

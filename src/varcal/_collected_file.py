@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 
 from varcal._bins import Bins, LevelBins, NumericBins
 from varcal._collected import Collected
+from varcal._collected_checks import check_cells, check_sound
 from varcal._evidence import Along
 from varcal._files import whole_file, write_whole
+from varcal._groups import N_BUCKETS
 from varcal._plan import BinPlan
 from varcal._predictions import Part
 from varcal._roles import Roles
@@ -92,7 +94,9 @@ def _read(path: str | PathLike[str]) -> tuple[dict[str, Any], list[Any]]:
     if _ending(path) == ".json":
         head = json.loads(Path(path).read_text(encoding="utf-8"))
         tables = head.pop("tables")
-        return head, [(np.array(one["cell"], np.intp), np.array(one["sums"])) for one in tables]
+        cells = [np.array(one["cell"] or np.zeros(0, np.intp)) for one in tables]
+        sums = [np.array(one["sums"], dtype=np.float64) for one in tables]
+        return head, list(zip(cells, sums, strict=True))
     from pyarrow import parquet  # noqa: PLC0415
 
     rows = parquet.read_table(path)
@@ -100,6 +104,8 @@ def _read(path: str | PathLike[str]) -> tuple[dict[str, Any], list[Any]]:
     column = {name: rows.column(name).to_numpy() for name in rows.column_names}
     values = np.stack([column[name] for name in FIELDS])
     held = [column["table"] == number for number in range(len(head["wanted"]))]
+    if np.sum(held) != len(rows):
+        raise ValueError("a row is of no table")
     return head, [(column["cell"][one], values[:, one]) for one in held]
 
 
@@ -149,13 +155,17 @@ def _restored(head: dict[str, Any], tables: list[Any]) -> Collected:
     along = tuple(Along(name, kind) for name, kind in head["along"])
     units = _values(head["units"])
     plan = BinPlan(roles, part, along, wanted, units, head["n_bins"], head["binning"])
+    many = head["n_buckets"]
+    if many not in range(1, N_BUCKETS + 1):
+        raise ValueError(f"there are {many} buckets of groups")
     full = []
     for one, (cell, sums) in zip(wanted, tables, strict=True):
-        table = np.zeros((len(FIELDS), head["n_buckets"] * one.fine.size))
-        table[:, cell] = sums.reshape(len(FIELDS), len(cell))
-        full.append(table.reshape(len(FIELDS), head["n_buckets"], one.fine.size))
+        check_cells(cell, sums, many * one.fine.size)
+        table = np.zeros((len(FIELDS), many * one.fine.size))
+        table[:, cell] = sums
+        full.append(table.reshape(len(FIELDS), many, one.fine.size))
     sums = Sums(head["n_rows"], head["n_dropped"], tuple(full))
-    return Collected(plan, sums, head["engine"], head["backend"])
+    return Collected(plan, check_sound(plan, sums), head["engine"], head["backend"])
 
 
 def _bins_plain(bins: Bins) -> dict[str, Any]:
@@ -202,8 +212,9 @@ def _plain(values: tuple[Hashable, ...]) -> list[Any]:
     for value in values:
         if isinstance(value, str | bool | int | float):
             found.append(value)
-        elif isinstance(value, dt.date):
-            found.append({type(value).__name__: value.isoformat()})
+        elif isinstance(value, dt.date) and not getattr(value, "nanosecond", 0):
+            kind = "datetime" if isinstance(value, dt.datetime) else "date"  # also a Timestamp
+            found.append({kind: value.isoformat()})
         else:
             raise InputError(
                 f"a label of type {type(value).__name__} cannot be saved: {value!r}",

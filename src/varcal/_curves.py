@@ -17,7 +17,7 @@ from varcal._histogram import histogram_of
 from varcal._measured import Measured, measure
 from varcal._options import check_level
 from varcal._profile import Profile
-from varcal._question import BinOptions, Question
+from varcal._question import ATOMS, N_BINS, BinOptions, Question
 from varcal._regions import regions_of
 from varcal.exceptions import InputError
 
@@ -99,7 +99,7 @@ def curve(
     >>> found.direction, found.worst_label
     ('over', '46')
     """
-    options: BinOptions = {"n_bins": 10, "binning": "atoms", "bins": None}
+    options: BinOptions = {"n_bins": N_BINS, "binning": ATOMS, "bins": None}
     if event == "classwise":
         raise InputError(
             'a curve shows one claim, and event="classwise" makes one a class',

@@ -20,7 +20,7 @@ from varcal._measured import Measured, error_sums, gap_law, measure, with_p
 from varcal._null import Rows, calibration_test, cauchy
 from varcal._options import check_level
 from varcal._profile import Profile
-from varcal._question import BinOptions, Question
+from varcal._question import N_BINS, QUANTILE, BinOptions, Question
 from varcal._stats import BinnedStats
 from varcal._text import p_text
 from varcal.exceptions import InputError
@@ -130,8 +130,8 @@ def estimate(
     *,
     data: object = None,
     event: str = "correct",
-    n_bins: int = 10,
-    binning: str = "quantile",
+    n_bins: int = N_BINS,
+    binning: str = QUANTILE,
     bins: object = None,
     level: float = 0.95,
     test: str = "combined",

@@ -10,9 +10,10 @@ from typing import Any
 
 from varcal._collected import Collected
 from varcal._evidence import Evidence, Held
+from varcal._options import check_choice
 from varcal._plan import BinPlan, plan_of
 from varcal._predictions import ALL, Part, Predictions, no_weight
-from varcal._question import Question
+from varcal._question import QUANTILE, Question, Unsaid
 from varcal._roles import Roles
 from varcal._scan import Scan, Survey, sample_share
 from varcal._stats import FIELDS
@@ -37,7 +38,12 @@ def gather(
     """Find the evidence: collected sums, rows in memory, or lazy rows, which are few or summed."""
     if isinstance(y, Collected):
         given = {"p": p, "data": data, "classes": classes, "sample_weight": sample_weight}
-        return _of_collected(y, v, question, given | {"groups": groups})
+        check_choice("unlabelled", unlabelled, ["raise", "drop"])
+        said: dict[str, object] = {
+            "from_logits": from_logits or None,
+            "unlabelled": None if unlabelled == "raise" else unlabelled,
+        }
+        return _of_collected(y, v, question, given | {"groups": groups}, said)
     rows = lazy_rows(data)
     if rows is None:
         predictions = Predictions.of(
@@ -136,7 +142,11 @@ def lazy_rows(data: Any) -> LazyRows | None:
 
 
 def _of_collected(
-    found: Collected, v: object, question: Question, given: dict[str, object]
+    found: Collected,
+    v: object,
+    question: Question,
+    given: dict[str, object],
+    said: dict[str, object],
 ) -> Collected:
     for argument, value in given.items():
         if value is not None:
@@ -145,9 +155,13 @@ def _of_collected(
                 "they hold all that was said when they were collected",
             )
     options, plan = question.options, found.plan
-    if options["bins"] is not None or options["n_bins"] not in (10, plan.n_bins):
-        raise InputError(
-            "bins or n_bins is given together with collected statistics",
-            "bins are chosen before rows are collected: make_bins(…, n_bins=…)",
-        )
+    binning = QUANTILE if v is None else plan.binning  # the score's own bins
+    own = vars(plan.roles) | {"bins": None, "n_bins": plan.n_bins, "binning": str(binning)}
+    for argument, value in (said | dict(options)).items():
+        if value is not None and value != own[argument] and not isinstance(value, Unsaid):
+            raise InputError(
+                f"{argument} is given together with collected statistics"
+                + ("" if own[argument] is None else f", whose own is {own[argument]!r}"),
+                f"it is settled before rows are collected: make_bins(…, {argument}=…)",
+            )
     return _not_nothing(found if v is ALL else found.about(v))

@@ -83,11 +83,13 @@ def check_several(many: int) -> None:
 
 
 def _places(unit: Variable, known: Sequence[Hashable]) -> NDArray[np.intp]:
-    if unit.kind != "levels":
-        return np.searchsorted(np.array(known, dtype=np.float64), unit.values).astype(np.intp)
     position = {level: k for k, level in enumerate(known)}
-    lookup = np.array([position.get(level, 0) for level in unit.levels], dtype=np.intp)
-    return lookup[unit.values]
+    levels, numbers = unit.levels, unit.values
+    if unit.kind != "levels":
+        found, numbers = np.unique(unit.values, return_inverse=True)
+        levels = tuple(found.tolist())  # as Python's numbers: floats would merge large integers
+    lookup = np.array([position.get(level, 0) for level in levels], dtype=np.intp)
+    return lookup[numbers]
 
 
 def _hashes(unit: Variable) -> NDArray[np.intp]:

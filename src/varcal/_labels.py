@@ -83,17 +83,22 @@ class Labels:
         )
 
     def encode(
-        self, n_classes: int, classes: Sequence[Hashable] | None
+        self,
+        n_classes: int,
+        classes: Sequence[Hashable] | None,
+        *,
+        by_meaning: bool = False,
     ) -> tuple[NDArray[Any], tuple[Hashable, ...]]:
         """Number the labels by the columns of p.
 
         Labels 0/1 and booleans always mean [0, 1]; any others belong to the columns in
-        sorted order (that of categories is not used), unless `classes` gives the order.
+        sorted order (that of categories is not used), unless `classes` gives the order. With
+        `by_meaning`, 0/1 and booleans stand for each other in the classes that are given.
         """
+        if (classes is None or by_meaning) and n_classes == 2 and (pair := self._zero_one()):
+            return pair
         if classes is not None:
             return self._by_given(n_classes, classes)
-        if n_classes == 2 and (pair := self._zero_one()):
-            return pair
         codes, found = self._distinct()
         if len(found) != n_classes:
             shown = ", ".join(map(repr, found[:8])) + (" …" if len(found) > 8 else "")

@@ -9,7 +9,7 @@ import numpy as np
 from varcal._evidence import Evidence
 from varcal._gather import gather
 from varcal._options import check_choice
-from varcal._question import BinOptions, Question
+from varcal._question import N_BINS, QUANTILE, BinOptions, Question
 from varcal._stats import BinnedStats
 from varcal.exceptions import InputError
 
@@ -23,8 +23,8 @@ def ece(
     *,
     data: object = None,
     event: str = "correct",
-    n_bins: int = 10,
-    binning: str = "quantile",
+    n_bins: int = N_BINS,
+    binning: str = QUANTILE,
     bins: object = None,
     norm: int | str = 1,
     side: str = "both",
@@ -120,8 +120,8 @@ def vece(
     *,
     data: object = None,
     event: str = "correct",
-    n_bins: int = 10,
-    binning: str = "quantile",
+    n_bins: int = N_BINS,
+    binning: str = QUANTILE,
     bins: object = None,
     norm: int | str = 1,
     side: str = "both",

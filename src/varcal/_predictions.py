@@ -155,7 +155,7 @@ class Predictions:
         variables, v_backend = _variables(v, table)
         weight = None
         if sample_weight is not None:
-            weight = _numbers(_column(sample_weight, table, "sample_weight"), "sample_weight")
+            weight = weights(sample_weight, table)
         unit = None
         if groups is not None:
             unit = Variable.of(_column(groups, table, "groups"), "groups", "groups")
@@ -199,12 +199,13 @@ class Predictions:
             probability = from_log_odds(probability)
         n_classes = 2 if probability.ndim == 1 else probability.shape[1]
         _check_probabilities(probability, given.dtype)
-        if part is not None and not part.by_meaning:
-            classes = part.classes
-        if part is not None and not part.classes:
-            y_codes, found = np.zeros(len(labels), np.intp), part.classes
-        else:
+        if part is None:
             y_codes, found = labels.encode(n_classes, classes)
+        elif part.classes:
+            meant = part.by_meaning
+            y_codes, found = labels.encode(n_classes, part.classes, by_meaning=meant)
+        else:
+            y_codes, found = np.zeros(len(labels), np.intp), part.classes
         _check_order(p_names, found)
         if weight is not None:
             weight = _checked_weights(weight, part)
@@ -286,6 +287,11 @@ def probabilities(
     columns = [_numbers(frame.column(name, "p"), f"p {name!r}") for name in names]
     stacked = columns[0] if len(columns) == 1 else np.column_stack(columns or [np.empty((0, 0))])
     return _shaped(stacked), tuple(names), frame.backend
+
+
+def weights(sample_weight: object, table: Table | None) -> NDArray[Any]:
+    """Return weights in their own dtype, before their values are checked."""
+    return _numbers(_column(sample_weight, table, "sample_weight"), "sample_weight")
 
 
 def _shaped(p: NDArray[Any]) -> NDArray[Any]:

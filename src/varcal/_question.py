@@ -10,6 +10,26 @@ from typing import TypedDict
 N_FINE = 1000
 
 
+class Unsaid:
+    """Marks a default, which collected statistics overrule; the same value given must be theirs."""
+
+
+class _UnsaidNumber(Unsaid, int):
+    """A number that nobody gave."""
+
+
+class _UnsaidText(Unsaid, str):
+    """A text that nobody gave."""
+
+    __slots__ = ()
+
+
+#: How bins are chosen where nothing is said.
+N_BINS = _UnsaidNumber(10)
+QUANTILE = _UnsaidText("quantile")
+ATOMS = _UnsaidText("atoms")
+
+
 class BinOptions(TypedDict):
     """How rows are binned."""
 

@@ -15,7 +15,7 @@ from varcal._gather import gather
 from varcal._histogram import Histogram, histogram_of
 from varcal._measured import gap_law
 from varcal._options import check_level
-from varcal._question import BinOptions, Question
+from varcal._question import N_BINS, QUANTILE, BinOptions, Question
 from varcal._stats import BinnedStats
 from varcal._tables import frame_of
 from varcal.exceptions import InputError
@@ -169,8 +169,8 @@ def reliability(
     *,
     data: object = None,
     event: str = "correct",
-    n_bins: int = 10,
-    binning: str = "quantile",
+    n_bins: int = N_BINS,
+    binning: str = QUANTILE,
     bins: object = None,
     level: float = 0.95,
     classes: Sequence[Hashable] | None = None,

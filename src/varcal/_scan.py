@@ -20,13 +20,14 @@ from varcal._predictions import (
     no_weight,
     probabilities,
     weight_exponent,
+    weights,
 )
 from varcal._question import BinOptions
 from varcal._roles import Roles, told_at
 from varcal._tables import Table
 from varcal._variables import Kind, Variable, as_series, held_levels, sort_levels
 from varcal.engines._numpy import fine_bins
-from varcal.engines._summary import SAMPLE, ArraySummary, SampledSummary
+from varcal.engines._summary import SAMPLE, ArraySummary, Ends, SampledSummary
 from varcal.exceptions import InputError
 
 Floats = NDArray[np.float64]
@@ -41,46 +42,6 @@ def sample_share(n_rows: int, roles: Roles) -> float:
     """Return the share of rows that is sampled for edges."""
     wanted = min(SAMPLE, MOST_SAMPLED // len(roles.columns))
     return min(1.0, wanted / max(n_rows, 1))
-
-
-@dataclass(frozen=True)
-class Ends:
-    """The finite ends of a numeric column, and how many rows are missing or infinite."""
-
-    low: float = np.inf
-    high: float = -np.inf
-    n_finite: int = 0
-    n_missing: int = 0
-    n_low: int = 0
-    n_high: int = 0
-
-    @classmethod
-    def of(cls, values: NDArray[Any]) -> Ends:
-        """Look at numbers."""
-        if not len(values):
-            return cls()
-        low, high = float(values.min()), float(values.max())
-        if np.isfinite(low) and np.isfinite(high):  # NaN would be in both
-            return cls(low, high, len(values))
-        held = values[np.isfinite(values)]
-        return cls(
-            float(held.min(initial=np.inf)),
-            float(held.max(initial=-np.inf)),
-            len(held),
-            int(np.isnan(values).sum()),
-            int((values == -np.inf).sum()),
-            int((values == np.inf).sum()),
-        )
-
-    def __add__(self, other: Ends) -> Ends:
-        return Ends(
-            min(self.low, other.low),
-            max(self.high, other.high),
-            self.n_finite + other.n_finite,
-            self.n_missing + other.n_missing,
-            self.n_low + other.n_low,
-            self.n_high + other.n_high,
-        )
 
 
 @dataclass(frozen=True)
@@ -127,6 +88,7 @@ class Seen:
     kinds: dict[str, Kind]
     ends: dict[str, Ends]
     levels: dict[str, LevelCounts]
+    score_ends: tuple[Floats, Floats]
     p: list[Floats]
     sample: dict[str, list[Floats]] = field(default_factory=dict)
 
@@ -143,6 +105,10 @@ class Seen:
             self.kinds,
             {name: one + other.ends[name] for name, one in self.ends.items()},
             {name: one + other.levels[name] for name, one in self.levels.items()},
+            (
+                np.minimum(self.score_ends[0], other.score_ends[0]),
+                np.maximum(self.score_ends[1], other.score_ends[1]),
+            ),
             [*self.p, *other.p],
             {name: [*parts, *other.sample[name]] for name, parts in self.sample.items()},
         )
@@ -176,7 +142,7 @@ class Scan:
             variables = [Variable.of(table.column(name, "v"), name) for name in roles.v]
             weight, unit = None, None
             if roles.sample_weight is not None:
-                weight = Variable.of(table.column(roles.sample_weight, "sample_weight"), "w").values
+                weight = weights(roles.sample_weight, table).astype(np.float64, copy=False)
             if roles.groups is not None:
                 column = table.column(roles.groups, "groups")
                 unit = Variable.of(column, "groups", "groups")
@@ -203,6 +169,7 @@ class Scan:
                 for one in variables
                 if one.kind == "levels"
             },
+            _score_ends(p.astype(np.float64, copy=False), from_logits=roles.from_logits),
             [p[row].astype(np.float64)],
             {one.name: [one.values[row].astype(np.float64)] for one in ranked},
         )
@@ -213,7 +180,7 @@ class ScannedSummary(SampledSummary):
 
     def __init__(self, sample: Floats, ends: Ends) -> None:
         self.n_missing = ends.n_missing
-        self._ends = ends  # type: ignore[assignment]
+        self._ends = ends
         held = np.sort(sample[np.isfinite(sample)])
         self._finite = np.concatenate([[ends.low], held, [ends.high]])
 
@@ -284,13 +251,11 @@ class Survey:
 
     def score_bins(self, key: int, options: BinOptions, n_fine: int, name: str) -> tuple[Any, Any]:
         """Choose the bins of a claim's score, and finer ones."""
-        p = np.concatenate(self.seen.p)
-        p = p[np.isfinite(p if p.ndim == 1 else p.sum(axis=1))]
-        p = from_log_odds(p) if self.roles.from_logits else p
+        p = _probabilities(np.concatenate(self.seen.p), from_logits=self.roles.from_logits)
         blank = Predictions(np.zeros(len(p), np.intp), p, self.part.classes)
         score = claim_of(blank, key).score
-        low, high = float(score.min(initial=1.0)), float(score.max(initial=0.0))
-        ends = Ends(min(low, high), max(low, high), self.seen.n_rows)
+        low, high = (float(ends[key]) for ends in self.seen.score_ends)
+        ends = Ends(low, high, self.seen.n_rows) if low <= high else Ends(0, 1, self.seen.n_rows)
         variable = Variable(name, "numeric", np.zeros(0))
         return fine_bins(variable, **options, n_fine=n_fine, summary=self._summary(score, ends))
 
@@ -301,6 +266,23 @@ class Survey:
             return ScannedSummary(values, ends)
         many = {-np.inf: ends.n_low, np.inf: ends.n_high, np.nan: ends.n_missing}
         return ArraySummary(np.array([value for value, n in many.items() if n]))
+
+
+def _probabilities(p: Floats, *, from_logits: bool) -> Floats:
+    """Return the rows of p that are finite, as probabilities; the second pass names the others."""
+    held = p[np.isfinite(p if p.ndim == 1 else p.sum(axis=1))]
+    return from_log_odds(held) if from_logits else held
+
+
+def _score_ends(p: Floats, *, from_logits: bool) -> tuple[Floats, Floats]:
+    """Return the smallest and the largest score of each claim, by its key (`CORRECT` is last)."""
+    p = _probabilities(p, from_logits=from_logits)
+    if p.ndim == 1:
+        p = np.column_stack([1.0 - p, p])
+    confidence = p.max(axis=1)
+    low = [*p.min(axis=0, initial=np.inf), confidence.min(initial=np.inf)]
+    high = [*p.max(axis=0, initial=-np.inf), confidence.max(initial=-np.inf)]
+    return np.array(low), np.array(high)
 
 
 def _distinct(labels: Labels) -> tuple[Hashable, ...]:

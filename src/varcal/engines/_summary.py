@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import lru_cache, reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -62,6 +64,49 @@ class ArraySummary:
         return len(self._ordered) - self.below(value) - self.above(value)
 
 
+@dataclass(frozen=True)
+class Ends:
+    """The finite ends of a numeric column, and how many rows are missing or infinite."""
+
+    low: float = np.inf
+    high: float = -np.inf
+    n_finite: int = 0
+    n_missing: int = 0
+    n_low: int = 0
+    n_high: int = 0
+
+    @classmethod
+    def of(cls, values: NDArray[Any]) -> Ends:
+        """Look at numbers."""
+        if not len(values):
+            return cls()
+        low, high = (float(end) for end in extremes(values))
+        if np.isfinite(low) and np.isfinite(high):  # NaN would be in both
+            return cls(low, high, len(values))
+        if len(values) > _CHUNK:
+            starts = range(0, len(values), _CHUNK)
+            return reduce(add, (cls.of(values[start : start + _CHUNK]) for start in starts))
+        held = values[np.isfinite(values)]
+        return cls(
+            float(held.min(initial=np.inf)),
+            float(held.max(initial=-np.inf)),
+            len(held),
+            int(np.isnan(values).sum()),
+            int((values == -np.inf).sum()),
+            int((values == np.inf).sum()),
+        )
+
+    def __add__(self, other: Ends) -> Ends:
+        return Ends(
+            min(self.low, other.low),
+            max(self.high, other.high),
+            self.n_finite + other.n_finite,
+            self.n_missing + other.n_missing,
+            self.n_low + other.n_low,
+            self.n_high + other.n_high,
+        )
+
+
 class SampledSummary(ArraySummary):
     """Quantiles and counts of a long numeric array, from a random sample of its rows.
 
@@ -72,13 +117,13 @@ class SampledSummary(ArraySummary):
     ----------
     values : ndarray
         The numbers.
-    ends : _Ends
+    ends : Ends
         What is known of all rows.
     """
 
     sampled = True
 
-    def __init__(self, values: NDArray[Any], ends: _Ends) -> None:
+    def __init__(self, values: NDArray[Any], ends: Ends) -> None:
         self.n_missing = ends.n_missing
         self._ends = ends
         wanted = min(-(-SAMPLE * len(values) // ends.n_finite), len(values))
@@ -109,27 +154,6 @@ class SampledSummary(ArraySummary):
         return found + ends.n_high * (value == np.inf and side == "right")
 
 
-class _Ends:
-    """The finite ends of a numeric array, and how many rows are missing or infinite."""
-
-    def __init__(self, values: NDArray[Any]) -> None:
-        self.low, self.high = (float(end) for end in extremes(values))
-        self.n_missing = self.n_low = self.n_high = 0
-        if not (np.isfinite(self.low) and np.isfinite(self.high)):
-            self.low, self.high = np.inf, -np.inf
-            for start in range(0, len(values), _CHUNK):
-                self._add(values[start : start + _CHUNK])
-        self.n_finite = len(values) - self.n_missing - self.n_low - self.n_high
-
-    def _add(self, values: NDArray[Any]) -> None:
-        self.n_missing += int(np.isnan(values).sum())
-        self.n_low += int((values == -np.inf).sum())
-        self.n_high += int((values == np.inf).sum())
-        held = values[np.isfinite(values)]
-        self.low = min(self.low, float(held.min(initial=np.inf)))
-        self.high = max(self.high, float(held.max(initial=-np.inf)))
-
-
 def summary_of(values: NDArray[Any]) -> ArraySummary:
     """Summarize an array: exactly if it holds few enough finite values, else by a sample.
 
@@ -139,7 +163,7 @@ def summary_of(values: NDArray[Any]) -> ArraySummary:
     False
     """
     if len(values) > MOST_EXACT:
-        ends = _Ends(values)
+        ends = Ends.of(values)
         if ends.n_finite > MOST_EXACT:
             return SampledSummary(values, ends)
     return ArraySummary(values)
