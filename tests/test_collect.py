@@ -417,3 +417,9 @@ def test_what_was_settled_when_rows_were_collected(rows):
     assert len(vc.audit(total, n_bins=20).tables["v"].columns["n"]) > 10
     assert vc.curve(total, v="v").n_missing > 0
     assert vc.reliability(total).n_rows == vc.estimate(total, v="v").n_rows == len(rows)
+
+
+def test_columns_called_like_what_lazy_rows_have(rows):
+    frame = rows.rename_columns(["y", "p", "counted", "map", "columns", "engine"]).to_pandas()
+    found = vc.vece("y", "p", "counted", data=frame)
+    assert found == vc.vece("y", "p", "v", data=rows)

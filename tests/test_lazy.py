@@ -6,6 +6,7 @@ import gzip
 import json
 import pickle
 import sys
+import tracemalloc
 from functools import cache
 from types import SimpleNamespace
 
@@ -607,3 +608,27 @@ def test_even_bins_of_the_score_lie_between_its_true_ends(monkeypatch, event, fr
     options = dict(event="classwise", binning="uniform")
     a, b = (vc.ece("y", ["a", "b"], data=d, **options) for d in (two, ds.dataset(two)))
     assert a == pytest.approx(b, abs=1e-12)
+
+
+@pytest.mark.usefixtures("in_batches")
+def test_batches_do_not_keep_tables_of_their_own(monkeypatch):
+    monkeypatch.setattr("varcal._plan.N_FINE", 30)
+    rng = np.random.default_rng(9)
+    n, names = 6_000, [f"v{k}" for k in range(20)]
+    rows = pa.table(
+        {"y": rng.integers(0, 2, n), "p": rng.random(n), "unit": rng.integers(0, 900, n)}
+        | {name: rng.normal(size=n) for name in names}
+    )
+    bins = vc.make_bins("y", "p", names, data=rows, groups="unit", events=["correct"])
+    whole = vc.collect(rows, bins)
+    size = sum(table.nbytes for table in whole.sums.tables)
+    tracemalloc.start()
+    found = vc.collect(ds.dataset(rows), bins)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2 * size
+    for a, b in zip(found.sums.tables, whole.sums.tables, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-9)
+    again = vc.collect(ds.dataset(rows), bins)
+    for a, b in zip(found.sums.tables, again.sums.tables, strict=True):
+        np.testing.assert_array_equal(a, b)

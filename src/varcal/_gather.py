@@ -95,7 +95,9 @@ def survey_of(
 def sum_up(rows: LazyRows, plan: BinPlan, n_rows: int, *, moments: bool = True) -> Collected:
     """Pass over lazy rows, and sum them into the bins of a plan."""
     tally = plan.tally(counted=rows.counted, moments=moments, n_all=n_rows)
-    sums: Sums = reduce(add, rows.map(plan.roles.columns, tally), tally.nothing())
+    answers = rows.map(plan.roles.columns, tally)
+    first = next(answers, None)
+    sums: Sums = tally.nothing() if first is None else reduce(add, answers, first)
     return Collected(plan, sums, rows.engine, rows.backend)
 
 

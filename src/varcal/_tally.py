@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,14 +94,19 @@ class Tally:
 
     def __call__(self, frame: Any, start: int) -> Sums:
         """Sum rows from the one numbered `start`."""
+        counts, *tables = self.parts(frame, start)
+        return self.of_parts([counts, *(tables or self.nothing().tables)])
+
+    def parts(self, frame: Any, start: int) -> Iterator[NDArray[Any]]:
+        """Yield the numbers of rows and of rows left out, and then table by table, if any."""
         with told_at(start if self.counted else None):
             rows = self.roles.read(frame, part=self.part)
+        yield np.array([len(rows), rows.n_dropped])
         if not len(rows):
-            return Sums(0, rows.n_dropped, self.nothing().tables)
+            return
         bucket, many = buckets(rows.unit, self.units)
         variables = {one.name: self._checked(one) for one in rows.variables}
         claims: dict[int, Claim] = {}
-        tables = []
         for one in self.wanted:
             if one.key not in claims:
                 claims[one.key] = claim_of(rows, one.key)
@@ -119,8 +124,16 @@ class Tally:
                 moments=self.moments,
                 n_all=self.n_all,
             )
-            tables.append(stats.sums)
-        return Sums(len(rows), rows.n_dropped, tuple(tables))
+            yield stats.sums
+
+    def no_parts(self) -> list[NDArray[Any]]:
+        """Return what parts are added to."""
+        return [np.zeros(2, dtype=np.int64), *self.nothing().tables]
+
+    def of_parts(self, parts: Sequence[NDArray[Any]]) -> Sums:
+        """Return the sums whose parts these are."""
+        n_rows, n_dropped = parts[0].tolist()
+        return Sums(n_rows, n_dropped, tuple(parts[1:]))
 
     def nothing(self) -> Sums:
         """Return the sums of no rows."""

@@ -21,6 +21,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Condition
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
@@ -78,6 +79,15 @@ class AddedWork(Protocol[T]):
     def __call__(self, frame: Any, start: int) -> T:
         """Work on a batch."""
 
+    def parts(self, frame: Any, start: int) -> Iterator[NDArray[Any]]:
+        """Work on a batch, and yield its answer part by part; those left out at the end are 0."""
+
+    def no_parts(self) -> list[NDArray[Any]]:
+        """Return the parts of an answer about no rows."""
+
+    def of_parts(self, parts: Sequence[NDArray[Any]]) -> T:
+        """Return the answer that such parts make up."""
+
     def cells(self, answer: T) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return the places of the cells that are not empty, and their sums, a row each."""
 
@@ -93,13 +103,26 @@ def is_few(n_rows: int, n_columns: int) -> bool:
 def map_batches(batches: Iterable[Any], work: Work[T]) -> Iterator[T]:
     """Work on batches in threads, a few at a time, and yield answers in their order.
 
+    The answers of an `AddedWork` are added up on the way, and one is yielded.
+
     >>> import pyarrow as pa
     >>> batches = [pa.table({"x": [1, 2]}), pa.table({"x": [3]})]
     >>> list(map_batches(batches, lambda frame, start: (start, frame.num_rows)))
     [(0, 2), (2, 1)]
     """
+    if isinstance(work, AddedWork):
+        total = _Total(work)
+        for _ in _mapped(batches, total.add):
+            pass
+        yield work.of_parts(total.parts)
+    else:
+        yield from _mapped(batches, lambda batch, start, _: work(batch, start))
+
+
+def _mapped(batches: Iterable[Any], work: Callable[[Any, int, int], T]) -> Iterator[T]:
+    """Call work(batch, first row, number) in threads."""
     threads = min(os.cpu_count() or 1, _MOST_THREADS)
-    start = 0
+    start = number = 0
     waiting: deque[Future[T]] = deque()
     with ThreadPoolExecutor(threads) as pool:
         try:
@@ -107,8 +130,8 @@ def map_batches(batches: Iterable[Any], work: Work[T]) -> Iterator[T]:
                 many = len(batch)
                 if not many:
                     continue
-                waiting.append(pool.submit(work, batch, start))
-                start += many
+                waiting.append(pool.submit(work, batch, start, number))
+                start, number = start + many, number + 1
                 if len(waiting) > threads:
                     yield waiting.popleft().result()
             while waiting:
@@ -116,3 +139,42 @@ def map_batches(batches: Iterable[Any], work: Work[T]) -> Iterator[T]:
         finally:
             for one in waiting:
                 one.cancel()
+
+
+class _Total:
+    """One answer that threads add to, part by part, so that no batch keeps its own.
+
+    Batches take turns in their order at each part, and the sums are the same to the bit whoever
+    is faster. Threads begin batches in that order, so the one that is waited for is at work.
+    """
+
+    def __init__(self, work: AddedWork[Any]) -> None:
+        self.work = work
+        self.parts = work.no_parts()
+        self._added = [0] * len(self.parts)
+        self._failed: float = float("inf")
+        self._turn = Condition()
+
+    def add(self, batch: Any, start: int, number: int) -> None:
+        """Add a batch."""
+        try:
+            found = self.work.parts(batch, start)
+            for k in range(len(self.parts)):
+                part = next(found, None)
+                with self._turn:
+                    self._turn.wait_for(lambda k=k: self._is_turn(number, k))  # type: ignore[misc]
+                    if self._failed < number:
+                        return
+                if part is not None:
+                    self.parts[k] += part
+                with self._turn:
+                    self._added[k] += 1
+                    self._turn.notify_all()
+        except BaseException:
+            with self._turn:
+                self._failed = min(self._failed, number)
+                self._turn.notify_all()
+            raise
+
+    def _is_turn(self, number: int, k: int) -> bool:
+        return self._added[k] == number or self._failed < number
