@@ -25,9 +25,10 @@ from scipy.optimize import minimize
 
 from varcal.calibrators._gam import quadratic_form
 from varcal.calibrators._interactions import gain_of
+from varcal.calibrators._softmax import softmax
 from varcal.calibrators._trust import share_of
 
-__all__ = ["Confusion", "fit_confusion", "softmax"]
+__all__ = ["Confusion", "fit_confusion"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -39,16 +40,6 @@ _STIFF = 300.0
 _MOST_CLASSES = 40
 _FLOOR = -12.0
 _UNIT = 5.0
-
-
-def softmax(logits: Floats) -> Floats:
-    """Return probabilities of rows of logits.
-
-    >>> softmax(np.array([[0.0, 0.0]]))
-    array([[0.5, 0.5]])
-    """
-    powers = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return np.asarray(powers / powers.sum(axis=1, keepdims=True))
 
 
 @dataclass(frozen=True, eq=False)

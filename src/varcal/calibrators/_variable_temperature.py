@@ -23,9 +23,10 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from varcal.calibrators._additive_model import AdditiveModel, Sample
-from varcal.calibrators._confusion import Confusion, fit_confusion, softmax
+from varcal.calibrators._confusion import Confusion, fit_confusion
 from varcal.calibrators._design import Design
 from varcal.calibrators._row_folds import MOST_ROWS, RowKeys, n_folds_of, row_folds
+from varcal.calibrators._softmax import softmax
 from varcal.calibrators._trust import Trusted, fit_trusted, too_few
 
 __all__ = ["TemperatureLoss", "TemperatureModel", "fit_temperature_model"]

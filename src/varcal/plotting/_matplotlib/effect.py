@@ -31,8 +31,17 @@ def draw(curves: tuple[Effect, ...], ax: Any = None, *, scale: str = "logit") ->
         _lines(ax, curves, kind)
     ax.set_xlabel(name, **PLAIN)
     ax.set_ylabel(f"change of the {scale}")
-    ax.legend(frameon=False)
+    ax.legend(frameon=False, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=len(curves))
     return ax
+
+
+def _score(score: float) -> str:
+    """Name a score; two decimals would make all small ones alike.
+
+    >>> _score(0.5), _score(3.21e-17), _score(0.9999)
+    ('score 0.5', 'score 3.2e-17', 'score 0.9999')
+    """
+    return f"score {score:.2g}" if score < 0.99 else f"score {score:.4g}"
 
 
 def _levels(ax: Axes, curves: tuple[Effect, ...]) -> str:
@@ -43,7 +52,7 @@ def _levels(ax: Axes, curves: tuple[Effect, ...]) -> str:
     for k, curve in enumerate(curves):
         value, low, high = curve.value[shown], curve.low[shown], curve.high[shown]
         at = np.arange(len(shown)) + 0.12 * (k - (len(curves) - 1) / 2)
-        label = f"score {curve.score:.2f}"
+        label = _score(curve.score)
         ax.errorbar(at, value, yerr=[value - low, high - value], fmt="o", markersize=4, label=label)
     texts = [str(names[k]) for k in shown]
     upright = 90.0 if sum(map(len, texts)) > _LETTERS else 0.0
@@ -62,7 +71,7 @@ def _lines(ax: Axes, curves: tuple[Effect, ...], kind: str) -> None:
         if kind == "datetime":
             values = np.array(curve.at, "M8[s]").astype(np.int64)
         x = positions(values, kind)
-        label = f"score {curve.score:.2f}"
+        label = _score(curve.score)
         (line,) = ax.plot(x, curve.value, linestyle=_STYLES[k % len(_STYLES)], label=label)
         ax.fill_between(x, curve.low, curve.high, color=line.get_color(), alpha=0.15)
     if kind == "datetime":
