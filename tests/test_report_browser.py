@@ -23,6 +23,8 @@ MISSING = [
     }.items()
     if not found
 ]
+if not MISSING:
+    from playwright.sync_api import expect, sync_playwright
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}"),
@@ -80,8 +82,6 @@ def pages(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def browser():
-    from playwright.sync_api import sync_playwright
-
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         yield chromium
@@ -103,7 +103,9 @@ def visit(browser, pages):
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("dialog", lambda dialog: complaints.append(dialog.message))
         address = (pages / f"{name}.html").as_uri()
-        page.on("request", lambda sent: sent.url == address or complaints.append(sent.url))
+        page.on(
+            "request", lambda sent: sent.url.split("#")[0] == address or complaints.append(sent.url)
+        )
         page.goto(address)
         return page
 
@@ -131,49 +133,44 @@ def test_colours_follow_the_system_and_the_button(visit):
     assert visit(scheme="dark").evaluate(ground) == black
     page = visit(scheme="light")
     button = page.locator("#theme")
-    seen = []
-    for _ in range(4):
-        seen.append((button.inner_text(), page.evaluate(ground)))
+    for theme, colour in [("auto", white), ("light", white), ("dark", black), ("auto", white)]:
+        expect(button).to_have_text(f"Theme: {theme}")
+        assert page.evaluate(ground) == colour
         button.click()
-    assert seen == [
-        ("Theme: auto", white),
-        ("Theme: light", white),
-        ("Theme: dark", black),
-        ("Theme: auto", white),
-    ]
 
 
 def column(page, key):
-    return page.locator(f"#ranking-table tbody tr:visible .{key}").all_inner_texts()
+    return page.locator(f"#ranking-table tbody tr:visible .{key}")
 
 
 def test_sorting(visit):
     page = visit()
-    assert column(page, "rank") == [str(k) for k in range(1, 8)]
+    ranks = [str(k) for k in range(1, 8)]
+    expect(column(page, "rank")).to_have_text(ranks)
+    names = sorted(column(page, "name").all_inner_texts())
     page.get_by_role("button", name="Variable").focus()
     page.keyboard.press("Enter")
-    names = column(page, "name")
-    assert names == sorted(names)
+    expect(column(page, "name")).to_have_text(names)
     head = page.locator("#ranking-table th.name").first
-    assert head.get_attribute("aria-sort") == "ascending"
+    expect(head).to_have_attribute("aria-sort", "ascending")
     page.keyboard.press("Enter")
-    assert column(page, "name") == names[::-1]
-    assert head.get_attribute("aria-sort") == "descending"
+    expect(column(page, "name")).to_have_text(names[::-1])
+    expect(head).to_have_attribute("aria-sort", "descending")
     page.get_by_role("button", name="Beyond overall").click()
-    assert column(page, "rank") == [str(k) for k in range(1, 8)]
-    assert head.get_attribute("aria-sort") == "none"
+    expect(column(page, "rank")).to_have_text(ranks)
+    expect(head).to_have_attribute("aria-sort", "none")
 
 
 def test_searching(visit):
     page = visit()
     page.get_by_label("Search variables").fill("EDU")
-    assert column(page, "name") == ["education"]
-    assert page.get_by_role("status").inner_text() == "1 of 7 shown"
-    assert page.locator(".card:visible").count() == 1
+    expect(column(page, "name")).to_have_text(["education"])
+    expect(page.get_by_role("status")).to_have_text("1 of 7 shown")
+    expect(page.locator(".card:visible")).to_have_count(1)
     page.get_by_label("Search variables").fill("nothing like it")
-    assert page.get_by_text("No variable matches").is_visible()
+    expect(page.get_by_text("No variable matches")).to_be_visible()
     page.get_by_label("Search variables").fill("")
-    assert page.locator(".card:visible").count() == 7
+    expect(page.locator(".card:visible")).to_have_count(7)
 
 
 def card_of(page, name):
@@ -193,18 +190,18 @@ def test_reading_a_chart_by_pointer_and_by_keys(visit):
     chart.scroll_into_view_if_needed()
     box = chart.bounding_box()
     page.mouse.move(box["x"] + 1, box["y"] + 50)
-    assert said.inner_text().startswith("17: ")
-    assert chart.locator(".cursor").is_visible()
+    expect(said).to_have_text(re.compile("^17: "))
+    expect(chart.locator(".cursor")).to_be_visible()
     slider = card.get_by_role("slider")
-    assert slider.get_attribute("aria-valuetext") == said.inner_text()
+    expect(slider).to_have_attribute("aria-valuetext", said.inner_text())
     slider.focus()
     page.keyboard.press("ArrowRight")
-    assert said.inner_text().startswith("18: ")
+    expect(said).to_have_text(re.compile("^18: "))
     page.keyboard.press("End")
-    assert said.inner_text().startswith("74: ")
+    expect(said).to_have_text(re.compile("^74: "))
     sex = card_of(page, "sex")
     sex.locator(".level-row").first.hover()
-    assert re.match(r"Female \(5,421 rows\): wrong", sex.locator(".said").inner_text())
+    expect(sex.locator(".said")).to_have_text(re.compile(r"^Female \(5,421 rows\): wrong"))
 
 
 def test_python_and_the_script_say_the_same(visit):
@@ -219,10 +216,21 @@ def test_python_and_the_script_say_the_same(visit):
 def test_unfounded_cards_are_folded_and_links_open_them(visit):
     page = visit()
     noise = card_of(page, "noise")
-    assert noise.get_attribute("open") is None
+    expect(noise).not_to_have_attribute("open", "")
     page.get_by_role("link", name="noise").click()
-    assert noise.get_attribute("open") is not None
-    assert noise.locator("svg.lines").is_visible()
+    expect(noise).to_have_attribute("open", "")
+    expect(noise.locator("svg.lines")).to_be_visible()
+    noise.locator("summary").first.click()
+    expect(noise).not_to_have_attribute("open", "")
+    page.get_by_role("link", name="noise").click()
+    expect(noise).to_have_attribute("open", "")
+
+
+def test_an_address_with_a_folded_card_opens_it(visit, pages):
+    page = visit()
+    page.goto((pages / "adult.html").as_uri() + "#" + card_of(page, "noise").get_attribute("id"))
+    page.reload()
+    expect(card_of(page, "noise")).to_have_attribute("open", "")
 
 
 def test_names_are_shown_as_text(visit):
@@ -322,9 +330,9 @@ def test_reads_without_its_script(browser, pages):
 def test_keyboard_reaches_everything(visit):
     page = visit()
     page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.className") == "skip"
+    expect(page.locator(".skip")).to_be_focused()
     page.keyboard.press("Enter")
-    assert page.evaluate("document.activeElement.id") == "summary"
+    expect(page.locator("#summary")).to_be_focused()
     reached = set()
     for _ in range(80):
         page.keyboard.press("Tab")

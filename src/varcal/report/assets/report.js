@@ -116,12 +116,14 @@
   }
 
   // A link to a folded card opens it; printing opens everything.
-  const open = () => {
-    const target = location.hash && document.getElementById(location.hash.slice(1));
+  const open = (hash) => {
+    const target = hash && document.getElementById(hash.slice(1));
     if (target instanceof HTMLDetailsElement) target.open = true;
   };
-  addEventListener("hashchange", open);
-  open();
+  // A second click on the same link changes no hash, so clicks are heard too.
+  for (const link of all("a[href^='#']")) link.addEventListener("click", () => open(link.hash));
+  addEventListener("hashchange", () => open(location.hash));
+  open(location.hash);
   let folded = [];
   addEventListener("beforeprint", () => {
     folded = all("details:not([open])");
