@@ -41,6 +41,8 @@ PRIOR_EDF = 0.1
 _SMALL = 1e-8
 #: Where penalties start: stiff, since from soft starts the iteration ends in worse optima.
 FIRST_PENALTY = 100.0
+#: The working weight from which certain rows count in the posterior covariance.
+_FIRM = 0.01
 
 
 class Loss(Protocol):
@@ -70,6 +72,9 @@ class Loss(Protocol):
 
     def slopes(self, eta: Floats) -> tuple[Floats, Floats]:
         """Return minus the first derivative and the (expected) second one, a row each."""
+
+    def firmer(self, curvature: Floats) -> Floats:
+        """Return what is added to second derivatives for the posterior covariance, a row each."""
 
     def take(self, rows: NDArray[np.bool_] | Ints | slice) -> Loss:
         """Return the loss of some rows."""
@@ -121,6 +126,14 @@ class LogisticLoss:
         mean = expit(self.offset + eta)
         return self.weight * (self.y - mean), self.weight * np.maximum(mean * (1.0 - mean), 1e-9)
 
+    def firmer(self, curvature: Floats) -> Floats:
+        """Return what raises working weights to those of a probability of about 1 %.
+
+        Where outcomes are all but certain the likelihood is flat outwards and steep inwards, and
+        a normal posterior around its mode would say that the predictor may as well turn round.
+        """
+        return np.maximum(_FIRM * self.weight - curvature, 0.0)
+
     def take(self, rows: NDArray[np.bool_] | Ints | slice) -> LogisticLoss:
         """Return the loss of some rows."""
         return LogisticLoss(self.y[rows], self.weight[rows], self.offset[rows])
@@ -139,7 +152,7 @@ class GamFit:
     edf : ndarray of shape (G,)
         Effective degrees of freedom of each group.
     covariance : ndarray of shape (p, p)
-        Posterior covariance of the coefficients.
+        Posterior covariance of the coefficients, with certain rows made firmer.
     ridge : ndarray of shape (p,)
         The penalty of each coefficient.
     mass : float
@@ -240,7 +253,8 @@ def fit_gam(
             break
     ridge = _ridge(lam, groups)
     weight = loss.slopes(eta)[1]
-    V = _inverse(gram(X, weight), ridge)
+    H = gram(X, weight)
+    V = _inverse(H, ridge)
     traces = np.bincount(groups[inside], np.diag(V)[inside], minlength=n_groups)
     evidence = (
         -loss.value(eta)
@@ -249,7 +263,15 @@ def fit_gam(
         + 0.5 * float(np.linalg.slogdet(V)[1])
     )
     edf, mass = size - lam * traces, float(weight.sum())
-    return GamFit(beta, lam, edf, V, ridge, mass, evidence, step, converged)
+    firm = _firmed(H, X, loss.firmer(weight))
+    covariance = V if firm is H else _inverse(firm, ridge)
+    return GamFit(beta, lam, edf, covariance, ridge, mass, evidence, step, converged)
+
+
+def _firmed(H: Floats, X: Floats, more: Floats) -> Floats:
+    """Return XᵀWX with more weight on some rows."""
+    some = more > 0
+    return H + gram(X[some], more[some]) if some.any() else H
 
 
 def _ridge(lam: Floats, own: Ints) -> Floats:
@@ -336,14 +358,17 @@ def refine(
     steps : int
         Passes over the rows.
     """
-    V, mass = np.empty((0, 0)), 0.0
+    size = len(beta)
+    firm, mass = np.zeros((size, size)), 0.0
     for _ in range(steps):
-        H, right, mass = np.zeros((len(beta), len(beta))), np.zeros(len(beta)), 0.0
+        H, right, mass = np.zeros((size, size)), np.zeros(size), 0.0
+        firm = np.zeros((size, size))
         for X, loss in chunks():
             residual, weight = loss.slopes(X @ beta)
-            H += gram(X, weight)
+            part = gram(X, weight)
+            H += part
+            firm += _firmed(part, X, loss.firmer(weight))
             right += X.T @ residual
             mass += float(weight.sum())
-        V = _inverse(H, ridge)
-        beta = beta + V @ (right - ridge * beta)
-    return beta, V, mass
+        beta = beta + _inverse(H, ridge) @ (right - ridge * beta)
+    return beta, _inverse(firm, ridge), mass

@@ -22,6 +22,8 @@ _TINY = float(np.finfo(np.float64).tiny)
 _EPS = 2.0**-54
 #: |z| must vary so much, in units of z: scores mirrored around ½ say nothing between them.
 _FOLD = 0.05
+#: Values that stand for all between the lowest and the highest.
+_EVEN = 257
 
 
 def log_odds(p: Floats) -> Floats:
@@ -46,7 +48,7 @@ class ScoreBasis:
     fold_mean, fold_scale : float
         What standardizes |z|; a scale of 0 leaves it out.
     rank : NumberBasis or None
-        The curve in the rank of z; None where all scores are equal.
+        The curve in the rank of z, or in z itself; None where all scores are equal.
     """
 
     low: float
@@ -58,7 +60,9 @@ class ScoreBasis:
     rank: NumberBasis | None
 
     @classmethod
-    def of(cls, z: Floats, weight: Floats | None, *, winsor: float = 0.005) -> ScoreBasis:
+    def of(
+        cls, z: Floats, weight: Floats | None, *, winsor: float = 0.005, by_rank: bool = True
+    ) -> ScoreBasis:
         """Learn the columns from the logits of the calibration rows."""
         found, counts = weighted_counts(z, weight)
         low, high = weighted_quantiles(found, counts, (winsor, 1 - winsor))
@@ -70,6 +74,11 @@ class ScoreBasis:
         fold_scale = float(np.sqrt(share @ (np.abs(kept) - fold_mean) ** 2))
         # Of two scores |z| says no more than z.
         folds = fold_scale > _FOLD * scale and len(np.unique(kept)) > 2
+        if by_rank:
+            rank = NumberBasis.of(np.clip(z, low, high), weight, temper=1.0, atom=2.0, raw=False)
+        else:
+            even = np.linspace(low, high, _EVEN)
+            rank = NumberBasis.of(even, None, n_splines=10, n_curves=8, atom=2.0, raw=False)
         return cls(
             low=float(low),
             high=float(high),
@@ -77,7 +86,7 @@ class ScoreBasis:
             scale=scale,
             fold_mean=fold_mean,
             fold_scale=fold_scale if folds else 0.0,
-            rank=NumberBasis.of(np.clip(z, low, high), weight, temper=1.0, atom=2.0, raw=False),
+            rank=rank,
         )
 
     def clipped(self, z: Floats) -> Floats:

@@ -32,6 +32,8 @@ Parts = dict[str, Floats]
 ATOM = 0.1
 #: Raw values are kept within these quantiles.
 WINSOR = 0.005
+#: A raw value that says so much of its variance by the rank's line is left out.
+_SAID = 0.95
 #: Ranks are stored at no more points than these.
 _GRID = 1024
 #: A spline for every so many rows, up to the full number.
@@ -187,6 +189,7 @@ class NumberBasis:
         raw_mean = float(share @ kept_raw)
         raw_scale = float(np.sqrt(share @ (kept_raw - raw_mean) ** 2))
         raw_scale = usable_scale(raw_scale, float(np.abs(kept_raw).max()))
+        said = float(share @ (line * (kept_raw - raw_mean))) / (raw_scale or 1.0)
         heavy = (share >= atom) & (share < 1 - _ROUNDING) & (len(found) > 2)
         grid = _thinned(rank, heavy)
         return cls(
@@ -201,7 +204,7 @@ class NumberBasis:
             low=float(low),
             high=float(high),
             raw_mean=raw_mean,
-            raw_scale=raw_scale if raw and len(found) > 2 else 0.0,
+            raw_scale=raw_scale if raw and len(found) > 2 and said**2 <= _SAID else 0.0,
             atoms=found[heavy],
             atom_mean=share[heavy],
             atom_scale=np.sqrt(share[heavy] * (1 - share[heavy])),

@@ -18,6 +18,8 @@ Floats = NDArray[np.float64]
 
 #: Held-out gains, in standard errors, between which the share goes from 0 to 1.
 _RAMP = (0.0, 1.0)
+#: The same for the variables, whose penalties have shrunk them already.
+_VARIABLES_RAMP = (-0.5, 0.5)
 #: Over the number of savings, the standard errors by which the ramp starts later: the error of a
 #: few savings is itself hardly known.
 _LATER = 50.0
@@ -42,7 +44,7 @@ def evidence_share(gain: float, n_blocks: int) -> float:
     return float(np.clip(2.0 * beyond - 1.0, 0.0, 1.0))
 
 
-def share_of(gain: Gain) -> float:
+def share_of(gain: Gain, ramp: tuple[float, float] = _RAMP) -> float:
     """Return the share of the larger model: 0 without evidence, 1 with enough of it.
 
     >>> share_of(Gain(0.0, 1.0)), share_of(Gain(0.5, 1.0)), share_of(Gain(2.0, 1.0))
@@ -54,8 +56,7 @@ def share_of(gain: Gain) -> float:
     (0.0, 0.5)
     """
     later = _LATER / gain.count
-    low, high = _RAMP[0] + later, _RAMP[1] + later
-    return float(np.clip((gain.ratio - low) / (high - low), 0.0, 1.0))
+    return float(np.clip((gain.ratio - later - ramp[0]) / (ramp[1] - ramp[0]), 0.0, 1.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +131,7 @@ def fit_trusted(
         score_share = share_of(_gain(rows, base, small))
         small = base + score_share * (small - base)
         large = _held_out(rows, lambda part: fit_additive(design, part, pairs=pairs), moderate)
-        full_share = max(full_share, share_of(_gain(rows, small, large)))
+        full_share = max(full_share, share_of(_gain(rows, small, large), _VARIABLES_RAMP))
     if len(rows) < len(whole):
         score, full = refit(score, replace(whole, columns=[])), refit(full, whole)
     return Trusted(score, full, score_share, full_share)

@@ -12,9 +12,9 @@ from scipy.special import expit
 from varcal.calibrators._additive_model import AdditiveModel, Sample, chunks_of
 from varcal.calibrators._design import Design
 from varcal.calibrators._gam import LogisticLoss
+from varcal.calibrators._link import fit_link, left_out
 from varcal.calibrators._row_folds import MOST_ROWS, RowKeys, n_folds_of, row_folds
 from varcal.calibrators._score_basis import log_odds
-from varcal.calibrators._stretch import left_out, stretch_of
 from varcal.calibrators._trust import Trusted, fit_trusted
 
 __all__ = ["LogisticModel", "fit_logistic_model", "moderated"]
@@ -44,8 +44,8 @@ class LogisticModel:
         :math:`\eta_s` and :math:`\eta_v`.
     score_share, full_share : float
         a and b, between 0 and 1; both are 0 where there is no evidence against the scores.
-    stretch : float
-        What η_v was multiplied by, as left-out rows asked for.
+    link : AdditiveModel or None
+        What is added to :math:`\eta_v` as a function of itself, as left-out rows asked for.
     shift : float
         c, which keeps the mean on the calibration rows.
     monotone : bool
@@ -58,7 +58,7 @@ class LogisticModel:
     full: AdditiveModel
     score_share: float
     full_share: float
-    stretch: float
+    link: AdditiveModel | None
     shift: float
     monotone: bool = False
     tilt: float = 0.0
@@ -81,10 +81,20 @@ class LogisticModel:
         """
         z = log_odds(p)
         own, variance = self.full.predictor(z, columns)
-        own += self.full.design.score.clipped(z)
-        apart = self.shift + self.stretch * moderated(own, variance) - eta
-        spread = self.stretch**2 * variance
+        own = moderated(own + self.full.design.score.clipped(z), variance)
+        error = np.sqrt(variance)
+        middle, of_link = self._linked(own)
+        ends = [self._linked(own + side * error)[0] for side in (-1.0, 1.0)]
+        spread = np.maximum(np.abs(ends[1] - ends[0]) / 2, error) ** 2 + of_link
+        apart = self.shift + middle - eta
         return np.asarray(np.sqrt(spread + (1 - self.full_share) * apart**2))
+
+    def _linked(self, eta: Floats) -> tuple[Floats, Floats]:
+        """Return η_v after the link, and the variance that the link adds."""
+        if self.link is None:
+            return eta, np.zeros(len(eta))
+        added, variance = self.link.lookup.predictor(eta, [])
+        return moderated(eta + added, variance), variance
 
     def _risen(self, z: Floats, columns: list[NDArray[Any]]) -> Floats:
         """Return the logit that never falls along the score, by a running maximum on a grid.
@@ -111,7 +121,7 @@ class LogisticModel:
         if self.full_share > 0:
             own, spread = self.full.lookup.predictor(z, columns)
             own += self.full.design.score.clipped(z)
-            eta = eta + self.full_share * (self.stretch * moderated(own, spread) - eta)
+            eta = eta + self.full_share * (self._linked(moderated(own, spread))[0] - eta)
         return np.asarray(eta + self.shift)
 
 
@@ -167,7 +177,7 @@ def fit_logistic_model(
         fitted.score_share,
         fitted.full_share,
         # Leaving out one row of a group leaves the rest of it in.
-        _stretch(fitted.full.model, some, loss.take(picked)) if groups is None else 1.0,
+        _link(fitted.full.model, some, loss.take(picked)) if groups is None else None,
         0.0,
         monotone,
         tilt,
@@ -177,11 +187,11 @@ def fit_logistic_model(
     return replace(model, shift=shift), fitted
 
 
-def _stretch(model: AdditiveModel, rows: Sample, loss: LogisticLoss) -> float:
-    """Return what the predictor is multiplied by."""
+def _link(model: AdditiveModel, rows: Sample, loss: LogisticLoss) -> AdditiveModel:
+    """Return what is added to the predictor as a function of itself."""
     eta, variance = model.predictor(rows.z, rows.columns)
-    eta, variance = left_out(loss.offset + eta, variance, loss.y)
-    return stretch_of(moderated(eta, variance), loss.y, loss.weight)
+    without = moderated(*left_out(loss.offset + eta, variance, loss.y))
+    return fit_link(without, loss.y, loss.weight)
 
 
 def _moderated_loss(eta: Floats, variance: Floats, rows: Sample) -> Floats:

@@ -111,6 +111,10 @@ class TemperatureLoss:
         first = self.weight * power * (own - mean)
         return first, self.weight * np.maximum(power**2 * spread, 1e-9)
 
+    def firmer(self, curvature: Floats) -> Floats:
+        """Return 0: rows that are all but certain say little of their temperature."""
+        return np.zeros(len(curvature))
+
     def take(self, rows: NDArray[np.bool_] | Ints | slice) -> TemperatureLoss:
         """Return the loss of some rows."""
         return TemperatureLoss(self.logs[rows], self.y[rows], self.weight[rows], self.offset[rows])
@@ -238,14 +242,24 @@ def fit_temperature_model(
 
 
 def _mean_shift(model: TemperatureModel, p: Floats, y: Ints, eta: Floats, mass: Floats) -> float:
-    """Return what brings the mean confidence to the accuracy, or 0 where nothing does."""
+    r"""Return what brings the mean confidence to the accuracy, as far as they are clearly apart.
+
+    The likelihood knows more of the level than the accuracy does: a gap within its standard error
+    e is left, a larger one closed but for :math:`e^2 / \text{gap}^2` of the way.
+    """
 
     def gap(shift: float) -> float:
         q = model.probabilities(p, eta + shift)
         hit = q.argmax(axis=1) == y
         return float(mass @ (q.max(axis=1) - hit)) / float(mass.sum())
 
+    top = model.probabilities(p, eta).max(axis=1)
+    error = float(mass**2 @ (top * (1.0 - top))) / float(mass.sum()) ** 2
+    apart = gap(0.0) ** 2
+    if apart <= error:
+        return 0.0
+
     low, high = -1.5, 1.5
     if gap(low) > 0 or gap(high) < 0:
         return 0.0
-    return float(brentq(gap, low, high, xtol=1e-6))
+    return (1.0 - error / apart) * float(brentq(gap, low, high, xtol=1e-6))
