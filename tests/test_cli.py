@@ -276,6 +276,13 @@ def test_calibrate_refuses(given, said, folder):
     assert not (folder / "never.json").exists()
 
 
+def test_calibrate_refuses_before_it_makes_notes(folder):
+    done = run("calibrate", "missing.csv", *COLUMNS, "-o", "never.json", cwd=folder)
+    assert done.stderr.startswith("error: no file 'missing.csv'")
+    done = run("calibrate", "cal.csv", *COLUMNS, "-o", "alone.json", cwd=folder)
+    assert done.stderr == "note: no --variables, so that the score alone is calibrated\n"
+
+
 def test_parameters_of_a_method():
     tree = _built(vc.TreeCalibrator, ("max_depth=4", "min_leaf=0.05"))
     assert (tree.max_depth, tree.min_leaf) == (4, 0.05)

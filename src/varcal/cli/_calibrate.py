@@ -97,14 +97,14 @@ def calibrate(**given: Any) -> None:
             f"{name} looks at variables, and none is named",
             "name them: --variables age,income; or take --method beta",
         )
-    if calibrator._uses_variables and not given["variables"]:
-        print("note: no --variables, so that the score alone is calibrated", file=sys.stderr)
-    if given["variables"] and not calibrator._uses_variables:
-        print(f"warning: {name} does not look at --variables", file=sys.stderr)
     roles = {"--label": [given["label"]], "--prob": given["prob"]}
     if given["weight"]:
         roles["--weight"] = [given["weight"]]
     table, variables = read_rows(given["files"], given["format"], roles, given["variables"] or [])
+    if calibrator._uses_variables and not given["variables"]:
+        print("note: no --variables, so that the score alone is calibrated", file=sys.stderr)
+    if given["variables"] and not calibrator._uses_variables:
+        print(f"warning: {name} does not look at --variables", file=sys.stderr)
     labels = table.column(given["label"])
     if given["drop_unlabelled"]:
         table = table.filter(labels.is_valid())
