@@ -21,7 +21,7 @@ from varcal.calibrators._interactions import Gain
 from varcal.calibrators._lookup import Lookup
 from varcal.calibrators._score_basis import log_odds
 from varcal.calibrators._trust import _gain, share_of
-from varcal.exceptions import InputError
+from varcal.exceptions import InputError, VarcalWarning
 
 matplotlib.use("Agg")
 
@@ -324,7 +324,9 @@ def test_groups_must_match_and_few_of_them_say_nothing():
     with pytest.raises(InputError, match="lengths differ"):
         VariableCalibrator().fit(p, y, v, groups=np.zeros(599))
     for count in (1, 4):
-        q = VariableCalibrator().fit(p, y, v, groups=np.arange(600) % count).predict_proba(p, v)
+        with pytest.warns(VarcalWarning, match=f"groups holds {count} unit"):
+            fit = VariableCalibrator().fit(p, y, v, groups=np.arange(600) % count)
+        q = fit.predict_proba(p, v)
         assert q[:, 1] == pytest.approx(p, abs=1e-9)
 
 

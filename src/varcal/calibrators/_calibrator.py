@@ -44,6 +44,7 @@ class Calibrator(BaseEstimator, ABC):
     _state: ClassVar[tuple[str, ...]] = ()
     _uses_variables: ClassVar[bool] = False
     _needs_variables: ClassVar[bool] = False
+    _uses_groups: ClassVar[bool] = False
 
     def fit(
         self,

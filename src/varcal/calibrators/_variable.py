@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Literal
 
 import numpy as np
@@ -18,14 +19,14 @@ from varcal.calibrators._row_folds import RowKeys
 from varcal.calibrators._rows import Floats, Rows, score_rows
 from varcal.calibrators._schema import Schema
 from varcal.calibrators._score_basis import log_odds
-from varcal.calibrators._trust import Trusted
+from varcal.calibrators._trust import LEAST_UNITS, Trusted
 from varcal.calibrators._variable_logistic import LogisticModel, fit_logistic_model
 from varcal.calibrators._variable_temperature import (
     TemperatureModel,
     certainty,
     fit_temperature_model,
 )
-from varcal.exceptions import InputError
+from varcal.exceptions import InputError, VarcalWarning
 
 __all__ = ["VariableCalibrator"]
 
@@ -137,6 +138,7 @@ class VariableCalibrator(Calibrator):
         "schema_",
     )
     _uses_variables = True
+    _uses_groups = True
 
     def __init__(
         self,
@@ -160,6 +162,8 @@ class VariableCalibrator(Calibrator):
                 f"monotone=True needs two classes; y has {rows.n_classes}",
                 "leave it out, or calibrate one class against the rest",
             )
+        if rows.groups is not None:
+            _check_many(len(np.unique(rows.groups)))
         self.schema_ = (
             Schema.of(rows.variables, type(self).__name__) if rows.variables else Schema((), (), ())
         )
@@ -349,6 +353,18 @@ class VariableCalibrator(Calibrator):
             for term in self.terms_
         ]
         return " ".join(words), table
+
+
+def _check_many(n_groups: int) -> None:
+    """Warn where groups are too few to say anything."""
+    if n_groups < LEAST_UNITS:
+        held = f"{n_groups} unit{'s' * (n_groups > 1)}"
+        warnings.warn(
+            f"groups holds {held}, and fewer than {LEAST_UNITS} say nothing about others: "
+            "the scores stay as they are",
+            VarcalWarning,
+            stacklevel=5,
+        )
 
 
 def _widened(answer: Floats, end: Floats, reach: Floats) -> Floats:
