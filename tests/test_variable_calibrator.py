@@ -281,6 +281,23 @@ def test_weights_below_one_are_no_counts():
     assert small.predict_proba(p, v) == pytest.approx(plain, abs=1e-8)
 
 
+def test_sampling_weights_are_not_taken_for_counts_without_a_word():
+    p, y, v, _ = world(600)
+    survey = np.random.default_rng(0).gamma(5.0, 100.0, 600)
+    with pytest.warns(VarcalWarning) as caught:
+        VariableCalibrator().fit(p, y, v, sample_weight=survey)
+    (said,) = caught
+    assert said.filename == __file__
+    assert str(said.message) == (
+        "sample_weight is taken for the number of rows that each row stands for: "
+        f"{survey.sum():,.0f} in all, on 600 rows, so that the fit trusts them "
+        f"{survey.mean():,.1f} times as much as rows without weights; if these are sampling "
+        "weights, divide them by their mean"
+    )
+    for quiet in (survey / survey.mean(), survey / survey.sum(), np.rint(survey), 1 + survey / 1e3):
+        VariableCalibrator().fit(p, y, v, sample_weight=quiet)
+
+
 def grouped_world(seed, size):
     """Return rows of 60 groups with effects of their own, and a variable of the group."""
     rng = np.random.default_rng(seed)

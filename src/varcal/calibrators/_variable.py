@@ -35,6 +35,8 @@ _MEASURED = 10_000
 #: The least slope that keeps rows apart where their order must stay.
 _TILT = 1e-5
 _INTERVAL_POINTS = 9
+#: The mean up to which weights that are no whole numbers pass for numbers of rows.
+_MOST_ROWS_EACH = 2.0
 
 
 class VariableCalibrator(Calibrator):
@@ -59,9 +61,11 @@ class VariableCalibrator(Calibrator):
     the mean outcome; where it is trusted in part, the mean moves that part of the way.
 
     A weight of 2 is the same as writing the row twice; weights that are all below 1 are brought
-    to their effective number of rows. Rows of one group are held out together, one group counts as
-    one observation of what a model saves, and only held-out groups decide how far it is trusted;
-    with fewer than 5 groups the scores stay as they are. Intervals take rows as independent.
+    to their effective number of rows, and those that are no whole numbers and far above 1 are
+    warned of: divide sampling weights by their mean. Rows of one group are held out together, one
+    group counts as one observation of what a model saves, and only held-out groups decide how far
+    it is trusted; with fewer than 5 groups the scores stay as they are. Intervals take rows as
+    independent.
 
     Without V it is a score-based calibrator. An unseen category counts as the population, a
     number beyond the fitted range as the end of the range. Nothing is random, and the order of
@@ -169,7 +173,9 @@ class VariableCalibrator(Calibrator):
         )
         columns = self._columns(rows)
         n_levels = [len(levels) for levels in self.schema_.levels[: len(columns)]]
-        rows = rows if rows.weight is None else rows.weighted(_row_counts(rows.weight))
+        if rows.weight is not None:
+            _check_counts(rows.weight)
+            rows = rows.weighted(_row_counts(rows.weight))
         model: LogisticModel | TemperatureModel
         if rows.p.ndim == 1:
             z = log_odds(rows.p)
@@ -375,6 +381,21 @@ def _widened(answer: Floats, end: Floats, reach: Floats) -> Floats:
         moved = expit(middle + np.sign(reach) * apart)
     # A probability of 0 or 1 has no logit.
     return np.asarray(np.where(np.isfinite(middle) & (reach != 0), moved, end))
+
+
+def _check_counts(weight: Floats) -> None:
+    """Warn of weights that stand for many more rows than there are, and are no counts."""
+    mean = float(weight.mean())
+    if mean <= _MOST_ROWS_EACH or (weight == np.rint(weight)).all():
+        return
+    warnings.warn(
+        "sample_weight is taken for the number of rows that each row stands for: "
+        f"{float(weight.sum()):,.0f} in all, on {len(weight):,} rows, so that the fit trusts them "
+        f"{mean:,.1f} times as much as rows without weights; if these are sampling weights, "
+        "divide them by their mean",
+        VarcalWarning,
+        stacklevel=5,
+    )
 
 
 def _row_counts(weight: Floats) -> Floats:
