@@ -112,7 +112,7 @@ def fit_trusted(
     def small_of(terms: Design) -> Floats:
         return _held_out(bare, lambda part: fit_additive(terms, part, pairs=False), moderate)
 
-    if float(rows.loss.mass().sum()) < _FEW + _FEW_EACH * len(rows.columns):
+    if float(rows.loss.mass().sum()) < _FEW + _FEW_EACH * len(design.live()):
         alone = alone.restricted((Block("level", (SCORE,)), Block("slope", (SCORE,))))
         score = fit_additive(alone, bare, pairs=False)
         share = 0.0 if too_few(rows) else share_of(_gain(bare, base, small_of(alone)))

@@ -224,7 +224,8 @@ class VariableCalibrator(Calibrator):
 
     def _note(self, fitted: Trusted, rows: Rows, z: Floats, columns: list[NDArray[Any]]) -> None:
         """Note what the fit says of itself."""
-        some = RowKeys.of(rows.p, rows.y, rows.weight, z, columns).sample(_MEASURED)
+        live = [columns[k] for k in self.model_.full.design.live()]
+        some = RowKeys.of(rows.p, rows.y, rows.weight, z, live).sample(_MEASURED)
         part = rows.block(some)
         here = [column[some] for column in columns]
         mass = np.ones(len(some)) if rows.weight is None else rows.weight[some]
