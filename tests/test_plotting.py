@@ -98,6 +98,7 @@ def test_under_and_over_are_told_apart_without_colour(tilt, ax):
     markers = {line.get_marker() for line in ax.get_lines()}
     assert {"^", "v"} <= markers
     assert ax.get_ylabel() == "positive rate"
+    assert {"too high", "too low"} <= set(texts(ax)) and "over" not in texts(ax)
     np.testing.assert_array_equal(lines(ax)["#0072B2"].get_ydata(), 1 - curve.error)
 
 

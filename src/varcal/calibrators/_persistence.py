@@ -211,7 +211,7 @@ def _read(text: str) -> Calibrator:
         intact = document.get("sha256") == _digest(body, entries)
         if not intact:
             raise _BrokenError("its contents do not match its checksum")
-        calibrator = _unpack(body, [array_of(entry) for entry in entries])
+        calibrator = _unpack(body, [array_of(entry) for entry in entries or ()])
         if not isinstance(calibrator, Calibrator):
             raise _BrokenError("it holds something else")
         _probe(calibrator)
