@@ -451,10 +451,13 @@ def test_effects_show_who_moved_what(tmp_path):
     assert (middle.low < middle.value).all() and (middle.value < middle.high).all()
     assert effects["kind"][0].at == ("a", "b", "c")
     assert effects["day"][0].at[0].startswith("2024-01-01")
-    assert len(effects.to_frame()) == sum(len(curve.at) for curve in effects.curves)
+    gone = [curve.missing is not None for curve in effects.curves]
+    assert len(effects.to_frame()) == sum(len(curve.at) for curve in effects.curves) + sum(gone)
     assert effects.to_dict()["terms"][0]["name"] == fit.terms_[0].name
     for name in (None, "kind", "day"):
-        assert effects.plot(name).get_ylabel() == "change of the logit"
+        ax = effects.plot(name)
+        words = (ax.get_xlabel() if name == "kind" else ax.get_ylabel()).replace("\n", " ")
+        assert words == "change of the logit (above 0: probability raised)"
     with pytest.raises(InputError, match="did you mean 'age'"):
         effects["aeg"]
     fit.save(tmp_path / "cal.json")
@@ -481,10 +484,10 @@ def test_dates_are_drawn_as_dates_and_few_levels_at_most():
     assert (first.year, first.month) == (2024, 1)
     assert len(ax.get_xticks()) < 8
     ax = effects.plot("kind")
-    assert len(ax.get_xticks()) == 20 and "20 of 45 levels" in ax.get_xlabel()
+    assert len(ax.get_yticks()) == 20 and "20 of 45 levels" in ax.get_ylabel()
     size = np.max([np.abs(curve.value) for curve in effects["kind"]], axis=0)
     largest = {effects["kind"][0].at[k] for k in np.argsort(-size)[:20]}
-    assert {text.get_text() for text in ax.get_xticklabels()} == largest
+    assert {text.get_text() for text in ax.get_yticklabels()} == largest
 
 
 def test_effects_without_variables_say_so():
