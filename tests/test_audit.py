@@ -35,6 +35,19 @@ def test_the_overall_gap_comes_first_and_the_ranking_goes_beyond_it(found):
     assert found.sentence.startswith("Overall overconfident by 20.6 points; the gap changes along")
 
 
+def test_a_predicted_probability_is_too_high_or_too_low_and_not_confident(rng):
+    s = rng.uniform(0.3, 0.9, 4000)
+    v = {"age": rng.uniform(18, 90, 4000)}
+    y = rng.random(4000) < s - 0.1 - 0.1 * (v["age"] > 60)
+    for claim, side in ((s, "predicted too high"), (1 - s, "predicted too low")):
+        found = vc.audit(y == side.endswith("high"), claim, v, event="positive")
+        assert found.sentence.startswith(f"Overall {side} by 1")
+        assert found.row("age").where.startswith(f"{side} by ")
+        assert f"  {side} by" in repr(found["age"])
+        assert f"<td>{side}</td>" in found["age"]._repr_html_()
+        assert "confident" not in repr(found) + repr(found["age"])
+
+
 def test_a_heap_of_zeros_does_not_hide_the_rest(found):
     row = found.row("capital-gain")
     assert row.n_bins > 2 and row.beyond.low > 0

@@ -16,6 +16,7 @@ from varcal.calibrators import (
     PlattCalibrator,
     TreeCalibrator,
     VariableCalibratedClassifier,
+    VariableCalibrator,
     load_calibrator,
 )
 from varcal.calibrators._persistence import _digest
@@ -161,7 +162,7 @@ def forged(path, change):
     """Alter a file and give it the right checksum, as someone of bad will would."""
     document = json.loads(path.read_text())
     change(document["calibrator"])
-    document["sha256"] = _digest(document["calibrator"])
+    document["sha256"] = _digest(document["calibrator"], document["arrays"])
     path.write_text(json.dumps(document))
 
 
@@ -190,6 +191,62 @@ def test_forged_files_run_nothing_and_get_one_clear_error(saved, change):
     forged(saved, change)
     with pytest.raises(InputError, match="is no calibrator that can be loaded"):
         load_calibrator(saved)
+
+
+@pytest.fixture
+def smooth(tmp_path):
+    p, y, frame = mixed(2000)
+    fit = VariableCalibrator().fit(p, y, frame)
+    fit.save(tmp_path / "smooth.json")
+    return fit, tmp_path / "smooth.json"
+
+
+def test_a_variable_calibrator_comes_back_to_the_bit(smooth):
+    fit, path = smooth
+    p, _, frame = mixed(2000)
+    again = load_calibrator(path)
+    assert (again.predict_proba(p, frame) == fit.predict_proba(p, frame)).all()
+    ends = zip(again.predict_interval(p, frame), fit.predict_interval(p, frame), strict=True)
+    assert all((one == other).all() for one, other in ends)
+    assert again.effects().to_dict() == fit.effects().to_dict()
+
+
+def test_large_arrays_are_written_once_and_covariances_by_half(smooth):
+    fit, path = smooth
+    entries = json.loads(path.read_text())["arrays"]
+    size = len(fit.model_.full.beta)
+    (half,) = [entry for entry in entries if entry["shape"] == [size, size]]
+    assert half["triangle"] and len(half["base64"]) <= 16 / 3 * size * (size + 1) + 4
+    grid = fit.model_.full.design.score.rank.at
+    assert sum(entry["shape"] == [len(grid)] for entry in entries) <= 2  # values and their ranks
+    assert len({entry["base64"] for entry in entries}) == len(entries)
+    # Ten characters and two thirds a number; decimals take twenty-three.
+    assert path.stat().st_size < 11 * (size * (size + 1) / 2 + 12 * 1024)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda entries: entries.pop(),
+        lambda entries: entries[0].update({"shape": [3]}),
+        lambda entries: entries[0].update({"shape": [10**12]}),
+        lambda entries: entries[0].update({"dtype": "object"}),
+        lambda entries: entries[0].update({"base64": "not base 64"}),
+        lambda entries: entries[0].update({"base64": entries[0]["base64"][:-12]}),
+        lambda entries: [each.update({"triangle": not each["triangle"]}) for each in entries],
+        lambda entries: [each.update({"shape": [*each["shape"], 1]}) for each in entries],
+        lambda entries: entries[0].pop("triangle"),
+        lambda entries: entries.clear(),
+    ],
+)
+def test_forged_arrays_get_one_clear_error(smooth, change):
+    path = smooth[1]
+    document = json.loads(path.read_text())
+    change(document["arrays"])
+    document["sha256"] = _digest(document["calibrator"], document["arrays"])
+    path.write_text(json.dumps(document))
+    with pytest.raises(InputError, match="is no calibrator that can be loaded"):
+        load_calibrator(path)
 
 
 def test_a_class_that_is_not_ours_is_not_saved(tmp_path):

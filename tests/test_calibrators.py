@@ -4,6 +4,8 @@ import pickle
 
 import narwhals as nw
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,6 +22,8 @@ from varcal.calibrators import (
     PlattCalibrator,
     ScalingBinningCalibrator,
     TreeCalibrator,
+    VariableCalibrator,
+    load_calibrator,
 )
 from varcal.exceptions import InputError, VarcalWarning
 
@@ -235,3 +239,55 @@ def test_order_is_kept_by_maps_that_promise_it(rows):
     for calibrator in (BetaCalibrator(), BetaCalibrator(parameters="ab"), IsotonicCalibrator()):
         q = clone(calibrator).fit(p, y).predict_proba(grid)[:, 1]
         assert (np.diff(q) >= -1e-12).all()
+
+
+EMPTY = {
+    "pandas object": lambda n: pd.Series([None] * n, dtype=object),
+    "pandas str": lambda n: pd.Series([None] * n, dtype="str"),
+    "pandas float": lambda n: pd.Series([np.nan] * n),
+    "pandas category": lambda n: pd.Series(pd.Categorical([None] * n, categories=["a", "b"])),
+    "pandas datetime": lambda n: pd.Series([pd.NaT] * n),
+    "pandas boolean": lambda n: pd.Series([None] * n, dtype="boolean"),
+    "polars null": lambda n: pl.Series([None] * n),
+    "polars string": lambda n: pl.Series([None] * n, dtype=pl.String),
+    "polars float": lambda n: pl.Series([None] * n, dtype=pl.Float64),
+    "polars enum": lambda n: pl.Series([None] * n, dtype=pl.Enum(["a", "b"])),
+    "polars date": lambda n: pl.Series([None] * n, dtype=pl.Date),
+    "list": lambda n: [None] * n,
+}
+
+
+@pytest.mark.parametrize("empty", EMPTY)
+@pytest.mark.parametrize(
+    "calibrator",
+    [AugmentedCalibrator(), TreeCalibrator(), VariableCalibrator()],
+    ids=lambda c: type(c).__name__,
+)
+def test_a_variable_without_values_is_left_out_whatever_it_holds_later(empty, calibrator, tmp_path):
+    p, y, v = binary()
+    plain = clone(calibrator).fit(p, y, {"age": v[:, 0]})
+    expected = plain.predict_proba(p[:4], {"age": v[:4, 0]})
+    with pytest.warns(VarcalWarning, match="v 'gone' is missing at every row, and left out"):
+        fit = clone(calibrator).fit(p, y, {"age": v[:, 0], "gone": EMPTY[empty](len(y))})
+    assert fit.schema_.kinds == ("numeric", "missing")
+    fit.save(tmp_path / "cal.json")
+    later = {
+        "numbers": [1.0, -7.5, np.nan, 1e9],
+        "text": pl.Series(["a", "b", None, "a"]),
+        "dates": pd.Series(["2024-02-29"] * 3 + [None], dtype="datetime64[ns]"),
+        "booleans": [True, False, None, True],
+        "nothing": EMPTY[empty](4),
+    }
+    for told in (fit, load_calibrator(tmp_path / "cal.json")):
+        for column in later.values():
+            q = told.predict_proba(p[:4], {"age": v[:4, 0], "gone": column})
+            assert q == pytest.approx(expected, abs=1e-14)
+
+
+def test_variables_without_any_value_leave_the_score():
+    p, y, _ = binary()
+    empty = pd.DataFrame({"a": [None] * len(y), "b": [np.nan] * len(y)})
+    with pytest.warns(VarcalWarning, match="v 'a', 'b' is missing at every row"):
+        fit = VariableCalibrator().fit(p, y, empty)
+    assert (fit.predict_proba(p, empty) == VariableCalibrator().fit(p, y).predict_proba(p)).all()
+    assert list(fit.effects()) == [] and "No evidence for: a, b." in str(fit.describe())

@@ -276,6 +276,52 @@ def test_calibrate_refuses(given, said, folder):
     assert not (folder / "never.json").exists()
 
 
+def test_calibrate_with_groups_agrees_with_the_library(folder, tmp_path):
+    given = ["--variables", "age,noise", "--group", "who", "-o", tmp_path / "cal.json"]
+    done = run("calibrate", folder / "cal.csv", *COLUMNS, *given)
+    assert done.returncode == 0 and not done.stderr
+    rows = csv.read_csv(folder / "cal.csv")
+    v = rows.select(["age", "noise"])
+    ours = vc.VariableCalibrator().fit(rows.select(["p"]), rows["y"], v, groups=rows["who"])
+    saved = vc.load_calibrator(tmp_path / "cal.json")
+    np.testing.assert_array_equal(
+        saved.predict_proba(rows.select(["p"]), v), ours.predict_proba(rows.select(["p"]), v)
+    )
+
+
+def test_calibrate_tells_what_is_wrong_with_groups(tmp_path):
+    rows = [f"{k % 2},{(k % 10) / 10},{k % 7},{k // 100 or ''},x" for k in range(500)]
+    (tmp_path / "rows.csv").write_text("y,p,v,who,all\n" + "\n".join(rows))
+    given = ["calibrate", "rows.csv", *COLUMNS, "-o", "cal.json"]
+    done = run(*given, "--group", "whom", cwd=tmp_path)
+    assert done.stderr == (
+        "error: no column 'whom' in 'rows.csv' (--group)\nhint: did you mean 'who'?\n"
+    )
+    done = run(*given, "--variables", "v", "--group", "who", cwd=tmp_path)
+    assert done.stderr == (
+        "error: --group 'who' is missing: None at row 0 (100 such rows)\n"
+        "hint: every row needs its unit\n"
+    )
+    done = run(*given, "--method", "beta", "--group", "who", cwd=tmp_path)
+    assert done.stderr == (
+        "error: BetaCalibrator holds no rows out, so that it has no use for --group who\n"
+        "hint: leave --group out, or take --method auto\n"
+    )
+    assert not (tmp_path / "cal.json").exists()
+    done = run(*given, "--variables", "v", "--group", "all", cwd=tmp_path)
+    assert done.stderr == (
+        "warning: groups holds 1 unit, and fewer than 5 say nothing about others: "
+        "the scores stay as they are\n"
+    )
+
+
+def test_calibrate_refuses_before_it_makes_notes(folder):
+    done = run("calibrate", "missing.csv", *COLUMNS, "-o", "never.json", cwd=folder)
+    assert done.stderr.startswith("error: no file 'missing.csv'")
+    done = run("calibrate", "cal.csv", *COLUMNS, "-o", "alone.json", cwd=folder)
+    assert done.stderr == "note: no --variables, so that the score alone is calibrated\n"
+
+
 def test_parameters_of_a_method():
     tree = _built(vc.TreeCalibrator, ("max_depth=4", "min_leaf=0.05"))
     assert (tree.max_depth, tree.min_leaf) == (4, 0.05)

@@ -98,6 +98,7 @@ def test_under_and_over_are_told_apart_without_colour(tilt, ax):
     markers = {line.get_marker() for line in ax.get_lines()}
     assert {"^", "v"} <= markers
     assert ax.get_ylabel() == "positive rate"
+    assert {"too high", "too low"} <= set(texts(ax)) and "over" not in texts(ax)
     np.testing.assert_array_equal(lines(ax)["#0072B2"].get_ydata(), 1 - curve.error)
 
 
@@ -271,6 +272,95 @@ def test_plotly_holds_the_same_numbers(age, audit, tilt):
     np.testing.assert_array_equal(drawn["smooth"].y, found.smooth)
     one = traces(found.ece.plot(backend="plotly"))
     assert one["plug-in"].x[0] == found.ece.value
+
+
+@pytest.fixture(scope="module")
+def effects():
+    """Effects of variables of every kind, on axes of every kind."""
+    rng = np.random.default_rng(0)
+    n = 2000
+    p, few = rng.uniform(0.05, 0.95, n), rng.integers(0, 3, n)
+    gone = rng.random(n) < 0.2
+    income = np.where(gone, np.nan, rng.lognormal(10, 1.2, n))
+    kind = np.array([*NAMES, "plain"], object)[rng.integers(0, 7, n)]
+    kind[rng.random(n) < 0.1] = None
+    v = {
+        "income": income,
+        "few": few,
+        "<b>$x$ %{y}": kind,
+        "day": np.datetime64("2024-01-01") + rng.integers(0, 300, n),
+        "once": np.where(gone, np.nan, 7.0),
+        "many": [f"level {k}" for k in rng.integers(0, 45, n)],
+    }
+    raised = 0.8 * few + gone + (kind == "plain")
+    y = rng.random(n) < 1 / (1 + (1 / p - 1) * np.exp(-raised))
+    return vc.VariableCalibrator(interactions=False).fit(p, y, v).effects()
+
+
+def score_names(curves):
+    return [f"at score {curve.score:.2g}" for curve in curves]
+
+
+def test_effects_are_drawn_by_both_alike(effects, ax):
+    curves = effects["income"]
+    effects.plot("income", ax)
+    figure = effects.plot("income", backend="plotly")
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == score_names(curves)
+    named = {line.get_label(): line for line in ax.get_lines()}
+    for curve, name in zip(curves, score_names(curves), strict=True):
+        line, missing = (trace for trace in figure.data if trace.name == name)
+        np.testing.assert_array_equal(line.x, named[name].get_xdata())
+        np.testing.assert_array_equal(line.y, named[name].get_ydata())
+        held = np.isin(line.x, curve.at)
+        assert held.sum() == len(line.x) - 2  # but for the two ends
+        assert (line.x[0], line.x[-1]) == curve.inner
+        np.testing.assert_array_equal(line.y[held], curve.value[np.isin(curve.at, line.x)])
+        assert missing.y[0] == curve.missing[0] and missing.x[0] > curve.inner[1]
+        assert missing.error_y.array[0] == pytest.approx(curve.missing[2] - curve.missing[0])
+    assert figure.layout.xaxis.title.text == "income (1st–99th percentile)" == ax.get_xlabel()
+    assert figure.layout.yaxis.range == pytest.approx(ax.get_ylim())
+    assert "missing" in texts(ax) and ax.get_xlim()[1] > curves[0].inner[1]
+
+
+def test_effects_of_levels_and_few_numbers_are_dots(effects, ax):
+    curves = effects["few"]
+    figure = effects.plot("few", backend="plotly")
+    for curve, trace in zip(curves, figure.data, strict=True):
+        assert trace.mode == "markers" and curve.at == (0.0, 1.0, 2.0)
+        np.testing.assert_array_equal(trace.y, curve.value)
+        np.testing.assert_allclose(trace.x, curve.at, atol=0.05)
+    evil = "<b>$x$ %{y}"
+    effects.plot(evil, ax)
+    shown = [text.get_text() for text in ax.get_yticklabels()]
+    assert shown[-1] == "(missing)" and len(shown) == 8 and max(map(len, shown)) <= 24
+    figure = effects.plot(evil, backend="plotly")
+    for curve, trace in zip(effects[evil], figure.data, strict=True):
+        np.testing.assert_array_equal(trace.x, [*curve.value, curve.missing[0]])
+    text = figure.to_json()
+    assert "script>alert" not in text and "<b>" not in text and "%{" not in text
+    assert "$" not in text.replace("&#36;", "")
+
+
+def test_effects_along_dates_levels_galore_and_a_single_value(effects):
+    days = effects.plot("day", backend="plotly").data[2].x
+    assert days[0] == np.datetime64("2024-01-01") and days[-1] == np.datetime64("2024-10-26")
+    figure = effects.plot("many", backend="plotly")
+    assert len(figure.layout.yaxis.ticktext) == 20
+    assert figure.layout.yaxis.title.text == "many (20 of 45 levels, largest effects)"
+    for backend in ("matplotlib", "plotly"):
+        effects.plot("once", backend=backend)
+        effects.plot(backend=backend)
+
+
+def test_a_single_curve_has_no_legend():
+    rng = np.random.default_rng(0)
+    p, v = rng.dirichlet(np.ones(3), 600), rng.normal(size=600)
+    y = rng.integers(0, 3, 600)
+    found = vc.VariableCalibrator().fit(p, y, {"v": v}).effects()
+    ax = found.plot()
+    assert ax.get_legend() is None
+    assert ax.get_ylabel() == "change of the log inverse temperature\n(above 0: confidence raised)"
+    assert not found.plot(backend="plotly").layout.showlegend
 
 
 def test_plotly_panels_and_dates(tilt):

@@ -11,10 +11,11 @@ from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.exceptions import UnsetMetadataPassedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
-from sklearn.model_selection import GridSearchCV, KFold, ShuffleSplit, cross_val_score
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, ShuffleSplit, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import LinearSVC
@@ -275,6 +276,72 @@ def test_v_and_weights_are_routed():
     plain = VariableCalibratedClassifier(LogisticRegression(), cv=2)
     plain.fit(scaled, y, sample_weight=weight, v=X["age"])
     assert routed == pytest.approx(plain.predict_proba(scaled, v=X["age"]))
+
+
+def crowd(seed=0):
+    """Return rows of 60 units, each with a mark of its own that gives its label away."""
+    rng = np.random.default_rng(seed)
+    units = np.repeat(np.arange(60), 8)
+    y = np.repeat(rng.integers(0, 2, 60), 8)
+    X = pd.DataFrame({"mark": units, "age": rng.uniform(18, 80, 480)})
+    return X, y, np.array([f"unit {k}" for k in units])
+
+
+@pytest.mark.parametrize("cv", [None, 3, GroupKFold(4), list(GroupKFold(4).split(*crowd()))])
+@pytest.mark.parametrize("ensemble", [False, True])
+def test_groups_stay_whole(cv, ensemble):
+    X, y, units = crowd()
+    seen = []
+
+    class Spy(VariableCalibrator):
+        def fit(self, p, y, v, **given):
+            seen.append(given["groups"])
+            return super().fit(p, y, v, **given)
+
+    forest = HistGradientBoostingClassifier(max_iter=5, min_samples_leaf=2)
+    given = {"variables": "age", "calibrator": Spy(), "cv": cv, "ensemble": ensemble}
+    model = VariableCalibratedClassifier(forest, **given).fit(X, y, groups=pl.Series(units))
+    assert sum(map(len, seen)) == len(y)
+    assert len(np.unique(np.concatenate(seen))) == 60
+    assert all(np.bincount(each)[np.unique(each)].tolist() == [8] * len(set(each)) for each in seen)
+    assert len(model.pairs_) == len(seen)
+
+
+def test_groups_reach_the_calibrator_of_a_frozen_model():
+    X, y, units = crowd()
+    frozen = FrozenEstimator(LogisticRegression().fit(X, y))
+    model = VariableCalibratedClassifier(frozen, variables="age").fit(X, y, groups=units)
+    alone = VariableCalibrator().fit(frozen.predict_proba(X), y, X[["age"]], groups=units)
+    np.testing.assert_array_equal(
+        model.predict_proba(X), alone.predict_proba(frozen.predict_proba(X), X[["age"]])
+    )
+
+
+@pytest.mark.filterwarnings("ignore:The groups parameter is ignored")
+def test_groups_that_cannot_be_used_are_refused():
+    X, y, units = crowd()
+    model = VariableCalibratedClassifier(LogisticRegression(), variables="age")
+    with pytest.raises(InputError, match="lengths differ: X 480, groups 479"):
+        model.fit(X, y, groups=units[1:])
+    with pytest.raises(InputError, match="groups is missing: None at row 3"):
+        model.fit(X, y, groups=[None if k == 3 else one for k, one in enumerate(units)])
+    with pytest.raises(InputError, match="cv tears 59 of the groups apart, among them that of row"):
+        clone(model).set_params(cv=KFold(3, shuffle=True, random_state=0)).fit(X, y, groups=units)
+    with pytest.raises(InputError, match="y has 1 groups with rows of the class 0, fewer than"):
+        model.fit(X, y, groups=np.where(y == 0, "one", units))
+
+
+def test_groups_are_routed():
+    X, y, units = crowd()
+    with sklearn.config_context(enable_metadata_routing=True):
+        inner = GridSearchCV(LogisticRegression(), {"C": [0.1, 1]}, cv=GroupKFold(3))
+        ours = VariableCalibratedClassifier(inner, variables=[1], cv=GroupKFold(4))
+        pipe = make_pipeline(StandardScaler(), ours.set_fit_request(groups=True))
+        routed = pipe.fit(X, y, groups=units).predict_proba(X)
+        refused = make_pipeline(StandardScaler(), clone(ours).set_fit_request(groups=None))
+        with pytest.raises(UnsetMetadataPassedError, match="groups"):
+            refused.fit(X, y, groups=units)
+    assert routed.shape == (480, 2)
 
 
 def test_fit_parameters_reach_the_estimator():

@@ -21,7 +21,7 @@ from varcal.calibrators._interactions import Gain
 from varcal.calibrators._lookup import Lookup
 from varcal.calibrators._score_basis import log_odds
 from varcal.calibrators._trust import _gain, share_of
-from varcal.exceptions import InputError
+from varcal.exceptions import InputError, VarcalWarning
 
 matplotlib.use("Agg")
 
@@ -267,6 +267,7 @@ def test_the_order_of_rows_does_not_matter():
     assert other == pytest.approx(one, abs=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore:v 'gone' is missing at every row")
 def test_constant_columns_and_copies_do_no_harm():
     p, y, v, truth = world(3000)
     more = v.assign(same=7.0, gone=np.nan, word="x", again=v["age"], mirrored=-v["age"])
@@ -279,6 +280,23 @@ def test_weights_below_one_are_no_counts():
     plain = VariableCalibrator().fit(p, y, v).predict_proba(p, v)
     small = VariableCalibrator().fit(p, y, v, sample_weight=np.full(1500, 1 / 1500))
     assert small.predict_proba(p, v) == pytest.approx(plain, abs=1e-8)
+
+
+def test_sampling_weights_are_not_taken_for_counts_without_a_word():
+    p, y, v, _ = world(600)
+    survey = np.random.default_rng(0).gamma(5.0, 100.0, 600)
+    with pytest.warns(VarcalWarning) as caught:
+        VariableCalibrator().fit(p, y, v, sample_weight=survey)
+    (said,) = caught
+    assert said.filename == __file__
+    assert str(said.message) == (
+        "sample_weight is taken for the number of rows that each row stands for: "
+        f"{survey.sum():,.0f} in all, on 600 rows, so that the fit trusts them "
+        f"{survey.mean():,.1f} times as much as rows without weights; if these are sampling "
+        "weights, divide them by their mean"
+    )
+    for quiet in (survey / survey.mean(), survey / survey.sum(), np.rint(survey), 1 + survey / 1e3):
+        VariableCalibrator().fit(p, y, v, sample_weight=quiet)
 
 
 def grouped_world(seed, size):
@@ -324,7 +342,9 @@ def test_groups_must_match_and_few_of_them_say_nothing():
     with pytest.raises(InputError, match="lengths differ"):
         VariableCalibrator().fit(p, y, v, groups=np.zeros(599))
     for count in (1, 4):
-        q = VariableCalibrator().fit(p, y, v, groups=np.arange(600) % count).predict_proba(p, v)
+        with pytest.warns(VarcalWarning, match=f"groups holds {count} unit"):
+            fit = VariableCalibrator().fit(p, y, v, groups=np.arange(600) % count)
+        q = fit.predict_proba(p, v)
         assert q[:, 1] == pytest.approx(p, abs=1e-9)
 
 
@@ -431,10 +451,13 @@ def test_effects_show_who_moved_what(tmp_path):
     assert (middle.low < middle.value).all() and (middle.value < middle.high).all()
     assert effects["kind"][0].at == ("a", "b", "c")
     assert effects["day"][0].at[0].startswith("2024-01-01")
-    assert len(effects.to_frame()) == sum(len(curve.at) for curve in effects.curves)
+    gone = [curve.missing is not None for curve in effects.curves]
+    assert len(effects.to_frame()) == sum(len(curve.at) for curve in effects.curves) + sum(gone)
     assert effects.to_dict()["terms"][0]["name"] == fit.terms_[0].name
     for name in (None, "kind", "day"):
-        assert effects.plot(name).get_ylabel() == "change of the logit"
+        ax = effects.plot(name)
+        words = (ax.get_xlabel() if name == "kind" else ax.get_ylabel()).replace("\n", " ")
+        assert words == "change of the logit (above 0: probability raised)"
     with pytest.raises(InputError, match="did you mean 'age'"):
         effects["aeg"]
     fit.save(tmp_path / "cal.json")
@@ -461,10 +484,10 @@ def test_dates_are_drawn_as_dates_and_few_levels_at_most():
     assert (first.year, first.month) == (2024, 1)
     assert len(ax.get_xticks()) < 8
     ax = effects.plot("kind")
-    assert len(ax.get_xticks()) == 20 and "20 of 45 levels" in ax.get_xlabel()
+    assert len(ax.get_yticks()) == 20 and "20 of 45 levels" in ax.get_ylabel()
     size = np.max([np.abs(curve.value) for curve in effects["kind"]], axis=0)
     largest = {effects["kind"][0].at[k] for k in np.argsort(-size)[:20]}
-    assert {text.get_text() for text in ax.get_xticklabels()} == largest
+    assert {text.get_text() for text in ax.get_yticklabels()} == largest
 
 
 def test_effects_without_variables_say_so():

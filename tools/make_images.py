@@ -30,28 +30,34 @@ def main(folder: Path) -> None:
     fit, test = rows[:5000], rows[5000:]
     age, y, p = adult["age"], adult.y, adult.p
     beta = vc.BetaCalibrator().fit(p[fit], y[fit])
-    augmented = vc.AugmentedCalibrator().fit(p[fit], y[fit], {"age": age[fit]})
+    tree = vc.TreeCalibrator().fit(p[fit], y[fit], {"age": age[fit]})
+    names = ("age", "hours-per-week", "occupation")
+    columns = {name: adult[name][test] for name in names}
+    auto = vc.VariableCalibrator().fit(p[fit], y[fit], {name: adult[name][fit] for name in names})
     scores = {
         "raw": p[test],
         "beta": beta.predict_proba(p[test]),
-        "beta, augmented with age": augmented.predict_proba(p[test], {"age": age[test]}),
+        "tree on age": tree.predict_proba(p[test], {"age": age[test]}),
+        "VariableCalibrator": auto.predict_proba(p[test], columns),
     }
     curves = {name: vc.curve(y[test], q, {"age": age[test]}) for name, q in scores.items()}
     save(vc.plotting.before_after(curves), folder / "before_after.png")
-    names = ("age", "hours-per-week", "occupation")
-    columns = {name: adult[name][test] for name in names}
-    every = vc.AugmentedCalibrator().fit(p[fit], y[fit], {name: adult[name][fit] for name in names})
-    scores = {
-        "raw": p[test],
-        "beta": scores["beta"],
-        "augmented": every.predict_proba(p[test], columns),
-    }
-    tree = vc.TreeCalibrator().fit(p[fit], y[fit], {"age": age[fit]})
-    scores["tree on age"] = tree.predict_proba(p[test], {"age": age[test]})
     save(vc.compare(y[test], scores, columns).plot(), folder / "compare.png")
+    save(effects().plot("income"), folder / "effect.png")
     sim = vc.datasets.make_gap(4000, "tilt", vece=0.1)
     found = vc.reliability(sim.y, sim.p, event="positive")
     save(found.plot(), folder / "reliability.png")
+
+
+def effects() -> Any:
+    """Return what a calibrator learned of a variable that is missing at times."""
+    rng = np.random.default_rng(0)
+    p, income = rng.uniform(0.05, 0.95, 4000), rng.lognormal(10, 0.8, 4000)
+    gone = rng.random(4000) < 0.15
+    moved = np.where(gone, -0.8, 1.5 * np.tanh(income / 25_000 - 1))
+    y = rng.random(4000) < 1 / (1 + (1 / p - 1) * np.exp(-moved))
+    v = {"income": np.where(gone, np.nan, income)}
+    return vc.VariableCalibrator().fit(p, y, v).effects()
 
 
 def save(drawn: Any, path: Path) -> None:

@@ -269,7 +269,7 @@ def _ranked(found: list[_Finding], threshold: float, level: float) -> tuple[Audi
                 rank_low=1 + int((low > high[k]).sum()),
                 rank_high=len(found) - int((high < low[k]).sum()),
                 direction=one.curve.direction,
-                where="" if region is None else describe_region(region),
+                where="" if region is None else describe_region(region, one.curve.event),
                 worst=one.curve.worst_label,
                 vce=one.curve.vce,
                 n_bins=int((one.profile.coarse.total("weight") > 0).sum()),

@@ -12,6 +12,7 @@ from typing import Any
 from varcal._audit_changes import Changes, changes
 from varcal._bin_table import BinTable
 from varcal._curves import Curve
+from varcal._events import gap_side
 from varcal._files import write_whole
 from varcal._html import html_table
 from varcal._measured import Measured
@@ -173,10 +174,9 @@ class Audit:
     @property
     def sentence(self) -> str:
         """The finding in one sentence."""
-        side = "over" if self.gap > 0 else "under"
         sure = self.gap_low > 0 or self.gap_high < 0
         head = (
-            f"Overall {side}confident by {points(abs(self.gap))} points"
+            f"Overall {gap_side(self.gap, self.event)} by {points(abs(self.gap))} points"
             if sure
             else f"Overall no gap can be told from zero ({points(self.gap)} points)"
         )

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from varcal._events import gap_side
 from varcal._histogram import Histogram
 from varcal._html import html_table
 from varcal._regions import Region, describe_region, value_label
@@ -251,12 +252,12 @@ class Curve:
             f"worst at {self.worst_label}, VCE(v*) = {self.vce:.4f} "
             f"({self.vce_low:.4f} to {self.vce_high:.4f})"
         )
-        return "\n".join([head, *(f"  {describe_region(region)}" for region in self.regions)])
+        return "\n".join([head, *(f"  {describe_region(one, self.event)}" for one in self.regions)])
 
     def _repr_html_(self) -> str:
         regions: dict[str, list[Any]] = {
             self.variable: [region.label for region in self.regions],
-            "direction": [f"{region.direction}confident" for region in self.regions],
+            "direction": [gap_side(region.gap_high, self.event) for region in self.regions],
             "smallest gap": [region.gap_low for region in self.regions],
             "largest gap": [region.gap_high for region in self.regions],
             "rows": [region.n for region in self.regions],

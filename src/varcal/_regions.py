@@ -10,6 +10,7 @@ import numpy as np
 from varcal._bands import Bands
 from varcal._cells import Cells
 from varcal._edge_text import show_instant, show_number
+from varcal._events import gap_side
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class Region:
     label : str
         The same for people.
     direction : {"over", "under"}
-        Above or below the reference; with reference 0, over- or underconfident.
+        Above or below the reference; with reference 0, the sign of the gap.
     gap_low, gap_high : float
         The smallest and the largest gap inside.
     share : float
@@ -83,19 +84,22 @@ def main_region(regions: Sequence[Region], worst: float) -> Region | None:
     )
 
 
-def describe_region(region: Region) -> str:
+def describe_region(region: Region, event: str) -> str:
     """Say in words where and by how much.
 
-    >>> describe_region(Region(60, 72, "60 to 72", "over", 0.061, 0.094, 0.1, 1204))
+    >>> region = Region(60, 72, "60 to 72", "over", 0.061, 0.094, 0.1, 1204)
+    >>> describe_region(region, "correct")
     'overconfident by 6.1 to 9.4 points for 60 to 72 (1,204 rows)'
+    >>> describe_region(region, "positive")
+    'predicted too high by 6.1 to 9.4 points for 60 to 72 (1,204 rows)'
     """
     ends = sorted([region.gap_low, region.gap_high], key=abs)
     low, high = (f"{100 * abs(end):.1f}" for end in ends)
     if region.gap_low < 0 < region.gap_high:
         size = f"gap of −{100 * -region.gap_low:.1f} to {100 * region.gap_high:.1f} points"
     else:
-        side = "over" if region.gap_high > 0 else "under"
-        size = f"{side}confident by {low if low == high else f'{low} to {high}'} points"
+        side = gap_side(region.gap_high, event)
+        size = f"{side} by {low if low == high else f'{low} to {high}'} points"
     return f"{size} for {region.label} ({region.n:,} rows)"
 
 

@@ -44,6 +44,7 @@ class Calibrator(BaseEstimator, ABC):
     _state: ClassVar[tuple[str, ...]] = ()
     _uses_variables: ClassVar[bool] = False
     _needs_variables: ClassVar[bool] = False
+    _uses_groups: ClassVar[bool] = False
 
     def fit(
         self,
@@ -88,6 +89,15 @@ class Calibrator(BaseEstimator, ABC):
                 stacklevel=2,
             )
         self._fit_rows(rows)
+        schema = getattr(self, "schema_", None)
+        if schema is not None and schema.silent:
+            shown = ", ".join(map(repr, schema.silent[:5]))
+            warnings.warn(
+                f"v {shown}{' …' if len(schema.silent) > 5 else ''} is missing at every row, and "
+                "left out: whatever it holds later counts for nothing",
+                VarcalWarning,
+                stacklevel=2,
+            )
         self.n_features_in_ = n_columns
         self.score_names_: tuple[str, ...] = score_names(p)
         if self.separated_:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from inspect import signature
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import accuracy_score
-from sklearn.model_selection import check_cv
+from sklearn.model_selection import StratifiedGroupKFold, check_cv
 from sklearn.utils import Bunch, _safe_indexing, get_tags, indexable
 from sklearn.utils.metadata_routing import (
     MetadataRouter,
@@ -30,6 +30,8 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
+from varcal._groups import check_units, group_numbers
+from varcal._variables import Variable
 from varcal.calibrators._calibrator import Calibrator
 from varcal.calibrators._columns import ColumnChoice, take_rows
 from varcal.calibrators._description import Description
@@ -61,7 +63,8 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         None means `VariableCalibrator`.
     cv : int, splitter or iterable, optional
         How the folds are cut, as everywhere in scikit-learn; None means 5 stratified folds, or
-        as many as the rarest class has rows. Not used with a frozen estimator.
+        as many as the rarest class has rows (or groups that stay whole). Not used with a frozen
+        estimator.
     ensemble : bool
         False: one estimator, fitted on all rows, and one calibrator, fitted on the
         out-of-fold probabilities. True: one of each for every fold, whose answers are averaged.
@@ -114,7 +117,14 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         self.n_jobs = n_jobs
 
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, *, v: Any = None, **fit_params: Any
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        v: Any = None,
+        groups: Any = None,
+        **fit_params: Any,
     ) -> Self:
         """Fit the estimator, unless it is frozen, and the calibrator.
 
@@ -128,6 +138,9 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
             Goes to the estimator, if it takes it, and to the calibrator.
         v : array-like, frame or dict of columns, optional
             The variables, where they are not columns of X.
+        groups : array-like of shape (n,), optional
+            The unit (patient, customer, …) of each row. The rows of a unit are in one fold of the
+            cross-fitting, and the calibrator holds them out together.
         **fit_params
             Go to the estimator's `fit`.
 
@@ -144,17 +157,17 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         self._separate_v = v is not None
         if v is not None:
             _check_length(v, len(y))
-        routed = self._routed(sample_weight, fit_params)
+        units = None if groups is None else _units(groups, len(y))
+        routed = self._routed(sample_weight, groups, fit_params)
         if isinstance(self.estimator, FrozenEstimator):
             self.classes_ = np.asarray(self.estimator.classes_)
             scores = _scores(self.estimator, X, self.classes_)
+            given = _Given(X, y, v, sample_weight, units)
             everything = np.arange(len(y))
-            self.pairs_ = [
-                (self.estimator, self._calibrated(scores, X, y, v, sample_weight, everything))
-            ]
+            self.pairs_ = [(self.estimator, self._calibrated(scores, given, everything))]
         else:
             self.classes_ = np.unique(y)
-            self._fit_folds(X, y, v, sample_weight, routed)
+            self._fit_folds(_Given(X, y, v, sample_weight, units), routed)
         if len(self.pairs_) == 1:
             self.estimator_, self.calibrator_ = self.pairs_[0]
         for name in ("n_features_in_", "feature_names_in_"):
@@ -174,10 +187,14 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
                 "take V from columns of X, or pass it as v=, but not both",
             )
 
-    def _routed(self, sample_weight: Any, fit_params: dict[str, Any]) -> Bunch:
+    def _routed(self, sample_weight: Any, groups: Any, fit_params: dict[str, Any]) -> Bunch:
         """Say which of the parameters go to the estimator and which to the splitter."""
+        of_splitter = {} if groups is None else {"groups": groups}
         if _routing_enabled():
-            return process_routing(self, "fit", sample_weight=sample_weight, **fit_params)
+            passed = fit_params | of_splitter
+            routed = process_routing(self, "fit", sample_weight=sample_weight, **passed)
+            routed.splitter.split |= of_splitter
+            return routed
         passed = dict(fit_params)
         if sample_weight is not None and not isinstance(self.estimator, FrozenEstimator):
             if "sample_weight" in signature(self.estimator.fit).parameters:
@@ -189,24 +206,33 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
                     VarcalWarning,
                     stacklevel=3,
                 )
-        return Bunch(estimator=Bunch(fit=passed), splitter=Bunch(split={}))
+        return Bunch(estimator=Bunch(fit=passed), splitter=Bunch(split=of_splitter))
 
-    def _splitter(self, y: Any) -> Any:
+    def _splitter(self, y: Any, units: NDArray[np.intp] | None) -> Any:
         """Return what cuts the folds, of which each needs a row of every class."""
-        counts = np.unique(y, return_counts=True)[1]
+        labels = y if units is None else _one_each(y, units)
+        counts = np.unique(labels, return_counts=True)[1]
         rarest = int(counts.min())
         wanted = min(5, max(rarest, 2)) if self.cv is None else self.cv
-        if isinstance(wanted, int) and rarest < wanted:
+        if not isinstance(wanted, int):
+            return check_cv(wanted, y, classifier=True)
+        if rarest < wanted:
             label = self.classes_.tolist()[int(counts.argmin())]
+            held = "rows" if units is None else "groups with rows"
             raise InputError(
-                f"y has {rarest} rows of the class {label!r}, fewer than the "
+                f"y has {rarest} {held} of the class {label!r}, fewer than the "
                 f"{wanted} folds: each needs at least one class member",
                 "give fewer folds, more rows, or a FrozenEstimator",
             )
-        return check_cv(wanted, y, classifier=True)
+        return (
+            check_cv(wanted, y, classifier=True) if units is None else StratifiedGroupKFold(wanted)
+        )
 
-    def _fit_folds(self, X: Any, y: Any, v: Any, sample_weight: Any, routed: Bunch) -> None:
-        folds = list(self._splitter(y).split(X, y, **routed.splitter.split))
+    def _fit_folds(self, given: _Given, routed: Bunch) -> None:
+        X, y = given.X, given.y
+        folds = list(self._splitter(y, given.units).split(X, y, **routed.splitter.split))
+        if given.units is not None:
+            _check_whole(given.units, folds)
         fitted = Parallel(n_jobs=self.n_jobs)(
             delayed(_fit_fold)(
                 clone(self.estimator), X, y, fold, self.classes_, routed.estimator.fit
@@ -215,19 +241,18 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         )
         if self.ensemble:
             self.pairs_ = [
-                (model, self._calibrated(scores, X, y, v, sample_weight, test))
+                (model, self._calibrated(scores, given, test))
                 for (model, scores), (_, test) in zip(fitted, folds, strict=True)
             ]
             return
         scores = np.concatenate([scores for _, scores in fitted])
         tested = np.concatenate([np.arange(len(y))[test] for _, test in folds])
         model = clone(self.estimator).fit(X, y, **routed.estimator.fit)
-        self.pairs_ = [(model, self._calibrated(scores, X, y, v, sample_weight, tested))]
+        self.pairs_ = [(model, self._calibrated(scores, given, tested))]
 
-    def _calibrated(
-        self, scores: Floats, X: Any, y: Any, v: Any, sample_weight: Any, rows: Any
-    ) -> Calibrator:
+    def _calibrated(self, scores: Floats, given: _Given, rows: Any) -> Calibrator:
         """Fit a calibrator on some rows and their scores."""
+        X, y, v, sample_weight, units = given
         if v is None:
             self._choice = ColumnChoice.of(X, self.variables)
             variables = self._choice.columns(_safe_indexing(X, rows))
@@ -251,6 +276,7 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
             variables,
             sample_weight=None if sample_weight is None else sample_weight[rows],
             classes=range(len(self.classes_)),
+            groups=None if units is None else units[rows],
         )
         calibrator.classes_ = self.classes_
         return calibrator
@@ -326,6 +352,45 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         tags.input_tags.allow_nan = inner.input_tags.allow_nan
         tags.input_tags.string = inner.input_tags.string
         return tags
+
+
+class _Given(NamedTuple):
+    """What `fit` was given, the groups by number."""
+
+    X: Any
+    y: Any
+    v: Any
+    sample_weight: Any
+    units: NDArray[np.intp] | None
+
+
+def _units(groups: Any, n: int) -> NDArray[np.intp]:
+    """Number the groups."""
+    unit = Variable.of(groups, "groups", "groups")
+    if len(unit) != n:
+        raise InputError(
+            f"lengths differ: X {n:,}, groups {len(unit):,}", "give one value a row in each"
+        )
+    return group_numbers(check_units(unit))
+
+
+def _one_each(y: NDArray[Any], units: NDArray[np.intp]) -> NDArray[Any]:
+    """Return the labels, each once for every group that has rows of it."""
+    labels, codes = np.unique(y, return_inverse=True)
+    return np.asarray(labels[np.unique(np.column_stack([units, codes]), axis=0)[:, 1]])
+
+
+def _check_whole(units: NDArray[np.intp], folds: list[tuple[Any, Any]]) -> None:
+    """Refuse folds with rows of one group on both sides."""
+    for train, test in folds:
+        torn = np.intersect1d(units[train], units[test])
+        if torn.size:
+            row = int(np.flatnonzero(units == torn[0])[0])
+            raise InputError(
+                f"cv tears {torn.size:,} of the groups apart, among them that of row {row}: "
+                "the calibrator would learn from scores of units that the estimator has seen",
+                "give cv=5, or a splitter such as GroupKFold()",
+            )
 
 
 def _check_length(v: Any, n: int) -> None:

@@ -105,9 +105,13 @@ class Design:
         )
         return cls(ScoreBasis.of(z, weight), bases, varying=varying)
 
+    def live(self) -> list[int]:
+        """Return the variables that vary; others must not even move a fold."""
+        return [k for k, basis in enumerate(self.bases) if basis is not None]
+
     def candidate_pairs(self) -> list[tuple[int, int]]:
         """Return all pairs of variables that vary, and of each with the score."""
-        live = [k for k, basis in enumerate(self.bases) if basis is not None]
+        live = self.live()
         scored = live if self.score.rank is not None else []
         return [*combinations(live, 2), *((SCORE, k) for k in scored)]
 

@@ -61,6 +61,11 @@ class Effect:
     low, high : ndarray
         Its pointwise 95 % interval; where the model is not trusted it is that of the whole effect
         which the answer leaves out.
+    inner : tuple of (float, float)
+        The 1st and the 99th percentile of the values (of tempered ranks where they are tied), dates
+        in seconds since 1970; of levels, the first and the last position.
+    missing : ndarray or None
+        Effect, low and high of a missing value; None where the fit saw none.
     """
 
     name: str
@@ -70,6 +75,8 @@ class Effect:
     value: Floats
     low: Floats
     high: Floats
+    inner: tuple[float, float]
+    missing: Floats | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,32 +121,48 @@ class Effects:
                     "value": curve.value.tolist(),
                     "low": curve.low.tolist(),
                     "high": curve.high.tolist(),
+                    "inner": list(curve.inner),
+                    "missing": None if curve.missing is None else curve.missing.tolist(),
                 }
                 for curve in self.curves
             ],
         }
 
     def to_frame(self, backend: str | None = None) -> Any:
-        """Return one row for each variable, score and value, as a frame (pandas by default)."""
-        rows = [
-            (curve.name, curve.score, str(at), value, low, high)
-            for curve in self.curves
-            for at, value, low, high in zip(
-                curve.at, curve.value.tolist(), curve.low.tolist(), curve.high.tolist(), strict=True
-            )
-        ]
+        """Return one row for each variable, score and value, as a frame (pandas by default).
+
+        Where `at` is null, the value is missing.
+        """
+        rows: list[tuple[Any, ...]] = []
+        for curve in self.curves:
+            ends = zip(curve.value.tolist(), curve.low.tolist(), curve.high.tolist(), strict=True)
+            told: list[tuple[str | None, tuple[float, ...]]]
+            told = list(zip(map(str, curve.at), ends, strict=True))
+            if curve.missing is not None:
+                told.append((None, tuple(curve.missing.tolist())))
+            rows += [(curve.name, curve.score, at, *sizes) for at, sizes in told]
         names = ("variable", "score", "at", "effect", "low", "high")
         return frame_of({name: [row[k] for row in rows] for k, name in enumerate(names)}, backend)
 
-    def plot(self, name: str | None = None, ax: Any = None) -> Any:
+    def plot(self, name: str | None = None, ax: Any = None, *, backend: str = "matplotlib") -> Any:
         """Draw the effect of one variable, by default of the one that moved most.
+
+        Curves with pointwise 95 % bands, one a score; dots with whiskers for levels, for numbers
+        with few values, and for missing values. Numbers are drawn from the 1st to the 99th
+        percentile, and of many levels those with the largest effects.
 
         Parameters
         ----------
         name : str, optional
             The variable.
-        ax : matplotlib axes, optional
-            Where to draw.
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure without it.
+        backend : {"matplotlib", "plotly"}
+            Who draws.
+
+        Returns
+        -------
+        matplotlib Axes, or plotly Figure
         """
         from varcal.plotting import draw  # noqa: PLC0415
 
@@ -149,4 +172,4 @@ class Effects:
             name = next((term.name for term in ranked if term.name in known), None)
             if name is None:
                 raise InputError("there is no effect to draw", "fit with at least one variable")
-        return draw("effect", self[name], ax=ax, scale=self.scale)
+        return draw("effect", self[name], ax=ax, backend=backend, scale=self.scale)

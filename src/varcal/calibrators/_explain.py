@@ -24,6 +24,8 @@ _SPOKEN = 2.0
 #: Shares of the calibration rows at whose scores effects are shown.
 _AT_SCORES = (0.1, 0.5, 0.9)
 _POINTS = 41
+#: Ranks between which the inner part of a number lies.
+_INNER = (0.01, 0.99)
 _NORMAL_95 = 1.959963984540054
 
 
@@ -133,7 +135,8 @@ def _curve(
     share: float,
     level_of: Callable[[Floats], Floats],
 ) -> Effect:
-    values, at = _values(basis, schema, k)
+    values, at, inner = _values(basis, schema, k)
+    values, gone = _with_missing(basis, values)
     z = np.full(len(values), score)
     # What is unseen or missing has columns of 0.
     columns = [
@@ -154,26 +157,45 @@ def _curve(
     value = share * whole
     # What is not trusted is not ruled out, either: the error of the answers has the same form.
     variance = quadratic_form(X, model.covariance[np.ix_(own, own)])
-    spread = np.sqrt(variance + (1.0 - share) * (whole - value) ** 2)
+    reach = _NORMAL_95 * np.sqrt(variance + (1.0 - share) * (whole - value) ** 2)
+    told = np.column_stack([value, value - reach, value + reach])
+    shown = told[:-1] if gone else told
     return Effect(
         name=schema.names[k],
         kind=schema.kinds[k],
         at=at,
         score=float(level_of(np.array([score]))[0]),
-        value=value,
-        low=value - _NORMAL_95 * spread,
-        high=value + _NORMAL_95 * spread,
+        value=shown[:, 0],
+        low=shown[:, 1],
+        high=shown[:, 2],
+        inner=inner,
+        missing=told[-1] if gone else None,
     )
+
+
+def _with_missing(
+    basis: NumberBasis | LevelBasis, values: NDArray[Any]
+) -> tuple[NDArray[Any], bool]:
+    """Put a missing value last, where the fit saw any; also tell whether it did."""
+    if isinstance(basis, LevelBasis):
+        gone = bool(basis.rows[-1].any())
+        return (np.append(values, -1), True) if gone else (values, False)
+    return (np.append(values, np.nan), True) if basis.missing_mean > 0 else (values, False)
 
 
 def _values(
     basis: NumberBasis | LevelBasis, schema: Schema, k: int
-) -> tuple[NDArray[Any], tuple[Any, ...]]:
-    """Return the values at which an effect is shown, as the model sees them and as people do."""
+) -> tuple[NDArray[Any], tuple[Any, ...], tuple[float, float]]:
+    """Return where an effect is shown, for the model and for people, and its inner part."""
     if isinstance(basis, LevelBasis):
-        return np.arange(len(schema.levels[k])), tuple(map(str, schema.levels[k]))
-    even = np.interp(np.linspace(basis.rank[0], basis.rank[-1], _POINTS), basis.rank, basis.at)
-    values = np.unique(np.concatenate([even, basis.atoms]))
+        levels = tuple(map(str, schema.levels[k]))
+        return np.arange(len(levels)), levels, (0.0, len(levels) - 1.0)
+    values = basis.at
+    if len(values) > _POINTS:
+        even = np.linspace(basis.rank[0], basis.rank[-1], _POINTS)
+        values = np.interp(even, basis.rank, basis.at)
+        values = np.unique(np.concatenate([values, basis.atoms]))
+    low, high = np.interp(_INNER, basis.rank, basis.at).tolist()
     if schema.kinds[k] == "datetime":
-        return values, tuple(str(np.datetime64(int(one), "s")) for one in values)
-    return values, tuple(values.tolist())
+        return values, tuple(str(np.datetime64(int(one), "s")) for one in values), (low, high)
+    return values, tuple(values.tolist()), (low, high)

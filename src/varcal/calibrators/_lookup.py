@@ -118,7 +118,7 @@ class Lookup:
         mass : float
             The sum of the working weights of the calibration rows.
         """
-        most = min(_RAYS, _ALL_RAYS // (1 + len(design.bases)))
+        most = min(_RAYS, _ALL_RAYS // (1 + len(design.live())))
         rays, rest = _rays_of(V, ridge, mass, max(most, 8))
         W = np.column_stack([beta, rays])
         spans, begin, first = {}, 0, len(W)

@@ -1,8 +1,8 @@
 """Fitted calibrators as JSON files: versioned, bit-exact, and nothing in them is executed.
 
 A file names a class of the closed registry below, the parameters of its constructor and the
-fitted values. Reading it builds those objects and no others: there is no import by name, no
-pickle and no expression in it.
+fitted values, large arrays in a table of their own. Reading it builds those objects and no others:
+there is no import by name, no pickle and no expression in it.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from varcal._files import write_whole
 from varcal._version import __version__
 from varcal.calibrators._additive_model import AdditiveModel, PairTrial
+from varcal.calibrators._array_texts import ArrayTexts, array_of
 from varcal.calibrators._augmented import AugmentedCalibrator, LinearMap
 from varcal.calibrators._beta import BetaCalibrator, BetaMap
 from varcal.calibrators._calibrator import Calibrator
@@ -117,13 +118,15 @@ def save_calibrator(calibrator: Calibrator, path: str | PathLike[str]) -> None:
 
 def calibrator_text(calibrator: Calibrator) -> str:
     """Return what is written of a calibrator."""
-    body = _pack(calibrator)
+    arrays = ArrayTexts()
+    body = _pack(calibrator, arrays)
     document = {
         "format": FORMAT,
         "schema_version": SCHEMA_VERSION,
         "varcal": __version__,
-        "sha256": _digest(body),
+        "sha256": _digest(body, arrays.entries),
         "calibrator": body,
+        "arrays": arrays.entries,
     }
     return _text(document)
 
@@ -203,12 +206,12 @@ def _read(text: str) -> Calibrator:
             f"its schema version is {version!r} (varcal {document.get('varcal')!r}), and this "
             f"varcal {__version__} reads version {SCHEMA_VERSION}"
         )
-    body = document.get("calibrator")
+    body, entries = document.get("calibrator"), document.get("arrays")
     try:
-        intact = document.get("sha256") == _digest(body)
+        intact = document.get("sha256") == _digest(body, entries)
         if not intact:
             raise _BrokenError("its contents do not match its checksum")
-        calibrator = _unpack(body)
+        calibrator = _unpack(body, [array_of(entry) for entry in entries or ()])
         if not isinstance(calibrator, Calibrator):
             raise _BrokenError("it holds something else")
         _probe(calibrator)
@@ -229,11 +232,11 @@ def _text(value: object) -> str:
     )
 
 
-def _digest(body: object) -> str:
-    return hashlib.sha256(_text(body).encode()).hexdigest()
+def _digest(body: object, arrays: object) -> str:
+    return hashlib.sha256(_text([body, arrays]).encode()).hexdigest()
 
 
-def _pack(value: Any) -> Any:
+def _pack(value: Any, arrays: ArrayTexts) -> Any:
     """Turn a fitted value into JSON; what is not plain becomes a dict with a ``$`` key."""
     if isinstance(value, Calibrator):
         name = type(value).__name__
@@ -244,14 +247,16 @@ def _pack(value: Any) -> Any:
             )
         state = None
         if value.__sklearn_is_fitted__():
-            state = {key: _pack(getattr(value, key)) for key in _state_of(type(value))}
-        parameters = {key: _pack(each) for key, each in value.get_params(deep=False).items()}
+            state = {key: _pack(getattr(value, key), arrays) for key in _state_of(type(value))}
+        parameters = {
+            key: _pack(each, arrays) for key, each in value.get_params(deep=False).items()
+        }
         return {"$calibrator": name, "parameters": parameters, "state": state}
     if is_dataclass(value) and PARTS.get(type(value).__name__) is type(value):
-        held = {field.name: _pack(getattr(value, field.name)) for field in fields(value)}
+        held = {field.name: _pack(getattr(value, field.name), arrays) for field in fields(value)}
         return {"$part": type(value).__name__, "fields": held}
     if isinstance(value, np.ndarray):
-        return _pack_array(value)
+        return _pack_array(value, arrays)
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
@@ -259,54 +264,59 @@ def _pack(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, tuple):
-        return {"$tuple": [_pack(each) for each in value]}
+        return {"$tuple": [_pack(each, arrays) for each in value]}
     if isinstance(value, list):
-        return [_pack(each) for each in value]
+        return [_pack(each, arrays) for each in value]
     raise InputError(
         f"a {type(value).__name__} cannot be saved: {value!r}",
         "labels, categories and parameters must be numbers, strings or booleans",
     )
 
 
-def _pack_array(array: NDArray[Any]) -> dict[str, Any]:
+def _pack_array(array: NDArray[Any], arrays: ArrayTexts) -> dict[str, Any]:
+    if arrays.takes(array):
+        return {"$large": arrays.number_of(array)}
     kind = array.dtype.kind
     if kind not in _DTYPES:
         raise InputError(f"an array of {array.dtype} cannot be saved", "use numbers or strings")
     return {
         "$array": _DTYPES[kind],
         "shape": list(array.shape),
-        "data": [_pack(each) for each in array.ravel().tolist()],
+        "data": [_pack(each, arrays) for each in array.ravel().tolist()],
     }
 
 
-def _unpack(value: Any) -> Any:
+def _unpack(value: Any, arrays: list[NDArray[Any]]) -> Any:
     """Turn JSON back into the value; only what `_pack` writes is understood."""
     if isinstance(value, list):
-        return [_unpack(each) for each in value]
+        return [_unpack(each, arrays) for each in value]
     if not isinstance(value, dict):
         return value
     keys = set(value)
     if keys == {"$calibrator", "parameters", "state"}:
-        return _unpack_calibrator(value)
+        return _unpack_calibrator(value, arrays)
     if keys == {"$part", "fields"}:
         if value["$part"] not in PARTS:
             raise _BrokenError(f"it names an unknown part {value['$part']!r}")
-        return PARTS[value["$part"]](**{key: _unpack(v) for key, v in value["fields"].items()})
+        held = {key: _unpack(each, arrays) for key, each in value["fields"].items()}
+        return PARTS[value["$part"]](**held)
     if keys == {"$array", "shape", "data"} and value["$array"] in _DTYPES.values():
-        return _unpack_array(value)
+        return _unpack_array(value, arrays)
+    if keys == {"$large"} and value["$large"] in range(len(arrays)):
+        return arrays[value["$large"]]
     if keys == {"$float"} and value["$float"] in ("nan", "inf", "-inf"):
         return float(value["$float"])
     if keys == {"$tuple"} and isinstance(value["$tuple"], list):
-        return tuple(_unpack(each) for each in value["$tuple"])
+        return tuple(_unpack(each, arrays) for each in value["$tuple"])
     raise _BrokenError(f"it holds an unknown entry with the keys {sorted(keys)!r}")
 
 
-def _unpack_calibrator(value: dict[str, Any]) -> Calibrator:
+def _unpack_calibrator(value: dict[str, Any], arrays: list[NDArray[Any]]) -> Calibrator:
     name = value["$calibrator"]
     if name not in CALIBRATORS:
         raise _BrokenError(f"it names an unknown calibrator {name!r}")
     cls = CALIBRATORS[name]
-    parameters = {key: _unpack(each) for key, each in value["parameters"].items()}
+    parameters = {key: _unpack(each, arrays) for key, each in value["parameters"].items()}
     if set(parameters) != set(cls().get_params(deep=False)):
         raise _BrokenError(f"the parameters of its {name} are not those of this version")
     calibrator = cls(**parameters)
@@ -315,12 +325,12 @@ def _unpack_calibrator(value: dict[str, Any]) -> Calibrator:
     if set(value["state"]) != set(_state_of(cls)):
         raise _BrokenError(f"the fitted values of its {name} are not those of this version")
     for key, each in value["state"].items():
-        setattr(calibrator, key, _unpack(each))
+        setattr(calibrator, key, _unpack(each, arrays))
     return calibrator
 
 
-def _unpack_array(value: dict[str, Any]) -> NDArray[Any]:
-    data = [_unpack(each) for each in value["data"]]
+def _unpack_array(value: dict[str, Any], arrays: list[NDArray[Any]]) -> NDArray[Any]:
+    data = [_unpack(each, arrays) for each in value["data"]]
     if value["$array"] == "object":
         array = np.empty(len(data), dtype=object)
         array[:] = data

@@ -24,7 +24,7 @@ class Schema:
     names : tuple of str
         The columns.
     kinds : tuple of str
-        "numeric", "datetime" or "levels", one a column.
+        "numeric", "datetime", "levels", or "missing" where no row had a value, one a column.
     levels : tuple of tuple
         The levels of each column, none for numbers.
     """
@@ -47,18 +47,26 @@ class Schema:
                 f"v is missing: {calibrator} learns from at least one variable",
                 "fit(p, y, v) with an array, a frame or a dict of columns",
             )
+        empty = [bool(variable.missing().all()) for variable in variables]
         return cls(
             tuple(variable.name for variable in variables),
-            tuple(variable.kind for variable in variables),
-            tuple(variable.levels for variable in variables),
+            tuple("missing" if e else v.kind for v, e in zip(variables, empty, strict=True)),
+            tuple(() if e else v.levels for v, e in zip(variables, empty, strict=True)),
         )
+
+    @property
+    def silent(self) -> tuple[str, ...]:
+        """Return the variables that had no value in any row."""
+        pairs = zip(self.names, self.kinds, strict=True)
+        return tuple(name for name, kind in pairs if kind == "missing")
 
     def align(self, variables: tuple[Variable, ...], *, unseen: int = -1) -> list[NDArray[Any]]:
         """Return one array a fitted column.
 
         Numbers stay numbers, NaN where they are missing; levels become their position in the
-        fitted ones, −1 where they are missing and `unseen` where they were not seen. Columns are
-        found by name where all the names are there, otherwise by position.
+        fitted ones, −1 where they are missing and `unseen` where they were not seen. What had no
+        value at the fit is missing here, too, whatever it holds. Columns are found by name where
+        all the names are there, otherwise by position.
         """
         by_name = {variable.name: variable for variable in variables}
         if all(name in by_name for name in self.names):
@@ -102,6 +110,8 @@ class Schema:
         return InputError.no_column(gone[0], found, "v")
 
     def _column(self, k: int, variable: Variable, unseen: int) -> NDArray[Any]:
+        if self.kinds[k] == "missing":
+            return np.full(len(variable), np.nan)
         is_levels = self.kinds[k] == "levels"
         if variable.kind != self.kinds[k]:
             if variable.missing().all():

@@ -12,7 +12,7 @@ from varcal.calibrators._additive_model import Fitted, Sample, fit_additive, ref
 from varcal.calibrators._design import SCORE, Block, Design
 from varcal.calibrators._interactions import Gain, gain_of
 
-__all__ = ["Trusted", "fit_trusted", "share_of", "too_few"]
+__all__ = ["LEAST_UNITS", "Trusted", "fit_trusted", "share_of", "too_few"]
 
 Floats = NDArray[np.float64]
 
@@ -25,7 +25,7 @@ _VARIABLES_RAMP = (-0.5, 0.5)
 _LATER = 50.0
 #: Rows, and groups, below which the scores are left as they are.
 _LEAST_ROWS = 20.0
-_LEAST_UNITS = 5
+LEAST_UNITS = 5
 #: Rows, besides those for each variable, below which nothing but a line of the score is tried.
 _FEW = 50.0
 _FEW_EACH = 5.0
@@ -113,7 +113,7 @@ def fit_trusted(
     def small_of(terms: Design) -> Floats:
         return _held_out(bare, lambda part: fit_additive(terms, part, pairs=False), moderate)
 
-    if float(rows.loss.mass().sum()) < _FEW + _FEW_EACH * len(rows.columns):
+    if float(rows.loss.mass().sum()) < _FEW + _FEW_EACH * len(design.live()):
         alone = alone.restricted((Block("level", (SCORE,)), Block("slope", (SCORE,))))
         score = fit_additive(alone, bare, pairs=False)
         share = 0.0 if too_few(rows) else share_of(_gain(bare, base, small_of(alone)))
@@ -141,7 +141,7 @@ def too_few(rows: Sample) -> bool:
     """Return whether rows, or groups of them, are too few to say anything."""
     if float(rows.loss.mass().sum()) < _LEAST_ROWS:
         return True
-    return rows.units is not None and len(np.unique(rows.units)) < _LEAST_UNITS
+    return rows.units is not None and len(np.unique(rows.units)) < LEAST_UNITS
 
 
 def _held_out(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Literal
 
 import numpy as np
@@ -18,14 +19,14 @@ from varcal.calibrators._row_folds import RowKeys
 from varcal.calibrators._rows import Floats, Rows, score_rows
 from varcal.calibrators._schema import Schema
 from varcal.calibrators._score_basis import log_odds
-from varcal.calibrators._trust import Trusted
+from varcal.calibrators._trust import LEAST_UNITS, Trusted
 from varcal.calibrators._variable_logistic import LogisticModel, fit_logistic_model
 from varcal.calibrators._variable_temperature import (
     TemperatureModel,
     certainty,
     fit_temperature_model,
 )
-from varcal.exceptions import InputError
+from varcal.exceptions import InputError, VarcalWarning
 
 __all__ = ["VariableCalibrator"]
 
@@ -34,6 +35,8 @@ _MEASURED = 10_000
 #: The least slope that keeps rows apart where their order must stay.
 _TILT = 1e-5
 _INTERVAL_POINTS = 9
+#: The mean up to which weights that are no whole numbers pass for numbers of rows.
+_MOST_ROWS_EACH = 2.0
 
 
 class VariableCalibrator(Calibrator):
@@ -58,9 +61,11 @@ class VariableCalibrator(Calibrator):
     the mean outcome; where it is trusted in part, the mean moves that part of the way.
 
     A weight of 2 is the same as writing the row twice; weights that are all below 1 are brought
-    to their effective number of rows. Rows of one group are held out together, one group counts as
-    one observation of what a model saves, and only held-out groups decide how far it is trusted;
-    with fewer than 5 groups the scores stay as they are. Intervals take rows as independent.
+    to their effective number of rows, and those that are no whole numbers and far above 1 are
+    warned of: divide sampling weights by their mean. Rows of one group are held out together, one
+    group counts as one observation of what a model saves, and only held-out groups decide how far
+    it is trusted; with fewer than 5 groups the scores stay as they are. Intervals take rows as
+    independent.
 
     Without V it is a score-based calibrator. An unseen category counts as the population, a
     number beyond the fitted range as the end of the range. Nothing is random, and the order of
@@ -137,6 +142,7 @@ class VariableCalibrator(Calibrator):
         "schema_",
     )
     _uses_variables = True
+    _uses_groups = True
 
     def __init__(
         self,
@@ -160,12 +166,16 @@ class VariableCalibrator(Calibrator):
                 f"monotone=True needs two classes; y has {rows.n_classes}",
                 "leave it out, or calibrate one class against the rest",
             )
+        if rows.groups is not None:
+            _check_many(len(np.unique(rows.groups)))
         self.schema_ = (
             Schema.of(rows.variables, type(self).__name__) if rows.variables else Schema((), (), ())
         )
         columns = self._columns(rows)
         n_levels = [len(levels) for levels in self.schema_.levels[: len(columns)]]
-        rows = rows if rows.weight is None else rows.weighted(_row_counts(rows.weight))
+        if rows.weight is not None:
+            _check_counts(rows.weight)
+            rows = rows.weighted(_row_counts(rows.weight))
         model: LogisticModel | TemperatureModel
         if rows.p.ndim == 1:
             z = log_odds(rows.p)
@@ -214,7 +224,8 @@ class VariableCalibrator(Calibrator):
 
     def _note(self, fitted: Trusted, rows: Rows, z: Floats, columns: list[NDArray[Any]]) -> None:
         """Note what the fit says of itself."""
-        some = RowKeys.of(rows.p, rows.y, rows.weight, z, columns).sample(_MEASURED)
+        live = [columns[k] for k in self.model_.full.design.live()]
+        some = RowKeys.of(rows.p, rows.y, rows.weight, z, live).sample(_MEASURED)
         part = rows.block(some)
         here = [column[some] for column in columns]
         mass = np.ones(len(some)) if rows.weight is None else rows.weight[some]
@@ -351,6 +362,18 @@ class VariableCalibrator(Calibrator):
         return " ".join(words), table
 
 
+def _check_many(n_groups: int) -> None:
+    """Warn where groups are too few to say anything."""
+    if n_groups < LEAST_UNITS:
+        held = f"{n_groups} unit{'s' * (n_groups > 1)}"
+        warnings.warn(
+            f"groups holds {held}, and fewer than {LEAST_UNITS} say nothing about others: "
+            "the scores stay as they are",
+            VarcalWarning,
+            stacklevel=5,
+        )
+
+
 def _widened(answer: Floats, end: Floats, reach: Floats) -> Floats:
     """Return the ends of intervals, moved by an error of the logit independent of their own."""
     middle = logit(answer)
@@ -359,6 +382,21 @@ def _widened(answer: Floats, end: Floats, reach: Floats) -> Floats:
         moved = expit(middle + np.sign(reach) * apart)
     # A probability of 0 or 1 has no logit.
     return np.asarray(np.where(np.isfinite(middle) & (reach != 0), moved, end))
+
+
+def _check_counts(weight: Floats) -> None:
+    """Warn of weights that stand for many more rows than there are, and are no counts."""
+    mean = float(weight.mean())
+    if mean <= _MOST_ROWS_EACH or (weight == np.rint(weight)).all():
+        return
+    warnings.warn(
+        "sample_weight is taken for the number of rows that each row stands for: "
+        f"{float(weight.sum()):,.0f} in all, on {len(weight):,} rows, so that the fit trusts them "
+        f"{mean:,.1f} times as much as rows without weights; if these are sampling weights, "
+        "divide them by their mean",
+        VarcalWarning,
+        stacklevel=5,
+    )
 
 
 def _row_counts(weight: Floats) -> Floats:

@@ -159,9 +159,10 @@ def fit_logistic_model(
         The least slope along the score's logit, where it is monotone.
     """
     z, mass = log_odds(p), np.ones(len(p)) if weight is None else weight
-    keys, n_folds = RowKeys.of(p, y, weight, z, columns), n_folds_of(float(mass.sum()))
-    folds = keys.folds(n_folds) if groups is None else row_folds(n_folds, groups)
     design = Design.of(z, columns, n_levels, weight)
+    keys = RowKeys.of(p, y, weight, z, [columns[k] for k in design.live()])
+    n_folds = n_folds_of(float(mass.sum()))
+    folds = keys.folds(n_folds) if groups is None else row_folds(n_folds, groups)
     # With the score as offset, every penalty pulls towards leaving it as it is.
     loss = LogisticLoss(y, mass, design.score.clipped(z))
     start = (-design.score.mean, -design.score.scale)

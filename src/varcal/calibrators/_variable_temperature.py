@@ -204,9 +204,10 @@ def fit_temperature_model(
         Whether to correct for classes that are taken for one another.
     """
     z, mass = certainty(p), np.ones(len(p)) if weight is None else weight
-    keys, n_folds = RowKeys.of(p, y, weight, z, columns), n_folds_of(float(mass.sum()))
-    folds = keys.folds(n_folds) if groups is None else row_folds(n_folds, groups)
     design = Design.of(z, columns, n_levels, weight, varying=False)
+    keys = RowKeys.of(p, y, weight, z, [columns[k] for k in design.live()])
+    n_folds = n_folds_of(float(mass.sum()))
+    folds = keys.folds(n_folds) if groups is None else row_folds(n_folds, groups)
     loss = TemperatureLoss(log_rows(p), y, mass, np.zeros(len(y)))
     rows = Sample(z, columns, loss, folds, units=groups)
     picked = keys.sample(MOST_ROWS)

@@ -82,7 +82,7 @@ def audit(ctx: click.Context, /, **given: Any) -> None:
         given["variables"],
         given["exclude"],
     )
-    with rows as (data, variables, labels), naming(given["label"], given["prob"]):
+    with rows as (data, variables, labels), naming(given):
         from varcal._audit import audit as run  # noqa: PLC0415  slow, and not needed to refuse
 
         found = run(

@@ -71,6 +71,7 @@ def _complete(ctx: click.Context, option: click.Parameter, incomplete: str) -> l
     help="A parameter of the method, such as monotone=true.",
 )
 @options.weight
+@options.group
 @options.classes
 @options.drop_unlabelled
 @options.format_option
@@ -86,6 +87,7 @@ def calibrate(**given: Any) -> None:
       varcal calibrate cal.csv --label y --prob p --method beta -o beta.json
       varcal calibrate cal.csv --label y --prob p --variables age,sex --param monotone=true \\
           -o cal.json
+      varcal calibrate visits.csv --label y --prob p --variables age --group patient -o cal.json
       varcal calibrate cal.parquet --label kind --prob p_cat --prob p_dog --prob p_owl \\
           --method dirichlet -o cal.json
     """
@@ -97,25 +99,34 @@ def calibrate(**given: Any) -> None:
             f"{name} looks at variables, and none is named",
             "name them: --variables age,income; or take --method beta",
         )
+    if given["group"] and not calibrator._uses_groups:
+        raise InputError(
+            f"{name} holds no rows out, so that it has no use for --group {given['group']}",
+            "leave --group out, or take --method auto",
+        )
+    single = {f"--{role}": [given[role]] for role in ("label", "weight", "group") if given[role]}
+    table, variables = read_rows(
+        given["files"],
+        given["format"],
+        {**single, "--prob": given["prob"]},
+        given["variables"] or [],
+    )
     if calibrator._uses_variables and not given["variables"]:
         print("note: no --variables, so that the score alone is calibrated", file=sys.stderr)
     if given["variables"] and not calibrator._uses_variables:
         print(f"warning: {name} does not look at --variables", file=sys.stderr)
-    roles = {"--label": [given["label"]], "--prob": given["prob"]}
-    if given["weight"]:
-        roles["--weight"] = [given["weight"]]
-    table, variables = read_rows(given["files"], given["format"], roles, given["variables"] or [])
     labels = table.column(given["label"])
     if given["drop_unlabelled"]:
         table = table.filter(labels.is_valid())
         labels = table.column(given["label"])
-    with naming(given["label"], given["prob"]):
+    with naming(given):
         calibrator.fit(
             table.select(list(given["prob"])),
             labels,
             table.select(variables) if variables and calibrator._uses_variables else None,
             sample_weight=table.column(given["weight"]) if given["weight"] else None,
             classes=as_labels(given["classes"], labels),
+            groups=table.column(given["group"]) if given["group"] else None,
         )
     calibrator.save(given["output"])
     print(f"{calibrator.describe()}\n")

@@ -52,7 +52,7 @@ def compare(**given: Any) -> None:
     from varcal._compare import compare as run  # noqa: PLC0415  slow, and not needed to refuse
 
     labels = table.column(given["label"])
-    with naming(given["label"], list(sets)):
+    with naming(given, list(sets)):
         found = run(
             given["label"],
             sets,

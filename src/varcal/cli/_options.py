@@ -57,6 +57,9 @@ format_option = click.option(
 )
 label = click.option("--label", required=True, metavar="COLUMN", help="Column of true labels.")
 weight = click.option("--weight", metavar="COLUMN", help="Column of sampling weights.")
+group = click.option(
+    "--group", metavar="COLUMN", help="Column of units whose rows belong together."
+)
 classes = click.option(
     "--classes",
     callback=names,
@@ -89,7 +92,7 @@ claim = together(
         "positive one.",
     ),
     click.option("--pos-label", metavar="LABEL", help="The positive label; the second without it."),
-    click.option("--group", metavar="COLUMN", help="Column of units whose rows belong together."),
+    group,
     click.option(
         "--level",
         type=float,

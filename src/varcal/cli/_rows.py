@@ -6,7 +6,7 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -144,13 +144,24 @@ def _fit_columns(schema: Any, taken: set[str]) -> list[str]:
 
 
 @contextmanager
-def naming(label: str, prob: Sequence[str]) -> Iterator[None]:
-    """Call y and p in messages by the columns that they came from."""
+def naming(given: Mapping[str, Any], prob: Sequence[str] | None = None) -> Iterator[None]:
+    """Call y, p, weights and groups in messages by the columns that they came from.
+
+    Parameters
+    ----------
+    given : mapping
+        The options.
+    prob : sequence of str, optional
+        The names of sets of probabilities, where they are not the columns of --prob.
+    """
+    label, prob = given["label"], given["prob"] if prob is None else prob
     try:
         yield
     except InputError as error:
         spoken = {"y and p are empty": "the file has no rows"}.get(error.message, error.message)
         shown = ", ".join(map(repr, prob))
+        for name, option in (("sample_weight", "weight"), ("groups", "group")):
+            spoken = re.sub(rf"^{name}\b", f"--{option} {given[option]!r}", spoken)
         spoken = re.sub(r"^y\b", f"the label column {label!r}", spoken)
         spoken = re.sub(r"^p\b( '.*?')?", lambda m: f"--prob{m[1] or ' ' + shown}", spoken)
         spoken = re.sub(r"\bp is for\b", f"--prob {shown} is for", spoken)

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from varcal._audit_result import Audit
 from varcal._estimates import Estimate
+from varcal._events import gap_side
 from varcal.exceptions import InputError
 from varcal.plotting._words import estimate_title, points
 
@@ -179,15 +180,15 @@ def audit_dots(audit: Audit, quantity: str, top: int) -> Dots:
         raise InputError.choice("quantity", quantity, QUANTITIES)
     rows = audit.rows[: max(int(top), 1)]
     found = [getattr(row, quantity) for row in rows]
-    side = "over" if audit.gap > 0 else "under"
+    overall = f"Overall {gap_side(audit.gap, audit.event)} by {points(abs(audit.gap))} points"
     if quantity == "beyond":
         lines = [(audit.threshold, f"threshold {points(audit.threshold)}")]
         label = f"beyond the overall gap, {100 * audit.level:g}% interval"
-        title = f"Overall {side}confident by {points(abs(audit.gap))} points; what varies beyond it"
+        title = f"{overall}; what varies beyond it"
     else:
         lines = [(abs(audit.gap), f"overall gap {points(abs(audit.gap))}")]
         label = f"VECE, {100 * audit.level:g}% interval"
-        title = f"Overall {side}confident by {points(abs(audit.gap))} points; VECE by variable"
+        title = f"{overall}; VECE by variable"
     return Dots.of(
         [row.variable for row in rows],
         [one.debiased for one in found],

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from varcal._curves import Curve
 from varcal._estimates import Estimate
+from varcal._events import gap_side
 from varcal._reliability import Reliability
 
 Floats = NDArray[np.float64]
@@ -37,6 +38,16 @@ def sides(curve: Curve) -> Sides:
         1 - curve.error_low,
         1 - curve.predicted_error,
     )
+
+
+def mark_of(direction: str, event: str) -> str:
+    """Mark a sure gap by a triangle and a word.
+
+    >>> mark_of("over", "correct"), mark_of("under", "positive")
+    ('▲ over', '▼ too low')
+    """
+    triangle, gap = ("▲", 1) if direction == "over" else ("▼", -1)
+    return f"{triangle} {gap_side(gap, event, short=True)}"
 
 
 def points(value: float) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from varcal._events import gap_side
 from varcal._regions import Region
 
 MINUS = "\N{MINUS SIGN}"
@@ -160,8 +161,8 @@ CORRECT = Wording(
     predicted="predicted error",
     happened="wrong",
     expected="expected",
-    over="overconfident",
-    under="underconfident",
+    over=gap_side(1, "correct"),
+    under=gap_side(-1, "correct"),
     score="confidence",
     hit="accuracy",
     risk=False,
@@ -171,8 +172,8 @@ POSITIVE = Wording(
     predicted="predicted rate",
     happened="happened",
     expected="predicted",
-    over="predicted too high",
-    under="predicted too low",
+    over=gap_side(1, "positive"),
+    under=gap_side(-1, "positive"),
     score="predicted probability",
     hit="actual rate",
     risk=True,

@@ -12,8 +12,9 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 from numpy.typing import NDArray
 
+from varcal._curve_result import Curve
+from varcal._events import gap_side
 from varcal._histogram import Histogram
-from varcal._regions import Region
 from varcal.plotting._colours import DENSITY, FAINT, GROUND, INK, SIDES
 
 Floats = NDArray[np.float64]
@@ -140,13 +141,13 @@ def beside(ax: Axes, y: float, text: str, size: float) -> None:
     )
 
 
-def strip(ax: Axes, regions: tuple[Region, ...], kind: str, size: float, pad: float) -> None:
+def strip(ax: Axes, curve: Curve, size: float, pad: float) -> None:
     """Mark where the band leaves zero, with triangles and words as well as colours."""
     low, high = ax.get_xlim()
     point = (high - low) / (72 * inches(ax)[0])
     middle, last = sum(STRIP) / 2, -np.inf
-    for region in regions:
-        start, end = positions(np.array([region.low - pad, region.high + pad]), kind)
+    for region in curve.regions:
+        start, end = positions(np.array([region.low - pad, region.high + pad]), curve.kind)
         start, end = max(start, low), min(end, high)
         if start > high or end < low:
             continue
@@ -164,9 +165,8 @@ def strip(ax: Axes, regions: tuple[Region, ...], kind: str, size: float, pad: fl
         )
         ax.add_patch(box)
         centre, room = (start + end) / 2, (end - start) / point
-        word = f"{region.direction}confident"
-        if room < 0.55 * size * (len(word) + 2):
-            word = region.direction if room > 0.55 * size * (len(region.direction) + 2) else ""
+        words = (gap_side(region.gap_high, curve.event, short=short) for short in (False, True))
+        word = next((one for one in words if room >= 0.55 * size * (len(one) + 2)), "")
         shift = 0.27 * size * (len(word) + 1.5) * point if word else 0.0
         if centre - last < 0.8 * size * point:
             continue

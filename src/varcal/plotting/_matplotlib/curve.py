@@ -6,6 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from varcal._curves import Curve
+from varcal._events import gap_side
 from varcal.plotting._colours import ACTUAL, GROUND, INK, PREDICTED, PREDICTED_TEXT, SIDES
 from varcal.plotting._matplotlib.axes import (
     PLAIN,
@@ -63,7 +64,7 @@ def panel(ax: Axes, curve: Curve, frame: Frame) -> None:
         ax.plot(x, drawn.predicted, color=PREDICTED, linestyle=(0, (4, 2)), linewidth=1.6)
         ax.plot(x, drawn.actual, color=ACTUAL, linewidth=1.8)
     step = float(np.diff(curve.x).min()) if len(curve.x) > 1 else 1.0
-    strip(ax, curve.regions, curve.kind, size, 0.35 * step if stands_alone else 0.0)
+    strip(ax, curve, size, 0.35 * step if stands_alone else 0.0)
     if frame.notes:
         if curve.regions:
             beside(ax, sum(STRIP) / 2, f"{100 * curve.level:g}% sure", size)
@@ -139,7 +140,7 @@ def _levels(ax: Axes, curve: Curve, frame: Frame, size: float) -> None:
     found = {int(region.low): region.direction for region in curve.regions}
     for place, k in zip(places, curve.x.astype(int), strict=True):
         if k in found:
-            _side(ax, float(place), found[k], small)
+            _side(ax, float(place), found[k], curve.event, small)
     if frame.labels:
         _name_marks(ax, drawn, int(np.flatnonzero(curve.x == curve.worst)[0]), frame, size)
     if frame.notes:
@@ -147,15 +148,15 @@ def _levels(ax: Axes, curve: Curve, frame: Frame, size: float) -> None:
         ax.set_ylabel(short(curve.variable, 40), fontsize=size, color=INK, **PLAIN)
 
 
-def _side(ax: Axes, place: float, direction: str, size: float) -> None:
+def _side(ax: Axes, place: float, direction: str, event: str, size: float) -> None:
     """Mark a level at the right: surely over or under."""
-    colour = SIDES[direction]
+    colour, word = SIDES[direction], gap_side(1 if direction == "over" else -1, event, short=True)
     ax.plot(
         [1.02], [place], marker="^" if direction == "over" else "v", markersize=0.55 * size,
         color=colour, markeredgewidth=0, transform=ax.get_yaxis_transform(), clip_on=False,
     )  # fmt: skip
     ax.annotate(
-        direction, (1.02, place), xycoords=ax.get_yaxis_transform(),
+        word, (1.02, place), xycoords=ax.get_yaxis_transform(),
         xytext=(0.55 * size, 0), textcoords="offset points", va="center",
         fontsize=0.85 * size, color=colour, annotation_clip=False,
     )  # fmt: skip

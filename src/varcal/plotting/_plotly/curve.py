@@ -12,9 +12,7 @@ from varcal._curves import Curve
 from varcal.plotting._colours import ACTUAL, DENSITY, GROUND, PREDICTED, PREDICTED_TEXT, SIDES
 from varcal.plotting._plotly.layout import BAND, finish, layout, percent
 from varcal.plotting._ranges import Frame, frame_of
-from varcal.plotting._words import Sides, curve_note, curve_title, escape, short, sides
-
-MARKS = {"over": "▲ over", "under": "▼ under"}
+from varcal.plotting._words import Sides, curve_note, curve_title, escape, mark_of, short, sides
 
 
 def draw(curve: Curve) -> Any:
@@ -152,11 +150,12 @@ def _foot(figure: Any, curve: Curve, column: int) -> None:
             name=region.direction,
             **place,
         )
+        mark = mark_of(region.direction, curve.event)
         wide = (end - start) / (edges[-1] - edges[0]) > 0.12
         figure.add_annotation(
             x=values(np.array([(start + end) / 2]), curve.kind)[0],
             y=1.3 * top,
-            text=MARKS[region.direction] if wide else MARKS[region.direction][0],
+            text=mark if wide else mark[0],
             font={"color": GROUND if wide else SIDES[region.direction], "size": 11},
             yshift=0 if wide else 14,
             showarrow=False,
@@ -206,7 +205,7 @@ def _levels(figure: Any, curve: Curve, drawn: Sides, column: int, frame: Frame) 
             figure.add_annotation(
                 x=float(drawn.high[place_y]),
                 y=int(place_y),
-                text=MARKS[found[k]],
+                text=mark_of(found[k], curve.event),
                 font={"color": SIDES[found[k]], "size": 11},
                 showarrow=False,
                 xanchor="left",

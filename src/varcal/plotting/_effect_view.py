@@ -1,0 +1,206 @@
+"""What both pictures of an effect show: which levels, which range, and the words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from varcal.calibrators._effects import Effect
+from varcal.plotting._words import short
+
+Floats = NDArray[np.float64]
+
+#: One colour, line, dash of plotly and marker a score, from low to high.
+COLOURS = ("#0072B2", "#1B1F24", "#D55E00")
+LINES = ("--", "-", ":")
+DASHES = ("dash", "solid", "dot")
+MARKERS = ("v", "o", "^")
+SYMBOLS = ("triangle-down", "circle", "triangle-up")
+#: Levels that are drawn; beyond these names could not be read.
+MOST_LEVELS = 20
+#: Distinct numbers up to which each is a dot.
+FEW_VALUES = 12
+#: The room for missing values at the right, in widths of the picture.
+MISSING_ROOM = 0.12
+#: The share of the range from which its inner part is not worth a cut.
+_ALMOST = 0.9
+_RAISED = {"logit": "probability", "log inverse temperature": "confidence"}
+
+
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """One curve of a picture.
+
+    Attributes
+    ----------
+    score : str
+        The score at which it stands; empty where there is one curve only.
+    value, low, high : ndarray
+        What is drawn.
+    missing : ndarray or None
+        Value, low and high of missing values, where they stand apart.
+    """
+
+    score: str
+    value: Floats
+    low: Floats
+    high: Floats
+    missing: Floats | None
+
+
+@dataclass(frozen=True, eq=False)
+class EffectView:
+    """The effect of one variable, ready to be drawn.
+
+    Attributes
+    ----------
+    kind : {"numeric", "datetime", "levels"}
+        What the variable holds.
+    x : ndarray
+        Where values stand: numbers, seconds, or rows of levels from top to bottom.
+    names : tuple of str
+        The levels.
+    curves : tuple of Shown
+        One a score.
+    dots : bool
+        Whether values are dots rather than lines.
+    span, reach : tuple of (float, float)
+        The ends of both axes.
+    along, size : str
+        What the axes show.
+    title : str
+        What the picture shows.
+    """
+
+    kind: str
+    x: Floats
+    names: tuple[str, ...]
+    curves: tuple[Shown, ...]
+    dots: bool
+    span: tuple[float, float]
+    reach: tuple[float, float]
+    along: str
+    size: str
+    title: str
+
+    @classmethod
+    def of(cls, curves: tuple[Effect, ...], scale: str) -> EffectView:
+        """Choose what is shown of the curves of one variable."""
+        first = curves[0]
+        scores = [score_text(curve.score) for curve in curves] if len(curves) > 1 else [""]
+        name = short(first.name, 40)
+        note = ""
+        if first.kind == "levels":
+            shown, names, note = _levels(curves, scores)
+            x, span = np.arange(len(names), dtype=float), (len(names) - 0.4, -0.6)
+        else:
+            names, held = (), _numbers(first)
+            span, cut = _span(held, first)
+            x = _within(held, span)
+            shown = tuple(
+                Shown(
+                    score,
+                    np.interp(x, held, curve.value),
+                    np.interp(x, held, curve.low),
+                    np.interp(x, held, curve.high),
+                    curve.missing,
+                )
+                for curve, score in zip(curves, scores, strict=True)
+            )
+            note = "1st–99th percentile" if cut else ""
+        return cls(
+            kind=first.kind,
+            x=x,
+            names=names,
+            curves=shown,
+            dots=first.kind == "levels" or len(x) <= FEW_VALUES,
+            span=span,
+            reach=_reach(shown),
+            along=f"{name} ({note})" if note else name,
+            size=f"change of the {scale}\n(above 0: {_RAISED.get(scale, scale)} raised)",
+            title=f"Effect of {name}, others at their mean",
+        )
+
+    @property
+    def missing(self) -> bool:
+        """Whether missing values stand apart."""
+        return self.curves[0].missing is not None
+
+    @property
+    def missing_at(self) -> float:
+        """Where missing values stand."""
+        low, high = self.span
+        return high + MISSING_ROOM / 2 * (high - low)
+
+    def style(self, k: int) -> int:
+        """Return the style of a curve; a single one has that of the middle."""
+        return k if len(self.curves) > 1 else 1
+
+    def offset(self, k: int, width: float) -> float:
+        """Return by how much the dots of a curve stand aside, that none hides another."""
+        return width * (k - (len(self.curves) - 1) / 2)
+
+
+def score_text(score: float) -> str:
+    """Name a score; two decimals would make all small ones alike.
+
+    >>> score_text(0.5), score_text(3.21e-17), score_text(0.9999)
+    ('at score 0.5', 'at score 3.2e-17', 'at score 0.9999')
+    """
+    return f"at score {score:.2g}" if score < 0.99 else f"at score {score:.4g}"
+
+
+def _numbers(curve: Effect) -> Floats:
+    if curve.kind == "datetime":
+        return np.array(curve.at, "M8[s]").astype(np.int64).astype(np.float64)
+    return np.array(curve.at, dtype=np.float64)
+
+
+def _span(x: Floats, curve: Effect) -> tuple[tuple[float, float], bool]:
+    """Return the ends of the axis of values, and whether they leave some out."""
+    low, high = float(x[0]), float(x[-1])
+    if len(x) <= FEW_VALUES:
+        pad = 0.06 * (high - low) or 0.5
+        return (low - pad, high + pad), False
+    inner = curve.inner
+    if inner[1] - inner[0] <= 0 or inner[1] - inner[0] > _ALMOST * (high - low):
+        return (low, high), False
+    return inner, True
+
+
+def _within(x: Floats, span: tuple[float, float]) -> Floats:
+    """Return the values inside a span, and its ends where values go on beyond them."""
+    ends = np.clip(span, x[0], x[-1])
+    return np.unique(np.concatenate([x[(x > ends[0]) & (x < ends[1])], ends]))
+
+
+def _reach(curves: tuple[Shown, ...]) -> tuple[float, float]:
+    """Return the ends of the axis of effects: all that is drawn, and 0."""
+    ends = [0.0]
+    for curve in curves:
+        ends += [float(curve.low.min()), float(curve.high.max())]
+        ends += [] if curve.missing is None else curve.missing.tolist()
+    pad = 0.05 * (max(ends) - min(ends)) or 0.1
+    return min(ends) - pad, max(ends) + pad
+
+
+def _levels(
+    curves: tuple[Effect, ...], scores: list[str]
+) -> tuple[tuple[Shown, ...], tuple[str, ...], str]:
+    """Return the levels with the largest effects in their own order, missing values last."""
+    names = curves[0].at
+    largest = np.max([np.abs(curve.value) for curve in curves], axis=0)
+    kept = np.sort(np.argsort(-largest, kind="stable")[:MOST_LEVELS])
+    shown = []
+    for curve, score in zip(curves, scores, strict=True):
+        told = np.column_stack([curve.value, curve.low, curve.high])[kept]
+        if curve.missing is not None:
+            told = np.vstack([told, curve.missing])
+        shown.append(Shown(score, told[:, 0], told[:, 1], told[:, 2], None))
+    texts = [short(str(names[k]), 24) for k in kept]
+    texts += ["(missing)"] if curves[0].missing is not None else []
+    every = len(kept) == len(names)
+    note = "" if every else f"{len(kept)} of {len(names)} levels, largest effects"
+    return tuple(shown), tuple(texts), note
