@@ -255,7 +255,7 @@ def _mean_shift(model: TemperatureModel, p: Floats, y: Ints, eta: Floats, mass: 
         return float(mass @ (q.max(axis=1) - hit)) / float(mass.sum())
 
     top = model.probabilities(p, eta).max(axis=1)
-    error = float(mass**2 @ (top * (1.0 - top))) / float(mass.sum()) ** 2
+    error = float(mass @ (top * (1.0 - top))) / float(mass.sum()) ** 2
     apart = gap(0.0) ** 2
     if apart <= error:
         return 0.0
