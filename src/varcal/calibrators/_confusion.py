@@ -104,8 +104,8 @@ def fit_confusion(
     units: Ints | None = None,
     *,
     keep_argmax: bool,
-) -> Confusion:
-    """Learn the correction.
+) -> tuple[Confusion, Floats]:
+    """Learn the correction; return it and the logits of rows that it did not learn from.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def fit_confusion(
     n_classes = base.shape[1]
     nothing = Confusion.none(n_classes)
     if not 2 < n_classes <= _MOST_CLASSES:
-        return nothing
+        return nothing, base
     held, without = np.zeros((len(_PENALTIES) + 1, len(y))), {}
     held[0] = _losses(base, y)
     for fold in np.unique(folds):
@@ -137,15 +137,16 @@ def fit_confusion(
     total = held @ weight
     mix = np.exp(total.min() - total)
     mix /= mix.sum()
-    saved = np.empty(len(y))
+    apart = np.empty(base.shape)
     for fold, path in without.items():
         out = folds == fold
-        after = _mixed(path, mix).corrected(base[out], logs[out], keep_argmax=keep_argmax)
-        saved[out] = held[0, out] - _losses(after, y[out])
+        apart[out] = _mixed(path, mix).corrected(base[out], logs[out], keep_argmax=keep_argmax)
+    saved = held[0] - _losses(apart, y)
     mean = _mixed(_path(base, logs, y, weight), mix)
     share = share_of(gain_of(weight * saved, weight, units))
     penalty = float(np.exp(mix @ np.log([_STIFF, *_PENALTIES])))
-    return replace(mean, share=share, covariance=_covariance(base, logs, weight, penalty))
+    mean = replace(mean, share=share, covariance=_covariance(base, logs, weight, penalty))
+    return mean, base + share * (apart - base)
 
 
 def _path(base: Floats, logs: Floats, y: Ints, weight: Floats) -> list[Confusion]:

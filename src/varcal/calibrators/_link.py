@@ -26,7 +26,7 @@ from scipy.special import expit
 
 from varcal.calibrators._additive_model import AdditiveModel
 from varcal.calibrators._design import Design, group_numbers
-from varcal.calibrators._gam import LogisticLoss, fit_gam
+from varcal.calibrators._gam import Loss, fit_gam
 from varcal.calibrators._score_basis import ScoreBasis
 
 __all__ = ["fit_link", "left_out"]
@@ -44,19 +44,29 @@ def left_out(eta: Floats, variance: Floats, y: Floats) -> tuple[Floats, Floats]:
     return eta - variance * (y - mean) / rest, variance / rest
 
 
-def fit_link(eta: Floats, y: Floats, weight: Floats) -> AdditiveModel:
-    """Return what is added to a predictor, given that of left-out rows.
+def fit_link(score: Floats, loss: Loss) -> AdditiveModel:
+    """Return what is added to a predictor as a curve of a score, both of left-out rows.
 
+    Parameters
+    ----------
+    score : ndarray
+        The score: for two classes the predictor itself.
+    loss : Loss
+        The loss of what is added.
+
+    Examples
+    --------
+    >>> from varcal.calibrators._gam import LogisticLoss
     >>> rng = np.random.default_rng(0)
     >>> eta = rng.normal(size=5000)
     >>> y = (rng.random(5000) < expit(2 * eta)).astype(float)
-    >>> link = fit_link(eta, y, np.ones(5000))
+    >>> link = fit_link(eta, LogisticLoss(y, np.ones(5000), eta))
     >>> added, _ = link.predictor(np.array([-1.0, 0.0, 1.0]), [])
     >>> bool((abs(added - [-1, 0, 1]) < 0.2).all())
     True
     """
-    design = Design(ScoreBasis.of(eta, weight, by_rank=False), ())
-    blocks = design.blocks(eta, [])
+    design = Design(ScoreBasis.of(score, loss.mass(), by_rank=False), ())
+    blocks = design.blocks(score, [])
     X = np.hstack([columns for _, columns in blocks])
-    fit = fit_gam(X, LogisticLoss(y, weight, eta), group_numbers(blocks))
+    fit = fit_gam(X, loss, group_numbers(blocks))
     return AdditiveModel(design, fit.beta, fit.covariance, fit.ridge, fit.mass)

@@ -22,6 +22,9 @@ _TINY = float(np.finfo(np.float64).tiny)
 _EPS = 2.0**-54
 #: |z| must vary so much, in units of z: scores mirrored around ½ say nothing between them.
 _FOLD = 0.05
+#: Logits of 0 and 1, and the certainty of 1, are the end of floats: they say "beyond all others",
+#: which is taken for this far.
+_BEYOND = 1.0
 #: Values that stand for all between the lowest and the highest.
 _EVEN = 257
 
@@ -35,6 +38,10 @@ def log_odds(p: Floats) -> Floats:
     return np.asarray(np.log(np.maximum(p, _TINY)) - np.log(np.maximum(1.0 - p, _EPS)))
 
 
+def _ends() -> Floats:
+    return np.append(log_odds(np.array([0.0, 1.0])), -np.log(_TINY))
+
+
 @dataclass(frozen=True, eq=False)
 class ScoreBasis:
     """The score as a winsorized logit z, its distance from the fence, and a curve of its rank.
@@ -43,6 +50,9 @@ class ScoreBasis:
     ----------
     low, high : float
         z is kept within these quantiles of the calibration rows.
+    least, most : float
+        Not far beyond the calibration rows, scores of 0 and 1 apart; z is kept within these where
+        more extreme scores must not rule.
     mean, scale : float
         What standardizes z.
     fold_mean, fold_scale : float
@@ -53,6 +63,8 @@ class ScoreBasis:
 
     low: float
     high: float
+    least: float
+    most: float
     mean: float
     scale: float
     fold_mean: float
@@ -66,6 +78,11 @@ class ScoreBasis:
         """Learn the columns from the logits of the calibration rows."""
         found, counts = weighted_counts(z, weight)
         low, high = weighted_quantiles(found, counts, (winsor, 1 - winsor))
+        inside = found[~np.isin(found, _ends())]
+        least, most = (
+            (inside[0] - _BEYOND, inside[-1] + _BEYOND) if len(inside) else (found[0], found[-1])
+        )
+        low, high = max(low, least), min(high, most)
         kept, share = np.clip(found, low, high), counts / counts.sum()
         mean = float(share @ kept)
         spread = float(np.sqrt(share @ (kept - mean) ** 2))
@@ -82,6 +99,8 @@ class ScoreBasis:
         return cls(
             low=float(low),
             high=float(high),
+            least=float(least),
+            most=float(most),
             mean=mean,
             scale=scale,
             fold_mean=fold_mean,
@@ -92,6 +111,10 @@ class ScoreBasis:
     def clipped(self, z: Floats) -> Floats:
         """Return z within the fitted quantiles."""
         return np.clip(z, self.low, self.high)
+
+    def bounded(self, z: Floats) -> Floats:
+        """Return z not far beyond the calibration rows."""
+        return np.clip(z, self.least, self.most)
 
     def grid(self, size: int) -> Floats:
         """Return increasing values of z that span the fitted ones, denser where rows are."""

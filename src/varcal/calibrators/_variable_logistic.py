@@ -113,7 +113,9 @@ class LogisticModel:
         return np.asarray(low + share * (high - low) + own * (z - kept) + self.tilt * z)
 
     def _blend(self, z: Floats, columns: list[NDArray[Any]]) -> Floats:
-        eta = z
+        # A score of 0 or 1 cannot be moved by a part of the way.
+        trusted = self.score_share > 0 or self.full_share > 0
+        eta = self.score.design.score.bounded(z) if trusted else z
         if self.score_share > 0 and self.full_share < 1:
             own, spread = self.score.lookup.predictor(z, [])
             own += self.score.design.score.clipped(z)
@@ -192,7 +194,7 @@ def _link(model: AdditiveModel, rows: Sample, loss: LogisticLoss) -> AdditiveMod
     """Return what is added to the predictor as a function of itself."""
     eta, variance = model.predictor(rows.z, rows.columns)
     without = moderated(*left_out(loss.offset + eta, variance, loss.y))
-    return fit_link(without, loss.y, loss.weight)
+    return fit_link(without, LogisticLoss(loss.y, loss.weight, without))
 
 
 def _moderated_loss(eta: Floats, variance: Floats, rows: Sample) -> Floats:

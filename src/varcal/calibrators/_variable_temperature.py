@@ -36,11 +36,14 @@ Ints = NDArray[np.intp]
 
 #: Powers are kept within these bounds on the logarithmic scale.
 _MOST = 8.0
+_TINY = float(np.finfo(np.float64).tiny)
+#: A probability of 0 is taken for this share of the least one among calibration rows.
+_BELOW_LEAST = np.exp(-1.0)
 
 
-def log_rows(p: Floats) -> Floats:
-    """Return ln p minus the largest of each row, with a floor where a float cannot go on."""
-    logs = np.log(np.maximum(p, np.finfo(np.float64).tiny))
+def log_rows(p: Floats, floor: float = _TINY) -> Floats:
+    """Return ln p minus the largest of each row, with a floor."""
+    logs = np.log(np.maximum(p, floor))
     return np.asarray(logs - logs.max(axis=1, keepdims=True))
 
 
@@ -53,9 +56,8 @@ def certainty(p: Floats) -> Floats:
     top = p.argmax(axis=1)
     rest = p.copy()
     rest[np.arange(len(p)), top] = 0.0
-    tiny = np.finfo(np.float64).tiny
-    others = np.maximum(rest.sum(axis=1), tiny)
-    return np.asarray(np.log(np.maximum(p.max(axis=1), tiny)) - np.log(others))
+    others = np.maximum(rest.sum(axis=1), _TINY)
+    return np.asarray(np.log(np.maximum(p.max(axis=1), _TINY)) - np.log(others))
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,6 +137,8 @@ class TemperatureModel:
         How far each is trusted over the one before.
     shift : float
         What keeps the mean confidence on the calibration rows at their accuracy.
+    floor : float
+        The least probability; a smaller one counts as this, where any model is trusted.
     confusion : Confusion
         The correction for classes that are taken for one another.
     keep_argmax : bool
@@ -146,6 +150,7 @@ class TemperatureModel:
     score_share: float
     full_share: float
     shift: float
+    floor: float
     confusion: Confusion
     keep_argmax: bool
 
@@ -167,13 +172,18 @@ class TemperatureModel:
 
     def class_error(self, p: Floats) -> Floats:
         """Return the standard error of the logit of each class, from the confusions alone."""
-        return np.asarray(np.sqrt(self.confusion.variance(log_rows(p))))
+        return np.asarray(np.sqrt(self.confusion.variance(self.logs(p))))
+
+    def logs(self, p: Floats) -> Floats:
+        """Return ln p, the largest of each row at 0."""
+        return log_rows(p, self.floor)
 
     def probabilities(self, p: Floats, eta: Floats) -> Floats:
         """Return calibrated probabilities, given the log inverse temperature."""
-        logs = log_rows(p)
+        logs = self.logs(p)
         base = logs * np.exp(np.clip(eta, -_MOST, _MOST))[:, None]
-        return softmax(self.confusion.corrected(base, logs, keep_argmax=self.keep_argmax))
+        logits = self.confusion.corrected(base, logs, keep_argmax=self.keep_argmax)
+        return softmax(logits)
 
 
 def fit_temperature_model(
@@ -208,7 +218,8 @@ def fit_temperature_model(
     keys = RowKeys.of(p, y, weight, z, [columns[k] for k in design.live()])
     n_folds = n_folds_of(float(mass.sum()))
     folds = keys.folds(n_folds) if groups is None else row_folds(n_folds, groups)
-    loss = TemperatureLoss(log_rows(p), y, mass, np.zeros(len(y)))
+    floor = _BELOW_LEAST * float(p.min(where=p > 0, initial=1.0))
+    loss = TemperatureLoss(log_rows(p, floor), y, mass, np.zeros(len(y)))
     rows = Sample(z, columns, loss, folds, units=groups)
     picked = keys.sample(MOST_ROWS)
     some = rows.take(picked) if len(picked) < len(rows) else rows
@@ -221,14 +232,15 @@ def fit_temperature_model(
         fitted.score_share,
         fitted.full_share,
         0.0,
+        floor if fitted.score_share or fitted.full_share else _TINY,
         Confusion.none(p.shape[1]),
         keep_argmax,
     )
     eta = model.log_power(p, columns)
     if confusions and not too_few(rows):
-        logs = log_rows(p[picked])
+        logs = model.logs(p[picked])
         base = logs * np.exp(np.clip(eta[picked], -_MOST, _MOST))[:, None]
-        confusion = fit_confusion(
+        confusion, apart = fit_confusion(
             base,
             logs,
             y[picked],
