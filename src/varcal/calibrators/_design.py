@@ -191,10 +191,11 @@ class Design:
         self, factors: dict[int, Floats], pair: tuple[int, int], *, fine: bool
     ) -> Floats:
         """Return the products of the columns of two variables."""
-        left, right = (self._factor(factors[k], k, fine=fine) for k in pair)
+        left, right = (self.factor(factors[k], k, fine=fine) for k in pair)
         return np.asarray((left[:, :, None] * right[:, None, :]).reshape(len(left), -1))
 
-    def _factor(self, columns: Floats, k: int, *, fine: bool) -> Floats:
+    def factor(self, columns: Floats, k: int, *, fine: bool) -> Floats:
+        """Return the columns of a variable that enter products of a kind."""
         whole = fine or (k != SCORE and isinstance(self.bases[k], LevelBasis))
         return columns if whole else columns[:, : 1 + _PAIR_CURVES]
 
