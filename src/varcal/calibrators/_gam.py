@@ -225,6 +225,7 @@ def fit_gam(
     )
     eta = X @ beta
     converged, step = False, 0
+    H, weight = np.zeros((len(beta), len(beta))), np.zeros(len(eta))
     for step in range(1, max_steps + 1):
         residual, weight = loss.slopes(eta)
         H = gram(X, weight)
@@ -239,8 +240,11 @@ def fit_gam(
             converged = True
             break
     ridge = _ridge(lam, groups)
-    weight = loss.slopes(eta)[1]
-    V = _inverse(gram(X, weight), ridge)
+    if not converged:
+        weight = loss.slopes(eta)[1]
+        H = gram(X, weight)
+    # Otherwise the last step was so short that the working weights before it will do.
+    V = _inverse(H, ridge)
     traces = np.bincount(groups[inside], np.diag(V)[inside], minlength=n_groups)
     evidence = (
         -loss.value(eta)
@@ -258,22 +262,25 @@ def _ridge(lam: Floats, own: Ints) -> Floats:
     return np.where(own >= 0, lam[np.maximum(own, 0)], 0.0) + _SMALL
 
 
-def _inverse(H: Floats, ridge: Floats) -> Floats:
-    """Return (H + diag(ridge))⁻¹; the diagonal grows until it is positive definite."""
+def _inverse_root(H: Floats, ridge: Floats) -> Floats:
+    """Return R with RᵀR = (H + diag(ridge))⁻¹; the diagonal grows until it is positive definite."""
     if not len(H):
         return H
     extra = 0.0
     while True:
         A = H.copy()
         A.flat[:: len(A) + 1] += ridge + extra
-        factor, wrong = lapack.dpotrf(A, lower=1)
+        # A is symmetric: its transpose is the same in the order of columns that LAPACK wants.
+        factor, wrong = lapack.dpotrf(A.T, lower=1, overwrite_a=1)
         if not wrong:
-            # The factor, and so the inverse, is 0 above the diagonal.
-            half, _ = lapack.dpotri(factor, lower=1)
-            whole = half + half.T
-            whole.flat[:: len(A) + 1] /= 2.0
-            return np.asarray(whole)
+            return np.asarray(lapack.dtrtri(factor, lower=1, overwrite_c=1)[0])
         extra = max(10.0 * extra, 1e-10 * float(np.trace(H)) / len(H) + 1e-12)
+
+
+def _inverse(H: Floats, ridge: Floats) -> Floats:
+    """Return (H + diag(ridge))⁻¹."""
+    root = _inverse_root(H, ridge)
+    return np.asarray(root.T @ root)
 
 
 def _learn_penalties(
@@ -283,11 +290,12 @@ def _learn_penalties(
     begun, penalized = lam, own >= 0
     beta = np.zeros(len(own))
     for _ in range(rounds):
-        V = _inverse(H, _ridge(lam, own))
-        beta = V @ right
+        root = _inverse_root(H, _ridge(lam, own))
+        beta = root.T @ (root @ right)
         if not len(lam):
             break
-        traces = np.bincount(own[penalized], np.diag(V)[penalized], minlength=len(lam))
+        spread = np.einsum("ij,ij->j", root, root)
+        traces = np.bincount(own[penalized], spread[penalized], minlength=len(lam))
         squares = np.bincount(own[penalized], beta[penalized] ** 2, minlength=len(lam))
         edf = size - lam * traces
         quick = (edf - PRIOR_EDF) / np.maximum(squares, 1e-10)
