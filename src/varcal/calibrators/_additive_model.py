@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from varcal.calibrators._design import Block, Design, group_numbers
+from varcal.calibrators._design import Block, Design, Ingredients, group_numbers
 from varcal.calibrators._gam import FIRST_PENALTY, Loss, fit_gam, quadratic_form, refine
 from varcal.calibrators._interactions import held_out_gain, pair_scores
 from varcal.calibrators._lookup import Lookup
@@ -75,6 +75,11 @@ class AdditiveModel:
     def lookup(self) -> Lookup:
         """Return the model as tables, which answer for many rows."""
         return Lookup.of(self.design, self.beta, self.covariance, self.ridge, self.mass)
+
+    def of_sample(self, rows: Sample) -> tuple[Floats, Floats]:
+        """Return η of rows of a fit and its posterior variance."""
+        X = rows.matrix(self.design)
+        return X @ self.beta, quadratic_form(X, self.covariance)
 
     def predictor(self, z: Floats, columns: list[NDArray[Any]]) -> tuple[Floats, Floats]:
         """Return η of new rows and its posterior variance, without tables."""
@@ -152,6 +157,8 @@ class Sample:
         Intercept and slope of z̃ at which all rows have the same predictor.
     units : ndarray of int, optional
         The group of every row, where rows are not independent.
+    ingredients : Ingredients, optional
+        What designs are made of, where they were prepared.
     """
 
     z: Floats
@@ -160,6 +167,23 @@ class Sample:
     folds: Ints
     start: tuple[float, float] = (0.0, 0.0)
     units: NDArray[Any] | None = None
+    ingredients: Ingredients | None = None
+
+    def prepared(self, design: Design) -> Sample:
+        """Return the rows with what a design, and parts of it, are made of."""
+        return replace(self, ingredients=design.ingredients(self.z, self.columns))
+
+    def blocks(self, design: Design) -> list[tuple[Block, Floats]]:
+        """Return the blocks of a design."""
+        return design.blocks_of(self.made_of(design))
+
+    def matrix(self, design: Design) -> Floats:
+        """Return the matrix of a design."""
+        return np.hstack([block for _, block in self.blocks(design)])
+
+    def made_of(self, design: Design) -> Ingredients:
+        """Return what a design is made of."""
+        return self.ingredients or design.ingredients(self.z, self.columns)
 
     def __len__(self) -> int:
         return len(self.z)
@@ -173,6 +197,7 @@ class Sample:
             self.folds[rows],
             self.start,
             None if self.units is None else self.units[rows],
+            None if self.ingredients is None else self.ingredients.take(rows),
         )
 
 
@@ -237,7 +262,7 @@ def refit(fitted: Fitted, rows: Sample) -> Fitted:
 
 def _fit_design(design: Design, rows: Sample, before: Fitted | None = None) -> Fitted:
     """Fit one design; an earlier fit of its first blocks gives the start."""
-    blocks = design.blocks(rows.z, rows.columns)
+    blocks = rows.blocks(design)
     X, groups = np.hstack([block for _, block in blocks]), group_numbers(blocks)
     start, penalties = np.zeros(X.shape[1]), None
     penalized = [block for block, _ in blocks if not block.free]
@@ -261,16 +286,15 @@ def _tried_pairs(
     design: Design, rows: Sample, first: Fitted, candidates: list[tuple[int, int]]
 ) -> tuple[PairTrial, ...]:
     """Return how the candidates fared, the largest score first."""
-    z, parts = rows.z, design.parts(rows.columns)
-    X = first.model.design.matrix(z, rows.columns)
+    factors = design.factors_of(rows.made_of(design), {k for pair in candidates for k in pair})
+    X = rows.matrix(first.model.design)
     eta, V = X @ first.model.beta, first.model.covariance
-    scores = pair_scores(design, z, parts, X, eta, V, rows.loss, candidates)
+    scores = pair_scores(design, factors, X, eta, V, rows.loss, candidates)
     trials = [
         PairTrial(candidates[k], float(scores[k])) for k in np.argsort(-scores, kind="stable")
     ]
     for k, trial in enumerate(trials[:_OWN_PAIRS]):
         if trial.score > _OWN_SCORE:
-            factors = design.factors(z, parts, set(trial.pair))
             columns = design.pair_columns(factors, trial.pair, fine=True)
             gain = held_out_gain(
                 [(Block("surface", trial.pair), columns)], rows.loss, eta, rows.folds, rows.units

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from varcal._cut_grid import CutGrid
-from varcal.calibrators._design import SCORE, Block, Design
+from varcal.calibrators._design import SCORE, Block, Design, few_columns
 from varcal.calibrators._spline_basis import LevelBasis, NumberBasis, Parts
 
 __all__ = ["ModelParts", "Track", "tracks_of"]
@@ -132,17 +132,11 @@ def tracks_of(design: Design, model: ModelParts) -> dict[int, Track]:
     tracks = {SCORE: _score_track(design, model, paired)}
     for k, basis in enumerate(design.bases):
         if basis is not None and (k in paired or any(k in b.variables for b in model.spans)):
-            tracks[k] = _track(design, basis, k, model, paired)
+            tracks[k] = _track(basis, k, model, paired)
     return tracks
 
 
-def _track(
-    design: Design,
-    basis: NumberBasis | LevelBasis,
-    k: int,
-    model: ModelParts,
-    paired: set[int],
-) -> Track:
+def _track(basis: NumberBasis | LevelBasis, k: int, model: ModelParts, paired: set[int]) -> Track:
     if isinstance(basis, LevelBasis):
         knots, values = None, np.arange(len(basis.rows))
     else:
@@ -151,9 +145,7 @@ def _track(
         knots = _knots(np.concatenate([basis.at, ends, *steps]))
         values = np.append(knots, np.nan)
     parts = basis.parts(values)
-    every = [parts if j == k else {} for j in range(len(design.bases))]
-    factor = design.factors(np.empty(0), every, {k})[k] if k in paired else None
-    return model.track(knots, parts, k, factor)
+    return model.track(knots, parts, k, few_columns(parts) if k in paired else None)
 
 
 def _score_track(design: Design, model: ModelParts, paired: set[int]) -> Track:
@@ -161,8 +153,10 @@ def _score_track(design: Design, model: ModelParts, paired: set[int]) -> Track:
     inner = [basis.low, basis.high, min(max(0.0, basis.low), basis.high)]
     knots = _knots(np.append(inner, [] if basis.rank is None else basis.rank.at))
     values = np.append(knots, knots[0])
-    factor = design.factors(values, [], {SCORE})[SCORE] if SCORE in paired else None
-    return model.track(knots, basis.parts(values), SCORE, factor)
+    paired_score = (
+        design.score_only().ingredients(values, []).paired_score if SCORE in paired else None
+    )
+    return model.track(knots, basis.parts(values), SCORE, paired_score)
 
 
 def _needed(knots: Floats, table: Floats) -> NDArray[np.bool_]:

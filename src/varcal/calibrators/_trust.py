@@ -154,7 +154,7 @@ def _held_out(
         out = rows.folds == fold
         held = rows.take(out)
         model = fit(rows.take(~out)).model
-        eta[out] = moderate(*model.predictor(held.z, held.columns), held)
+        eta[out] = moderate(*model.of_sample(held), held)
     return eta
 
 

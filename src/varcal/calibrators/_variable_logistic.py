@@ -157,7 +157,7 @@ def fit_logistic_model(
     start = (-design.score.mean, -design.score.scale)
     rows = Sample(z, columns, loss, folds, start, groups)
     picked = keys.sample(MOST_ROWS)
-    some = rows.take(picked) if len(picked) < len(rows) else rows
+    some = (rows.take(picked) if len(picked) < len(rows) else rows).prepared(design)
     fitted = fit_trusted(
         design, some, rows, some.z - some.loss.offset, _moderated_loss, pairs=interactions
     )
@@ -179,7 +179,7 @@ def fit_logistic_model(
 
 def _stretch(model: AdditiveModel, rows: Sample, loss: LogisticLoss) -> float:
     """Return what the predictor is multiplied by."""
-    eta, variance = model.predictor(rows.z, rows.columns)
+    eta, variance = model.of_sample(rows)
     eta, variance = left_out(loss.offset + eta, variance, loss.y)
     return stretch_of(moderated(eta, variance), loss.y, loss.weight)
 

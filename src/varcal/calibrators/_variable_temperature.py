@@ -206,7 +206,7 @@ def fit_temperature_model(
     loss = TemperatureLoss(log_rows(p), y, mass, np.zeros(len(y)))
     rows = Sample(z, columns, loss, folds, units=groups)
     picked = keys.sample(MOST_ROWS)
-    some = rows.take(picked) if len(picked) < len(rows) else rows
+    some = (rows.take(picked) if len(picked) < len(rows) else rows).prepared(design)
     fitted = fit_trusted(
         design, some, rows, np.zeros(len(some)), lambda eta, variance, rows: eta, pairs=interactions
     )
