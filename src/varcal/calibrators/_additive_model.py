@@ -206,7 +206,9 @@ def chunks_of(n: int) -> Iterator[slice]:
     return (slice(begin, min(begin + CHUNK, n)) for begin in range(0, n, CHUNK))
 
 
-def fit_additive(design: Design, rows: Sample, *, pairs: bool) -> Fitted:
+def fit_additive(
+    design: Design, rows: Sample, *, pairs: bool, like: Fitted | None = None
+) -> Fitted:
     """Fit a design, look for pairs, and fit again with those that pay.
 
     Parameters
@@ -217,19 +219,24 @@ def fit_additive(design: Design, rows: Sample, *, pairs: bool) -> Fitted:
         The rows.
     pairs : bool
         Whether to look for pairs.
+    like : Fitted, optional
+        A fit of these and other rows. It gives the start; only kinds of pairs that it has are
+        looked for, but which ones is for these rows to say.
     """
-    first = _fit_design(design, rows)
+    first = _fit_design(design, rows, like)
+    pairs = pairs and (like is None or bool(like.model.design.paired()))
     enough = float(rows.loss.mass().sum()) >= _PAIR_ROWS
     candidates = design.candidate_pairs() if pairs and enough else []
     if not candidates:
         return first
-    trials = _tried_pairs(design, rows, first, candidates)
+    most = _OWN_PAIRS if like is None or like.model.design.own else 0
+    trials = _tried_pairs(design, rows, first, candidates, most)
     own = tuple(trial.pair for trial in trials if trial.admitted)
     # The evidence for shared pairs takes rows as independent.
     shared = tuple(trial.pair for trial in trials[:_SHARED_PAIRS]) if rows.units is None else ()
     if not (shared or own):
         return replace(first, trials=trials)
-    again = _fit_design(first.model.design.with_pairs(shared, own), rows, first)
+    again = _fit_design(first.model.design.with_pairs(shared, own), rows, first, like)
     if again.evidence - first.evidence < _SHARED_GAIN and not own:
         return replace(first, trials=trials)
     return replace(again, edf=first.edf | again.edf, trials=trials)
@@ -260,8 +267,13 @@ def refit(fitted: Fitted, rows: Sample) -> Fitted:
     return replace(fitted, model=again, edf=dict.fromkeys(fitted.edf, 0.0) | edf)
 
 
-def _fit_design(design: Design, rows: Sample, before: Fitted | None = None) -> Fitted:
-    """Fit one design; an earlier fit of its first blocks gives the start."""
+def _fit_design(
+    design: Design, rows: Sample, before: Fitted | None = None, like: Fitted | None = None
+) -> Fitted:
+    """Fit one design; an earlier fit of its first blocks gives the start.
+
+    The penalties of other blocks start at those of a fit `like` this one, if there is any.
+    """
     blocks = rows.blocks(design)
     X, groups = np.hstack([block for _, block in blocks]), group_numbers(blocks)
     start, penalties = np.zeros(X.shape[1]), None
@@ -271,8 +283,12 @@ def _fit_design(design: Design, rows: Sample, before: Fitted | None = None) -> F
         first = np.array(rows.start)
         start[:2] = fit_gam(X[:, :2], rows.loss, np.array([-1, -1]), start=first).beta
     else:
-        start[: len(before.model.beta)] = before.model.beta
-        penalties = np.array([before.penalties.get(b, FIRST_PENALTY) for b in penalized])
+        known = min(len(start), len(before.model.beta))
+        start[:known] = before.model.beta[:known]
+        told = {} if like is None else {_kind(b): lam for b, lam in like.penalties.items()}
+        penalties = np.array(
+            [before.penalties.get(b, told.get(_kind(b), FIRST_PENALTY)) for b in penalized]
+        )
     fit = fit_gam(X, rows.loss, groups, start=start, penalties=penalties)
     edf = {block: float(each) for block, each in zip(penalized, fit.edf, strict=True)}
     edf |= {block: float(columns.shape[1]) for block, columns in blocks if block.free}
@@ -282,10 +298,15 @@ def _fit_design(design: Design, rows: Sample, before: Fitted | None = None) -> F
     return Fitted(model, edf, learned, fit.evidence)
 
 
+def _kind(block: Block) -> Block:
+    """Return a block without the variables that share its penalty, which differ between fits."""
+    return replace(block, variables=()) if block.shared else block
+
+
 def _tried_pairs(
-    design: Design, rows: Sample, first: Fitted, candidates: list[tuple[int, int]]
+    design: Design, rows: Sample, first: Fitted, candidates: list[tuple[int, int]], most: int
 ) -> tuple[PairTrial, ...]:
-    """Return how the candidates fared, the largest score first."""
+    """Return how the candidates fared, the largest score first; some are tried on their own."""
     factors = design.factors_of(rows.made_of(design), {k for pair in candidates for k in pair})
     X = rows.matrix(first.model.design)
     eta, V = X @ first.model.beta, first.model.covariance
@@ -293,7 +314,7 @@ def _tried_pairs(
     trials = [
         PairTrial(candidates[k], float(scores[k])) for k in np.argsort(-scores, kind="stable")
     ]
-    for k, trial in enumerate(trials[:_OWN_PAIRS]):
+    for k, trial in enumerate(trials[:most]):
         if trial.score > _OWN_SCORE:
             columns = design.pair_columns(factors, trial.pair, fine=True)
             gain = held_out_gain(

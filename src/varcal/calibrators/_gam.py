@@ -200,7 +200,8 @@ def fit_gam(
     start : ndarray of shape (p,), optional
         Where the coefficients start.
     penalties : ndarray of shape (G,), optional
-        Where λ starts; by default stiff, as columns are expected to be of unit scale.
+        Where λ starts, from a fit of much the same; by default stiff, as columns are expected to
+        be of unit scale.
     max_steps : int
         The most Newton steps.
 
@@ -224,19 +225,25 @@ def fit_gam(
         size / np.maximum(size / FIRST_PENALTY, squares) if penalties is None else penalties.copy()
     )
     eta = X @ beta
-    converged, step = False, 0
+    converged, step, warm = False, 0, penalties is not None
     H, weight = np.zeros((len(beta), len(beta))), np.zeros(len(eta))
     for step in range(1, max_steps + 1):
         residual, weight = loss.slopes(eta)
         H = gram(X, weight)
         right = H @ beta + X.T @ residual
         before = lam
-        lam, goal = _learn_penalties(H, right, groups, size, lam, rounds=1 if step == 1 else 15)
+        lam, goal = _learn_penalties(
+            H, right, groups, size, lam, rounds=15 if warm or step > 1 else 1
+        )
         now = _descend(loss, X, _ridge(lam, groups), beta, goal)
         shift = X @ (now - beta)
         beta, eta = now, eta + shift
         change = float(np.abs(np.log(lam / before)).max(initial=0.0))
-        if step > 2 and float(np.abs(shift).max(initial=0.0)) < 0.01 and change < 0.03:
+        if (
+            step > (1 if warm else 2)
+            and float(np.abs(shift).max(initial=0.0)) < 0.01
+            and change < 0.03
+        ):
             converged = True
             break
     ridge = _ridge(lam, groups)
