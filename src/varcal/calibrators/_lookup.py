@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import lapack
 from threadpoolctl import threadpool_limits
 
 from varcal.calibrators._design import SCORE, Block, Design
@@ -188,7 +189,7 @@ def _rays_of(
 ) -> tuple[Floats, Singles, float, bool]:
     """Return rays, their signs, the mean variance of the others, and whether that is all."""
     nothing = np.empty((len(V), 0)), np.empty(0, dtype=np.float32)
-    H = np.linalg.inv(V)
+    H = np.asarray(np.linalg.inv(V), dtype=np.float64)
     H.flat[:: len(H) + 1] -= ridge
     total = float(np.einsum("ij,ji->", V, H)) / mass
     if total < _SPREAD:
@@ -198,9 +199,7 @@ def _rays_of(
     mean, size = float(np.trace(seen)), float(np.einsum("ij,ji->", seen, seen))
     if 2.0 * size <= (_LEFT * mass) ** 2:
         return *nothing, mean / mass, False
-    # Directions that the calibration rows do not see have no length beside rounding.
-    H.flat[:: len(H) + 1] += 1e-10 * np.trace(H) / len(H)
-    L = np.linalg.cholesky(H)
+    L = _root(H)
     values, vectors = np.linalg.eigh(L.T @ between @ L)
     order = np.argsort(-np.abs(values), kind="stable")
     left = np.sqrt(2.0 * np.cumsum(values[order[::-1]] ** 2)[::-1]) / mass
@@ -208,6 +207,16 @@ def _rays_of(
     rays = between @ (L @ vectors[:, kept]) / np.sqrt(np.abs(values[kept]))
     sign = np.sign(values[kept]).astype(np.float32)
     return rays, sign, (mean - float(values[kept].sum())) / mass, False
+
+
+def _root(H: Floats) -> Floats:
+    """Return L with LLᵀ = H, but for rounding; directions that rows do not see are of length 0."""
+    extra = 1e-9 * float(np.trace(H)) / len(H)
+    while True:
+        factor, wrong = lapack.dpotrf(H + extra * np.eye(len(H)), lower=1)
+        if not wrong:
+            return np.asarray(factor)
+        extra = 10.0 * extra + 1e-12
 
 
 def _pairs_of(
