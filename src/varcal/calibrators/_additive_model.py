@@ -28,6 +28,9 @@ _SHARED_PAIRS = 15
 _SHARED_GAIN = 1.0
 _OWN_PAIRS = 4
 _OWN_SCORE = 4.0
+#: The most Newton steps, and those of a fit that starts from one of almost the same rows.
+_MOST_STEPS = 40
+_LIKE_STEPS = 2
 #: Effective degrees of freedom on many rows up to which a block is left out.
 _NOTHING = 0.25
 #: Rows below which no pairs are looked for.
@@ -223,7 +226,8 @@ def fit_additive(
         A fit of these and other rows. It gives the start; only kinds of pairs that it has are
         looked for, but which ones is for these rows to say.
     """
-    first = _fit_design(design, rows, like)
+    steps = _MOST_STEPS if like is None else _LIKE_STEPS
+    first = _fit_design(design, rows, like, max_steps=steps)
     pairs = pairs and (like is None or bool(like.model.design.paired()))
     enough = float(rows.loss.mass().sum()) >= _PAIR_ROWS
     candidates = design.candidate_pairs() if pairs and enough else []
@@ -236,7 +240,9 @@ def fit_additive(
     shared = tuple(trial.pair for trial in trials[:_SHARED_PAIRS]) if rows.units is None else ()
     if not (shared or own):
         return replace(first, trials=trials)
-    again = _fit_design(first.model.design.with_pairs(shared, own), rows, first, like)
+    again = _fit_design(
+        first.model.design.with_pairs(shared, own), rows, first, like, max_steps=steps
+    )
     if again.evidence - first.evidence < _SHARED_GAIN and not own:
         return replace(first, trials=trials)
     return replace(again, edf=first.edf | again.edf, trials=trials)
@@ -268,7 +274,12 @@ def refit(fitted: Fitted, rows: Sample) -> Fitted:
 
 
 def _fit_design(
-    design: Design, rows: Sample, before: Fitted | None = None, like: Fitted | None = None
+    design: Design,
+    rows: Sample,
+    before: Fitted | None,
+    like: Fitted | None = None,
+    *,
+    max_steps: int,
 ) -> Fitted:
     """Fit one design; an earlier fit of its first blocks gives the start.
 
@@ -289,7 +300,7 @@ def _fit_design(
         penalties = np.array(
             [before.penalties.get(b, told.get(_kind(b), FIRST_PENALTY)) for b in penalized]
         )
-    fit = fit_gam(X, rows.loss, groups, start=start, penalties=penalties)
+    fit = fit_gam(X, rows.loss, groups, start=start, penalties=penalties, max_steps=max_steps)
     edf = {block: float(each) for block, each in zip(penalized, fit.edf, strict=True)}
     edf |= {block: float(columns.shape[1]) for block, columns in blocks if block.free}
     names = tuple(block for block, _ in blocks)

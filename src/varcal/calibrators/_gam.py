@@ -251,10 +251,7 @@ def fit_gam(
             converged = True
             break
     ridge = _ridge(lam, groups)
-    if not converged:
-        weight = loss.slopes(eta)[1]
-        H = gram(half, weight)
-    # Otherwise the last step was so short that the working weights before it will do.
+    # The last step is so short that the working weights before it will do.
     V = _inverse(H, ridge)
     traces = np.bincount(groups[inside], np.diag(V)[inside], minlength=n_groups)
     evidence = (
