@@ -369,7 +369,7 @@ def refine(
         H, right, mass = np.zeros((len(beta), len(beta))), np.zeros(len(beta)), 0.0
         for X, loss in chunks():
             residual, weight = loss.slopes(X @ beta)
-            H += gram(X, weight)
+            H += gram(X.astype(np.float32), weight)
             right += X.T @ residual
             mass += float(weight.sum())
         V = _inverse(H, ridge)
