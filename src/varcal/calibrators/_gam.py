@@ -41,6 +41,8 @@ PRIOR_EDF = 0.1
 _SMALL = 1e-8
 #: Where penalties start: stiff, since from soft starts the iteration ends in worse optima.
 FIRST_PENALTY = 100.0
+#: Rows from which curvature and variance are summed in single precision.
+_MANY = 1_000
 
 
 class Loss(Protocol):
@@ -169,8 +171,14 @@ def quadratic_form(X: Floats, V: Floats) -> Floats:
     >>> quadratic_form(np.array([[1.0, 2.0]]), np.eye(2))
     array([5.])
     """
-    half = X.astype(np.float32)
-    return np.asarray(np.einsum("ij,ij->i", half @ V.astype(np.float32), half), dtype=np.float64)
+    short = _shortened(X)
+    product = short @ V.astype(short.dtype)
+    return np.asarray(np.einsum("ij,ij->i", product, short), dtype=np.float64)
+
+
+def _shortened(X: Floats) -> NDArray[np.floating[Any]]:
+    """Return many rows in single precision; few cost nothing, and stay as exact as they are."""
+    return X.astype(np.float32) if len(X) >= _MANY else X
 
 
 def gram(X: NDArray[np.floating[Any]], weight: Floats) -> Floats:
@@ -226,13 +234,13 @@ def fit_gam(
         size / np.maximum(size / FIRST_PENALTY, squares) if penalties is None else penalties.copy()
     )
     eta = X @ beta
-    # Where steps end is for the exact gradient to say: curvature in half the digits will do.
-    half = X.astype(np.float32)
+    # Where steps end is for the exact gradient to say: curvature in single precision will do.
+    short = _shortened(X)
     H, weight = np.zeros((len(beta), len(beta))), np.zeros(len(eta))
     converged, step, warm = False, 0, penalties is not None
     for step in range(1, max_steps + 1):
         residual, weight = loss.slopes(eta)
-        H = gram(half, weight)
+        H = gram(short, weight)
         right = H @ beta + X.T @ residual
         before = lam
         lam, goal = _learn_penalties(
@@ -369,7 +377,7 @@ def refine(
         H, right, mass = np.zeros((len(beta), len(beta))), np.zeros(len(beta)), 0.0
         for X, loss in chunks():
             residual, weight = loss.slopes(X @ beta)
-            H += gram(X.astype(np.float32), weight)
+            H += gram(_shortened(X), weight)
             right += X.T @ residual
             mass += float(weight.sum())
         V = _inverse(H, ridge)
