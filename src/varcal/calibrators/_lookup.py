@@ -37,7 +37,7 @@ Singles = NDArray[np.float32]
 #: the mean variance below which it is taken as a constant.
 _RAYS = 48
 _ALL_RAYS = 320
-_LEFT = 0.003
+_LEFT = 0.0005
 _SPREAD = 0.002
 #: Rows that stay in cache together.
 _BLOCK = 8_192
