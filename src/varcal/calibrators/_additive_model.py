@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from varcal.calibrators._design import Block, Design, group_numbers
+from varcal.calibrators._design import Block, Design, Ingredients, group_numbers
 from varcal.calibrators._gam import FIRST_PENALTY, Loss, fit_gam, quadratic_form, refine
 from varcal.calibrators._interactions import held_out_gain, pair_scores
 from varcal.calibrators._lookup import Lookup
@@ -28,6 +28,9 @@ _SHARED_PAIRS = 15
 _SHARED_GAIN = 1.0
 _OWN_PAIRS = 4
 _OWN_SCORE = 4.0
+#: The most Newton steps, and those of a fit that starts from one of almost the same rows.
+_MOST_STEPS = 40
+_LIKE_STEPS = 2
 #: Effective degrees of freedom on many rows up to which a block is left out.
 _NOTHING = 0.25
 #: Rows below which no pairs are looked for.
@@ -75,6 +78,11 @@ class AdditiveModel:
     def lookup(self) -> Lookup:
         """Return the model as tables, which answer for many rows."""
         return Lookup.of(self.design, self.beta, self.covariance, self.ridge, self.mass)
+
+    def of_sample(self, rows: Sample) -> tuple[Floats, Floats]:
+        """Return η of rows of a fit and its posterior variance."""
+        X = rows.matrix(self.design)
+        return X @ self.beta, quadratic_form(X, self.covariance)
 
     def predictor(self, z: Floats, columns: list[NDArray[Any]]) -> tuple[Floats, Floats]:
         """Return η of new rows and its posterior variance, without tables."""
@@ -152,6 +160,8 @@ class Sample:
         Intercept and slope of z̃ at which all rows have the same predictor.
     units : ndarray of int, optional
         The group of every row, where rows are not independent.
+    ingredients : Ingredients, optional
+        What designs are made of, where they were prepared.
     """
 
     z: Floats
@@ -160,6 +170,23 @@ class Sample:
     folds: Ints
     start: tuple[float, float] = (0.0, 0.0)
     units: NDArray[Any] | None = None
+    ingredients: Ingredients | None = None
+
+    def prepared(self, design: Design) -> Sample:
+        """Return the rows with what a design, and parts of it, are made of."""
+        return replace(self, ingredients=design.ingredients(self.z, self.columns))
+
+    def blocks(self, design: Design) -> list[tuple[Block, Floats]]:
+        """Return the blocks of a design."""
+        return design.blocks_of(self.made_of(design))
+
+    def matrix(self, design: Design) -> Floats:
+        """Return the matrix of a design."""
+        return np.hstack([block for _, block in self.blocks(design)])
+
+    def made_of(self, design: Design) -> Ingredients:
+        """Return what a design is made of."""
+        return self.ingredients or design.ingredients(self.z, self.columns)
 
     def __len__(self) -> int:
         return len(self.z)
@@ -173,6 +200,7 @@ class Sample:
             self.folds[rows],
             self.start,
             None if self.units is None else self.units[rows],
+            None if self.ingredients is None else self.ingredients.take(rows),
         )
 
 
@@ -181,7 +209,9 @@ def chunks_of(n: int) -> Iterator[slice]:
     return (slice(begin, min(begin + CHUNK, n)) for begin in range(0, n, CHUNK))
 
 
-def fit_additive(design: Design, rows: Sample, *, pairs: bool) -> Fitted:
+def fit_additive(
+    design: Design, rows: Sample, *, pairs: bool, like: Fitted | None = None
+) -> Fitted:
     """Fit a design, look for pairs, and fit again with those that pay.
 
     Parameters
@@ -192,19 +222,27 @@ def fit_additive(design: Design, rows: Sample, *, pairs: bool) -> Fitted:
         The rows.
     pairs : bool
         Whether to look for pairs.
+    like : Fitted, optional
+        A fit of these and other rows. It gives the start; only kinds of pairs that it has are
+        looked for, but which ones is for these rows to say.
     """
-    first = _fit_design(design, rows)
+    steps = _MOST_STEPS if like is None else _LIKE_STEPS
+    first = _fit_design(design, rows, like, max_steps=steps)
+    pairs = pairs and (like is None or bool(like.model.design.paired()))
     enough = float(rows.loss.mass().sum()) >= _PAIR_ROWS
     candidates = design.candidate_pairs() if pairs and enough else []
     if not candidates:
         return first
-    trials = _tried_pairs(design, rows, first, candidates)
+    most = _OWN_PAIRS if like is None or like.model.design.own else 0
+    trials = _tried_pairs(design, rows, first, candidates, most)
     own = tuple(trial.pair for trial in trials if trial.admitted)
     # The evidence for shared pairs takes rows as independent.
     shared = tuple(trial.pair for trial in trials[:_SHARED_PAIRS]) if rows.units is None else ()
     if not (shared or own):
         return replace(first, trials=trials)
-    again = _fit_design(first.model.design.with_pairs(shared, own), rows, first)
+    again = _fit_design(
+        first.model.design.with_pairs(shared, own), rows, first, like, max_steps=steps
+    )
     if again.evidence - first.evidence < _SHARED_GAIN and not own:
         return replace(first, trials=trials)
     return replace(again, edf=first.edf | again.edf, trials=trials)
@@ -235,9 +273,19 @@ def refit(fitted: Fitted, rows: Sample) -> Fitted:
     return replace(fitted, model=again, edf=dict.fromkeys(fitted.edf, 0.0) | edf)
 
 
-def _fit_design(design: Design, rows: Sample, before: Fitted | None = None) -> Fitted:
-    """Fit one design; an earlier fit of its first blocks gives the start."""
-    blocks = design.blocks(rows.z, rows.columns)
+def _fit_design(
+    design: Design,
+    rows: Sample,
+    before: Fitted | None,
+    like: Fitted | None = None,
+    *,
+    max_steps: int,
+) -> Fitted:
+    """Fit one design; an earlier fit of its first blocks gives the start.
+
+    The penalties of other blocks start at those of a fit `like` this one, if there is any.
+    """
+    blocks = rows.blocks(design)
     X, groups = np.hstack([block for _, block in blocks]), group_numbers(blocks)
     start, penalties = np.zeros(X.shape[1]), None
     penalized = [block for block, _ in blocks if not block.free]
@@ -246,9 +294,13 @@ def _fit_design(design: Design, rows: Sample, before: Fitted | None = None) -> F
         first = np.array(rows.start)
         start[:2] = fit_gam(X[:, :2], rows.loss, np.array([-1, -1]), start=first).beta
     else:
-        start[: len(before.model.beta)] = before.model.beta
-        penalties = np.array([before.penalties.get(b, FIRST_PENALTY) for b in penalized])
-    fit = fit_gam(X, rows.loss, groups, start=start, penalties=penalties)
+        known = min(len(start), len(before.model.beta))
+        start[:known] = before.model.beta[:known]
+        told = {} if like is None else {_kind(b): lam for b, lam in like.penalties.items()}
+        penalties = np.array(
+            [before.penalties.get(b, told.get(_kind(b), FIRST_PENALTY)) for b in penalized]
+        )
+    fit = fit_gam(X, rows.loss, groups, start=start, penalties=penalties, max_steps=max_steps)
     edf = {block: float(each) for block, each in zip(penalized, fit.edf, strict=True)}
     edf |= {block: float(columns.shape[1]) for block, columns in blocks if block.free}
     names = tuple(block for block, _ in blocks)
@@ -257,20 +309,24 @@ def _fit_design(design: Design, rows: Sample, before: Fitted | None = None) -> F
     return Fitted(model, edf, learned, fit.evidence)
 
 
+def _kind(block: Block) -> Block:
+    """Return a block without the variables that share its penalty, which differ between fits."""
+    return replace(block, variables=()) if block.shared else block
+
+
 def _tried_pairs(
-    design: Design, rows: Sample, first: Fitted, candidates: list[tuple[int, int]]
+    design: Design, rows: Sample, first: Fitted, candidates: list[tuple[int, int]], most: int
 ) -> tuple[PairTrial, ...]:
-    """Return how the candidates fared, the largest score first."""
-    z, parts = rows.z, design.parts(rows.columns)
-    X = first.model.design.matrix(z, rows.columns)
+    """Return how the candidates fared, the largest score first; some are tried on their own."""
+    factors = design.factors_of(rows.made_of(design), {k for pair in candidates for k in pair})
+    X = rows.matrix(first.model.design)
     eta, V = X @ first.model.beta, first.model.covariance
-    scores = pair_scores(design, z, parts, X, eta, V, rows.loss, candidates)
+    scores = pair_scores(design, factors, X, eta, V, rows.loss, candidates)
     trials = [
         PairTrial(candidates[k], float(scores[k])) for k in np.argsort(-scores, kind="stable")
     ]
-    for k, trial in enumerate(trials[:_OWN_PAIRS]):
+    for k, trial in enumerate(trials[:most]):
         if trial.score > _OWN_SCORE:
-            factors = design.factors(z, parts, set(trial.pair))
             columns = design.pair_columns(factors, trial.pair, fine=True)
             gain = held_out_gain(
                 [(Block("surface", trial.pair), columns)], rows.loss, eta, rows.folds, rows.units

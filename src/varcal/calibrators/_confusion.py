@@ -104,8 +104,8 @@ def fit_confusion(
     units: Ints | None = None,
     *,
     keep_argmax: bool,
-) -> tuple[Confusion, Floats]:
-    """Learn the correction; return it and the logits of rows that it did not learn from.
+) -> Confusion:
+    """Learn the correction.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def fit_confusion(
     n_classes = base.shape[1]
     nothing = Confusion.none(n_classes)
     if not 2 < n_classes <= _MOST_CLASSES:
-        return nothing, base
+        return nothing
     held, without = np.zeros((len(_PENALTIES) + 1, len(y))), {}
     held[0] = _losses(base, y)
     for fold in np.unique(folds):
@@ -145,8 +145,7 @@ def fit_confusion(
     mean = _mixed(_path(base, logs, y, weight), mix)
     share = share_of(gain_of(weight * saved, weight, units))
     penalty = float(np.exp(mix @ np.log([_STIFF, *_PENALTIES])))
-    mean = replace(mean, share=share, covariance=_covariance(base, logs, weight, penalty))
-    return mean, base + share * (apart - base)
+    return replace(mean, share=share, covariance=_covariance(base, logs, weight, penalty))
 
 
 def _path(base: Floats, logs: Floats, y: Ints, weight: Floats) -> list[Confusion]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from varcal.calibrators._score_basis import ScoreBasis
 from varcal.calibrators._spline_basis import LevelBasis, NumberBasis, Parts
 
-__all__ = ["SCORE", "Block", "Design", "group_numbers"]
+__all__ = ["SCORE", "Block", "Design", "Ingredients", "few_columns", "group_numbers"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -59,6 +59,37 @@ class Block:
     def is_pair(self) -> bool:
         """Return whether the block is made of products."""
         return self.part in ("product", "surface")
+
+
+@dataclass(frozen=True, eq=False)
+class Ingredients:
+    """What all designs on the same rows are made of.
+
+    Attributes
+    ----------
+    unit : ndarray of shape (n, 1)
+        z̃.
+    score : dict of str to ndarray
+        The blocks of the score.
+    paired_score : ndarray
+        The columns of the score that enter products.
+    parts : list of dict of str to ndarray
+        The blocks of every variable.
+    """
+
+    unit: Floats
+    score: Parts
+    paired_score: Floats
+    parts: list[Parts]
+
+    def take(self, rows: Ints | NDArray[np.bool_] | slice) -> Ingredients:
+        """Return those of some rows."""
+        return Ingredients(
+            self.unit[rows],
+            {name: block[rows] for name, block in self.score.items()},
+            self.paired_score[rows],
+            [{name: block[rows] for name, block in each.items()} for each in self.parts],
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,24 +183,36 @@ class Design:
             for k, (basis, values) in enumerate(zip(self.bases, columns, strict=True))
         ]
 
+    def ingredients(self, z: Floats, columns: list[NDArray[Any]]) -> Ingredients:
+        """Return what the blocks of rows are made of."""
+        few = SCORE in self.paired() or self.only is None
+        return Ingredients(
+            self.score.unit(z)[:, None],
+            self.score.parts(z),
+            self.score.pair_columns(z, _OWN_CURVES) if few else np.empty((len(z), 0)),
+            self.parts(columns),
+        )
+
     def blocks(self, z: Floats, columns: list[NDArray[Any]]) -> list[tuple[Block, Floats]]:
         """Return all blocks with their columns, in the order of the design matrix."""
-        unit = self.score.unit(z)[:, None]
-        parts = self.parts(columns)
+        return self.blocks_of(self.ingredients(z, columns))
+
+    def blocks_of(self, rows: Ingredients) -> list[tuple[Block, Floats]]:
+        """Return the blocks of rows whose ingredients are known."""
         found: list[tuple[Block, Floats]] = []
 
         def add(block: Block, columns: Floats) -> None:
             if columns.shape[1] and (self.only is None or block in self.only):
-                found.append((block, unit * columns if block.by_score else columns))
+                found.append((block, rows.unit * columns if block.by_score else columns))
 
-        for part, block in self.score.parts(z).items():
+        for part, block in rows.score.items():
             add(Block(part, (SCORE,)), block)
-        for k, each in enumerate(parts):
+        for k, each in enumerate(rows.parts[: len(self.bases)]):
             for part, block in each.items():
                 add(Block(part, (k,)), block)
                 if self.varying and part in VARYING:
                     add(Block(part, (k,), by_score=True), block)
-        return [*found, *self.products(self.factors(z, parts, self.paired()))]
+        return [*found, *self.products(self.factors_of(rows, self.paired()))]
 
     def matrix(self, z: Floats, columns: list[NDArray[Any]]) -> Floats:
         """Return the design matrix, shape (n, p)."""
@@ -184,21 +227,22 @@ class Design:
         found = self.blocks(np.array([self.score.mean]), row)
         return [(block, columns.shape[1]) for block, columns in found]
 
-    def factors(self, z: Floats, parts: list[Parts], variables: set[int]) -> dict[int, Floats]:
+    def factors_of(self, rows: Ingredients, variables: set[int]) -> dict[int, NDArray[Any]]:
         """Return the columns of variables that enter products."""
         return {
-            k: self.score.pair_columns(z, _OWN_CURVES) if k == SCORE else _few(parts[k])
+            k: rows.paired_score if k == SCORE else few_columns(rows.parts[k])
             for k in sorted(variables)
         }
 
     def pair_columns(
-        self, factors: dict[int, Floats], pair: tuple[int, int], *, fine: bool
-    ) -> Floats:
+        self, factors: dict[int, NDArray[Any]], pair: tuple[int, int], *, fine: bool
+    ) -> NDArray[Any]:
         """Return the products of the columns of two variables."""
-        left, right = (self._factor(factors[k], k, fine=fine) for k in pair)
+        left, right = (self.factor(factors[k], k, fine=fine) for k in pair)
         return np.asarray((left[:, :, None] * right[:, None, :]).reshape(len(left), -1))
 
-    def _factor(self, columns: Floats, k: int, *, fine: bool) -> Floats:
+    def factor(self, columns: NDArray[Any], k: int, *, fine: bool) -> NDArray[Any]:
+        """Return the columns of a variable that enter products of a kind."""
         whole = fine or (k != SCORE and isinstance(self.bases[k], LevelBasis))
         return columns if whole else columns[:, : 1 + _PAIR_CURVES]
 
@@ -206,7 +250,7 @@ class Design:
         """Return the variables that are in a pair."""
         return {k for pair in (*self.pairs, *self.own) for k in pair}
 
-    def products(self, factors: dict[int, Floats]) -> list[tuple[Block, Floats]]:
+    def products(self, factors: dict[int, NDArray[Any]]) -> list[tuple[Block, Floats]]:
         """Return the blocks of pairs, which come last in the design matrix."""
         coarse = [self.pair_columns(factors, pair, fine=False) for pair in self.pairs]
         fine = [self.pair_columns(factors, pair, fine=True) for pair in self.own]
@@ -237,7 +281,7 @@ def group_numbers(blocks: list[tuple[Block, Floats]]) -> Ints:
     return np.asarray(np.repeat(number, [columns.shape[1] for _, columns in blocks]))
 
 
-def _few(parts: Parts) -> Floats:
+def few_columns(parts: Parts) -> Floats:
     """Return the few columns of a variable that enter products."""
     if "levels" in parts:
         return parts["levels"][:, :_PAIR_LEVELS]

@@ -72,16 +72,18 @@ def terms_of_fit(
     sizes = [values.shape[1] for _, values in blocks]
     called = np.repeat([term_name(block, names) for block, _ in blocks], sizes)
     ridge = np.repeat([fitted.penalties.get(block, 0.0) for block, _ in blocks], sizes)
-    X = np.hstack([values for _, values in blocks])
     edf: dict[str, float] = {}
-    for block, _ in blocks:
+    added: dict[str, Floats] = {}
+    for (block, values), end in zip(blocks, np.cumsum(sizes), strict=True):
         name = term_name(block, names)
         edf[name] = edf.get(name, 0.0) + fitted.edf[block]
+        own_eta = values @ model.beta[end - values.shape[1] : end]
+        added[name] = added.get(name, 0.0) + own_eta
     terms = []
     for name in edf:
         own = called == name
         told = _evidence(model, ridge, own & (ridge > 0))
-        size = moved(share * (X[:, own] @ model.beta[own]))
+        size = moved(share * added[name])
         used = edf[name] if share > 0 else 0.0
         terms.append(Term(name, used, size, told, bool(told > _SPOKEN and share > 0)))
     terms += [Term(name, 0.0, 0.0, 0.0, False) for name in names if name not in edf]

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,8 @@ _SMALL = 1e-8
 FIRST_PENALTY = 100.0
 #: The working weight from which certain rows count in the posterior covariance.
 _FIRM = 0.01
+#: Rows from which curvature and variance are summed in single precision.
+_MANY = 1_000
 
 
 class Loss(Protocol):
@@ -156,7 +158,7 @@ class GamFit:
     ridge : ndarray of shape (p,)
         The penalty of each coefficient.
     mass : float
-        The sum of the working weights.
+        The sum of the weights behind that covariance.
     evidence : float
         The log marginal likelihood (Laplace), up to a constant of the free columns.
     iterations : int
@@ -182,13 +184,20 @@ def quadratic_form(X: Floats, V: Floats) -> Floats:
     >>> quadratic_form(np.array([[1.0, 2.0]]), np.eye(2))
     array([5.])
     """
-    return np.asarray(np.einsum("ij,ij->i", X @ V, X))
+    short = _shortened(X)
+    product = short @ V.astype(short.dtype)
+    return np.asarray(np.einsum("ij,ij->i", product, short), dtype=np.float64)
 
 
-def gram(X: Floats, weight: Floats) -> Floats:
+def _shortened(X: Floats) -> NDArray[np.floating[Any]]:
+    """Return many rows in single precision; few cost nothing, and stay as exact as they are."""
+    return X.astype(np.float32) if len(X) >= _MANY else X
+
+
+def gram(X: NDArray[np.floating[Any]], weight: Floats) -> Floats:
     """Return XᵀWX; numpy sees one array times itself and does half the work."""
-    scaled = X * np.sqrt(weight)[:, None]
-    return np.asarray(scaled.T @ scaled)
+    scaled = X * np.sqrt(weight).astype(X.dtype)[:, None]
+    return np.asarray(scaled.T @ scaled, dtype=np.float64)
 
 
 def fit_gam(
@@ -213,7 +222,8 @@ def fit_gam(
     start : ndarray of shape (p,), optional
         Where the coefficients start.
     penalties : ndarray of shape (G,), optional
-        Where λ starts; by default stiff, as columns are expected to be of unit scale.
+        Where λ starts, from a fit of much the same; by default stiff, as columns are expected to
+        be of unit scale.
     max_steps : int
         The most Newton steps.
 
@@ -237,23 +247,32 @@ def fit_gam(
         size / np.maximum(size / FIRST_PENALTY, squares) if penalties is None else penalties.copy()
     )
     eta = X @ beta
-    converged, step = False, 0
+    # Where steps end is for the exact gradient to say: curvature in single precision will do.
+    short = _shortened(X)
+    H, weight = np.zeros((len(beta), len(beta))), np.zeros(len(eta))
+    converged, step, warm = False, 0, penalties is not None
     for step in range(1, max_steps + 1):
         residual, weight = loss.slopes(eta)
-        H = gram(X, weight)
+        H = gram(short, weight)
         right = H @ beta + X.T @ residual
         before = lam
-        lam, goal = _learn_penalties(H, right, groups, size, lam, rounds=1 if step == 1 else 15)
-        now = _descend(loss, X, _ridge(lam, groups), beta, goal)
-        shift = X @ (now - beta)
-        beta, eta = now, eta + shift
+        lam, goal = _learn_penalties(
+            H, right, groups, size, lam, rounds=15 if warm or step > 1 else 1
+        )
+        shift = X @ (goal - beta)
+        share = _descent(loss, eta, shift, _ridge(lam, groups), beta, goal)
+        shift *= share
+        beta, eta = beta + share * (goal - beta), eta + shift
         change = float(np.abs(np.log(lam / before)).max(initial=0.0))
-        if step > 2 and float(np.abs(shift).max(initial=0.0)) < 0.01 and change < 0.03:
+        if (
+            step > (1 if warm else 2)
+            and float(np.abs(shift).max(initial=0.0)) < 0.01
+            and change < 0.03
+        ):
             converged = True
             break
     ridge = _ridge(lam, groups)
-    weight = loss.slopes(eta)[1]
-    H = gram(X, weight)
+    # The last step is so short that the working weights before it will do.
     V = _inverse(H, ridge)
     traces = np.bincount(groups[inside], np.diag(V)[inside], minlength=n_groups)
     evidence = (
@@ -262,13 +281,13 @@ def fit_gam(
         + 0.5 * float(np.log(ridge[inside]).sum())
         + 0.5 * float(np.linalg.slogdet(V)[1])
     )
-    edf, mass = size - lam * traces, float(weight.sum())
-    firm = _firmed(H, X, loss.firmer(weight))
+    edf, more = size - lam * traces, loss.firmer(weight)
+    firm, mass = _firmed(H, short, more), float((weight + more).sum())
     covariance = V if firm is H else _inverse(firm, ridge)
     return GamFit(beta, lam, edf, covariance, ridge, mass, evidence, step, converged)
 
 
-def _firmed(H: Floats, X: Floats, more: Floats) -> Floats:
+def _firmed(H: Floats, X: NDArray[np.floating[Any]], more: Floats) -> Floats:
     """Return XᵀWX with more weight on some rows."""
     some = more > 0
     return H + gram(X[some], more[some]) if some.any() else H
@@ -280,42 +299,57 @@ def _ridge(lam: Floats, own: Ints) -> Floats:
     return np.where(own >= 0, lam[np.maximum(own, 0)], 0.0) + _SMALL
 
 
-def _inverse(H: Floats, ridge: Floats) -> Floats:
-    """Return (H + diag(ridge))⁻¹; the diagonal grows until it is positive definite."""
+def _inverse_root(H: Floats, ridge: Floats) -> Floats:
+    """Return R with RᵀR = (H + diag(ridge))⁻¹; the diagonal grows until it is positive definite."""
     if not len(H):
         return H
     extra = 0.0
     while True:
         A = H.copy()
         A.flat[:: len(A) + 1] += ridge + extra
-        factor, wrong = lapack.dpotrf(A, lower=1)
+        # A is symmetric: its transpose is the same in the order of columns that LAPACK wants.
+        factor, wrong = lapack.dpotrf(A.T, lower=1, overwrite_a=1)
         if not wrong:
-            # The factor, and so the inverse, is 0 above the diagonal.
-            half, _ = lapack.dpotri(factor, lower=1)
-            whole = half + half.T
-            whole.flat[:: len(A) + 1] /= 2.0
-            return np.asarray(whole)
+            return np.asarray(lapack.dtrtri(factor, lower=1, overwrite_c=1)[0])
         extra = max(10.0 * extra, 1e-10 * float(np.trace(H)) / len(H) + 1e-12)
+
+
+def _inverse(H: Floats, ridge: Floats) -> Floats:
+    """Return (H + diag(ridge))⁻¹."""
+    root = _inverse_root(H, ridge)
+    return np.asarray(root.T @ root)
 
 
 def _learn_penalties(
     H: Floats, right: Floats, own: Ints, size: Floats, lam: Floats, *, rounds: int = 15
 ) -> tuple[Floats, Floats]:
-    """Iterate the penalties on the quadratic approximation; return λ and β."""
+    """Iterate the penalties on the quadratic approximation; return λ and β.
+
+    Every other round goes to where the last two lead, as Aitken does.
+    """
     begun, penalized = lam, own >= 0
     beta = np.zeros(len(own))
-    for _ in range(rounds):
-        V = _inverse(H, _ridge(lam, own))
-        beta = V @ right
+    moved = np.zeros(len(lam))
+    for turn in range(rounds):
+        root = _inverse_root(H, _ridge(lam, own))
+        beta = root.T @ (root @ right)
         if not len(lam):
             break
-        traces = np.bincount(own[penalized], np.diag(V)[penalized], minlength=len(lam))
+        spread = np.einsum("ij,ij->j", root, root)
+        traces = np.bincount(own[penalized], spread[penalized], minlength=len(lam))
         squares = np.bincount(own[penalized], beta[penalized] ** 2, minlength=len(lam))
         edf = size - lam * traces
         quick = (edf - PRIOR_EDF) / np.maximum(squares, 1e-10)
         # Near the prior's share the quick update has no solution: take long steps of EM there.
         sure = lam * ((size - PRIOR_EDF) / (squares + traces) / lam) ** 3
-        new = np.where(edf > 3 * PRIOR_EDF, quick, sure)
+        move = np.log(np.where(edf > 3 * PRIOR_EDF, quick, sure) / lam)
+        if turn % 2:
+            # Steps that shrink evenly are summed up to their limit.
+            with np.errstate(divide="ignore", invalid="ignore"):
+                ratio = np.nan_to_num(move / moved)
+            move = move / (1.0 - np.clip(ratio, 0.0, 0.8))
+        moved = move
+        new = lam * np.exp(np.clip(move, -5.0, 5.0))
         new = np.clip(new, begun / 20.0, begun * 20.0).clip(1e-7, 1e7)
         change = np.abs(np.log(new / lam)).max(initial=0.0)
         lam = new
@@ -324,18 +358,19 @@ def _learn_penalties(
     return lam, beta
 
 
-def _descend(loss: Loss, X: Floats, ridge: Floats, now: Floats, goal: Floats) -> Floats:
+def _descent(
+    loss: Loss, eta: Floats, shift: Floats, ridge: Floats, now: Floats, goal: Floats
+) -> float:
     """Return the largest halved step towards the goal that lowers the penalized loss."""
-    start, direction = X @ now, X @ (goal - now)
 
     def penalized(share: float) -> float:
         beta = now + share * (goal - now)
-        return loss.value(start + share * direction) + 0.5 * float(ridge @ beta**2)
+        return loss.value(eta + share * shift) + 0.5 * float(ridge @ beta**2)
 
     before, share = penalized(0.0), 1.0
     while share > 1e-3 and not penalized(share) <= before + 1e-7:
         share /= 2.0
-    return np.asarray(now + share * (goal - now))
+    return share
 
 
 def refine(
@@ -365,10 +400,12 @@ def refine(
         firm = np.zeros((size, size))
         for X, loss in chunks():
             residual, weight = loss.slopes(X @ beta)
-            part = gram(X, weight)
+            short = _shortened(X)
+            part = gram(short, weight)
             H += part
-            firm += _firmed(part, X, loss.firmer(weight))
+            more = loss.firmer(weight)
+            firm += _firmed(part, short, more)
             right += X.T @ residual
-            mass += float(weight.sum())
+            mass += float((weight + more).sum())
         beta = beta + _inverse(H, ridge) @ (right - ridge * beta)
     return beta, _inverse(firm, ridge), mass

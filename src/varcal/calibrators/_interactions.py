@@ -13,18 +13,21 @@ missing. The pairs with the largest scores are then tried on rows that did not f
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from varcal.calibrators._design import Block, Design, group_numbers
 from varcal.calibrators._gam import Loss, fit_gam
-from varcal.calibrators._spline_basis import Parts
 
 __all__ = ["Gain", "gain_of", "held_out_gain", "pair_scores"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
+
+#: Pairs that are screened together.
+_TOGETHER = 32
 
 
 @dataclass(frozen=True)
@@ -53,8 +56,7 @@ class Gain:
 
 def pair_scores(
     design: Design,
-    z: Floats,
-    parts: list[Parts],
+    factors: dict[int, NDArray[Any]],
     X: Floats,
     eta: Floats,
     V: Floats,
@@ -67,23 +69,33 @@ def pair_scores(
     ----------
     design : Design
         How pairs become columns.
-    z, parts
-        Logits, and the blocks of every variable.
+    factors : dict of int to ndarray
+        The columns of every variable that enter products.
     X, eta, V, loss
         The fitted model without the pairs: columns, predictor, posterior covariance, loss.
     pairs : list of (int, int)
         The pairs asked about.
     """
-    residual, weight = loss.slopes(eta)
-    weighted = X * weight[:, None]
+    # Half the digits are plenty to rank pairs by.
+    residual, weight = (each.astype(np.float32) for each in loss.slopes(eta))
+    weighted = np.ascontiguousarray((X * weight[:, None]).T, dtype=np.float32)
+    halves = {k: columns.astype(np.float32) for k, columns in factors.items()}
     scores = np.empty(len(pairs))
-    factors = design.factors(z, parts, {k for pair in pairs for k in pair})
-    for k, pair in enumerate(pairs):
-        T = design.pair_columns(factors, pair, fine=False)
-        cross = weighted.T @ T
-        M = (T * weight[:, None]).T @ T - cross.T @ V @ cross
-        excess = float(((T.T @ residual) ** 2).sum() - np.trace(M))
-        scores[k] = excess / max(float(np.sqrt(2.0 * (M**2).sum())), 1e-300)
+    for begin in range(0, len(pairs), _TOGETHER):
+        some = [
+            design.pair_columns(halves, pair, fine=False)
+            for pair in pairs[begin : begin + _TOGETHER]
+        ]
+        every = np.hstack(some)
+        cross = (weighted @ every).astype(np.float64)
+        explained, end = V @ cross, 0
+        squares = (residual @ every).astype(np.float64) ** 2
+        for k, T in enumerate(some, begin):
+            own = slice(end, end + T.shape[1])
+            end = own.stop
+            M = (T * weight[:, None]).T @ T - cross[:, own].T @ explained[:, own]
+            excess = float(squares[own].sum() - np.trace(M))
+            scores[k] = excess / max(float(np.sqrt(2.0 * (M**2).sum())), 1e-300)
     return scores
 
 

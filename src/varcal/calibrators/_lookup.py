@@ -1,9 +1,16 @@
 r"""A fitted additive model as tables, for many rows.
 
 The effect of a variable is read off at knots and interpolated between them. The posterior
-variance :math:`x^\top V x` is a sum of squares :math:`\sum_k (x^\top r_k)^2` over rays that are
-additive in the variables, too, and are read off the same tables at the knot below. Of all rays
-those are kept that carry the variance of the calibration rows; the mean of the others is added.
+variance :math:`x^\top V x` is taken apart into what each variable has by itself,
+:math:`x_j^\top V_{jj} x_j`, which is a table, too, and what is left between variables,
+
+.. math:: x^\top (V - B) x \approx \sum_k \pm (x^\top r_k)^2 + \text{a constant}, \qquad
+          B = \operatorname{diag}(V_{11}, V_{22}, \dots),
+
+in rays :math:`r_k` that are additive in the variables. On rows with the second moments of the
+calibration rows, :math:`x = m^{-1/2} L w` with :math:`L L^\top = V^{-1} - \Lambda`, it is
+:math:`w^\top M w / m` with :math:`M = L^\top (V - B) L`: the rays are the eigenvectors of M with
+the largest eigenvalues, as many as leave a small spread.
 """
 
 from __future__ import annotations
@@ -15,73 +22,50 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import lapack
+from threadpoolctl import threadpool_limits
 
 from varcal.calibrators._design import SCORE, Block, Design
-from varcal.calibrators._spline_basis import LevelBasis, NumberBasis, Parts
+from varcal.calibrators._lookup_tracks import ModelParts, Track, tracks_of
 
 __all__ = ["Lookup"]
 
 Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
+Singles = NDArray[np.float32]
 
-#: The most rays, of one variable and over many; the share of the variance that they carry; and
-#: the mean variance that needs any.
+#: The most rays, of one variable and over many; the spread of the variance that needs none; and
+#: the mean variance below which it is taken as a constant.
 _RAYS = 48
-_ALL_RAYS = 480
-_CARRIED = 0.98
+_ALL_RAYS = 320
+_LEFT = 0.0005
 _SPREAD = 0.002
 #: Rows that stay in cache together.
-_BLOCK = 4_096
+_BLOCK = 8_192
 #: Blocks from which threads share the work.
-_THREADED = 16
+_THREADED = 8
 
 
 @dataclass(frozen=True, eq=False)
-class _Track:
-    """One variable, or the score, as tables.
+class _Pair:
+    """The products of two variables.
 
     Attributes
     ----------
-    knots : ndarray or None
-        Where numbers are read off; None for levels, whose codes are the rows of the tables.
-    effect, slope : ndarray of shape (G,)
-        What the variable adds, and what times z̃.
-    rays, ray_slopes : ndarray of shape (G, R)
-        The same for the rays.
-    factor : ndarray of shape (G, w) or None
-        The columns that enter products with other variables.
+    variables : tuple of (int, int)
+        The variables, −1 for the score.
+    widths : tuple of (int, int)
+        How many of their columns enter.
     """
 
-    knots: Floats | None
-    effect: Floats
-    slope: Floats | None
-    rays: NDArray[np.float32]
-    ray_slopes: NDArray[np.float32] | None
-    factor: Floats | None
+    variables: tuple[int, int]
+    widths: tuple[int, int]
 
-    def place(self, values: NDArray[Any]) -> tuple[Ints, Floats | None]:
-        """Return the row of the tables for each value, and how far on to the next one it is."""
-        if self.knots is None:
-            return np.asarray(values, dtype=np.intp), None
-        last = len(self.knots) - 2
-        at = np.searchsorted(self.knots, values, side="right") - 1
-        at = np.clip(at, 0, last)
-        low = self.knots[at]
-        with np.errstate(invalid="ignore"):
-            share = np.clip((values - low) / (self.knots[at + 1] - low), 0.0, 1.0)
-        gone = np.isnan(share)
-        # The last row of the tables is that of missing values.
-        at[gone], share[gone] = last + 2, 0.0
-        return at, share
-
-
-def _between(table: Floats, at: Ints, share: Floats | None) -> Floats:
-    low = table[at]
-    if share is None:
-        return low
-    high = table[np.minimum(at + 1, len(table) - 1)]
-    weight = share if table.ndim == 1 else share[:, None]
-    return np.asarray(low + weight * (high - low))
+    def multiply(self, factors: dict[int, Floats], out: Floats) -> None:
+        """Write the products of columns."""
+        left, right = (
+            factors[k][:width] for k, width in zip(self.variables, self.widths, strict=True)
+        )
+        np.multiply(left[:, None, :], right, out=out.reshape(*self.widths, -1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,19 +74,25 @@ class Lookup:
 
     Attributes
     ----------
-    tracks : dict of int to _Track
-        The variables that the model looks at, −1 for the score.
     design : Design
-        How products of pairs are made.
-    pairs : ndarray of shape (c, 1 + R)
-        What their columns add to η and to the rays.
+        How a score is standardized.
+    tracks : dict of int to Track
+        The variables that the model looks at, −1 for the score.
+    pairs : tuple of _Pair
+        The pairs.
+    weight : ndarray of shape (1 + R, c)
+        What their products add to η and to the rays.
+    sign : ndarray of shape (R,)
+        Whether a ray adds to the variance or takes from it.
     rest : float
-        The mean variance beyond the rays.
+        The mean variance beyond the tables.
     """
 
     design: Design
-    tracks: dict[int, _Track]
-    pairs: Floats
+    tracks: dict[int, Track]
+    pairs: tuple[_Pair, ...]
+    weight: Floats
+    sign: Singles
     rest: float
 
     @classmethod
@@ -118,21 +108,22 @@ class Lookup:
         mass : float
             The sum of the working weights of the calibration rows.
         """
-        most = min(_RAYS, _ALL_RAYS // (1 + len(design.live())))
-        rays, rest = _rays_of(V, ridge, mass, max(most, 8))
-        W = np.column_stack([beta, rays])
-        spans, begin, first = {}, 0, len(W)
-        for block, size in design.layout():
-            spans[block] = W[begin : begin + size]
-            if block.is_pair:
-                first = min(first, begin)
-            begin += size
-        paired = design.paired()
-        tracks = {SCORE: _score_track(design, spans, paired)}
-        for k, basis in enumerate(design.bases):
-            if basis is not None and (k in paired or any(k in b.variables for b in spans)):
-                tracks[k] = _track(design, basis, k, spans, paired)
-        return cls(design, tracks, W[first:], rest)
+        layout = design.layout()
+        # A pair has no table, so that its variance is left to the rays.
+        owner = np.concatenate(
+            [np.full(size, SCORE - 1 if b.is_pair else b.variables[0]) for b, size in layout]
+        )
+        own = np.where((owner[:, None] == owner) & (owner >= SCORE), V, 0.0)
+        most = max(min(_RAYS, _ALL_RAYS // (1 + len(design.live()))), 8)
+        rays, sign, rest, flat = _rays_of(V, own, ridge, mass, most)
+        columns = np.column_stack([beta, rays])
+        ends = np.cumsum([size for _, size in layout])
+        spans = {
+            block: slice(end - size, end) for (block, size), end in zip(layout, ends, strict=True)
+        }
+        parts = ModelParts(columns, None if flat else V, spans)
+        tracks = tracks_of(design, parts)
+        return cls(design, tracks, *_pairs_of(design, tracks, parts), sign, rest)
 
     def predictor(self, z: Floats, columns: list[NDArray[Any]]) -> tuple[Floats, Floats]:
         """Return η of rows and its posterior variance."""
@@ -147,112 +138,111 @@ class Lookup:
             for begin in begins:
                 fill(begin)
         else:
-            with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
+            # Products of matrices within threads must not start threads of their own.
+            with (
+                threadpool_limits(1, "blas"),
+                ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool,
+            ):
                 list(pool.map(fill, begins))
         return eta, variance
 
     def _block(self, z: Floats, columns: list[NDArray[Any]]) -> tuple[Floats, Floats]:
+        kept = self.design.score.clipped(z)
         unit = self.design.score.unit(z)
-        single = unit.astype(np.float32)[:, None]
-        eta = np.zeros(len(z))
-        rays = np.zeros((len(z), self.pairs.shape[1] - 1), dtype=np.float32)
+        n_rays = len(self.sign)
+        added = np.zeros((2, len(z)))
+        spread = np.zeros((len(z), self.tracks[SCORE].spread.shape[1]), dtype=np.float32)
         factors = {}
         for k, track in self.tracks.items():
-            at, share = track.place(self.design.score.clipped(z) if k == SCORE else columns[k])
-            eta += _between(track.effect, at, share)
-            rays += track.rays[at]
-            if track.slope is not None and track.ray_slopes is not None:
-                eta += unit * _between(track.slope, at, share)
-                rays += single * track.ray_slopes[at]
-            if track.factor is not None:
-                factors[k] = _between(track.factor, at, share)
-        if len(self.pairs):
-            products = np.hstack([block for _, block in self.design.products(factors)])
-            eta += products @ self.pairs[:, 0]
-            rays += (products @ self.pairs[:, 1:]).astype(np.float32)
-        spread = np.einsum("ij,ij->i", rays, rays).astype(np.float64)
-        return eta, spread + self.rest
+            at, share = track.place(kept if k == SCORE else columns[k])
+            values = track.effect.take(at, axis=1)
+            if share is not None and track.step is not None:
+                more = track.step.take(at, axis=1)
+                more *= share
+                values += more
+                # A spread is that of the nearer knot.
+                at += share > 0.5
+            added += values[:2]
+            if spread.shape[1]:
+                spread += track.spread.take(at, axis=0)
+            factors[k] = values[2:]
+        eta = added[0] + unit * added[1]
+        single = unit.astype(np.float32)
+        rays = spread[:, 3 : 3 + n_rays] + single[:, None] * spread[:, 3 + n_rays :]
+        if self.pairs:
+            products, begin = np.empty((self.weight.shape[1], len(z))), 0
+            for pair in self.pairs:
+                end = begin + pair.widths[0] * pair.widths[1]
+                pair.multiply(factors, products[begin:end])
+                begin = end
+            paired = self.weight @ products
+            eta += paired[0]
+            rays += paired[1:].T
+        variance = rays**2 @ self.sign
+        if spread.shape[1]:
+            variance += spread[:, 0] + single * (spread[:, 1] + single * spread[:, 2])
+        return eta, np.maximum(variance + self.rest, 0.0)
 
 
-def _rays_of(V: Floats, ridge: Floats, mass: float, most: int) -> tuple[Floats, float]:
-    """Return rays, the heaviest on the calibration rows, and the mean variance of the others."""
-    values, vectors = np.linalg.eigh(V)
-    root = vectors * np.sqrt(np.maximum(values, 0.0))
-    # rootᵀ (V⁻¹ − Λ) root: how much of each ray the calibration rows see.
-    seen = np.eye(len(V)) - root.T @ (ridge[:, None] * root)
-    weight, turn = np.linalg.eigh(seen)
-    turn *= np.sign(turn[np.abs(turn).argmax(axis=0), np.arange(len(turn))])
-    weight = np.maximum(weight[::-1], 0.0)
-    rays, carried = (root @ turn)[:, ::-1], np.cumsum(weight)
-    total = float(carried[-1])
-    kept = min(most, int(np.searchsorted(carried, _CARRIED * total)) + 1)
-    if total / mass < _SPREAD:
-        kept = 0
-    return rays[:, :kept], float(weight[kept:].sum()) / mass
+def _rays_of(
+    V: Floats, own: Floats, ridge: Floats, mass: float, most: int
+) -> tuple[Floats, Singles, float, bool]:
+    """Return rays, their signs, the mean variance of the others, and whether that is all."""
+    nothing = np.empty((len(V), 0)), np.empty(0, dtype=np.float32)
+    H = np.asarray(np.linalg.inv(V), dtype=np.float64)
+    H.flat[:: len(H) + 1] -= ridge
+    total = float(np.einsum("ij,ji->", V, H)) / mass
+    if total < _SPREAD:
+        return *nothing, total, True
+    between = V - own
+    seen = between @ H
+    mean, size = float(np.trace(seen)), float(np.einsum("ij,ji->", seen, seen))
+    if 2.0 * size <= (_LEFT * mass) ** 2:
+        return *nothing, mean / mass, False
+    L = _root(H)
+    values, vectors = np.linalg.eigh(L.T @ between @ L)
+    order = np.argsort(-np.abs(values), kind="stable")
+    left = np.sqrt(2.0 * np.cumsum(values[order[::-1]] ** 2)[::-1]) / mass
+    kept = order[: min(most, int((left > _LEFT).sum()))]
+    rays = between @ (L @ vectors[:, kept]) / np.sqrt(np.abs(values[kept]))
+    sign = np.sign(values[kept]).astype(np.float32)
+    return rays, sign, (mean - float(values[kept].sum())) / mass, False
 
 
-def _summed(parts: Parts, blocks: dict[Block, Floats], k: int, *, by_score: bool) -> Floats | None:
-    """Return what the columns of one variable add, one row a knot."""
-    total: Floats | None = None
-    for block, W in blocks.items():
-        if block.variables == (k,) and block.by_score == by_score and not block.is_pair:
-            added = parts[block.part] @ W
-            total = added if total is None else total + added
-    return total
+def _root(H: Floats) -> Floats:
+    """Return L with LLᵀ = H, but for rounding; directions that rows do not see are of length 0."""
+    extra = 1e-9 * float(np.trace(H)) / len(H)
+    while True:
+        factor, wrong = lapack.dpotrf(H + extra * np.eye(len(H)), lower=1)
+        if not wrong:
+            return np.asarray(factor)
+        extra = 10.0 * extra + 1e-12
 
 
-def _made(
-    knots: Floats | None,
-    parts: Parts,
-    blocks: dict[Block, Floats],
-    k: int,
-    factor: Floats | None,
-) -> _Track:
-    width = next(iter(blocks.values())).shape[1]
-    rows = len(next(iter(parts.values())))
-    main = _summed(parts, blocks, k, by_score=False)
-    main = np.zeros((rows, width)) if main is None else main
-    slope = _summed(parts, blocks, k, by_score=True)
-    return _Track(
-        knots,
-        main[:, 0].copy(),
-        None if slope is None else slope[:, 0].copy(),
-        main[:, 1:].astype(np.float32),
-        None if slope is None else slope[:, 1:].astype(np.float32),
-        factor,
-    )
-
-
-def _track(
-    design: Design,
-    basis: NumberBasis | LevelBasis,
-    k: int,
-    blocks: dict[Block, Floats],
-    paired: set[int],
-) -> _Track:
-    if isinstance(basis, LevelBasis):
-        knots, values = None, np.arange(len(basis.rows))
-    else:
-        ends = [basis.low, basis.high] if basis.raw_scale > 0 else []
-        steps = [basis.atoms, np.nextafter(basis.atoms, -np.inf), np.nextafter(basis.atoms, np.inf)]
-        knots = _knots(np.concatenate([basis.at, ends, *steps]))
-        values = np.append(knots, np.nan)
-    parts = basis.parts(values)
-    every = [parts if j == k else {} for j in range(len(design.bases))]
-    factor = design.factors(np.empty(0), every, {k})[k] if k in paired else None
-    return _made(knots, parts, blocks, k, factor)
-
-
-def _score_track(design: Design, blocks: dict[Block, Floats], paired: set[int]) -> _Track:
-    basis = design.score
-    inner = [basis.low, basis.high, min(max(0.0, basis.low), basis.high)]
-    knots = _knots(np.append(inner, [] if basis.rank is None else basis.rank.at))
-    values = np.append(knots, knots[0])
-    factor = design.factors(values, [], {SCORE})[SCORE] if SCORE in paired else None
-    return _made(knots, basis.parts(values), blocks, SCORE, factor)
-
-
-def _knots(values: Floats) -> Floats:
-    """Return distinct values, at least two."""
-    found = np.unique(values)
-    return found if len(found) > 1 else np.append(found, np.nextafter(found, np.inf))
+def _pairs_of(
+    design: Design, tracks: dict[int, Track], parts: ModelParts
+) -> tuple[tuple[_Pair, ...], Floats]:
+    """Return the pairs and the weights of their products."""
+    factors = {k: track.effect[2:].T for k, track in tracks.items()}
+    columns, spans = parts.columns, {(b.part, b.shared): at for b, at in parts.spans.items()}
+    # The first products of all pairs that share penalties are one block, the others another.
+    nothing = np.zeros((0, columns.shape[1]))
+    lines = columns[spans["product", True]] if ("product", True) in spans else nothing
+    others = columns[spans["surface", True]] if ("surface", True) in spans else nothing
+    found, weights, begin = [], [nothing], 0
+    for k, pair in enumerate(design.pairs):
+        left, right = (design.factor(factors[j], j, fine=False).shape[1] for j in pair)
+        weight = np.zeros((left * right, columns.shape[1]))
+        end = begin + left * right - 1
+        if len(lines):
+            weight[0] = lines[k]
+        if len(others):
+            weight[1:] = others[begin:end]
+        begin = end
+        found.append(_Pair(pair, (left, right)))
+        weights.append(weight)
+    for pair in design.own:
+        left, right = (factors[j].shape[1] for j in pair)
+        found.append(_Pair(pair, (left, right)))
+        weights.append(columns[parts.spans[Block("surface", pair)]])
+    return tuple(found), np.ascontiguousarray(np.vstack(weights).T)

@@ -91,7 +91,8 @@ def fit_trusted(
     """Fit both models and weigh them.
 
     Where the marginal likelihood leaves no doubt the larger model is trusted whole; elsewhere
-    both models are fitted again without each fold, penalties and all, and judged on the rest.
+    both models are fitted again without each fold, penalties and all, and judged on the rest;
+    they start from the fits of all rows, and pairs are looked for where those have any.
     The marginal likelihood takes rows as independent, so with groups it is not asked. With few
     rows there is one model, a line of the score, and with very few it is not trusted.
 
@@ -110,13 +111,15 @@ def fit_trusted(
     """
     alone, bare = design.score_only(), replace(rows, columns=[])
 
-    def small_of(terms: Design) -> Floats:
-        return _held_out(bare, lambda part: fit_additive(terms, part, pairs=False), moderate)
+    def small_of(terms: Design, like: Fitted) -> Floats:
+        return _held_out(
+            bare, lambda part: fit_additive(terms, part, pairs=False, like=like), moderate
+        )
 
     if float(rows.loss.mass().sum()) < _FEW + _FEW_EACH * len(design.live()):
         alone = alone.restricted((Block("level", (SCORE,)), Block("slope", (SCORE,))))
         score = fit_additive(alone, bare, pairs=False)
-        share = 0.0 if too_few(rows) else share_of(_gain(bare, base, small_of(alone)))
+        share = 0.0 if too_few(rows) else share_of(_gain(bare, base, small_of(alone, score)))
         return Trusted(score, score, share, 0.0)
     score = fit_additive(alone, bare, pairs=False)
     full = fit_additive(design, rows, pairs=pairs)
@@ -127,10 +130,12 @@ def fit_trusted(
         gained = full.evidence - score.evidence
         full_share = evidence_share(gained, len(full.edf) - len(score.edf))
     if full_share < 1:
-        small = small_of(alone)
+        small = small_of(alone, score)
         score_share = share_of(_gain(rows, base, small))
         small = base + score_share * (small - base)
-        large = _held_out(rows, lambda part: fit_additive(design, part, pairs=pairs), moderate)
+        large = _held_out(
+            rows, lambda part: fit_additive(design, part, pairs=pairs, like=full), moderate
+        )
         full_share = max(full_share, share_of(_gain(rows, small, large), _VARIABLES_RAMP))
     if len(rows) < len(whole):
         score, full = refit(score, replace(whole, columns=[])), refit(full, whole)
@@ -155,7 +160,7 @@ def _held_out(
         out = rows.folds == fold
         held = rows.take(out)
         model = fit(rows.take(~out)).model
-        eta[out] = moderate(*model.predictor(held.z, held.columns), held)
+        eta[out] = moderate(*model.of_sample(held), held)
     return eta
 
 

@@ -170,7 +170,7 @@ def fit_logistic_model(
     start = (-design.score.mean, -design.score.scale)
     rows = Sample(z, columns, loss, folds, start, groups)
     picked = keys.sample(MOST_ROWS)
-    some = rows.take(picked) if len(picked) < len(rows) else rows
+    some = (rows.take(picked) if len(picked) < len(rows) else rows).prepared(design)
     fitted = fit_trusted(
         design, some, rows, some.z - some.loss.offset, _moderated_loss, pairs=interactions
     )
@@ -192,7 +192,7 @@ def fit_logistic_model(
 
 def _link(model: AdditiveModel, rows: Sample, loss: LogisticLoss) -> AdditiveModel:
     """Return what is added to the predictor as a function of itself."""
-    eta, variance = model.predictor(rows.z, rows.columns)
+    eta, variance = model.of_sample(rows)
     without = moderated(*left_out(loss.offset + eta, variance, loss.y))
     return fit_link(without, LogisticLoss(loss.y, loss.weight, without))
 

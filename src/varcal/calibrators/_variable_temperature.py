@@ -222,7 +222,7 @@ def fit_temperature_model(
     loss = TemperatureLoss(log_rows(p, floor), y, mass, np.zeros(len(y)))
     rows = Sample(z, columns, loss, folds, units=groups)
     picked = keys.sample(MOST_ROWS)
-    some = rows.take(picked) if len(picked) < len(rows) else rows
+    some = (rows.take(picked) if len(picked) < len(rows) else rows).prepared(design)
     fitted = fit_trusted(
         design, some, rows, np.zeros(len(some)), lambda eta, variance, rows: eta, pairs=interactions
     )
@@ -240,7 +240,7 @@ def fit_temperature_model(
     if confusions and not too_few(rows):
         logs = model.logs(p[picked])
         base = logs * np.exp(np.clip(eta[picked], -_MOST, _MOST))[:, None]
-        confusion, apart = fit_confusion(
+        confusion = fit_confusion(
             base,
             logs,
             y[picked],
