@@ -10,7 +10,8 @@ changes. As a function of η the log-loss of a row has the slopes
           t = e^\eta,\; l = \ln p,\; \bar l = \mathrm{E}_q l,
 
 so that the same penalized fit serves as for two classes. A small correction for classes that are
-taken for one another follows, which leaves the largest class the largest.
+taken for one another follows, which leaves the largest class the largest; where that moves the
+best temperature, the model of all variables is learned again after it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from varcal.calibrators._additive_model import AdditiveModel, Sample
+from varcal.calibrators._additive_model import AdditiveModel, Sample, fit_additive
 from varcal.calibrators._confusion import Confusion, fit_confusion
 from varcal.calibrators._design import Design
 from varcal.calibrators._row_folds import MOST_ROWS, RowKeys, n_folds_of, row_folds
@@ -39,6 +40,8 @@ _MOST = 8.0
 _TINY = float(np.finfo(np.float64).tiny)
 #: A probability of 0 is taken for this share of the least one among calibration rows.
 _BELOW_LEAST = np.exp(-1.0)
+#: The log-likelihood that a temperature learned after the correction must bring.
+_WORTH = 3.0
 
 
 def log_rows(p: Floats, floor: float = _TINY) -> Floats:
@@ -74,21 +77,24 @@ class TemperatureLoss:
         Weights.
     offset : ndarray of float
         What is added to the predictor.
+    added : ndarray of shape (n, K) or None
+        What is added to the logits after the power.
     """
 
     logs: Floats
     y: Ints
     weight: Floats
     offset: Floats
+    added: Floats | None = None
 
     def __len__(self) -> int:
         return len(self.y)
 
     def rows(self, eta: Floats) -> Floats:
         """Return the weighted loss of each row."""
-        scaled = self.logs * self._power(eta)[:, None]
-        total = np.log(np.exp(scaled).sum(axis=1))
-        return np.asarray(self.weight * (total - scaled[np.arange(len(self.y)), self.y]))
+        logits = self._logits(self._power(eta))
+        total = np.log(np.exp(logits).sum(axis=1))
+        return np.asarray(self.weight * (total - logits[np.arange(len(self.y)), self.y]))
 
     def value(self, eta: Floats) -> float:
         """Return the weighted sum over rows."""
@@ -100,12 +106,12 @@ class TemperatureLoss:
 
     def shifted(self, eta: Floats) -> TemperatureLoss:
         """Return the loss of what is added to a predictor."""
-        return TemperatureLoss(self.logs, self.y, self.weight, self.offset + eta)
+        return replace(self, offset=self.offset + eta)
 
     def slopes(self, eta: Floats) -> tuple[Floats, Floats]:
         """Return minus the first derivative and the expected second one."""
         power = self._power(eta)
-        q = np.exp(self.logs * power[:, None])
+        q = np.exp(self._logits(power))
         q /= q.sum(axis=1, keepdims=True)
         mean = (q * self.logs).sum(axis=1)
         own = self.logs[np.arange(len(self.y)), self.y]
@@ -119,7 +125,21 @@ class TemperatureLoss:
 
     def take(self, rows: NDArray[np.bool_] | Ints | slice) -> TemperatureLoss:
         """Return the loss of some rows."""
-        return TemperatureLoss(self.logs[rows], self.y[rows], self.weight[rows], self.offset[rows])
+        return TemperatureLoss(
+            self.logs[rows],
+            self.y[rows],
+            self.weight[rows],
+            self.offset[rows],
+            None if self.added is None else self.added[rows],
+        )
+
+    def _logits(self, power: Floats) -> Floats:
+        """Return logits, the largest of each row at 0."""
+        scaled = self.logs * power[:, None]
+        if self.added is None:
+            return scaled
+        scaled += self.added
+        return np.asarray(scaled - scaled.max(axis=1, keepdims=True))
 
     def _power(self, eta: Floats) -> Floats:
         return np.asarray(np.exp(np.clip(self.offset + eta, -_MOST, _MOST)))
@@ -250,8 +270,23 @@ def fit_temperature_model(
             keep_argmax=keep_argmax,
         )
         model = replace(model, confusion=confusion)
+        if confusion.share and fitted.full_share == 1 and groups is None:
+            added = confusion.corrected(base, logs, keep_argmax=keep_argmax) - base
+            after = TemperatureLoss(logs, y[picked], mass[picked], np.zeros(len(picked)), added)
+            fitted = _fitted_again(fitted, replace(some, loss=after), eta[picked])
+            model = replace(model, full=fitted.full.model)
+            eta = model.log_power(p, columns)
     trust = max(fitted.score_share, fitted.full_share)
     return replace(model, shift=trust * _mean_shift(model, p, y, eta, mass)), fitted
+
+
+def _fitted_again(fitted: Trusted, rows: Sample, eta: Floats) -> Trusted:
+    """Return the models with the one of all variables learned again, where that is worth it."""
+    full = fit_additive(fitted.full.model.design, rows, pairs=False)
+    if rows.loss.value(eta) - rows.loss.value(full.model.of_sample(rows)[0]) < _WORTH:
+        return fitted
+    edf = fitted.full.edf | full.edf
+    return replace(fitted, full=replace(full, edf=edf, trials=fitted.full.trials))
 
 
 def _mean_shift(model: TemperatureModel, p: Floats, y: Ints, eta: Floats, mass: Floats) -> float:
