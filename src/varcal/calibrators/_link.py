@@ -8,9 +8,10 @@ leaving row i out moves its predictor by about
           v_i = x_i^\top V x_i,\; w_i = \mu_i (1 - \mu_i),
 
 and a penalized logistic model of y with the offset :math:`\eta_{-i}` learns what to add to it: a
-level, a slope, a fold at ½ and a curve, each as far as it raises the marginal likelihood. Of rows
-that are nearly equal :math:`\eta_{-i}` differs by their outcomes alone, so the curve is one of the
-predictor's value, not of its rank: it is too coarse to find them.
+level, a slope, a fold at ½ and a curve, each as far as it raises the marginal likelihood, and all
+only where that is raised at all. Of rows that are nearly equal :math:`\eta_{-i}` differs by their
+outcomes alone, so the curve is one of the predictor's value, not of its rank: it is too coarse to
+find them.
 
 References
 ----------
@@ -35,6 +36,9 @@ Floats = NDArray[np.float64]
 
 #: A row may not carry more than this share of its own prediction.
 _LEAST = 0.05
+#: Gains in log marginal likelihood between which the link goes from nothing to whole; where there
+#: is nothing to learn, its penalties cost about 0.2.
+_RAMP = (-0.2, 0.8)
 
 
 def left_out(eta: Floats, variance: Floats, y: Floats) -> tuple[Floats, Floats]:
@@ -44,8 +48,10 @@ def left_out(eta: Floats, variance: Floats, y: Floats) -> tuple[Floats, Floats]:
     return eta - variance * (y - mean) / rest, variance / rest
 
 
-def fit_link(score: Floats, loss: Loss) -> AdditiveModel:
+def fit_link(score: Floats, loss: Loss) -> AdditiveModel | None:
     """Return what is added to a predictor as a curve of a score, both of left-out rows.
+
+    None where there is nothing to add.
 
     Parameters
     ----------
@@ -68,5 +74,10 @@ def fit_link(score: Floats, loss: Loss) -> AdditiveModel:
     design = Design(ScoreBasis.of(score, loss.mass(), by_rank=False), ())
     blocks = design.blocks(score, [])
     X = np.hstack([columns for _, columns in blocks])
-    fit = fit_gam(X, loss, group_numbers(blocks))
-    return AdditiveModel(design, fit.beta, fit.covariance, fit.ridge, fit.mass)
+    fit, level = fit_gam(X, loss, group_numbers(blocks)), fit_gam(X[:, :1], loss, np.array([-1]))
+    low, high = _RAMP
+    share = float(np.clip((fit.evidence - level.evidence - low) / (high - low), 0.0, 1.0))
+    if share == 0:
+        return None
+    beta, covariance = share * fit.beta, share**2 * fit.covariance
+    return AdditiveModel(design, beta, covariance, fit.ridge, fit.mass)

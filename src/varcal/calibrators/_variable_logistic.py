@@ -190,7 +190,7 @@ def fit_logistic_model(
     return replace(model, shift=shift), fitted
 
 
-def _link(model: AdditiveModel, rows: Sample, loss: LogisticLoss) -> AdditiveModel:
+def _link(model: AdditiveModel, rows: Sample, loss: LogisticLoss) -> AdditiveModel | None:
     """Return what is added to the predictor as a function of itself."""
     eta, variance = model.of_sample(rows)
     without = moderated(*left_out(loss.offset + eta, variance, loss.y))
