@@ -93,3 +93,63 @@ def test_tables_bend_between_values_that_are_far_apart():
     exact, _ = model.predictor(z, [between])
     eta, _ = model.lookup.predictor(z, [between])
     assert eta == pytest.approx(exact, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("n", "values", "n_levels"), [(600, [0.02, 0.24], 3), (300, [0.4, 0.44], 2)]
+)
+def test_equal_rows_do_not_tell_their_outcomes_to_the_link(n, values, n_levels):
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        p, v = rng.choice(values, n), rng.integers(0, n_levels, n).astype(str)
+        truth = expit(logit(p) + 0.8 * (v == "0"))
+        y = (rng.random(n) < truth).astype(int)
+        q = VariableCalibrator().fit(p, y, v).predict_proba(p, v)[:, 1]
+        excess = truth * np.log(truth / q) + (1 - truth) * np.log((1 - truth) / (1 - q))
+        assert excess.mean() < 0.02
+
+
+@pytest.mark.parametrize("how", [{}, {"monotone": True}])
+def test_two_scores_have_narrow_intervals(how):
+    rng = np.random.default_rng(0)
+    p = rng.choice([0.3, 0.7], 400)
+    y = rng.random(400) < p**2
+    fit = VariableCalibrator(**how).fit(p, y)
+    assert fit.predict_proba([0.3, 0.7])[:, 1] == pytest.approx(
+        [y[p == 0.3].mean(), y[p == 0.7].mean()], abs=0.03
+    )
+    low, high = fit.predict_interval([0.3, 0.7])
+    assert (high - low).max() < 0.2
+
+
+@pytest.mark.parametrize("how", [{}, {"monotone": True}, {"preserve_ranking": True}])
+@pytest.mark.parametrize("n", [40, 400])
+def test_a_hard_classifier_gets_the_rates_of_its_answers(n, how):
+    rng = np.random.default_rng(2)
+    p = rng.integers(0, 2, n).astype(float)
+    y = rng.random(n) < np.where(p > 0, 0.8, 0.2)
+    q = VariableCalibrator(**how).fit(p, y).predict_proba([0.0, 1.0])[:, 1]
+    assert q == pytest.approx([y[p == 0].mean(), y[p == 1].mean()], abs=0.15 if n == 40 else 0.01)
+
+
+def test_few_zeros_under_part_of_the_trust_are_repaired_in_every_way():
+    rng = np.random.default_rng(3)
+    p = rng.uniform(0.05, 0.95, 60)
+    y = rng.random(60) < 0.15 + 0.7 * p
+    p[:6], y[:6] = 0, rng.random(6) < 0.3
+    for how in ({}, {"monotone": True}, {"preserve_ranking": True}):
+        fit = VariableCalibrator(**how).fit(p, y)
+        assert 0 < fit.variables_trust_ < 1
+        assert fit.predict_proba([0.0])[0, 1] == pytest.approx(0.13, abs=0.02)
+
+
+def test_a_true_class_of_0_speaks_against_the_scores_alone():
+    rng = np.random.default_rng(6)
+    truth = rng.dirichlet([4.0] * 4, 3000)
+    y = (truth.cumsum(axis=1) < rng.random(3000)[:, None]).sum(axis=1)
+    p = np.where(truth < 0.06, 0.0, truth)
+    p /= p.sum(axis=1, keepdims=True)
+    assert (p[np.arange(1000), y[:1000]] == 0).sum() in range(1, 30)
+    fit = VariableCalibrator().fit(p[:1000], y[:1000], classes=range(4))
+    q = fit.predict_proba(p[1000:])
+    assert log_loss(y[1000:], q) < log_loss(y[1000:], truth[1000:]) + 0.02

@@ -208,6 +208,7 @@ def fit_gam(
     start: Floats | None = None,
     penalties: Floats | None = None,
     max_steps: int = 40,
+    least_penalty: float = 1e-7,
 ) -> GamFit:
     """Fit coefficients and penalties together.
 
@@ -226,6 +227,8 @@ def fit_gam(
         be of unit scale.
     max_steps : int
         The most Newton steps.
+    least_penalty : float
+        The least λ.
 
     Examples
     --------
@@ -257,7 +260,7 @@ def fit_gam(
         right = H @ beta + X.T @ residual
         before = lam
         lam, goal = _learn_penalties(
-            H, right, groups, size, lam, rounds=15 if warm or step > 1 else 1
+            H, right, groups, size, lam, least_penalty, rounds=15 if warm or step > 1 else 1
         )
         shift = X @ (goal - beta)
         share = _descent(loss, eta, shift, _ridge(lam, groups), beta, goal)
@@ -321,7 +324,14 @@ def _inverse(H: Floats, ridge: Floats) -> Floats:
 
 
 def _learn_penalties(
-    H: Floats, right: Floats, own: Ints, size: Floats, lam: Floats, *, rounds: int = 15
+    H: Floats,
+    right: Floats,
+    own: Ints,
+    size: Floats,
+    lam: Floats,
+    least: float,
+    *,
+    rounds: int = 15,
 ) -> tuple[Floats, Floats]:
     """Iterate the penalties on the quadratic approximation; return λ and β.
 
@@ -350,7 +360,7 @@ def _learn_penalties(
             move = move / (1.0 - np.clip(ratio, 0.0, 0.8))
         moved = move
         new = lam * np.exp(np.clip(move, -5.0, 5.0))
-        new = np.clip(new, begun / 20.0, begun * 20.0).clip(1e-7, 1e7)
+        new = np.clip(new, begun / 20.0, begun * 20.0).clip(least, 1e7)
         change = np.abs(np.log(new / lam)).max(initial=0.0)
         lam = new
         if change < 0.01:

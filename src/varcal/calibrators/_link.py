@@ -10,8 +10,9 @@ leaving row i out moves its predictor by about
 and a penalized logistic model of y with the offset :math:`\eta_{-i}` learns what to add to it: a
 level, a slope, a fold at ½ and a curve, each as far as it raises the marginal likelihood, and all
 only where that is raised at all. Of rows that are nearly equal :math:`\eta_{-i}` differs by their
-outcomes alone, so the curve is one of the predictor's value, not of its rank: it is too coarse to
-find them.
+outcomes alone, so the curve must be too coarse to find them: it is one of the predictor's value,
+not of its rank, has four columns, and adds up to a logit or so. Where many rows are equal, or
+carry the weight of many, there is no link.
 
 References
 ----------
@@ -36,6 +37,8 @@ Floats = NDArray[np.float64]
 
 #: A row may not carry more than this share of its own prediction.
 _LEAST = 0.05
+#: Columns have unit variance: λ = 1 lets each block add about a logit.
+_LEAST_PENALTY = 1.0
 #: Gains in log marginal likelihood between which the link goes from nothing to whole; where there
 #: is nothing to learn, its penalties cost about 0.2.
 _RAMP = (-0.2, 0.8)
@@ -74,7 +77,8 @@ def fit_link(score: Floats, loss: Loss) -> AdditiveModel | None:
     design = Design(ScoreBasis.of(score, loss.mass(), by_rank=False), ())
     blocks = design.blocks(score, [])
     X = np.hstack([columns for _, columns in blocks])
-    fit, level = fit_gam(X, loss, group_numbers(blocks)), fit_gam(X[:, :1], loss, np.array([-1]))
+    fit = fit_gam(X, loss, group_numbers(blocks), least_penalty=_LEAST_PENALTY)
+    level = fit_gam(X[:, :1], loss, np.array([-1]))
     low, high = _RAMP
     share = float(np.clip((fit.evidence - level.evidence - low) / (high - low), 0.0, 1.0))
     if share == 0:

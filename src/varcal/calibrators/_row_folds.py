@@ -112,6 +112,20 @@ class RowKeys:
         folds[order[dealt]] = (folds[order] + rank)[dealt] % n_folds
         return folds
 
+    def repeats(self, rows: NDArray[np.intp]) -> float:
+        """Return how many rows, of those given, an average one is equal to, itself included.
+
+        A weight counts as that many rows.
+
+        >>> p, y = np.array([0.1, 0.1, 0.2, 0.3]), np.zeros(4)
+        >>> RowKeys.of(p, y, np.array([1.0, 1.0, 2.0, 1.0]), p, []).repeats(np.arange(4))
+        1.8
+        """
+        equal = _hashed([self.y[rows]], self.row[rows])
+        _, place = np.unique(equal, return_inverse=True)
+        mass = np.bincount(place, self.mass[rows])
+        return float(mass @ mass / mass.sum())
+
     def sample(self, most: int) -> NDArray[np.intp]:
         """Return which rows to take, at most so many; of tied rows about their share.
 

@@ -25,6 +25,8 @@ _FOLD = 0.05
 #: Logits of 0 and 1, and the certainty of 1, are the end of floats: they say "beyond all others",
 #: which is taken for this far.
 _BEYOND = 1.0
+#: What they are taken for where there are no others.
+_HARD = 5.0
 #: Values that stand for all between the lowest and the highest.
 _EVEN = 257
 
@@ -78,11 +80,11 @@ class ScoreBasis:
         """Learn the columns from the logits of the calibration rows."""
         found, counts = weighted_counts(z, weight)
         low, high = weighted_quantiles(found, counts, (winsor, 1 - winsor))
-        inside = found[~np.isin(found, _ends())]
+        inside = found[~np.isclose(found[:, None], _ends(), rtol=0.0, atol=_BEYOND).any(axis=1)]
         least, most = (
-            (inside[0] - _BEYOND, inside[-1] + _BEYOND) if len(inside) else (found[0], found[-1])
+            (inside[0] - _BEYOND, inside[-1] + _BEYOND) if len(inside) else (-_HARD, _HARD)
         )
-        low, high = max(low, least), min(high, most)
+        low, high = np.clip((low, high), least, most)
         kept, share = np.clip(found, low, high), counts / counts.sum()
         mean = float(share @ kept)
         spread = float(np.sqrt(share @ (kept - mean) ** 2))
@@ -95,7 +97,7 @@ class ScoreBasis:
             rank = NumberBasis.of(np.clip(z, low, high), weight, temper=1.0, atom=2.0, raw=False)
         else:
             even = np.linspace(low, high, _EVEN)
-            rank = NumberBasis.of(even, None, n_splines=10, n_curves=8, atom=2.0, raw=False)
+            rank = NumberBasis.of(even, None, n_splines=6, n_curves=4, atom=2.0, raw=False)
         return cls(
             low=float(low),
             high=float(high),

@@ -190,9 +190,12 @@ class NumberBasis:
             low, high = found[0], found[-1]
         kept_raw = np.clip(found, low, high)
         raw_mean = float(share @ kept_raw)
-        raw_scale = float(np.sqrt(share @ (kept_raw - raw_mean) ** 2))
+        apart = kept_raw - raw_mean
+        # Squares of very large numbers must not overflow.
+        size = float(np.abs(apart).max()) or 1.0
+        raw_scale = size * float(np.sqrt(share @ (apart / size) ** 2))
         raw_scale = usable_scale(raw_scale, float(np.abs(kept_raw).max()))
-        said = float(share @ (line * (kept_raw - raw_mean))) / (raw_scale or 1.0)
+        said = float(share @ (line * (apart / (raw_scale or 1.0))))
         heavy = (share >= atom) & (share < 1 - _ROUNDING) & (len(found) > 2)
         grid = _thinned(rank, heavy)
         return cls(

@@ -25,6 +25,8 @@ Floats = NDArray[np.float64]
 _GRID = 65
 #: Twice the usual π/8: the penalties are uncertain, too.
 _MODERATION = np.pi / 4
+#: The mean number of equal rows from which no row counts as left out.
+_REPEATS = 2.0
 
 
 def moderated(eta: Floats, variance: Floats) -> Floats:
@@ -110,12 +112,16 @@ class LogisticModel:
         share = (kept - grid[right - 1]) / (grid[right] - grid[right - 1])
         low, high = curve[rows, right - 1], curve[rows, right]
         own = (1 - self.full_share) * (1 - self.score_share)
-        return np.asarray(low + share * (high - low) + own * (z - kept) + self.tilt * z)
+        beyond = self._bounded(z) - kept
+        return np.asarray(low + share * (high - low) + own * beyond + self.tilt * z)
+
+    def _bounded(self, z: Floats) -> Floats:
+        """Return the score's own logit: one of 0 or 1 cannot be moved by a part of the way."""
+        trusted = self.score_share > 0 or self.full_share > 0
+        return self.score.design.score.bounded(z) if trusted else z
 
     def _blend(self, z: Floats, columns: list[NDArray[Any]]) -> Floats:
-        # A score of 0 or 1 cannot be moved by a part of the way.
-        trusted = self.score_share > 0 or self.full_share > 0
-        eta = self.score.design.score.bounded(z) if trusted else z
+        eta = self._bounded(z)
         if self.score_share > 0 and self.full_share < 1:
             own, spread = self.score.lookup.predictor(z, [])
             own += self.score.design.score.clipped(z)
@@ -179,8 +185,10 @@ def fit_logistic_model(
         fitted.full.model,
         fitted.score_share,
         fitted.full_share,
-        # Leaving out one row of a group leaves the rest of it in.
-        _link(fitted.full.model, some, loss.take(picked)) if groups is None else None,
+        # Leaving out one of equal rows, or of a group, leaves the others in.
+        _link(fitted.full.model, some, loss.take(picked))
+        if groups is None and keys.repeats(picked) < _REPEATS
+        else None,
         0.0,
         monotone,
         tilt,

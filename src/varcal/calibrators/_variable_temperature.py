@@ -40,7 +40,8 @@ _MOST = 8.0
 _TINY = float(np.finfo(np.float64).tiny)
 #: A probability of 0 is taken for this share of the least one among calibration rows.
 _BELOW_LEAST = np.exp(-1.0)
-#: The log-likelihood that a temperature learned after the correction must bring.
+#: The log-likelihood that a temperature learned after the correction must bring, and that the
+#: mean confidence may cost.
 _WORTH = 3.0
 
 
@@ -158,7 +159,8 @@ class TemperatureModel:
     shift : float
         What keeps the mean confidence on the calibration rows at their accuracy.
     floor : float
-        The least probability; a smaller one counts as this, where any model is trusted.
+        The least probability; a smaller one counts as this, where any model is trusted or a true
+        class was below it.
     confusion : Confusion
         The correction for classes that are taken for one another.
     keep_argmax : bool
@@ -239,6 +241,8 @@ def fit_temperature_model(
     n_folds = n_folds_of(float(mass.sum()))
     folds = keys.folds(n_folds) if groups is None else row_folds(n_folds, groups)
     floor = _BELOW_LEAST * float(p.min(where=p > 0, initial=1.0))
+    # A true class of probability 0 speaks against the scores, however few the rows are.
+    refuted = bool((p[np.arange(len(y)), y] < floor).any())
     loss = TemperatureLoss(log_rows(p, floor), y, mass, np.zeros(len(y)))
     rows = Sample(z, columns, loss, folds, units=groups)
     picked = keys.sample(MOST_ROWS)
@@ -252,7 +256,7 @@ def fit_temperature_model(
         fitted.score_share,
         fitted.full_share,
         0.0,
-        floor if fitted.score_share or fitted.full_share else _TINY,
+        floor if refuted or fitted.score_share or fitted.full_share else _TINY,
         Confusion.none(p.shape[1]),
         keep_argmax,
     )
@@ -293,7 +297,8 @@ def _mean_shift(model: TemperatureModel, p: Floats, y: Ints, eta: Floats, mass: 
     r"""Return what brings the mean confidence to the accuracy, as far as they are clearly apart.
 
     The likelihood knows more of the level than the accuracy does: a gap within its standard error
-    e is left, a larger one closed but for :math:`e^2 / \text{gap}^2` of the way.
+    e is left, a larger one closed but for :math:`e^2 / \text{gap}^2` of the way, unless the
+    likelihood has much against it.
     """
 
     def gap(shift: float) -> float:
@@ -310,4 +315,10 @@ def _mean_shift(model: TemperatureModel, p: Floats, y: Ints, eta: Floats, mass: 
     low, high = -1.5, 1.5
     if gap(low) > 0 or gap(high) < 0:
         return 0.0
-    return (1.0 - error / apart) * float(brentq(gap, low, high, xtol=1e-6))
+    shift = (1.0 - error / apart) * float(brentq(gap, low, high, xtol=1e-6))
+
+    def loss(shift: float) -> float:
+        own = model.probabilities(p, eta + shift)[np.arange(len(y)), y]
+        return -float(mass @ np.log(np.maximum(own, _TINY)))
+
+    return shift if loss(shift) - loss(0.0) < _WORTH else 0.0
