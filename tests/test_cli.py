@@ -539,7 +539,11 @@ def test_errors_and_warnings_of_the_library_are_plain_lines():
 
 
 def shape(text):
-    """What must be the same on every machine: all but digits and the width of columns."""
+    """What must be the same on every machine: all but digits and the width of columns.
+
+    What is left after a repair may be at the edge of noise, so its two words count as one.
+    """
+    text = re.sub(r"\b(fixed|better)\b", "improved", text)
     return re.sub(r"\s+", " ", re.sub(r"[\d.,]+(e-\d+)?", "#", text)).strip()
 
 

@@ -44,11 +44,13 @@ class VariableCalibrator(Calibrator):
 
     Two classes: a penalized additive model of the logit, with the score as it is at the centre,
 
-    .. math:: \mathrm{logit}\, q = z + s(z) + \sum_j \{f_j(v_j) + \tilde z\, g_j(v_j)\}
-              + \sum_{(j,k)} h_{jk}(v_j, v_k), \qquad z = \mathrm{logit}\, p,
+    .. math:: \eta = z + s(z) + \sum_j \{f_j(v_j) + \tilde z\, g_j(v_j)\}
+              + \sum_{(j,k)} h_{jk}(v_j, v_k), \qquad z = \mathrm{logit}\, p, \qquad
+              \mathrm{logit}\, q = \eta + l(\eta),
 
     with smooth functions of numbers and dates, random effects of categories, and an effect of
-    missing values. More classes: a temperature that depends on the same terms,
+    missing values; the last curve, l, comes from left-out rows, where they ask for one. More
+    classes: a temperature that depends on the same terms,
     :math:`q_k \propto p_k^{e^\eta}`, and a small correction for classes that are taken for one
     another; the most probable class stays the most probable.
 
@@ -67,6 +69,7 @@ class VariableCalibrator(Calibrator):
     it is trusted; with fewer than 5 groups the scores stay as they are. Intervals take rows as
     independent.
 
+    A score of exactly 0 or 1 counts as a little beyond the least and the largest of the others.
     Without V it is a score-based calibrator. An unseen category counts as the population, a
     number beyond the fitted range as the end of the range. Nothing is random, and the order of
     rows does not matter.
