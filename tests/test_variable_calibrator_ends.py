@@ -139,8 +139,9 @@ def test_few_zeros_under_part_of_the_trust_are_repaired_in_every_way():
     p[:6], y[:6] = 0, rng.random(6) < 0.3
     for how in ({}, {"monotone": True}, {"preserve_ranking": True}):
         fit = VariableCalibrator(**how).fit(p, y)
-        assert 0 < fit.variables_trust_ < 1
-        assert fit.predict_proba([0.0])[0, 1] == pytest.approx(0.13, abs=0.02)
+        for shares in ((fit.score_trust_, fit.variables_trust_), (0.2, 0.6)):
+            fit.model_ = replace(fit.model_, score_share=shares[0], full_share=shares[1])
+            assert 0.05 < fit.predict_proba([0.0])[0, 1] < 0.35
 
 
 def test_a_true_class_of_0_speaks_against_the_scores_alone():
@@ -153,3 +154,13 @@ def test_a_true_class_of_0_speaks_against_the_scores_alone():
     fit = VariableCalibrator().fit(p[:1000], y[:1000], classes=range(4))
     q = fit.predict_proba(p[1000:])
     assert log_loss(y[1000:], q) < log_loss(y[1000:], truth[1000:]) + 0.02
+
+
+def test_thirty_rows_speak_against_absurd_scores():
+    rng = np.random.default_rng(7)
+    truth = rng.uniform(0.1, 0.9, 2030)
+    y = (rng.random(2030) < truth).astype(int)
+    p = expit(40 * logit(truth))
+    fit = VariableCalibrator().fit(p[:30], y[:30])
+    assert fit.score_trust_ == 1
+    assert log_loss(y[30:], fit.predict_proba(p[30:])) < 0.75 < 3 < log_loss(y[30:], p[30:])

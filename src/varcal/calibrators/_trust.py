@@ -23,6 +23,8 @@ _VARIABLES_RAMP = (-0.5, 0.5)
 #: Over the number of savings, the standard errors by which the ramp starts later: the error of a
 #: few savings is itself hardly known.
 _LATER = 50.0
+#: Gains in log marginal likelihood between which the score's curve is beyond doubt.
+_BEYOND_DOUBT = (10.0, 20.0)
 #: Rows, and groups, below which the scores are left as they are.
 _LEAST_ROWS = 20.0
 LEAST_UNITS = 5
@@ -119,7 +121,7 @@ def fit_trusted(
     if float(rows.loss.mass().sum()) < _FEW + _FEW_EACH * len(design.live()):
         alone = alone.restricted((Block("level", (SCORE,)), Block("slope", (SCORE,))))
         score = fit_additive(alone, bare, pairs=False)
-        share = 0.0 if too_few(rows) else share_of(_gain(bare, base, small_of(alone, score)))
+        share = 0.0 if too_few(rows) else _score_share(bare, base, small_of(alone, score), score)
         return Trusted(score, score, share, 0.0)
     score = fit_additive(alone, bare, pairs=False)
     full = fit_additive(design, rows, pairs=pairs)
@@ -131,7 +133,7 @@ def fit_trusted(
         full_share = evidence_share(gained, len(full.edf) - len(score.edf))
     if full_share < 1:
         small = small_of(alone, score)
-        score_share = share_of(_gain(rows, base, small))
+        score_share = _score_share(rows, base, small, score)
         small = base + score_share * (small - base)
         large = _held_out(
             rows, lambda part: fit_additive(design, part, pairs=pairs, like=full), moderate
@@ -140,6 +142,20 @@ def fit_trusted(
     if len(rows) < len(whole):
         score, full = refit(score, replace(whole, columns=[])), refit(full, whole)
     return Trusted(score, full, score_share, full_share)
+
+
+def _score_share(rows: Sample, base: Floats, held_out: Floats, score: Fitted) -> float:
+    """Return how far the curve of the score is trusted over the scores as they are.
+
+    A few scores that are absurdly wrong make the error of held-out savings as large as the savings:
+    there the marginal likelihood decides, if it is well beyond doubt.
+    """
+    share = share_of(_gain(rows, base, held_out))
+    if rows.units is not None:
+        return share
+    low, high = _BEYOND_DOUBT
+    gained = score.evidence + rows.loss.value(base)
+    return max(share, float(np.clip((gained - low) / (high - low), 0.0, 1.0)))
 
 
 def too_few(rows: Sample) -> bool:
