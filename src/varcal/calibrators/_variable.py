@@ -289,7 +289,8 @@ class VariableCalibrator(Calibrator):
         The posterior of the model with all variables: of the logit, or with more classes of the
         log inverse temperature and of what is added to the logit of each class, normal around the
         answer. It speaks of the probability of an outcome, not of the outcome. With `max_shift` it
-        ends where answers may not go.
+        ends where answers may not go; with more classes and `keep_argmax=True` a class that is
+        held back, as it should be the largest and was not, may lie beyond it.
 
         Parameters
         ----------
