@@ -164,3 +164,13 @@ def test_thirty_rows_speak_against_absurd_scores():
     fit = VariableCalibrator().fit(p[:30], y[:30])
     assert fit.score_trust_ == 1
     assert log_loss(y[30:], fit.predict_proba(p[30:])) < 0.75 < 3 < log_loss(y[30:], p[30:])
+
+
+@pytest.mark.parametrize("size", [1e-308, 1e-30, 1e300])
+def test_the_size_of_a_variable_does_not_matter(size):
+    rng = np.random.default_rng(8)
+    p, v = rng.uniform(0.05, 0.95, 600), rng.normal(size=600)
+    y = (rng.random(600) < expit(logit(p) + 1.5 * np.sin(2 * v))).astype(int)
+    usual = VariableCalibrator().fit(p, y, v).predict_proba(p, v)
+    scaled = VariableCalibrator().fit(p, y, v * size).predict_proba(p, v * size)
+    assert scaled == pytest.approx(usual, abs=0.01)

@@ -219,7 +219,13 @@ class NumberBasis:
 
     def ranks(self, values: Floats) -> Floats:
         """Return the tempered mid-rank of values; beyond the fitted range, that of its ends."""
-        return np.interp(values, self.at, self.rank)
+        u = np.interp(values, self.at, self.rank)
+        lost = ~np.isfinite(u)
+        if lost.any():
+            # Between subnormal numbers the slope of a rank is too large for a float.
+            at = np.searchsorted(self.at, values[lost])
+            u[lost] = self.rank[np.minimum(at, len(self.rank) - 1)]
+        return u
 
     def parts(self, values: NDArray[Any]) -> Parts:
         """Return the blocks of columns; missing values are at 0, the mean, in all but theirs."""
