@@ -290,9 +290,10 @@ def _fit_design(
     start, penalties = np.zeros(X.shape[1]), None
     penalized = [block for block, _ in blocks if not block.free]
     if before is None:
-        # The intercept and the slope are the first two columns.
-        first = np.array(rows.start)
-        start[:2] = fit_gam(X[:, :2], rows.loss, np.array([-1, -1]), start=first).beta
+        # The intercept and, unless it was left out, the slope are the first two columns.
+        width = min(2, X.shape[1])
+        first, free = np.array(rows.start)[:width], np.full(width, -1)
+        start[:width] = fit_gam(X[:, :width], rows.loss, free, start=first).beta
     else:
         known = min(len(start), len(before.model.beta))
         start[:known] = before.model.beta[:known]
