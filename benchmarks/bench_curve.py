@@ -12,10 +12,10 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from varcal._bands import Bands, curve_bands
-from varcal._cells import Cells
-from varcal._density import density
-from varcal._smooth import smoother_weights
+from varcal._smoothing.bands import Bands, curve_bands
+from varcal._smoothing.cells import Cells
+from varcal._smoothing.density import density
+from varcal._smoothing.local_polynomial import smoother_weights
 
 Floats = NDArray[np.float64]
 

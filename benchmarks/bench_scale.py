@@ -27,10 +27,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 import varcal as vc
-from varcal._events import claims
-from varcal._predictions import Predictions
-from varcal._profile import profile
-from varcal._question import BinOptions
+from varcal._evidence.profile import profile
+from varcal._evidence.question import BinOptions
+from varcal._input.events import claims
+from varcal._input.predictions import Predictions
 
 Call = Callable[[], Any]
 ENGINES = ["numpy", "fast"] if find_spec("numba") else ["numpy"]

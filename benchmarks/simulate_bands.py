@@ -12,8 +12,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from varcal._bands import Bands, curve_bands, level_bands
-from varcal._cells import Cells
+from varcal._smoothing.bands import Bands, curve_bands, level_bands
+from varcal._smoothing.cells import Cells
 
 Floats = NDArray[np.float64]
 

@@ -15,16 +15,16 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.special import chdtrc
 
-from varcal._cumulative import cumulative_test
-from varcal._error_sums import ErrorSums
-from varcal._estimates import gap_law, profile_test
-from varcal._events import claims
-from varcal._inference import GapLaw, debiased, interval
-from varcal._multiplicity import holm
-from varcal._null import Rows, calibration_test
-from varcal._predictions import Predictions
-from varcal._profile import profile
-from varcal._variables import Variable
+from varcal._evidence.profile import profile
+from varcal._inference.calibration_test import Rows, calibration_test
+from varcal._inference.cumulative_test import cumulative_test
+from varcal._inference.error_sums import ErrorSums
+from varcal._inference.gap_law import GapLaw, debiased, interval
+from varcal._inference.multiplicity import holm
+from varcal._input.events import claims
+from varcal._input.predictions import Predictions
+from varcal._input.variables import Variable
+from varcal._measures.estimate import gap_law, profile_test
 from worlds import SHAPES, World
 
 SCORES = ("beta(2,5)", "uniform", "rare", "heaped")

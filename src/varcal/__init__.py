@@ -1,6 +1,7 @@
 """varcal: where along a variable a classifier's confidence is wrong, and how sure we are.
 
-The usual import is ``import varcal as vc``. Every name loads its room when first used.
+The usual import is ``import varcal as vc``. Every public name is loaded when it is first used,
+so that the import itself stays light.
 """
 
 from __future__ import annotations
@@ -8,128 +9,123 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from varcal._version import __version__
+from varcal._version import __version__ as __version__
 
-if TYPE_CHECKING:
-    from varcal import calibrators, datasets, exceptions, experiments, plotting
-    from varcal._apply import Applied, apply
-    from varcal._audit import audit, audit_estimator
-    from varcal._audit_result import Audit, load_audit
-    from varcal._bin_table import BinTable, bin_table
-    from varcal._collect import collect, make_bins
-    from varcal._collected import Collected
-    from varcal._collected_file import load_collected
-    from varcal._compare import compare
-    from varcal._comparison import Comparison
-    from varcal._curves import Curve, curve
-    from varcal._estimates import Estimate, estimate
-    from varcal._inference import rows_needed
-    from varcal._metrics import ece, vece
-    from varcal._plan import BinPlan
-    from varcal._predictions import Predictions
-    from varcal._reliability import Reliability, reliability
-    from varcal._scorers import ece_scorer, vece_scorer
-    from varcal.calibrators import (
-        AugmentedCalibrator,
-        BetaCalibrator,
-        DirichletCalibrator,
-        HistogramCalibrator,
-        IsotonicCalibrator,
-        PlattCalibrator,
-        ScalingBinningCalibrator,
-        TemperatureCalibrator,
-        TreeCalibrator,
-        VariableCalibratedClassifier,
-        VariableCalibrator,
-        VectorScalingCalibrator,
-        load_calibrator,
-    )
+if TYPE_CHECKING:  # the same names as in the table below, for type checkers and editors
+    from varcal import calibrators as calibrators
+    from varcal import datasets as datasets
+    from varcal import exceptions as exceptions
+    from varcal import experiments as experiments
+    from varcal import plotting as plotting
+    from varcal import report as report
+    from varcal._apply.apply import Applied as Applied
+    from varcal._apply.apply import apply as apply
+    from varcal._audit.audit import audit as audit
+    from varcal._audit.audit import audit_estimator as audit_estimator
+    from varcal._audit.audit_result import Audit as Audit
+    from varcal._audit.audit_result import load_audit as load_audit
+    from varcal._audit.compare import compare as compare
+    from varcal._audit.comparison import Comparison as Comparison
+    from varcal._evidence.collect import collect as collect
+    from varcal._evidence.collect import make_bins as make_bins
+    from varcal._evidence.collected import Collected as Collected
+    from varcal._evidence.collected_file import load_collected as load_collected
+    from varcal._evidence.plan import BinPlan as BinPlan
+    from varcal._inference.gap_law import rows_needed as rows_needed
+    from varcal._input.predictions import Predictions as Predictions
+    from varcal._measures.bin_table import BinTable as BinTable
+    from varcal._measures.bin_table import bin_table as bin_table
+    from varcal._measures.curve import curve as curve
+    from varcal._measures.curve_result import Curve as Curve
+    from varcal._measures.estimate import Estimate as Estimate
+    from varcal._measures.estimate import estimate as estimate
+    from varcal._measures.metrics import ece as ece
+    from varcal._measures.metrics import vece as vece
+    from varcal._measures.reliability import Reliability as Reliability
+    from varcal._measures.reliability import reliability as reliability
+    from varcal._measures.scorers import ece_scorer as ece_scorer
+    from varcal._measures.scorers import vece_scorer as vece_scorer
+    from varcal.calibrators import AugmentedCalibrator as AugmentedCalibrator
+    from varcal.calibrators import BetaCalibrator as BetaCalibrator
+    from varcal.calibrators import DirichletCalibrator as DirichletCalibrator
+    from varcal.calibrators import HistogramCalibrator as HistogramCalibrator
+    from varcal.calibrators import IsotonicCalibrator as IsotonicCalibrator
+    from varcal.calibrators import PlattCalibrator as PlattCalibrator
+    from varcal.calibrators import ScalingBinningCalibrator as ScalingBinningCalibrator
+    from varcal.calibrators import TemperatureCalibrator as TemperatureCalibrator
+    from varcal.calibrators import TreeCalibrator as TreeCalibrator
+    from varcal.calibrators import VariableCalibratedClassifier as VariableCalibratedClassifier
+    from varcal.calibrators import VariableCalibrator as VariableCalibrator
+    from varcal.calibrators import VectorScalingCalibrator as VectorScalingCalibrator
+    from varcal.calibrators import load_calibrator as load_calibrator
 
-__all__ = [
-    "Applied",
-    "Audit",
-    "AugmentedCalibrator",
-    "BetaCalibrator",
-    "BinPlan",
-    "BinTable",
-    "Collected",
-    "Comparison",
-    "Curve",
-    "DirichletCalibrator",
-    "Estimate",
-    "HistogramCalibrator",
-    "IsotonicCalibrator",
-    "PlattCalibrator",
-    "Predictions",
-    "Reliability",
-    "ScalingBinningCalibrator",
-    "TemperatureCalibrator",
-    "TreeCalibrator",
-    "VariableCalibratedClassifier",
-    "VariableCalibrator",
-    "VectorScalingCalibrator",
-    "__version__",
-    "apply",
-    "audit",
-    "audit_estimator",
-    "bin_table",
-    "calibrators",
-    "collect",
-    "compare",
-    "curve",
-    "datasets",
-    "ece",
-    "ece_scorer",
-    "estimate",
-    "exceptions",
-    "experiments",
-    "load_audit",
-    "load_calibrator",
-    "load_collected",
-    "make_bins",
-    "plotting",
-    "reliability",
-    "rows_needed",
-    "vece",
-    "vece_scorer",
-]
-
-_ROOMS = {
-    "_apply": ("Applied", "apply"),
-    "_audit": ("audit", "audit_estimator"),
-    "_audit_result": ("Audit", "load_audit"),
-    "_bin_table": ("BinTable", "bin_table"),
-    "_collect": ("collect", "make_bins"),
-    "_collected": ("Collected",),
-    "_collected_file": ("load_collected",),
-    "_compare": ("compare",),
-    "_comparison": ("Comparison",),
-    "_curves": ("Curve", "curve"),
-    "_estimates": ("Estimate", "estimate"),
-    "_inference": ("rows_needed",),
-    "_metrics": ("ece", "vece"),
-    "_plan": ("BinPlan",),
-    "_predictions": ("Predictions",),
-    "_reliability": ("Reliability", "reliability"),
-    "_scorers": ("ece_scorer", "vece_scorer"),
+#: Every public name, by the module that defines it.
+_PUBLIC = {
+    "_apply.apply": (
+        "Applied",
+        "apply",
+    ),
+    "_audit.audit": (
+        "audit",
+        "audit_estimator",
+    ),
+    "_audit.audit_result": (
+        "Audit",
+        "load_audit",
+    ),
+    "_audit.compare": ("compare",),
+    "_audit.comparison": ("Comparison",),
+    "_evidence.collect": (
+        "collect",
+        "make_bins",
+    ),
+    "_evidence.collected": ("Collected",),
+    "_evidence.collected_file": ("load_collected",),
+    "_evidence.plan": ("BinPlan",),
+    "_inference.gap_law": ("rows_needed",),
+    "_input.predictions": ("Predictions",),
+    "_measures.bin_table": (
+        "BinTable",
+        "bin_table",
+    ),
+    "_measures.curve": ("curve",),
+    "_measures.curve_result": ("Curve",),
+    "_measures.estimate": (
+        "Estimate",
+        "estimate",
+    ),
+    "_measures.metrics": (
+        "ece",
+        "vece",
+    ),
+    "_measures.reliability": (
+        "Reliability",
+        "reliability",
+    ),
+    "_measures.scorers": (
+        "ece_scorer",
+        "vece_scorer",
+    ),
+    "calibrators": (
+        "AugmentedCalibrator",
+        "BetaCalibrator",
+        "DirichletCalibrator",
+        "HistogramCalibrator",
+        "IsotonicCalibrator",
+        "PlattCalibrator",
+        "ScalingBinningCalibrator",
+        "TemperatureCalibrator",
+        "TreeCalibrator",
+        "VariableCalibratedClassifier",
+        "VariableCalibrator",
+        "VectorScalingCalibrator",
+        "load_calibrator",
+    ),
 }
-_ROOMS["calibrators"] = (
-    "AugmentedCalibrator",
-    "BetaCalibrator",
-    "DirichletCalibrator",
-    "HistogramCalibrator",
-    "IsotonicCalibrator",
-    "PlattCalibrator",
-    "ScalingBinningCalibrator",
-    "TemperatureCalibrator",
-    "TreeCalibrator",
-    "VariableCalibratedClassifier",
-    "VariableCalibrator",
-    "VectorScalingCalibrator",
-    "load_calibrator",
-)
-_MODULES = ("calibrators", "datasets", "exceptions", "experiments", "plotting")
-_HOME = {name: room for room, names in _ROOMS.items() for name in names}
+_MODULES = ("calibrators", "datasets", "exceptions", "experiments", "plotting", "report")
+_HOME = {name: module for module, names in _PUBLIC.items() for name in names}
+
+__all__ = ["__version__", *_HOME, *_MODULES]  # noqa: PLE0604, RUF100
 
 
 def __getattr__(name: str) -> Any:

@@ -5,7 +5,7 @@ from varcal.cli._audit import audit
 from varcal.cli._calibrate import calibrate
 from varcal.cli._compare import compare
 from varcal.cli._demo import demo
-from varcal.cli._group import main
+from varcal.cli._program import main
 from varcal.cli._reproduce import reproduce
 
 __all__ = ["main"]

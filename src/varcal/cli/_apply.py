@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
-from varcal._apply import apply_to
-from varcal._sources import format_of
+from varcal._apply.apply import apply_to
+from varcal._files.sources import format_of
 from varcal.cli import _options as options
-from varcal.cli._rows import opened
+from varcal.cli._input_files import opened
 
 
 @click.command()

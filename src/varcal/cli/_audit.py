@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from varcal.cli import _options as options
-from varcal.cli._rows import as_labels, naming, one_label, rows_in_place
+from varcal.cli._input_files import as_labels, naming, one_label, rows_in_place
 
 REPORTS = (".html", ".md", ".json")
 
@@ -83,7 +83,7 @@ def audit(ctx: click.Context, /, **given: Any) -> None:
         given["exclude"],
     )
     with rows as (data, variables, labels), naming(given):
-        from varcal._audit import audit as run  # noqa: PLC0415  slow, and not needed to refuse
+        from varcal._audit.audit import audit as run  # noqa: PLC0415  slow, and not needed to refuse
 
         found = run(
             given["label"],
@@ -100,7 +100,7 @@ def audit(ctx: click.Context, /, **given: Any) -> None:
             from_logits=given["from_logits"],
             unlabelled="drop" if given["drop_unlabelled"] else "raise",
         )
-    from varcal.cli._lines import audit_lines  # noqa: PLC0415
+    from varcal.cli._audit_text import audit_lines  # noqa: PLC0415
 
     if output:
         found.report(output)
@@ -131,7 +131,7 @@ def audit(ctx: click.Context, /, **given: Any) -> None:
 
 def failures_of(found: Any, max_vece: float | None, fail_on: str | None) -> list[str]:
     """Say which thresholds are exceeded, one line each."""
-    from varcal.cli._lines import p_text  # noqa: PLC0415
+    from varcal.cli._audit_text import p_text  # noqa: PLC0415
 
     failures = []
     for row in found.rows:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from varcal.cli import _options as options
-from varcal.cli._rows import as_labels, naming, read_rows
+from varcal.cli._input_files import as_labels, naming, read_rows
 from varcal.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def methods() -> dict[str, type[Calibrator]]:
     """Return every calibrator that can be saved, by the name that the command line uses."""
-    from varcal.calibrators._persistence import CALIBRATORS  # noqa: PLC0415  sklearn is slow
+    from varcal.calibrators._saved.json_file import CALIBRATORS  # noqa: PLC0415  sklearn is slow
 
     named = {
         re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name.removesuffix("Calibrator")).lower(): cls

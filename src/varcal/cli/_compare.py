@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from varcal.cli import _options as options
-from varcal.cli._rows import as_labels, naming, one_label, read_rows
+from varcal.cli._input_files import as_labels, naming, one_label, read_rows
 from varcal.exceptions import InputError
 
 
@@ -49,7 +49,7 @@ def compare(**given: Any) -> None:
         given["variables"],
         given["exclude"],
     )
-    from varcal._compare import compare as run  # noqa: PLC0415  slow, and not needed to refuse
+    from varcal._audit.compare import compare as run  # noqa: PLC0415  slow, and not needed to refuse
 
     labels = table.column(given["label"])
     with naming(given, list(sets)):

@@ -28,10 +28,10 @@ def demo(output: str) -> None:
       varcal demo
       varcal demo -o report.html
     """
-    from varcal._audit import audit  # noqa: PLC0415  scipy loads when first needed
-    from varcal._bin_table import bin_table  # noqa: PLC0415
-    from varcal._text import text_table  # noqa: PLC0415
-    from varcal.cli._lines import audit_lines  # noqa: PLC0415
+    from varcal._audit.audit import audit  # noqa: PLC0415  scipy loads when first needed
+    from varcal._measures.bin_table import bin_table  # noqa: PLC0415
+    from varcal._text.tables import text_table  # noqa: PLC0415
+    from varcal.cli._audit_text import audit_lines  # noqa: PLC0415
     from varcal.datasets import load_adult  # noqa: PLC0415
 
     options.check_output(output, REPORTS)

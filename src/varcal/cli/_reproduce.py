@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from varcal._progress import steps
+from varcal._text.progress import steps
 
 NAMES = ("adult", "bank", "cardio", "cifar", "yelp", "theory", "census", "all")
 DIFFERS = 1

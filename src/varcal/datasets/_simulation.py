@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from varcal._tables import frame_of
+from varcal._input.frames import frame_of
 from varcal.exceptions import InputError
 
 __all__ = ["Simulation"]

@@ -16,16 +16,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from varcal._compare import compare
-from varcal._comparison import Comparison
-from varcal._measured import Measured, measure
-from varcal._variables import Variable
+from varcal._audit.compare import compare
+from varcal._audit.comparison import Comparison
+from varcal._engines.kernel_numpy import make_bins
+from varcal._inference.measured import Measured, measure
+from varcal._input.variables import Variable
 from varcal.calibrators import ScalingBinningCalibrator
-from varcal.engines._numpy import make_bins
 from varcal.experiments._claims import CHANCE, ClaimResult, claims_of
 from varcal.experiments._paper_protocol import calibrated, ten_bins
 from varcal.experiments._published import BINNING, Target
-from varcal.experiments._rows import Rows, Split
+from varcal.experiments._splits import Rows, Split
 from varcal.experiments._study import Study
 
 __all__ = ["CorrectedRun", "run_corrected"]

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from varcal._residual_scale import residual_scale
-from varcal._smooth import smoother_weights
+from varcal._smoothing.local_polynomial import smoother_weights
+from varcal.experiments._residual_scale import residual_scale
 
 __all__ = ["LoessLine", "loess_line"]
 

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from varcal._loess_interpolated import interpolated_loess
-from varcal._metrics import calibration_error
-from varcal._stats import BinnedStats
-from varcal._variables import Variable
-from varcal.engines._numpy import collect, make_bins
+from varcal._binning.stats import BinnedStats
+from varcal._engines.kernel_numpy import collect, make_bins
+from varcal._input.variables import Variable
+from varcal._measures.metrics import calibration_error
 from varcal.experiments._figure import Figure
+from varcal.experiments._loess_interpolated import interpolated_loess
 from varcal.experiments._published import PUBLISHED, UNCALIBRATED, Target
-from varcal.experiments._rows import Rows, Split
+from varcal.experiments._splits import Rows, Split
 from varcal.experiments._study import Study
 
 __all__ = ["PaperRun", "calibrated", "run_paper", "ten_bins", "worst_gap"]

@@ -192,7 +192,7 @@ def study_pictures(run: PaperRun) -> dict[str, Figure]:
 
 def corrected_pictures(run: CorrectedRun) -> dict[str, Any]:
     """Return what the corrected protocol shows, by file name."""
-    from varcal._curves import curve  # noqa: PLC0415  only pictures need it
+    from varcal._measures.curve import curve  # noqa: PLC0415  only pictures need it
     from varcal.plotting import before_after  # noqa: PLC0415
 
     study: Study = run.study

@@ -9,7 +9,7 @@ from typing import Any
 
 from varcal._options import check_choice
 from varcal.exceptions import InputError
-from varcal.experiments._census import CensusStory, census_story
+from varcal.experiments._census_story import CensusStory, census_story
 from varcal.experiments._claims import ClaimResult
 from varcal.experiments._corrected_protocol import run_corrected
 from varcal.experiments._figure import Figure
@@ -17,9 +17,9 @@ from varcal.experiments._paper_files import paper_file
 from varcal.experiments._paper_protocol import run_paper
 from varcal.experiments._pictures import corrected_pictures, study_pictures
 from varcal.experiments._reproduction import Reproduction
-from varcal.experiments._rows import Rows, read_rows, yelp_rows
+from varcal.experiments._result_tables import Table, corrected_tables, paper_tables
+from varcal.experiments._splits import Rows, read_rows, yelp_rows
 from varcal.experiments._study import STUDIES, Study
-from varcal.experiments._tables import Table, corrected_tables, paper_tables
 from varcal.experiments._theory import run_theory, theory_picture, theory_tables
 from varcal.plotting import before_after
 

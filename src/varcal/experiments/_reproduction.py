@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from varcal._files import whole_file, write_whole
-from varcal._tables import frame_of
+from varcal._files.atomic import whole_file, write_whole
+from varcal._input.frames import frame_of
 from varcal.exceptions import InputError
 from varcal.experiments._figure import Figure
-from varcal.experiments._tables import Table, csv_text
+from varcal.experiments._result_tables import Table, csv_text
 
 __all__ = ["Reproduction", "check_folder", "drop_index", "verdict", "write_index"]
 

@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import urlsplit
 
-from varcal._progress import byte_bar
+from varcal._text.progress import byte_bar
 from varcal.exceptions import DownloadError
 
 #: Answers of a server that may be better next time.

@@ -10,15 +10,15 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from varcal._bins import joint_index
-from varcal._measured import measure
-from varcal._metrics import calibration_error
-from varcal._variables import Variable
+from varcal._binning.bins import joint_index
+from varcal._inference.measured import measure
+from varcal._input.variables import Variable
+from varcal._measures.metrics import calibration_error
 from varcal.datasets import make_consistent, make_ece_bound, make_vece_bound
 from varcal.datasets._simulation import Simulation
 from varcal.experiments._paper_protocol import ten_bins
 from varcal.experiments._pictures import bare
-from varcal.experiments._tables import Table
+from varcal.experiments._result_tables import Table
 from varcal.plotting._colours import ACTUAL, INK, PREDICTED
 
 __all__ = ["TheoryRun", "run_theory", "theory_picture", "theory_tables"]

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from varcal.exceptions import InputError, MissingDependencyError
 
 if TYPE_CHECKING:
-    from varcal._curves import Curve
+    from varcal._measures.curve import Curve
 
 __all__ = ["before_after", "dots"]
 

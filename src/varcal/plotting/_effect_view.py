@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from varcal.calibrators._effects import Effect
+from varcal.calibrators._variable.effects import Effect
 from varcal.plotting._words import short
 
 Floats = NDArray[np.float64]

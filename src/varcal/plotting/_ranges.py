@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from varcal._curves import Curve
+from varcal._measures.curve import Curve
 from varcal.plotting._words import sides
 
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from varcal._audit_result import Audit
-from varcal._estimates import Estimate
-from varcal._events import gap_side
+from varcal._audit.audit_result import Audit
+from varcal._input.events import gap_side
+from varcal._measures.estimate import Estimate
 from varcal.exceptions import InputError
 from varcal.plotting._words import estimate_title, points
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from varcal._curves import Curve
-from varcal._estimates import Estimate
-from varcal._events import gap_side
-from varcal._reliability import Reliability
+from varcal._input.events import gap_side
+from varcal._measures.curve import Curve
+from varcal._measures.estimate import Estimate
+from varcal._measures.reliability import Reliability
 
 Floats = NDArray[np.float64]
 

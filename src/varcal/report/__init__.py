@@ -7,19 +7,19 @@ from os import PathLike
 from pathlib import Path
 from typing import TypeVar
 
-from varcal._audit_result import Audit
-from varcal._comparison import Comparison
-from varcal._files import write_whole
+from varcal._audit.audit_result import Audit
+from varcal._audit.comparison import Comparison
+from varcal._files.atomic import write_whole
 from varcal.exceptions import InputError
-from varcal.report._comparison_markdown import comparison_markdown
-from varcal.report._comparison_page import comparison_html
-from varcal.report._comparison_summary import ComparisonSummary
-from varcal.report._json_form import json_text
-from varcal.report._markdown import markdown
-from varcal.report._page import html
-from varcal.report._summarise import summarise
-from varcal.report._summarise_comparison import summarise_comparison
-from varcal.report._summary import Summary
+from varcal.report.audit.markdown import markdown
+from varcal.report.audit.page import html
+from varcal.report.audit.summarise import summarise
+from varcal.report.audit.summary import Summary
+from varcal.report.comparison.markdown import comparison_markdown
+from varcal.report.comparison.page import comparison_html
+from varcal.report.comparison.summarise import summarise_comparison
+from varcal.report.comparison.summary import ComparisonSummary
+from varcal.report.json_form import json_text
 
 __all__ = [
     "COMPARISON_FORMS",

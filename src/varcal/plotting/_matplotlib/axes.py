@@ -12,9 +12,9 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 from numpy.typing import NDArray
 
-from varcal._curve_result import Curve
-from varcal._events import gap_side
-from varcal._histogram import Histogram
+from varcal._input.events import gap_side
+from varcal._measures.curve_result import Curve
+from varcal._measures.histogram import Histogram
 from varcal.plotting._colours import DENSITY, FAINT, GROUND, INK, SIDES
 
 Floats = NDArray[np.float64]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.axes import Axes
 
-from varcal._curves import Curve
-from varcal._events import gap_side
+from varcal._input.events import gap_side
+from varcal._measures.curve import Curve
 from varcal.plotting._colours import ACTUAL, GROUND, INK, PREDICTED, PREDICTED_TEXT, SIDES
 from varcal.plotting._matplotlib.axes import (
     PLAIN,

@@ -27,7 +27,7 @@ from varcal.plotting._matplotlib.axes import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from varcal.calibrators._effects import Effect
+    from varcal.calibrators._variable.effects import Effect
 
 
 def draw(curves: tuple[Effect, ...], ax: Any = None, *, scale: str = "logit") -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from varcal._curves import Curve
+from varcal._measures.curve import Curve
 from varcal.plotting._colours import INK
 from varcal.plotting._matplotlib.axes import PLAIN, inches, text_size
 from varcal.plotting._matplotlib.curve import panel

@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from varcal._reliability import Reliability
+from varcal._measures.reliability import Reliability
 from varcal.plotting._colours import ACTUAL, DENSITY, FAINT, INK
 from varcal.plotting._matplotlib.axes import (
     PLAIN,

@@ -8,7 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from varcal._curves import Curve
+from varcal._measures.curve import Curve
 from varcal.plotting._colours import ACTUAL, DENSITY, GROUND, PREDICTED, PREDICTED_TEXT, SIDES
 from varcal.plotting._plotly.layout import BAND, finish, layout, percent
 from varcal.plotting._ranges import Frame, frame_of

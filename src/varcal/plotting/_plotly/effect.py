@@ -21,7 +21,7 @@ from varcal.plotting._plotly.layout import finish, layout
 from varcal.plotting._words import escape
 
 if TYPE_CHECKING:
-    from varcal.calibrators._effects import Effect
+    from varcal.calibrators._variable.effects import Effect
 
 
 def draw(curves: tuple[Effect, ...], *, scale: str = "logit") -> Any:

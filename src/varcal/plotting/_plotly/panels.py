@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from varcal._curves import Curve
+from varcal._measures.curve import Curve
 from varcal.plotting._plotly.curve import panel, stacked
 from varcal.plotting._plotly.layout import finish, layout
 from varcal.plotting._ranges import frame_of

@@ -8,7 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from varcal._reliability import Reliability
+from varcal._measures.reliability import Reliability
 from varcal.plotting._colours import ACTUAL, DENSITY, FAINT, INK
 from varcal.plotting._plotly.layout import BAND, finish, layout, percent
 from varcal.plotting._words import escape, estimate_title, reliability_names

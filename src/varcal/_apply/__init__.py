@@ -1,0 +1,1 @@
+"""A fitted calibrator over files and lazy rows of any size."""

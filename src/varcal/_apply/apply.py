@@ -1,0 +1,282 @@
+"""Applying a saved calibrator to files of any size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import chain
+from os import PathLike
+from typing import TYPE_CHECKING, Any, cast, overload
+
+from varcal._apply.batch import added_columns, calibration_of, score_columns, variable_columns
+from varcal._evidence.gather import lazy_rows
+from varcal._evidence.roles import told_at
+from varcal._files.atomic import whole_file
+from varcal._files.sources import DELIMITERS, Source, format_of, sources_of
+from varcal._text.progress import counted
+from varcal.exceptions import InputError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from varcal._engines.protocol import LazyRows
+    from varcal._files.streams import Chunk
+    from varcal.calibrators import Calibrator
+
+
+@dataclass(frozen=True)
+class Applied:
+    """What was written.
+
+    Attributes
+    ----------
+    out : str
+        The file.
+    n_rows : int
+        Its rows.
+    columns : tuple of str
+        The columns that were added.
+    """
+
+    out: str
+    n_rows: int
+    columns: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON."""
+        return asdict(self) | {"columns": list(self.columns)}
+
+
+@overload
+def apply(
+    calibrator: Calibrator | str | PathLike[str],
+    source: object,
+    out: str | PathLike[str],
+    *,
+    p: str | Sequence[str] | None = ...,
+    v: str | Sequence[str] | None = ...,
+    column: str = ...,
+    format: str | None = ...,
+) -> Applied: ...
+
+
+@overload
+def apply(
+    calibrator: Calibrator | str | PathLike[str],
+    source: object,
+    out: None = ...,
+    *,
+    p: str | Sequence[str] | None = ...,
+    v: str | Sequence[str] | None = ...,
+    column: str = ...,
+) -> Any: ...
+
+
+def apply(
+    calibrator: Calibrator | str | PathLike[str],
+    source: object,
+    out: str | PathLike[str] | None = None,
+    *,
+    p: str | Sequence[str] | None = None,
+    v: str | Sequence[str] | None = None,
+    column: str = "p_calibrated",
+    format: str | None = None,
+) -> Any:
+    r"""Add calibrated probabilities to files or lazy rows, a chunk at a time.
+
+    Memory does not depend on the number of rows. All other columns stay as they are, from CSV to
+    CSV letter by letter. The output is written whole or not at all.
+
+    Parameters
+    ----------
+    calibrator : Calibrator or path
+        Fitted, or where it was saved.
+    source : path, glob, a list of them, folder, or lazy rows
+        CSV, TSV and JSON lines (each also gzipped), Parquet, Arrow or Feather; a folder of
+        Parquet files, partitioned or not; a DuckDB relation, a polars lazy frame or a PyArrow
+        dataset; a Spark data frame.
+    out : path
+        One file for all rows; its ending says the format. None for a Spark data frame, which
+        Spark itself writes.
+    p, v : column name or names, optional
+        The uncalibrated probabilities and the variables, in the order of the fit; by default the
+        columns of the names that they had there.
+    column : str
+        The new column: the calibrated probability of the second class. With more than two
+        classes, one a class, called ``f"{column}_{label}"``.
+    format : {"csv", "tsv", "parquet", "arrow", "jsonl"}, optional
+        That of `source`, where its ending does not tell.
+
+    Returns
+    -------
+    Applied or pyspark.sql.DataFrame
+        What was written; for a Spark data frame another one, with the new columns, which are
+        computed when Spark needs them.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read or written, if a column is not there, or if one of the new name
+        is there already.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import varcal as vc
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> _ = (folder / "new.csv").write_text("id,p,age\n007,0.9,31\n008,0.8,54\n")
+    >>> sim = vc.datasets.make_gap(500)
+    >>> cal = vc.TreeCalibrator().fit(sim.p, sim.y, {"age": 20 + 60 * sim.v})
+    >>> vc.apply(cal, folder / "new.csv", folder / "out.csv", p="p").n_rows
+    2
+    >>> (folder / "out.csv").read_text().splitlines()[0]
+    'id,p,age,p_calibrated'
+    """
+    if out is not None:
+        format_of(out)  # before anything slow
+    rows = _lazy(source)
+    if rows is not None and rows.engine == "spark":
+        from varcal._apply.spark import apply_in_spark  # noqa: PLC0415
+
+        if out is not None:
+            raise InputError(
+                f"out is {str(out)!r}, and source is a Spark data frame",
+                "leave out= away, and let Spark write what it returns: .write.parquet(path)",
+            )
+        return apply_in_spark(calibrator, cast(Any, rows), p, v, column)
+    if out is None:
+        raise InputError("out is None", "give the path of the file that is to be written")
+    if rows is not None:
+        return _apply_lazily(calibrator, rows, out, p, v, column)
+    return apply_to(calibrator, sources_of(cast(Any, source), format), out, p=p, v=v, column=column)
+
+
+def apply_to(
+    calibrator: Calibrator | str | PathLike[str],
+    sources: tuple[Source, ...],
+    out: str | PathLike[str],
+    *,
+    p: str | Sequence[str] | None,
+    v: str | Sequence[str] | None,
+    column: str,
+) -> Applied:
+    """Add calibrated probabilities to files that are already found; see `apply`."""
+    from varcal._files.streams import RowStream  # noqa: PLC0415  pyarrow loads when first used
+    from varcal.calibrators import Calibrator, load_calibrator  # noqa: PLC0415
+
+    fitted = calibrator if isinstance(calibrator, Calibrator) else load_calibrator(calibrator)
+    out_format, gzipped = format_of(out)
+    scores, variables = score_columns(fitted, p), variable_columns(fitted, v)
+    rows = RowStream(
+        sources,
+        tuple(dict.fromkeys([*scores, *variables.values()])),
+        as_text=out_format in DELIMITERS,
+        texts=_named(fitted, variables, "levels"),
+        instants=_named(fitted, variables, "datetime"),
+    )
+    added = added_columns(fitted, column, rows.schema.names, sources[0].shown)
+    with whole_file(out) as draft:
+        n_rows = _write(draft, out_format, gzipped, rows, fitted, scores, variables, added)
+    return Applied(str(out), n_rows, added)
+
+
+def _write(
+    draft: Any,
+    format: str,
+    gzipped: bool,
+    rows: Any,
+    fitted: Calibrator,
+    scores: tuple[str, ...],
+    variables: dict[str, str],
+    added: tuple[str, ...],
+) -> int:
+    import pyarrow as pa  # noqa: PLC0415
+
+    from varcal._files.sinks import open_sink  # noqa: PLC0415
+
+    schema: pa.Schema = rows.schema
+    for name in added:
+        schema = schema.append(pa.field(name, pa.float64()))
+    n_rows = 0
+    chunks: Iterator[Chunk] = iter(rows)
+    with open_sink(draft, format, gzipped, schema) as sink:
+        for chunk in counted(chunks, "Applying", lambda one: one.kept.num_rows):
+            answer = _answer(fitted, chunk, scores, variables)
+            new = [answer[:, 1]] if len(added) == 1 else list(answer.T)
+            columns = [*chunk.kept.columns, *(pa.array(each) for each in new)]
+            sink.write(pa.RecordBatch.from_arrays(columns, schema=schema))
+            n_rows += chunk.kept.num_rows
+    if not n_rows:
+        raise InputError(f"{rows.sources[0].shown} has no rows", "at least one row is needed")
+    return n_rows
+
+
+def _answer(
+    fitted: Calibrator, chunk: Chunk, scores: tuple[str, ...], variables: dict[str, str]
+) -> Any:
+    import pyarrow as pa  # noqa: PLC0415
+
+    table = pa.table(chunk.used)
+    v = {name: table.column(own) for name, own in variables.items()}
+    try:
+        with told_at(chunk.first_row):  # rows are counted within the file
+            return fitted.predict_proba(table.select(list(scores)), v or None)
+    except InputError as error:
+        raise InputError(f"{chunk.source.shown}: {error.message}", error.hint) from None
+
+
+def _named(fitted: Calibrator, variables: dict[str, str], kind: str) -> frozenset[str]:
+    """Return the columns of variables that are of a kind; of levels, those of texts."""
+    schema = getattr(fitted, "schema_", None)
+    if schema is None:
+        return frozenset()
+    return frozenset(
+        variables[name]
+        for name, own, levels in zip(schema.names, schema.kinds, schema.levels, strict=True)
+        if own == kind and all(isinstance(level, str) for level in levels)
+    )
+
+
+def _apply_lazily(
+    calibrator: Calibrator | str | PathLike[str],
+    rows: LazyRows,
+    out: str | PathLike[str],
+    p: str | Sequence[str] | None,
+    v: str | Sequence[str] | None,
+    column: str,
+) -> Applied:
+    from varcal._files.sinks import open_sink  # noqa: PLC0415
+
+    work = calibration_of(calibrator, rows, p, v, column)
+    answers = rows.map(rows.columns, work)
+    first = next(answers, None)
+    if first is None:
+        raise InputError("source has no rows", "at least one row is needed")
+    n_rows = 0
+    with whole_file(out) as draft, open_sink(draft, *format_of(out), first.schema) as sink:
+        for table in counted(chain([first], answers), "Applying", len):
+            for batch in table.cast(first.schema).to_batches():
+                sink.write(batch)
+            n_rows += len(table)
+    return Applied(str(out), n_rows, work.added)
+
+
+def _lazy(source: Any) -> LazyRows | None:
+    """Wrap lazy rows, and a folder; files go by their own way, which keeps text as it is."""
+    if isinstance(source, str | PathLike):
+        from varcal._engines.file_rows import folder_files, is_folder  # noqa: PLC0415
+
+        if not is_folder(source):
+            return None
+        from varcal._engines.arrow_rows import ArrowRows  # noqa: PLC0415
+
+        return ArrowRows.of_files(folder_files(source))
+    if isinstance(source, list | tuple) and all(isinstance(x, str | PathLike) for x in source):
+        return None
+    rows = lazy_rows(source)
+    if rows is None:
+        raise InputError(
+            f"source is a {type(source).__name__}, neither files nor lazy rows",
+            "call calibrator.predict_proba for rows in memory",
+        )
+    return rows

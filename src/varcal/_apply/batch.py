@@ -1,0 +1,117 @@
+"""Calibrate: the work on a batch of lazy rows that adds calibrated probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+from varcal._evidence.roles import told_at
+from varcal.exceptions import InputError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from varcal._engines.protocol import LazyRows
+    from varcal.calibrators import Calibrator
+
+
+@dataclass(frozen=True)
+class Calibrate:
+    """The work on a batch of lazy rows: the same columns, and calibrated probabilities.
+
+    Attributes
+    ----------
+    fitted : Calibrator
+        The calibrator.
+    scores : tuple of str
+        The columns of uncalibrated probabilities.
+    variables : dict
+        The column for each variable of the fit.
+    added : tuple of str
+        The new columns.
+    counted : bool
+        Whether `start` is the number of a row.
+    """
+
+    fitted: Calibrator
+    scores: tuple[str, ...]
+    variables: dict[str, str]
+    added: tuple[str, ...]
+    counted: bool = True
+
+    def __call__(self, frame: Any, start: int) -> pa.Table:
+        """Calibrate rows from the one numbered `start`."""
+        import narwhals as nw  # noqa: PLC0415
+        import pyarrow as pa  # noqa: PLC0415
+
+        table: pa.Table = nw.from_native(frame, eager_only=True).to_arrow()
+        v = {name: table.column(own) for name, own in self.variables.items()}
+        with told_at(start if self.counted else None):
+            answer = self.fitted.predict_proba(table.select(list(self.scores)), v or None)
+        new = [answer[:, 1]] if len(self.added) == 1 else list(answer.T)
+        for name, column in zip(self.added, new, strict=True):
+            table = table.append_column(name, pa.array(column))
+        return table
+
+
+def calibration_of(
+    calibrator: Calibrator | str | PathLike[str],
+    rows: LazyRows,
+    p: str | Sequence[str] | None,
+    v: str | Sequence[str] | None,
+    column: str,
+) -> Calibrate:
+    """Check that lazy rows have the columns that a calibrator needs, and return the work."""
+    from varcal.calibrators import Calibrator, load_calibrator  # noqa: PLC0415
+
+    fitted = calibrator if isinstance(calibrator, Calibrator) else load_calibrator(calibrator)
+    scores, variables = score_columns(fitted, p), variable_columns(fitted, v)
+    for name in (*scores, *variables.values()):
+        if name not in rows.columns:
+            raise InputError.no_column(name, rows.columns, "source")
+    added = added_columns(fitted, column, rows.columns, "source")
+    return Calibrate(fitted, scores, variables, added, rows.counted)
+
+
+def score_columns(fitted: Calibrator, p: str | Sequence[str] | None) -> tuple[str, ...]:
+    names = fitted.score_names_ if p is None else (p,) if isinstance(p, str) else tuple(p)
+    if not names:
+        raise InputError(
+            "which columns hold the probabilities is not known: the calibrator was fitted on an "
+            "array",
+            "name them with p=",
+        )
+    return names
+
+
+def variable_columns(fitted: Calibrator, v: str | Sequence[str] | None) -> dict[str, str]:
+    """Return the column of the file for each variable of the fit."""
+    schema = getattr(fitted, "schema_", None)
+    own: tuple[str, ...] = () if schema is None else schema.names
+    names = own if v is None else (v,) if isinstance(v, str) else tuple(v)
+    if not own:
+        return {}
+    if len(names) != len(own):
+        raise InputError(
+            f"v names {len(names)} columns, but the calibrator was fitted on {len(own)}: "
+            + ", ".join(map(repr, own)),
+            "name one column a variable, in that order",
+        )
+    return dict(zip(own, names, strict=True))
+
+
+def added_columns(
+    fitted: Calibrator, column: str, known: Sequence[str], shown: str
+) -> tuple[str, ...]:
+    """Name the new columns, which must not be there yet."""
+    added = tuple(f"{column}_{label}" for label in fitted.classes_)
+    added = (column,) if len(fitted.classes_) == 2 else added
+    for name in added:
+        if name in known:
+            raise InputError(
+                f"{shown} has a column {name!r} already",
+                "choose another name for the new one with column=",
+            )
+    return added

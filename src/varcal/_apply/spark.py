@@ -1,0 +1,78 @@
+"""A calibrator over the rows of a Spark data frame, where they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+from varcal._apply.batch import Calibrate, calibration_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from varcal._engines.spark_rows import SparkRows
+    from varcal.calibrators import Calibrator
+
+
+@dataclass(frozen=True)
+class CalibrateWorker:
+    """What a worker of Spark does with its part of the rows.
+
+    Attributes
+    ----------
+    text : str
+        The calibrator as JSON: it is read, not unpickled.
+    columns : tuple of str
+        The names of the columns.
+    scores, variables, added
+        As in `Calibrate`.
+    """
+
+    text: str
+    columns: tuple[str, ...]
+    scores: tuple[str, ...]
+    variables: dict[str, str]
+    added: tuple[str, ...]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Add calibrated probabilities to the rows of one part."""
+        import pyarrow as pa  # noqa: PLC0415
+
+        from varcal.calibrators._saved.json_file import read_calibrator  # noqa: PLC0415
+
+        fitted = read_calibrator(self.text, "the calibrator")
+        work = Calibrate(fitted, self.scores, self.variables, self.added, counted=False)
+        needed = list(dict.fromkeys([*self.scores, *self.variables.values()]))
+        place = [self.columns.index(name) for name in needed]
+        for batch in batches:
+            new: list[Any] = [pa.array([], pa.float64())] * len(self.added)
+            if len(batch):
+                used = pa.table([batch.column(k) for k in place], needed)
+                answer = work(used, 0)
+                new = [answer.column(name).combine_chunks() for name in self.added]
+            names = [*batch.schema.names, *self.added]
+            yield pa.RecordBatch.from_arrays([*batch.columns, *new], names)
+
+
+def apply_in_spark(
+    calibrator: Calibrator | str | PathLike[str],
+    rows: SparkRows,
+    p: str | Sequence[str] | None,
+    v: str | Sequence[str] | None,
+    column: str,
+) -> Any:
+    """Return the data frame with calibrated probabilities; see `apply`."""
+    from pyspark.sql.types import DoubleType, StructField, StructType  # noqa: PLC0415
+
+    from varcal.calibrators._saved.json_file import calibrator_text  # noqa: PLC0415
+
+    work = calibration_of(calibrator, rows, p, v, column)
+    rows.check_single([*work.scores, *work.variables.values()])
+    worker = CalibrateWorker(
+        calibrator_text(work.fitted), rows.columns, work.scores, work.variables, work.added
+    )
+    new = [StructField(name, DoubleType(), nullable=False) for name in work.added]
+    schema = StructType([*rows.frame.schema.fields, *new])
+    return rows.renamed().mapInArrow(worker, schema)

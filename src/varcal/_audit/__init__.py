@@ -1,0 +1,1 @@
+"""Audits of many variables and comparisons of several models."""

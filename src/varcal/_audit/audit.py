@@ -1,0 +1,348 @@
+"""Auditing: every variable ranked by what lies beyond the overall gap."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from varcal._audit.audit_result import Audit, AuditRow, EventSummary, points
+from varcal._binning.stats import BinnedStats
+from varcal._engines.kernel_numpy import check_cut_names
+from varcal._evidence.evidence import Evidence
+from varcal._evidence.gather import gather
+from varcal._evidence.profile import Profile
+from varcal._evidence.question import ATOMS, N_BINS, BinOptions, Question
+from varcal._inference.measured import Measured, gap_law, measure, with_p
+from varcal._inference.multiplicity import benjamini_hochberg, holm
+from varcal._input.events import CORRECT
+from varcal._input.predictions import ALL
+from varcal._measures.bin_table import BinTable, table_of
+from varcal._measures.curve import Curve, curve_of
+from varcal._measures.estimate import OverallGap, detectable_of, overall_gap, profile_test
+from varcal._measures.regions import describe_region, main_region
+from varcal._measures.score_profile import score_profile
+from varcal._options import check_level
+from varcal._text.progress import progress
+from varcal.exceptions import InputError
+
+#: With fewer rows than this along a variable, nothing is said of it.
+FEW_ROWS = 100
+#: Nor where only a gap above this could be found.
+TOO_COARSE = 0.1
+
+
+def audit(
+    y: object,
+    p: object = None,
+    X: object = ALL,
+    *,
+    data: object = None,
+    event: str = "correct",
+    n_bins: int = N_BINS,
+    binning: str = ATOMS,
+    bins: object = None,
+    level: float = 0.95,
+    threshold: float = 0.02,
+    classes: Sequence[Hashable] | None = None,
+    pos_label: Hashable = None,
+    sample_weight: object = None,
+    groups: object = None,
+    from_logits: bool = False,
+    unlabelled: str = "raise",
+    random_state: int = 0,
+) -> Audit:
+    r"""Rank variables by how much a model's calibration changes along them.
+
+    VECE is never below the overall gap :math:`|\bar s - \bar h|`, so that a model which is
+    overconfident everywhere has the same VECE along every column, noise included. The ranking
+    therefore goes by what lies *beyond* it,
+
+    .. math:: \text{beyond} = \sum_b \frac{n_b}{n} \, |g_b - \bar g|,
+
+    with :math:`g_b` the gap of bin b and :math:`\bar g` the overall gap: debiased, with its
+    own interval and test, and p-values adjusted for the number of variables.
+
+    Parameters
+    ----------
+    y, p : array-like or column names
+        Labels and probabilities, as in `vece`.
+    X : frame, dict of columns, array, or column names, optional
+        The variables; with `data=` every column that has no other role by default.
+    data, event, classes, pos_label, sample_weight, from_logits, unlabelled
+        As in `vece`; `event` is "correct" or "positive".
+    n_bins, binning, bins
+        As in `vece`, except that frequent values have bins of their own by default
+        (``binning="atoms"``).
+    level : float
+        Level of intervals, bands and tests.
+    threshold : float
+        Size of `beyond` that matters: with its interval above it the verdict is "varies".
+    groups : array-like or column name, optional
+        Units that rows belong to (patients, customers): intervals, bands and tests then allow
+        for dependence within a unit.
+    random_state : int
+        For simulated null distributions, where outcomes are sparse.
+
+    Returns
+    -------
+    Audit
+        With `rows`, `to_frame()`, `save()`, and ``audit["age"]`` for the curve of a variable.
+
+    Examples
+    --------
+    >>> import varcal as vc
+    >>> adult = vc.datasets.load_adult()
+    >>> found = vc.audit(adult.y, adult.p, {name: adult[name] for name in ("age", "fnlwgt")})
+    >>> [(row.variable, row.verdict) for row in found]
+    [('age', 'varies'), ('fnlwgt', 'varies slightly')]
+    """
+    check_level(level)
+    if not 0 <= threshold < 1:
+        raise InputError(f"threshold must lie in [0, 1); got {threshold!r}", "try 0.02")
+    if event == "classwise":
+        raise InputError(
+            'an audit is of one claim, and event="classwise" makes one a class',
+            'use event="correct" or "positive"; vece(…, event="classwise") gives the mean',
+        )
+    options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins}
+    plain: BinOptions = {"n_bins": n_bins, "binning": "quantile", "bins": None}
+    evidence = gather(
+        y,
+        p,
+        X,
+        Question(options, event, pos_label, rival=True, score=plain),
+        data=data,
+        classes=classes,
+        sample_weight=sample_weight,
+        groups=groups,
+        from_logits=from_logits,
+        unlabelled=unlabelled,
+    )
+    evidence.warn_in_sample()
+    if not evidence.along:
+        raise InputError("X is None", "give the variables to audit")
+    (key,) = evidence.keys(event, pos_label)
+    check_cut_names(bins, evidence.along)
+    absent = evidence.absent()
+    if len(absent) == len(evidence.along):
+        raise InputError("every variable is missing at every row", "give a variable with values")
+    rival = _other_claim(evidence, event)
+    found = []
+    held = [one.name for one in evidence.along if one.name not in absent]
+    for name in progress(held, "Auditing", n_rows=evidence.n_rows):
+        one = evidence.profile(key, name)
+        rows = evidence.rows(key, name, one)
+        measured = [
+            with_p(
+                measure(one.coarse, level, beyond=beyond),
+                profile_test(
+                    one,
+                    rows,
+                    grouped=evidence.grouped,
+                    beyond=beyond,
+                    random_state=random_state,
+                ),
+            )
+            for beyond in (False, True)
+        ]
+        curve = curve_of(
+            one,
+            event,
+            level=level,
+            vece=measured[0],
+            backend=evidence.backend,
+            engine=evidence.engine,
+        )
+        other = None if rival is None else evidence.coarse(rival, one)
+        law = gap_law(one.coarse)
+        reach = law.quantile(level) * law.standard_error
+        table = table_of(one.coarse, reach, event, level, evidence)
+        found.append(_Finding(one, measured[0], measured[1], curve, other, table))
+    ranked = _ranked(found, threshold, level)
+    overall = overall_gap(found[0].profile.coarse, level)
+    edges = "sampled" if any(one.profile.fine.bins.sampled for one in found) else "exact"
+    other_event = _other_event(found, event, level)
+    by_name = {one.profile.name: one for one in found}
+    order = [by_name[row.variable] for row in ranked]
+    return Audit(
+        event=event,
+        gap=overall.gap,
+        gap_low=overall.low,
+        gap_high=overall.high,
+        error=1 - overall.accuracy,
+        predicted_error=1 - overall.confidence,
+        rows=ranked,
+        curves={one.profile.name: one.curve for one in order},
+        tables={one.profile.name: one.table for one in order},
+        score=score_profile(evidence, key, event, level=level, random_state=random_state),
+        other=other_event,
+        notes=_notes(evidence, overall, other_event, ranked, absent, edges),
+        level=level,
+        threshold=threshold,
+        n_rows=evidence.n_rows,
+        n_dropped=evidence.n_dropped,
+        label="" if key == CORRECT else str(evidence.label(key)),
+        n_bins=evidence.options["n_bins"],
+        binning=evidence.options["binning"],
+        grouped=evidence.grouped,
+        backend=evidence.backend,
+        engine=evidence.engine,
+        edges=edges,
+    )
+
+
+def audit_estimator(model: Any, X: Any, y: object, **options: Any) -> Audit:
+    """Audit a fitted classifier on rows that it was not trained on.
+
+    Parameters
+    ----------
+    model : fitted classifier
+        With `predict_proba` and `classes_`, as in scikit-learn.
+    X : frame or array
+        The features; every column is audited, columns of an array as v0, v1, …
+    y : array-like
+        The labels.
+    **options
+        Passed on to `audit`.
+
+    Returns
+    -------
+    Audit
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> import varcal as vc
+    >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    >>> found = vc.audit_estimator(GaussianNB().fit(X[:300], y[:300]), X[300:], y[300:])
+    >>> len(found)
+    30
+    """
+    for name in ("predict_proba", "classes_"):
+        if not hasattr(model, name):
+            raise InputError(
+                f"model has no {name}: {type(model).__name__}",
+                "give a fitted classifier that predicts probabilities",
+            )
+    p = np.asarray(model.predict_proba(X))
+    return audit(y, p, X, classes=list(model.classes_), **options)
+
+
+@dataclass(frozen=True, eq=False)
+class _Finding:
+    """What was found along one variable, before it is ranked."""
+
+    profile: Profile
+    vece: Measured
+    beyond: Measured
+    curve: Curve
+    other: BinnedStats | None
+    table: BinTable
+
+
+def _ranked(found: list[_Finding], threshold: float, level: float) -> tuple[AuditRow, ...]:
+    p = [one.beyond.p_value for one in found]
+    adjusted = list(zip(holm(p), benjamini_hochberg(p), strict=True))
+    order = sorted(
+        range(len(found)), key=lambda k: (-found[k].beyond.debiased, -found[k].beyond.value)
+    )
+    low = np.array([one.beyond.low for one in found])
+    high = np.array([one.beyond.high for one in found])
+    rows = []
+    for k in order:
+        one, (p_holm, p_bh) = found[k], adjusted[k]
+        stats = one.profile.fine
+        region = main_region(one.curve.excess, one.curve.worst)
+        rows.append(
+            AuditRow(
+                variable=one.profile.name,
+                kind=one.profile.kind,
+                verdict=_verdict(one, p_holm, threshold, level),
+                vece=one.vece,
+                beyond=one.beyond,
+                p_holm=float(p_holm),
+                p_bh=float(p_bh),
+                rank_low=1 + int((low > high[k]).sum()),
+                rank_high=len(found) - int((high < low[k]).sum()),
+                direction=one.curve.direction,
+                where="" if region is None else describe_region(region, one.curve.event),
+                worst=one.curve.worst_label,
+                vce=one.curve.vce,
+                n_bins=int((one.profile.coarse.total("weight") > 0).sum()),
+                missing=float(stats.share[-1]) if one.profile.missing else 0.0,
+            )
+        )
+    return tuple(rows)
+
+
+def _verdict(one: _Finding, p_holm: float, threshold: float, level: float) -> str:
+    if p_holm <= 1 - level:
+        return "varies" if one.beyond.low >= threshold else "varies slightly"
+    stats = one.profile.coarse
+    one_bin = (stats.total("weight") > 0).sum() < 2 and one.profile.kind == "levels"
+    if one_bin or int(stats.n.sum()) < FEW_ROWS or detectable_of(stats, level) > TOO_COARSE:
+        return "too few rows"
+    return "no evidence"
+
+
+def _other_claim(evidence: Evidence, event: str) -> int | None:
+    """Return the other of the two claims that a binary model makes."""
+    if len(evidence.classes) != 2:
+        return None
+    (key,) = evidence.keys("positive" if event == "correct" else "correct")
+    return key
+
+
+def _other_event(found: list[_Finding], event: str, level: float) -> EventSummary | None:
+    stats = {one.profile.name: one.other for one in found if one.other is not None}
+    if not stats:
+        return None
+    overall = overall_gap(next(iter(stats.values())), level)
+    return EventSummary(
+        "positive" if event == "correct" else "correct",
+        overall.gap,
+        overall.low,
+        overall.high,
+        {name: measure(one, level).debiased for name, one in stats.items()},
+    )
+
+
+def _notes(
+    evidence: Evidence,
+    overall: OverallGap,
+    other: EventSummary | None,
+    rows: tuple[AuditRow, ...],
+    absent: set[str],
+    edges: str,
+) -> tuple[str, ...]:
+    notes = []
+    if other is not None and other.event == "positive":
+        notes += _disagreement(overall, other, evidence.classes[1])
+    if evidence.n_dropped:
+        notes.append(f"{evidence.n_dropped:,} rows without outcome were left out.")
+    if absent:
+        notes.append(f"Left out, missing at every row: {', '.join(sorted(absent))}.")
+    gaps = [row.variable for row in rows if row.missing > 0]
+    if gaps:
+        shown = ", ".join(gaps[:5]) + (" …" if len(gaps) > 5 else "")
+        notes.append(f"Missing values are a bin of their own in {shown}, and not in the curve.")
+    if edges == "sampled":
+        notes.append("The edges of bins are quantiles of a random sample; figures are of all rows.")
+    return tuple(notes)
+
+
+def _disagreement(overall: OverallGap, other: EventSummary, positive: Hashable) -> list[str]:
+    """Say so when the risk is wrong by more than top-label confidence lets on."""
+    sure = other.gap_low > 0 or other.gap_high < 0
+    if not sure or abs(other.gap) <= abs(overall.gap) + 0.01:
+        return []
+    side = "over" if other.gap > 0 else "under"
+    return [
+        f"P(y = {positive!r}) is {side}-predicted by {points(abs(other.gap))} points overall, "
+        f"while confidence in the predicted class is off by {points(abs(overall.gap))}: errors "
+        'on the two sides of 0.5 cancel. Look at event="positive" too.'
+    ]

@@ -1,0 +1,416 @@
+"""Audit: what was found along every variable, to read, keep and compare with last month's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from varcal._audit.audit_changes import Changes, changes
+from varcal._files.atomic import write_whole
+from varcal._inference.measured import Measured
+from varcal._input.events import gap_side
+from varcal._input.frames import frame_of
+from varcal._measures.bin_table import BinTable
+from varcal._measures.curve import Curve
+from varcal._measures.score_profile import ScoreProfile
+from varcal._text.html_tables import html_table
+from varcal._text.tables import p_text, text_table
+from varcal._version import __version__
+from varcal.exceptions import InputError
+
+#: The layout of a saved audit; a file of a later one is refused.
+FORMAT = 1
+VERDICTS = ("varies", "varies slightly", "no evidence", "too few rows")
+
+
+@dataclass(frozen=True)
+class AuditRow:
+    """What is known of one variable.
+
+    Attributes
+    ----------
+    variable, kind : str
+        The variable and its kind.
+    verdict : {"varies", "varies slightly", "no evidence", "too few rows"}
+        Whether the gap changes along it: by more than the audit's threshold for sure, by less
+        or not surely more, not demonstrably, or not to be told.
+    vece, beyond : Measured
+        VECE, and the same statistic after the overall gap is removed, each with its debiased
+        value, interval, noise floor and the p-value of "it is zero".
+    p_holm, p_bh : float
+        The p-value of `beyond`, adjusted for the number of variables.
+    rank_low, rank_high : int
+        The places in the ranking that its interval allows.
+    direction : {"over", "under", "mixed", "none"}
+        Where the gap surely is: above zero, below, both, nowhere.
+    where : str
+        The region around v* where the gap surely differs from the overall one, in words.
+    worst : str
+        v*, for people.
+    vce : float
+        VCE(v*), the largest gap.
+    n_bins : int
+        Bins of the figures.
+    missing : float
+        Share of rows whose value is missing.
+    """
+
+    variable: str
+    kind: str
+    verdict: str
+    vece: Measured
+    beyond: Measured
+    p_holm: float
+    p_bh: float
+    rank_low: int
+    rank_high: int
+    direction: str
+    where: str
+    worst: str
+    vce: float
+    n_bins: int
+    missing: float
+
+
+@dataclass(frozen=True)
+class EventSummary:
+    """The overall gap of one event and the VECE of each variable under it."""
+
+    event: str
+    gap: float
+    gap_low: float
+    gap_high: float
+    vece: dict[str, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Audit:
+    """Every variable of a model's predictions, ranked by what lies beyond the overall gap.
+
+    Attributes
+    ----------
+    event : str
+        What the probabilities claim.
+    gap, gap_low, gap_high : float
+        The overall gap, mean confidence − accuracy, with its interval.
+    error, predicted_error : float
+        1 − accuracy and 1 − mean confidence over all rows.
+    rows : tuple of AuditRow
+        One a variable, the one that goes furthest beyond the overall gap first.
+    curves : dict of Curve
+        One a variable; ``audit["age"]`` is one of them.
+    tables : dict of BinTable
+        The bins behind the figures, one table a variable.
+    score : ScoreProfile
+        Hit rate along the score itself: the reliability diagram and ECE.
+    other : EventSummary or None
+        For two classes the other of "correct" and "positive".
+    notes : tuple of str
+        What a careful reader should know, in words.
+    level, threshold : float
+        Level of all intervals and tests; size of `beyond` that matters.
+    n_rows, n_dropped : int
+        Rows audited, and rows left out because their outcome is not known.
+    label : str
+        The class that the claim speaks of, for event "positive".
+    n_bins, binning
+        How variables were binned.
+    grouped : bool
+        Whether dependence within groups was allowed for.
+    engine, edges : str
+        Who summed the rows, and whether bins were chosen by all of them ("exact") or by a sample
+        ("sampled").
+    """
+
+    event: str
+    gap: float
+    gap_low: float
+    gap_high: float
+    error: float
+    predicted_error: float
+    rows: tuple[AuditRow, ...]
+    curves: dict[str, Curve]
+    tables: dict[str, BinTable]
+    score: ScoreProfile
+    other: EventSummary | None
+    notes: tuple[str, ...]
+    level: float
+    threshold: float
+    n_rows: int
+    n_dropped: int
+    label: str
+    n_bins: int
+    binning: str
+    grouped: bool = False
+    backend: str | None = None
+    engine: str = "numpy"
+    edges: str = "exact"
+
+    def __contains__(self, variable: object) -> bool:
+        return variable in self.curves
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[AuditRow]:
+        return iter(self.rows)
+
+    def __getitem__(self, variable: str) -> Curve:
+        if variable not in self.curves:
+            raise InputError.no_column(str(variable), self.curves, "audit[…]")
+        return self.curves[variable]
+
+    def row(self, variable: str) -> AuditRow:
+        """Return the row of one variable."""
+        for row in self.rows:
+            if row.variable == variable:
+                return row
+        raise InputError.no_column(str(variable), [r.variable for r in self.rows], "audit.row")
+
+    @property
+    def sentence(self) -> str:
+        """The finding in one sentence."""
+        sure = self.gap_low > 0 or self.gap_high < 0
+        head = (
+            f"Overall {gap_side(self.gap, self.event)} by {points(abs(self.gap))} points"
+            if sure
+            else f"Overall no gap can be told from zero ({points(self.gap)} points)"
+        )
+        found = [row for row in self.rows if row.verdict in VERDICTS[:2]]
+        if not found:
+            return f"{head}; along none of {len(self)} variables does the gap demonstrably change."
+        return (
+            f"{head}; the gap changes along {len(found)} of {len(self)} variables, "
+            f"most along {found[0].variable}."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything in plain Python types, ready for JSON."""
+        names = ["event", "gap", "gap_low", "gap_high", "error", "predicted_error", "level"]
+        names += [
+            "threshold",
+            "n_rows",
+            "n_dropped",
+            "label",
+            "n_bins",
+            "binning",
+            "grouped",
+            "backend",
+            "engine",
+            "edges",
+        ]
+        return {
+            "format": FORMAT,
+            "varcal": __version__,
+            **{name: getattr(self, name) for name in names},
+            "sentence": self.sentence,
+            "notes": list(self.notes),
+            "other": None if self.other is None else vars(self.other),
+            "rows": [_row_dict(row) for row in self.rows],
+            "curves": {name: curve.to_dict() for name, curve in self.curves.items()},
+            "tables": {name: table.to_dict() for name, table in self.tables.items()},
+            "score": self.score.to_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Audit:
+        """Return the audit that `to_dict` described."""
+        names = {field.name for field in fields(cls)} & set(data)
+        plain = {name: data[name] for name in names}
+        plain["rows"] = tuple(
+            AuditRow(**row | {k: Measured(**row[k]) for k in ("vece", "beyond")})
+            for row in data["rows"]
+        )
+        plain["curves"] = {name: Curve.from_dict(one) for name, one in data["curves"].items()}
+        plain["tables"] = {name: BinTable.from_dict(one) for name, one in data["tables"].items()}
+        plain["score"] = ScoreProfile.from_dict(data["score"])
+        plain["other"] = None if data["other"] is None else EventSummary(**data["other"])
+        plain["notes"] = tuple(data["notes"])
+        return cls(**plain)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the audit as JSON; `varcal.load_audit` reads it."""
+        write_whole(path, json.dumps(self.to_dict(), allow_nan=False))
+
+    def report(self, path: str | PathLike[str], *, title: str = "Calibration audit") -> None:
+        """Write the audit for people: a self-contained page, Markdown, or JSON.
+
+        Parameters
+        ----------
+        path : path
+            Where; the suffix says what: ``.html``, ``.md`` or ``.json``.
+        title : str
+            The heading.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile
+        >>> import varcal as vc
+        >>> sim = vc.datasets.make_gap(500)
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "report.html"
+        >>> vc.audit(sim.y, sim.p, {"v": sim.v}).report(path)
+        >>> path.read_text(encoding="utf-8")[:15]
+        '<!doctype html>'
+        """
+        from varcal.report import write_report  # noqa: PLC0415  the page loads when asked for
+
+        write_report(self, path, title=title)
+
+    def since(self, previous: Audit) -> Changes:
+        """Compare with an earlier audit of the same model or variables.
+
+        Parameters
+        ----------
+        previous : Audit
+            The earlier one, on other rows.
+        """
+        if not isinstance(previous, Audit):
+            raise InputError(
+                f"previous is a {type(previous).__name__}", "give an Audit, as load_audit returns"
+            )
+        if (previous.event, previous.level) != (self.event, self.level):
+            raise InputError(
+                f"the audits differ: event {previous.event!r} at level {previous.level}, and "
+                f"event {self.event!r} at level {self.level}",
+                "compare audits of one event at one level",
+            )
+        return changes(
+            {row.variable: row.beyond for row in previous.rows},
+            {row.variable: row.beyond for row in self.rows},
+            self.level,
+            self.backend,
+        )
+
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        quantity: str = "beyond",
+        top: int = 20,
+        backend: str = "matplotlib",
+    ) -> Any:
+        """Draw the ranking: a dot with its interval a variable.
+
+        Grey bars reach as far as chance alone would carry a perfect model; hollow dots are
+        variables without evidence.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure without it.
+        quantity : {"beyond", "vece"}
+            What lies beyond the overall gap, or VECE itself.
+        top : int
+            The most variables drawn.
+        backend : {"matplotlib", "plotly"}
+            Who draws.
+
+        Returns
+        -------
+        matplotlib Axes, or plotly Figure
+        """
+        from varcal.plotting import draw  # noqa: PLC0415
+        from varcal.plotting._rankings import audit_dots  # noqa: PLC0415
+
+        return draw("dots", audit_dots(self, quantity, top), ax=ax, backend=backend)
+
+    def to_frame(self) -> Any:
+        """Return the ranking as a frame of the input's library, one row a variable."""
+        return frame_of(self._columns(), self.backend)
+
+    def _columns(self) -> dict[str, list[Any]]:
+        return {
+            "variable": [row.variable for row in self.rows],
+            "verdict": [row.verdict for row in self.rows],
+            "vece": [row.vece.debiased for row in self.rows],
+            "vece_low": [row.vece.low for row in self.rows],
+            "vece_high": [row.vece.high for row in self.rows],
+            "vece_plug_in": [row.vece.value for row in self.rows],
+            "noise_floor": [row.vece.noise_floor for row in self.rows],
+            "beyond": [row.beyond.debiased for row in self.rows],
+            "beyond_low": [row.beyond.low for row in self.rows],
+            "beyond_high": [row.beyond.high for row in self.rows],
+            "p_value": [row.beyond.p_value for row in self.rows],
+            "p_holm": [row.p_holm for row in self.rows],
+            "p_bh": [row.p_bh for row in self.rows],
+            "rank_low": [row.rank_low for row in self.rows],
+            "rank_high": [row.rank_high for row in self.rows],
+            "direction": [row.direction for row in self.rows],
+            "where": [row.where for row in self.rows],
+            "worst": [row.worst for row in self.rows],
+            "vce": [row.vce for row in self.rows],
+            "n_bins": [row.n_bins for row in self.rows],
+            "missing": [row.missing for row in self.rows],
+        }
+
+    def _shown(self) -> dict[str, list[Any]]:
+        """Return the columns that people read."""
+        columns = self._columns()
+        shown = {name: columns[name] for name in ("variable", "vece", "beyond")}
+        shown["interval"] = [f"{row.beyond.low:.4f}–{row.beyond.high:.4f}" for row in self.rows]
+        shown["p (Holm)"] = [p_text(row.p_holm) for row in self.rows]
+        shown["rank"] = [_rank_text(row) for row in self.rows]
+        shown["verdict"] = columns["verdict"]
+        shown["where"] = columns["where"]
+        return shown
+
+    def __repr__(self) -> str:
+        head = f"{self.sentence}\n{self.n_rows:,} rows · event {self.event}"
+        notes = (f"note: {note}" for note in self.notes)
+        return "\n".join([head, "", text_table(self._shown()), *notes])
+
+    def _repr_html_(self) -> str:
+        head = f"{self.sentence}\n{self.n_rows:,} rows · event {self.event}"
+        return html_table(self._shown(), head, "\n".join(self.notes))
+
+
+def load_audit(path: str | PathLike[str]) -> Audit:
+    """Read an audit that `Audit.save` wrote.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import varcal as vc
+    >>> sim = vc.datasets.make_gap(500)
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "audit.json"
+    >>> vc.audit(sim.y, sim.p, {"v": sim.v}).save(path)
+    >>> vc.load_audit(path).rows[0].variable
+    'v'
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(
+            f"cannot read {str(path)!r}: {error.strerror}", "give a file that audit.save() wrote"
+        ) from None
+    except UnicodeDecodeError:
+        text = ""  # no JSON: refused below
+    try:
+        data = json.loads(text)
+        if data["format"] > FORMAT:
+            raise InputError(
+                f"{str(path)!r} was written by a later varcal ({data['varcal']})", "update varcal"
+            )
+        return Audit.from_dict(data)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(
+            f"{str(path)!r} is not a saved audit", "give a file that audit.save() wrote"
+        ) from None
+
+
+def _row_dict(row: AuditRow) -> dict[str, Any]:
+    return vars(row) | {"vece": vars(row.vece), "beyond": vars(row.beyond)}
+
+
+def points(value: float) -> str:
+    return f"{100 * value:.1f}"
+
+
+def _rank_text(row: AuditRow) -> str:
+    return str(row.rank_low) if row.rank_low == row.rank_high else f"{row.rank_low}–{row.rank_high}"

@@ -1,0 +1,323 @@
+"""Comparing sets of probabilities on held-out rows: figures, paired differences, verdicts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtrit
+
+from varcal._audit.comparison import HIGHER_IS_BETTER, Comparison, ComparisonRow
+from varcal._engines.kernel_numpy import collect
+from varcal._evidence.profile import Profile, profile, rows_behind
+from varcal._evidence.question import BinOptions
+from varcal._inference.measured import Measured, debiased_without, measure, with_p
+from varcal._inference.paired import auc_parts, mean_interval, row_losses, sum_interval
+from varcal._input.events import Claim, claims
+from varcal._input.groups import buckets
+from varcal._input.predictions import ALL, Predictions
+from varcal._input.provenance import warn_in_sample
+from varcal._input.variables import Variable
+from varcal._measures.curve import Curve, curve_of
+from varcal._measures.estimate import profile_test
+from varcal._options import check_level
+from varcal.exceptions import InputError
+
+Floats = NDArray[np.float64]
+
+HITS = ("recomputed", "first")
+#: Rows without groups are dealt into this many buckets, one left out at a time.
+N_PARTS = 100
+
+
+def compare(
+    y: object,
+    methods: Mapping[str, object],
+    X: object = ALL,
+    *,
+    data: object = None,
+    event: str = "correct",
+    hits: str = "recomputed",
+    n_bins: int = 10,
+    binning: str = "quantile",
+    bins: object = None,
+    level: float = 0.95,
+    classes: Sequence[Hashable] | None = None,
+    pos_label: Hashable = None,
+    sample_weight: object = None,
+    groups: object = None,
+    unlabelled: str = "raise",
+    random_state: int = 0,
+) -> Comparison:
+    r"""Compare sets of probabilities for the same held-out rows with the first of them.
+
+    Accuracy, log-loss, Brier score, AUC (two classes), ECE, and the VECE of each variable: the
+    figure with its interval, its paired difference from the first set with an interval, and a
+    verdict. Differences of ECE and VECE have jackknife intervals over parts of the rows, the
+    others the sandwich interval of the paired differences (AUC: DeLong's).
+
+    Parameters
+    ----------
+    y : array-like or column name
+        Labels.
+    methods : dict
+        Probabilities by name, as arrays or column names; the first is the baseline.
+    X : frame, dict of columns, or column names, optional
+        The variables; with `data=` every column that has no other role. None for none.
+    data, event, n_bins, binning, bins, classes, pos_label, sample_weight, unlabelled
+        As in `vece`; `event` is "correct" or "positive".
+    hits : {"recomputed", "first"}
+        Whose most likely class says what is correct under ``event="correct"``: each set's own,
+        or that of the first set. The second is the rule of the paper, which hides that a
+        calibrator changes predictions.
+    level : float
+        Level of all intervals.
+    groups : array-like or column name, optional
+        Units that rows belong to.
+    random_state : int
+        For dealing rows into parts.
+
+    Returns
+    -------
+    Comparison
+
+    Examples
+    --------
+    >>> import varcal as vc
+    >>> sim = vc.datasets.make_gap(4000, "tilt", vece=0.1)
+    >>> truth = sim.p - sim.gap(sim.v)
+    >>> found = vc.compare(sim.y, {"raw": sim.p, "mended": truth.clip(0, 1)}, {"v": sim.v},
+    ...                    event="positive")
+    >>> found.row("mended", "VECE", "v").verdict
+    'fixed'
+    """
+    check_level(level)
+    if hits not in HITS:
+        raise InputError.choice("hits", hits, HITS)
+    if event == "classwise":
+        raise InputError(
+            'a comparison is of one claim, and event="classwise" makes one a class',
+            'use event="correct" or "positive"',
+        )
+    if not isinstance(methods, Mapping) or not methods:
+        raise InputError(
+            f"methods must be a dict of probabilities by name; got {type(methods).__name__}",
+            'for example {"raw": p0, "beta": p1}',
+        )
+    if len({str(name) for name in methods}) < len(methods):
+        raise InputError(f"two methods have the same name: {list(methods)}", "rename one")
+    if X is ALL and data is None:
+        X = None
+    checked = {
+        str(name): Predictions.of(
+            y,
+            p,
+            X,
+            data=data,
+            classes=classes,
+            sample_weight=sample_weight,
+            groups=groups,
+            unlabelled=unlabelled,
+        )
+        for name, p in methods.items()
+    }
+    for one in checked.values():
+        warn_in_sample(one.p)
+    options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins}
+    first = next(iter(checked.values()))
+    part, n_parts = _parts(first, random_state)
+    sides: list[_Side] = []
+    for name, one in checked.items():
+        (claim,) = claims(one, event, pos_label)
+        if hits == "first" and event == "correct" and sides:
+            claim = Claim(claim.score, sides[0].claim.hit, claim.label)
+        sides.append(_Side(name, one, claim))
+    rows = [row for side in sides for row in _loss_rows(side, sides[0], level)]
+    if len(first.classes) == 2:
+        rows += [_auc_row(side, sides[0], level) for side in sides]
+    curves: dict[str, dict[str, Curve]] = {}
+    for variable in (None, *first.variables):
+        figures = [
+            _figure(side, variable, options, part, n_parts, level, random_state) for side in sides
+        ]
+        name = "" if variable is None else variable.name
+        rows += [
+            _error_row(side, figure, figures[0], name, level)
+            for side, figure in zip(sides, figures, strict=True)
+        ]
+        # A variable without a single value has figures, and no curve to run along it.
+        if name and len(figures[0].profile.cells()):
+            curves[name] = {
+                side.name: curve_of(
+                    figure.profile,
+                    event,
+                    level=level,
+                    vece=figure.measured,
+                    backend=first.backend,
+                )
+                for side, figure in zip(sides, figures, strict=True)
+            }
+    order = {name: k for k, name in enumerate(checked)}
+    keys = list(dict.fromkeys((row.metric, row.variable) for row in rows))
+    rows.sort(key=lambda row: (keys.index((row.metric, row.variable)), order[row.method]))
+    return Comparison(
+        rows=tuple(rows),
+        methods=tuple(checked),
+        event=event,
+        hits=hits,
+        level=level,
+        n_rows=len(first),
+        backend=first.backend,
+        curves=curves,
+        n_dropped=first.n_dropped,
+        n_bins=n_bins,
+        binning=binning,
+        grouped=first.groups is not None,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Side:
+    name: str
+    predictions: Predictions
+    claim: Claim
+
+
+@dataclass(frozen=True, eq=False)
+class _Figure:
+    profile: Profile
+    measured: Measured
+    without: Floats  # the debiased figure with each part of the rows left out
+
+
+def _parts(predictions: Predictions, seed: int) -> tuple[NDArray[np.intp], int]:
+    found, many = buckets(predictions.unit)
+    if found is not None:
+        return found, many
+    n = len(predictions)
+    many = min(N_PARTS, n)
+    return np.random.default_rng(seed).permutation(np.arange(n) % many), many
+
+
+def _loss_rows(side: _Side, base: _Side, level: float) -> list[ComparisonRow]:
+    found = []
+    mine, theirs = (
+        row_losses(one.predictions.p, np.asarray(one.predictions.y, np.intp))
+        for one in (side, base)
+    )
+    for metric, values in mine.items():
+        settings = (side.predictions.weight, side.predictions.groups, level)
+        value, low, high = mean_interval(values, *settings)
+        apart = mean_interval(values - theirs[metric], *settings)
+        found.append(_row(side, side is base, metric, "", (value, low, high), math.nan, apart))
+    return found
+
+
+def _auc_row(side: _Side, base: _Side, level: float) -> ComparisonRow:
+    def positive(one: _Side) -> Floats:
+        p = one.predictions.p
+        return p if p.ndim == 1 else p[:, 1]
+
+    hit = base.predictions.y == 1
+    groups = side.predictions.groups
+    value, influence = auc_parts(positive(side), hit, side.predictions.weight)
+    before, reference = auc_parts(positive(base), hit, side.predictions.weight)
+    reach = sum_interval(influence, groups, level)
+    apart = sum_interval(influence - reference, groups, level)
+    change = value - before
+    return _row(
+        side,
+        side is base,
+        "AUC",
+        "",
+        (value, value - reach, value + reach),
+        math.nan,
+        (change, change - apart, change + apart),
+    )
+
+
+def _figure(
+    side: _Side,
+    variable: Variable | None,
+    options: BinOptions,
+    part: NDArray[np.intp],
+    n_parts: int,
+    level: float,
+    seed: int,
+) -> _Figure:
+    claim = side.claim
+    along = variable or Variable("confidence", "numeric", claim.score)
+    if variable is None:
+        options = {**options, "bins": None}
+    found: Profile = profile(side.predictions, claim, along, options)
+    measured = with_p(
+        measure(found.coarse, level),
+        profile_test(
+            found,
+            rows_behind(side.predictions, claim, along, found),
+            grouped=side.predictions.unit is not None,
+            random_state=seed,
+        ),
+    )
+    by_part = collect(
+        found.coarse.bins,
+        [along],
+        claim.score,
+        claim.hit,
+        side.predictions.weight,
+        part,
+        n_parts,
+    )
+    return _Figure(found, measured, debiased_without(by_part))
+
+
+def _error_row(
+    side: _Side, figure: _Figure, base: _Figure, variable: str, level: float
+) -> ComparisonRow:
+    metric = "VECE" if variable else "ECE"
+    measured = figure.measured
+    change = measured.debiased - base.measured.debiased
+    apart = figure.without - base.without
+    many = len(apart)
+    se = math.sqrt((many - 1) / many * float(((apart - apart.mean()) ** 2).sum()))
+    reach = float(stdtrit(many - 1, 0.5 + level / 2)) * se
+    return _row(
+        side,
+        figure is base,
+        metric,
+        variable,
+        (measured.debiased, measured.low, measured.high),
+        measured.noise_high,
+        (change, change - reach, change + reach),
+        within_noise=measured.p_value > 1 - level,
+    )
+
+
+def _row(
+    side: _Side,
+    baseline: bool,
+    metric: str,
+    variable: str,
+    value: tuple[float, float, float],
+    noise: float,
+    change: tuple[float, float, float],
+    *,
+    within_noise: bool = False,
+) -> ComparisonRow:
+    if baseline:
+        verdict, change = "baseline", (0.0, 0.0, 0.0)
+    else:
+        verdict = _verdict(metric, change, within_noise)
+    return ComparisonRow(side.name, metric, variable, *value, noise, *change, verdict)
+
+
+def _verdict(metric: str, change: tuple[float, float, float], within_noise: bool) -> str:
+    _, low, high = change
+    if metric in HIGHER_IS_BETTER:
+        low, high = -high, -low
+    if high < 0:
+        return "fixed" if within_noise else "better"
+    return "made worse" if low > 0 else "unchanged"

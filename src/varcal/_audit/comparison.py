@@ -1,0 +1,229 @@
+"""Comparison: what recalibration fixed, left and made worse, on held-out rows."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, fields
+from os import PathLike
+from typing import Any
+
+from varcal._input.frames import frame_of
+from varcal._measures.curve_result import Curve
+from varcal._text.html_tables import html_table
+from varcal._text.tables import text_table
+
+#: Figures of which more is better.
+HIGHER_IS_BETTER = ("accuracy", "AUC")
+#: Numbers of a row that may be missing.
+_NUMBERS = (
+    "value",
+    "low",
+    "high",
+    "noise_floor",
+    "difference",
+    "difference_low",
+    "difference_high",
+)
+
+
+@dataclass(frozen=True)
+class ComparisonRow:
+    """One figure of one set of probabilities.
+
+    Attributes
+    ----------
+    method, metric, variable : str
+        The set, the figure, and for VECE the variable.
+    value, low, high : float
+        The figure (debiased for ECE and VECE) with its interval.
+    noise_floor : float
+        For ECE and VECE, the 95 % quantile of the plug-in of a perfect model.
+    difference, difference_low, difference_high : float
+        From the first set, on the same rows, with its interval.
+    verdict : str
+        "baseline" for the first set; "fixed" (better, and now within noise), "better",
+        "unchanged" (cannot be told) or "made worse".
+    """
+
+    method: str
+    metric: str
+    variable: str
+    value: float
+    low: float
+    high: float
+    noise_floor: float
+    difference: float
+    difference_low: float
+    difference_high: float
+    verdict: str
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Sets of probabilities for the same rows, compared with the first of them.
+
+    Attributes
+    ----------
+    rows : tuple of ComparisonRow
+        One a method and figure.
+    methods : tuple of str
+        The sets, the baseline first.
+    event, hits : str
+        What is claimed, and whose argmax says what is correct.
+    level : float
+        Level of all intervals.
+    n_rows, n_dropped : int
+        Rows compared, and rows left out because their outcome is not known.
+    curves : dict of dict of Curve
+        By variable, then by method; none for a variable that is missing at every row.
+    n_bins, binning
+        How variables were binned.
+    grouped : bool
+        Whether dependence within groups was allowed for.
+    """
+
+    rows: tuple[ComparisonRow, ...]
+    methods: tuple[str, ...]
+    event: str
+    hits: str
+    level: float
+    n_rows: int
+    backend: str | None = None
+    curves: dict[str, dict[str, Curve]] = field(default_factory=dict)
+    n_dropped: int = 0
+    n_bins: int = 10
+    binning: str = "quantile"
+    grouped: bool = False
+
+    def row(self, method: str, metric: str, variable: str = "") -> ComparisonRow:
+        """Return one figure."""
+        for row in self.rows:
+            if (row.method, row.metric, row.variable) == (method, metric, variable):
+                return row
+        raise KeyError((method, metric, variable))
+
+    @property
+    def figures(self) -> tuple[tuple[str, str], ...]:
+        """The figures as (metric, variable), in order."""
+        return tuple(dict.fromkeys((row.metric, row.variable) for row in self.rows))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything in plain Python types, ready for JSON (NaN as None)."""
+        names = ["event", "hits", "level", "n_rows", "n_dropped", "n_bins", "binning", "grouped"]
+        return {
+            "methods": list(self.methods),
+            **{name: getattr(self, name) for name in names},
+            "rows": [
+                {name: None if value != value else value for name, value in vars(row).items()}
+                for row in self.rows
+            ],
+            "curves": {
+                variable: {method: curve.to_dict() for method, curve in curves.items()}
+                for variable, curves in self.curves.items()
+            },
+        }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Comparison:
+        """Return the comparison that `to_dict` described."""
+        plain = {one.name: data[one.name] for one in fields(cls) if one.name in data}
+        plain["methods"] = tuple(data["methods"])
+        plain["rows"] = tuple(
+            ComparisonRow(
+                **row
+                | {name: math.nan if row[name] is None else float(row[name]) for name in _NUMBERS}
+            )
+            for row in data["rows"]
+        )
+        plain["curves"] = {
+            variable: {method: Curve.from_dict(curve) for method, curve in curves.items()}
+            for variable, curves in data.get("curves", {}).items()
+        }
+        return cls(**plain)
+
+    def to_frame(self) -> Any:
+        """Return the long table as a frame of the input's library."""
+        names = [one.name for one in fields(ComparisonRow)]
+        return frame_of(
+            {name: [getattr(row, name) for row in self.rows] for name in names}, self.backend
+        )
+
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        metric: str = "VECE",
+        top: int = 8,
+        backend: str = "matplotlib",
+    ) -> Any:
+        """Draw one figure of every set: a dot with its interval, grouped by variable.
+
+        The baseline is hollow; each other set says its verdict and its difference from the
+        baseline. Grey bars reach as far as chance alone would carry a perfect model.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure without it.
+        metric : {"VECE", "ECE", "accuracy", "log-loss", "Brier", "AUC"}
+            The figure.
+        top : int
+            The most variables drawn, the one with the largest VECE of the baseline first.
+        backend : {"matplotlib", "plotly"}
+            Who draws.
+
+        Returns
+        -------
+        matplotlib Axes, or plotly Figure
+        """
+        from varcal.plotting import draw  # noqa: PLC0415
+        from varcal.plotting._comparison_dots import comparison_dots  # noqa: PLC0415
+
+        return draw("dots", comparison_dots(self, metric, top), ax=ax, backend=backend)
+
+    def report(self, path: str | PathLike[str], *, title: str = "Before and after") -> None:
+        """Write the comparison for people: a self-contained page, Markdown, or JSON.
+
+        Parameters
+        ----------
+        path : path
+            Where; the suffix says what: ``.html``, ``.md`` or ``.json``.
+        title : str
+            The heading.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile
+        >>> import varcal as vc
+        >>> sim = vc.datasets.make_gap(500)
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "compare.md"
+        >>> found = vc.compare(sim.y, {"raw": sim.p, "truth": sim.rate}, {"v": sim.v})
+        >>> found.report(path)
+        >>> path.read_text(encoding="utf-8")[:18]
+        '# Before and after'
+        """
+        from varcal.report import write_comparison  # noqa: PLC0415  loads when asked for
+
+        write_comparison(self, path, title=title)
+
+    def _shown(self) -> dict[str, list[str]]:
+        """Return the columns that people read: the figures, then a column a method."""
+        columns = {"figure": [f"{metric} {variable}".strip() for metric, variable in self.figures]}
+        for method in self.methods:
+            found = [self.row(method, *figure) for figure in self.figures]
+            columns[f"{method} " if method == "figure" else method] = [
+                f"{row.value:.4f}"
+                + ("" if row.verdict in ("baseline", "unchanged") else f" {row.verdict}")
+                for row in found
+            ]
+        return columns
+
+    @property
+    def _head(self) -> str:
+        return f"{self.n_rows:,} held-out rows, compared with {self.methods[0]}"
+
+    def __repr__(self) -> str:
+        return f"{self._head}\n{text_table(self._shown())}"
+
+    def _repr_html_(self) -> str:
+        return html_table(self._shown(), self._head)

@@ -1,0 +1,1 @@
+"""Bins, and the mergeable sums of rows over them."""

@@ -1,0 +1,82 @@
+"""Rows that PyArrow reads: datasets of files in any format that it knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from varcal._engines.faults import reading_rows
+from varcal._engines.parquet_files import ParquetFiles
+from varcal._engines.protocol import BATCH_ROWS, T, Work, map_batches
+
+
+@dataclass(frozen=True, eq=False)
+class ArrowRows:
+    """The rows of a PyArrow dataset.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        The names of the columns.
+    dataset : pyarrow.dataset.Dataset
+        The rows.
+    shown : str
+        How messages call them.
+    """
+
+    columns: tuple[str, ...]
+    dataset: Any
+    shown: str = "the PyArrow dataset"
+
+    engine: ClassVar[str] = "pyarrow"
+    backend: ClassVar[str | None] = "pyarrow"
+    counted: ClassVar[bool] = True
+
+    @classmethod
+    def of(cls, dataset: Any) -> ArrowRows:
+        """Wrap a dataset."""
+        return cls(tuple(dataset.schema.names), dataset)
+
+    @classmethod
+    def of_files(cls, files: ParquetFiles) -> ArrowRows:
+        """Open Parquet files, whose columns are cast to types that hold all values."""
+        from pyarrow import dataset  # noqa: PLC0415
+
+        how: dict[str, Any] = {"format": "parquet"}
+        if files.keys:
+            how |= {"partitioning": "hive", "partition_base_dir": files.base or None}
+        with reading_rows(files.shown):
+            told = dataset.dataset(files.paths, **how).schema
+            schema = files.schema
+            for key in files.keys:
+                schema = schema.append(told.field(key))
+            found = dataset.dataset(files.paths, schema=schema, **how)
+        return cls(files.columns, found, files.shown)
+
+    def count(self) -> int:
+        """Return the number of rows."""
+        with reading_rows(self.shown):
+            return int(self.dataset.count_rows())
+
+    def read(self, columns: Sequence[str]) -> Any:
+        """Return some columns of all rows as an Arrow table."""
+        with reading_rows(self.shown):
+            return self.dataset.to_table(columns=list(columns))
+
+    def map(self, columns: Sequence[str], work: Work[T]) -> Iterator[T]:
+        """Yield what a work returns for each batch of rows, in their order."""
+        return map_batches(self._batches(columns), work)
+
+    def _batches(self, columns: Sequence[str]) -> Iterator[Any]:
+        import pyarrow as pa  # noqa: PLC0415
+        from pyarrow import dataset as ds  # noqa: PLC0415
+
+        # Reading far ahead would fill memory, up to whole files, without being faster.
+        how: dict[str, Any] = {"batch_readahead": 4, "fragment_readahead": 1}
+        if isinstance(getattr(self.dataset, "format", None), ds.ParquetFileFormat):
+            how["fragment_scan_options"] = ds.ParquetFragmentScanOptions(pre_buffer=False)
+        with reading_rows(self.shown):
+            scanner = self.dataset.scanner(columns=list(columns), batch_size=BATCH_ROWS, **how)
+            for batch in scanner.to_batches():
+                yield pa.Table.from_batches([batch])

@@ -1,0 +1,113 @@
+"""Rows that DuckDB reads: Parquet files, hive-partitioned folders of them, and relations."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from varcal._engines.faults import reading_rows
+from varcal._engines.parquet_files import ParquetFiles
+from varcal._engines.protocol import BATCH_ROWS, T, Work, map_batches
+from varcal.exceptions import InputError, MissingDependencyError
+
+
+@dataclass(frozen=True, eq=False)
+class DuckRows:
+    """The rows of a DuckDB relation.
+
+    DuckDB takes names that differ by case only for the same, and renames one of them; columns
+    are therefore found by position.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        The names of the columns, as the user knows them.
+    relation : DuckDBPyRelation
+        The rows.
+    shown : str
+        How messages call them.
+    """
+
+    columns: tuple[str, ...]
+    relation: Any
+    shown: str = "the DuckDB relation"
+
+    engine: ClassVar[str] = "duckdb"
+    backend: ClassVar[str | None] = "pyarrow"
+    counted: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if not hasattr(self.relation, "to_arrow_reader"):
+            raise MissingDependencyError(
+                "reading a relation in batches needs a newer duckdb", "pip install -U duckdb"
+            )
+
+    @classmethod
+    def of_relation(cls, relation: Any) -> DuckRows:
+        """Wrap a relation."""
+        with reading_rows(cls.shown):
+            rows = cls(tuple(relation.columns), relation)
+        count = Counter(name.casefold() for name in rows.columns)
+        for name in rows.columns:
+            if count[name.casefold()] > 1:
+                raise InputError(
+                    f"the DuckDB relation has two columns of the same name: {name!r}",
+                    "name each once: SELECT … AS …",
+                )
+        return rows
+
+    @classmethod
+    def of_files(cls, files: ParquetFiles) -> DuckRows:
+        """Open Parquet files, which must be alike: DuckDB casts to the types of the first."""
+        try:
+            import duckdb  # noqa: PLC0415  loads when first used
+        except ModuleNotFoundError:
+            raise MissingDependencyError(
+                f"reading {files.shown} in place needs duckdb",
+                "pip install 'varcal[duckdb]', or give data=pyarrow.dataset.dataset(path)",
+            ) from None
+        # Statistics in Parquet leave NaN out, and DuckDB would believe that there is none.
+        query = f"FROM read_parquet(?, hive_partitioning={bool(files.keys)}, can_have_nan=true)"
+        with reading_rows(files.shown):
+            connection = duckdb.connect()
+            connection.execute("SET enable_progress_bar = false")  # standard output is the user's
+            # The other half of the processors sums up what is read.
+            connection.execute(f"SET threads = {max(1, (os.cpu_count() or 1) // 2)}")
+            relation = connection.sql(query, params=[files.paths])
+            # Partitions come after the columns of the files, those above the folder too.
+            own = [*relation.columns[: len(files.schema.names)], *files.keys]
+            return cls(files.columns, relation.project(", ".join(map(_quoted, own))), files.shown)
+
+    def count(self) -> int:
+        """Return the number of rows."""
+        with reading_rows(self.shown):
+            return int(self.relation.aggregate("count(*)").fetchall()[0][0])
+
+    def read(self, columns: Sequence[str]) -> Any:
+        """Return some columns of all rows as an Arrow table."""
+        with reading_rows(self.shown):
+            return self._selected(columns).to_arrow_table().rename_columns(list(columns))
+
+    def map(self, columns: Sequence[str], work: Work[T]) -> Iterator[T]:
+        """Yield what a work returns for each batch of rows, in their order."""
+        return map_batches(self._batches(columns), work)
+
+    def _batches(self, columns: Sequence[str]) -> Iterator[Any]:
+        import pyarrow as pa  # noqa: PLC0415
+
+        with reading_rows(self.shown):
+            for batch in self._selected(columns).to_arrow_reader(BATCH_ROWS):
+                yield pa.Table.from_batches([batch]).rename_columns(list(columns))
+
+    def _selected(self, columns: Sequence[str]) -> Any:
+        own = self.relation.columns
+        quoted = [_quoted(own[self.columns.index(name)]) for name in columns]
+        # Names in the answer differ by more than case, whatever those of the columns do.
+        return self.relation.project(", ".join(f"{name} AS c{k}" for k, name in enumerate(quoted)))
+
+
+def _quoted(name: str) -> str:
+    return f'"{name.replace(chr(34), 2 * chr(34))}"'

@@ -1,0 +1,262 @@
+"""Compiled kernels (numba) that sum rows into bins: bit for bit the sums of the numpy engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache, wraps
+from typing import Any
+
+import numba
+import numpy as np
+from numba import float64, int64, uint8, uint32
+from numba.core.types import Array
+from numpy.typing import NDArray
+
+from varcal._binning.bins import Bins, NumericBins, joint_index
+from varcal._binning.stats import FIELDS
+from varcal._input.events import Derived, Rows
+from varcal._input.variables import Variable
+
+# Blocks of rows that a thread takes at a time.
+_BLOCKS = 4
+# More wait for each other.
+_MOST_THREADS = 8
+
+
+def _read(number: Any) -> Any:
+    """Return the type of a contiguous array that may be read-only."""
+    return Array(number, 1, "C", readonly=True)
+
+
+_floats, _places, _flags = _read(float64), _read(uint32), _read(uint8)
+_found, _sums = uint32[::1], float64[:, ::1]
+
+
+def _compiled(*types: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Compile a function for arguments of these types when it is first called.
+
+    The machine code is kept for the next process where there is a place that can be written to.
+    """
+
+    def wrap(function: Callable[..., Any]) -> Callable[..., Any]:
+        @cache
+        def kernel() -> Callable[..., Any]:
+            options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+            try:
+                return numba.njit(types, cache=True, **options)(function)
+            except (RuntimeError, OSError):
+                return numba.njit(types, **options)(function)
+
+        return wraps(function)(lambda *values: kernel()(*values))
+
+    return wrap
+
+
+@_compiled(_floats, _floats, _places, _floats, float64, int64, uint32, _found)
+def _look_up(values, cuts, start, first, scale, steps, missing, out):  # type: ignore[no-untyped-def]
+    """Write the number of cuts below each value (`missing` for NaN); return the number of NaN."""
+    top = float(start.size - 1)
+    low = cuts[0]
+    absent = 0
+    for i in range(values.size):
+        v = values[i]
+        place = (v - low) * scale
+        place = place if place > 0.0 else 0.0  # also where it is NaN
+        place = place if place < top else top
+        j = np.uint32(np.int32(place))
+        out[i] = start[j] + np.uint32(v > first[j])
+        absent += v != v
+    for _ in range(steps - 1):
+        for i in range(values.size):
+            out[i] += np.uint32(values[i] > cuts[out[i]])
+    if absent:
+        for i in range(values.size):
+            if values[i] != values[i]:
+                out[i] = missing
+    return absent
+
+
+@_compiled(_floats, _floats, uint32, _found)
+def _search(values, cuts, missing, out):  # type: ignore[no-untyped-def]
+    """Do as `_look_up` does, for cuts that no even grid tells apart."""
+    absent = 0
+    for i in range(values.size):
+        v = values[i]
+        base = np.uint32(0)
+        left = np.uint32(cuts.size)
+        while left > 1:
+            half = left >> np.uint32(1)
+            base += half * np.uint32(cuts[base + half - np.uint32(1)] < v)
+            left -= half
+        out[i] = base + np.uint32(cuts[base] < v)
+        if v != v:
+            out[i] = missing
+            absent += 1
+    return absent
+
+
+@_compiled(_floats, _read(int64), float64[::1], uint8[::1])
+def _claim(p, y, score, hit):  # type: ignore[no-untyped-def]
+    """Write the larger of p and 1 − p, and whether it speaks of the class that y is."""
+    for i in range(p.size):
+        one, other = p[i], 1.0 - p[i]
+        score[i] = one if one > other else other
+        hit[i] = (one > 0.5) == (y[i] == 1)
+
+
+@_compiled(_places, _floats, _flags, _sums)
+def _add_plain(cell, score, hit, sums):  # type: ignore[no-untyped-def]
+    """Add n, hit and score."""
+    counts = np.zeros(2 * len(sums), np.uint32)
+    scores = np.zeros(len(sums))
+    for i in range(cell.size):
+        k = cell[i]
+        counts[np.uint32(2) * k + np.uint32(hit[i])] += np.uint32(1)
+        scores[k] += score[i]
+    for k in range(len(sums)):
+        sums[k, 0] = float(counts[2 * k] + counts[2 * k + 1])
+        sums[k, 1] = float(counts[2 * k + 1])
+        sums[k, 2] = scores[k]
+
+
+@_compiled(_places, _floats, _flags, _floats, _sums)
+def _add_plain_weighted(cell, score, hit, weight, sums):  # type: ignore[no-untyped-def]
+    """Add n, weight, hit and score."""
+    for i in range(cell.size):
+        k, w = cell[i], weight[i]
+        sums[k, 0] += 1.0
+        sums[k, 1] += w
+        sums[k, 2] += w * float(hit[i])
+        sums[k, 3] += w * score[i]
+
+
+@_compiled(_places, _floats, _floats, _flags, _sums)
+def _add_moments(cell, x, score, hit, sums):  # type: ignore[no-untyped-def]
+    """Add n, hit, score, square, null, fourth and x."""
+    for i in range(cell.size):
+        k, s, h = cell[i], score[i], float(hit[i])
+        e, u, at = h - s, s * (1.0 - s), x[i]
+        sums[k, 0] += 1.0
+        sums[k, 1] += h
+        sums[k, 2] += s
+        sums[k, 3] += e * e
+        sums[k, 4] += u
+        sums[k, 5] += u * (1.0 - 6.0 * u)
+        sums[k, 6] += at if abs(at) < np.inf else 0.0
+
+
+@_compiled(_places, _floats, _floats, _flags, _floats, _sums)
+def _add_moments_weighted(cell, x, score, hit, weight, sums):  # type: ignore[no-untyped-def]
+    """Add all fields, in their order."""
+    for i in range(cell.size):
+        k, s, h, w = cell[i], score[i], float(hit[i]), weight[i]
+        e, u, w2, at = h - s, s * (1.0 - s), w * w, x[i]
+        e2 = e * e
+        sums[k, 0] += 1.0
+        sums[k, 1] += w
+        sums[k, 2] += w2
+        sums[k, 3] += w * h
+        sums[k, 4] += w * s
+        sums[k, 5] += w2 * h
+        sums[k, 6] += w2 * s
+        sums[k, 7] += w * e2
+        sums[k, 8] += w2 * e2
+        sums[k, 9] += w * u
+        sums[k, 10] += w2 * u
+        sums[k, 11] += w2 * w2 * (u * (1.0 - 6.0 * u))
+        sums[k, 12] += w * at if abs(at) < np.inf else 0.0
+
+
+def sum_rows(
+    bins: Bins,
+    variables: Sequence[Variable],
+    score: Rows,
+    hit: Rows,
+    weight: NDArray[np.float64] | None,
+    bucket: NDArray[np.intp] | None,
+    size: int,
+    *,
+    moments: bool,
+    step: int,
+) -> NDArray[np.float64]:
+    """Do as `_numpy.sum_rows` does: blocks of `step` rows, added up in their order."""
+    names = _NAMES[moments, weight is not None]
+
+    def block(start: int) -> NDArray[np.float64]:
+        rows = slice(start, start + step)
+        cell = _cells_of(bins, variables, rows)
+        if bucket is not None:
+            cell = (cell + bins.size * bucket[rows]).astype(np.uint32)
+        s, h = _claims_of(score, hit, rows)
+        sums = np.zeros((size, len(names)))
+        w = () if weight is None else (np.ascontiguousarray(weight[rows]),)
+        if moments:
+            x = _numbers(variables[0], rows) if isinstance(bins, NumericBins) else np.zeros(len(s))
+            (_add_moments_weighted if w else _add_moments)(cell, x, s, h, *w, sums)
+        else:
+            (_add_plain_weighted if w else _add_plain)(cell, s, h, *w, sums)
+        return sums
+
+    total = np.zeros((size, len(names)))
+    for sums in _in_order(block, range(0, len(score), step)):
+        total += sums
+    table = np.zeros((len(FIELDS), size))
+    table[[FIELDS.index(name) for name in names]] = total.T
+    return table
+
+
+_NAMES = {
+    (False, False): ("n", "hit", "score"),
+    (False, True): ("n", "weight", "hit", "score"),
+    (True, False): ("n", "hit", "score", "square", "null", "fourth", "x"),
+    (True, True): FIELDS,
+}
+
+
+def _in_order(
+    block: Callable[[int], NDArray[np.float64]], starts: Sequence[int]
+) -> Iterator[NDArray[np.float64]]:
+    """Yield the sums of blocks in their order, worked out by as many threads as numba may use."""
+    # Not get_num_threads(), which starts threads of numba's own that do not survive a fork.
+    allowed = vars(numba.config)["NUMBA_NUM_THREADS"]
+    threads = min(allowed, _MOST_THREADS, -(-len(starts) // _BLOCKS))
+    if threads < 2:
+        yield from map(block, starts)
+        return
+    tasks = [starts[k : k + _BLOCKS] for k in range(0, len(starts), _BLOCKS)]
+    with ThreadPoolExecutor(threads) as pool:
+        for several in pool.map(lambda task: [block(start) for start in task], tasks):
+            yield from several
+
+
+def _claims_of(score: Rows, hit: Rows, rows: slice) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the scores and hits of rows, contiguous."""
+    if isinstance(score, Derived) and isinstance(hit, Derived) and score.of and hit.of is score.of:
+        p, y = (column[rows] for column in score.of)
+        if y.dtype == np.int64:
+            s, h = np.empty(len(p)), np.empty(len(p), np.uint8)
+            _claim(np.ascontiguousarray(p), np.ascontiguousarray(y), s, h)
+            return s, h
+    return np.ascontiguousarray(score[rows]), np.ascontiguousarray(hit[rows]).view(np.uint8)
+
+
+def _cells_of(bins: Bins, variables: Sequence[Variable], rows: slice) -> NDArray[np.uint32]:
+    """Return the bin of each row."""
+    if not isinstance(bins, NumericBins) or bins.low > bins.high:
+        return joint_index(bins, variables, rows).astype(np.uint32)
+    values = _numbers(variables[0], rows)
+    found = np.empty(len(values), np.uint32)
+    grid, last = bins.grid, bins.size - 1
+    if grid.steps:
+        at = (grid.cuts, grid.start, grid.first, grid.scale, grid.steps)
+        absent = _look_up(values, *at, last, found)
+    else:
+        absent = _search(values, grid.cuts, last, found)
+    if absent and not bins.missing:
+        bins.index(variables[0], rows)  # which says what is wrong
+    return found
+
+
+def _numbers(variable: Variable, rows: slice) -> NDArray[np.float64]:
+    return np.ascontiguousarray(variable.values[rows], dtype=np.float64)

@@ -1,0 +1,244 @@
+"""The reference engine: rows in numpy arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from varcal._binning.bins import (
+    Bins,
+    JointBins,
+    LevelBins,
+    NumericBins,
+    check_binning,
+    cut_points,
+    joint_index,
+    level_bins,
+    numeric_bins,
+    refine,
+)
+from varcal._binning.stats import FIELDS, BinnedStats
+from varcal._binning.summary import ArraySummary as ArraySummary
+from varcal._binning.summary import summary_of
+from varcal._engines.kernel_choice import engine_for
+from varcal._input.events import Rows
+from varcal._input.variables import Variable
+from varcal.exceptions import InputError
+
+# Rows taken at a time: their temporaries stay in the processor's cache.
+_CHUNK = 65_536
+
+
+class Named(Protocol):
+    """What has a name, as a variable has."""
+
+    @property
+    def name(self) -> str:
+        """The name."""
+
+
+def make_bins(
+    variables: Sequence[Variable],
+    *,
+    n_bins: int = 10,
+    binning: str = "quantile",
+    bins: object = None,
+) -> Bins:
+    """Choose bins for one variable, or joint bins for several.
+
+    Parameters
+    ----------
+    variables : sequence of Variable
+        At least one.
+    n_bins : int
+        Bins of each numeric variable. Levels with less than 1/(10 n_bins) of the rows are pooled.
+    binning : {"quantile", "uniform", "atoms"}
+        How numeric variables are cut.
+    bins : sequence or dict of sequences, optional
+        Cut points, for the one variable or by name.
+    """
+    check_cut_names(bins, variables)
+    parts = tuple(fine_bins(variable, n_bins, binning, bins)[0] for variable in variables)
+    return parts[0] if len(parts) == 1 else JointBins(parts)
+
+
+def check_cut_names(bins: object, variables: Sequence[Named]) -> None:
+    """Refuse cut points for a variable that is not there, and one list for several variables."""
+    known = [variable.name for variable in variables]
+    if isinstance(bins, Mapping):
+        for name in bins:
+            if name not in known:
+                raise InputError.no_column(str(name), known, "bins")
+    elif bins is not None and len(known) > 1:
+        raise InputError(
+            f"bins is one list of cut points for {len(known)} variables",
+            f"give them by name, such as bins={{{known[0]!r}: […]}}",
+        )
+
+
+def fine_bins(
+    variable: Variable,
+    n_bins: int = 10,
+    binning: str = "quantile",
+    bins: object = None,
+    *,
+    n_fine: int = 0,
+    summary: ArraySummary | None = None,
+    counts: tuple[NDArray[np.intp], int] | None = None,
+) -> tuple[NumericBins | LevelBins, NumericBins | LevelBins]:
+    """Choose the bins of a variable, and finer ones (for curves) that keep all their cuts.
+
+    Rows that are not at hand are spoken for by the summary of their numbers, or by how often
+    each level comes and how many are missing.
+    """
+    check_binning(n_bins, binning)
+    cuts = cut_points(bins, variable.name)
+    if variable.kind != "levels":
+        summary = summary_of(variable.values) if summary is None else summary
+        coarse = numeric_bins(variable, summary, n_bins=n_bins, scheme=binning, cuts=cuts)
+        # Given cuts and even ones between the ends owe nothing to a sample.
+        by_rows = cuts is None and binning != "uniform"
+        coarse = replace(coarse, sampled=summary.sampled and by_rows)
+        if not n_fine:
+            return coarse, coarse
+        return coarse, replace(refine(coarse, summary, n_fine), sampled=summary.sampled)
+    if cuts is not None:
+        raise InputError(
+            f"bins gives cut points for {variable.name!r}, which has levels",
+            "cut points are for numeric and datetime variables",
+        )
+    if counts is None:
+        present = variable.values[variable.values >= 0]
+        held = np.bincount(present, minlength=len(variable.levels))
+        counts = held, len(variable) - len(present)
+    levels = level_bins(variable, *counts, rare=1 / (10 * n_bins))
+    return levels, levels
+
+
+def collect(
+    bins: Bins,
+    variables: Sequence[Variable],
+    score: Rows,
+    hit: Rows,
+    weight: NDArray[np.float64] | None = None,
+    bucket: NDArray[np.intp] | None = None,
+    n_buckets: int = 1,
+    *,
+    moments: bool = True,
+    n_all: int | None = None,
+) -> BinnedStats:
+    """Sum rows into bins.
+
+    The binning variables, the score and the hit are separate on purpose: the paper's protocol
+    bins over the score of one model and scores another.
+
+    Parameters
+    ----------
+    bins : Bins
+        The bins.
+    variables : sequence of Variable
+        What is binned, in the order of the bins' parts.
+    score, hit : ndarray
+        The claim of each row and whether it came true.
+    weight : ndarray, optional
+        Sampling weights.
+    bucket : ndarray of int, optional
+        The bucket of groups that each row belongs to, below `n_buckets`.
+    moments : bool
+        Whether to sum all fields. Otherwise only rows, weight, hit and score, which are all
+        that a plain metric needs; the other fields are NaN.
+    n_all : int, optional
+        Rows in all, where these are one batch of many: by them it is chosen who adds up.
+    """
+    size = n_buckets * bins.size
+    step = max(_CHUNK, 2 * size)  # the sums of a chunk cost as much as some rows
+    add_up = sum_rows
+    if engine_for(len(score) if n_all is None else n_all) == "fast":
+        from varcal._engines.kernel_numba import sum_rows as add_up  # noqa: PLC0415
+    table = add_up(bins, variables, score, hit, weight, bucket, size, moments=moments, step=step)
+    if weight is None:
+        for target, source in _UNWEIGHTED.items():
+            table[FIELDS.index(target)] = table[FIELDS.index(source)]
+    if not moments:
+        table[[name not in _PLAIN for name in FIELDS]] = np.nan
+    return BinnedStats(bins, table.reshape(len(FIELDS), n_buckets, bins.size))
+
+
+def sum_rows(
+    bins: Bins,
+    variables: Sequence[Variable],
+    score: Rows,
+    hit: Rows,
+    weight: NDArray[np.float64] | None,
+    bucket: NDArray[np.intp] | None,
+    size: int,
+    *,
+    moments: bool,
+    step: int,
+) -> NDArray[np.float64]:
+    """Return the sums, fields by cells; those that weights of 1 repeat are left at 0."""
+    table = np.zeros((len(FIELDS), size))
+    for start in range(0, len(score), step):
+        rows = slice(start, start + step)
+        cell = joint_index(bins, variables, rows)
+        if bucket is not None:
+            cell += bins.size * bucket[rows]
+        x = None
+        if moments and isinstance(bins, NumericBins):
+            x = variables[0].values[rows].astype(np.float64, copy=False)
+        s, h, w = score[rows], hit[rows], None if weight is None else weight[rows]
+        for name, value in _terms(x, s, h, w, moments).items():
+            table[FIELDS.index(name)] += np.bincount(cell, value, minlength=size)
+        if weight is None:
+            cell *= 2
+            cell += h
+            counts = np.bincount(cell, minlength=2 * size).reshape(size, 2)
+            table[FIELDS.index("n")] += counts.sum(axis=1)
+            table[FIELDS.index("hit")] += counts[:, 1]
+        else:
+            table[FIELDS.index("n")] += np.bincount(cell, minlength=size)
+    return table
+
+
+# Without weights these sums are those.
+_UNWEIGHTED = {
+    "weight": "n",
+    "weight2": "n",
+    "hit2": "hit",
+    "score2": "score",
+    "square2": "square",
+    "null2": "null",
+}
+
+
+_PLAIN = ("n", "weight", "hit", "score")
+
+
+def _terms(
+    x: NDArray[np.float64] | None,
+    s: NDArray[np.float64],
+    h: NDArray[np.bool_],
+    w: NDArray[np.float64] | None,
+    moments: bool,
+) -> dict[str, NDArray[np.float64]]:
+    """Return what each row adds to each field, but plain counts."""
+    if not moments:
+        return {"score": s} if w is None else {"weight": w, "hit": w * h, "score": w * s}
+    u = s * (1.0 - s)
+    values = {"score": s, "square": (h - s) ** 2, "null": u}
+    fourth = u * (1.0 - 6.0 * u)
+    if w is None:
+        terms = values | {"fourth": fourth}
+    else:
+        w2 = w * w
+        terms = {"weight": w, "weight2": w2, "fourth": w2 * w2 * fourth}
+        for name, value in (values | {"hit": h}).items():
+            terms |= {name: w * value, f"{name}2": w2 * value}
+    if x is not None:
+        at = np.where(np.isfinite(x), x, 0.0)
+        terms["x"] = at if w is None else w * at
+    return terms

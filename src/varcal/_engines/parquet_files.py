@@ -1,0 +1,107 @@
+"""Several Parquet files as one: the same columns in each, and those that their folders tell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from varcal._files.sources import Source, reading, same_columns
+from varcal.exceptions import InputError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class ParquetFiles:
+    """Files that can be read together.
+
+    Attributes
+    ----------
+    sources : tuple of Source
+        The files.
+    schema : pyarrow.Schema
+        Their columns, with types that hold all values.
+    alike : bool
+        Whether all files have the same columns in the same order and of the same types.
+    keys : tuple of str
+        The columns that folders such as ``day=3`` add.
+    base : str
+        The folder below which folders add columns; empty for the whole path.
+    """
+
+    sources: tuple[Source, ...]
+    schema: pa.Schema
+    alike: bool
+    keys: tuple[str, ...]
+    base: str = ""
+
+    @classmethod
+    def of(
+        cls, sources: Sequence[Source], base: str = "", *, partitioned: bool = True
+    ) -> ParquetFiles:
+        """Check that files fit together; where not partitioned, folders add no column."""
+        from pyarrow import parquet  # noqa: PLC0415  pyarrow loads when first used
+
+        from varcal._files.streams import settled_types  # noqa: PLC0415
+
+        names = same_columns(sources)
+        schemas = []
+        for source in sources:
+            with reading(source):
+                schemas.append(parquet.read_schema(source.path))
+        first = schemas[0]
+        alike = all(one.names == first.names and one.types == first.types for one in schemas)
+        schema = settled_types(sources, names).remove_metadata()
+        keys = _keys(sources, base, names) if partitioned else ()
+        return cls(tuple(sources), schema, alike, keys, base)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of all columns."""
+        return (*self.schema.names, *self.keys)
+
+    @property
+    def paths(self) -> list[str]:
+        """Where the files are."""
+        return [str(source.path) for source in self.sources]
+
+    @property
+    def shown(self) -> str:
+        """How messages call the files."""
+        more = len(self.sources) - 1
+        return self.sources[0].shown + (f" and {more:,} more" if more else "")
+
+
+def _keys(sources: Sequence[Source], base: str, names: Sequence[str]) -> tuple[str, ...]:
+    """Return what folders add, which must be the same for all files and no column of theirs."""
+    first = _keys_of(sources[0], base)
+    for source in sources:
+        own = _keys_of(source, base)
+        if sorted(own) != sorted(first):
+            told = [", ".join(map(repr, each)) or "no column" for each in (own, first)]
+            raise InputError(
+                f"the folders of {source.shown} add {told[0]}, those of {sources[0].shown} "
+                f"{told[1]}",
+                "give files of the same partitions, or those of one folder at a time",
+            )
+    # DuckDB takes names that differ by case only for the same.
+    taken = {name.casefold(): name for name in names}
+    for key in first:
+        if key.casefold() in taken:
+            raise InputError(
+                f"a folder of {sources[0].shown} adds a column {key!r}, but there is "
+                f"{taken[key.casefold()]!r} already",
+                "rename the folders or the column; pyarrow.dataset.dataset(path) reads the "
+                "files alone",
+            )
+        taken[key.casefold()] = key
+    return first
+
+
+def _keys_of(source: Source, base: str) -> tuple[str, ...]:
+    below = source.path.parent.relative_to(base) if base else source.path.parent
+    pairs = (part.partition("=") for part in Path(below).parts)
+    return tuple(key for key, equals, _ in pairs if key and equals)

@@ -1,0 +1,1 @@
+"""Who makes the tables of a call: rows in memory, lazy rows or collected sums."""

@@ -1,0 +1,151 @@
+"""Mergeable statistics: choose bins once, sum batches into them, add the sums."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from varcal._evidence.collected import Collected
+from varcal._evidence.collected_checks import check_finite
+from varcal._evidence.gather import lazy_rows, sum_up, survey_of
+from varcal._evidence.plan import BinPlan, opened, plan_of
+from varcal._evidence.question import BinOptions, Question
+from varcal._evidence.roles import Roles
+from varcal._evidence.scan import Scan, Survey
+from varcal._evidence.tally import Wanted
+from varcal._input.events import EVENTS, claim_keys
+from varcal._input.frames import Table
+from varcal._input.predictions import ALL
+from varcal._options import check_choice
+from varcal.exceptions import InputError
+
+
+def make_bins(
+    y: str,
+    p: str | Sequence[str],
+    X: object = ALL,
+    *,
+    data: object,
+    events: Sequence[str] | None = None,
+    n_bins: int = 10,
+    binning: str = "atoms",
+    bins: object = None,
+    classes: Sequence[Hashable] | None = None,
+    sample_weight: str | None = None,
+    groups: str | None = None,
+    from_logits: bool = False,
+    unlabelled: str = "raise",
+) -> BinPlan:
+    """Choose the bins of every variable and of the score, for batches that are yet to come.
+
+    The bins also take what these rows do not show: values beyond the ends go to the end bins,
+    levels that are new to one bin, "other", and missing values to one of their own. Bins that no
+    row comes to leave no trace in results.
+
+    Parameters
+    ----------
+    y : str
+        The column of labels.
+    p : str or sequence of str
+        The column of P(y = second class), or one column a class.
+    X : sequence of str, optional
+        The variables; every column without another role by default.
+    data : frame, dict of columns, path, relation or lazy frame
+        Rows like those to come; a sample will do.
+    events : sequence of {"correct", "positive", "classwise"}, optional
+        What probabilities claim. By default "correct", and "positive" for two classes.
+    n_bins, binning, bins
+        As in `audit`.
+    classes, sample_weight, groups, from_logits, unlabelled
+        As in `audit`, columns by name. Without `classes` the labels of these rows are all there
+        are. Groups are hashed into 256 buckets.
+
+    Returns
+    -------
+    BinPlan
+
+    Examples
+    --------
+    >>> import varcal as vc
+    >>> sim = vc.datasets.make_gap(500)
+    >>> rows = {"y": sim.y, "p": sim.p, "age": sim.v}
+    >>> vc.make_bins("y", "p", data=rows)
+    BinPlan: 2 claims along 1 variables (age)
+    """
+    rows = lazy_rows(data)
+    frame = None if rows is not None else Table.of(data, "data")
+    names = rows.columns if rows is not None else frame.columns  # type: ignore[union-attr]
+    roles = Roles.of(
+        names, y, p, X, sample_weight, groups, from_logits=from_logits, unlabelled=unlabelled
+    )
+    if not roles.v:
+        raise InputError("X is None", "name the variables")
+    if rows is None:
+        roles.read(_plain(data), classes=classes)  # the door says what is wrong, and where
+        survey = Survey.of(Scan(roles, 1.0)(_plain(data), 0), roles, classes)
+    else:
+        survey = survey_of(rows, roles, classes, rows.count())
+    found = survey.part.classes
+    chosen = events if events is not None else ("correct", *("positive",) * (len(found) == 2))
+    options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins}
+    score: BinOptions = {"n_bins": n_bins, "binning": "quantile", "bins": None}
+    wanted: dict[Any, Wanted] = {}
+    for event in chosen:
+        check_choice("events", event, EVENTS)
+        claim_keys(found, event)
+        plan = plan_of(survey, Question(options, event, score=score))
+        wanted |= {one.slot: _opened(one) for one in plan.wanted}
+    return replace(plan, wanted=tuple(wanted.values()), units=())
+
+
+def collect(batch: object, bins: BinPlan) -> Collected:
+    """Sum a batch of predictions into bins; the sums of batches add up to those of all rows.
+
+    Parameters
+    ----------
+    batch : frame, dict of columns, path, relation or lazy frame
+        Rows with the columns that the bins were made for.
+    bins : BinPlan
+        As `make_bins` returned them.
+
+    Returns
+    -------
+    Collected
+        `a + b` merges batches; `save` keeps them; `audit`, `estimate`, `curve`, `vece`, `ece`,
+        `bin_table` and `reliability` take it instead of predictions.
+
+    Examples
+    --------
+    >>> import varcal as vc
+    >>> sim = vc.datasets.make_gap(2000)
+    >>> rows = {"y": sim.y, "p": sim.p, "age": sim.v}
+    >>> days = [{name: column[k::2] for name, column in rows.items()} for k in range(2)]
+    >>> bins = vc.make_bins("y", "p", data=days[0])
+    >>> total = vc.collect(days[0], bins) + vc.collect(days[1], bins)
+    >>> total, vc.audit(total).n_rows
+    (Collected: 2,000 rows along 1 variables (age), 2000)
+    """
+    if not isinstance(bins, BinPlan):
+        raise InputError(f"bins is a {type(bins).__name__}", "give what make_bins() returned")
+    rows = lazy_rows(batch)
+    if rows is not None:
+        for name in bins.roles.columns:
+            if name not in rows.columns:
+                raise InputError.no_column(name, rows.columns, "batch")
+        found = sum_up(rows, bins, rows.count())
+        check_finite(bins, found.sums)
+        return found
+    table = Table.of(batch, "batch")
+    sums = check_finite(bins, bins.tally()(_plain(batch), 0))
+    return Collected(bins, sums, "numpy", table.backend)
+
+
+def _plain(data: object) -> Any:
+    return dict(data) if isinstance(data, Mapping) else data
+
+
+def _opened(one: Wanted) -> Wanted:
+    if not one.names:
+        return one
+    return replace(one, fine=opened(one.fine), coarse=opened(one.coarse))

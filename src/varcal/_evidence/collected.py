@@ -1,0 +1,200 @@
+"""Collected: sums of rows that are gone, which answer as the rows would."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from varcal._binning.stats import BinnedStats
+from varcal._evidence.collected_checks import check_finite
+from varcal._evidence.evidence import SCORE, Along, Evidence
+from varcal._evidence.plan import BinPlan, closed
+from varcal._evidence.profile import Profile
+from varcal._evidence.question import BinOptions
+from varcal._evidence.tally import Sums
+from varcal._inference.calibration_test import Rows
+from varcal._input.events import CORRECT, claim_keys
+from varcal._input.variables import Kind
+from varcal.exceptions import InputError
+
+
+@dataclass(frozen=True, eq=False)
+class Collected(Evidence):
+    """The binned statistics of a batch of predictions; `a + b` merges two batches.
+
+    Made by `collect`. Wherever `audit`, `estimate`, `curve`, `vece`, `ece`, `bin_table` and
+    `reliability` take predictions they take this instead, and answer as for all rows at once.
+
+    Attributes
+    ----------
+    plan : BinPlan
+        The columns and the bins.
+    sums : Sums
+        Rows, rows left out, and the sums of each bin.
+    engine : str
+        Who summed them.
+    backend : str or None
+        The frame library that results answer in.
+    """
+
+    plan: BinPlan
+    sums: Sums
+    engine: str = "numpy"
+    backend: str | None = None
+
+    def __add__(self, other: Collected) -> Collected:
+        if not isinstance(other, Collected):
+            return NotImplemented
+        if self.plan != other.plan:
+            raise InputError(
+                "two collections over different bins cannot be merged",
+                "collect both with the same bins, as make_bins returned them",
+            )
+        engine = self.engine if self.engine == other.engine else "several"
+        backend = self.backend if self.backend == other.backend else None
+        sums = check_finite(self.plan, self.sums + other.sums)
+        return Collected(self.plan, sums, engine, backend)
+
+    def __radd__(self, other: object) -> Collected:
+        # So that sum(parts) works, which begins with 0.
+        return self if isinstance(other, int) and other == 0 else NotImplemented
+
+    def __len__(self) -> int:
+        return self.sums.n_rows
+
+    @property
+    def classes(self) -> tuple[Hashable, ...]:  # type: ignore[override]
+        """The labels."""
+        return self.plan.classes
+
+    @property
+    def n_rows(self) -> int:
+        """Rows behind the tables."""
+        return self.sums.n_rows
+
+    @property
+    def n_dropped(self) -> int:  # type: ignore[override]
+        """Rows left out because their outcome is not known."""
+        return self.sums.n_dropped
+
+    @property
+    def grouped(self) -> bool:
+        """Whether tables are by bucket of groups."""
+        return self.plan.roles.groups is not None
+
+    @property
+    def options(self) -> BinOptions:
+        """How variables are binned."""
+        return {"n_bins": self.plan.n_bins, "binning": self.plan.binning, "bins": None}
+
+    @property
+    def along(self) -> tuple[Along, ...]:
+        """The variables."""
+        return self.plan.along
+
+    def keys(self, event: str, pos_label: Hashable = None) -> list[int]:
+        """Return the claims that an event makes."""
+        keys = claim_keys(self.classes, event, pos_label)
+        known = {key for key, _ in self._tables}
+        if not known.issuperset(keys):
+            shown = ["correct" if key == CORRECT else repr(self.classes[key]) for key in known]
+            raise InputError(
+                f'event="{event}" was not collected; there are {", ".join(sorted(shown))}',
+                "name it when the bins are made: make_bins(…, events=[…])",
+            )
+        return keys
+
+    def profile(self, key: int, name: str | None) -> Profile:
+        """Return a claim along a variable, in fine cells and coarse bins."""
+        fine, coarse = self._table(key, () if name is None else (name,))
+        kinds: dict[str | None, Kind] = {one.name: one.kind for one in self.along}
+        kind = kinds.get(name, "numeric")
+        return Profile(SCORE if name is None else name, kind, fine, fine.coarsen(coarse))
+
+    def coarse(self, key: int, like: Profile) -> BinnedStats:
+        """Return another claim over the coarse bins of a profile."""
+        fine, coarse = self._table(key, (like.name,))
+        return fine.coarsen(coarse)
+
+    def table(self, key: int) -> BinnedStats:
+        """Return a claim over the bins of all variables jointly, or of the score without them."""
+        fine, coarse = self._table(key, tuple(one.name for one in self.along))
+        return fine.coarsen(coarse)
+
+    def absent(self) -> set[str]:
+        """Name the variables that are missing at every row."""
+        found = set()
+        for (_, names), (stats, _) in self._tables.items():
+            rows = stats.total("n")
+            if len(names) == 1 and getattr(stats.bins, "missing", False) and not rows[:-1].any():
+                found.add(names[0])
+        return found
+
+    def rows(self, key: int, name: str | None, found: Profile) -> Rows | None:
+        """Return None: the rows are gone."""
+        return None
+
+    def warn_in_sample(self) -> None:
+        """Stay silent: of which rows the sums are is not known."""
+
+    def cumulative(self, key: int, name: str | None, statistic: str) -> float:
+        """Refuse a test that needs rows in their order."""
+        raise InputError(
+            f'test="{statistic}" needs every row in its order, and the rows are not at hand',
+            'use test="combined", or fewer rows in memory',
+        )
+
+    def about(self, v: object) -> Collected:
+        """Return the same for some variables, or for the score alone (None)."""
+        names = [] if v is None else [v] if isinstance(v, str) else v
+        if not isinstance(names, list | tuple) or not all(isinstance(x, str) for x in names):
+            raise InputError(
+                f"v is a {type(v).__name__}", "name one of the variables that were collected"
+            )
+        known = {one.name: one for one in self.along}
+        for name in names:
+            if name not in known:
+                raise InputError.no_column(name, known, "v")
+        return replace(self, plan=replace(self.plan, along=tuple(known[x] for x in names)))
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the statistics as JSON or Parquet, as the ending says; `load_collected` reads.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile
+        >>> import varcal as vc
+        >>> sim = vc.datasets.make_gap(500)
+        >>> rows = {"y": sim.y, "p": sim.p, "age": sim.v}
+        >>> day = vc.collect(rows, vc.make_bins("y", "p", data=rows))
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "day.json"
+        >>> day.save(path)
+        >>> len(vc.load_collected(path) + day)
+        1000
+        """
+        from varcal._evidence.collected_file import save  # noqa: PLC0415  pyarrow loads when first used
+
+        save(self, path)
+
+    @cached_property
+    def _tables(self) -> dict[tuple[int, tuple[str, ...]], tuple[BinnedStats, Any]]:
+        pairs = zip(self.plan.wanted, self.sums.tables, strict=True)
+        return {
+            one.slot: closed(BinnedStats(one.fine, np.asarray(table)), one.coarse)
+            for one, table in pairs
+        }
+
+    def _table(self, key: int, names: tuple[str, ...]) -> tuple[BinnedStats, Any]:
+        if (key, names) not in self._tables:
+            shown = " × ".join(names) or "the score"
+            raise InputError(f"{shown} was not collected", "collect it, or ask of rows instead")
+        return self._tables[key, names]
+
+    def __repr__(self) -> str:
+        names = ", ".join(one.name for one in self.along)
+        return f"Collected: {self.n_rows:,} rows along {len(self.along)} variables ({names})"

@@ -1,0 +1,240 @@
+"""Collected statistics as files: JSON for people and tools, Parquet for many of them."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Hashable
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from varcal._binning.bins import Bins, LevelBins, NumericBins
+from varcal._binning.stats import FIELDS
+from varcal._evidence.collected import Collected
+from varcal._evidence.collected_checks import check_cells, check_sound
+from varcal._evidence.evidence import Along
+from varcal._evidence.plan import BinPlan
+from varcal._evidence.roles import Roles
+from varcal._evidence.tally import Sums, Wanted
+from varcal._files.atomic import whole_file, write_whole
+from varcal._input.groups import N_BUCKETS
+from varcal._input.predictions import Part
+from varcal._version import __version__
+from varcal.exceptions import InputError
+
+#: The layout of a saved collection; a file of a later one is refused.
+FORMAT = 1
+ENDINGS = (".json", ".parquet")
+
+
+def save(collected: Collected, path: str | PathLike[str]) -> None:
+    """Write collected statistics as the ending of the path says."""
+    parts = [_held(table) for table in collected.sums.tables]
+    if _ending(path) == ".json":
+        tables = [{"cell": cell.tolist(), "sums": sums.tolist()} for cell, sums in parts]
+        text = json.dumps(_head(collected) | {"tables": tables}, allow_nan=False)
+        write_whole(path, text)
+        return
+    import pyarrow as pa  # noqa: PLC0415  loads when first used
+    from pyarrow import parquet  # noqa: PLC0415
+
+    sizes = [len(cell) for cell, _ in parts]
+    columns: dict[str, Any] = {
+        "table": np.repeat(np.arange(len(parts), dtype=np.int32), sizes),
+        "cell": np.concatenate([cell for cell, _ in parts]),
+    }
+    for k, name in enumerate(FIELDS):
+        columns[name] = np.concatenate([sums[k] for _, sums in parts])
+    head = json.dumps(_head(collected), allow_nan=False)
+    table = pa.table(columns).replace_schema_metadata({"varcal": head})
+    with whole_file(path) as draft:
+        parquet.write_table(table, draft, compression="zstd")
+
+
+def load_collected(path: str | PathLike[str]) -> Collected:
+    """Read statistics that `Collected.save` wrote.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import varcal as vc
+    >>> sim = vc.datasets.make_gap(500)
+    >>> rows = {"y": sim.y, "p": sim.p, "age": sim.v}
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "day.parquet"
+    >>> vc.collect(rows, vc.make_bins("y", "p", data=rows)).save(path)
+    >>> vc.load_collected(path)
+    Collected: 500 rows along 1 variables (age)
+    """
+    shown = repr(str(path))
+    wrong = InputError(
+        f"{shown} holds no collected statistics", "give a file that Collected.save() wrote"
+    )
+    try:
+        head, tables = _read(path)
+        if head["format"] > FORMAT:
+            raise InputError(
+                f"{shown} was written by a later varcal ({head['varcal']})", "update varcal"
+            )
+        return _restored(head, tables)
+    except OSError as error:
+        said = error.strerror or str(error).splitlines()[0]
+        raise InputError(f"cannot read {shown}: {said}", wrong.hint) from None
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise wrong from None
+
+
+def _read(path: str | PathLike[str]) -> tuple[dict[str, Any], list[Any]]:
+    """Return what is said of the tables, and the cells of each that hold rows with their sums."""
+    if _ending(path) == ".json":
+        head = json.loads(Path(path).read_text(encoding="utf-8"))
+        tables = head.pop("tables")
+        cells = [np.array(one["cell"] or np.zeros(0, np.intp)) for one in tables]
+        sums = [np.array(one["sums"], dtype=np.float64) for one in tables]
+        return head, list(zip(cells, sums, strict=True))
+    from pyarrow import parquet  # noqa: PLC0415
+
+    rows = parquet.read_table(path)
+    head = json.loads(rows.schema.metadata[b"varcal"])
+    column = {name: rows.column(name).to_numpy() for name in rows.column_names}
+    values = np.stack([column[name] for name in FIELDS])
+    held = [column["table"] == number for number in range(len(head["wanted"]))]
+    if np.sum(held) != len(rows):
+        raise ValueError("a row is of no table")
+    return head, [(column["cell"][one], values[:, one]) for one in held]
+
+
+def _held(table: NDArray[np.float64]) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    """Return the cells of a table that hold rows: with groups most hold none."""
+    flat = table.reshape(len(FIELDS), -1)
+    cell = np.flatnonzero(flat[0])
+    return cell, flat[:, cell]
+
+
+def _head(collected: Collected) -> dict[str, Any]:
+    plan, sums = collected.plan, collected.sums
+    return {
+        "format": FORMAT,
+        "varcal": __version__,
+        "n_rows": sums.n_rows,
+        "n_dropped": sums.n_dropped,
+        "n_buckets": sums.tables[0].shape[1],
+        "engine": collected.engine,
+        "backend": collected.backend,
+        "roles": vars(plan.roles),
+        "part": vars(plan.part) | {"classes": _plain(plan.part.classes)},
+        "along": [[one.name, one.kind] for one in plan.along],
+        "units": _plain(plan.units),
+        "n_bins": plan.n_bins,
+        "binning": plan.binning,
+        "wanted": [
+            {
+                "key": one.key,
+                "names": list(one.names),
+                "fine": _bins_plain(one.fine),
+                "coarse": _bins_plain(one.coarse),
+            }
+            for one in plan.wanted
+        ],
+    }
+
+
+def _restored(head: dict[str, Any], tables: list[Any]) -> Collected:
+    roles = head["roles"]
+    roles = Roles(**roles | {"p": tuple(roles["p"]), "v": tuple(roles["v"])})
+    part = Part(**head["part"] | {"classes": _values(head["part"]["classes"])})
+    wanted = tuple(
+        Wanted(one["key"], tuple(one["names"]), _bins(one["fine"]), _bins(one["coarse"]))
+        for one in head["wanted"]
+    )
+    along = tuple(Along(name, kind) for name, kind in head["along"])
+    units = _values(head["units"])
+    plan = BinPlan(roles, part, along, wanted, units, head["n_bins"], head["binning"])
+    many = head["n_buckets"]
+    if many not in range(1, N_BUCKETS + 1):
+        raise ValueError(f"there are {many} buckets of groups")
+    full = []
+    for one, (cell, sums) in zip(wanted, tables, strict=True):
+        check_cells(cell, sums, many * one.fine.size)
+        table = np.zeros((len(FIELDS), many * one.fine.size))
+        table[:, cell] = sums
+        full.append(table.reshape(len(FIELDS), many, one.fine.size))
+    sums = Sums(head["n_rows"], head["n_dropped"], tuple(full))
+    return Collected(plan, check_sound(plan, sums), head["engine"], head["backend"])
+
+
+def _bins_plain(bins: Bins) -> dict[str, Any]:
+    if isinstance(bins, NumericBins):
+        return {
+            "name": bins.name,
+            "cuts": list(bins.cuts),
+            "ends": [repr(bins.low), repr(bins.high)],
+            "starts": sorted(bins.starts),
+            "missing": bins.missing,
+            "datetime": bins.datetime,
+            "sampled": bins.sampled,
+        }
+    assert isinstance(bins, LevelBins)
+    return {
+        "name": bins.name,
+        "levels": _plain(bins.levels),
+        "pooled": _plain(bins.pooled),
+        "missing": bins.missing,
+        "open": bins.open,
+    }
+
+
+def _bins(data: dict[str, Any]) -> Bins:
+    if "levels" in data:
+        pair = {name: _values(data[name]) for name in ("levels", "pooled")}
+        return LevelBins(**data | pair)
+    low, high = (float(end) for end in data["ends"])
+    return NumericBins(
+        data["name"],
+        tuple(data["cuts"]),
+        low,
+        high,
+        frozenset(data["starts"]),
+        data["missing"],
+        data["datetime"],
+        data["sampled"],
+    )
+
+
+def _plain(values: tuple[Hashable, ...]) -> list[Any]:
+    """Return labels as JSON has them; dates are told apart from texts."""
+    found: list[Any] = []
+    for value in values:
+        if isinstance(value, str | bool | int | float):
+            found.append(value)
+        elif isinstance(value, dt.date) and not getattr(value, "nanosecond", 0):
+            kind = "datetime" if isinstance(value, dt.datetime) else "date"  # also a Timestamp
+            found.append({kind: value.isoformat()})
+        else:
+            raise InputError(
+                f"a label of type {type(value).__name__} cannot be saved: {value!r}",
+                "use strings, numbers, booleans or dates",
+            )
+    return found
+
+
+def _values(plain: list[Any]) -> tuple[Hashable, ...]:
+    readers = {"date": dt.date.fromisoformat, "datetime": dt.datetime.fromisoformat}
+    return tuple(
+        readers[next(iter(one))](next(iter(one.values()))) if isinstance(one, dict) else one
+        for one in plain
+    )
+
+
+def _ending(path: str | PathLike[str]) -> str:
+    ending = Path(path).suffix.lower()
+    if ending not in ENDINGS:
+        raise InputError(
+            f"the ending of {str(path)!r} tells no format", f"give {' or '.join(ENDINGS)}"
+        )
+    return ending

@@ -1,0 +1,132 @@
+"""BinPlan: the bins of every variable and score, chosen once and used for every batch."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from varcal._binning.bins import Bins, JointBins, LevelBins
+from varcal._binning.stats import BinnedStats
+from varcal._engines.kernel_numpy import check_cut_names
+from varcal._evidence.evidence import SCORE, Along
+from varcal._evidence.question import N_FINE, Question
+from varcal._evidence.roles import Roles
+from varcal._evidence.scan import Survey
+from varcal._evidence.tally import Tally, Wanted
+from varcal._input.events import CORRECT, claim_keys
+from varcal._input.predictions import Part
+
+
+@dataclass(frozen=True)
+class BinPlan:
+    """Which columns are what, and into which bins their rows are summed.
+
+    Made by `make_bins`. Batches that are collected by the same plan can be added.
+
+    Attributes
+    ----------
+    roles : Roles
+        The columns: outcome, probabilities, variables, weights, groups.
+    part : Part
+        The classes.
+    along : tuple of Along
+        The variables and their kinds.
+    wanted : tuple of Wanted
+        The tables: claims, variables and their bins.
+    units : tuple
+        Every group, where there are few and all are known; otherwise groups are hashed.
+    n_bins, binning
+        How bins were chosen.
+    """
+
+    roles: Roles
+    part: Part
+    along: tuple[Along, ...]
+    wanted: tuple[Wanted, ...]
+    units: tuple[Hashable, ...] = ()
+    n_bins: int = 10
+    binning: str = "atoms"
+
+    @property
+    def classes(self) -> tuple[Hashable, ...]:
+        """The labels, in the order of the columns of `p`."""
+        return self.part.classes
+
+    def tally(self, **settings: Any) -> Tally:
+        """Return the work that sums a batch into the bins."""
+        kinds = {one.name: one.kind for one in self.along}
+        return Tally(self.roles, self.part, kinds, self.wanted, self.units, **settings)
+
+    def __repr__(self) -> str:
+        names = ", ".join(one.name for one in self.along)
+        claims = {one.key for one in self.wanted}
+        return f"BinPlan: {len(claims)} claims along {len(self.along)} variables ({names})"
+
+
+def plan_of(survey: Survey, question: Question) -> BinPlan:
+    """Choose the bins that a question needs."""
+    options = question.options
+    classes = survey.part.classes
+    keys = claim_keys(classes, question.event, question.pos_label)
+    n_fine = N_FINE if question.fine else 0
+    along = tuple(Along(name, survey.kind(name)) for name in survey.roles.v)
+    check_cut_names(options["bins"], along or (Along(SCORE, "numeric"),))
+    chosen = {one.name: _open_levels(survey, one, question, n_fine) for one in along}
+    wanted: list[Wanted] = []
+    if question.joint and len(along) > 1:
+        bins = JointBins(tuple(chosen[one.name][0] for one in along))
+        wanted += [Wanted(key, survey.roles.v, bins, bins) for key in keys]
+    else:
+        for name, (coarse, fine) in chosen.items():
+            wanted += [Wanted(key, (name,), fine, coarse) for key in keys]
+            if question.rival and len(classes) == 2:
+                other = CORRECT if question.event == "positive" else 1
+                wanted.append(Wanted(other, (name,), coarse, coarse))
+    if not along or question.score is not None:
+        for key in keys:
+            how = question.score or options
+            coarse, fine = survey.score_bins(key, how, n_fine, SCORE)
+            wanted.append(Wanted(key, (), fine, coarse))
+    return BinPlan(
+        survey.roles,
+        survey.part,
+        along,
+        tuple(wanted),
+        survey.units,
+        options["n_bins"],
+        options["binning"],
+    )
+
+
+def _open_levels(survey: Survey, one: Along, question: Question, n_fine: int) -> tuple[Any, Any]:
+    coarse, fine = survey.bins(one.name, question.options, n_fine)
+    if survey.opened(one.name):
+        coarse = fine = replace(coarse, open=True)
+    return coarse, fine
+
+
+def opened(bins: Any) -> Any:
+    """Return bins that also take what was not seen when they were chosen."""
+    if isinstance(bins, LevelBins):
+        return replace(bins, missing=True, open=True)
+    return replace(bins, missing=True)
+
+
+def closed(stats: BinnedStats, coarse: Bins) -> tuple[BinnedStats, Bins]:
+    """Leave out the bins for missing and unknown values that no row came to."""
+    fine, sums = stats.bins, stats.sums
+    if isinstance(fine, JointBins) or isinstance(coarse, JointBins):
+        return stats, coarse
+    empty = sums[0].sum(axis=0) == 0
+    if fine.missing and empty[-1] and fine.size > 1:
+        fine, coarse = replace(fine, missing=False), replace(coarse, missing=False)
+        sums, empty = sums[..., :-1], empty[:-1]
+    if isinstance(fine, LevelBins) and fine.open:
+        place = len(fine.levels)
+        if empty[place] and not fine.pooled and fine.size > 1:
+            sums = np.delete(sums, place, axis=-1)
+            fine = coarse = replace(fine, open=False)
+    return BinnedStats(fine, sums), coarse

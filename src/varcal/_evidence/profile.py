@@ -1,0 +1,123 @@
+"""Profile: one claim along one variable, in fine cells for curves and coarse bins for figures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from varcal._binning.bins import NumericBins, coarse_index
+from varcal._binning.stats import BinnedStats
+from varcal._engines.kernel_numpy import collect, fine_bins
+from varcal._evidence.question import N_FINE, BinOptions
+from varcal._inference.calibration_test import Rows
+from varcal._input.events import Claim
+from varcal._input.groups import buckets
+from varcal._input.predictions import Predictions
+from varcal._input.variables import Kind, Variable
+from varcal._smoothing.cells import Cells
+
+#: Up to this many rows, sparse outcomes are simulated row by row.
+MOST_ROWS = 20_000
+
+
+@dataclass(frozen=True, eq=False)
+class Profile:
+    """The binned statistics of one claim along one variable.
+
+    Attributes
+    ----------
+    name, kind : str
+        The variable and its kind.
+    fine, coarse : BinnedStats
+        About a thousand cells of equal support, and the bins of the figures; equal for levels.
+    """
+
+    name: str
+    kind: Kind
+    fine: BinnedStats
+    coarse: BinnedStats
+
+    @property
+    def missing(self) -> bool:
+        """Whether the last bin is that of missing values."""
+        return bool(getattr(self.fine.bins, "missing", False))
+
+    def cells(self) -> Cells:
+        """Return the cells that hold rows, missing values apart, in the order of the variable."""
+        stats = self.fine
+        keep = stats.total("weight") > 0
+        if self.missing:
+            keep[-1] = False
+        total = {name: stats.total(name)[keep] for name in _CELL_FIELDS.values()}
+        x = np.flatnonzero(keep).astype(float)
+        if isinstance(stats.bins, NumericBins):
+            edges = np.array([stats.bins.low, *stats.bins.cuts, stats.bins.high])
+            # Infinite values count as 0 in Σwx, which must not carry a mean out of its cell.
+            inside = keep[: len(edges) - 1]
+            x = np.clip(total["x"] / total["weight"], edges[:-1][inside], edges[1:][inside])
+        grouped: dict[str, NDArray[np.float64]] = {}
+        if stats.sums.shape[1] > 1:
+            grouped = {
+                f"group_{short}": stats.field(name)[:, keep].T
+                for short, name in (("w", "weight"), ("hit", "hit"), ("score", "score"))
+            }
+        sums = {short: total[name] for short, name in _CELL_FIELDS.items() if short != "x"}
+        return Cells(x=x, **sums, **grouped)
+
+
+_CELL_FIELDS = {
+    "x": "x",
+    "n": "n",
+    "w": "weight",
+    "w2": "weight2",
+    "w_hit": "hit",
+    "w_score": "score",
+    "w2_hit": "hit2",
+    "w2_score": "score2",
+    "w2_e2": "square2",
+    "w2_null": "null2",
+}
+
+
+def profile(
+    predictions: Predictions,
+    claim: Claim,
+    variable: Variable,
+    options: BinOptions,
+    *,
+    n_fine: int = N_FINE,
+) -> Profile:
+    """Bin one claim along one variable, by bucket of groups where there are groups."""
+    coarse, fine = fine_bins(variable, n_fine=n_fine, **options)
+    bucket, n_buckets = buckets(predictions.unit)
+    stats = collect(fine, [variable], claim.score, claim.hit, predictions.weight, bucket, n_buckets)
+    return Profile(variable.name, variable.kind, stats, stats.coarsen(coarse))
+
+
+def coarse_stats(
+    predictions: Predictions, claim: Claim, variable: Variable, like: Profile
+) -> BinnedStats:
+    """Bin another claim over the coarse bins of a profile."""
+    bucket, n_buckets = buckets(predictions.unit)
+    return collect(
+        like.coarse.bins,
+        [variable],
+        claim.score,
+        claim.hit,
+        predictions.weight,
+        bucket,
+        n_buckets,
+    )
+
+
+def rows_behind(
+    predictions: Predictions, claim: Claim, variable: Variable, found: Profile
+) -> Rows | None:
+    """Return the rows behind a profile, for simulated outcomes; None where there are many."""
+    if len(claim.score) > MOST_ROWS:
+        return None
+    index = found.fine.bins.index(variable)  # type: ignore[union-attr]
+    merged = coarse_index(found.fine.bins, found.coarse.bins)[index]
+    return Rows(claim.score, merged, index, predictions.weight)

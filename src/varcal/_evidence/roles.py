@@ -1,0 +1,146 @@
+"""Roles: which column of lazy rows is the outcome, which are probabilities, which variables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from varcal._input.predictions import ALL, Part, Predictions
+from varcal._options import check_choice
+from varcal.exceptions import InputError
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The columns by what they are for.
+
+    Attributes
+    ----------
+    y : str
+        The outcome.
+    p, v : tuple of str
+        Probabilities and variables.
+    sample_weight, groups : str or None
+        Weights and units.
+    from_logits, unlabelled
+        As in `Predictions.of`.
+    """
+
+    y: str
+    p: tuple[str, ...]
+    v: tuple[str, ...] = ()
+    sample_weight: str | None = None
+    groups: str | None = None
+    from_logits: bool = False
+    unlabelled: str = "raise"
+
+    @classmethod
+    def of(
+        cls,
+        known: Sequence[str],
+        y: object,
+        p: object,
+        v: object,
+        sample_weight: object = None,
+        groups: object = None,
+        *,
+        from_logits: bool = False,
+        unlabelled: str = "raise",
+    ) -> Roles:
+        """Find the columns that arguments name.
+
+        Examples
+        --------
+        >>> Roles.of(["y", "p", "age", "sex"], "y", "p", ALL).v
+        ('age', 'sex')
+        """
+        check_choice("unlabelled", unlabelled, ["raise", "drop"])
+        given = {"y": y, "p": p, "sample_weight": sample_weight, "groups": groups}
+        if v is not ALL:
+            given["v"] = v
+        names: dict[str, tuple[str, ...]] = {}
+        for argument, value in given.items():
+            names[argument] = _names(argument, value)
+            for name in names[argument]:
+                if name not in known:
+                    raise InputError.no_column(name, known, argument)
+            if len(set(names[argument])) < len(names[argument]):
+                raise InputError(
+                    f"{argument} names a column twice: {list(names[argument])}", "name each once"
+                )
+        for argument in ("y", "p"):
+            if not names[argument]:
+                raise InputError(f"{argument} is None", "name its column")
+        if v is ALL:
+            taken = {name for found in names.values() for name in found}
+            names["v"] = tuple(name for name in known if name not in taken)
+            if not names["v"]:
+                raise InputError("data has no column besides y and p", "give the variables")
+        return cls(
+            names["y"][0],
+            names["p"],
+            names["v"],
+            names["sample_weight"][0] if names["sample_weight"] else None,
+            names["groups"][0] if names["groups"] else None,
+            from_logits,
+            unlabelled,
+        )
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Every column that has a role, each once."""
+        others = [name for name in (self.sample_weight, self.groups) if name is not None]
+        return tuple(dict.fromkeys([self.y, *self.p, *self.v, *others]))
+
+    def read(
+        self,
+        frame: Any,
+        *,
+        classes: Sequence[Any] | None = None,
+        part: Part | None = None,
+    ) -> Predictions:
+        """Take rows in at the door."""
+        return Predictions.of(
+            self.y,
+            list(self.p),
+            list(self.v) or None,
+            data=frame,
+            classes=classes,
+            sample_weight=self.sample_weight,
+            groups=self.groups,
+            from_logits=self.from_logits,
+            unlabelled=self.unlabelled,
+            part=part,
+        )
+
+
+@contextmanager
+def told_at(start: int | None) -> Iterator[None]:
+    """Count rows in messages from the first of all, not of the batch; leave them out if None."""
+    try:
+        yield
+    except InputError as error:
+        row = r" at row (\d+)"
+        message = re.sub(r" \([\d,]+ such rows\)", "", error.message)
+        if start is None:
+            message = re.sub(row, "", message)
+        else:
+            message = re.sub(row, lambda m: f" at row {int(m[1]) + start}", message)
+        raise InputError(message, error.hint) from None
+
+
+def _names(argument: str, value: object) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    if isinstance(value, str):
+        return (value,)
+    several = argument in ("p", "v")
+    if isinstance(value, list | tuple) and several and all(isinstance(x, str) for x in value):
+        return tuple(value)
+    raise InputError(
+        f"{argument} is a {type(value).__name__}, and data is read in batches",
+        f"name {'columns' if several else 'a column'} of data",
+    )

@@ -1,0 +1,311 @@
+"""Scan: the first pass over lazy rows, which learns what bins are chosen from."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from varcal._binning.summary import SAMPLE, ArraySummary, Ends, SampledSummary
+from varcal._engines.kernel_numpy import fine_bins
+from varcal._evidence.question import BinOptions
+from varcal._evidence.roles import Roles, told_at
+from varcal._input.events import claim_of
+from varcal._input.frames import Table
+from varcal._input.groups import N_BUCKETS, check_several, check_units, distinct_groups
+from varcal._input.labels import Labels
+from varcal._input.predictions import (
+    Part,
+    Predictions,
+    from_log_odds,
+    no_weight,
+    probabilities,
+    weight_exponent,
+    weights,
+)
+from varcal._input.variables import Kind, Variable, as_series, held_levels, sort_levels
+from varcal.exceptions import InputError
+
+Floats = NDArray[np.float64]
+
+#: The most values that a sample holds, over all its columns.
+MOST_SAMPLED = 50_000_000
+#: Beyond this many distinct levels, rare ones are forgotten while counting.
+MOST_LEVELS = 100_000
+
+
+def sample_share(n_rows: int, roles: Roles) -> float:
+    """Return the share of rows that is sampled for edges."""
+    wanted = min(SAMPLE, MOST_SAMPLED // len(roles.columns))
+    return min(1.0, wanted / max(n_rows, 1))
+
+
+@dataclass(frozen=True)
+class LevelCounts:
+    """How often each level comes; `declared` is their order where the type has one."""
+
+    counts: dict[Hashable, int]
+    n_missing: int
+    declared: tuple[Hashable, ...] = ()
+    pruned: bool = False
+
+    @classmethod
+    def of(cls, variable: Variable, declared: tuple[Hashable, ...]) -> LevelCounts:
+        """Count the levels of a column."""
+        present = variable.values[variable.values >= 0]
+        many = np.bincount(present, minlength=len(variable.levels)).tolist()
+        counts = {level: n for level, n in zip(variable.levels, many, strict=True) if n}
+        # Both booleans are levels, whether rows hold them or not.
+        if variable.levels == (False, True):
+            counts = dict(zip(variable.levels, many, strict=True))
+        return cls(counts, len(variable) - len(present), declared)
+
+    def __add__(self, other: LevelCounts) -> LevelCounts:
+        counts = dict(self.counts)
+        for level, n in other.counts.items():
+            counts[level] = counts.get(level, 0) + n
+        pruned = self.pruned or other.pruned
+        if len(counts) > MOST_LEVELS:
+            floor = sum(counts.values()) / MOST_LEVELS
+            counts = {level: n for level, n in counts.items() if n > 2 * floor}
+            pruned = True
+        missing = self.n_missing + other.n_missing
+        return LevelCounts(counts, missing, self.declared or other.declared, pruned)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a pass has learnt; `a + b` of two batches."""
+
+    n_rows: int
+    labels: tuple[Hashable, ...]
+    heaviest: float
+    units: tuple[Hashable, ...] | None
+    kinds: dict[str, Kind]
+    ends: dict[str, Ends]
+    levels: dict[str, LevelCounts]
+    score_ends: tuple[Floats, Floats]
+    p: list[Floats]
+    sample: dict[str, list[Floats]] = field(default_factory=dict)
+
+    def __add__(self, other: Seen) -> Seen:
+        units = None
+        if self.units is not None and other.units is not None:
+            union = {*self.units, *other.units}
+            units = tuple(union) if len(union) <= N_BUCKETS else None
+        return Seen(
+            self.n_rows + other.n_rows,
+            tuple({*self.labels, *other.labels}) if len(self.labels) < MOST_LEVELS else self.labels,
+            max(self.heaviest, other.heaviest),
+            units,
+            self.kinds,
+            {name: one + other.ends[name] for name, one in self.ends.items()},
+            {name: one + other.levels[name] for name, one in self.levels.items()},
+            (
+                np.minimum(self.score_ends[0], other.score_ends[0]),
+                np.maximum(self.score_ends[1], other.score_ends[1]),
+            ),
+            [*self.p, *other.p],
+            {name: [*parts, *other.sample[name]] for name, parts in self.sample.items()},
+        )
+
+
+@dataclass(frozen=True)
+class Scan:
+    """Look at a batch: labels, weights, units, ends, levels, and a random sample of rows.
+
+    Attributes
+    ----------
+    roles : Roles
+        The columns.
+    share : float
+        Share of rows that is sampled.
+    counted : bool
+        Whether `start` is the number of a row.
+    """
+
+    roles: Roles
+    share: float
+    counted: bool = True
+
+    def __call__(self, frame: Any, start: int) -> Seen:
+        """Look at rows from the one numbered `start`."""
+        roles = self.roles
+        with told_at(start if self.counted else None):
+            table = Table.of(frame, "data")
+            labels = Labels.of(table.column(roles.y, "y"))
+            p = probabilities(list(roles.p), table)[0]
+            variables = [Variable.of(table.column(name, "v"), name) for name in roles.v]
+            weight, unit = None, None
+            if roles.sample_weight is not None:
+                weight = weights(roles.sample_weight, table).astype(np.float64, copy=False)
+            if roles.groups is not None:
+                column = table.column(roles.groups, "groups")
+                unit = Variable.of(column, "groups", "groups")
+            unknown = labels.missing()
+            if unknown.any():
+                kept = ~unknown
+                labels, p = labels.take(kept), p[kept]
+                variables = [one.take(kept) for one in variables]
+                weight = None if weight is None else weight[kept]
+                unit = None if unit is None else unit.take(kept)
+            if unit is not None:
+                check_units(unit)
+        row = np.flatnonzero(np.random.default_rng([0, start]).random(len(p)) < self.share)
+        ranked = [one for one in variables if one.kind != "levels"]
+        return Seen(
+            len(p),
+            _distinct(labels),
+            -np.inf if weight is None else float(np.max(weight, initial=-np.inf)),
+            () if unit is None else _units(unit),
+            {one.name: one.kind for one in variables},
+            {one.name: Ends.of(one.values) for one in ranked},
+            {
+                one.name: LevelCounts.of(one, _declared(table.column(one.name, "v")))
+                for one in variables
+                if one.kind == "levels"
+            },
+            _score_ends(p.astype(np.float64, copy=False), from_logits=roles.from_logits),
+            [p[row].astype(np.float64)],
+            {one.name: [one.values[row].astype(np.float64)] for one in ranked},
+        )
+
+
+class ScannedSummary(SampledSummary):
+    """Quantiles and counts of a column from a sample of it and its true ends."""
+
+    def __init__(self, sample: Floats, ends: Ends) -> None:
+        self.n_missing = ends.n_missing
+        self._ends = ends
+        held = np.sort(sample[np.isfinite(sample)])
+        self._finite = np.concatenate([[ends.low], held, [ends.high]])
+
+    def below(self, value: float) -> int:
+        """Return about how many rows hold a smaller value, none only if there is none."""
+        return max(super().below(value), int(value > self._ends.low))
+
+    def above(self, value: float) -> int:
+        """Return about how many rows hold a larger value, none only if there is none."""
+        return max(super().above(value), int(value < self._ends.high))
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What all rows together are like: classes, weights, units, and the bins of a column."""
+
+    seen: Seen
+    roles: Roles
+    part: Part
+
+    @classmethod
+    def of(cls, seen: Seen, roles: Roles, classes: Sequence[Hashable] | None) -> Survey:
+        """Settle the classes and the scale of weights."""
+        if not seen.n_rows:
+            raise InputError("y has no label at any row", "at least one outcome is needed")
+        if roles.sample_weight is not None and seen.heaviest == 0:
+            raise no_weight()
+        if roles.groups is not None and seen.units is not None:
+            check_several(len(seen.units))
+        labels = Labels.of(list(seen.labels))
+        with told_at(None):
+            labels.check_numbers(np.concatenate(seen.p))
+            found = labels.encode(2 if len(roles.p) == 1 else len(roles.p), classes)[1]
+        by_meaning = classes is None and found in ((0, 1), (False, True))
+        finite = np.isfinite(seen.heaviest) and seen.heaviest > 0
+        exponent = weight_exponent(seen.heaviest) if finite else 0
+        return cls(seen, roles, Part(found, by_meaning, exponent))
+
+    @property
+    def units(self) -> tuple[Hashable, ...]:
+        """Every unit there is, sorted, if there are few."""
+        units = self.seen.units or ()
+        return tuple(sort_levels(np.zeros(0, np.intp), list(units))[1])
+
+    def kind(self, name: str) -> Kind:
+        """Return the kind of a variable."""
+        return self.seen.kinds[name]
+
+    def bins(self, name: str, options: BinOptions, n_fine: int) -> tuple[Any, Any]:
+        """Choose the bins of a variable, and finer ones."""
+        nothing = np.zeros(0)
+        if name in self.seen.ends:
+            variable = Variable(name, self.kind(name), nothing)
+            values = np.concatenate(self.seen.sample[name])
+            summary = self._summary(values, self.seen.ends[name])
+            return fine_bins(variable, **options, n_fine=n_fine, summary=summary)
+        found = self.seen.levels[name]
+        levels = sort_levels(np.zeros(0, np.intp), list(found.counts))[1]
+        if found.declared:
+            levels = [level for level in found.declared if level in found.counts]
+        variable = Variable(name, "levels", nothing.astype(np.intp), tuple(levels))
+        counts = np.array([found.counts[level] for level in levels], dtype=np.intp)
+        return fine_bins(variable, **options, counts=(counts, found.n_missing))
+
+    def opened(self, name: str) -> bool:
+        """Tell whether a variable has more levels than were counted."""
+        return name in self.seen.levels and self.seen.levels[name].pruned
+
+    def score_bins(self, key: int, options: BinOptions, n_fine: int, name: str) -> tuple[Any, Any]:
+        """Choose the bins of a claim's score, and finer ones."""
+        p = _probabilities(np.concatenate(self.seen.p), from_logits=self.roles.from_logits)
+        blank = Predictions(np.zeros(len(p), np.intp), p, self.part.classes)
+        score = claim_of(blank, key).score
+        low, high = (float(ends[key]) for ends in self.seen.score_ends)
+        ends = Ends(low, high, self.seen.n_rows) if low <= high else Ends(0, 1, self.seen.n_rows)
+        variable = Variable(name, "numeric", np.zeros(0))
+        return fine_bins(variable, **options, n_fine=n_fine, summary=self._summary(score, ends))
+
+    def _summary(self, values: Floats, ends: Ends) -> ArraySummary:
+        if len(values) == self.seen.n_rows:  # then nothing is left to chance
+            return ArraySummary(values)
+        if ends.n_finite:
+            return ScannedSummary(values, ends)
+        many = {-np.inf: ends.n_low, np.inf: ends.n_high, np.nan: ends.n_missing}
+        return ArraySummary(np.array([value for value, n in many.items() if n]))
+
+
+def _probabilities(p: Floats, *, from_logits: bool) -> Floats:
+    """Return the rows of p that are finite, as probabilities; the second pass names the others."""
+    held = p[np.isfinite(p if p.ndim == 1 else p.sum(axis=1))]
+    return from_log_odds(held) if from_logits else held
+
+
+def _score_ends(p: Floats, *, from_logits: bool) -> tuple[Floats, Floats]:
+    """Return the smallest and the largest score of each claim, by its key (`CORRECT` is last)."""
+    p = _probabilities(p, from_logits=from_logits)
+    if p.ndim == 1:
+        p = np.column_stack([1.0 - p, p])
+    confidence = p.max(axis=1)
+    low = [*p.min(axis=0, initial=np.inf), confidence.min(initial=np.inf)]
+    high = [*p.max(axis=0, initial=-np.inf), confidence.max(initial=-np.inf)]
+    return np.array(low), np.array(high)
+
+
+def _distinct(labels: Labels) -> tuple[Hashable, ...]:
+    column = labels.column
+    if column.kind == "levels":
+        if column.levels == (False, True):
+            return column.levels
+        return tuple(held_levels(column.values, column.levels)[1])
+    values = column.values
+    if len(values) and values.dtype.kind in "iu" and values.min() >= 0 and values.max() <= 1:
+        return tuple({int(values.min()), int(values.max())})
+    return tuple(np.unique(values)[:MOST_LEVELS].tolist())
+
+
+def _units(unit: Variable) -> tuple[Hashable, ...] | None:
+    found = distinct_groups(unit)
+    return tuple(found) if len(found) <= N_BUCKETS else None
+
+
+def _declared(column: Any) -> tuple[Hashable, ...]:
+    """Return the levels in the order that the type of a column declares, if it does."""
+    if hasattr(getattr(column, "cat", None), "codes"):  # pandas
+        return tuple(column.cat.categories.tolist())
+    series = as_series(column)
+    dtype = None if series is None else series.dtype
+    return tuple(dtype.categories) if isinstance(dtype, nw.Enum) else ()

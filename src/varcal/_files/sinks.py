@@ -1,0 +1,145 @@
+"""Where streamed rows are written: one small writer a format."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, Any, Self, cast
+
+import pyarrow as pa
+from pyarrow import parquet
+
+from varcal._files.sources import DELIMITERS
+from varcal.exceptions import InputError
+
+
+class Sink(ABC):
+    """Takes batches of one schema; closed at the end of its block."""
+
+    @abstractmethod
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Write some rows."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Finish the file."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def open_sink(path: Path, format: str, gzipped: bool, schema: pa.Schema) -> Sink:
+    """Open a file for rows of a schema."""
+    if format == "parquet":
+        return _ParquetSink(path, schema)
+    if format == "arrow":
+        return _ArrowSink(path, schema)
+    text = cast(
+        "IO[str]",
+        gzip.open(path, "wt", encoding="utf-8", newline="")  # noqa: SIM115  closed by the sink
+        if gzipped
+        else path.open("w", encoding="utf-8", newline=""),
+    )
+    if format in DELIMITERS:
+        return _CsvSink(text, schema, DELIMITERS[format])
+    return _JsonSink(text)
+
+
+class _ParquetSink(Sink):
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
+        self._writer = parquet.ParquetWriter(path, schema)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        self._writer.write_batch(batch)
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+class _ArrowSink(Sink):
+    """Arrow files hold one dictionary a column: later ones may only add to it."""
+
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
+        options = pa.ipc.IpcWriteOptions(emit_dictionary_deltas=True)
+        self._writer = pa.ipc.new_file(str(path), schema, options=options)
+        self._levels: dict[str, Any] = {}
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        columns = [
+            self._shared(name, column) if pa.types.is_dictionary(column.type) else column
+            for name, column in zip(batch.schema.names, batch.columns, strict=True)
+        ]
+        self._writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=batch.schema))
+
+    def _shared(self, name: str, column: Any) -> Any:
+        known = self._levels.get(name)
+        if known is None or known.equals(column.dictionary):
+            self._levels[name] = column.dictionary
+            return column
+        levels = pa.concat_arrays([known, column.dictionary]).unique()
+        self._levels[name] = levels
+        codes = pa.compute.index_in(column.dictionary_decode(), levels)
+        return pa.DictionaryArray.from_arrays(
+            codes.cast(column.type.index_type), levels, ordered=column.type.ordered
+        )
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+class _CsvSink(Sink):
+    def __init__(self, file: IO[str], schema: pa.Schema, delimiter: str) -> None:
+        self._file = file
+        self._writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
+        self._writer.writerow(schema.names)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        columns = [_texts(batch.schema.names[k], one) for k, one in enumerate(batch.columns)]
+        self._writer.writerows(zip(*columns, strict=True))
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class _JsonSink(Sink):
+    def __init__(self, file: IO[str]) -> None:
+        self._file = file
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        for row in batch.to_pylist():
+            text = json.dumps(_plain(row), ensure_ascii=False, default=str)
+            self._file.write(text + "\n")
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _texts(name: str, column: Any) -> list[str | None]:
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    try:
+        texts: list[str | None] = column.cast(pa.string()).to_pylist()
+    except pa.ArrowException:
+        raise InputError(
+            f"column {name!r} of type {column.type} cannot be written as text",
+            "write Parquet or Arrow, or leave the column out",
+        ) from None
+    return texts
+
+
+def _plain(value: Any) -> Any:
+    """Replace what JSON has no word for: NaN and infinities become null."""
+    if isinstance(value, float):
+        return value if value - value == 0 else None
+    if isinstance(value, Mapping):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    return value

@@ -1,0 +1,1 @@
+"""Tests, debiased values and intervals from sums over bins."""

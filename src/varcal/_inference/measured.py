@@ -1,0 +1,126 @@
+"""Measured: a mean absolute gap over bins with its bias, interval and noise floor."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from varcal._binning.stats import FIELDS, BinnedStats
+from varcal._inference.calibration_test import Rows
+from varcal._inference.error_sums import ErrorSums
+from varcal._inference.gap_law import GapLaw, debiased, interval, noise_floor
+from varcal.exceptions import InputError
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A mean absolute gap and what is known of it.
+
+    Attributes
+    ----------
+    value : float
+        The plug-in, biased upwards.
+    debiased : float
+        The size whose plug-in would on average be that value.
+    low, high : float
+        The interval.
+    p_value : float
+        Of "the truth is 0".
+    noise_floor, noise_high : float
+        Mean and 95 % quantile of the plug-in of a perfect model on as many rows.
+    """
+
+    value: float
+    debiased: float
+    low: float
+    high: float
+    p_value: float
+    noise_floor: float
+    noise_high: float
+
+
+def measure(
+    stats: BinnedStats, level: float, *, beyond: bool = False, rows: Rows | None = None
+) -> Measured:
+    """Measure the mean absolute gap over bins, or what of it lies beyond the overall gap."""
+    law = gap_law(stats, beyond=beyond)
+    low, high = interval(law, level)
+    floor, noise_high = noise_floor(law, rows=rows)
+    return Measured(
+        float(law.value),
+        float(debiased(law)),
+        float(low),
+        min(float(high), 1.0),
+        math.nan,
+        float(floor),
+        float(noise_high),
+    )
+
+
+def with_p(measured: Measured, p_value: float) -> Measured:
+    """Return the same with its p-value."""
+    return Measured(**vars(measured) | {"p_value": p_value})
+
+
+def gap_law(stats: BinnedStats, *, beyond: bool = False) -> GapLaw:
+    """Return the gaps of the bins and how they vary, with the overall gap taken out if asked.
+
+    Groups: sums over buckets of groups, never below what independent rows would give.
+    """
+    law = GapLaw.from_cells(error_sums(stats), center=False)
+    if stats.sums.shape[1] == 1:
+        return GapLaw.from_cells(error_sums(stats), center=beyond)
+    weight = stats.total("weight")
+    by_bucket = stats.field("weight")
+    error = stats.field("score") - stats.field("hit")
+    many = int((by_bucket.sum(axis=1) > 0).sum())
+    if many < 2:
+        raise InputError("only one group has weight", "at least two units are needed")
+
+    def covariance(residual: Floats, least: Floats) -> Floats:
+        inverse = np.divide(1.0, weight, out=np.zeros_like(weight), where=weight > 0)
+        found = many / (many - 1) * (residual.T @ residual) * np.outer(inverse, inverse)
+        size = np.diag(found)
+        lift = np.sqrt(np.maximum(np.diag(least), size) / np.where(size > 0, size, 1.0))
+        return found * np.outer(lift, lift)
+
+    spread = by_bucket / weight.sum() - law.share * by_bucket.sum(axis=1)[:, None] / weight.sum()
+    law = GapLaw(
+        gap=law.gap,
+        share=law.share,
+        cov=covariance(error - law.gap * by_bucket, law.cov),
+        null_cov=covariance(error - law.gap * by_bucket, law.null_cov),
+        share_cov=many / (many - 1) * spread.T @ spread,
+        df=many - 1,
+    )
+    return law.center() if beyond else law
+
+
+def error_sums(stats: BinnedStats) -> ErrorSums:
+    """Return the sums that tests need."""
+    return _sums({name: stats.total(name) for name in FIELDS})
+
+
+def _sums(field: dict[str, Floats]) -> ErrorSums:
+    return ErrorSums(
+        n=field["n"],
+        w=field["weight"],
+        w2=field["weight2"],
+        we=field["hit"] - field["score"],
+        w2e=field["hit2"] - field["score2"],
+        w2e2=field["square2"],
+        w2s=field["score2"],
+        w2v=field["null2"],
+        w4k=field["fourth"],
+    )
+
+
+def debiased_without(stats: BinnedStats) -> Floats:
+    """Return the debiased error without each bucket of rows in turn, for a jackknife."""
+    rest = stats.sums.sum(axis=1, keepdims=True) - stats.sums
+    return debiased(GapLaw.from_cells(_sums(dict(zip(FIELDS, rest, strict=True)))))

@@ -1,0 +1,1 @@
+"""The entrance for data: predictions, variables, labels and events, checked once."""

@@ -1,0 +1,190 @@
+"""What a probability claims: predictions become (score, hit) pairs, and classes are forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from varcal._input.predictions import Predictions
+from varcal._options import check_choice
+from varcal.exceptions import InputError
+
+EVENTS = ("correct", "positive", "classwise")
+#: The claim that the most likely class is right, among those about a class by its position.
+CORRECT = -1
+_SIDES = {
+    "correct": ("overconfident", "underconfident"),
+    "positive": ("predicted too high", "predicted too low"),
+}
+_SHORT_SIDES = {"correct": ("over", "under"), "positive": ("too high", "too low")}
+
+
+def gap_side(gap: float, event: str, *, short: bool = False) -> str:
+    """Name the sign of a gap, for people.
+
+    >>> gap_side(0.1, "correct"), gap_side(-0.1, "positive")
+    ('overconfident', 'predicted too low')
+    """
+    sides = _SHORT_SIDES if short else _SIDES
+    over, under = sides["positive" if event == "positive" else "correct"]
+    return over if gap > 0 else under
+
+
+class Rows(Protocol):
+    """A column of which stretches are asked for: an array, or worked out when asked."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, rows: slice, /) -> NDArray[Any]: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Derived:
+    """A column of n rows that is worked out when rows of it are asked for, and not kept.
+
+    Attributes
+    ----------
+    n : int
+        The number of rows.
+    work_out : callable
+        From a stretch of rows to their values.
+    of : tuple of ndarray
+        (p, y) of two classes if it is about "the prediction is correct", for an engine that works
+        it out by itself.
+    """
+
+    n: int
+    work_out: Callable[[slice], NDArray[Any]]
+    of: tuple[NDArray[Any], ...] = ()
+
+    def __len__(self) -> int:
+        return self.n
+
+    def __getitem__(self, rows: slice, /) -> NDArray[Any]:
+        return self.work_out(rows)
+
+
+@dataclass(frozen=True, eq=False)
+class Claim:
+    """One claim a row: the event has probability `score`; `hit` tells whether it came true.
+
+    Attributes
+    ----------
+    scores, hits : Rows
+        The same, a stretch of rows at a time: one pass over them needs no memory for the whole.
+    label : hashable or None
+        The class that the claim speaks of; None for "the prediction is correct".
+    """
+
+    scores: Rows
+    hits: Rows
+    label: Hashable = None
+
+    @cached_property
+    def score(self) -> NDArray[np.float64]:
+        """The claimed probabilities."""
+        return self.scores[:]
+
+    @cached_property
+    def hit(self) -> NDArray[np.bool_]:
+        """Whether the event happened, row by row."""
+        return self.hits[:]
+
+
+def claims(
+    predictions: Predictions, event: str = "correct", pos_label: Hashable = None
+) -> Iterator[Claim]:
+    """Yield the claims of an event: one, or for "classwise" one a class.
+
+    Parameters
+    ----------
+    predictions : Predictions
+        Checked predictions.
+    event : {"correct", "positive", "classwise"}
+        "correct": s = max_k p_k against "the argmax was right" (ties go to the first class).
+        "positive": s = P(y = positive) against y (two classes). "classwise": s = p_k against
+        y = k, for each k.
+    pos_label : label, optional
+        The positive class, the second one by default.
+
+    Examples
+    --------
+    >>> (claim,) = claims(Predictions.of([0, 1, 1], [0.2, 0.9, 0.4]))
+    >>> claim.score, claim.hit
+    (array([0.8, 0.9, 0.6]), array([ True,  True, False]))
+    """
+    for key in claim_keys(predictions.classes, event, pos_label):
+        yield claim_of(predictions, key)
+
+
+def claim_keys(
+    classes: Sequence[Hashable], event: str = "correct", pos_label: Hashable = None
+) -> list[int]:
+    """Return which claims an event makes: `CORRECT`, or the positions of classes.
+
+    >>> claim_keys(["no", "yes"], "positive"), claim_keys(["a", "b", "c"], "classwise")
+    ([1], [0, 1, 2])
+    """
+    check_choice("event", event, EVENTS)
+    if pos_label is not None and event != "positive":
+        raise InputError(
+            f'pos_label={pos_label!r} has no meaning with event="{event}"',
+            'use event="positive", or leave pos_label out',
+        )
+    if event == "correct":
+        return [CORRECT]
+    return [_position(classes, pos_label)] if event == "positive" else list(range(len(classes)))
+
+
+def claim_of(predictions: Predictions, key: int) -> Claim:
+    """Return one claim of every row."""
+    return _correct(predictions) if key == CORRECT else _about(predictions, key)
+
+
+def _correct(predictions: Predictions) -> Claim:
+    p, y = predictions.p, predictions.y
+
+    def score(rows: slice) -> NDArray[np.float64]:
+        part = p[rows]
+        if p.ndim == 2:
+            return np.maximum(part[:, 0], part[:, 1]) if p.shape[1] == 2 else part.max(axis=1)
+        other = 1.0 - part
+        return np.maximum(part, other, out=other)
+
+    def hit(rows: slice) -> NDArray[np.bool_]:
+        part, outcome = p[rows], y[rows]
+        if p.ndim == 1:
+            return (part > 0.5) == (outcome == 1)
+        if p.shape[1] == 2:
+            return (part[:, 1] > part[:, 0]) == (outcome == 1)
+        return part.argmax(axis=1) == outcome
+
+    pair = (p, y) if p.ndim == 1 else ()
+    return Claim(Derived(len(y), score, pair), Derived(len(y), hit, pair))
+
+
+def _about(predictions: Predictions, position: int) -> Claim:
+    p: NDArray[Any] = predictions.p
+    y = predictions.y
+    scores: Rows = p if p.ndim == 1 else p[:, position]
+    if p.ndim == 1 and position != 1:
+        scores = Derived(len(y), lambda rows: 1.0 - p[rows])
+    hits = Derived(len(y), lambda rows: y[rows] == position)
+    return Claim(scores, hits, predictions.classes[position])
+
+
+def _position(classes: Sequence[Hashable], pos_label: Hashable) -> int:
+    if len(classes) != 2:
+        raise InputError(
+            f'event="positive" needs two classes; p has {len(classes)}',
+            'use event="correct" or event="classwise"',
+        )
+    if pos_label is None:
+        return 1
+    check_choice("pos_label", pos_label, classes)
+    return list(classes).index(pos_label)

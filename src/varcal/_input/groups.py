@@ -1,0 +1,104 @@
+"""Groups: the unit that a row belongs to, by number and by bucket."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from hashlib import blake2b
+
+import numpy as np
+from numpy.typing import NDArray
+
+from varcal._input.variables import Variable, held_levels, sort_levels
+from varcal.exceptions import InputError
+
+#: Groups are hashed into at most this many buckets.
+N_BUCKETS = 256
+
+
+def check_units(unit: Variable) -> Variable:
+    """Refuse rows without a group."""
+    missing = unit.missing()
+    if missing.any():
+        row = int(missing.argmax())
+        raise InputError.at_row(
+            "groups", "is missing", None, row, int(missing.sum()), "every row needs its unit"
+        )
+    return unit
+
+
+def group_numbers(unit: Variable) -> NDArray[np.intp]:
+    """Number the groups."""
+    if unit.kind == "levels":
+        return unit.values
+    return np.unique(unit.values, return_inverse=True)[1].astype(np.intp)
+
+
+def distinct_groups(unit: Variable) -> list[Hashable]:
+    """Return the groups that rows belong to, sorted."""
+    if unit.kind == "levels":
+        levels: list[Hashable] = sort_levels(*held_levels(unit.values, unit.levels))[1]
+        return levels
+    found: list[Hashable] = np.unique(unit.values).tolist()
+    return found
+
+
+def buckets(
+    unit: Variable | None, known: Sequence[Hashable] | None = None
+) -> tuple[NDArray[np.intp] | None, int]:
+    """Return the bucket of each row: its group if there are few, else the hash of its value.
+
+    Parameters
+    ----------
+    unit : Variable or None
+        The group of each row.
+    known : sequence, optional
+        Every group there is, sorted, if there are few; empty for hashes whatever their number,
+        so that batches which know nothing of each other can be merged.
+
+    Examples
+    --------
+    >>> buckets(Variable.of(["b", "a", "b"], "unit"))
+    (array([1, 0, 1]), 2)
+    >>> one, two = (Variable.of(names, "unit") for names in (["b", "a"], ["c", "b"]))
+    >>> bool(buckets(one, ())[0][0] == buckets(two, ())[0][1])
+    True
+    """
+    if unit is None:
+        return None, 1
+    if known is None:
+        numbers = group_numbers(unit)
+        many = int(numbers.max()) + 1
+        check_several(many)
+        if many <= N_BUCKETS:
+            return numbers, many
+    elif known:
+        return _places(unit, known), len(known)
+    return _hashes(unit), N_BUCKETS
+
+
+def check_several(many: int) -> None:
+    """Refuse groups that are one only."""
+    if many < 2:
+        raise InputError("groups has one group only", "at least two units are needed")
+
+
+def _places(unit: Variable, known: Sequence[Hashable]) -> NDArray[np.intp]:
+    position = {level: k for k, level in enumerate(known)}
+    levels, numbers = unit.levels, unit.values
+    if unit.kind != "levels":
+        found, numbers = np.unique(unit.values, return_inverse=True)
+        levels = tuple(found.tolist())  # as Python's numbers: floats would merge large integers
+    lookup = np.array([position.get(level, 0) for level in levels], dtype=np.intp)
+    return lookup[numbers]
+
+
+def _hashes(unit: Variable) -> NDArray[np.intp]:
+    """Hash values into buckets, the same in every process and on every machine."""
+    if unit.kind == "levels":
+        texts = (str(level).encode() for level in unit.levels)
+        digests = [blake2b(text, digest_size=1).digest()[0] for text in texts]
+        return np.array(digests, dtype=np.intp)[unit.values]
+    mixed = (unit.values.astype(np.float64) + 0.0).view(np.uint64)  # −0.0 is 0.0
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+    return ((mixed ^ (mixed >> np.uint64(31))) >> np.uint64(56)).astype(np.intp)

@@ -1,0 +1,163 @@
+"""Labels of any type, and the one rule by which they belong to columns of p."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from varcal._input.variables import Variable, extremes, held_levels, sort_levels
+from varcal.exceptions import InputError
+
+# Beyond this a float no longer tells whole numbers apart.
+_LARGEST_EXACT = 2.0**53
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """The outcome column before it is matched with the columns of p."""
+
+    column: Variable
+
+    @classmethod
+    def of(cls, y: object) -> Labels:
+        """Read a column of labels: integers, booleans, strings or categories."""
+        column = Variable.of(y, "y", "y")
+        if column.kind == "datetime" or column.duration:
+            raise InputError(
+                f"y holds {'durations' if column.duration else 'dates'}",
+                "labels are integers, booleans, strings or categories",
+            )
+        return cls(column)
+
+    def __len__(self) -> int:
+        return len(self.column)
+
+    def take(self, rows: NDArray[Any]) -> Labels:
+        """Return the labels of some rows."""
+        return Labels(self.column.take(rows))
+
+    def missing(self) -> NDArray[np.bool_]:
+        """Return which rows have no label."""
+        return self.column.missing()
+
+    def raw(self, row: int) -> Hashable:
+        """Return one label as the user wrote it, None if it is missing."""
+        value = self.column.values[row]
+        if self.column.kind == "levels":
+            return self.column.levels[value] if value >= 0 else None
+        return None if value != value else value.item()
+
+    def check_numbers(self, p: NDArray[np.float64]) -> None:
+        """Refuse numbers that are no labels, and say so where y and p look swapped."""
+        values = self.column.values
+        if self.column.kind == "levels" or values.dtype.kind != "f":
+            return
+        inexact = ~(np.abs(values) <= _LARGEST_EXACT)
+        if inexact.any():
+            row = int(inexact.argmax())
+            raise InputError.at_row(
+                "y",
+                "is not a label",
+                float(values[row]),
+                row,
+                int(inexact.sum()),
+                "floating-point labels are whole and at most 2**53; give integers or strings",
+            )
+        off = values != np.floor(values)
+        if not off.any():
+            return
+        row = int(off.argmax())
+        swapped = p.ndim == 1 and bool(np.all((p == 0) | (p == 1)))
+        hint = (
+            "y and p look swapped: the outcome comes first, then the probability"
+            if swapped
+            else "labels are integers, booleans, strings or categories; if these are "
+            "probabilities, y and p are swapped"
+        )
+        raise InputError.at_row(
+            "y", "is not a label", float(values[row]), row, int(off.sum()), hint
+        )
+
+    def encode(
+        self,
+        n_classes: int,
+        classes: Sequence[Hashable] | None,
+        *,
+        by_meaning: bool = False,
+    ) -> tuple[NDArray[Any], tuple[Hashable, ...]]:
+        """Number the labels by the columns of p.
+
+        Labels 0/1 and booleans always mean [0, 1]; any others belong to the columns in
+        sorted order (that of categories is not used), unless `classes` gives the order. With
+        `by_meaning`, 0/1 and booleans stand for each other in the classes that are given.
+        """
+        if (classes is None or by_meaning) and n_classes == 2 and (pair := self._zero_one()):
+            return pair
+        if classes is not None:
+            return self._by_given(n_classes, classes)
+        codes, found = self._distinct()
+        if len(found) != n_classes:
+            shown = ", ".join(map(repr, found[:8])) + (" …" if len(found) > 8 else "")
+            raise InputError(
+                f"y holds {len(found)} distinct labels ({shown}), but p is for {n_classes} classes",
+                "give classes=[…] with every label in the order of the columns of p",
+            )
+        return codes, found
+
+    def _zero_one(self) -> tuple[NDArray[Any], tuple[Hashable, ...]] | None:
+        """Number labels that are all 0/1 or booleans by what they mean; None if some are not."""
+        values, levels = self.column.values, self.column.levels
+        if self.column.kind == "numeric":
+            low, high = extremes(values)
+            return (_integers(values), (0, 1)) if low >= 0 and high <= 1 else None
+        if not levels or any(level not in (0, 1) for level in levels):
+            return None
+        meaning = np.array([level == 1 for level in levels], dtype=np.intp)
+        pair = (False, True) if isinstance(levels[0], bool) else (0, 1)
+        return values if meaning.tolist() == [0, 1] else meaning[values], pair
+
+    def _distinct(self) -> tuple[NDArray[np.intp], tuple[Hashable, ...]]:
+        if self.column.kind == "numeric":
+            found, codes = np.unique(_integers(self.column.values), return_inverse=True)
+            return codes.astype(np.intp), tuple(found.tolist())
+        held = held_levels(self.column.values, self.column.levels)
+        numbers, labels = sort_levels(*held)
+        return numbers, tuple(labels)
+
+    def _by_given(
+        self, n_classes: int, given: Sequence[Hashable]
+    ) -> tuple[NDArray[np.intp], tuple[Hashable, ...]]:
+        if isinstance(given, str) or not isinstance(given, Iterable):
+            raise InputError(f"classes is {given!r}", "give a list of labels")
+        classes = tuple(c.item() if isinstance(c, np.generic) else c for c in given)
+        if not all(isinstance(c, Hashable) for c in classes) or not (
+            len(classes) == len(set(classes)) == n_classes
+        ):
+            raise InputError(
+                f"classes must name {n_classes} distinct labels, as p has as many classes; "
+                f"got {list(classes)!r}",
+                "one label a column of p, in their order",
+            )
+        codes, found = self._distinct()
+        position = {label: k for k, label in enumerate(classes)}
+        unknown = [label for label in found if label not in position]
+        if unknown:
+            row = int((codes == found.index(unknown[0])).argmax())
+            raise InputError.at_row(
+                "y",
+                f"is not among classes {list(classes)!r}",
+                unknown[0],
+                row,
+                int(np.isin(codes, [found.index(label) for label in unknown]).sum()),
+                "add it to classes=, or check the type of the labels",
+            )
+        lookup = np.array([position[label] for label in found], dtype=np.intp)
+        return lookup[codes], classes
+
+
+def _integers(values: NDArray[Any]) -> NDArray[Any]:
+    return values.astype(np.int64) if values.dtype.kind == "f" else values

@@ -1,0 +1,1 @@
+"""Calibration errors, curves and tables of one variable."""

@@ -1,0 +1,242 @@
+"""The bins of a variable, one row each, for people and for frames."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from varcal._binning.bins import JointBins, NumericBins
+from varcal._binning.stats import BinnedStats
+from varcal._evidence.evidence import Evidence
+from varcal._evidence.gather import gather
+from varcal._evidence.question import N_BINS, QUANTILE, BinOptions, Question
+from varcal._input.frames import frame_of
+from varcal._options import check_level
+from varcal._text.html_tables import html_table
+from varcal._text.tables import text_table
+from varcal.exceptions import InputError
+
+
+@dataclass(frozen=True, eq=False)
+class BinTable:
+    """Confidence and accuracy in each bin of a variable.
+
+    Attributes
+    ----------
+    variable : str
+        What was binned; "confidence" for the score itself.
+    event : str
+        What the probabilities claim.
+    columns : dict of lists
+        The table: `bin` (its name), `low` and `high` (edges; for a joint bin or a level
+        absent), `n`, `share`, `confidence`, `accuracy`, `gap`, `gap_low`, `gap_high`; with
+        ``event="classwise"`` also `class`.
+    level : float
+        Level of the interval of each gap.
+    n_rows : int
+        Rows used.
+    n_dropped : int
+        Rows left out because their outcome is not known.
+    engine, edges : str
+        Who summed the rows, and whether bins were chosen by all of them ("exact") or by a sample
+        ("sampled").
+    """
+
+    variable: str
+    event: str
+    columns: dict[str, list[Any]]
+    level: float
+    n_rows: int
+    n_dropped: int
+    backend: str | None = None
+    engine: str = "numpy"
+    edges: str = "exact"
+
+    def __len__(self) -> int:
+        return len(self.columns["n"])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything in plain Python types, ready for JSON (NaN and infinities as None)."""
+        clean = {
+            name: [None if isinstance(x, float) and not isfinite(x) else x for x in values]
+            for name, values in self.columns.items()
+        }
+        return {
+            "variable": self.variable,
+            "event": self.event,
+            "level": self.level,
+            "n_rows": self.n_rows,
+            "n_dropped": self.n_dropped,
+            "engine": self.engine,
+            "edges": self.edges,
+            "columns": clean,
+        }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> BinTable:
+        """Return the table that `to_dict` described."""
+        columns = {
+            name: [np.nan if x is None and name != "class" else x for x in values]
+            for name, values in data["columns"].items()
+        }
+        return cls(**data | {"columns": columns})
+
+    def to_frame(self) -> Any:
+        """Return the table as a frame of the input's library, pandas for arrays."""
+        return frame_of(self.columns, self.backend)
+
+    def _shown(self) -> tuple[str, dict[str, list[Any]]]:
+        """Return a line of facts, and the columns without the edges."""
+        head = f"{self.variable} · event {self.event} · {self.n_rows:,} rows"
+        if self.n_dropped:
+            head += f" · {self.n_dropped:,} without outcome left out"
+        return head, {
+            name: values for name, values in self.columns.items() if name not in ("low", "high")
+        }
+
+    def __repr__(self) -> str:
+        head, shown = self._shown()
+        return f"{head}\n{text_table(shown)}"
+
+    def _repr_html_(self) -> str:
+        head, shown = self._shown()
+        return html_table(shown, head)
+
+
+def bin_table(
+    y: object,
+    p: object = None,
+    v: object = None,
+    *,
+    data: object = None,
+    event: str = "correct",
+    n_bins: int = N_BINS,
+    binning: str = QUANTILE,
+    bins: object = None,
+    level: float = 0.95,
+    classes: Sequence[Hashable] | None = None,
+    pos_label: Hashable = None,
+    sample_weight: object = None,
+    from_logits: bool = False,
+    unlabelled: str = "raise",
+) -> BinTable:
+    r"""Tabulate confidence, accuracy and gap by bins of a variable, or of the score itself.
+
+    The gap of bin b is :math:`g_b = \text{Conf}_b - \text{Acc}_b` (positive: overconfident),
+    its interval :math:`g_b \pm z \, \text{se}_b` with the sandwich standard error, shrunk
+    towards the one under calibration as if by five rows. That steadies small bins but cannot
+    mend them: with some ten rows and scores near 0 or 1 it covers less often than `level` says.
+
+    Parameters
+    ----------
+    y, p : array-like or column names
+        Labels and probabilities, as in `ece`.
+    v : array-like, frame, dict of columns, or column names, optional
+        The variable, or several for joint bins; without it the bins are those of the score.
+    data, event, n_bins, binning, bins, classes, pos_label, sample_weight, from_logits, unlabelled
+        As in `vece`.
+    level : float
+        Level of the interval of each gap.
+
+    Returns
+    -------
+    BinTable
+        With `to_frame()`, `to_dict()` and the columns themselves; empty bins stay, with n = 0.
+
+    Examples
+    --------
+    >>> import varcal as vc
+    >>> vc.bin_table([1, 1, 1, 0], [0.9, 0.8, 0.7, 0.6], ["a", "a", "b", "b"])
+    v · event correct · 4 rows
+    bin  n  share  confidence  accuracy      gap  gap_low  gap_high
+    a    2  0.500      0.8500    1.0000  -0.1500  -0.5991    0.2991
+    b    2  0.500      0.6500    0.5000   0.1500  -0.5498    0.8498
+    """
+    check_level(level)
+    options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins}
+    evidence = gather(
+        y,
+        p,
+        v,
+        Question(options, event, pos_label, joint=True, fine=False),
+        data=data,
+        classes=classes,
+        sample_weight=sample_weight,
+        from_logits=from_logits,
+        unlabelled=unlabelled,
+    )
+    from scipy.special import ndtri  # noqa: PLC0415  scipy loads when first needed
+
+    columns: dict[str, list[Any]] = {}
+    for key in evidence.keys(event, pos_label):
+        stats = evidence.table(key)
+        reach = float(ndtri(0.5 + level / 2)) * stats.gap_se
+        label = {"class": [evidence.label(key)] * stats.bins.size} if event == "classwise" else {}
+        for name, values in (label | _bin_columns(stats, reach)).items():
+            columns.setdefault(name, []).extend(values)
+    return BinTable(
+        variable=stats.bins.name,
+        event=event,
+        columns=columns,
+        level=level,
+        n_rows=evidence.n_rows,
+        n_dropped=evidence.n_dropped,
+        backend=evidence.backend,
+        engine=evidence.engine,
+        edges=stats.edges,
+    )
+
+
+def table_of(
+    stats: BinnedStats,
+    reach: NDArray[np.float64],
+    event: str,
+    level: float,
+    evidence: Evidence,
+) -> BinTable:
+    """Make the table of bins whose gaps' intervals reach so far to each side."""
+    return BinTable(
+        variable=stats.bins.name,
+        event=event,
+        columns=_bin_columns(stats, reach),
+        level=level,
+        n_rows=evidence.n_rows,
+        n_dropped=evidence.n_dropped,
+        backend=evidence.backend,
+        engine=evidence.engine,
+        edges=stats.edges,
+    )
+
+
+def _bin_columns(stats: BinnedStats, reach: NDArray[np.float64]) -> dict[str, list[Any]]:
+    bins = stats.bins
+    columns: dict[str, list[Any]] = {"bin": bins.labels()}
+    if isinstance(bins, NumericBins):
+        absent = [np.nan] * bins.missing
+        columns["low"] = [*bins.edges[:-1], *absent]
+        columns["high"] = [*bins.edges[1:], *absent]
+    figures: dict[str, list[Any]] = {
+        "n": stats.n.tolist(),
+        "share": stats.share.tolist(),
+        "confidence": stats.confidence.tolist(),
+        "accuracy": stats.accuracy.tolist(),
+        "gap": stats.gap.tolist(),
+        "gap_low": (stats.gap - reach).tolist(),
+        "gap_high": (stats.gap + reach).tolist(),
+    }
+    if isinstance(bins, JointBins):
+        cells = np.unravel_index(np.arange(bins.size), [part.size for part in bins.parts])
+        for part, index in zip(bins.parts, cells, strict=True):
+            if part.name in ("class", "bin", *figures):
+                raise InputError(
+                    f"a variable is named {part.name!r}, as a column of the table is",
+                    "rename the variable",
+                )
+            labels = part.labels()
+            columns[part.name] = [labels[k] for k in index]
+    return columns | figures

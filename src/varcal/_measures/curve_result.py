@@ -1,0 +1,273 @@
+"""Curve: what was found along one variable, to read, keep and draw."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from varcal._input.events import gap_side
+from varcal._input.frames import frame_of
+from varcal._measures.histogram import Histogram
+from varcal._measures.regions import Region, describe_region, value_label
+from varcal._text.html_tables import html_table
+
+Floats = NDArray[np.float64]
+
+#: The arrays of a curve, in the order in which tables show them.
+SERIES = (
+    "error",
+    "predicted_error",
+    "gap",
+    "error_low",
+    "error_high",
+    "predicted_error_low",
+    "predicted_error_high",
+    "gap_low",
+    "gap_high",
+    "band_low",
+    "band_high",
+    "density",
+)
+#: Its numbers that may be missing.
+NUMBERS = (
+    "worst",
+    "vce",
+    "vce_low",
+    "vce_high",
+    "vece",
+    "vece_low",
+    "vece_high",
+    "overall",
+    "span",
+    "missing_gap",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """How wrong the confidence is along a variable, and how sure that is.
+
+    Attributes
+    ----------
+    variable, kind, event : str
+        The variable, its kind ("numeric", "datetime" or "levels") and what is claimed.
+    x : ndarray
+        Values of the variable (seconds since 1970 for dates, 0, 1, … for levels).
+    labels : tuple of str
+        The levels, none for numbers and dates.
+    error, predicted_error, gap : ndarray
+        1 − accuracy, 1 − mean confidence, and mean confidence − accuracy, smoothed.
+    error_low, …, gap_high : ndarray
+        Pointwise bands.
+    band_low, band_high : ndarray
+        The simultaneous band: holds the whole true gap curve in `level` of all samples.
+    density : ndarray
+        Density of the variable (share of the weight for levels).
+    worst, vce : float
+        v*, the value with the largest |gap| of the band's centre, and VCE(v*), that size.
+    vce_low, vce_high : float
+        Interval of the largest |gap|, from the simultaneous band.
+    worst_set : ndarray of bool
+        The values of x that cannot be told from v*.
+    vece, vece_low, vece_high : float
+        VECE over ten bins (those of the audit), debiased, with its interval.
+    overall : float
+        The gap over all rows of the curve.
+    regions, excess : tuple of Region
+        Where the simultaneous band leaves zero, and where it leaves the overall gap.
+    counts : ndarray
+        Rows of each level, none for numbers and dates.
+    histogram : Histogram
+        Where the rows lie.
+    span : float
+        Share of the rows in a neighbourhood; 0 where every value stands by itself.
+    n_rows, n_missing : int
+        Rows behind the curve, and rows whose value is missing (not in it).
+    missing_gap : float
+        Gap of the rows whose value is missing, NaN without any.
+    engine, edges : str
+        Who summed the rows, and whether cells were chosen by all of them ("exact") or by a sample
+        ("sampled").
+    """
+
+    variable: str
+    kind: str
+    event: str
+    x: Floats
+    labels: tuple[str, ...]
+    error: Floats
+    predicted_error: Floats
+    gap: Floats
+    error_low: Floats
+    error_high: Floats
+    predicted_error_low: Floats
+    predicted_error_high: Floats
+    gap_low: Floats
+    gap_high: Floats
+    band_low: Floats
+    band_high: Floats
+    density: Floats
+    worst: float
+    vce: float
+    vce_low: float
+    vce_high: float
+    worst_set: NDArray[np.bool_]
+    vece: float
+    vece_low: float
+    vece_high: float
+    overall: float
+    regions: tuple[Region, ...]
+    excess: tuple[Region, ...]
+    counts: NDArray[np.int64]
+    histogram: Histogram
+    span: float
+    level: float
+    n_rows: int
+    n_missing: int
+    missing_gap: float
+    backend: str | None = None
+    engine: str = "numpy"
+    edges: str = "exact"
+
+    @property
+    def worst_label(self) -> str:
+        """v* for people."""
+        return value_label(self.worst, self.kind, self.labels)
+
+    @property
+    def direction(self) -> str:
+        """Where the band leaves zero: "over", "under", "mixed", or "none" if it nowhere does."""
+        found = {region.direction for region in self.regions}
+        return "mixed" if len(found) == 2 else found.pop() if found else "none"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything in plain Python types, ready for JSON (NaN as None)."""
+        plain = {name: _plain(getattr(self, name)) for name in ("x", *SERIES)}
+        return {
+            "variable": self.variable,
+            "kind": self.kind,
+            "event": self.event,
+            "labels": list(self.labels),
+            **plain,
+            "worst": _plain(self.worst),
+            "worst_label": self.worst_label,
+            "vce": _plain(self.vce),
+            "vce_low": _plain(self.vce_low),
+            "vce_high": _plain(self.vce_high),
+            "worst_set": self.worst_set.tolist(),
+            "direction": self.direction,
+            "vece": _plain(self.vece),
+            "vece_low": _plain(self.vece_low),
+            "vece_high": _plain(self.vece_high),
+            "overall": _plain(self.overall),
+            "regions": [vars(region) for region in self.regions],
+            "excess": [vars(region) for region in self.excess],
+            "counts": self.counts.tolist(),
+            "histogram": self.histogram.to_dict(),
+            "span": _plain(self.span),
+            "level": self.level,
+            "n_rows": self.n_rows,
+            "n_missing": self.n_missing,
+            "missing_gap": _plain(self.missing_gap),
+            "engine": self.engine,
+            "edges": self.edges,
+        }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Curve:
+        """Return the curve that `to_dict` described."""
+        arrays: dict[str, Any] = {
+            name: np.array([np.nan if x is None else x for x in data[name]], dtype=np.float64)
+            for name in ("x", *SERIES)
+        }
+        numbers: dict[str, Any] = {
+            name: np.nan if data[name] is None else float(data[name]) for name in NUMBERS
+        }
+        return cls(
+            variable=data["variable"],
+            kind=data["kind"],
+            event=data["event"],
+            labels=tuple(data["labels"]),
+            **arrays,
+            **numbers,
+            worst_set=np.array(data["worst_set"], dtype=bool),
+            regions=tuple(Region(**region) for region in data["regions"]),
+            excess=tuple(Region(**region) for region in data["excess"]),
+            counts=np.array(data["counts"], dtype=np.int64),
+            histogram=Histogram.from_dict(data["histogram"]),
+            level=data["level"],
+            n_rows=data["n_rows"],
+            n_missing=data["n_missing"],
+            engine=data.get("engine", "numpy"),
+            edges=data.get("edges", "exact"),
+        )
+
+    def to_frame(self) -> Any:
+        """Return the curve as a frame of the input's library, one row a value of x.
+
+        The first column has the variable's name ("value" where a figure has that name).
+        """
+        shown: Any = self.x
+        if self.labels:
+            shown = [self.labels[int(x)] for x in self.x]
+        elif self.kind == "datetime":
+            shown = np.array(np.round(self.x * 1e6), "M8[us]")
+        clash = self.variable in (*SERIES, "in_worst_set")
+        return frame_of(
+            {"value" if clash else self.variable: shown}
+            | {name: getattr(self, name) for name in SERIES}
+            | {"in_worst_set": self.worst_set},
+            self.backend,
+        )
+
+    def plot(self, ax: Any = None, *, backend: str = "matplotlib") -> Any:
+        """Draw actual against predicted error along the variable, as in the paper.
+
+        Actual error is solid with its pointwise band, predicted error dashed (rates instead of
+        errors where the event is "positive"). Below lie a strip where the simultaneous band of
+        the gap leaves zero, marked over or under, and the histogram of the variable, both from
+        the 1st to the 99th percentile. Levels are dots with whiskers against a dash.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure without it.
+        backend : {"matplotlib", "plotly"}
+            Who draws.
+
+        Returns
+        -------
+        matplotlib Axes, or plotly Figure
+        """
+        from varcal.plotting import draw  # noqa: PLC0415
+
+        return draw("curve", self, ax=ax, backend=backend)
+
+    def __repr__(self) -> str:
+        head = (
+            f"Curve of {self.variable!r} (event {self.event}, {self.n_rows:,} rows): "
+            f"worst at {self.worst_label}, VCE(v*) = {self.vce:.4f} "
+            f"({self.vce_low:.4f} to {self.vce_high:.4f})"
+        )
+        return "\n".join([head, *(f"  {describe_region(one, self.event)}" for one in self.regions)])
+
+    def _repr_html_(self) -> str:
+        regions: dict[str, list[Any]] = {
+            self.variable: [region.label for region in self.regions],
+            "direction": [gap_side(region.gap_high, self.event) for region in self.regions],
+            "smallest gap": [region.gap_low for region in self.regions],
+            "largest gap": [region.gap_high for region in self.regions],
+            "rows": [region.n for region in self.regions],
+        }
+        head = repr(self).split("\n")[0]
+        vece = f"VECE {self.vece:.4f} ({self.vece_low:.4f} to {self.vece_high:.4f})"
+        return html_table(regions, f"{head}\n{vece}")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return [None if x != x else x for x in value.tolist()]
+    return None if value != value else float(value)

@@ -1,0 +1,323 @@
+"""Estimate: a calibration error with its bias removed, its interval, its noise floor, its test."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from varcal._binning.stats import BinnedStats
+from varcal._evidence.evidence import SCORE, Evidence
+from varcal._evidence.gather import gather
+from varcal._evidence.profile import Profile
+from varcal._evidence.question import N_BINS, QUANTILE, BinOptions, Question
+from varcal._inference.calibration_test import Rows, calibration_test, cauchy
+from varcal._inference.cluster_test import cluster_test
+from varcal._inference.cumulative_test import CUMULATIVE
+from varcal._inference.gap_law import minimum_detectable
+from varcal._inference.measured import Measured, error_sums, gap_law, measure, with_p
+from varcal._options import check_level
+from varcal._text.html_tables import html_table
+from varcal._text.tables import p_text
+from varcal.exceptions import InputError
+
+Floats = NDArray[np.float64]
+
+TESTS = ("combined", *CUMULATIVE)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A calibration error with its uncertainty.
+
+    Attributes
+    ----------
+    metric : {"ECE", "VECE"}
+        What is estimated.
+    variable, event, test : str
+        What was binned, what is claimed, and how the p-value was made.
+    value, debiased : float
+        The plug-in, which is biased upwards, and the value with that bias removed.
+    low, high, level : float
+        The interval and its level.
+    p_value : float
+        Of "calibrated with respect to the variable".
+    noise_floor, noise_high : float
+        Mean and 95 % quantile of the plug-in of a perfect model on as many rows.
+    detectable : float
+        The least error that the test finds with 80 % power, whatever its shape.
+    n_rows, n_bins, n_dropped : int
+        Rows, bins that hold rows, and rows left out because their outcome is not known.
+    engine, edges : str
+        Who summed the rows, and whether bins were chosen by all of them ("exact") or by a sample
+        ("sampled").
+    """
+
+    metric: str
+    variable: str
+    event: str
+    value: float
+    debiased: float
+    low: float
+    high: float
+    level: float
+    p_value: float
+    noise_floor: float
+    noise_high: float
+    detectable: float
+    test: str
+    n_rows: int
+    n_bins: int
+    n_dropped: int = 0
+    engine: str = "numpy"
+    edges: str = "exact"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything in plain Python types, ready for JSON."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def plot(self, ax: Any = None, *, backend: str = "matplotlib") -> Any:
+        """Draw the estimate with its interval, against what chance alone would show.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure without it.
+        backend : {"matplotlib", "plotly"}
+            Who draws.
+
+        Returns
+        -------
+        matplotlib Axes, or plotly Figure
+        """
+        from varcal.plotting import draw  # noqa: PLC0415
+        from varcal.plotting._rankings import estimate_dots  # noqa: PLC0415
+
+        return draw("dots", estimate_dots(self), ax=ax, backend=backend)
+
+    def __repr__(self) -> str:
+        along = "" if self.metric == "ECE" else f" along {self.variable}"
+        p = "p < 0.001" if self.p_value < 0.001 else f"p = {self.p_value:.3f}"
+        return (
+            f"{self.metric}{along}: {self.debiased:.4f} ({self.low:.4f} to {self.high:.4f} at "
+            f"{100 * self.level:g}%), {p}; plug-in {self.value:.4f}, noise floor "
+            f"{self.noise_floor:.4f}; {self.n_rows:,} rows, {self.n_bins} bins"
+        )
+
+    def _repr_html_(self) -> str:
+        head = repr(self).split(": ")[0]
+        facts: dict[str, list[Any]] = {
+            "debiased": [self.debiased],
+            "low": [self.low],
+            "high": [self.high],
+            "p-value": [p_text(self.p_value)],
+            "plug-in": [self.value],
+            "noise floor": [self.noise_floor],
+            "rows": [self.n_rows],
+            "bins": [self.n_bins],
+        }
+        return html_table(facts, f"{head}, {100 * self.level:g}% interval, event {self.event}")
+
+
+def estimate(
+    y: object,
+    p: object = None,
+    v: object = None,
+    *,
+    data: object = None,
+    event: str = "correct",
+    n_bins: int = N_BINS,
+    binning: str = QUANTILE,
+    bins: object = None,
+    level: float = 0.95,
+    test: str = "combined",
+    classes: Sequence[Hashable] | None = None,
+    pos_label: Hashable = None,
+    sample_weight: object = None,
+    groups: object = None,
+    from_logits: bool = False,
+    unlabelled: str = "raise",
+    random_state: int = 0,
+) -> Estimate:
+    r"""Estimate VECE, or ECE without a variable, with its uncertainty.
+
+    The plug-in :math:`T = \sum_b \pi_b |g_b|` is biased upwards, as noise has no sign. Its
+    sampling distribution along the shape that the gaps suggest is known in closed form, and is
+    inverted for the debiased value and the interval; nothing is resampled.
+
+    Parameters
+    ----------
+    y, p : array-like or column names
+        Labels and probabilities, as in `vece`.
+    v : array-like or column name, optional
+        One variable; without it the score itself is binned, for ECE.
+    data, event, n_bins, binning, bins, classes, pos_label, sample_weight, from_logits, unlabelled
+        As in `vece`. With ``event="classwise"`` figures are means over classes, and so are the
+        ends of the interval, which is then on the safe side.
+    level : float
+        Level of the interval.
+    test : {"combined", "kuiper", "kolmogorov-smirnov"}
+        "combined": chi-square over the bins and a score test on smooth trends, by the Cauchy
+        combination. The other two need no bins: the range, or the largest distance from 0, of
+        the cumulative sum of hit − score along the variable.
+    groups : array-like or column name, optional
+        Units that rows belong to; interval and combined test then allow for dependence within.
+    random_state : int
+        For simulated null distributions, where outcomes are sparse.
+
+    Returns
+    -------
+    Estimate
+
+    Examples
+    --------
+    >>> import varcal as vc
+    >>> sim = vc.datasets.make_gap(2000, "tilt", vece=0.1)
+    >>> found = vc.estimate(sim.y, sim.p, sim.v, event="positive")
+    >>> found.low < 0.1 < found.high, found.p_value < 0.001
+    (True, True)
+    """
+    check_level(level)
+    if test not in TESTS:
+        raise InputError.choice("test", test, TESTS)
+    options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins}
+    evidence = gather(
+        y,
+        p,
+        v,
+        Question(options, event, pos_label),
+        data=data,
+        classes=classes,
+        sample_weight=sample_weight,
+        groups=groups,
+        from_logits=from_logits,
+        unlabelled=unlabelled,
+    )
+    evidence.warn_in_sample()
+    if len(evidence.along) > 1:
+        raise InputError(
+            f"an estimate is along one variable; v has {len(evidence.along)}",
+            "give one column; audit() takes many, one at a time",
+        )
+    if test != "combined" and evidence.grouped:
+        raise InputError(f'test="{test}" takes every row as independent', 'use test="combined"')
+    return estimate_of(
+        evidence, event, level=level, test=test, pos_label=pos_label, random_state=random_state
+    )
+
+
+def estimate_of(
+    evidence: Evidence,
+    event: str,
+    *,
+    level: float = 0.95,
+    test: str = "combined",
+    pos_label: Hashable = None,
+    random_state: int = 0,
+) -> Estimate:
+    """Estimate from evidence: what `estimate` and `reliability` share."""
+    parts, reach, held, edges = [], [], [], set()
+    name = evidence.along[0].name if evidence.along else None
+    for key in evidence.keys(event, pos_label):
+        found = evidence.profile(key, name)
+        measured = measure(found.coarse, level)
+        if test == "combined":
+            p_value = profile_test(
+                found,
+                evidence.rows(key, name, found),
+                grouped=evidence.grouped,
+                random_state=random_state,
+            )
+        else:
+            p_value = evidence.cumulative(key, name, test)
+        parts.append(with_p(measured, p_value))
+        reach.append(detectable_of(found.coarse, level))
+        held.append(int((found.coarse.total("weight") > 0).sum()))
+        edges.add(found.fine.edges)
+    mean = _mean(parts)
+    return Estimate(
+        metric="VECE" if evidence.along else "ECE",
+        variable=SCORE if name is None else name,
+        event=event,
+        value=mean.value,
+        debiased=mean.debiased,
+        low=mean.low,
+        high=mean.high,
+        level=level,
+        p_value=mean.p_value,
+        noise_floor=mean.noise_floor,
+        noise_high=mean.noise_high,
+        detectable=float(np.mean(reach)),
+        test=test,
+        n_rows=evidence.n_rows,
+        n_bins=max(held),
+        n_dropped=evidence.n_dropped,
+        engine=evidence.engine,
+        edges="sampled" if "sampled" in edges else "exact",
+    )
+
+
+def detectable_of(stats: BinnedStats, level: float) -> float:
+    """Return the least error that the test is sure to find with 80 % power."""
+    return float(minimum_detectable(gap_law(stats), level=1 - level))
+
+
+def profile_test(
+    found: Profile,
+    rows: Rows | None,
+    *,
+    grouped: bool,
+    beyond: bool = False,
+    random_state: int = 0,
+) -> float:
+    """Test that the gap is 0 along a variable, or that it is the same everywhere."""
+    coarse, fine = error_sums(found.coarse), error_sums(found.fine)
+    placed = np.ones(found.fine.bins.size, dtype=bool)
+    placed[-1] = not found.missing
+    ordered = fine if found.kind != "levels" else None
+    if grouped:
+        order = None if found.kind == "levels" else placed
+        return cluster_test(found.coarse, found.fine, order, constant=beyond, seed=random_state)
+    p = calibration_test(
+        coarse, ordered, constant=beyond, rows=rows, placed=placed, seed=random_state
+    )
+    return float(p)
+
+
+@dataclass(frozen=True)
+class OverallGap:
+    """Mean confidence − accuracy over all rows, with its interval."""
+
+    gap: float
+    low: float
+    high: float
+    confidence: float
+    accuracy: float
+
+
+def overall_gap(stats: BinnedStats, level: float) -> OverallGap:
+    """Return the gap over all rows of a table."""
+    law = gap_law(stats)
+    reach = law.quantile(level) * math.sqrt(float(law.share @ law.cov @ law.share))
+    gap = float(law.share @ law.gap)
+    weight = stats.total("weight").sum()
+    return OverallGap(
+        gap,
+        max(gap - reach, -1.0),
+        min(gap + reach, 1.0),
+        float(stats.total("score").sum() / weight),
+        float(stats.total("hit").sum() / weight),
+    )
+
+
+def _mean(parts: list[Measured]) -> Measured:
+    """Average over classes; p-values are combined."""
+    names = [field.name for field in fields(Measured)]
+    means = {name: float(np.mean([getattr(part, name) for part in parts])) for name in names}
+    if len(parts) > 1:
+        means["p_value"] = float(cauchy([np.array(part.p_value) for part in parts]))
+    return Measured(**means)

@@ -1,0 +1,112 @@
+"""Regions: where along a variable the gap surely is, in numbers and in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from varcal._input.events import gap_side
+from varcal._smoothing.bands import Bands
+from varcal._smoothing.cells import Cells
+from varcal._text.edges import show_instant, show_number
+
+
+@dataclass(frozen=True)
+class Region:
+    """A stretch of the variable where the simultaneous band of the gap leaves a reference.
+
+    Attributes
+    ----------
+    low, high : float
+        Where it begins and ends (positions of levels for a categorical variable).
+    label : str
+        The same for people.
+    direction : {"over", "under"}
+        Above or below the reference; with reference 0, the sign of the gap.
+    gap_low, gap_high : float
+        The smallest and the largest gap inside.
+    share : float
+        Its share of the weight.
+    n : int
+        Its rows.
+    """
+
+    low: float
+    high: float
+    label: str
+    direction: str
+    gap_low: float
+    gap_high: float
+    share: float
+    n: int
+
+
+def regions_of(
+    bands: Bands, cells: Cells, kind: str, labels: tuple[str, ...], reference: float
+) -> tuple[Region, ...]:
+    """Return the stretches where the simultaneous band leaves a reference."""
+    sign = np.where(bands.low > reference, 1, np.where(bands.high < reference, -1, 0))
+    breaks = np.ones(len(sign), bool) if kind == "levels" else np.diff(sign, prepend=0) != 0
+    breaks[0] = True
+    starts = np.flatnonzero(breaks)
+    found = []
+    for first, end in zip(starts, [*starts[1:], len(sign)], strict=True):
+        if not sign[first]:
+            continue
+        inside = slice(first, end)
+        gaps = bands.gap[inside]
+        low, high = float(bands.x[first]), float(bands.x[end - 1])
+        texts = [value_label(value, kind, labels) for value in (low, high)]
+        found.append(
+            Region(
+                low=low,
+                high=high,
+                label=texts[0] if texts[0] == texts[1] else " to ".join(texts),
+                direction="over" if sign[first] > 0 else "under",
+                gap_low=float(gaps.min()),
+                gap_high=float(gaps.max()),
+                share=float(cells.w[inside].sum() / cells.w.sum()),
+                n=int(cells.n[inside].sum()),
+            )
+        )
+    return tuple(found)
+
+
+def main_region(regions: Sequence[Region], worst: float) -> Region | None:
+    """Return the region around v*, else the one with the largest gap, or None."""
+    for region in regions:
+        if region.low <= worst <= region.high:
+            return region
+    return max(
+        regions, key=lambda region: max(abs(region.gap_low), abs(region.gap_high)), default=None
+    )
+
+
+def describe_region(region: Region, event: str) -> str:
+    """Say in words where and by how much.
+
+    >>> region = Region(60, 72, "60 to 72", "over", 0.061, 0.094, 0.1, 1204)
+    >>> describe_region(region, "correct")
+    'overconfident by 6.1 to 9.4 points for 60 to 72 (1,204 rows)'
+    >>> describe_region(region, "positive")
+    'predicted too high by 6.1 to 9.4 points for 60 to 72 (1,204 rows)'
+    """
+    ends = sorted([region.gap_low, region.gap_high], key=abs)
+    low, high = (f"{100 * abs(end):.1f}" for end in ends)
+    if region.gap_low < 0 < region.gap_high:
+        size = f"gap of −{100 * -region.gap_low:.1f} to {100 * region.gap_high:.1f} points"
+    else:
+        side = gap_side(region.gap_high, event)
+        size = f"{side} by {low if low == high else f'{low} to {high}'} points"
+    return f"{size} for {region.label} ({region.n:,} rows)"
+
+
+def value_label(value: float, kind: str, labels: tuple[str, ...]) -> str:
+    """Name a value of a variable for people."""
+    if kind == "levels":
+        return labels[int(value)]
+    if kind == "datetime":
+        return show_instant(value)
+    return show_number(float(f"{value:.4g}") if abs(value) < 1e4 else round(value))

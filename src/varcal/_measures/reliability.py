@@ -1,0 +1,287 @@
+"""Reliability: how often claims of each confidence come true, with what chance alone would do."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from varcal._binning.stats import BinnedStats
+from varcal._evidence.gather import gather
+from varcal._evidence.question import N_BINS, QUANTILE, BinOptions, Question
+from varcal._inference.measured import gap_law
+from varcal._input.frames import frame_of
+from varcal._measures.curve import Curve, curve_of
+from varcal._measures.estimate import Estimate, estimate_of
+from varcal._measures.histogram import Histogram, histogram_of
+from varcal._options import check_level
+from varcal.exceptions import InputError
+
+Floats = NDArray[np.float64]
+
+#: The arrays of a reliability diagram, one value a bin.
+BINS = (
+    "confidence",
+    "accuracy",
+    "accuracy_low",
+    "accuracy_high",
+    "consistent_low",
+    "consistent_high",
+)
+BARS = 40
+
+
+@dataclass(frozen=True, eq=False)
+class Reliability:
+    """How often claims of each confidence come true.
+
+    Attributes
+    ----------
+    event : str
+        What is claimed.
+    confidence, accuracy : ndarray
+        Mean score and hit rate of each bin that holds rows.
+    accuracy_low, accuracy_high : ndarray
+        The interval of each hit rate.
+    consistent_low, consistent_high : ndarray
+        Where the hit rate of a calibrated model would lie by chance, bin by bin.
+    counts : ndarray of int
+        Rows of each bin.
+    curve : Curve
+        The same along the score without bins; `smooth` is its hit rate.
+    histogram : Histogram
+        Where the scores lie.
+    ece : Estimate
+        ECE over these bins, with its uncertainty.
+    level : float
+        Level of all intervals and bands.
+    n_rows, n_dropped : int
+        Rows used, and rows left out because their outcome is not known.
+    """
+
+    event: str
+    confidence: Floats
+    accuracy: Floats
+    accuracy_low: Floats
+    accuracy_high: Floats
+    consistent_low: Floats
+    consistent_high: Floats
+    counts: NDArray[np.int64]
+    curve: Curve
+    histogram: Histogram
+    ece: Estimate
+    level: float
+    n_rows: int
+    n_dropped: int
+    backend: str | None = None
+
+    @property
+    def score(self) -> Floats:
+        """The scores along which `smooth` runs."""
+        return self.curve.x
+
+    @property
+    def smooth(self) -> Floats:
+        """The hit rate as a smooth function of the score."""
+        return 1 - self.curve.error
+
+    @property
+    def smooth_low(self) -> Floats:
+        """The lower end of its pointwise band."""
+        return 1 - self.curve.error_high
+
+    @property
+    def smooth_high(self) -> Floats:
+        """The upper end of its pointwise band."""
+        return 1 - self.curve.error_low
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything in plain Python types, ready for JSON."""
+        return {
+            "event": self.event,
+            **{name: getattr(self, name).tolist() for name in (*BINS, "counts")},
+            "curve": self.curve.to_dict(),
+            "histogram": self.histogram.to_dict(),
+            "ece": self.ece.to_dict(),
+            "level": self.level,
+            "n_rows": self.n_rows,
+            "n_dropped": self.n_dropped,
+        }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Reliability:
+        """Return the diagram that `to_dict` described."""
+        arrays: dict[str, Any] = {name: np.array(data[name], dtype=np.float64) for name in BINS}
+        return cls(
+            event=data["event"],
+            **arrays,
+            counts=np.array(data["counts"], dtype=np.int64),
+            curve=Curve.from_dict(data["curve"]),
+            histogram=Histogram.from_dict(data["histogram"]),
+            ece=Estimate(**data["ece"]),
+            level=data["level"],
+            n_rows=data["n_rows"],
+            n_dropped=data["n_dropped"],
+        )
+
+    def to_frame(self) -> Any:
+        """Return the bins as a frame of the input's library, pandas for arrays."""
+        columns = {name: getattr(self, name) for name in (*BINS, "counts")}
+        return frame_of(columns, self.backend)
+
+    def plot(self, ax: Any = None, *, backend: str = "matplotlib") -> Any:
+        """Draw the reliability diagram.
+
+        Bins are dots with their intervals, the smooth hit rate is a line with its band; around
+        the diagonal lies the band of what chance alone would do to a calibrated model; the
+        histogram of the scores is at the foot.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure without it.
+        backend : {"matplotlib", "plotly"}
+            Who draws.
+
+        Returns
+        -------
+        matplotlib Axes, or plotly Figure
+        """
+        from varcal.plotting import draw  # noqa: PLC0415
+
+        return draw("reliability", self, ax=ax, backend=backend)
+
+    def __repr__(self) -> str:
+        outside = (self.accuracy < self.consistent_low) | (self.accuracy > self.consistent_high)
+        return (
+            f"Reliability (event {self.event}, {self.n_rows:,} rows): {outside.sum()} of "
+            f"{len(outside)} bins lie outside what chance would do to a calibrated model\n"
+            f"  {self.ece!r}"
+        )
+
+
+def reliability(
+    y: object,
+    p: object = None,
+    *,
+    data: object = None,
+    event: str = "correct",
+    n_bins: int = N_BINS,
+    binning: str = QUANTILE,
+    bins: object = None,
+    level: float = 0.95,
+    classes: Sequence[Hashable] | None = None,
+    pos_label: Hashable = None,
+    sample_weight: object = None,
+    groups: object = None,
+    from_logits: bool = False,
+    unlabelled: str = "raise",
+    random_state: int = 0,
+) -> Reliability:
+    r"""Compare claimed with observed frequency along the score: the reliability diagram.
+
+    In bin b with mean score :math:`\bar s_b` a calibrated model has a hit rate of that mean and
+    the variance :math:`\sum_b w^2 s(1-s) / W_b^2`; the consistency band is the central range of
+    a binomial share with that mean and the number of trials that gives that variance.
+
+    Parameters
+    ----------
+    y, p : array-like or column names
+        Labels and probabilities, as in `ece`.
+    data, event, n_bins, binning, bins, classes, pos_label, sample_weight, from_logits, unlabelled
+        As in `ece`; `event` is "correct" or "positive".
+    level : float
+        Level of intervals and bands.
+    groups : array-like or column name, optional
+        Units that rows belong to; intervals and bands then allow for dependence within a unit.
+    random_state : int
+        For the simulated null distribution of the test of ECE, where outcomes are sparse.
+
+    Returns
+    -------
+    Reliability
+
+    References
+    ----------
+    Bröcker and Smith (2007), Increasing the Reliability of Reliability Diagrams, Weather and
+    Forecasting 22.
+
+    Examples
+    --------
+    >>> import varcal as vc
+    >>> adult = vc.datasets.load_adult()
+    >>> found = vc.reliability(adult.y, adult.p)
+    >>> bool((found.accuracy < found.consistent_low).all())
+    True
+    """
+    check_level(level)
+    if event == "classwise":
+        raise InputError(
+            'a diagram shows one claim, and event="classwise" makes one a class',
+            'use event="correct", or for one class p against y == class with event="positive"',
+        )
+    options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins}
+    evidence = gather(
+        y,
+        p,
+        None,
+        Question(options, event, pos_label),
+        data=data,
+        classes=classes,
+        sample_weight=sample_weight,
+        groups=groups,
+        from_logits=from_logits,
+        unlabelled=unlabelled,
+    )
+    evidence.warn_in_sample()
+    (key,) = evidence.keys(event, pos_label)
+    found = evidence.profile(key, None)
+    return Reliability(
+        event=event,
+        **_bins(found.coarse, level),
+        curve=curve_of(found, event, level=level, backend=evidence.backend, engine=evidence.engine),
+        histogram=histogram_of(found, np.linspace(0, 1, BARS + 1)),
+        ece=estimate_of(
+            evidence, event, level=level, pos_label=pos_label, random_state=random_state
+        ),
+        level=level,
+        n_rows=evidence.n_rows,
+        n_dropped=evidence.n_dropped,
+        backend=evidence.backend,
+    )
+
+
+def _bins(stats: BinnedStats, level: float) -> dict[str, Any]:
+    """Return what is known of each bin that holds rows."""
+    held = stats.total("weight") > 0
+    law = gap_law(stats)
+    confidence, accuracy = stats.confidence[held], stats.accuracy[held]
+    reach = law.quantile(level) * law.standard_error[held]
+    low, high = _central(confidence, np.diag(law.null_cov)[held], level)
+    return {
+        "confidence": confidence,
+        "accuracy": accuracy,
+        "accuracy_low": np.clip(accuracy - reach, 0.0, 1.0),
+        "accuracy_high": np.clip(accuracy + reach, 0.0, 1.0),
+        "consistent_low": low,
+        "consistent_high": high,
+        "counts": stats.n[held],
+    }
+
+
+def _central(mean: Floats, variance: Floats, level: float) -> tuple[Floats, Floats]:
+    """Return the central range of a binomial share with this mean and about this variance."""
+    from scipy.stats import binom  # noqa: PLC0415
+
+    most = mean * (1 - mean)
+    spread = (variance > 0) & (most > 0)
+    trials = np.divide(most, variance, out=np.ones_like(mean), where=spread)
+    trials = np.maximum(np.round(trials), 1.0)
+    ends = [
+        np.where(spread, binom.ppf(tail, trials, mean) / trials, mean)
+        for tail in ((1 - level) / 2, (1 + level) / 2)
+    ]
+    return ends[0], ends[1]

@@ -1,0 +1,81 @@
+"""ScoreProfile: the claim along its own score, which a reliability diagram shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from varcal._evidence.evidence import Evidence
+from varcal._inference.measured import Measured, gap_law, measure, with_p
+from varcal._measures.bin_table import BinTable, table_of
+from varcal._measures.curve import Curve, curve_of
+from varcal._measures.estimate import profile_test
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreProfile:
+    """Hit rate along the score itself.
+
+    Attributes
+    ----------
+    curve : Curve
+        Along the score; the hit rate is ``1 - curve.error``.
+    table : BinTable
+        Bins of equal support over the score.
+    consistency : tuple of float
+        Half-width around the mean score of a bin that the hit rate of a calibrated model keeps
+        within, at the level of the table; NaN where the bin is empty.
+    ece : Measured
+        The expected calibration error.
+    """
+
+    curve: Curve
+    table: BinTable
+    consistency: tuple[float, ...]
+    ece: Measured
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything in plain Python types, ready for JSON."""
+        return {
+            "curve": self.curve.to_dict(),
+            "table": self.table.to_dict(),
+            "consistency": [None if x != x else x for x in self.consistency],
+            "ece": vars(self.ece),
+        }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> ScoreProfile:
+        """Return what `to_dict` described."""
+        return cls(
+            Curve.from_dict(data["curve"]),
+            BinTable.from_dict(data["table"]),
+            tuple(np.nan if x is None else x for x in data["consistency"]),
+            Measured(**data["ece"]),
+        )
+
+
+def score_profile(
+    evidence: Evidence,
+    key: int,
+    event: str,
+    *,
+    level: float,
+    random_state: int = 0,
+) -> ScoreProfile:
+    """Profile a claim along its own score."""
+    found = evidence.profile(key, None)
+    law = gap_law(found.coarse)
+    rows = evidence.rows(key, None, found)
+    p_value = profile_test(found, rows, grouped=evidence.grouped, random_state=random_state)
+    empty = found.coarse.total("weight") == 0
+    reach = law.quantile(level) * np.sqrt(np.diagonal(law.null_cov))
+    return ScoreProfile(
+        curve=curve_of(found, event, level=level, backend=evidence.backend, engine=evidence.engine),
+        table=table_of(
+            found.coarse, law.standard_error * law.quantile(level), event, level, evidence
+        ),
+        consistency=tuple(np.where(empty, np.nan, reach).tolist()),
+        ece=with_p(measure(found.coarse, level), p_value),
+    )

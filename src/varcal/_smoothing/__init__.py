@@ -1,0 +1,1 @@
+"""Local polynomials on cells, with simultaneous bands."""

@@ -1,0 +1,1 @@
+"""Text for people: tables, numbers, edges of bins, progress."""

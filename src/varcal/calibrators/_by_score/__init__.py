@@ -1,0 +1,1 @@
+"""Calibrators that look at the score alone."""

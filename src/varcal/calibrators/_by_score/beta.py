@@ -1,0 +1,156 @@
+"""Beta calibration: a logistic curve of ln p and ln(1 − p)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+import numpy as np
+
+from varcal.calibrators._interface.one_vs_rest import OneVsRestCalibrator
+from varcal.calibrators._interface.parameters import (
+    EPS,
+    check_choice,
+    check_eps,
+    check_not_negative,
+)
+from varcal.calibrators._interface.rows import Floats
+from varcal.calibrators._solvers.logistic import fit_logistic, two_columns, with_ones
+
+__all__ = ["BetaCalibrator", "BetaMap"]
+
+
+@dataclass(frozen=True)
+class BetaMap:
+    """logit q = a · ln p − b · ln(1 − p) + c."""
+
+    a: float
+    b: float
+    c: float
+    eps: float
+    clip: str
+
+    def log_odds(self, score: Floats) -> Floats:
+        """Return logit q."""
+        inside = interior(score, self.eps, self.clip)
+        eta = np.log(inside)
+        eta *= self.a
+        np.subtract(1.0, inside, out=inside)
+        np.log(inside, out=inside)
+        inside *= self.b
+        eta -= inside
+        eta += self.c
+        return eta
+
+    def columns(self, score: Floats) -> Floats:
+        """Return the probabilities of "not" and of "yes"."""
+        return two_columns(score, self.log_odds)
+
+    def told(self) -> dict[str, Any]:
+        """Return the three parameters."""
+        return {"a": self.a, "b": self.b, "c": self.c}
+
+
+class BetaCalibrator(OneVsRestCalibrator):
+    r"""Beta calibration: the curve between two beta distributions.
+
+    .. math:: \mathrm{logit}\, q = a \ln p - b \ln(1 - p) + c, \qquad a, b \ge 0
+
+    With a = b = 1 and c = 0 nothing changes. More than two classes: one against the rest,
+    normalized.
+
+    Parameters
+    ----------
+    parameters : {"abm", "am", "ab"}
+        All three; a = b; or the midpoint held at ½, c = (b − a) · ln ½.
+    nonnegative : bool
+        Whether a, b ≥ 0, so that a higher score never means a lower probability.
+    l2 : float
+        λ of the penalty ½λ(a² + b²), scikit-learn's ``1 / C``.
+    eps : float
+        Scores are kept this far from 0 (and at least 2.2e-16 from 1) before the logarithms.
+    clip : {"all", "exact"}
+        Whether all scores within `eps` of 0 or 1 are moved, or only those exactly there.
+
+    References
+    ----------
+    M. Kull, T. Silva Filho, P. Flach (2017), Beta calibration, AISTATS.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> p = np.array([0.05, 0.2, 0.4, 0.6, 0.8, 0.95])
+    >>> y = np.array([0, 0, 1, 0, 1, 1])
+    >>> BetaCalibrator(parameters="am").fit(p, y).predict_proba(p[:2]).round(3)
+    array([[0.979, 0.021],
+           [0.86 , 0.14 ]])
+    """
+
+    def __init__(
+        self,
+        *,
+        parameters: Literal["abm", "am", "ab"] = "abm",
+        nonnegative: bool = True,
+        l2: float = 0.0,
+        eps: float = EPS,
+        clip: Literal["all", "exact"] = "all",
+    ) -> None:
+        self.parameters = parameters
+        self.nonnegative = nonnegative
+        self.l2 = l2
+        self.eps = eps
+        self.clip = clip
+
+    @classmethod
+    def paper(cls) -> Self:
+        """Return the settings of Kelly & Smyth: C = 1, a and b of any sign, p off 0 and 1."""
+        return cls(nonnegative=False, l2=1.0, eps=1e-4, clip="exact")
+
+    def _prepare(self) -> None:
+        check_choice("parameters", self.parameters, ["abm", "am", "ab"])
+        check_choice("clip", self.clip, ["all", "exact"])
+        check_not_negative("l2", self.l2)
+        check_eps(self.eps)
+
+    def _map(self, score: Floats, hit: Floats, weight: Floats | None) -> BetaMap:
+        design = beta_design(score, self.eps, self.clip)
+        centre = 0.0
+        if self.parameters == "am":
+            design = with_ones(design[1] + design[2])
+        elif self.parameters == "ab":
+            centre = np.log(2.0)
+            design[1] += centre
+            design[2] -= centre
+        fit = fit_logistic(
+            design,
+            hit,
+            weight,
+            l2=self.l2 * (2.0 if self.parameters == "am" else 1.0),
+            nonnegative=np.full(len(design) - 1, self.nonnegative),
+            intercept=self.parameters != "ab",
+        )
+        self.separated_ = self.separated_ or fit.separated
+        a, b = (float(fit.coef[0]), float(fit.coef[-1]))
+        return BetaMap(a, b, fit.intercept + (a - b) * centre, self.eps, self.clip)
+
+    def _sentence(self) -> str:
+        return "logit(q) = a · ln(p) − b · ln(1 − p) + c."
+
+
+def interior(score: Floats, eps: float, clip: str) -> Floats:
+    """Return a copy of the scores, off 0 and 1."""
+    if clip == "exact":
+        return np.where(score == 0, eps, np.where(score == 1, 1.0 - eps, score))
+    return np.clip(score, eps, 1.0 - max(eps, EPS))
+
+
+def beta_design(score: Floats, eps: float, clip: str) -> Floats:
+    """Return ones, ln p and −ln(1 − p) as three rows."""
+    inside = interior(score, eps, clip)
+    design = np.empty((3, score.size))
+    design[0] = 1.0
+    np.log(inside, out=design[1])
+    np.subtract(1.0, inside, out=inside)
+    np.log(inside, out=design[2])
+    np.negative(design[2], out=design[2])
+    return design

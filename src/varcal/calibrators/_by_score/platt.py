@@ -1,0 +1,128 @@
+"""Platt scaling: a logistic curve of the score."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+import numpy as np
+
+from varcal.calibrators._interface.one_vs_rest import OneVsRestCalibrator
+from varcal.calibrators._interface.parameters import (
+    EPS,
+    check_choice,
+    check_eps,
+    check_not_negative,
+)
+from varcal.calibrators._interface.rows import Floats
+from varcal.calibrators._solvers.logistic import fit_logistic, two_columns, with_ones
+
+__all__ = ["PlattCalibrator", "PlattMap"]
+
+
+@dataclass(frozen=True)
+class PlattMap:
+    """logit q = slope · s + intercept, where s is p or its logit."""
+
+    slope: float
+    intercept: float
+    on: str
+    eps: float
+
+    def log_odds(self, score: Floats) -> Floats:
+        """Return logit q."""
+        return self.slope * platt_feature(score, self.on, self.eps) + self.intercept
+
+    def columns(self, score: Floats) -> Floats:
+        """Return the probabilities of "not" and of "yes"."""
+        return two_columns(score, self.log_odds)
+
+    def told(self) -> dict[str, Any]:
+        """Return the two parameters."""
+        return {"slope": self.slope, "intercept": self.intercept}
+
+
+class PlattCalibrator(OneVsRestCalibrator):
+    r"""Platt scaling: a logistic curve of the score.
+
+    .. math:: \mathrm{logit}\, q = \alpha s + \beta, \qquad
+              s = \mathrm{logit}\, p \ \text{or}\ s = p
+
+    More than two classes: one against the rest, normalized.
+
+    Parameters
+    ----------
+    on : {"logit", "probability"}
+        What s is. On the logit, a slope of 1 and an intercept of 0 change nothing; the paper
+        fits on the raw probability.
+    l2 : float
+        λ of the penalty ½λα², scikit-learn's ``1 / C``.
+    smooth_targets : bool
+        Platt's own targets, (N₊ + 1) / (N₊ + 2) and 1 / (N₋ + 2) in place of 1 and 0, which keep
+        the curve finite where the classes are perfectly separated.
+    eps : float
+        Scores are kept this far from 0 (and at least 2.2e-16 from 1) before the logit.
+
+    References
+    ----------
+    J. Platt (1999), Probabilistic outputs for support vector machines.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> p = np.array([0.05, 0.2, 0.4, 0.6, 0.8, 0.95])
+    >>> y = np.array([0, 0, 1, 0, 1, 1])
+    >>> PlattCalibrator().fit(p, y).predict_proba(p[:2]).round(3)
+    array([[0.814, 0.186],
+           [0.667, 0.333]])
+    """
+
+    def __init__(
+        self,
+        *,
+        on: Literal["logit", "probability"] = "logit",
+        l2: float = 0.0,
+        smooth_targets: bool = True,
+        eps: float = EPS,
+    ) -> None:
+        self.on = on
+        self.l2 = l2
+        self.smooth_targets = smooth_targets
+        self.eps = eps
+
+    @classmethod
+    def paper(cls) -> Self:
+        """Return the settings of Kelly & Smyth: on raw p, C = 1, plain targets."""
+        return cls(on="probability", l2=1.0, smooth_targets=False)
+
+    def _prepare(self) -> None:
+        check_choice("on", self.on, ["logit", "probability"])
+        check_not_negative("l2", self.l2)
+        check_eps(self.eps)
+
+    def _map(self, score: Floats, hit: Floats, weight: Floats | None) -> PlattMap:
+        target = smoothed(hit, weight) if self.smooth_targets else hit
+        feature = platt_feature(score, self.on, self.eps)
+        fit = fit_logistic(with_ones(feature), target, weight, l2=self.l2)
+        self.separated_ = self.separated_ or fit.separated
+        return PlattMap(float(fit.coef[0]), fit.intercept, self.on, self.eps)
+
+    def _sentence(self) -> str:
+        shown = "logit(p)" if self.on == "logit" else "p"
+        return f"logit(q) = slope · {shown} + intercept."
+
+
+def platt_feature(score: Floats, on: str, eps: float) -> Floats:
+    """Return the score, or its logit."""
+    if on == "probability":
+        return score
+    inside = np.clip(score, eps, 1.0 - max(eps, EPS))
+    inside /= 1.0 - inside
+    return np.log(inside, out=inside)
+
+
+def smoothed(hit: Floats, weight: Floats | None) -> Floats:
+    """Return Platt's targets, which stay off 0 and 1 by as much as the counts warrant."""
+    yes = float(hit.sum() if weight is None else hit @ weight)
+    no = float(hit.size if weight is None else weight.sum()) - yes
+    return np.where(hit > 0, (yes + 1.0) / (yes + 2.0), 1.0 / (no + 2.0))

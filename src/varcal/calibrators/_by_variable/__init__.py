@@ -1,0 +1,1 @@
+"""Calibrators that split or extend by variables: trees and augmented regression."""

@@ -1,0 +1,149 @@
+"""The columns that V adds to a logistic fit: powers of numbers, indicators of categories."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from varcal.calibrators._interface.fitted_variables import Schema
+
+__all__ = ["LevelTerms", "NumberTerms", "terms_of"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class NumberTerms:
+    """Powers of a standardized number, and an indicator of missing values if there were any.
+
+    Attributes
+    ----------
+    name : str
+        The variable.
+    low, high : float
+        The range that values are brought into; infinite where they are left alone.
+    centre, scale : float
+        The standardization; 0 and 1 where there is none.
+    power_centre, power_scale : ndarray of shape (degree,)
+        The same for each power.
+    missing : bool
+        Whether there is an indicator.
+    """
+
+    name: str
+    low: float
+    high: float
+    centre: float
+    scale: float
+    power_centre: Floats
+    power_scale: Floats
+    missing: bool
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        values: Floats,
+        weight: Floats | None,
+        *,
+        degree: int,
+        standardize: bool,
+        clip: bool,
+    ) -> NumberTerms:
+        """Note the range and the moments of the calibration rows."""
+        known = np.isfinite(values)
+        inside = values[known]
+        mass = None if weight is None else weight[known]
+        low, high = (float(inside.min()), float(inside.max())) if inside.size else (0.0, 0.0)
+        centre, scale = _moments(inside, mass) if standardize else (0.0, 1.0)
+        z = (inside - centre) / scale
+        moments = [
+            _moments(z**power, mass) if standardize else (0.0, 1.0)
+            for power in range(1, degree + 1)
+        ]
+        return cls(
+            name,
+            low if clip else -np.inf,
+            high if clip else np.inf,
+            centre,
+            scale,
+            np.array([moment[0] for moment in moments]),
+            np.array([moment[1] for moment in moments]),
+            bool(np.isnan(values).any()),
+        )
+
+    def rows(self, values: Floats) -> list[Floats]:
+        """Return the terms; a missing value is average in all but the indicator."""
+        gone = np.isnan(values)
+        z = (np.clip(values, self.low, self.high) - self.centre) / self.scale
+        powers = [
+            np.where(gone, 0.0, (z ** (k + 1) - self.power_centre[k]) / self.power_scale[k])
+            for k in range(self.power_scale.size)
+        ]
+        return [*powers, gone.astype(np.float64)] if self.missing else powers
+
+    def names(self) -> list[str]:
+        """Return the names of the terms."""
+        shown = [self.name, *(f"{self.name}^{k}" for k in range(2, self.power_scale.size + 1))]
+        return [*shown, f"{self.name} missing"] if self.missing else shown
+
+
+@dataclass(frozen=True)
+class LevelTerms:
+    """One indicator a category; a category that was not seen has none.
+
+    Attributes
+    ----------
+    name : str
+        The variable.
+    levels : tuple of str
+        The categories as text.
+    missing : bool
+        Whether missing values have an indicator.
+    """
+
+    name: str
+    levels: tuple[str, ...]
+    missing: bool
+
+    def rows(self, values: NDArray[Any]) -> list[Floats]:
+        """Return the indicators."""
+        shown = [(values == k).astype(np.float64) for k in range(len(self.levels))]
+        return [*shown, (values == -1).astype(np.float64)] if self.missing else shown
+
+    def names(self) -> list[str]:
+        """Return the names of the indicators."""
+        shown = [f"{self.name}={level}" for level in self.levels]
+        return [*shown, f"{self.name} missing"] if self.missing else shown
+
+
+def terms_of(
+    schema: Schema,
+    columns: list[NDArray[Any]],
+    weight: Floats | None,
+    *,
+    degree: int,
+    standardize: bool,
+    clip: bool,
+) -> list[NumberTerms | LevelTerms]:
+    """Choose the terms of every variable."""
+    return [
+        LevelTerms(name, tuple(map(str, schema.levels[k])), bool((columns[k] < 0).any()))
+        if schema.kinds[k] == "levels"
+        else NumberTerms.of(
+            name, columns[k], weight, degree=degree, standardize=standardize, clip=clip
+        )
+        for k, name in enumerate(schema.names)
+    ]
+
+
+def _moments(values: Floats, weight: Floats | None) -> tuple[float, float]:
+    """Return mean and standard deviation; a constant has scale 1."""
+    if not values.size:
+        return 0.0, 1.0
+    mean = float(np.average(values, weights=weight))
+    spread = float(np.sqrt(np.average((values - mean) ** 2, weights=weight)))
+    return mean, spread if spread > 1e-13 * abs(mean) else 1.0

@@ -1,0 +1,64 @@
+"""What a fitted calibrator learned, in words and as a table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from varcal._input.frames import frame_of
+from varcal._text.tables import text_table
+
+__all__ = ["Description"]
+
+
+@dataclass(frozen=True)
+class Description:
+    """The answer of a calibrator's `describe()`.
+
+    Attributes
+    ----------
+    calibrator : str
+        The class that was fitted.
+    words : str
+        A few sentences.
+    rows : tuple of dict
+        The table, one dict a row, all with the same keys.
+
+    Examples
+    --------
+    >>> shown = Description("PlattCalibrator", "One sentence.", ({"slope": 1.25, "n": 3},))
+    >>> print(shown)
+    PlattCalibrator. One sentence.
+    slope  n
+    1.25   3
+    """
+
+    calibrator: str
+    words: str
+    rows: tuple[dict[str, Any], ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON."""
+        return {
+            "calibrator": self.calibrator,
+            "words": self.words,
+            "rows": [dict(row) for row in self.rows],
+        }
+
+    def to_frame(self, backend: str | None = None) -> Any:
+        """Return the table as a frame of the given library, pandas if none is given."""
+        names = list(self.rows[0]) if self.rows else []
+        return frame_of({name: [row[name] for row in self.rows] for name in names}, backend)
+
+    def __str__(self) -> str:
+        head = f"{self.calibrator}. {self.words}"
+        if not self.rows:
+            return head
+        names = list(self.rows[0])
+        cells = {name: [_shown(row[name]) for row in self.rows] for name in names}
+        return f"{head}\n{text_table(cells)}"
+
+
+def _shown(value: object) -> str:
+    """Show six digits: coefficients of unscaled variables are small."""
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,119 @@
+"""Calibrators that know one score against one outcome, and how many classes use them."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from varcal.calibrators._interface.calibrator import Calibrator
+from varcal.calibrators._interface.rows import Floats, Rows
+
+__all__ = ["IdentityMap", "OneVsRestCalibrator", "ScoreMap", "stacked"]
+
+
+class ScoreMap(Protocol):
+    """A fitted map of one score: a frozen dataclass whose fields are its parameters."""
+
+    def columns(self, score: Floats) -> Floats:
+        """Return the probabilities of "not" and of "yes", shape (n, 2)."""
+        ...
+
+    def told(self) -> dict[str, Any]:
+        """Return the parameters for a table."""
+        ...
+
+
+@dataclass(frozen=True)
+class IdentityMap:
+    """The map of a class that had no row, or nothing but rows: left as it was."""
+
+    def columns(self, score: Floats) -> Floats:
+        """Return the score and its complement."""
+        return stacked(score)
+
+    def told(self) -> dict[str, Any]:
+        """Return nothing: there is no parameter."""
+        return {}
+
+
+class OneVsRestCalibrator(Calibrator):
+    """One map for two classes; for more, one a class against the rest, then normalized.
+
+    A row whose maps are all 0 keeps its uncalibrated probabilities.
+
+    Attributes
+    ----------
+    maps_ : list
+        One fitted map for two classes, K for more.
+    """
+
+    _state = ("maps_",)
+
+    def _learn(self, rows: Rows) -> None:
+        self._prepare()
+        if rows.p.ndim == 1:
+            self.maps_ = [self._one(rows.p, rows.y == 1, rows.weight)]
+        else:
+            self.maps_ = [
+                self._one(np.ascontiguousarray(rows.p[:, k]), rows.y == k, rows.weight)
+                for k in range(rows.n_classes)
+            ]
+
+    def _one(self, score: Floats, hit: Any, weight: Floats | None) -> ScoreMap:
+        if hit.all() or not hit.any():
+            return IdentityMap()
+        return self._map(score, hit.astype(np.float64), weight)
+
+    def _prepare(self) -> None:
+        """Check the parameters before anything is computed; there may be nothing to check."""
+
+    @abstractmethod
+    def _map(self, score: Floats, hit: Floats, weight: Floats | None) -> ScoreMap:
+        """Fit one map; both outcomes have rows."""
+
+    def _answer(self, rows: Rows) -> Floats:
+        if rows.p.ndim == 1:
+            return self.maps_[0].columns(rows.p)
+        answer = np.column_stack(
+            [
+                each.columns(np.ascontiguousarray(rows.p[:, k]))[:, 1]
+                for k, each in enumerate(self.maps_)
+            ]
+        )
+        return normalized(answer, rows.p)
+
+    def _told(self) -> tuple[str, list[dict[str, Any]]]:
+        check_is_fitted(self)
+        labels = self.classes_[1:] if len(self.maps_) == 1 else self.classes_
+        table = [
+            {"class": str(label)} | each.told()
+            for label, each in zip(labels, self.maps_, strict=True)
+        ]
+        names = list(dict.fromkeys(name for row in table for name in row))
+        return self._sentence(), [{name: row.get(name) for name in names} for row in table]
+
+    @abstractmethod
+    def _sentence(self) -> str:
+        """Say in words what the map is."""
+
+
+def stacked(q: Floats) -> Floats:
+    """Return ``[1 - q, q]`` as columns."""
+    out = np.empty((q.size, 2))
+    np.subtract(1.0, q, out=out[:, 0])
+    out[:, 1] = q
+    return out
+
+
+def normalized(cells: Floats, otherwise: Floats) -> Floats:
+    """Divide rows by their sums; a row of zeros becomes that of `otherwise`."""
+    sums = cells.sum(axis=1, keepdims=True)
+    empty = sums[:, 0] <= 0
+    if empty.any():
+        cells = np.where(empty[:, None], otherwise, cells)
+        sums = cells.sum(axis=1, keepdims=True)
+    return np.asarray(cells / sums)

@@ -1,0 +1,1 @@
+"""Calibrators as JSON files."""

@@ -1,0 +1,353 @@
+"""Fitted calibrators as JSON files: versioned, bit-exact, and nothing in them is executed.
+
+A file names a class of the closed registry below, the parameters of its constructor and the
+fitted values, large arrays in a table of their own. Reading it builds those objects and no others:
+there is no import by name, no pickle and no expression in it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from dataclasses import fields, is_dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from varcal._files.atomic import write_whole
+from varcal._version import __version__
+from varcal.calibrators._by_score.beta import BetaCalibrator, BetaMap
+from varcal.calibrators._by_score.dirichlet import DirichletCalibrator
+from varcal.calibrators._by_score.histogram import HistogramCalibrator, StepMap
+from varcal.calibrators._by_score.isotonic import IsotonicCalibrator, IsotonicMap
+from varcal.calibrators._by_score.platt import PlattCalibrator, PlattMap
+from varcal.calibrators._by_score.scaling_binning import ScalingBinningCalibrator, ScalingBinningMap
+from varcal.calibrators._by_score.temperature import TemperatureCalibrator
+from varcal.calibrators._by_score.vector_scaling import VectorScalingCalibrator
+from varcal.calibrators._by_variable.augmented import AugmentedCalibrator, LinearMap
+from varcal.calibrators._by_variable.augmented_terms import LevelTerms, NumberTerms
+from varcal.calibrators._by_variable.partition import Leaf, Split
+from varcal.calibrators._by_variable.tree import TreeCalibrator
+from varcal.calibrators._interface.calibrator import Calibrator
+from varcal.calibrators._interface.fitted_variables import Schema
+from varcal.calibrators._interface.one_vs_rest import IdentityMap
+from varcal.calibrators._saved.array_texts import ArrayTexts, array_of
+from varcal.calibrators._variable.additive_model import AdditiveModel, PairTrial
+from varcal.calibrators._variable.calibrator import VariableCalibrator
+from varcal.calibrators._variable.confusion import Confusion
+from varcal.calibrators._variable.design import Block, Design
+from varcal.calibrators._variable.effects import Term
+from varcal.calibrators._variable.many_classes import TemperatureModel
+from varcal.calibrators._variable.score_basis import ScoreBasis
+from varcal.calibrators._variable.spline_basis import LevelBasis, NumberBasis
+from varcal.calibrators._variable.two_classes import LogisticModel
+from varcal.exceptions import InputError
+
+__all__ = ["load_calibrator", "save_calibrator"]
+
+FORMAT = "varcal calibrator"
+SCHEMA_VERSION = 1
+
+CALIBRATORS: dict[str, type[Calibrator]] = {
+    cls.__name__: cls
+    for cls in (
+        AugmentedCalibrator,
+        BetaCalibrator,
+        DirichletCalibrator,
+        HistogramCalibrator,
+        IsotonicCalibrator,
+        PlattCalibrator,
+        ScalingBinningCalibrator,
+        TemperatureCalibrator,
+        TreeCalibrator,
+        VariableCalibrator,
+        VectorScalingCalibrator,
+    )
+}
+PARTS: dict[str, type[Any]] = {
+    cls.__name__: cls
+    for cls in (
+        AdditiveModel,
+        BetaMap,
+        Block,
+        Confusion,
+        Design,
+        IdentityMap,
+        IsotonicMap,
+        Leaf,
+        LevelBasis,
+        LevelTerms,
+        LinearMap,
+        LogisticModel,
+        NumberBasis,
+        NumberTerms,
+        PairTrial,
+        PlattMap,
+        ScalingBinningMap,
+        Schema,
+        ScoreBasis,
+        Split,
+        StepMap,
+        TemperatureModel,
+        Term,
+    )
+}
+SHARED_STATE = {
+    "classes_": np.ndarray,
+    "n_features_in_": int,
+    "fitted_rows_": str,
+    "score_names_": tuple,
+    "separated_": bool,
+}
+
+_DTYPES = {"f": "float64", "i": "int64", "u": "int64", "b": "bool", "U": "str", "O": "object"}
+
+
+class _BrokenError(Exception):
+    """What is wrong with a file, before it is known which file."""
+
+
+def save_calibrator(calibrator: Calibrator, path: str | PathLike[str]) -> None:
+    """Write a fitted calibrator; the file is replaced as a whole or not at all."""
+    write_whole(path, calibrator_text(calibrator))
+
+
+def calibrator_text(calibrator: Calibrator) -> str:
+    """Return what is written of a calibrator."""
+    arrays = ArrayTexts()
+    body = _pack(calibrator, arrays)
+    document = {
+        "format": FORMAT,
+        "schema_version": SCHEMA_VERSION,
+        "varcal": __version__,
+        "sha256": _digest(body, arrays.entries),
+        "calibrator": body,
+        "arrays": arrays.entries,
+    }
+    return _text(document)
+
+
+def load_calibrator(path: str | PathLike[str]) -> Calibrator:
+    """Read a calibrator that `save` wrote.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+
+    Returns
+    -------
+    Calibrator
+        Fitted, giving the same answers to the last bit.
+
+    Raises
+    ------
+    InputError
+        If the file is not there, not a calibrator, cut short, altered, or of a later version.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> fitted = BetaCalibrator(parameters="am").fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     fitted.save(Path(folder, "beta.json"))
+    ...     again = load_calibrator(Path(folder, "beta.json"))
+    >>> bool((again.predict_proba([0.3]) == fitted.predict_proba([0.3])).all())
+    True
+    """
+    shown = repr(str(path))
+    try:
+        text = Path(path).read_bytes().decode("utf-8")
+    except OSError as error:
+        raise InputError(f"cannot read {shown}: {error.strerror}", "check the path") from None
+    except UnicodeDecodeError:
+        raise _refusal(shown, "it is not a text file") from None
+    return read_calibrator(text, shown)
+
+
+def read_calibrator(text: str, shown: str) -> Calibrator:
+    """Return the calibrator that a text is of; an error calls it as shown.
+
+    Examples
+    --------
+    >>> fitted = BetaCalibrator(parameters="am").fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1])
+    >>> again = read_calibrator(calibrator_text(fitted), "the text")
+    >>> bool((again.predict_proba([0.3]) == fitted.predict_proba([0.3])).all())
+    True
+    """
+    try:
+        return _read(text)
+    except _BrokenError as error:
+        raise _refusal(shown, str(error)) from None
+
+
+def _refusal(shown: str, problem: str) -> InputError:
+    return InputError(
+        f"{shown} is no calibrator that can be loaded: {problem}",
+        "save the fitted calibrator again with .save(path)",
+    )
+
+
+def _read(text: str) -> Calibrator:
+    try:
+        document = json.loads(text, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        raise _BrokenError("it is not whole JSON") from None
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise _BrokenError("it was not written by varcal")
+    version = document.get("schema_version")
+    if version != SCHEMA_VERSION:
+        raise _BrokenError(
+            f"its schema version is {version!r} (varcal {document.get('varcal')!r}), and this "
+            f"varcal {__version__} reads version {SCHEMA_VERSION}"
+        )
+    body, entries = document.get("calibrator"), document.get("arrays")
+    try:
+        intact = document.get("sha256") == _digest(body, entries)
+        if not intact:
+            raise _BrokenError("its contents do not match its checksum")
+        calibrator = _unpack(body, [array_of(entry) for entry in entries or ()])
+        if not isinstance(calibrator, Calibrator):
+            raise _BrokenError("it holds something else")
+        _probe(calibrator)
+    except _BrokenError:
+        raise
+    except Exception as error:
+        raise _BrokenError(f"its contents do not fit together ({type(error).__name__})") from None
+    return calibrator
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(name)
+
+
+def _text(value: object) -> str:
+    return json.dumps(
+        value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), sort_keys=True
+    )
+
+
+def _digest(body: object, arrays: object) -> str:
+    return hashlib.sha256(_text([body, arrays]).encode()).hexdigest()
+
+
+def _pack(value: Any, arrays: ArrayTexts) -> Any:
+    """Turn a fitted value into JSON; what is not plain becomes a dict with a ``$`` key."""
+    if isinstance(value, Calibrator):
+        name = type(value).__name__
+        if CALIBRATORS.get(name) is not type(value):
+            raise InputError(
+                f"{name} cannot be saved: it is not one of varcal's own calibrators",
+                f"those are {', '.join(CALIBRATORS)}",
+            )
+        state = None
+        if value.__sklearn_is_fitted__():
+            state = {key: _pack(getattr(value, key), arrays) for key in _state_of(type(value))}
+        parameters = {
+            key: _pack(each, arrays) for key, each in value.get_params(deep=False).items()
+        }
+        return {"$calibrator": name, "parameters": parameters, "state": state}
+    if is_dataclass(value) and PARTS.get(type(value).__name__) is type(value):
+        held = {field.name: _pack(getattr(value, field.name), arrays) for field in fields(value)}
+        return {"$part": type(value).__name__, "fields": held}
+    if isinstance(value, np.ndarray):
+        return _pack_array(value, arrays)
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"$float": repr(value)}
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, tuple):
+        return {"$tuple": [_pack(each, arrays) for each in value]}
+    if isinstance(value, list):
+        return [_pack(each, arrays) for each in value]
+    raise InputError(
+        f"a {type(value).__name__} cannot be saved: {value!r}",
+        "labels, categories and parameters must be numbers, strings or booleans",
+    )
+
+
+def _pack_array(array: NDArray[Any], arrays: ArrayTexts) -> dict[str, Any]:
+    if arrays.takes(array):
+        return {"$large": arrays.number_of(array)}
+    kind = array.dtype.kind
+    if kind not in _DTYPES:
+        raise InputError(f"an array of {array.dtype} cannot be saved", "use numbers or strings")
+    return {
+        "$array": _DTYPES[kind],
+        "shape": list(array.shape),
+        "data": [_pack(each, arrays) for each in array.ravel().tolist()],
+    }
+
+
+def _unpack(value: Any, arrays: list[NDArray[Any]]) -> Any:
+    """Turn JSON back into the value; only what `_pack` writes is understood."""
+    if isinstance(value, list):
+        return [_unpack(each, arrays) for each in value]
+    if not isinstance(value, dict):
+        return value
+    keys = set(value)
+    if keys == {"$calibrator", "parameters", "state"}:
+        return _unpack_calibrator(value, arrays)
+    if keys == {"$part", "fields"}:
+        if value["$part"] not in PARTS:
+            raise _BrokenError(f"it names an unknown part {value['$part']!r}")
+        held = {key: _unpack(each, arrays) for key, each in value["fields"].items()}
+        return PARTS[value["$part"]](**held)
+    if keys == {"$array", "shape", "data"} and value["$array"] in _DTYPES.values():
+        return _unpack_array(value, arrays)
+    if keys == {"$large"} and value["$large"] in range(len(arrays)):
+        return arrays[value["$large"]]
+    if keys == {"$float"} and value["$float"] in ("nan", "inf", "-inf"):
+        return float(value["$float"])
+    if keys == {"$tuple"} and isinstance(value["$tuple"], list):
+        return tuple(_unpack(each, arrays) for each in value["$tuple"])
+    raise _BrokenError(f"it holds an unknown entry with the keys {sorted(keys)!r}")
+
+
+def _unpack_calibrator(value: dict[str, Any], arrays: list[NDArray[Any]]) -> Calibrator:
+    name = value["$calibrator"]
+    if name not in CALIBRATORS:
+        raise _BrokenError(f"it names an unknown calibrator {name!r}")
+    cls = CALIBRATORS[name]
+    parameters = {key: _unpack(each, arrays) for key, each in value["parameters"].items()}
+    if set(parameters) != set(cls().get_params(deep=False)):
+        raise _BrokenError(f"the parameters of its {name} are not those of this version")
+    calibrator = cls(**parameters)
+    if value["state"] is None:
+        return calibrator
+    if set(value["state"]) != set(_state_of(cls)):
+        raise _BrokenError(f"the fitted values of its {name} are not those of this version")
+    for key, each in value["state"].items():
+        setattr(calibrator, key, _unpack(each, arrays))
+    return calibrator
+
+
+def _unpack_array(value: dict[str, Any], arrays: list[NDArray[Any]]) -> NDArray[Any]:
+    data = [_unpack(each, arrays) for each in value["data"]]
+    if value["$array"] == "object":
+        array = np.empty(len(data), dtype=object)
+        array[:] = data
+    else:
+        array = np.array(data, dtype=value["$array"])
+    return array.reshape(value["shape"])
+
+
+def _state_of(cls: type[Calibrator]) -> tuple[str, ...]:
+    return (*SHARED_STATE, *cls._state)
+
+
+def _probe(calibrator: Calibrator) -> None:
+    """Ask once for an answer, so that values that do not fit together are found at loading."""
+    shared = {name: type(getattr(calibrator, name)) for name in SHARED_STATE}
+    if shared != SHARED_STATE or calibrator.classes_.ndim != 1 or len(calibrator.classes_) < 2:
+        raise _BrokenError("its contents do not fit together")
+    answer = calibrator._probe()
+    if answer.shape != (1, len(calibrator.classes_)) or not np.isfinite(answer).all():
+        raise _BrokenError("its contents do not fit together")

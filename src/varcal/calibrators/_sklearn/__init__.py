@@ -1,0 +1,1 @@
+"""Calibrated classifiers for scikit-learn pipelines."""

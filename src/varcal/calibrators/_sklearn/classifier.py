@@ -1,0 +1,441 @@
+"""Any classifier with a calibrator behind it, as one scikit-learn classifier."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from inspect import signature
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.metrics import accuracy_score
+from sklearn.model_selection import StratifiedGroupKFold, check_cv
+from sklearn.utils import Bunch, _safe_indexing, get_tags, indexable
+from sklearn.utils.metadata_routing import (
+    MetadataRouter,
+    MethodMapping,
+    _routing_enabled,
+    process_routing,
+)
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import (
+    _check_method_params,
+    _check_sample_weight,
+    check_is_fitted,
+    column_or_1d,
+)
+
+from varcal._input.groups import check_units, group_numbers
+from varcal._input.variables import Variable
+from varcal.calibrators._interface.calibrator import Calibrator
+from varcal.calibrators._interface.description import Description
+from varcal.calibrators._interface.rows import Floats
+from varcal.calibrators._sklearn.columns_of_x import ColumnChoice, take_rows
+from varcal.calibrators._solvers.softmax import softmax
+from varcal.calibrators._variable.calibrator import VariableCalibrator
+from varcal.exceptions import InputError, VarcalWarning
+
+__all__ = ["VariableCalibratedClassifier"]
+
+
+class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+    """A classifier whose probabilities are calibrated along variables.
+
+    An estimator that is fitted already is wrapped in `sklearn.frozen.FrozenEstimator`: then
+    `fit` only calibrates, on rows that the estimator must not have seen. Otherwise the
+    estimator is cross-fitted: the calibrator learns from probabilities of folds that each
+    copy has not seen.
+
+    Parameters
+    ----------
+    estimator : classifier or pipeline
+        With `predict_proba`, or with `decision_function`, whose values are then taken as
+        log-odds.
+    variables : str, int, or list of them, optional
+        The columns of X that are V, by name or by number; None takes all. A separate ``v=``
+        given to `fit` and `predict_proba` takes their place.
+    calibrator : Calibrator, optional
+        None means `VariableCalibrator`.
+    cv : int, splitter or iterable, optional
+        How the folds are cut, as everywhere in scikit-learn; None means 5 stratified folds, or
+        as many as the rarest class has rows (or groups that stay whole). Not used with a frozen
+        estimator.
+    ensemble : bool
+        False: one estimator, fitted on all rows, and one calibrator, fitted on the
+        out-of-fold probabilities. True: one of each for every fold, whose answers are averaged.
+    n_jobs : int, optional
+        Folds fitted at the same time.
+
+    Attributes
+    ----------
+    classes_ : ndarray
+        The labels.
+    estimator_, calibrator_ : objects
+        The fitted pair (without `ensemble`).
+    pairs_ : list of (estimator, calibrator)
+        All fitted pairs.
+    n_features_in_, feature_names_in_ : int, ndarray
+        As the estimator has them.
+
+    References
+    ----------
+    M. Kelly, P. Smyth (2023), Variable-based calibration for machine learning classifiers, AAAI.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(600, 2))
+    >>> y = rng.random(600) < 1 / (1 + np.exp(-X[:, 0] * (1 + (X[:, 1] > 0))))
+    >>> fit = VariableCalibratedClassifier(LogisticRegression(), variables=1).fit(X, y)
+    >>> fit.predict_proba(X[:2]).round(1)
+    array([[0.5, 0.5],
+           [0.3, 0.7]])
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        variables: Any = None,
+        calibrator: Calibrator | None = None,
+        cv: Any = None,
+        ensemble: bool = False,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.variables = variables
+        self.calibrator = calibrator
+        self.cv = cv
+        self.ensemble = ensemble
+        self.n_jobs = n_jobs
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        v: Any = None,
+        groups: Any = None,
+        **fit_params: Any,
+    ) -> Self:
+        """Fit the estimator, unless it is frozen, and the calibrator.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n, features)
+            What the estimator takes.
+        y : array-like of shape (n,)
+            The labels.
+        sample_weight : array-like of shape (n,), optional
+            Goes to the estimator, if it takes it, and to the calibrator.
+        v : array-like, frame or dict of columns, optional
+            The variables, where they are not columns of X.
+        groups : array-like of shape (n,), optional
+            The unit (patient, customer, …) of each row. The rows of a unit are in one fold of the
+            cross-fitting, and the calibrator holds them out together.
+        **fit_params
+            Go to the estimator's `fit`.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters(v)
+        check_classification_targets(y)
+        X, y = indexable(X, y)
+        y = column_or_1d(y, warn=True)
+        if sample_weight is not None:
+            sample_weight = _check_sample_weight(sample_weight, X)
+        self._separate_v = v is not None
+        if v is not None:
+            _check_length(v, len(y))
+        units = None if groups is None else _units(groups, len(y))
+        routed = self._routed(sample_weight, groups, fit_params)
+        if isinstance(self.estimator, FrozenEstimator):
+            self.classes_ = np.asarray(self.estimator.classes_)
+            scores = _scores(self.estimator, X, self.classes_)
+            given = _Given(X, y, v, sample_weight, units)
+            everything = np.arange(len(y))
+            self.pairs_ = [(self.estimator, self._calibrated(scores, given, everything))]
+        else:
+            self.classes_ = np.unique(y)
+            self._fit_folds(_Given(X, y, v, sample_weight, units), routed)
+        if len(self.pairs_) == 1:
+            self.estimator_, self.calibrator_ = self.pairs_[0]
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self.pairs_[0][0], name):
+                setattr(self, name, getattr(self.pairs_[0][0], name))
+        return self
+
+    def _check_parameters(self, v: Any) -> None:
+        if self.calibrator is not None and not isinstance(self.calibrator, Calibrator):
+            raise InputError(
+                f"calibrator must be a calibrator of varcal; got {self.calibrator!r}",
+                "None means VariableCalibrator()",
+            )
+        if v is not None and self.variables is not None:
+            raise InputError(
+                f"both v= and variables={self.variables!r} are given",
+                "take V from columns of X, or pass it as v=, but not both",
+            )
+
+    def _routed(self, sample_weight: Any, groups: Any, fit_params: dict[str, Any]) -> Bunch:
+        """Say which of the parameters go to the estimator and which to the splitter."""
+        of_splitter = {} if groups is None else {"groups": groups}
+        if _routing_enabled():
+            passed = fit_params | of_splitter
+            routed = process_routing(self, "fit", sample_weight=sample_weight, **passed)
+            routed.splitter.split |= of_splitter
+            return routed
+        passed = dict(fit_params)
+        if sample_weight is not None and not isinstance(self.estimator, FrozenEstimator):
+            if "sample_weight" in signature(self.estimator.fit).parameters:
+                passed["sample_weight"] = sample_weight
+            else:
+                warnings.warn(
+                    f"{type(self.estimator).__name__} takes no sample_weight: the weights are "
+                    "used for the calibration alone",
+                    VarcalWarning,
+                    stacklevel=3,
+                )
+        return Bunch(estimator=Bunch(fit=passed), splitter=Bunch(split=of_splitter))
+
+    def _splitter(self, y: Any, units: NDArray[np.intp] | None) -> Any:
+        """Return what cuts the folds, of which each needs a row of every class."""
+        labels = y if units is None else _one_each(y, units)
+        counts = np.unique(labels, return_counts=True)[1]
+        rarest = int(counts.min())
+        wanted = min(5, max(rarest, 2)) if self.cv is None else self.cv
+        if not isinstance(wanted, int):
+            return check_cv(wanted, y, classifier=True)
+        if rarest < wanted:
+            label = self.classes_.tolist()[int(counts.argmin())]
+            held = "rows" if units is None else "groups with rows"
+            raise InputError(
+                f"y has {rarest} {held} of the class {label!r}, fewer than the "
+                f"{wanted} folds: each needs at least one class member",
+                "give fewer folds, more rows, or a FrozenEstimator",
+            )
+        return (
+            check_cv(wanted, y, classifier=True) if units is None else StratifiedGroupKFold(wanted)
+        )
+
+    def _fit_folds(self, given: _Given, routed: Bunch) -> None:
+        X, y = given.X, given.y
+        folds = list(self._splitter(y, given.units).split(X, y, **routed.splitter.split))
+        if given.units is not None:
+            _check_whole(given.units, folds)
+        fitted = Parallel(n_jobs=self.n_jobs)(
+            delayed(_fit_fold)(
+                clone(self.estimator), X, y, fold, self.classes_, routed.estimator.fit
+            )
+            for fold in folds
+        )
+        if self.ensemble:
+            self.pairs_ = [
+                (model, self._calibrated(scores, given, test))
+                for (model, scores), (_, test) in zip(fitted, folds, strict=True)
+            ]
+            return
+        scores = np.concatenate([scores for _, scores in fitted])
+        tested = np.concatenate([np.arange(len(y))[test] for _, test in folds])
+        model = clone(self.estimator).fit(X, y, **routed.estimator.fit)
+        self.pairs_ = [(model, self._calibrated(scores, given, tested))]
+
+    def _calibrated(self, scores: Floats, given: _Given, rows: Any) -> Calibrator:
+        """Fit a calibrator on some rows and their scores."""
+        X, y, v, sample_weight, units = given
+        if v is None:
+            self._choice = ColumnChoice.of(X, self.variables)
+            variables = self._choice.columns(_safe_indexing(X, rows))
+        else:
+            variables = take_rows(v, rows)
+        codes = _positions(self.classes_, y[rows])
+        strange = np.flatnonzero(codes < 0)
+        if strange.size:
+            raise InputError.at_row(
+                "y",
+                f"is none of the estimator's classes {self.classes_.tolist()!r}",
+                y[rows].tolist()[strange[0]],
+                int(strange[0]),
+                int(strange.size),
+                "calibrate on the labels that the estimator was trained on",
+            )
+        calibrator = VariableCalibrator() if self.calibrator is None else clone(self.calibrator)
+        calibrator.fit(
+            scores,
+            codes,
+            variables,
+            sample_weight=None if sample_weight is None else sample_weight[rows],
+            classes=range(len(self.classes_)),
+            groups=None if units is None else units[rows],
+        )
+        calibrator.classes_ = self.classes_
+        return calibrator
+
+    def predict_proba(self, X: Any, *, v: Any = None) -> Floats:
+        """Return calibrated probabilities, one column a class.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n, features)
+            What the estimator takes.
+        v : array-like, frame or dict of columns, optional
+            The variables, if they were given apart at the fit.
+        """
+        check_is_fitted(self)
+        scores = [_scores(model, X, self.classes_) for model, _ in self.pairs_]
+        if self._separate_v != (v is not None):
+            raise InputError(
+                "v is missing, though it was given to fit"
+                if self._separate_v
+                else "v is given, though it was not given to fit",
+                "give v= to both or to neither",
+            )
+        variables = v if self._separate_v else self._choice.columns(X)
+        answers = [
+            calibrator.predict_proba(p, variables)
+            for p, (_, calibrator) in zip(scores, self.pairs_, strict=True)
+        ]
+        return answers[0] if len(answers) == 1 else np.mean(answers, axis=0)
+
+    def predict(self, X: Any, *, v: Any = None) -> NDArray[Any]:
+        """Return the label of the largest calibrated probability, the first one if tied."""
+        winners = self.predict_proba(X, v=v).argmax(axis=1)
+        labels: NDArray[Any] = self.classes_[winners]
+        return labels
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, v: Any = None) -> float:
+        """Return the accuracy on rows.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            Features, labels and weights.
+        v : array-like, frame or dict of columns, optional
+            The variables, if they were given apart at the fit.
+        """
+        return float(accuracy_score(y, self.predict(X, v=v), sample_weight=sample_weight))
+
+    def describe(self) -> Description:
+        """Return what the calibrator learned; of an ensemble, what the first one did."""
+        check_is_fitted(self)
+        return self.pairs_[0][1].describe()
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Return where the parameters of `fit` go: here, to the estimator, to the splitter."""
+        return (
+            MetadataRouter(owner=self)
+            .add_self_request(self)
+            .add(
+                estimator=self.estimator,
+                method_mapping=MethodMapping().add(caller="fit", callee="fit"),
+            )
+            .add(
+                splitter=self.cv,
+                method_mapping=MethodMapping().add(caller="fit", callee="split"),
+            )
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator)
+        tags.input_tags.sparse = inner.input_tags.sparse
+        tags.input_tags.allow_nan = inner.input_tags.allow_nan
+        tags.input_tags.string = inner.input_tags.string
+        return tags
+
+
+class _Given(NamedTuple):
+    """What `fit` was given, the groups by number."""
+
+    X: Any
+    y: Any
+    v: Any
+    sample_weight: Any
+    units: NDArray[np.intp] | None
+
+
+def _units(groups: Any, n: int) -> NDArray[np.intp]:
+    """Number the groups."""
+    unit = Variable.of(groups, "groups", "groups")
+    if len(unit) != n:
+        raise InputError(
+            f"lengths differ: X {n:,}, groups {len(unit):,}", "give one value a row in each"
+        )
+    return group_numbers(check_units(unit))
+
+
+def _one_each(y: NDArray[Any], units: NDArray[np.intp]) -> NDArray[Any]:
+    """Return the labels, each once for every group that has rows of it."""
+    labels, codes = np.unique(y, return_inverse=True)
+    return np.asarray(labels[np.unique(np.column_stack([units, codes]), axis=0)[:, 1]])
+
+
+def _check_whole(units: NDArray[np.intp], folds: list[tuple[Any, Any]]) -> None:
+    """Refuse folds with rows of one group on both sides."""
+    for train, test in folds:
+        torn = np.intersect1d(units[train], units[test])
+        if torn.size:
+            row = int(np.flatnonzero(units == torn[0])[0])
+            raise InputError(
+                f"cv tears {torn.size:,} of the groups apart, among them that of row {row}: "
+                "the calibrator would learn from scores of units that the estimator has seen",
+                "give cv=5, or a splitter such as GroupKFold()",
+            )
+
+
+def _check_length(v: Any, n: int) -> None:
+    """Refuse variables that have more or fewer rows than X."""
+    columns = v.values() if isinstance(v, Mapping) else [v]
+    for column in columns:
+        held = column.shape[0] if hasattr(column, "shape") else len(column)
+        if held != n:
+            raise InputError(f"lengths differ: X {n:,}, v {held:,}", "give one value a row in each")
+
+
+def _fit_fold(
+    model: Any, X: Any, y: Any, fold: Any, classes: NDArray[Any], fit_params: dict[str, Any]
+) -> tuple[Any, Floats]:
+    """Fit on one part of the rows, score the other."""
+    train, test = fold
+    passed = _check_method_params(X, params=fit_params, indices=train)
+    model.fit(_safe_indexing(X, train), _safe_indexing(y, train), **passed)
+    return model, _scores(model, _safe_indexing(X, test), classes)
+
+
+def _positions(classes: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.intp]:
+    """Return the place of each label among the classes, −1 for a strange one."""
+    order = np.argsort(classes, kind="stable")
+    found = np.minimum(np.searchsorted(classes[order], labels), len(classes) - 1)
+    return np.where(classes[order][found] == labels, order[found], -1)
+
+
+def _scores(model: Any, X: Any, classes: NDArray[Any]) -> Floats:
+    """Return the estimator's probabilities in the columns of the given classes."""
+    if hasattr(model, "predict_proba"):
+        found = np.asarray(model.predict_proba(X), dtype=np.float64)
+    elif hasattr(model, "decision_function"):
+        margin = np.asarray(model.decision_function(X), dtype=np.float64)
+        found = (
+            np.column_stack([expit(-margin), expit(margin)])
+            if margin.ndim == 1
+            else softmax(margin)
+        )
+    else:
+        raise InputError(
+            f"{type(model).__name__} has neither predict_proba nor decision_function",
+            "give a classifier that says how sure it is",
+        )
+    scores = np.zeros((len(found), len(classes)))
+    scores[:, _positions(classes, np.asarray(model.classes_))] = found
+    # Single-precision models miss a sum of 1 by more than the door allows.
+    return np.asarray(scores / scores.sum(axis=1, keepdims=True))

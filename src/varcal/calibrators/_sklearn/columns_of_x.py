@@ -1,0 +1,113 @@
+"""V as columns of the X that a classifier is given, or as a table of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.utils import _safe_indexing
+
+from varcal._input.frames import Table, is_frame
+from varcal.exceptions import InputError
+
+__all__ = ["ColumnChoice", "take_rows"]
+
+
+@dataclass(frozen=True)
+class ColumnChoice:
+    """Which columns of X are variables, by name and by position.
+
+    Attributes
+    ----------
+    names : tuple of str
+        How the variables are called.
+    positions : tuple of int
+        Where they stand in X.
+    named : bool
+        Whether X had names when the choice was made.
+    """
+
+    names: tuple[str, ...]
+    positions: tuple[int, ...]
+    named: bool
+
+    @classmethod
+    def of(cls, X: Any, variables: object) -> ColumnChoice:
+        """Find the columns that `variables` asks for; None asks for all."""
+        if is_frame(X):
+            known = Table.of(X, "X").columns
+            positions = [_position(each, known) for each in _listed(variables, len(known))]
+            return cls(tuple(known[k] for k in positions), tuple(positions), True)
+        if _array(X).ndim < 2:
+            raise InputError(
+                "X has no columns to take variables from", "pass the variables as v= to fit"
+            )
+        width = _array(X).shape[1]
+        wanted = _listed(variables, width)
+        for each in wanted:
+            if isinstance(each, str):
+                raise InputError(
+                    f"variables names the column {each!r}, but X is a "
+                    f"{type(X).__name__} without column names",
+                    "an earlier step of the pipeline dropped them: keep them with "
+                    'pipeline.set_output(transform="pandas"), number the column '
+                    f"(0 to {width - 1}), or pass it as v=",
+                )
+        positions = [_position(each, tuple(f"x{k}" for k in range(width))) for each in wanted]
+        return cls(tuple(f"x{k}" for k in positions), tuple(positions), False)
+
+    def columns(self, X: Any) -> dict[str, Any]:
+        """Return the variables of X, one column each."""
+        if is_frame(X):
+            table = Table.of(X, "X")
+            names = self.names if self.named else [table.columns[k] for k in self.positions]
+            return {
+                own: table.column(name, "X") for own, name in zip(self.names, names, strict=True)
+            }
+        array = _array(X)
+        if issparse(array):
+            array = array.tocsc()[:, list(self.positions)].toarray()
+            return {name: array[:, k] for k, name in enumerate(self.names)}
+        return {name: array[:, k] for name, k in zip(self.names, self.positions, strict=True)}
+
+
+def take_rows(v: Any, rows: Any) -> Any:
+    """Return some rows of V, whatever it came in."""
+    if isinstance(v, Mapping):
+        return {name: _safe_indexing(column, rows) for name, column in v.items()}
+    return _safe_indexing(v, rows)
+
+
+def _listed(variables: object, width: int) -> list[object]:
+    if variables is None:
+        return list(range(width))
+    if isinstance(variables, str | int | np.integer):
+        return [variables]
+    if isinstance(variables, Sequence | np.ndarray) and len(variables):
+        return list(variables)
+    raise InputError(
+        f"variables must be a name, a number or a list of them; got {variables!r}",
+        "None takes all columns of X",
+    )
+
+
+def _position(wanted: object, known: tuple[str, ...]) -> int:
+    if isinstance(wanted, str):
+        if wanted not in known:
+            raise InputError.no_column(wanted, known, "variables")
+        return known.index(wanted)
+    if isinstance(wanted, int | np.integer) and not isinstance(wanted, bool):
+        if not -len(known) <= wanted < len(known):
+            raise InputError(
+                f"variables asks for column {wanted}, but X has {len(known)}",
+                f"columns are numbered from 0 to {len(known) - 1}",
+            )
+        return int(wanted) % len(known)
+    raise InputError(f"variables holds {wanted!r}", "use names or numbers of columns")
+
+
+def _array(X: Any) -> Any:
+    return X if issparse(X) else np.asarray(X)

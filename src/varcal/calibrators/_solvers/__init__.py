@@ -1,0 +1,1 @@
+"""Newton's method for logistic and softmax models."""

@@ -1,0 +1,293 @@
+"""The two-class logistic fit under every calibrator that has coefficients."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from varcal.calibrators._solvers.newton import minimize_convex, solve_dense
+
+__all__ = ["LogisticFit", "fit_logistic", "two_columns", "with_ones"]
+
+Floats = NDArray[np.float64]
+
+BLOCK = 16_384
+#: From this many rows on, the first steps are made on a sample of at least so many.
+WARM_START_FROM, WARM_START_ROWS = 12_000, 2_000
+#: A gradient above this after all steps: the coefficients were still on their way to infinity.
+UNSETTLED = 1e-6
+
+
+@dataclass(frozen=True)
+class LogisticFit:
+    """Coefficients, and how the optimizer arrived at them.
+
+    `gradient` is the largest component of the mean gradient, per standardized feature;
+    `separated` says that the coefficients have no finite optimum, as without a penalty happens
+    where the features tell the classes apart with certainty.
+    """
+
+    coef: Floats
+    intercept: float
+    gradient: float
+    n_iter: int
+    separated: bool
+
+
+def fit_logistic(
+    design: Floats,
+    y: Floats,
+    weight: Floats | None = None,
+    *,
+    l2: Floats | float = 0.0,
+    nonnegative: NDArray[np.bool_] | None = None,
+    intercept: bool = True,
+    tol: float = 1e-10,
+    max_iter: int = 200,
+) -> LogisticFit:
+    r"""Minimize the penalized logistic loss to the limits of the machine.
+
+    .. math:: \sum_i w_i [\ln(1 + e^{\eta_i}) - y_i \eta_i] + \tfrac12 \sum_j \lambda_j \beta_j^2,
+              \qquad \eta_i = \beta_0 + \sum_j \beta_j x_{ji}
+
+    by damped Newton steps on standardized features.
+
+    Parameters
+    ----------
+    design : ndarray of shape (1 + k, n)
+        A first row of ones, then one row a feature. Standardized in place.
+    y : ndarray of shape (n,)
+        Targets in [0, 1].
+    weight : ndarray of shape (n,), optional
+        Row weights.
+    l2 : float or ndarray of shape (k,)
+        The penalties λ; scikit-learn's ``1 / C``. The intercept is free.
+    nonnegative : ndarray of bool of shape (k,), optional
+        Coefficients that must not fall below 0, met by an active set.
+    intercept : bool
+        Whether β₀ is fitted or held at 0.
+    tol : float
+        Bound of the mean gradient.
+    max_iter : int
+        Newton steps at most.
+    """
+    m, n = design.shape
+    total = float(n) if weight is None else float(weight.sum())
+    centre, scale = _standardize(design[1:], weight, total, centred=intercept)
+    moving = scale > 0
+    safe = np.where(moving, scale, 1.0)
+    penalty = np.zeros(m)
+    penalty[1:] = l2 / (safe * safe)
+    problem = _Problem(design, y, weight, penalty / total, total)
+
+    start = np.zeros(m)
+    free = np.ones(m, dtype=bool)
+    free[0], free[1:] = intercept, moving
+    if intercept:
+        mean = min(max(float(problem.pull[0]), 1e-12), 1 - 1e-12)
+        start[0] = math.log(mean) - math.log1p(-mean)
+    if n > WARM_START_FROM:
+        start = _warm_start(problem, start, free)
+    bounded = np.zeros(m, dtype=bool)
+    if nonnegative is not None:
+        bounded[1:] = nonnegative
+    theta, gradient, n_iter = _active_set(problem, start, free, bounded, tol, max_iter)
+    coef = np.where(moving, theta[1:] / safe, 0.0)
+    return LogisticFit(
+        coef=coef,
+        intercept=float(theta[0] - coef @ centre),
+        gradient=gradient,
+        n_iter=n_iter,
+        separated=gradient > UNSETTLED or problem.is_certain(theta),
+    )
+
+
+def with_ones(*rows: Floats) -> Floats:
+    """Stack features under a row of ones, as `fit_logistic` takes them."""
+    return np.vstack([np.ones(rows[0].size), *rows])
+
+
+def two_columns(score: Floats, log_odds: Callable[[Floats], Floats]) -> Floats:
+    """Return ``[expit(-η), expit(η)]`` of ``η = log_odds(score)``, exact in both tails.
+
+    Block by block, so that a block stays in cache, and with one exp a row.
+    """
+    out = np.empty((score.size, 2))
+    for rows in _blocks(score.size):
+        eta = log_odds(score[rows])
+        tail = np.exp(-np.abs(eta))
+        large = 1.0 / (1.0 + tail)
+        tail *= large
+        upper = eta >= 0
+        out[rows, 1] = np.where(upper, large, tail)
+        out[rows, 0] = np.where(upper, tail, large)
+    return out
+
+
+class _Problem:
+    """Mean loss, gradient and Hessian of one fit, gathered in blocks that stay in cache.
+
+    With ``p = 1 / (1 + exp(-η))`` the gradient of a row is ``p·x - y·x``; the terms in y are
+    sums that do not change, held in `pull`.
+    """
+
+    def __init__(
+        self, design: Floats, y: Floats, weight: Floats | None, penalty: Floats, total: float
+    ) -> None:
+        self.design, self.y, self.weight = design, y, weight
+        self.penalty, self.total = penalty, total
+        self.pull = design @ (y if weight is None else y * weight) / total
+
+    def sample(self, step: int) -> _Problem:
+        """Return the same problem on every `step`-th row."""
+        weight = None if self.weight is None else self.weight[::step]
+        y = self.y[::step]
+        total = float(y.size) if weight is None else float(weight.sum())
+        return _Problem(
+            np.ascontiguousarray(self.design[:, ::step]), y, weight, self.penalty, total
+        )
+
+    def slope(self, theta: Floats) -> tuple[Floats, list[Floats]]:
+        """Return the gradient at theta, and the probabilities there, block by block."""
+        gradient, chances = np.zeros(theta.size), []
+        for rows in _blocks(self.y.size):
+            block = self.design[:, rows]
+            p = _chances(-theta @ block)
+            gradient += block @ (p if self.weight is None else p * self.weight[rows])
+            chances.append(p)
+        gradient /= self.total
+        gradient -= self.pull
+        gradient += self.penalty * theta
+        return gradient, chances
+
+    def hessian(self, chances: list[Floats]) -> Floats:
+        """Return the Hessian where the probabilities are those given."""
+        m = len(self.design)
+        hessian = np.zeros((m, m))
+        for rows, p in zip(_blocks(self.y.size), chances, strict=True):
+            block = self.design[:, rows]
+            curvature = p * p
+            np.subtract(p, curvature, out=curvature)
+            if self.weight is not None:
+                curvature *= self.weight[rows]
+            hessian += (block * curvature) @ block.T
+        hessian /= self.total
+        hessian.ravel()[:: m + 1] += self.penalty
+        return hessian
+
+    def loss(self, theta: Floats) -> float:
+        """Return the mean loss at theta, ln(1 + exp(-η)) + (1 - y)·η of a row."""
+        value = 0.0
+        for rows in _blocks(self.y.size):
+            eta = theta @ self.design[:, rows]
+            losses = np.logaddexp(0.0, -eta)
+            losses += (1.0 - self.y[rows]) * eta
+            value += float(losses.sum() if self.weight is None else losses @ self.weight[rows])
+        return value / self.total + 0.5 * float(self.penalty @ theta**2)
+
+    def is_certain(self, theta: Floats) -> bool:
+        """Tell whether every row is right, and as good as sure of it."""
+        for rows in _blocks(self.y.size):
+            eta = theta @ self.design[:, rows]
+            if np.abs(eta).min() < 9.2 or (np.abs((eta > 0) - self.y[rows]) > 1e-4).any():
+                return False
+        return True
+
+
+def _chances(minus_eta: Floats) -> Floats:
+    """Turn −η into ``1 / (1 + exp(-η))``, in place."""
+    if minus_eta.max() > 700.0:
+        np.minimum(minus_eta, 700.0, out=minus_eta)
+    np.exp(minus_eta, out=minus_eta)
+    minus_eta += 1.0
+    return np.divide(1.0, minus_eta, out=minus_eta)
+
+
+def _warm_start(problem: _Problem, start: Floats, free: NDArray[np.bool_]) -> Floats:
+    """Return the optimum on a sample, from which two or three steps over all rows suffice."""
+    sample = problem.sample(min(50, problem.y.size // WARM_START_ROWS))
+    theta = _free_newton(sample, start, free, 1e-4, 50)[0]
+    return theta if np.abs(theta).max() < 50 else start
+
+
+def _free_newton(
+    problem: _Problem, theta: Floats, free: NDArray[np.bool_], tol: float, max_iter: int
+) -> tuple[Floats, float, int]:
+    """Minimize over the free coordinates, the others held where they are."""
+    index = np.flatnonzero(free)
+    square = np.ix_(index, index)
+    full = theta.copy()
+
+    def evaluate(values: Floats) -> tuple[Floats, Callable[[], Floats]]:
+        full[index] = values
+        gradient, chances = problem.slope(full)
+        part = gradient[index]
+        return part, lambda: solve_dense(problem.hessian(chances)[square], part)
+
+    def loss(values: Floats) -> float:
+        full[index] = values
+        return problem.loss(full)
+
+    values, size, n_iter = minimize_convex(evaluate, loss, theta[index], tol=tol, max_iter=max_iter)
+    full[index] = values
+    return full, size, n_iter
+
+
+def _active_set(
+    problem: _Problem,
+    theta: Floats,
+    free: NDArray[np.bool_],
+    bounded: NDArray[np.bool_],
+    tol: float,
+    max_iter: int,
+) -> tuple[Floats, float, int]:
+    """Hold the most negative bounded coefficient at 0, refit, let go of those that want to rise."""
+    held = np.zeros_like(free)
+    steps, start = 0, theta
+    for _ in range(4 * int(bounded.sum()) + 1):
+        # Coefficients that ran off to infinity are no place to begin the next fit from.
+        origin = theta if np.abs(theta).max() < 20 else start
+        origin = np.where(held, 0.0, origin)
+        theta, size, n_iter = _free_newton(problem, origin, free & ~held, tol, max_iter)
+        steps += n_iter
+        negative = bounded & free & ~held & (theta < 0)
+        if negative.any():
+            held[np.argmin(np.where(negative, theta, np.inf))] = True
+            continue
+        if not held.any():
+            break
+        gradient = problem.slope(theta)[0]
+        rising = held & (gradient < -1e-9)
+        if not rising.any():
+            break
+        held[np.argmin(np.where(rising, gradient, np.inf))] = False
+    return np.where(bounded & (theta < 0), 0.0, theta), size, steps
+
+
+def _standardize(
+    features: Floats, weight: Floats | None, total: float, *, centred: bool
+) -> tuple[Floats, Floats]:
+    """Centre and scale every feature in place; a constant becomes 0 and has scale 0."""
+    mean = (features.sum(axis=1) if weight is None else features @ weight) / total
+    if centred:
+        features -= mean[:, None]
+    if weight is None:
+        square = np.einsum("ij,ij->i", features, features)
+    else:
+        square = np.einsum("ij,ij,j->i", features, features, weight)
+    spread = np.sqrt(square / total)
+    # Rounding alone gives a constant column a spread of about 1e-16 of its size.
+    moving = spread > 1e-13 * np.abs(mean)
+    if not moving.all():
+        features[~moving] = 0.0
+    features /= np.where(moving, spread, 1.0)[:, None]
+    return np.where(moving & centred, mean, 0.0), np.where(moving, spread, 0.0)
+
+
+def _blocks(n: int) -> Iterator[slice]:
+    for first in range(0, n, BLOCK):
+        yield slice(first, min(first + BLOCK, n))

@@ -1,0 +1,1 @@
+"""The variable calibrator: an additive model of the score and all variables."""

@@ -1,0 +1,338 @@
+"""A fitted additive model and how it comes about: terms first, then pairs that pay."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from varcal.calibrators._variable.design import Block, Design, Ingredients, group_numbers
+from varcal.calibrators._variable.lookup import Lookup
+from varcal.calibrators._variable.pairs import held_out_gain, pair_scores
+from varcal.calibrators._variable.reml import FIRST_PENALTY, Loss, fit_gam, quadratic_form, refine
+
+__all__ = ["AdditiveModel", "Fitted", "PairTrial", "Sample", "fit_additive", "refit"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.intp]
+
+#: Rows that are turned into columns at a time.
+CHUNK = 16_384
+#: Pairs with a shared penalty, the log marginal likelihood that they must bring, pairs that are
+#: tried on their own, and the score that it takes.
+_SHARED_PAIRS = 15
+_SHARED_GAIN = 1.0
+_OWN_PAIRS = 4
+_OWN_SCORE = 4.0
+#: The most Newton steps, and those of a fit that starts from one of almost the same rows.
+_MOST_STEPS = 40
+_LIKE_STEPS = 2
+#: Effective degrees of freedom on many rows up to which a block is left out.
+_NOTHING = 0.25
+#: Rows below which no pairs are looked for.
+_PAIR_ROWS = 300.0
+#: The held-out gain, in standard errors, from which a pair gets a term of its own.
+_OWN_RATIO = 1.5
+
+
+@dataclass(frozen=True, eq=False)
+class AdditiveModel:
+    """Coefficients and what they multiply.
+
+    Attributes
+    ----------
+    design : Design
+        The blocks that are in the model.
+    beta : ndarray of shape (p,)
+        Coefficients.
+    covariance : ndarray of shape (p, p)
+        Their posterior covariance.
+    ridge : ndarray of shape (p,)
+        Their penalties.
+    mass : float
+        The sum of the working weights of the rows that they were fitted on.
+    """
+
+    design: Design
+    beta: Floats
+    covariance: Floats
+    ridge: Floats
+    mass: float
+
+    def restricted(self, blocks: tuple[Block, ...]) -> AdditiveModel:
+        """Return the model with some of its blocks, others at 0."""
+        own = np.concatenate([np.full(n, b in blocks) for b, n in self.design.layout()])
+        return AdditiveModel(
+            self.design.restricted(blocks),
+            self.beta[own],
+            self.covariance[np.ix_(own, own)],
+            self.ridge[own],
+            self.mass,
+        )
+
+    @cached_property
+    def lookup(self) -> Lookup:
+        """Return the model as tables, which answer for many rows."""
+        return Lookup.of(self.design, self.beta, self.covariance, self.ridge, self.mass)
+
+    def of_sample(self, rows: Sample) -> tuple[Floats, Floats]:
+        """Return η of rows of a fit and its posterior variance."""
+        X = rows.matrix(self.design)
+        return X @ self.beta, quadratic_form(X, self.covariance)
+
+    def predictor(self, z: Floats, columns: list[NDArray[Any]]) -> tuple[Floats, Floats]:
+        """Return η of new rows and its posterior variance, without tables."""
+        eta, variance = np.empty(len(z)), np.empty(len(z))
+        for rows in chunks_of(len(z)):
+            X = self.design.matrix(z[rows], [column[rows] for column in columns])
+            eta[rows] = X @ self.beta
+            variance[rows] = quadratic_form(X, self.covariance)
+        return eta, variance
+
+
+@dataclass(frozen=True)
+class PairTrial:
+    """How a pair of variables fared.
+
+    Attributes
+    ----------
+    pair : tuple of (int, int)
+        The variables, −1 for the score.
+    score : float
+        Its standardized score, large where the additive model misses something.
+    gain, error : float
+        Held-out log-loss saved, with its standard error; NaN where it was not tried.
+    admitted : bool
+        Whether it has a term of its own.
+    """
+
+    pair: tuple[int, int]
+    score: float
+    gain: float = float("nan")
+    error: float = float("nan")
+    admitted: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A model with what was seen while it was made.
+
+    Attributes
+    ----------
+    model : AdditiveModel
+        The model.
+    edf : dict of Block to float
+        The effective degrees of freedom of every block tried, 0 where it was dropped.
+    penalties : dict of Block to float
+        λ of the blocks in the model.
+    evidence : float
+        The log marginal likelihood, on the sample if there was one.
+    trials : tuple of PairTrial
+        The pairs that were looked at.
+    """
+
+    model: AdditiveModel
+    edf: dict[Block, float]
+    penalties: dict[Block, float]
+    evidence: float
+    trials: tuple[PairTrial, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Rows to fit on.
+
+    Attributes
+    ----------
+    z : ndarray
+        The score's logit.
+    columns : list of ndarray
+        The variables.
+    loss : Loss
+        What is minimized.
+    folds : ndarray of int
+        The fold of every row.
+    start : tuple of (float, float)
+        Intercept and slope of z̃ at which all rows have the same predictor.
+    units : ndarray of int, optional
+        The group of every row, where rows are not independent.
+    ingredients : Ingredients, optional
+        What designs are made of, where they were prepared.
+    """
+
+    z: Floats
+    columns: list[NDArray[Any]]
+    loss: Loss
+    folds: Ints
+    start: tuple[float, float] = (0.0, 0.0)
+    units: NDArray[Any] | None = None
+    ingredients: Ingredients | None = None
+
+    def prepared(self, design: Design) -> Sample:
+        """Return the rows with what a design, and parts of it, are made of."""
+        return replace(self, ingredients=design.ingredients(self.z, self.columns))
+
+    def blocks(self, design: Design) -> list[tuple[Block, Floats]]:
+        """Return the blocks of a design."""
+        return design.blocks_of(self.made_of(design))
+
+    def matrix(self, design: Design) -> Floats:
+        """Return the matrix of a design."""
+        return np.hstack([block for _, block in self.blocks(design)])
+
+    def made_of(self, design: Design) -> Ingredients:
+        """Return what a design is made of."""
+        return self.ingredients or design.ingredients(self.z, self.columns)
+
+    def __len__(self) -> int:
+        return len(self.z)
+
+    def take(self, rows: Ints | NDArray[np.bool_] | slice) -> Sample:
+        """Return some of the rows."""
+        return Sample(
+            self.z[rows],
+            [column[rows] for column in self.columns],
+            self.loss.take(rows),
+            self.folds[rows],
+            self.start,
+            None if self.units is None else self.units[rows],
+            None if self.ingredients is None else self.ingredients.take(rows),
+        )
+
+
+def chunks_of(n: int) -> Iterator[slice]:
+    """Yield slices that cover n rows."""
+    return (slice(begin, min(begin + CHUNK, n)) for begin in range(0, n, CHUNK))
+
+
+def fit_additive(
+    design: Design, rows: Sample, *, pairs: bool, like: Fitted | None = None
+) -> Fitted:
+    """Fit a design, look for pairs, and fit again with those that pay.
+
+    Parameters
+    ----------
+    design : Design
+        The terms.
+    rows : Sample
+        The rows.
+    pairs : bool
+        Whether to look for pairs.
+    like : Fitted, optional
+        A fit of these and other rows. It gives the start; only kinds of pairs that it has are
+        looked for, but which ones is for these rows to say.
+    """
+    steps = _MOST_STEPS if like is None else _LIKE_STEPS
+    first = _fit_design(design, rows, like, max_steps=steps)
+    pairs = pairs and (like is None or bool(like.model.design.paired()))
+    enough = float(rows.loss.mass().sum()) >= _PAIR_ROWS
+    candidates = design.candidate_pairs() if pairs and enough else []
+    if not candidates:
+        return first
+    most = _OWN_PAIRS if like is None or like.model.design.own else 0
+    trials = _tried_pairs(design, rows, first, candidates, most)
+    own = tuple(trial.pair for trial in trials if trial.admitted)
+    # The evidence for shared pairs takes rows as independent.
+    shared = tuple(trial.pair for trial in trials[:_SHARED_PAIRS]) if rows.units is None else ()
+    if not (shared or own):
+        return replace(first, trials=trials)
+    again = _fit_design(
+        first.model.design.with_pairs(shared, own), rows, first, like, max_steps=steps
+    )
+    if again.evidence - first.evidence < _SHARED_GAIN and not own:
+        return replace(first, trials=trials)
+    return replace(again, edf=first.edf | again.edf, trials=trials)
+
+
+def refit(fitted: Fitted, rows: Sample) -> Fitted:
+    """Return the model with coefficients from more rows than its penalties were learned on.
+
+    Blocks that have next to no effect on many rows are left out.
+    """
+    kept = [block for block, _ in fitted.model.design.layout() if fitted.edf[block] > _NOTHING]
+    model = fitted.model.restricted(tuple(kept))
+    names, sizes = zip(*model.design.layout(), strict=True)
+
+    def parts() -> Iterator[tuple[Floats, Loss]]:
+        for chunk in chunks_of(len(rows)):
+            some = rows.take(chunk)
+            yield model.design.matrix(some.z, some.columns), some.loss
+
+    beta, V, mass = refine(model.beta, model.ridge, parts)
+    share = 1.0 - model.ridge * np.diag(V)
+    ends = np.cumsum(sizes)
+    edf = {
+        block: float(share[end - size : end].sum())
+        for block, size, end in zip(names, sizes, ends, strict=True)
+    }
+    again = AdditiveModel(model.design, beta, V, model.ridge, mass)
+    return replace(fitted, model=again, edf=dict.fromkeys(fitted.edf, 0.0) | edf)
+
+
+def _fit_design(
+    design: Design,
+    rows: Sample,
+    before: Fitted | None,
+    like: Fitted | None = None,
+    *,
+    max_steps: int,
+) -> Fitted:
+    """Fit one design; an earlier fit of its first blocks gives the start.
+
+    The penalties of other blocks start at those of a fit `like` this one, if there is any.
+    """
+    blocks = rows.blocks(design)
+    X, groups = np.hstack([block for _, block in blocks]), group_numbers(blocks)
+    start, penalties = np.zeros(X.shape[1]), None
+    penalized = [block for block, _ in blocks if not block.free]
+    if before is None:
+        # The intercept and, unless it was left out, the slope are the first two columns.
+        width = min(2, X.shape[1])
+        first, free = np.array(rows.start)[:width], np.full(width, -1)
+        start[:width] = fit_gam(X[:, :width], rows.loss, free, start=first).beta
+    else:
+        known = min(len(start), len(before.model.beta))
+        start[:known] = before.model.beta[:known]
+        told = {} if like is None else {_kind(b): lam for b, lam in like.penalties.items()}
+        penalties = np.array(
+            [before.penalties.get(b, told.get(_kind(b), FIRST_PENALTY)) for b in penalized]
+        )
+    fit = fit_gam(X, rows.loss, groups, start=start, penalties=penalties, max_steps=max_steps)
+    edf = {block: float(each) for block, each in zip(penalized, fit.edf, strict=True)}
+    edf |= {block: float(columns.shape[1]) for block, columns in blocks if block.free}
+    names = tuple(block for block, _ in blocks)
+    model = AdditiveModel(design.restricted(names), fit.beta, fit.covariance, fit.ridge, fit.mass)
+    learned = {block: float(each) for block, each in zip(penalized, fit.penalties, strict=True)}
+    return Fitted(model, edf, learned, fit.evidence)
+
+
+def _kind(block: Block) -> Block:
+    """Return a block without the variables that share its penalty, which differ between fits."""
+    return replace(block, variables=()) if block.shared else block
+
+
+def _tried_pairs(
+    design: Design, rows: Sample, first: Fitted, candidates: list[tuple[int, int]], most: int
+) -> tuple[PairTrial, ...]:
+    """Return how the candidates fared, the largest score first; some are tried on their own."""
+    factors = design.factors_of(rows.made_of(design), {k for pair in candidates for k in pair})
+    X = rows.matrix(first.model.design)
+    eta, V = X @ first.model.beta, first.model.covariance
+    scores = pair_scores(design, factors, X, eta, V, rows.loss, candidates)
+    trials = [
+        PairTrial(candidates[k], float(scores[k])) for k in np.argsort(-scores, kind="stable")
+    ]
+    for k, trial in enumerate(trials[:most]):
+        if trial.score > _OWN_SCORE:
+            columns = design.pair_columns(factors, trial.pair, fine=True)
+            gain = held_out_gain(
+                [(Block("surface", trial.pair), columns)], rows.loss, eta, rows.folds, rows.units
+            )
+            trials[k] = PairTrial(
+                trial.pair, trial.score, gain.value, gain.error, gain.ratio > _OWN_RATIO
+            )
+    return tuple(trials)

@@ -1,0 +1,419 @@
+"""The variable calibrator: all variables at once, as far as the data speak for them."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, logit, ndtri
+from sklearn.utils.validation import check_is_fitted
+
+from varcal.calibrators._interface.calibrator import Calibrator
+from varcal.calibrators._interface.fitted_variables import Schema
+from varcal.calibrators._interface.parameters import check_choice
+from varcal.calibrators._interface.rows import Floats, Rows, score_rows
+from varcal.calibrators._solvers.logistic import two_columns
+from varcal.calibrators._variable.effects import Effects
+from varcal.calibrators._variable.explain import curves_of, pair_name, terms_of_fit
+from varcal.calibrators._variable.folds import RowKeys
+from varcal.calibrators._variable.many_classes import (
+    TemperatureModel,
+    certainty,
+    fit_temperature_model,
+)
+from varcal.calibrators._variable.score_basis import log_odds
+from varcal.calibrators._variable.trust import LEAST_UNITS, Trusted
+from varcal.calibrators._variable.two_classes import LogisticModel, fit_logistic_model
+from varcal.exceptions import InputError, VarcalWarning
+
+__all__ = ["VariableCalibrator"]
+
+#: Rows on which the size of terms is measured.
+_MEASURED = 10_000
+#: The least slope that keeps rows apart where their order must stay.
+_TILT = 1e-5
+_INTERVAL_POINTS = 9
+#: The mean up to which weights that are no whole numbers pass for numbers of rows.
+_MOST_ROWS_EACH = 2.0
+
+
+class VariableCalibrator(Calibrator):
+    r"""Calibration by score and many variables together, each as far as the data speak for it.
+
+    Two classes: a penalized additive model of the logit, with the score as it is at the centre,
+
+    .. math:: \eta = z + s(z) + \sum_j \{f_j(v_j) + \tilde z\, g_j(v_j)\}
+              + \sum_{(j,k)} h_{jk}(v_j, v_k), \qquad z = \mathrm{logit}\, p, \qquad
+              \mathrm{logit}\, q = \eta + l(\eta),
+
+    with smooth functions of numbers and dates, random effects of categories, and an effect of
+    missing values; the last curve, l, comes from left-out rows, where they ask for one. More
+    classes: a temperature that depends on the same terms,
+    :math:`q_k \propto p_k^{e^\eta}`, and a small correction for classes that are taken for one
+    another; the most probable class stays the most probable.
+
+    How smooth each function is comes from the data (REML). Pairs of variables get a term of
+    their own only where rows that did not fit it say that it pays. Where the whole model has no
+    clear evidence, held-out rows decide how far it is trusted over the score alone, and that
+    over leaving the scores as they are: with few rows the answer shrinks to score-based
+    calibration, and below 20 rows to the identity. Logits are moderated by their posterior
+    variance. Where the model is trusted whole, the mean probability on the calibration rows equals
+    the mean outcome; where it is trusted in part, the mean moves that part of the way.
+
+    A weight of 2 is the same as writing the row twice; weights that are all below 1 are brought
+    to their effective number of rows, and those that are no whole numbers and far above 1 are
+    warned of: divide sampling weights by their mean. Rows of one group are held out together, one
+    group counts as one observation of what a model saves, and only held-out groups decide how far
+    it is trusted; with fewer than 5 groups the scores stay as they are. Intervals take rows as
+    independent.
+
+    A score of exactly 0 or 1 counts as a little beyond the least and the largest of the others.
+    Without V it is a score-based calibrator. An unseen category counts as the population, a
+    number beyond the fitted range as the end of the range. Nothing is random, and the order of
+    rows does not matter.
+
+    Parameters
+    ----------
+    interactions : {"auto", False}
+        Whether to look for pairs of variables.
+    monotone : bool
+        Whether the probability may never fall when the score rises and V stays (two classes).
+        Prediction takes some sixty times as long.
+    preserve_ranking : bool
+        Whether the order of all rows by score stays, so that AUC does; V then cannot move rows
+        past each other, and only the score is calibrated. With more classes the order of the
+        classes within each row stays.
+    max_shift : float, optional
+        The most that a probability may move; the mean is then not kept.
+    keep_argmax : bool
+        With more than two classes, whether the most probable class stays so.
+
+    Attributes
+    ----------
+    model_ : LogisticModel or TemperatureModel
+        The model.
+    terms_ : tuple of Term
+        Every variable, the score and the pairs: effective degrees of freedom, how much they
+        moved probabilities, and whether the data spoke for them.
+    pairs_ : tuple of PairTrial
+        The pairs that were looked at.
+    edf_ : float
+        Effective degrees of freedom of the model, 0 where none is trusted.
+    score_trust_, variables_trust_ : float
+        How far the score's curve is trusted over the scores as they are, and the model of all
+        variables over that, between 0 and 1.
+    schema_ : Schema
+        The variables.
+
+    References
+    ----------
+    S. N. Wood, M. Fasiolo (2017), A generalized Fellner-Schall method for smoothing parameter
+    optimization, Biometrics 73.
+    P. H. C. Eilers, B. D. Marx (1996), Flexible smoothing with B-splines and penalties,
+    Statistical Science 11.
+    C. Guo, G. Pleiss, Y. Sun, K. Weinberger (2017), On calibration of modern neural networks,
+    ICML.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> v = {"age": rng.uniform(20, 80, 3000), "noise": rng.normal(size=3000)}
+    >>> p = rng.uniform(0.05, 0.95, 3000)
+    >>> y = rng.random(3000) < p ** (v["age"] / 50)
+    >>> fit = VariableCalibrator().fit(p, y, v)
+    >>> new = {"age": [30, 70], "noise": [0, 0]}
+    >>> q = fit.predict_proba([0.5, 0.5], new)[:, 1]
+    >>> bool((abs(q - [0.66, 0.38]) < 0.05).all())  # the truth
+    True
+    >>> low, high = fit.predict_interval([0.5, 0.5], new)
+    >>> bool((low[:, 1] < [0.66, 0.38]).all() and (high[:, 1] > [0.66, 0.38]).all())
+    True
+    >>> [term.name for term in fit.terms_ if term.active]
+    ['age']
+    """
+
+    _state = (
+        "model_",
+        "terms_",
+        "pairs_",
+        "edf_",
+        "score_trust_",
+        "variables_trust_",
+        "schema_",
+    )
+    _uses_variables = True
+    _uses_groups = True
+
+    def __init__(
+        self,
+        *,
+        interactions: Literal["auto", False] = "auto",
+        monotone: bool = False,
+        preserve_ranking: bool = False,
+        max_shift: float | None = None,
+        keep_argmax: bool = True,
+    ) -> None:
+        self.interactions = interactions
+        self.monotone = monotone
+        self.preserve_ranking = preserve_ranking
+        self.max_shift = max_shift
+        self.keep_argmax = keep_argmax
+
+    def _learn(self, rows: Rows) -> None:
+        self._check_parameters()
+        if self.monotone and rows.n_classes > 2:
+            raise InputError(
+                f"monotone=True needs two classes; y has {rows.n_classes}",
+                "leave it out, or calibrate one class against the rest",
+            )
+        if rows.groups is not None:
+            _check_many(len(np.unique(rows.groups)))
+        self.schema_ = (
+            Schema.of(rows.variables, type(self).__name__) if rows.variables else Schema((), (), ())
+        )
+        columns = self._columns(rows)
+        n_levels = [len(levels) for levels in self.schema_.levels[: len(columns)]]
+        if rows.weight is not None:
+            _check_counts(rows.weight)
+            rows = rows.weighted(_row_counts(rows.weight))
+        model: LogisticModel | TemperatureModel
+        if rows.p.ndim == 1:
+            z = log_odds(rows.p)
+            model, fitted = fit_logistic_model(
+                rows.p,
+                rows.y.astype(np.float64),
+                columns,
+                n_levels,
+                rows.weight,
+                groups=rows.groups,
+                interactions=bool(self.interactions),
+                monotone=self.monotone or self.preserve_ranking,
+                tilt=_TILT if self.preserve_ranking else 0.0,
+            )
+        else:
+            z = certainty(rows.p)
+            model, fitted = fit_temperature_model(
+                rows.p,
+                rows.y,
+                columns,
+                n_levels,
+                rows.weight,
+                groups=rows.groups,
+                interactions=bool(self.interactions),
+                keep_argmax=self.keep_argmax,
+                confusions=not self.preserve_ranking,
+            )
+        self.model_ = model
+        self._note(fitted, rows, z, columns)
+
+    def _check_parameters(self) -> None:
+        check_choice("interactions", self.interactions, ["auto", False])
+        for name in ("monotone", "preserve_ranking", "keep_argmax"):
+            check_choice(name, getattr(self, name), [True, False])
+        if self.max_shift is not None and not (
+            isinstance(self.max_shift, int | float | np.number) and 0 <= self.max_shift <= 1
+        ):
+            raise InputError(
+                f"max_shift must lie between 0 and 1; got {self.max_shift!r}", "0.1, for one"
+            )
+
+    def _columns(self, rows: Rows) -> list[NDArray[Any]]:
+        """Return the variables that the model looks at."""
+        columns = self.schema_.align(rows.variables, unseen=-2)
+        return [] if self.preserve_ranking and rows.n_classes == 2 else columns
+
+    def _note(self, fitted: Trusted, rows: Rows, z: Floats, columns: list[NDArray[Any]]) -> None:
+        """Note what the fit says of itself."""
+        live = [columns[k] for k in self.model_.full.design.live()]
+        some = RowKeys.of(rows.p, rows.y, rows.weight, z, live).sample(_MEASURED)
+        part = rows.block(some)
+        here = [column[some] for column in columns]
+        mass = np.ones(len(some)) if rows.weight is None else rows.weight[some]
+        eta = self._predictor(part.p, here)
+        before = self._top(part.p, eta)
+
+        def moved(taken: Floats) -> float:
+            return float(mass @ np.abs(before - self._top(part.p, eta - taken)) / mass.sum())
+
+        names = self.schema_.names
+        largest, share = fitted.full, fitted.full_share
+        if not share:
+            largest, share = fitted.score, fitted.score_share
+            here = []
+        terms = terms_of_fit(largest, z[some], here, names, share, moved)
+        self.terms_ = terms
+        self.pairs_ = fitted.full.trials
+        self.edf_ = float(sum(term.edf for term in terms))
+        self.score_trust_, self.variables_trust_ = fitted.score_share, fitted.full_share
+
+    def _predictor(self, p: Floats, columns: list[NDArray[Any]]) -> Floats:
+        if isinstance(self.model_, LogisticModel):
+            return self.model_.log_odds(p, columns)
+        return self.model_.log_power(p, columns)
+
+    def _top(self, p: Floats, eta: Floats) -> Floats:
+        """Return the probability that is followed: of the second class, or the largest."""
+        if isinstance(self.model_, LogisticModel):
+            return np.asarray(expit(eta))
+        return np.asarray(self.model_.probabilities(p, eta).max(axis=1))
+
+    def _answer(self, rows: Rows) -> Floats:
+        columns = self._columns(rows)
+        return self._limited(rows, self._probabilities(rows.p, self._predictor(rows.p, columns)))
+
+    def _probabilities(self, p: Floats, eta: Floats) -> Floats:
+        if isinstance(self.model_, LogisticModel):
+            return two_columns(eta, lambda block: block)
+        return self.model_.probabilities(p, eta)
+
+    def _limited(self, rows: Rows, answer: Floats) -> Floats:
+        """Bring an answer within `max_shift` of the scores."""
+        if self.max_shift is None:
+            return answer
+        before = rows.columns()
+        if rows.p.ndim == 1:
+            kept = np.clip(answer[:, 1], rows.p - self.max_shift, rows.p + self.max_shift)
+            return np.column_stack([1.0 - kept, kept])
+        most = np.abs(answer - before).max(axis=1)
+        share = np.where(most > self.max_shift, self.max_shift / np.maximum(most, 1e-300), 1.0)
+        return np.asarray(before + share[:, None] * (answer - before))
+
+    def predict_interval(
+        self, p: object, v: object = None, *, level: float = 0.95
+    ) -> tuple[Floats, Floats]:
+        """Return between which values the calibrated probabilities are known to lie.
+
+        The posterior of the model with all variables: of the logit, or with more classes of the
+        log inverse temperature and of what is added to the logit of each class, normal around the
+        answer. It speaks of the probability of an outcome, not of the outcome. With `max_shift` it
+        ends where answers may not go; with more classes and `keep_argmax=True` a class that is
+        held back, as it should be the largest and was not, may lie beyond it.
+
+        Parameters
+        ----------
+        p, v
+            As for `predict_proba`.
+        level : float
+            The probability that an interval covers, on average over rows.
+
+        Returns
+        -------
+        low, high : ndarray of shape (n, K)
+        """
+        check_is_fitted(self)
+        if not (isinstance(level, int | float | np.number) and 0 < level < 1):
+            raise InputError(f"level must lie between 0 and 1; got {level!r}", "0.95, for one")
+        self._check_names(p)
+        rows = score_rows(p, v, len(self.classes_))
+        columns = self._columns(rows)
+        eta = self._predictor(rows.p, columns)
+        reach = float(ndtri(0.5 + level / 2)) * self.model_.error(rows.p, columns, eta)
+        answer = self._limited(rows, self._probabilities(rows.p, eta))
+        low, high = answer.copy(), answer.copy()
+        # The probability of a middling class may turn round within the interval.
+        for share in np.linspace(-1.0, 1.0, _INTERVAL_POINTS):
+            other = self._probabilities(rows.p, eta + share * reach)
+            np.minimum(low, other, out=low)
+            np.maximum(high, other, out=high)
+        if isinstance(self.model_, TemperatureModel):
+            wide = float(ndtri(0.5 + level / 2)) * self.model_.class_error(rows.p)
+            low, high = _widened(answer, low, -wide), _widened(answer, high, wide)
+        if self.max_shift is not None:
+            before = rows.columns()
+            low = np.maximum(low, np.minimum(answer, before - self.max_shift))
+            high = np.minimum(high, np.maximum(answer, before + self.max_shift))
+        return low, high
+
+    def effects(self) -> Effects:
+        """Return what each variable does to the probability, as curves with bands."""
+        check_is_fitted(self)
+        binary = isinstance(self.model_, LogisticModel)
+        curves = (
+            ()
+            if self.preserve_ranking and binary
+            else curves_of(self.model_.full, self.schema_, self.model_.full_share, expit)
+        )
+        scale = "logit" if binary else "log inverse temperature"
+        return Effects(scale, curves, self.terms_)
+
+    def _told(self) -> tuple[str, list[dict[str, Any]]]:
+        names = self.schema_.names
+        own = [pair_name(trial.pair, names) for trial in self.pairs_ if trial.admitted]
+        off = [term.name for term in self.terms_ if not term.active]
+        words = [
+            f"{self.edf_:.1f} effective degrees of freedom.",
+            f"The curve of the score is trusted to {self.score_trust_:.0%}, the model of all "
+            f"variables to {self.variables_trust_:.0%}."
+            if names
+            else f"No variables; the curve of the score is trusted to {self.score_trust_:.0%}.",
+        ]
+        if own:
+            words.append(f"Pairs with a term of their own: {', '.join(own)}.")
+        if off:
+            words.append(f"No evidence for: {', '.join(off)}.")
+        table = [
+            {
+                "term": term.name,
+                "edf": round(term.edf, 2),
+                "moved": round(term.moved, 5),
+                "evidence": round(term.evidence, 1),
+            }
+            for term in self.terms_
+        ]
+        return " ".join(words), table
+
+
+def _check_many(n_groups: int) -> None:
+    """Warn where groups are too few to say anything."""
+    if n_groups < LEAST_UNITS:
+        held = f"{n_groups} unit{'s' * (n_groups > 1)}"
+        warnings.warn(
+            f"groups holds {held}, and fewer than {LEAST_UNITS} say nothing about others: "
+            "the scores stay as they are",
+            VarcalWarning,
+            stacklevel=5,
+        )
+
+
+def _widened(answer: Floats, end: Floats, reach: Floats) -> Floats:
+    """Return the ends of intervals, moved by an error of the logit independent of their own."""
+    middle = logit(answer)
+    with np.errstate(invalid="ignore"):
+        apart = np.hypot(logit(end) - middle, reach)
+        moved = expit(middle + np.sign(reach) * apart)
+    # A probability of 0 or 1 has no logit.
+    return np.asarray(np.where(np.isfinite(middle) & (reach != 0), moved, end))
+
+
+def _check_counts(weight: Floats) -> None:
+    """Warn of weights that stand for many more rows than there are, and are no counts."""
+    mean = float(weight.mean())
+    if mean <= _MOST_ROWS_EACH or (weight == np.rint(weight)).all():
+        return
+    warnings.warn(
+        "sample_weight is taken for the number of rows that each row stands for: "
+        f"{float(weight.sum()):,.0f} in all, on {len(weight):,} rows, so that the fit trusts them "
+        f"{mean:,.1f} times as much as rows without weights; if these are sampling weights, "
+        "divide them by their mean",
+        VarcalWarning,
+        stacklevel=5,
+    )
+
+
+def _row_counts(weight: Floats) -> Floats:
+    r"""Return weights that say how many rows they stand for.
+
+    Weights that are all below 1 are no counts: they are brought to their effective number of
+    rows, :math:`(\sum w)^2 / \sum w^2`.
+
+    >>> _row_counts(np.array([0.1, 0.1])), _row_counts(np.array([1.0, 3.0]))
+    (array([1., 1.]), array([1., 3.]))
+    """
+    if weight.max() >= 1:
+        return weight
+    # Weights that differ by hundreds of orders of magnitude must not underflow when squared.
+    scaled = weight / weight.max()
+    return np.asarray(scaled * (scaled.sum() / (scaled**2).sum()))

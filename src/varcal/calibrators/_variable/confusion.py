@@ -1,0 +1,219 @@
+r"""Which classes are taken for one another: a small symmetric correction that keeps the argmax.
+
+.. math:: \ln q = \text{base} + s \,(W \tilde l + b) + \text{const}, \qquad W = W^\top
+
+with :math:`\tilde l` the centred log-probabilities, a ridge on W and b, and for each row the
+largest :math:`s \le 1` at which the class that was largest still is. Corrections of several
+penalties are averaged by how well they do on held-out rows; "none" is one of them. The average is
+trusted as far as its saving on held-out rows is beyond the error of that.
+
+How far the logit of class k is uncertain comes from Laplace's approximation, class by class,
+
+.. math:: V_k = (X^\top \operatorname{diag}\{w q_k (1 - q_k)\} X + \lambda I)^{-1}, \qquad
+          x = (\tilde l, 1),
+
+which leaves out that W is symmetric and so rather says too much.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from varcal.calibrators._solvers.softmax import softmax
+from varcal.calibrators._variable.pairs import gain_of
+from varcal.calibrators._variable.reml import quadratic_form
+from varcal.calibrators._variable.trust import share_of
+
+__all__ = ["Confusion", "fit_confusion"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.intp]
+
+_PENALTIES = (1.0, 3.0, 10.0, 30.0, 100.0)
+#: What "none" counts as where penalties are averaged.
+_STIFF = 300.0
+#: Classes beyond which there are too many pairs to learn about.
+_MOST_CLASSES = 40
+_FLOOR = -12.0
+_UNIT = 5.0
+
+
+@dataclass(frozen=True, eq=False)
+class Confusion:
+    """The correction.
+
+    Attributes
+    ----------
+    pull : ndarray of shape (K, K)
+        W.
+    bias : ndarray of shape (K,)
+        b.
+    share : float
+        How far both are trusted, between 0 and 1.
+    covariance : ndarray of shape (K, K + 1, K + 1)
+        The posterior covariance of what adds to each class; all 0 where none was learned.
+    """
+
+    pull: Floats
+    bias: Floats
+    share: float
+    covariance: Floats
+
+    @classmethod
+    def none(cls, n_classes: int) -> Confusion:
+        """Return the correction that changes nothing."""
+        size = n_classes + 1
+        pull, bias = np.zeros((n_classes, n_classes)), np.zeros(n_classes)
+        return cls(pull, bias, 0.0, np.zeros((n_classes, size, size)))
+
+    def variance(self, logs: Floats) -> Floats:
+        """Return the variance of the logits of rows, with what is left out as untrusted."""
+        features = _centred(logs)
+        left = (1.0 - self.share) * (features @ self.pull + self.bias)
+        X = np.column_stack([features, np.ones(len(logs))])
+        own = np.column_stack([quadratic_form(X, V) for V in self.covariance])
+        return np.asarray(own + (1.0 - self.share) * left**2)
+
+    def corrected(self, base: Floats, logs: Floats, *, keep_argmax: bool = True) -> Floats:
+        """Return logits of rows, given those before and the log-probabilities."""
+        if not (self.share and (self.pull.any() or self.bias.any())):
+            return base
+        added = self.share * (_centred(logs) @ self.pull + self.bias)
+        if not keep_argmax:
+            return np.asarray(base + added)
+        rows, top = np.arange(len(base)), base.argmax(axis=1)
+        lead = base[rows, top][:, None] - base
+        loss = added - added[rows, top][:, None]
+        most = np.where(loss > 0, lead / np.where(loss > 0, loss, 1.0), np.inf)
+        most[rows, top] = np.inf
+        # A hair less than the whole way, so that rounding cannot make a tie.
+        share = np.minimum(most.min(axis=1) * (1 - 1e-9), 1.0)
+        return np.asarray(base + share[:, None] * added)
+
+
+def fit_confusion(
+    base: Floats,
+    logs: Floats,
+    y: Ints,
+    weight: Floats,
+    folds: Ints,
+    units: Ints | None = None,
+    *,
+    keep_argmax: bool,
+) -> Confusion:
+    """Learn the correction.
+
+    Parameters
+    ----------
+    base, logs : ndarray of shape (n, K)
+        Logits to correct and log-probabilities.
+    y : ndarray of int
+        Class numbers.
+    weight : ndarray
+        Weights.
+    folds : ndarray of int
+        The fold of every row.
+    units : ndarray of int, optional
+        The group of every row, where rows are not independent.
+    keep_argmax : bool
+        Whether it will be applied so that the largest class stays.
+    """
+    n_classes = base.shape[1]
+    nothing = Confusion.none(n_classes)
+    if not 2 < n_classes <= _MOST_CLASSES:
+        return nothing
+    held, without = np.zeros((len(_PENALTIES) + 1, len(y))), {}
+    held[0] = _losses(base, y)
+    for fold in np.unique(folds):
+        out = folds == fold
+        without[fold] = _path(base[~out], logs[~out], y[~out], weight[~out])
+        for k, one in enumerate(without[fold]):
+            after = one.corrected(base[out], logs[out], keep_argmax=keep_argmax)
+            held[k + 1, out] = _losses(after, y[out])
+    total = held @ weight
+    mix = np.exp(total.min() - total)
+    mix /= mix.sum()
+    apart = np.empty(base.shape)
+    for fold, path in without.items():
+        out = folds == fold
+        apart[out] = _mixed(path, mix).corrected(base[out], logs[out], keep_argmax=keep_argmax)
+    saved = held[0] - _losses(apart, y)
+    mean = _mixed(_path(base, logs, y, weight), mix)
+    share = share_of(gain_of(weight * saved, weight, units))
+    penalty = float(np.exp(mix @ np.log([_STIFF, *_PENALTIES])))
+    return replace(mean, share=share, covariance=_covariance(base, logs, weight, penalty))
+
+
+def _path(base: Floats, logs: Floats, y: Ints, weight: Floats) -> list[Confusion]:
+    """Return the corrections of all penalties; each starts from the next stiffer one."""
+    start, found = Confusion.none(base.shape[1]), []
+    for penalty in reversed(_PENALTIES):
+        start = _fit(base, logs, y, weight, penalty, start)
+        found.append(start)
+    return found[::-1]
+
+
+def _mixed(path: list[Confusion], mix: Floats) -> Confusion:
+    """Return the weighted mean of no correction and those of all penalties."""
+    pull = sum(
+        (part * one.pull for part, one in zip(mix[1:], path, strict=True)), 0.0 * path[0].pull
+    )
+    bias = sum(
+        (part * one.bias for part, one in zip(mix[1:], path, strict=True)), 0.0 * path[0].bias
+    )
+    return replace(path[0], pull=pull, bias=bias)
+
+
+def _covariance(base: Floats, logs: Floats, weight: Floats, penalty: float) -> Floats:
+    """Return the covariance of what adds to each class."""
+    X = np.column_stack([_centred(logs), np.ones(len(logs))])
+    q = softmax(base)
+    work = weight[:, None] * q * (1.0 - q)
+    ridge = penalty * np.eye(X.shape[1])
+    return np.stack([np.linalg.inv((X * w[:, None]).T @ X + ridge) for w in work.T])
+
+
+def _centred(logs: Floats) -> Floats:
+    kept = np.maximum(logs, _FLOOR)
+    return np.asarray((kept - kept.mean(axis=1, keepdims=True)) / _UNIT)
+
+
+def _losses(logits: Floats, y: Ints) -> Floats:
+    own = logits[np.arange(len(y)), y]
+    top = logits.max(axis=1)
+    return np.asarray(top + np.log(np.exp(logits - top[:, None]).sum(axis=1)) - own)
+
+
+def _fit(
+    base: Floats, logs: Floats, y: Ints, weight: Floats, penalty: float, start: Confusion
+) -> Confusion:
+    """Minimize the penalized loss by L-BFGS from another correction."""
+    n_classes = base.shape[1]
+    features = _centred(logs)
+    rows = np.arange(len(y))
+
+    def objective(parameters: Floats) -> tuple[float, Floats]:
+        half = parameters[:-n_classes].reshape(n_classes, n_classes)
+        pull, bias = (half + half.T) / 2, parameters[-n_classes:]
+        logits = base + features @ pull + bias
+        error = softmax(logits)
+        value = float(weight @ _losses(logits, y)) + 0.5 * penalty * float(parameters @ parameters)
+        error[rows, y] -= 1.0
+        error *= weight[:, None]
+        slope = features.T @ error
+        gradient = np.append((slope + slope.T).ravel() / 2, error.sum(axis=0))
+        return value, gradient + penalty * parameters
+
+    found = minimize(
+        objective,
+        np.append(start.pull.ravel(), start.bias),
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxiter": 200, "ftol": 1e-10},
+    ).x
+    half = found[:-n_classes].reshape(n_classes, n_classes)
+    return replace(start, pull=(half + half.T) / 2, bias=found[-n_classes:], share=1.0)

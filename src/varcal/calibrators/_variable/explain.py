@@ -1,0 +1,203 @@
+"""From a fitted additive model to its terms and their curves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from varcal.calibrators._interface.fitted_variables import Schema
+from varcal.calibrators._variable.additive_model import AdditiveModel, Fitted
+from varcal.calibrators._variable.design import SCORE, Block
+from varcal.calibrators._variable.effects import Effect, Term
+from varcal.calibrators._variable.reml import quadratic_form
+from varcal.calibrators._variable.spline_basis import LevelBasis, NumberBasis
+
+__all__ = ["curves_of", "terms_of_fit"]
+
+Floats = NDArray[np.float64]
+
+#: The log Bayes factor from which the data speak for a term.
+_SPOKEN = 2.0
+#: Shares of the calibration rows at whose scores effects are shown.
+_AT_SCORES = (0.1, 0.5, 0.9)
+_POINTS = 41
+#: Ranks between which the inner part of a number lies.
+_INNER = (0.01, 0.99)
+_NORMAL_95 = 1.959963984540054
+
+
+def term_name(block: Block, names: tuple[str, ...]) -> str:
+    """Return how a block's term is called: a variable, the score, a pair, or small pairs.
+
+    >>> term_name(Block("surface", (-1, 0)), ("age",))
+    'score × age'
+    """
+    if block.shared:
+        return "other pairs"
+    return pair_name(block.variables, names)
+
+
+def pair_name(variables: tuple[int, ...], names: tuple[str, ...]) -> str:
+    """Return the names of variables, −1 for the score."""
+    return " × ".join("score" if k == SCORE else names[k] for k in variables)
+
+
+def terms_of_fit(
+    fitted: Fitted,
+    z: Floats,
+    columns: list[NDArray[Any]],
+    names: tuple[str, ...],
+    share: float,
+    moved: Callable[[Floats], float],
+) -> tuple[Term, ...]:
+    """Return the terms of a model, the one that moved most first.
+
+    Parameters
+    ----------
+    fitted : Fitted
+        The model.
+    z, columns
+        Rows on which the terms act.
+    names : tuple of str
+        The variables.
+    share : float
+        How far the model is trusted.
+    moved : callable
+        Returns the mean absolute change of probabilities if something is taken off the predictor.
+    """
+    model, blocks = fitted.model, fitted.model.design.blocks(z, columns)
+    sizes = [values.shape[1] for _, values in blocks]
+    called = np.repeat([term_name(block, names) for block, _ in blocks], sizes)
+    ridge = np.repeat([fitted.penalties.get(block, 0.0) for block, _ in blocks], sizes)
+    edf: dict[str, float] = {}
+    added: dict[str, Floats] = {}
+    for (block, values), end in zip(blocks, np.cumsum(sizes), strict=True):
+        name = term_name(block, names)
+        edf[name] = edf.get(name, 0.0) + fitted.edf[block]
+        own_eta = values @ model.beta[end - values.shape[1] : end]
+        added[name] = added.get(name, 0.0) + own_eta
+    terms = []
+    for name in edf:
+        own = called == name
+        told = _evidence(model, ridge, own & (ridge > 0))
+        size = moved(share * added[name])
+        used = edf[name] if share > 0 else 0.0
+        terms.append(Term(name, used, size, told, bool(told > _SPOKEN and share > 0)))
+    terms += [Term(name, 0.0, 0.0, 0.0, False) for name in names if name not in edf]
+    return tuple(sorted(terms, key=lambda term: -term.moved))
+
+
+def _evidence(model: AdditiveModel, ridge: Floats, own: NDArray[np.bool_]) -> float:
+    """Return the log Bayes factor for some coefficients: prior over posterior density at 0."""
+    if not own.any():
+        return 0.0
+    V, beta = model.covariance[np.ix_(own, own)], model.beta[own]
+    spread = float(np.linalg.slogdet(V)[1] + np.log(ridge[own]).sum())
+    return 0.5 * (spread + float(beta @ np.linalg.solve(V, beta)))
+
+
+def curves_of(
+    model: AdditiveModel, schema: Schema, share: float, level_of: Callable[[Floats], Floats]
+) -> tuple[Effect, ...]:
+    """Return the effect of every variable in a model, at three scores each.
+
+    Parameters
+    ----------
+    model : AdditiveModel
+        The model.
+    schema : Schema
+        The variables.
+    share : float
+        How far the model is trusted.
+    level_of : callable
+        What turns a score's logit into the score that is shown.
+    """
+    basis = model.design.score
+    scores = np.array([basis.low])
+    if basis.rank is not None:
+        ends = basis.rank.rank[[0, -1]]
+        scores = np.interp(np.interp(_AT_SCORES, (0, 1), ends), basis.rank.rank, basis.rank.at)
+    return tuple(
+        _curve(model, schema, k, each, float(score), share, level_of)
+        for k, each in enumerate(model.design.bases)
+        if each is not None
+        for score in (scores if model.design.varying else scores[len(scores) // 2 :][:1])
+    )
+
+
+def _curve(
+    model: AdditiveModel,
+    schema: Schema,
+    k: int,
+    basis: NumberBasis | LevelBasis,
+    score: float,
+    share: float,
+    level_of: Callable[[Floats], Floats],
+) -> Effect:
+    values, at, inner = _values(basis, schema, k)
+    values, gone = _with_missing(basis, values)
+    z = np.full(len(values), score)
+    # What is unseen or missing has columns of 0.
+    columns = [
+        values
+        if j == k
+        else np.full(len(z), -2, dtype=np.intp)
+        if isinstance(other, LevelBasis)
+        else np.full(len(z), np.nan)
+        for j, other in enumerate(model.design.bases)
+    ]
+    blocks = model.design.blocks(z, columns)
+    own = np.repeat(
+        [block.variables == (k,) and not block.is_pair for block, _ in blocks],
+        [columns.shape[1] for _, columns in blocks],
+    )
+    X = np.hstack([columns for _, columns in blocks])[:, own]
+    whole = X @ model.beta[own]
+    value = share * whole
+    # What is not trusted is not ruled out, either: the error of the answers has the same form.
+    variance = quadratic_form(X, model.covariance[np.ix_(own, own)])
+    reach = _NORMAL_95 * np.sqrt(variance + (1.0 - share) * (whole - value) ** 2)
+    told = np.column_stack([value, value - reach, value + reach])
+    shown = told[:-1] if gone else told
+    return Effect(
+        name=schema.names[k],
+        kind=schema.kinds[k],
+        at=at,
+        score=float(level_of(np.array([score]))[0]),
+        value=shown[:, 0],
+        low=shown[:, 1],
+        high=shown[:, 2],
+        inner=inner,
+        missing=told[-1] if gone else None,
+    )
+
+
+def _with_missing(
+    basis: NumberBasis | LevelBasis, values: NDArray[Any]
+) -> tuple[NDArray[Any], bool]:
+    """Put a missing value last, where the fit saw any; also tell whether it did."""
+    if isinstance(basis, LevelBasis):
+        gone = bool(basis.rows[-1].any())
+        return (np.append(values, -1), True) if gone else (values, False)
+    return (np.append(values, np.nan), True) if basis.missing_mean > 0 else (values, False)
+
+
+def _values(
+    basis: NumberBasis | LevelBasis, schema: Schema, k: int
+) -> tuple[NDArray[Any], tuple[Any, ...], tuple[float, float]]:
+    """Return where an effect is shown, for the model and for people, and its inner part."""
+    if isinstance(basis, LevelBasis):
+        levels = tuple(map(str, schema.levels[k]))
+        return np.arange(len(levels)), levels, (0.0, len(levels) - 1.0)
+    values = basis.at
+    if len(values) > _POINTS:
+        even = np.linspace(basis.rank[0], basis.rank[-1], _POINTS)
+        values = np.interp(even, basis.rank, basis.at)
+        values = np.unique(np.concatenate([values, basis.atoms]))
+    low, high = np.interp(_INNER, basis.rank, basis.at).tolist()
+    if schema.kinds[k] == "datetime":
+        return values, tuple(str(np.datetime64(int(one), "s")) for one in values), (low, high)
+    return values, tuple(values.tolist()), (low, high)

@@ -1,0 +1,87 @@
+r"""A last curve from the predictor of a logistic model to the logit of the outcome.
+
+Shrinkage flattens, overfitting makes steep, and effects that add up in the middle need not at
+the ends. What is left of that is seen on rows that did not fit: with the posterior covariance V,
+leaving row i out moves its predictor by about
+
+.. math:: \eta_{-i} - \eta_i = - \frac{v_i (y_i - \mu_i)}{1 - w_i v_i}, \qquad
+          v_i = x_i^\top V x_i,\; w_i = \mu_i (1 - \mu_i),
+
+and a penalized logistic model of y with the offset :math:`\eta_{-i}` learns what to add to it: a
+level, a slope, a fold at ½ and a curve, each as far as it raises the marginal likelihood, and all
+only where that is raised at all. Of rows that are nearly equal :math:`\eta_{-i}` differs by their
+outcomes alone, so the curve must be too coarse to find them: it is one of the predictor's value,
+not of its rank, has four columns, and adds up to a logit or so. Where many rows are equal, or
+carry the weight of many, there is no link.
+
+References
+----------
+K. R. Rad, A. Maleki (2020), A scalable estimate of the out-of-sample prediction error via
+approximate leave-one-out cross-validation, JRSS B 82.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from varcal.calibrators._variable.additive_model import AdditiveModel
+from varcal.calibrators._variable.design import Design, group_numbers
+from varcal.calibrators._variable.reml import Loss, fit_gam
+from varcal.calibrators._variable.score_basis import ScoreBasis
+
+__all__ = ["fit_link", "left_out"]
+
+Floats = NDArray[np.float64]
+
+#: A row may not carry more than this share of its own prediction.
+_LEAST = 0.05
+#: Columns have unit variance: λ = 1 lets each block add about a logit.
+_LEAST_PENALTY = 1.0
+#: Gains in log marginal likelihood between which the link goes from nothing to whole; where there
+#: is nothing to learn, its penalties cost about 0.2.
+_RAMP = (-0.2, 0.8)
+
+
+def left_out(eta: Floats, variance: Floats, y: Floats) -> tuple[Floats, Floats]:
+    """Return the predictor of every row without that row, and its variance."""
+    mean = expit(eta)
+    rest = np.maximum(1.0 - mean * (1.0 - mean) * variance, _LEAST)
+    return eta - variance * (y - mean) / rest, variance / rest
+
+
+def fit_link(score: Floats, loss: Loss) -> AdditiveModel | None:
+    """Return what is added to a predictor as a curve of a score, both of left-out rows.
+
+    None where there is nothing to add.
+
+    Parameters
+    ----------
+    score : ndarray
+        The score: for two classes the predictor itself.
+    loss : Loss
+        The loss of what is added.
+
+    Examples
+    --------
+    >>> from varcal.calibrators._variable.reml import LogisticLoss
+    >>> rng = np.random.default_rng(0)
+    >>> eta = rng.normal(size=5000)
+    >>> y = (rng.random(5000) < expit(2 * eta)).astype(float)
+    >>> link = fit_link(eta, LogisticLoss(y, np.ones(5000), eta))
+    >>> added, _ = link.predictor(np.array([-1.0, 0.0, 1.0]), [])
+    >>> bool((abs(added - [-1, 0, 1]) < 0.2).all())
+    True
+    """
+    design = Design(ScoreBasis.of(score, loss.mass(), by_rank=False), ())
+    blocks = design.blocks(score, [])
+    X = np.hstack([columns for _, columns in blocks])
+    fit = fit_gam(X, loss, group_numbers(blocks), least_penalty=_LEAST_PENALTY)
+    level = fit_gam(X[:, :1], loss, np.array([-1]))
+    low, high = _RAMP
+    share = float(np.clip((fit.evidence - level.evidence - low) / (high - low), 0.0, 1.0))
+    if share == 0:
+        return None
+    beta, covariance = share * fit.beta, share**2 * fit.covariance
+    return AdditiveModel(design, beta, covariance, fit.ridge, fit.mass)

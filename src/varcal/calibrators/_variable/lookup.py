@@ -1,0 +1,248 @@
+r"""A fitted additive model as tables, for many rows.
+
+The effect of a variable is read off at knots and interpolated between them. The posterior
+variance :math:`x^\top V x` is taken apart into what each variable has by itself,
+:math:`x_j^\top V_{jj} x_j`, which is a table, too, and what is left between variables,
+
+.. math:: x^\top (V - B) x \approx \sum_k \pm (x^\top r_k)^2 + \text{a constant}, \qquad
+          B = \operatorname{diag}(V_{11}, V_{22}, \dots),
+
+in rays :math:`r_k` that are additive in the variables. On rows with the second moments of the
+calibration rows, :math:`x = m^{-1/2} L w` with :math:`L L^\top = V^{-1} - \Lambda`, it is
+:math:`w^\top M w / m` with :math:`M = L^\top (V - B) L`: the rays are the eigenvectors of M with
+the largest eigenvalues, as many as leave a small spread.
+"""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lapack
+from threadpoolctl import threadpool_limits
+
+from varcal.calibrators._variable.design import SCORE, Block, Design
+from varcal.calibrators._variable.lookup_tables import ModelParts, Track, tracks_of
+
+__all__ = ["Lookup"]
+
+Floats = NDArray[np.float64]
+Singles = NDArray[np.float32]
+
+#: The most rays, of one variable and over many; the spread of the variance that needs none; and
+#: the mean variance below which it is taken as a constant.
+_RAYS = 48
+_ALL_RAYS = 320
+_LEFT = 0.0005
+_SPREAD = 0.002
+#: Rows that stay in cache together.
+_BLOCK = 8_192
+#: Blocks from which threads share the work.
+_THREADED = 8
+
+
+@dataclass(frozen=True, eq=False)
+class _Pair:
+    """The products of two variables.
+
+    Attributes
+    ----------
+    variables : tuple of (int, int)
+        The variables, −1 for the score.
+    widths : tuple of (int, int)
+        How many of their columns enter.
+    """
+
+    variables: tuple[int, int]
+    widths: tuple[int, int]
+
+    def multiply(self, factors: dict[int, Floats], out: Floats) -> None:
+        """Write the products of columns."""
+        left, right = (
+            factors[k][:width] for k, width in zip(self.variables, self.widths, strict=True)
+        )
+        np.multiply(left[:, None, :], right, out=out.reshape(*self.widths, -1))
+
+
+@dataclass(frozen=True, eq=False)
+class Lookup:
+    """A model as tables.
+
+    Attributes
+    ----------
+    design : Design
+        How a score is standardized.
+    tracks : dict of int to Track
+        The variables that the model looks at, −1 for the score.
+    pairs : tuple of _Pair
+        The pairs.
+    weight : ndarray of shape (1 + R, c)
+        What their products add to η and to the rays.
+    sign : ndarray of shape (R,)
+        Whether a ray adds to the variance or takes from it.
+    rest : float
+        The mean variance beyond the tables.
+    """
+
+    design: Design
+    tracks: dict[int, Track]
+    pairs: tuple[_Pair, ...]
+    weight: Floats
+    sign: Singles
+    rest: float
+
+    @classmethod
+    def of(cls, design: Design, beta: Floats, V: Floats, ridge: Floats, mass: float) -> Lookup:
+        """Read a model off.
+
+        Parameters
+        ----------
+        design, beta, V
+            Columns, coefficients and their posterior covariance.
+        ridge : ndarray
+            The penalty of each coefficient.
+        mass : float
+            The sum of the working weights of the calibration rows.
+        """
+        layout = design.layout()
+        # A pair has no table, so that its variance is left to the rays.
+        owner = np.concatenate(
+            [np.full(size, SCORE - 1 if b.is_pair else b.variables[0]) for b, size in layout]
+        )
+        own = np.where((owner[:, None] == owner) & (owner >= SCORE), V, 0.0)
+        most = max(min(_RAYS, _ALL_RAYS // (1 + len(design.live()))), 8)
+        rays, sign, rest, flat = _rays_of(V, own, ridge, mass, most)
+        columns = np.column_stack([beta, rays])
+        ends = np.cumsum([size for _, size in layout])
+        spans = {
+            block: slice(end - size, end) for (block, size), end in zip(layout, ends, strict=True)
+        }
+        parts = ModelParts(columns, None if flat else V, spans)
+        tracks = tracks_of(design, parts)
+        return cls(design, tracks, *_pairs_of(design, tracks, parts), sign, rest)
+
+    def predictor(self, z: Floats, columns: list[NDArray[Any]]) -> tuple[Floats, Floats]:
+        """Return η of rows and its posterior variance."""
+        eta, variance = np.empty(len(z)), np.empty(len(z))
+
+        def fill(begin: int) -> None:
+            rows = slice(begin, begin + _BLOCK)
+            eta[rows], variance[rows] = self._block(z[rows], [each[rows] for each in columns])
+
+        begins = range(0, len(z), _BLOCK)
+        if len(begins) < _THREADED:
+            for begin in begins:
+                fill(begin)
+        else:
+            # Products of matrices within threads must not start threads of their own.
+            with (
+                threadpool_limits(1, "blas"),
+                ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool,
+            ):
+                list(pool.map(fill, begins))
+        return eta, variance
+
+    def _block(self, z: Floats, columns: list[NDArray[Any]]) -> tuple[Floats, Floats]:
+        kept = self.design.score.clipped(z)
+        unit = self.design.score.unit(z)
+        n_rays = len(self.sign)
+        added = np.zeros((2, len(z)))
+        spread = np.zeros((len(z), self.tracks[SCORE].spread.shape[1]), dtype=np.float32)
+        factors = {}
+        for k, track in self.tracks.items():
+            at, share = track.place(kept if k == SCORE else columns[k])
+            values = track.effect.take(at, axis=1)
+            if share is not None and track.step is not None:
+                more = track.step.take(at, axis=1)
+                more *= share
+                values += more
+                # A spread is that of the nearer knot.
+                at += share > 0.5
+            added += values[:2]
+            if spread.shape[1]:
+                spread += track.spread.take(at, axis=0)
+            factors[k] = values[2:]
+        eta = added[0] + unit * added[1]
+        single = unit.astype(np.float32)
+        rays = spread[:, 3 : 3 + n_rays] + single[:, None] * spread[:, 3 + n_rays :]
+        if self.pairs:
+            products, begin = np.empty((self.weight.shape[1], len(z))), 0
+            for pair in self.pairs:
+                end = begin + pair.widths[0] * pair.widths[1]
+                pair.multiply(factors, products[begin:end])
+                begin = end
+            paired = self.weight @ products
+            eta += paired[0]
+            rays += paired[1:].T
+        variance = rays**2 @ self.sign
+        if spread.shape[1]:
+            variance += spread[:, 0] + single * (spread[:, 1] + single * spread[:, 2])
+        return eta, np.maximum(variance + self.rest, 0.0)
+
+
+def _rays_of(
+    V: Floats, own: Floats, ridge: Floats, mass: float, most: int
+) -> tuple[Floats, Singles, float, bool]:
+    """Return rays, their signs, the mean variance of the others, and whether that is all."""
+    nothing = np.empty((len(V), 0)), np.empty(0, dtype=np.float32)
+    H = np.asarray(np.linalg.inv(V), dtype=np.float64)
+    H.flat[:: len(H) + 1] -= ridge
+    total = float(np.einsum("ij,ji->", V, H)) / mass
+    if total < _SPREAD:
+        return *nothing, total, True
+    between = V - own
+    seen = between @ H
+    mean, size = float(np.trace(seen)), float(np.einsum("ij,ji->", seen, seen))
+    if 2.0 * size <= (_LEFT * mass) ** 2:
+        return *nothing, mean / mass, False
+    L = _root(H)
+    values, vectors = np.linalg.eigh(L.T @ between @ L)
+    order = np.argsort(-np.abs(values), kind="stable")
+    left = np.sqrt(2.0 * np.cumsum(values[order[::-1]] ** 2)[::-1]) / mass
+    kept = order[: min(most, int((left > _LEFT).sum()))]
+    rays = between @ (L @ vectors[:, kept]) / np.sqrt(np.abs(values[kept]))
+    sign = np.sign(values[kept]).astype(np.float32)
+    return rays, sign, (mean - float(values[kept].sum())) / mass, False
+
+
+def _root(H: Floats) -> Floats:
+    """Return L with LLᵀ = H, but for rounding; directions that rows do not see are of length 0."""
+    extra = 1e-9 * float(np.trace(H)) / len(H)
+    while True:
+        factor, wrong = lapack.dpotrf(H + extra * np.eye(len(H)), lower=1)
+        if not wrong:
+            return np.asarray(factor)
+        extra = 10.0 * extra + 1e-12
+
+
+def _pairs_of(
+    design: Design, tracks: dict[int, Track], parts: ModelParts
+) -> tuple[tuple[_Pair, ...], Floats]:
+    """Return the pairs and the weights of their products."""
+    factors = {k: track.effect[2:].T for k, track in tracks.items()}
+    columns, spans = parts.columns, {(b.part, b.shared): at for b, at in parts.spans.items()}
+    # The first products of all pairs that share penalties are one block, the others another.
+    nothing = np.zeros((0, columns.shape[1]))
+    lines = columns[spans["product", True]] if ("product", True) in spans else nothing
+    others = columns[spans["surface", True]] if ("surface", True) in spans else nothing
+    found, weights, begin = [], [nothing], 0
+    for k, pair in enumerate(design.pairs):
+        left, right = (design.factor(factors[j], j, fine=False).shape[1] for j in pair)
+        weight = np.zeros((left * right, columns.shape[1]))
+        end = begin + left * right - 1
+        if len(lines):
+            weight[0] = lines[k]
+        if len(others):
+            weight[1:] = others[begin:end]
+        begin = end
+        found.append(_Pair(pair, (left, right)))
+        weights.append(weight)
+    for pair in design.own:
+        left, right = (factors[j].shape[1] for j in pair)
+        found.append(_Pair(pair, (left, right)))
+        weights.append(columns[parts.spans[Block("surface", pair)]])
+    return tuple(found), np.ascontiguousarray(np.vstack(weights).T)

@@ -1,0 +1,190 @@
+"""Tables of the variables of a fitted additive model: what each adds, and how sure that is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from varcal._binning.cut_grid import CutGrid
+from varcal.calibrators._variable.design import SCORE, Block, Design, few_columns
+from varcal.calibrators._variable.spline_basis import LevelBasis, NumberBasis, Parts
+
+__all__ = ["ModelParts", "Track", "tracks_of"]
+
+Floats = NDArray[np.float64]
+Singles = NDArray[np.float32]
+Ints = NDArray[np.intp]
+
+#: Knots between which tables are straight within this error are left out, in runs of so many: the
+#: tables of all variables must stay in cache.
+_STRAIGHT = 5e-5
+_RUNS = (8, 4, 2)
+#: Ranks that have a knot, whatever values there are.
+_EVEN = 257
+
+
+@dataclass(frozen=True, eq=False)
+class Track:
+    """One variable, or the score, as tables.
+
+    Attributes
+    ----------
+    knots : ndarray or None
+        Where numbers are read off; None for levels, whose codes are the columns of the tables.
+    grid : CutGrid or None
+        What finds the knot below a number.
+    effect : ndarray of shape (2 + w, G)
+        What the variable adds, what times z̃, and the columns that enter products.
+    step : ndarray of shape (2 + w, G) or None
+        How much more that is at the next knot.
+    spread : ndarray of shape (G, 3 + 2 R)
+        The variance that the variable has by itself, by powers of z̃, and what it adds to the
+        rays, and what times z̃.
+    """
+
+    knots: Floats | None
+    grid: CutGrid | None
+    effect: Floats
+    step: Floats | None
+    spread: Singles
+
+    def place(self, values: NDArray[Any]) -> tuple[Ints, Floats | None]:
+        """Return the column of the tables for each value, and how far it is to the next one."""
+        if self.knots is None or self.grid is None:
+            return np.asarray(values, dtype=np.intp), None
+        at = self.grid.find(values)
+        share, gap = self.knots[at + 1], self.knots[at]
+        with np.errstate(invalid="ignore", over="ignore"):
+            share -= gap
+            np.subtract(values, gap, out=gap)
+            np.divide(gap, share, out=share)
+        # Of NaN and 0 these take the number.
+        np.fmax(share, 0.0, out=share)
+        np.fmin(share, 1.0, out=share)
+        gone = np.isnan(values)
+        if gone.any():
+            # The last column of the tables is that of missing values.
+            at[gone], share[gone] = len(self.knots), 0.0
+        return at, share
+
+
+@dataclass(frozen=True, eq=False)
+class ModelParts:
+    """What the tables of all variables are made of.
+
+    Attributes
+    ----------
+    columns : ndarray of shape (p, 1 + R)
+        Coefficients and rays.
+    V : ndarray of shape (p, p) or None
+        The covariance; None where the variance is a constant.
+    spans : dict of Block to slice
+        Where each block has its own.
+    """
+
+    columns: Floats
+    V: Floats | None
+    spans: dict[Block, slice]
+
+    def of(self, k: int, parts: Parts, *, by_score: bool) -> tuple[Floats, Ints]:
+        """Return the columns of a variable, one row a knot, and which of the model they are."""
+        rows = len(next(iter(parts.values())))
+        found, places = [np.empty((rows, 0))], [np.empty(0, dtype=np.intp)]
+        for block, span in self.spans.items():
+            if block.variables == (k,) and block.by_score == by_score and not block.is_pair:
+                found.append(parts[block.part])
+                places.append(np.arange(span.start, span.stop))
+        return np.hstack(found), np.concatenate(places)
+
+    def track(self, knots: Floats | None, parts: Parts, k: int, factor: Floats | None) -> Track:
+        """Read one variable off."""
+        plain, here = self.of(k, parts, by_score=False)
+        sloped, there = self.of(k, parts, by_score=True)
+        main, slope = plain @ self.columns[here], sloped @ self.columns[there]
+        factors = np.empty((len(main), 0)) if factor is None else factor
+        effect = np.vstack([main[:, 0], slope[:, 0], factors.T])
+        spread = np.empty((len(main), 0))
+        if self.V is not None:
+            own = [
+                np.einsum("ij,ij->i", left @ self.V[np.ix_(i, j)], right)
+                for left, i, right, j in (
+                    (plain, here, plain, here),
+                    (2.0 * plain, here, sloped, there),
+                    (sloped, there, sloped, there),
+                )
+            ]
+            spread = np.column_stack([*own, main[:, 1:], slope[:, 1:]])
+        grid, step = None, None
+        if knots is not None:
+            kept = _needed(knots, effect)
+            knots, effect, spread = knots[kept[:-1]], effect[:, kept], spread[kept]
+            grid = CutGrid.of(knots[1:-1].tolist())
+            # From the last knot and from missing values there is nowhere to go.
+            step = np.diff(effect, axis=1, append=0.0)
+            step[:, -2:] = 0.0
+        return Track(knots, grid, effect, step, spread.astype(np.float32))
+
+
+def tracks_of(design: Design, model: ModelParts) -> dict[int, Track]:
+    """Return the tables of the score, −1, and of the variables that a model looks at."""
+    paired = design.paired()
+    tracks = {SCORE: _score_track(design, model, paired)}
+    for k, basis in enumerate(design.bases):
+        if basis is not None and (k in paired or any(k in b.variables for b in model.spans)):
+            tracks[k] = _track(basis, k, model, paired)
+    return tracks
+
+
+def _track(basis: NumberBasis | LevelBasis, k: int, model: ModelParts, paired: set[int]) -> Track:
+    if isinstance(basis, LevelBasis):
+        knots, values = None, np.arange(len(basis.rows))
+    else:
+        ends = [basis.low, basis.high] if basis.raw_scale > 0 else []
+        steps = [basis.atoms, np.nextafter(basis.atoms, -np.inf), np.nextafter(basis.atoms, np.inf)]
+        knots = _knots(np.concatenate([_read_at(basis), ends, *steps]))
+        values = np.append(knots, np.nan)
+    parts = basis.parts(values)
+    return model.track(knots, parts, k, few_columns(parts) if k in paired else None)
+
+
+def _score_track(design: Design, model: ModelParts, paired: set[int]) -> Track:
+    basis = design.score
+    inner = [basis.low, basis.high, min(max(0.0, basis.low), basis.high)]
+    knots = _knots(np.append(inner, [] if basis.rank is None else _read_at(basis.rank)))
+    values = np.append(knots, knots[0])
+    paired_score = (
+        design.score_only().ingredients(values, []).paired_score if SCORE in paired else None
+    )
+    return model.track(knots, basis.parts(values), SCORE, paired_score)
+
+
+def _needed(knots: Floats, table: Floats) -> NDArray[np.bool_]:
+    """Return which columns of a table are needed to read it off; the last is never left out."""
+    needed = np.ones(table.shape[1], dtype=np.bool_)
+    last = len(knots) - 1
+    for run in _RUNS:
+        ends = np.append(np.arange(0, last, run), last)
+        near = [np.interp(knots, knots[ends], row[ends]) for row in table[:, :-1]]
+        wrong = np.abs(np.array(near) - table[:, :-1]).max(axis=0)
+        straight = np.maximum.reduceat(wrong, ends[:-1]) <= _STRAIGHT
+        # Within a run that was left out before, nothing is left to do.
+        straight &= np.minimum.reduceat(needed[:-1], ends[:-1])
+        inside = np.repeat(straight, np.diff(ends))
+        inside[ends[:-1]] = False
+        needed[:last] &= ~inside
+    return needed
+
+
+def _read_at(basis: NumberBasis) -> Floats:
+    """Return values that are dense in ranks: where values are far apart a curve still bends."""
+    even = np.linspace(basis.rank[0], basis.rank[-1], _EVEN)
+    return np.append(basis.at, np.interp(even, basis.rank, basis.at))
+
+
+def _knots(values: Floats) -> Floats:
+    """Return distinct values, at least two."""
+    found = np.unique(values)
+    return found if len(found) > 1 else np.append(found, np.nextafter(found, np.inf))

@@ -1,0 +1,324 @@
+r"""Many classes: a temperature that depends on V and on how sure the score is.
+
+.. math:: q_k \propto p_k^{\,e^{\eta}}, \qquad \eta = \text{additive in } V \text{ and the score}.
+
+A positive power of all probabilities of a row keeps their order, so the predicted class never
+changes. As a function of η the log-loss of a row has the slopes
+
+.. math:: \frac{d\ell}{d\eta} = t\,(\bar l - l_y), \qquad
+          \mathrm{E}\,\frac{d^2\ell}{d\eta^2} = t^2 \operatorname{Var}_q l, \qquad
+          t = e^\eta,\; l = \ln p,\; \bar l = \mathrm{E}_q l,
+
+so that the same penalized fit serves as for two classes. A small correction for classes that are
+taken for one another follows, which leaves the largest class the largest; where that moves the
+best temperature, the model of all variables is learned again after it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+
+from varcal.calibrators._solvers.softmax import softmax
+from varcal.calibrators._variable.additive_model import AdditiveModel, Sample, fit_additive
+from varcal.calibrators._variable.confusion import Confusion, fit_confusion
+from varcal.calibrators._variable.design import Design
+from varcal.calibrators._variable.folds import MOST_ROWS, RowKeys, n_folds_of, row_folds
+from varcal.calibrators._variable.trust import Trusted, fit_trusted, too_few
+
+__all__ = ["TemperatureLoss", "TemperatureModel", "fit_temperature_model"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.intp]
+
+#: Powers are kept within these bounds on the logarithmic scale.
+_MOST = 8.0
+_TINY = float(np.finfo(np.float64).tiny)
+#: A probability of 0 is taken for this share of the least one among calibration rows.
+_BELOW_LEAST = np.exp(-1.0)
+#: The log-likelihood that a temperature learned after the correction must bring, and that the
+#: mean confidence may cost.
+_WORTH = 3.0
+
+
+def log_rows(p: Floats, floor: float = _TINY) -> Floats:
+    """Return ln p minus the largest of each row, with a floor."""
+    logs = np.log(np.maximum(p, floor))
+    return np.asarray(logs - logs.max(axis=1, keepdims=True))
+
+
+def certainty(p: Floats) -> Floats:
+    """Return the log-odds of the largest probability against all others.
+
+    >>> certainty(np.array([[0.5, 0.25, 0.25]]))
+    array([0.])
+    """
+    top = p.argmax(axis=1)
+    rest = p.copy()
+    rest[np.arange(len(p)), top] = 0.0
+    others = np.maximum(rest.sum(axis=1), _TINY)
+    return np.asarray(np.log(np.maximum(p.max(axis=1), _TINY)) - np.log(others))
+
+
+@dataclass(frozen=True, eq=False)
+class TemperatureLoss:
+    """Log-loss of rows of many classes as a function of their log inverse temperature.
+
+    Attributes
+    ----------
+    logs : ndarray of shape (n, K)
+        ln p, the largest of each row at 0.
+    y : ndarray of int
+        The class numbers.
+    weight : ndarray of float
+        Weights.
+    offset : ndarray of float
+        What is added to the predictor.
+    added : ndarray of shape (n, K) or None
+        What is added to the logits after the power.
+    """
+
+    logs: Floats
+    y: Ints
+    weight: Floats
+    offset: Floats
+    added: Floats | None = None
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def rows(self, eta: Floats) -> Floats:
+        """Return the weighted loss of each row."""
+        logits = self._logits(self._power(eta))
+        total = np.log(np.exp(logits).sum(axis=1))
+        return np.asarray(self.weight * (total - logits[np.arange(len(self.y)), self.y]))
+
+    def value(self, eta: Floats) -> float:
+        """Return the weighted sum over rows."""
+        return float(self.rows(eta).sum())
+
+    def mass(self) -> Floats:
+        """Return the weights."""
+        return self.weight
+
+    def shifted(self, eta: Floats) -> TemperatureLoss:
+        """Return the loss of what is added to a predictor."""
+        return replace(self, offset=self.offset + eta)
+
+    def slopes(self, eta: Floats) -> tuple[Floats, Floats]:
+        """Return minus the first derivative and the expected second one."""
+        power = self._power(eta)
+        q = np.exp(self._logits(power))
+        q /= q.sum(axis=1, keepdims=True)
+        mean = (q * self.logs).sum(axis=1)
+        own = self.logs[np.arange(len(self.y)), self.y]
+        spread = (q * self.logs**2).sum(axis=1) - mean**2
+        first = self.weight * power * (own - mean)
+        return first, self.weight * np.maximum(power**2 * spread, 1e-9)
+
+    def firmer(self, curvature: Floats) -> Floats:
+        """Return 0: rows that are all but certain say little of their temperature."""
+        return np.zeros(len(curvature))
+
+    def take(self, rows: NDArray[np.bool_] | Ints | slice) -> TemperatureLoss:
+        """Return the loss of some rows."""
+        return TemperatureLoss(
+            self.logs[rows],
+            self.y[rows],
+            self.weight[rows],
+            self.offset[rows],
+            None if self.added is None else self.added[rows],
+        )
+
+    def _logits(self, power: Floats) -> Floats:
+        """Return logits, the largest of each row at 0."""
+        scaled = self.logs * power[:, None]
+        if self.added is None:
+            return scaled
+        scaled += self.added
+        return np.asarray(scaled - scaled.max(axis=1, keepdims=True))
+
+    def _power(self, eta: Floats) -> Floats:
+        return np.asarray(np.exp(np.clip(self.offset + eta, -_MOST, _MOST)))
+
+
+@dataclass(frozen=True, eq=False)
+class TemperatureModel:
+    """A blend of three log inverse temperatures: none, of the score alone, of score and V.
+
+    Attributes
+    ----------
+    score, full : AdditiveModel
+        The models.
+    score_share, full_share : float
+        How far each is trusted over the one before.
+    shift : float
+        What keeps the mean confidence on the calibration rows at their accuracy.
+    floor : float
+        The least probability; a smaller one counts as this, where any model is trusted or a true
+        class was below it.
+    confusion : Confusion
+        The correction for classes that are taken for one another.
+    keep_argmax : bool
+        Whether the largest class stays the largest.
+    """
+
+    score: AdditiveModel
+    full: AdditiveModel
+    score_share: float
+    full_share: float
+    shift: float
+    floor: float
+    confusion: Confusion
+    keep_argmax: bool
+
+    def log_power(self, p: Floats, columns: list[NDArray[Any]]) -> Floats:
+        """Return the log inverse temperature of rows."""
+        z = certainty(p)
+        eta = np.zeros(len(z))
+        if self.score_share > 0 and self.full_share < 1:
+            eta = self.score_share * self.score.lookup.predictor(z, [])[0]
+        if self.full_share > 0:
+            eta = eta + self.full_share * (self.full.lookup.predictor(z, columns)[0] - eta)
+        return np.asarray(eta + self.shift)
+
+    def error(self, p: Floats, columns: list[NDArray[Any]], eta: Floats) -> Floats:
+        """Return the standard error of log inverse temperatures; see the two-class model."""
+        own, variance = self.full.predictor(certainty(p), columns)
+        apart = self.shift + own - eta
+        return np.asarray(np.sqrt(variance + (1 - self.full_share) * apart**2))
+
+    def class_error(self, p: Floats) -> Floats:
+        """Return the standard error of the logit of each class, from the confusions alone."""
+        return np.asarray(np.sqrt(self.confusion.variance(self.logs(p))))
+
+    def logs(self, p: Floats) -> Floats:
+        """Return ln p, the largest of each row at 0."""
+        return log_rows(p, self.floor)
+
+    def probabilities(self, p: Floats, eta: Floats) -> Floats:
+        """Return calibrated probabilities, given the log inverse temperature."""
+        logs = self.logs(p)
+        base = logs * np.exp(np.clip(eta, -_MOST, _MOST))[:, None]
+        logits = self.confusion.corrected(base, logs, keep_argmax=self.keep_argmax)
+        return softmax(logits)
+
+
+def fit_temperature_model(
+    p: Floats,
+    y: Ints,
+    columns: list[NDArray[Any]],
+    n_levels: list[int],
+    weight: Floats | None = None,
+    *,
+    groups: NDArray[Any] | None = None,
+    interactions: bool = True,
+    keep_argmax: bool = True,
+    confusions: bool = True,
+) -> tuple[TemperatureModel, Trusted]:
+    """Fit the model.
+
+    Parameters
+    ----------
+    p : ndarray of shape (n, K)
+        Probabilities.
+    y : ndarray of int
+        Class numbers.
+    columns, n_levels, weight, groups, interactions
+        As for two classes.
+    keep_argmax : bool
+        Whether the largest class stays the largest.
+    confusions : bool
+        Whether to correct for classes that are taken for one another.
+    """
+    z, mass = certainty(p), np.ones(len(p)) if weight is None else weight
+    design = Design.of(z, columns, n_levels, weight, varying=False)
+    keys = RowKeys.of(p, y, weight, z, [columns[k] for k in design.live()])
+    n_folds = n_folds_of(float(mass.sum()))
+    folds = keys.folds(n_folds) if groups is None else row_folds(n_folds, groups)
+    floor = _BELOW_LEAST * float(p.min(where=p > 0, initial=1.0))
+    # A true class of probability 0 speaks against the scores, however few the rows are.
+    refuted = bool((p[np.arange(len(y)), y] < floor).any())
+    loss = TemperatureLoss(log_rows(p, floor), y, mass, np.zeros(len(y)))
+    rows = Sample(z, columns, loss, folds, units=groups)
+    picked = keys.sample(MOST_ROWS)
+    some = (rows.take(picked) if len(picked) < len(rows) else rows).prepared(design)
+    fitted = fit_trusted(
+        design, some, rows, np.zeros(len(some)), lambda eta, variance, rows: eta, pairs=interactions
+    )
+    model = TemperatureModel(
+        fitted.score.model,
+        fitted.full.model,
+        fitted.score_share,
+        fitted.full_share,
+        0.0,
+        floor if refuted or fitted.score_share or fitted.full_share else _TINY,
+        Confusion.none(p.shape[1]),
+        keep_argmax,
+    )
+    eta = model.log_power(p, columns)
+    if confusions and not too_few(rows):
+        logs = model.logs(p[picked])
+        base = logs * np.exp(np.clip(eta[picked], -_MOST, _MOST))[:, None]
+        confusion = fit_confusion(
+            base,
+            logs,
+            y[picked],
+            mass[picked],
+            folds[picked],
+            None if groups is None else groups[picked],
+            keep_argmax=keep_argmax,
+        )
+        model = replace(model, confusion=confusion)
+        if confusion.share and fitted.full_share == 1 and groups is None:
+            added = confusion.corrected(base, logs, keep_argmax=keep_argmax) - base
+            after = TemperatureLoss(logs, y[picked], mass[picked], np.zeros(len(picked)), added)
+            fitted = _fitted_again(fitted, replace(some, loss=after), eta[picked])
+            model = replace(model, full=fitted.full.model)
+            eta = model.log_power(p, columns)
+    trust = max(fitted.score_share, fitted.full_share)
+    return replace(model, shift=trust * _mean_shift(model, p, y, eta, mass)), fitted
+
+
+def _fitted_again(fitted: Trusted, rows: Sample, eta: Floats) -> Trusted:
+    """Return the models with the one of all variables learned again, where that is worth it."""
+    full = fit_additive(fitted.full.model.design, rows, pairs=False)
+    if rows.loss.value(eta) - rows.loss.value(full.model.of_sample(rows)[0]) < _WORTH:
+        return fitted
+    edf = fitted.full.edf | full.edf
+    return replace(fitted, full=replace(full, edf=edf, trials=fitted.full.trials))
+
+
+def _mean_shift(model: TemperatureModel, p: Floats, y: Ints, eta: Floats, mass: Floats) -> float:
+    r"""Return what brings the mean confidence to the accuracy, as far as they are clearly apart.
+
+    The likelihood knows more of the level than the accuracy does: a gap within its standard error
+    e is left, a larger one closed but for :math:`e^2 / \text{gap}^2` of the way, unless the
+    likelihood has much against it.
+    """
+
+    def gap(shift: float) -> float:
+        q = model.probabilities(p, eta + shift)
+        hit = q.argmax(axis=1) == y
+        return float(mass @ (q.max(axis=1) - hit)) / float(mass.sum())
+
+    top = model.probabilities(p, eta).max(axis=1)
+    error = float(mass @ (top * (1.0 - top))) / float(mass.sum()) ** 2
+    apart = gap(0.0) ** 2
+    if apart <= error:
+        return 0.0
+
+    low, high = -1.5, 1.5
+    if gap(low) > 0 or gap(high) < 0:
+        return 0.0
+    shift = (1.0 - error / apart) * float(brentq(gap, low, high, xtol=1e-6))
+
+    def loss(shift: float) -> float:
+        own = model.probabilities(p, eta + shift)[np.arange(len(y)), y]
+        return -float(mass @ np.log(np.maximum(own, _TINY)))
+
+    return shift if loss(shift) - loss(0.0) < _WORTH else 0.0

@@ -1,0 +1,163 @@
+r"""Which pairs of variables interact: screened by score tests, admitted on held-out rows.
+
+For the columns T of a pair and a fitted model with residuals r, working weights W and posterior
+covariance V, the score of a variance component for T at zero is
+
+.. math:: \lVert T^\top r \rVert^2 - \operatorname{tr} M, \qquad
+          M = T^\top W T - T^\top W X\, V\, X^\top W T,
+
+and over :math:`\sqrt{2 \operatorname{tr} M^2}` it is roughly standard normal where nothing is
+missing. The pairs with the largest scores are then tried on rows that did not fit them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from varcal.calibrators._variable.design import Block, Design, group_numbers
+from varcal.calibrators._variable.reml import Loss, fit_gam
+
+__all__ = ["Gain", "gain_of", "held_out_gain", "pair_scores"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.intp]
+
+#: Pairs that are screened together.
+_TOGETHER = 32
+
+
+@dataclass(frozen=True)
+class Gain:
+    """What a term saves on rows that did not fit it.
+
+    Attributes
+    ----------
+    value : float
+        Mean log-loss without it minus with it.
+    error : float
+        The standard error of that.
+    count : float
+        The independent savings that it is the mean of: rows, or groups of rows.
+    """
+
+    value: float
+    error: float
+    count: float = float("inf")
+
+    @property
+    def ratio(self) -> float:
+        """Return the gain in standard errors."""
+        return self.value / max(self.error, 1e-300)
+
+
+def pair_scores(
+    design: Design,
+    factors: dict[int, NDArray[Any]],
+    X: Floats,
+    eta: Floats,
+    V: Floats,
+    loss: Loss,
+    pairs: list[tuple[int, int]],
+) -> Floats:
+    """Return the standardized score of each pair.
+
+    Parameters
+    ----------
+    design : Design
+        How pairs become columns.
+    factors : dict of int to ndarray
+        The columns of every variable that enter products.
+    X, eta, V, loss
+        The fitted model without the pairs: columns, predictor, posterior covariance, loss.
+    pairs : list of (int, int)
+        The pairs asked about.
+    """
+    # Half the digits are plenty to rank pairs by.
+    residual, weight = (each.astype(np.float32) for each in loss.slopes(eta))
+    weighted = np.ascontiguousarray((X * weight[:, None]).T, dtype=np.float32)
+    halves = {k: columns.astype(np.float32) for k, columns in factors.items()}
+    scores = np.empty(len(pairs))
+    for begin in range(0, len(pairs), _TOGETHER):
+        some = [
+            design.pair_columns(halves, pair, fine=False)
+            for pair in pairs[begin : begin + _TOGETHER]
+        ]
+        every = np.hstack(some)
+        cross = (weighted @ every).astype(np.float64)
+        explained, end = V @ cross, 0
+        squares = (residual @ every).astype(np.float64) ** 2
+        for k, T in enumerate(some, begin):
+            own = slice(end, end + T.shape[1])
+            end = own.stop
+            M = (T * weight[:, None]).T @ T - cross[:, own].T @ explained[:, own]
+            excess = float(squares[own].sum() - np.trace(M))
+            scores[k] = excess / max(float(np.sqrt(2.0 * (M**2).sum())), 1e-300)
+    return scores
+
+
+def held_out_gain(
+    blocks: list[tuple[Block, Floats]],
+    loss: Loss,
+    eta: Floats,
+    folds: Ints,
+    units: Ints | None = None,
+) -> Gain:
+    """Return what blocks of columns save on held-out rows beyond a predictor that is given.
+
+    Parameters
+    ----------
+    blocks : list of (Block, ndarray)
+        The columns on trial; their penalties are learned anew without each fold.
+    loss : Loss
+        The loss of the rows.
+    eta : ndarray
+        The predictor without the columns.
+    folds : ndarray of int
+        The fold of every row.
+    units : ndarray of int, optional
+        The group of every row.
+    """
+    T, groups = np.hstack([columns for _, columns in blocks]), group_numbers(blocks)
+    gains = np.zeros(len(eta))
+    for fold in np.unique(folds):
+        out = folds == fold
+        fit = fit_gam(T[~out], loss.shifted(eta).take(~out), groups, max_steps=8)
+        held = loss.take(out)
+        gains[out] = held.rows(eta[out]) - held.rows(eta[out] + T[out] @ fit.beta)
+    return gain_of(gains, loss.mass(), units)
+
+
+def gain_of(saved: Floats, mass: Floats, units: Ints | None = None) -> Gain:
+    """Return the mean of weighted savings, with its standard error.
+
+    Rows of one unit count as one saving: what they have in common is seen once.
+
+    Parameters
+    ----------
+    saved, mass : ndarray
+        Savings times weights, and weights.
+    units : ndarray of int, optional
+        The unit of every row.
+
+    Examples
+    --------
+    >>> saved, mass = np.array([1.0, 1.0, 0.0, 0.0]), np.ones(4)
+    >>> gain_of(saved, mass)
+    Gain(value=0.5, error=0.25, count=4.0)
+    >>> gain_of(saved, mass, np.array([0, 0, 1, 1]))
+    Gain(value=0.5, error=0.5, count=2.0)
+    """
+    total = float(mass.sum())
+    mean = float(saved.sum() / total)
+    apart = saved - mean * mass
+    if units is None:
+        return Gain(mean, float(np.sqrt((apart**2 / mass).sum())) / total, total)
+    _, place = np.unique(units, return_inverse=True)
+    sums = np.bincount(place, apart)
+    count = len(sums)
+    inflated = float(np.sqrt((sums**2).sum() * count / max(count - 1, 1)))
+    return Gain(mean, inflated / total, float(count))

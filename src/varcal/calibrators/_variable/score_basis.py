@@ -1,0 +1,151 @@
+"""Columns that the score itself adds to an additive model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from varcal.calibrators._variable.spline_basis import (
+    NumberBasis,
+    Parts,
+    usable_scale,
+    weighted_counts,
+    weighted_quantiles,
+)
+
+__all__ = ["ScoreBasis", "log_odds"]
+
+Floats = NDArray[np.float64]
+_TINY = float(np.finfo(np.float64).tiny)
+_EPS = 2.0**-54
+#: |z| must vary so much, in units of z: scores mirrored around ½ say nothing between them.
+_FOLD = 0.05
+#: Logits of 0 and 1, and the certainty of 1, are the end of floats: they say "beyond all others",
+#: which is taken for this far.
+_BEYOND = 1.0
+#: What they are taken for where there are no others.
+_HARD = 5.0
+#: Values that stand for all between the lowest and the highest.
+_EVEN = 257
+
+
+def log_odds(p: Floats) -> Floats:
+    """Return logit p, with floors only where a float cannot go on.
+
+    >>> log_odds(np.array([0.0, 0.5, 1.0])).round(1)
+    array([-708.4,    0. ,   37.4])
+    """
+    return np.asarray(np.log(np.maximum(p, _TINY)) - np.log(np.maximum(1.0 - p, _EPS)))
+
+
+def _ends() -> Floats:
+    return np.append(log_odds(np.array([0.0, 1.0])), -np.log(_TINY))
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreBasis:
+    """The score as a winsorized logit z, its distance from the fence, and a curve of its rank.
+
+    Attributes
+    ----------
+    low, high : float
+        z is kept within these quantiles of the calibration rows.
+    least, most : float
+        Not far beyond the calibration rows, scores of 0 and 1 apart; z is kept within these where
+        more extreme scores must not rule.
+    mean, scale : float
+        What standardizes z.
+    fold_mean, fold_scale : float
+        What standardizes |z|; a scale of 0 leaves it out.
+    rank : NumberBasis or None
+        The curve in the rank of z, or in z itself; None where all scores are equal.
+    """
+
+    low: float
+    high: float
+    least: float
+    most: float
+    mean: float
+    scale: float
+    fold_mean: float
+    fold_scale: float
+    rank: NumberBasis | None
+
+    @classmethod
+    def of(
+        cls, z: Floats, weight: Floats | None, *, winsor: float = 0.005, by_rank: bool = True
+    ) -> ScoreBasis:
+        """Learn the columns from the logits of the calibration rows."""
+        found, counts = weighted_counts(z, weight)
+        low, high = weighted_quantiles(found, counts, (winsor, 1 - winsor))
+        inside = found[~np.isclose(found[:, None], _ends(), rtol=0.0, atol=_BEYOND).any(axis=1)]
+        least, most = (
+            (inside[0] - _BEYOND, inside[-1] + _BEYOND) if len(inside) else (-_HARD, _HARD)
+        )
+        low, high = np.clip((low, high), least, most)
+        kept, share = np.clip(found, low, high), counts / counts.sum()
+        mean = float(share @ kept)
+        spread = float(np.sqrt(share @ (kept - mean) ** 2))
+        scale = usable_scale(spread, max(1.0, float(np.abs(kept).max()))) or 1.0
+        fold_mean = float(share @ np.abs(kept))
+        fold_scale = float(np.sqrt(share @ (np.abs(kept) - fold_mean) ** 2))
+        # Of two scores |z| says no more than z.
+        folds = fold_scale > _FOLD * scale and len(np.unique(kept)) > 2
+        if by_rank:
+            rank = NumberBasis.of(np.clip(z, low, high), weight, temper=1.0, atom=2.0, raw=False)
+        else:
+            even = np.linspace(low, high, _EVEN)
+            rank = NumberBasis.of(even, None, n_splines=6, n_curves=4, atom=2.0, raw=False)
+        return cls(
+            low=float(low),
+            high=float(high),
+            least=float(least),
+            most=float(most),
+            mean=mean,
+            scale=scale,
+            fold_mean=fold_mean,
+            fold_scale=fold_scale if folds else 0.0,
+            rank=rank,
+        )
+
+    def clipped(self, z: Floats) -> Floats:
+        """Return z within the fitted quantiles."""
+        return np.clip(z, self.low, self.high)
+
+    def bounded(self, z: Floats) -> Floats:
+        """Return z not far beyond the calibration rows."""
+        return np.clip(z, self.least, self.most)
+
+    def grid(self, size: int) -> Floats:
+        """Return increasing values of z that span the fitted ones, denser where rows are."""
+        if self.rank is None or self.low == self.high:
+            return np.array([self.low - 1.0, self.low + 1.0])
+        even = np.linspace(self.rank.rank[0], self.rank.rank[-1], size)
+        dense = np.interp(even, self.rank.rank, self.rank.at)
+        return np.unique(np.concatenate([dense, np.linspace(self.low, self.high, size // 2)]))
+
+    def unit(self, z: Floats) -> Floats:
+        """Return z̃, the winsorized and standardized logit."""
+        return np.asarray((self.clipped(z) - self.mean) / self.scale)
+
+    def parts(self, z: Floats) -> Parts:
+        """Return the blocks of columns: the intercept, z̃, |z| and the curve."""
+        kept = self.clipped(z)
+        blocks = {
+            "level": np.ones((len(z), 1)),
+            "slope": ((kept - self.mean) / self.scale)[:, None],
+        }
+        if self.fold_scale > 0:
+            blocks["fold"] = ((np.abs(kept) - self.fold_mean) / self.fold_scale)[:, None]
+        if self.rank is not None:
+            blocks |= {k: v for k, v in self.rank.parts(kept).items() if k == "curve"}
+        return blocks
+
+    def pair_columns(self, z: Floats, most: int) -> Floats:
+        """Return the few columns that enter products with other variables."""
+        if self.rank is None:
+            return np.empty((len(z), 0))
+        parts = self.rank.parts(self.clipped(z))
+        return np.hstack([parts["line"], parts.get("curve", np.empty((len(z), 0)))[:, :most]])

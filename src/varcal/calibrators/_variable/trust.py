@@ -1,0 +1,193 @@
+"""How far a larger model is trusted over a smaller one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from varcal.calibrators._variable.additive_model import Fitted, Sample, fit_additive, refit
+from varcal.calibrators._variable.design import SCORE, Block, Design
+from varcal.calibrators._variable.pairs import Gain, gain_of
+
+__all__ = ["LEAST_UNITS", "Trusted", "fit_trusted", "share_of", "too_few"]
+
+Floats = NDArray[np.float64]
+
+#: Held-out gains, in standard errors, between which the share goes from 0 to 1.
+_RAMP = (0.0, 1.0)
+#: The same for the variables, whose penalties have shrunk them already.
+_VARIABLES_RAMP = (-0.5, 0.5)
+#: Over the number of savings, the standard errors by which the ramp starts later: the error of a
+#: few savings is itself hardly known.
+_LATER = 50.0
+#: Gains in log marginal likelihood between which the score's curve is beyond doubt.
+_BEYOND_DOUBT = (10.0, 20.0)
+#: Rows, and groups, below which the scores are left as they are.
+_LEAST_ROWS = 20.0
+LEAST_UNITS = 5
+#: Rows, besides those for each variable, below which nothing but a line of the score is tried.
+_FEW = 50.0
+_FEW_EACH = 5.0
+
+
+def evidence_share(gain: float, n_blocks: int) -> float:
+    """Return the share of the larger model by its gain in log marginal likelihood alone.
+
+    Every penalty that is learned gains about ¼ where there is nothing to learn, give or take 1;
+    only what is well beyond that counts.
+
+    >>> evidence_share(9.0, 16), evidence_share(7.75, 16), evidence_share(5.0, 16)
+    (1.0, 0.5, 0.0)
+    """
+    beyond = (gain - 0.25 * n_blocks) / (1.25 * np.sqrt(max(n_blocks, 1)))
+    return float(np.clip(2.0 * beyond - 1.0, 0.0, 1.0))
+
+
+def share_of(gain: Gain, ramp: tuple[float, float] = _RAMP) -> float:
+    """Return the share of the larger model: 0 without evidence, 1 with enough of it.
+
+    >>> share_of(Gain(0.0, 1.0)), share_of(Gain(0.5, 1.0)), share_of(Gain(2.0, 1.0))
+    (0.0, 0.5, 1.0)
+
+    Few savings must say more:
+
+    >>> share_of(Gain(2.0, 1.0, 25.0)), share_of(Gain(2.5, 1.0, 25.0))
+    (0.0, 0.5)
+    """
+    later = _LATER / gain.count
+    return float(np.clip((gain.ratio - later - ramp[0]) / (ramp[1] - ramp[0]), 0.0, 1.0))
+
+
+@dataclass(frozen=True, eq=False)
+class Trusted:
+    """A model of the score alone, one of score and V, and how far each is trusted.
+
+    Attributes
+    ----------
+    score, full : Fitted
+        The models.
+    score_share : float
+        How far the first is trusted over the score as it is, between 0 and 1.
+    full_share : float
+        How far the second is trusted over what that gives.
+    """
+
+    score: Fitted
+    full: Fitted
+    score_share: float
+    full_share: float
+
+
+def fit_trusted(
+    design: Design,
+    rows: Sample,
+    whole: Sample,
+    base: Floats,
+    moderate: Callable[[Floats, Floats, Sample], Floats],
+    *,
+    pairs: bool,
+) -> Trusted:
+    """Fit both models and weigh them.
+
+    Where the marginal likelihood leaves no doubt the larger model is trusted whole; elsewhere
+    both models are fitted again without each fold, penalties and all, and judged on the rest;
+    they start from the fits of all rows, and pairs are looked for where those have any.
+    The marginal likelihood takes rows as independent, so with groups it is not asked. With few
+    rows there is one model, a line of the score, and with very few it is not trusted.
+
+    Parameters
+    ----------
+    design : Design
+        The terms.
+    rows, whole : Sample
+        The rows that decide, and all rows, on which coefficients are fitted in the end.
+    base : ndarray
+        The predictor that leaves the scores of `rows` as they are.
+    moderate : callable
+        What makes a predictor of a model, its variance and its rows one that is used.
+    pairs : bool
+        Whether to look for pairs.
+    """
+    alone, bare = design.score_only(), replace(rows, columns=[])
+
+    def small_of(terms: Design, like: Fitted) -> Floats:
+        return _held_out(
+            bare, lambda part: fit_additive(terms, part, pairs=False, like=like), moderate
+        )
+
+    if float(rows.loss.mass().sum()) < _FEW + _FEW_EACH * len(design.live()):
+        alone = alone.restricted((Block("level", (SCORE,)), Block("slope", (SCORE,))))
+        score = fit_additive(alone, bare, pairs=False)
+        share = 0.0 if too_few(rows) else _score_share(bare, base, small_of(alone, score), score)
+        return Trusted(score, score, share, 0.0)
+    score = fit_additive(alone, bare, pairs=False)
+    full = fit_additive(design, rows, pairs=pairs)
+    if too_few(rows):
+        return Trusted(score, full, 0.0, 0.0)
+    score_share, full_share = 1.0, 0.0
+    if rows.units is None:
+        gained = full.evidence - score.evidence
+        full_share = evidence_share(gained, len(full.edf) - len(score.edf))
+    if full_share < 1:
+        small = small_of(alone, score)
+        score_share = _score_share(rows, base, small, score)
+        small = base + score_share * (small - base)
+        large = _held_out(
+            rows, lambda part: fit_additive(design, part, pairs=pairs, like=full), moderate
+        )
+        full_share = max(full_share, share_of(_gain(rows, small, large), _VARIABLES_RAMP))
+    if len(rows) < len(whole):
+        score, full = refit(score, replace(whole, columns=[])), refit(full, whole)
+    return Trusted(score, full, score_share, full_share)
+
+
+def _score_share(rows: Sample, base: Floats, held_out: Floats, score: Fitted) -> float:
+    """Return how far the curve of the score is trusted over the scores as they are.
+
+    A few scores that are absurdly wrong make the error of held-out savings as large as the savings:
+    there the marginal likelihood decides, if it is well beyond doubt.
+    """
+    share = share_of(_gain(rows, base, held_out))
+    if rows.units is not None:
+        return share
+    low, high = _BEYOND_DOUBT
+    gained = score.evidence + rows.loss.value(base)
+    return max(share, float(np.clip((gained - low) / (high - low), 0.0, 1.0)))
+
+
+def too_few(rows: Sample) -> bool:
+    """Return whether rows, or groups of them, are too few to say anything."""
+    if float(rows.loss.mass().sum()) < _LEAST_ROWS:
+        return True
+    return rows.units is not None and len(np.unique(rows.units)) < LEAST_UNITS
+
+
+def _held_out(
+    rows: Sample,
+    fit: Callable[[Sample], Fitted],
+    moderate: Callable[[Floats, Floats, Sample], Floats],
+) -> Floats:
+    """Return the predictor of every row from models of the other folds."""
+    eta = np.empty(len(rows))
+    for fold in np.unique(rows.folds):
+        out = rows.folds == fold
+        held = rows.take(out)
+        model = fit(rows.take(~out)).model
+        eta[out] = moderate(*model.of_sample(held), held)
+    return eta
+
+
+def _gain(rows: Sample, small: Floats, large: Floats) -> Gain:
+    """Return the mean loss that the larger model saves, with its standard error.
+
+    That is at least what it would be if the smaller model were true: rows that happen to agree
+    are no proof.
+    """
+    mass = rows.loss.mass()
+    gain = gain_of(rows.loss.rows(small) - rows.loss.rows(large), mass, rows.units)
+    curvature = rows.loss.slopes(small)[1]
+    least = float(np.sqrt(curvature @ (large - small) ** 2) / mass.sum())
+    return replace(gain, error=max(gain.error, least))

@@ -1,0 +1,224 @@
+"""The two-class model of the variable calibrator: logit q is additive in the score and V."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from varcal.calibrators._variable.additive_model import AdditiveModel, Sample, chunks_of
+from varcal.calibrators._variable.design import Design
+from varcal.calibrators._variable.folds import MOST_ROWS, RowKeys, n_folds_of, row_folds
+from varcal.calibrators._variable.last_curve import fit_link, left_out
+from varcal.calibrators._variable.reml import LogisticLoss
+from varcal.calibrators._variable.score_basis import log_odds
+from varcal.calibrators._variable.trust import Trusted, fit_trusted
+
+__all__ = ["LogisticModel", "fit_logistic_model", "moderated"]
+
+Floats = NDArray[np.float64]
+
+#: Scores at which a monotone model is evaluated.
+_GRID = 65
+#: Twice the usual π/8: the penalties are uncertain, too.
+_MODERATION = np.pi / 4
+#: The mean number of equal rows from which no row counts as left out.
+_REPEATS = 2.0
+
+
+def moderated(eta: Floats, variance: Floats) -> Floats:
+    """Return the logit of the mean probability where the logit is normal around η."""
+    return np.asarray(eta / np.sqrt(1.0 + _MODERATION * variance))
+
+
+@dataclass(frozen=True, eq=False)
+class LogisticModel:
+    r"""A blend of three logits: the score's own, one of the score alone, one of score and V.
+
+    .. math:: \eta = z + a (\eta_s - z) + b (\eta_v - z - a (\eta_s - z)) + c
+
+    Attributes
+    ----------
+    score, full : AdditiveModel
+        :math:`\eta_s` and :math:`\eta_v`.
+    score_share, full_share : float
+        a and b, between 0 and 1; both are 0 where there is no evidence against the scores.
+    link : AdditiveModel or None
+        What is added to :math:`\eta_v` as a function of itself, as left-out rows asked for.
+    shift : float
+        c, which keeps the mean on the calibration rows.
+    monotone : bool
+        Whether η never falls when the score rises and V stays.
+    tilt : float
+        The least slope of η along the score's logit, where it is monotone.
+    """
+
+    score: AdditiveModel
+    full: AdditiveModel
+    score_share: float
+    full_share: float
+    link: AdditiveModel | None
+    shift: float
+    monotone: bool = False
+    tilt: float = 0.0
+
+    def log_odds(self, p: Floats, columns: list[NDArray[Any]]) -> Floats:
+        """Return the calibrated logit."""
+        z = log_odds(p)
+        if not self.monotone:
+            return self._blend(z, columns)
+        eta = np.empty(len(z))
+        for rows in chunks_of(len(z)):
+            eta[rows] = self._risen(z[rows], [column[rows] for column in columns])
+        return eta
+
+    def error(self, p: Floats, columns: list[NDArray[Any]], eta: Floats) -> Floats:
+        """Return the standard error of calibrated logits.
+
+        It is that of the model with all variables, however little it is trusted: where the data
+        are few, they cannot rule out the effects that the answer leaves out.
+        """
+        z = log_odds(p)
+        own, variance = self.full.predictor(z, columns)
+        own = moderated(own + self.full.design.score.clipped(z), variance)
+        error = np.sqrt(variance)
+        middle, of_link = self._linked(own)
+        ends = [self._linked(own + side * error)[0] for side in (-1.0, 1.0)]
+        spread = np.maximum(np.abs(ends[1] - ends[0]) / 2, error) ** 2 + of_link
+        apart = self.shift + middle - eta
+        return np.asarray(np.sqrt(spread + (1 - self.full_share) * apart**2))
+
+    def _linked(self, eta: Floats) -> tuple[Floats, Floats]:
+        """Return η_v after the link, and the variance that the link adds."""
+        if self.link is None:
+            return eta, np.zeros(len(eta))
+        added, variance = self.link.lookup.predictor(eta, [])
+        return moderated(eta + added, variance), variance
+
+    def _risen(self, z: Floats, columns: list[NDArray[Any]]) -> Floats:
+        """Return the logit that never falls along the score, by a running maximum on a grid.
+
+        The grid ends where scores are winsorized; beyond it only the score's own share moves.
+        """
+        grid = self.full.design.score.grid(_GRID)
+        curve = np.column_stack([self._blend(np.full(len(z), at), columns) for at in grid])
+        curve = np.maximum.accumulate(curve - self.tilt * grid, axis=1)
+        kept = np.clip(z, grid[0], grid[-1])
+        right = np.clip(np.searchsorted(grid, kept), 1, len(grid) - 1)
+        rows = np.arange(len(z))
+        share = (kept - grid[right - 1]) / (grid[right] - grid[right - 1])
+        low, high = curve[rows, right - 1], curve[rows, right]
+        own = (1 - self.full_share) * (1 - self.score_share)
+        beyond = self._bounded(z) - kept
+        return np.asarray(low + share * (high - low) + own * beyond + self.tilt * z)
+
+    def _bounded(self, z: Floats) -> Floats:
+        """Return the score's own logit: one of 0 or 1 cannot be moved by a part of the way."""
+        trusted = self.score_share > 0 or self.full_share > 0
+        return self.score.design.score.bounded(z) if trusted else z
+
+    def _blend(self, z: Floats, columns: list[NDArray[Any]]) -> Floats:
+        eta = self._bounded(z)
+        if self.score_share > 0 and self.full_share < 1:
+            own, spread = self.score.lookup.predictor(z, [])
+            own += self.score.design.score.clipped(z)
+            eta = eta + self.score_share * (moderated(own, spread) - eta)
+        if self.full_share > 0:
+            own, spread = self.full.lookup.predictor(z, columns)
+            own += self.full.design.score.clipped(z)
+            eta = eta + self.full_share * (self._linked(moderated(own, spread))[0] - eta)
+        return np.asarray(eta + self.shift)
+
+
+def fit_logistic_model(
+    p: Floats,
+    y: Floats,
+    columns: list[NDArray[Any]],
+    n_levels: list[int],
+    weight: Floats | None = None,
+    *,
+    groups: NDArray[Any] | None = None,
+    interactions: bool = True,
+    monotone: bool = False,
+    tilt: float = 0.0,
+) -> tuple[LogisticModel, Trusted]:
+    """Fit the model.
+
+    Parameters
+    ----------
+    p, y : ndarray of shape (n,)
+        Probabilities and outcomes, 0 or 1.
+    columns : list of ndarray
+        The variables: numbers with NaN, or codes with −1 where they are missing.
+    n_levels : list of int
+        How many levels each variable has, 0 for numbers.
+    weight : ndarray, optional
+        Weights.
+    groups : ndarray of int, optional
+        Rows of one group share a fold.
+    interactions : bool
+        Whether to look for pairs.
+    monotone : bool
+        Whether the calibrated probability may never fall when the score rises.
+    tilt : float
+        The least slope along the score's logit, where it is monotone.
+    """
+    z, mass = log_odds(p), np.ones(len(p)) if weight is None else weight
+    design = Design.of(z, columns, n_levels, weight)
+    keys = RowKeys.of(p, y, weight, z, [columns[k] for k in design.live()])
+    n_folds = n_folds_of(float(mass.sum()))
+    folds = keys.folds(n_folds) if groups is None else row_folds(n_folds, groups)
+    # With the score as offset, every penalty pulls towards leaving it as it is.
+    loss = LogisticLoss(y, mass, design.score.clipped(z))
+    start = (-design.score.mean, -design.score.scale)
+    rows = Sample(z, columns, loss, folds, start, groups)
+    picked = keys.sample(MOST_ROWS)
+    some = (rows.take(picked) if len(picked) < len(rows) else rows).prepared(design)
+    fitted = fit_trusted(
+        design, some, rows, some.z - some.loss.offset, _moderated_loss, pairs=interactions
+    )
+    model = LogisticModel(
+        fitted.score.model,
+        fitted.full.model,
+        fitted.score_share,
+        fitted.full_share,
+        # Leaving out one of equal rows, or of a group, leaves the others in.
+        _link(fitted.full.model, some, loss.take(picked))
+        if groups is None and keys.repeats(picked) < _REPEATS
+        else None,
+        0.0,
+        monotone,
+        tilt,
+    )
+    shift = mean_shift(model.log_odds(p, columns), y, mass)
+    shift *= max(fitted.score_share, fitted.full_share)
+    return replace(model, shift=shift), fitted
+
+
+def _link(model: AdditiveModel, rows: Sample, loss: LogisticLoss) -> AdditiveModel | None:
+    """Return what is added to the predictor as a function of itself."""
+    eta, variance = model.of_sample(rows)
+    without = moderated(*left_out(loss.offset + eta, variance, loss.y))
+    return fit_link(without, LogisticLoss(loss.y, loss.weight, without))
+
+
+def _moderated_loss(eta: Floats, variance: Floats, rows: Sample) -> Floats:
+    """Return what is added to the offset, so that the sum is moderated."""
+    offset = rows.loss.offset
+    return moderated(offset + eta, variance) - offset
+
+
+def mean_shift(eta: Floats, y: Floats, mass: Floats) -> float:
+    """Return what must be added to logits so that the mean probability is the mean outcome."""
+    goal, total = float(mass @ y), 0.0
+    for _ in range(100):
+        mean = expit(eta + total)
+        missing = goal - float(mass @ mean)
+        step = missing / max(float(mass @ (mean * (1.0 - mean))), 1e-12)
+        total += float(np.clip(step, -2.0, 2.0))
+        if abs(step) < 1e-12:
+            break
+    return total

@@ -1,0 +1,254 @@
+"""Table: what an experiment prints, as text, Markdown and CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from varcal._text.tables import text_table
+from varcal.experiments._corrected_protocol import CorrectedRun
+from varcal.experiments._figure import Figure
+from varcal.experiments._paper_protocol import PaperRun
+from varcal.experiments._published import AUGMENTED, TREE, UNCALIBRATED
+
+__all__ = ["Table", "corrected_tables", "csv_text", "paper_tables"]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table.
+
+    Attributes
+    ----------
+    name : str
+        What its file is called.
+    title : str
+        Its heading.
+    columns : dict of list
+        The cells by column, text or numbers.
+    note : str
+        What a reader must know.
+    detail : bool
+        Whether it is for the files only, not for the terminal.
+    """
+
+    name: str
+    title: str
+    columns: dict[str, list[Any]]
+    note: str = ""
+    detail: bool = False
+
+    def text(self) -> str:
+        """Return the table for a terminal."""
+        lines = [self.title, "", text_table(self.columns)]
+        return "\n".join([*lines, "", self.note] if self.note else lines)
+
+    def markdown(self) -> str:
+        """Return the table in Markdown.
+
+        >>> print(Table("a", "Both", {"method": ["beta"], "ECE": [1.5]}).markdown())
+        **Both**
+        <BLANKLINE>
+        | method | ECE |
+        | :--- | ---: |
+        | beta | 1.5000 |
+        """
+        numbers = {
+            name: not any(isinstance(cell, str) for cell in cells)
+            for name, cells in self.columns.items()
+        }
+        lines = [
+            _row(list(self.columns)),
+            _row(["---:" if numbers[name] else ":---" for name in self.columns]),
+            *(
+                _row([_cell(one) for one in row])
+                for row in zip(*self.columns.values(), strict=True)
+            ),
+        ]
+        parts = [f"**{self.title}**", "\n".join(lines)]
+        return "\n\n".join([*parts, self.note] if self.note else parts)
+
+    def csv(self) -> str:
+        """Return the table as CSV, numbers in full."""
+        return csv_text(self.columns)
+
+
+def csv_text(columns: dict[str, list[Any]]) -> str:
+    """Return columns as CSV.
+
+    >>> csv_text({"a": [1, 2], "b": ["x, y", ""]}).split()
+    ['a,b', '1,"x,', 'y"', '2,']
+    """
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
+    return out.getvalue()
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return "–" if value != value else f"{value:.4f}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _row(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _beside(name: str, title: str, corner: str, rows: dict[str, dict[str, Figure]]) -> Table:
+    """Lay out figures beside the paper's, one verdict a row."""
+    heads = list(next(iter(rows.values())))
+    columns: dict[str, list[Any]] = {corner: list(rows)}
+    for head in heads:
+        columns[f"{head}, paper"] = [_printed(row[head]) for row in rows.values()]
+        columns[f"{head}, ours"] = [row[head].value for row in rows.values()]
+    columns["verdict"] = [_verdicts(row) for row in rows.values()]
+    return Table(name, f"{title} (%)", columns)
+
+
+def _printed(figure: Figure) -> str:
+    return figure.published.printed if figure.published else ""
+
+
+def _verdicts(row: dict[str, Figure]) -> str:
+    """Join the verdicts of a row, each with its figure where they differ."""
+    said = {head: figure.verdict for head, figure in row.items() if figure.verdict}
+    if len(set(said.values())) < 2:
+        return next(iter(said.values()), "")
+    return "; ".join(f"{head} {text}" for head, text in said.items())
+
+
+def paper_tables(run: PaperRun) -> list[Table]:
+    """Return the paper's tables of a study."""
+    study, figures = run.study, run.figures
+
+    def errors(methods: Sequence[str]) -> dict[str, dict[str, Figure]]:
+        along = f"VECE ({study.variable})"
+        return {
+            method: {
+                "ECE": figures[method, "ECE", ""],
+                along: figures[method, "VECE", study.variable],
+            }
+            for method in methods
+        }
+
+    main = [method for method in run.probabilities if method != AUGMENTED]
+    makers = {
+        "worst": lambda: {
+            name: {
+                "VECE": figures[study.score_based, "VECE", name],
+                "VCE(v*)": figures[study.score_based, "VCE(v*)", name],
+            }
+            for name in study.worst
+        },
+        "errors": lambda: errors(main),
+        "accuracy": lambda: {
+            method: {"accuracy": figures[method, "accuracy", ""]} for method in study.shown
+        },
+        "augmented": lambda: errors([UNCALIBRATED, study.score_based, TREE, AUGMENTED]),
+    }
+    return [
+        _others(run, title)
+        if name == "others"
+        else _beside(name, title, "variable" if name == "worst" else "method", makers[name]())
+        for name, title in study.tables.items()
+    ]
+
+
+def _others(run: PaperRun, title: str) -> Table:
+    """Return VECE by variable and method, one figure a row."""
+    study = run.study
+    names = (study.variable, *study.others)
+    found = [run.figures[method, "VECE", name] for name in names for method in study.shown]
+    columns: dict[str, list[Any]] = {
+        "variable": [figure.target[2] for figure in found],
+        "method": [figure.target[0] for figure in found],
+        "VECE, paper": [_printed(figure) for figure in found],
+        "VECE, ours": [figure.value for figure in found],
+        "verdict": [figure.verdict for figure in found],
+    }
+    return Table("others", f"{title} (%)", columns)
+
+
+def corrected_tables(run: CorrectedRun) -> list[Table]:
+    """Return what holds up: figures over splits, and claims."""
+    study, many = run.study, f"over {run.n_splits} splits"
+    claims: dict[str, list[Any]] = {
+        "claim": [one.claim.text for one in run.claims],
+        "change": [100 * one.change for one in run.claims],
+        "sd": [100 * one.spread for one in run.claims],
+        "low": [100 * one.low for one in run.claims],
+        "high": [100 * one.high for one in run.claims],
+        "true in": [one.n_true for one in run.claims],
+        "verdict": [one.verdict for one in run.claims],
+    }
+    note = (
+        "Noise: mean and 95 % quantile of what a perfect model would show on as many rows. The "
+        "last columns are of the paper's own split: plug-in, debiased, ends of its 95 % interval."
+    )
+    claims_note = (
+        "Change in percentage points, mean and standard deviation over splits; low and high are "
+        "the 95 % interval of the change on the paper's own split (of VECE itself against "
+        "chance). Splits share most of their test rows."
+    )
+    tables = [
+        Table(
+            "corrected",
+            f"{study.title}, corrected: mean and standard deviation {many} (%)",
+            _over_splits(run, [("ECE", ""), ("VECE", study.variable), ("accuracy", "")]),
+            note,
+        ),
+        Table("claims", f"{study.title}: what the paper claims, {many}", claims, claims_note),
+        Table(
+            "by-split", f"{study.title}, corrected: every split (%)", _by_split(run), detail=True
+        ),
+    ]
+    if study.others:
+        others = _over_splits(run, [("VECE", name) for name in study.others])
+        title = f"{study.title}, corrected: other variables {many} (%)"
+        tables.append(Table("corrected-others", title, others, note, detail=True))
+    return tables
+
+
+def _over_splits(run: CorrectedRun, wanted: list[tuple[str, str]]) -> dict[str, list[Any]]:
+    rows = []
+    for measure, variable in wanted:
+        for method in run.methods:
+            target = (method, measure, variable)
+            values = 100 * run.values[target]
+            row: dict[str, Any] = {
+                "figure": f"{measure} ({variable})" if variable else measure,
+                "method": method,
+                "mean": float(values.mean()),
+                "sd": float(values.std(ddof=1)),
+                **dict.fromkeys(("noise", "noise 95 %"), math.nan),
+                "paper's split": float(values[0]),
+                **dict.fromkeys(("debiased", "low", "high"), math.nan),
+            }
+            if target in run.first:
+                first = run.first[target]
+                row |= {
+                    "noise": 100 * float(run.floors[target].mean()),
+                    "noise 95 %": 100 * float(run.floor_highs[target].mean()),
+                    "debiased": 100 * first.debiased,
+                    "low": 100 * first.low,
+                    "high": 100 * first.high,
+                }
+            rows.append(row)
+    return {name: [row[name] for row in rows] for name in rows[0]}
+
+
+def _by_split(run: CorrectedRun) -> dict[str, list[Any]]:
+    """Return every figure of every split, one a row."""
+    rows = [
+        (measure, method, variable, k, 100 * float(value))
+        for (method, measure, variable), values in run.values.items()
+        for k, value in enumerate(values)
+    ]
+    names = ("measure", "method", "variable", "split", "percent")
+    return {name: [row[k] for row in rows] for k, name in enumerate(names)}

@@ -1,0 +1,175 @@
+"""The summary that every form of a report is made from: what it says, without how it looks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from varcal._inference.measured import Measured
+from varcal._measures.histogram import Histogram
+from varcal._measures.regions import Region
+from varcal.report.words import Sentence
+
+Floats = tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Bin:
+    """One bin of a variable or of the score.
+
+    Attributes
+    ----------
+    label : str
+        The bin for people.
+    n, share
+        Its rows and its share of the weight.
+    actual, predicted : float
+        As charts show them: error rates, or for event "positive" rates; NaN without rows.
+    gap, gap_low, gap_high : float
+        Mean score − hit rate with its interval.
+    """
+
+    label: str
+    n: int
+    share: float
+    actual: float
+    predicted: float
+    gap: float
+    gap_low: float
+    gap_high: float
+
+
+@dataclass(frozen=True)
+class Line:
+    """A curve as it is drawn, thinned and kept within the range of the chart.
+
+    Attributes
+    ----------
+    kind : {"numeric", "datetime", "levels"}
+        What x is: numbers, seconds since 1970, or 0, 1, … for levels.
+    x, labels
+        Values, and the same for people.
+    actual, actual_low, actual_high, predicted : tuple of float
+        What happened with its pointwise band, and what was predicted.
+    n : tuple of int
+        Rows of each level; none for numbers and dates.
+    left_out : int
+        Levels beyond those drawn.
+    """
+
+    kind: str
+    x: Floats
+    labels: tuple[str, ...]
+    actual: Floats
+    actual_low: Floats
+    actual_high: Floats
+    predicted: Floats
+    n: tuple[int, ...] = ()
+    left_out: int = 0
+
+
+@dataclass(frozen=True)
+class VariableSummary:
+    """What is said of one variable.
+
+    Attributes
+    ----------
+    rank, rank_low, rank_high : int
+        Its place, and the places that its interval allows.
+    finding, where, worst : Sentence
+        Whether the gap changes, where it differs most from the overall one, and the same with
+        what happened at v*.
+    vece, beyond : Measured
+        VECE, and what of it lies beyond the overall gap.
+    other_vece : float or None
+        VECE under the other claim of a binary model.
+    regions : tuple of Region
+        Where the simultaneous band excludes the prediction.
+    """
+
+    rank: int
+    rank_low: int
+    rank_high: int
+    name: str
+    kind: str
+    verdict: str
+    direction: str
+    finding: Sentence
+    where: Sentence
+    worst: Sentence
+    vece: Measured
+    beyond: Measured
+    p_holm: float
+    other_vece: float | None
+    line: Line
+    at_worst: int
+    regions: tuple[Region, ...]
+    histogram: Histogram | None
+    bins: tuple[Bin, ...]
+    notes: tuple[Sentence, ...]
+
+
+@dataclass(frozen=True)
+class ReliabilitySummary:
+    """The reliability diagram: hit rate along the score.
+
+    Attributes
+    ----------
+    line : Line
+        Its `actual` is the hit rate, its `predicted` the score.
+    bins : tuple of Bin
+        With hit rates as `actual` and mean scores as `predicted`.
+    consistency : tuple of float
+        How far a calibrated model's bins stray from the diagonal.
+    """
+
+    finding: Sentence
+    ece: Measured
+    line: Line
+    bins: tuple[Bin, ...]
+    consistency: Floats
+    histogram: Histogram | None
+
+
+@dataclass(frozen=True)
+class Overall:
+    """The whole set of rows."""
+
+    gap: float
+    gap_low: float
+    gap_high: float
+    actual: float
+    predicted: float
+    other_event: str | None
+    other_gap: float | None
+
+
+@dataclass(frozen=True)
+class Summary:
+    """All that a report of an audit says.
+
+    Attributes
+    ----------
+    headline, worst, checked : Sentence
+        The finding, where it is worst, and what was looked at.
+    verdicts : tuple of (str, int)
+        Variables a verdict.
+    """
+
+    title: str
+    created: str
+    event: str
+    headline: Sentence
+    worst: Sentence
+    checked: Sentence
+    overall: Overall
+    verdicts: tuple[tuple[str, int], ...]
+    n_rows: int
+    n_dropped: int
+    level: float
+    threshold: float
+    variables: tuple[VariableSummary, ...]
+    reliability: ReliabilitySummary
+    notes: tuple[Sentence, ...]
+    method: tuple[str, ...]
+    versions: tuple[tuple[str, str], ...]
+    citation: tuple[str, ...]

@@ -1,0 +1,179 @@
+"""The page of a comparison: headlines, the table of figures, a card a variable."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from varcal._audit.comparison import ComparisonRow
+from varcal.report.audit.page import list_section, method_section, page
+from varcal.report.audit.ranking import verdict_badge
+from varcal.report.comparison.change_words import change, size, sizes
+from varcal.report.comparison.charts import method_dots, panels, vece_axis
+from varcal.report.comparison.summary import (
+    MARKS,
+    ComparisonSummary,
+    FigureSummary,
+    VariableChange,
+)
+from varcal.report.html.axes import Axis
+from varcal.report.html.markup import Child, Markup, el
+from varcal.report.words import Named, Wording, count, cut, wording
+
+#: So many methods have a headline each; more are a list.
+MOST_HEADLINES = 3
+
+
+def comparison_html(summary: ComparisonSummary) -> str:
+    """Return the page of a comparison."""
+    words = wording(summary.event)
+    sections = [
+        ("summary", "Summary", _top(summary)),
+        ("figures", "Figures", _figures(summary)),
+        ("notes", "Data notes", list_section("notes", "Data notes", summary.notes)),
+        (
+            "method",
+            "How it was computed",
+            method_section(summary.method, summary.versions, summary.citation),
+        ),
+    ]
+    if summary.variables:
+        sections.insert(2, ("variables", "Variables", _variables(summary, words)))
+    nothing_to_read: dict[str, Any] = {"words": {}, "charts": {}}
+    return page(summary.title, f"{summary.created} · varcal", sections, nothing_to_read)
+
+
+def _top(summary: ComparisonSummary) -> Markup:
+    facts: list[tuple[str, Child]] = [
+        ("Held-out rows", count(summary.n_rows)),
+        ("Before", Named(cut(summary.methods[0]))),
+        ("After", el("ul", [el("li", Named(cut(name))) for name in summary.methods[1:]] or "–")),
+        ("Level of intervals", f"{summary.level:.0%}"),
+    ]
+    if len(summary.methods) == 1:
+        facts.pop(2)
+    return el(
+        "section",
+        el("h2", "Findings", class_="quiet"),
+        _headlines(summary),
+        el("p", summary.checked, class_="note"),
+        el("dl", [el("div", el("dt", name), el("dd", value)) for name, value in facts]),
+        id="summary",
+        tabindex=-1,
+    )
+
+
+def _headlines(summary: ComparisonSummary) -> Child:
+    if len(summary.headlines) <= MOST_HEADLINES:
+        return [el("p", one, class_="headline") for one in summary.headlines]
+    return el("ul", [el("li", one) for one in summary.headlines])
+
+
+def _figures(summary: ComparisonSummary) -> Markup:
+    base, *others = summary.methods
+    level = el("small", f"{summary.level:.0%} interval")
+    first = [
+        el("th", "Figure", scope="col", rowspan=2),
+        el("th", Named(cut(base)), scope="col"),
+        *(el("th", Named(cut(name)), scope="colgroup", colspan=2) for name in others),
+    ]
+    second = [el("th", "Value", level, scope="col")]
+    for _ in others:
+        second += [el("th", "Value", level, scope="col"), el("th", "Change", level, scope="col")]
+    table = el(
+        "table",
+        el("thead", el("tr", first), el("tr", second)),
+        el("tbody", [_figure(one) for one in summary.figures]),
+        class_="figures",
+        aria_labelledby="figures-title",
+        aria_describedby="figures-note",
+    )
+    signs = ", ".join(f"{MARKS[name]} {name}" for name in ("fixed", "better", "made worse"))
+    return el(
+        "section",
+        el("h2", "Figures, before and after", id="figures-title"),
+        el(
+            "p",
+            "Changes are paired differences from ",
+            Named(cut(base)),
+            f" on the same rows: {signs}, {MARKS['unchanged']} unchanged (no change could be "
+            "shown). More is better for accuracy and AUC, less for all others.",
+            id="figures-note",
+            class_="note",
+        ),
+        el(
+            "div",
+            table,
+            class_="scroll",
+            role="region",
+            aria_labelledby="figures-title",
+            tabindex=0,
+        ),
+        id="figures",
+    )
+
+
+def _figure(one: FigureSummary) -> Markup:
+    base, *others = one.rows
+    cells = [_value(base)]
+    for row in others:
+        cells += [_value(row), _change(row)]
+    unit = f", {one.unit}" if one.unit == "points" else ""
+    along = [" along ", Named(cut(one.variable))] if one.variable else []
+    return el("tr", el("th", one.metric, along, unit, scope="row"), cells)
+
+
+def _value(row: ComparisonRow) -> Markup:
+    ends = el("small", sizes(row.metric, row.low, row.high))
+    return el("td", size(row.metric, row.value), ends)
+
+
+def _change(row: ComparisonRow) -> Markup:
+    return el(
+        "td",
+        verdict_badge(row.verdict, MARKS),
+        f" {change(row.metric, row.difference)}",
+        el("small", sizes(row.metric, row.difference_low, row.difference_high)),
+    )
+
+
+def _variables(summary: ComparisonSummary, words: Wording) -> Markup:
+    axis = vece_axis(summary)
+    return el(
+        "section",
+        el("h2", "Variable by variable"),
+        el(
+            "p",
+            "First VECE of each set, on one scale for all variables: ○ before, ● after, with "
+            "intervals; grey: what chance alone would give. Then the curves, on one scale for all "
+            f"sets. Solid: {words.actual}, shaded: its band. Dashed: {words.predicted}. The strip "
+            "marks where the prediction is surely wrong. Variables without a change are folded.",
+            class_="note",
+        ),
+        [_card(one, k, axis, words) for k, one in enumerate(summary.variables, 1)],
+        id="variables",
+    )
+
+
+def _card(one: VariableChange, rank: int, axis: Axis, words: Wording) -> Markup:
+    number = f"v{rank}"
+    values = [size(row.metric, row.value) for row in one.vece.rows]
+    changed = any(row.verdict not in ("baseline", "unchanged") for row in one.vece.rows)
+    return el(
+        "details",
+        el(
+            "summary",
+            el("h3", Named(cut(one.name, 200))),
+            el("span", f"VECE {', then '.join(values)} points", class_="beyond"),
+        ),
+        el(
+            "div",
+            el("p", one.finding),
+            el("figure", method_dots(one.vece, axis, str(one.finding))),
+            el("figure", panels(one, number, words)) if one.panels else None,
+            class_="body",
+        ),
+        class_="card",
+        id=number,
+        data_v=rank,
+        open=changed,
+    )

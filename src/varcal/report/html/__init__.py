@@ -1,0 +1,1 @@
+"""The parts of every HTML page: markup, axes, charts."""

@@ -1,0 +1,122 @@
+"""Axes: round ticks for numbers and dates, and places in percent of a plot."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from varcal._binning.bins import show_number
+
+_DAY = 86_400
+# Steps of a date axis: seconds, numpy unit, how many of it.
+_STEPS = [
+    *((k, "s", k) for k in (1, 5, 15, 30)),
+    *((60 * k, "m", k) for k in (1, 5, 15, 30)),
+    *((3600 * k, "h", k) for k in (1, 3, 6, 12)),
+    *((_DAY * k, "D", k) for k in (1, 2, 7, 14)),
+    *((30 * _DAY * k, "M", k) for k in (1, 3, 6)),
+    *((365 * _DAY * k, "Y", k) for k in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)),
+]
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A range of values and its ticks, each with its text."""
+
+    low: float
+    high: float
+    ticks: tuple[tuple[float, str], ...]
+
+    def place(self, value: float) -> float:
+        """Return where a value is, from 0 to 1; values outside go to the ends."""
+        return min(max((value - self.low) / (self.high - self.low), 0.0), 1.0)
+
+    def percent(self, value: float) -> str:
+        """Return the place as an attribute, in percent of the plot."""
+        return f"{100 * self.place(value):.2f}%"
+
+
+def number_axis(low: float, high: float) -> Axis:
+    """Make an axis over a range of numbers.
+
+    >>> [text for _, text in number_axis(17, 74).ticks]
+    ['20', '30', '40', '50', '60', '70']
+    >>> [text for _, text in number_axis(0, 100_000).ticks]
+    ['0', '50,000', '100,000']
+    """
+    low, high = _apart(low, high)
+    # Long texts leave room for few of them on a phone.
+    for many in (8, 4, 3):
+        ticks = [(at, number_text(at)) for at in round_steps(low, high, many)]
+        if sum(len(text) + 1 for _, text in ticks) <= 30:
+            break
+    return Axis(low, high, tuple(ticks))
+
+
+def date_axis(low: float, high: float, many: int = 5) -> Axis:
+    """Make an axis over seconds since 1970.
+
+    >>> [text for _, text in date_axis(0, 3 * 365 * 86_400).ticks]
+    ['1970', '1971', '1972']
+    """
+    low, high = _apart(low, high)
+    wanted = (high - low) / many
+    _, unit, k = next((step for step in _STEPS if step[0] >= wanted), _STEPS[-1])
+    first = int(np.datetime64(math.floor(low), "s").astype(f"M8[{unit}]").astype(np.int64))
+    last = int(np.datetime64(math.ceil(high), "s").astype(f"M8[{unit}]").astype(np.int64))
+    ticks = []
+    for number in range(first - first % k, last + 1, k):
+        stamp = np.array(number).astype(f"M8[{unit}]")
+        at = float(stamp.astype("M8[s]").astype(np.int64))
+        if low <= at <= high:
+            ticks.append((at, str(stamp).replace("T", " ")))
+    return Axis(low, high, tuple(ticks))
+
+
+def share_axis(high: float, low: float = 0.0) -> Axis:
+    """Make an axis of shares in percent, from a round value to a round value, at most 100%.
+
+    >>> axis = share_axis(0.43)
+    >>> axis.high, [text for _, text in axis.ticks]
+    (0.5, ['0%', '10%', '20%', '30%', '40%', '50%'])
+    """
+    step = _round_step(max(high - low, 0.01), 5)
+    top = min(step * math.ceil(high / step - 1e-9), 1.0)
+    bottom = max(step * math.floor(low / step + 1e-9), 0.0)
+    ticks = round_steps(bottom, top, 5)
+    return Axis(bottom, top, tuple((at, f"{show_number(round(100 * at, 6))}%") for at in ticks))
+
+
+def round_steps(low: float, high: float, many: int) -> list[float]:
+    """Return round numbers within a range, about so many."""
+    step = _round_step(high - low, many)
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [float(f"{k * step:.12g}") for k in range(first, last + 1)]
+
+
+def number_text(value: float) -> str:
+    """Write a number of an axis, with commas from 10,000 on (2008 may be a year).
+
+    >>> number_text(2008.0), number_text(-12_000.0), number_text(0.25), number_text(3e9)
+    ('2008', '−12,000', '0.25', '3e+09')
+    """
+    if abs(value) >= 1e9:
+        text = f"{value:.3g}"
+    else:
+        text = f"{value:,.0f}" if abs(value) >= 1e4 else show_number(float(f"{value:.6g}"))
+    return text.replace("-", "\N{MINUS SIGN}") if value < 0 else text
+
+
+def _apart(low: float, high: float) -> tuple[float, float]:
+    if high - low > 1e-9 * max(abs(low), abs(high)):
+        return low, high
+    reach = max(abs(low) * 1e-3, 0.5)
+    return low - reach, high + reach
+
+
+def _round_step(span: float, many: int) -> float:
+    rough = span / many
+    scale = 10.0 ** math.floor(math.log10(rough))
+    return next(k * scale for k in (1, 2, 5, 10) if k * scale >= rough * 0.999)

@@ -1,0 +1,39 @@
+"""The report as JSON: the summary, value by value."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import numpy as np
+
+from varcal.report.audit.summary import Summary
+from varcal.report.comparison.summary import ComparisonSummary
+from varcal.report.words import Sentence
+
+#: The layout of the file.
+SCHEMA_VERSION = 1
+
+
+def json_text(summary: Summary | ComparisonSummary) -> str:
+    """Return a summary as JSON; NaN is null."""
+    content = {"schema_version": SCHEMA_VERSION, **plain(summary)}
+    return json.dumps(content, allow_nan=False, indent=1) + "\n"
+
+
+def plain(value: Any) -> Any:
+    """Turn a summary into dicts, lists, numbers and strings.
+
+    >>> plain(Sentence.of("a", "b")), plain((1, float("nan")))
+    ('ab', [1, None])
+    """
+    if isinstance(value, Sentence):
+        return str(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, np.ndarray):
+        value = tuple(value.tolist())
+    if isinstance(value, tuple):
+        return [plain(one) for one in value]
+    return None if isinstance(value, float) and value != value else value

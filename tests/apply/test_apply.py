@@ -1,0 +1,380 @@
+"""Calibrators applied to files: the same answers in every format, all else left as it is."""
+
+import datetime as dt
+import decimal
+import gzip
+import json
+import re
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import csv, feather, parquet
+
+import varcal as vc
+from varcal._files import streams as _streams
+from varcal._files.sources import read_table, sources_of
+from varcal.exceptions import InputError
+
+N = 400
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(5)
+    p, age = rng.random(N), rng.integers(18, 90, N)
+    return pa.table(
+        {
+            "id": [f"{k:05d}" for k in range(N)],
+            "y": (rng.random(N) < np.clip(p + (age - 54) / 100, 0, 1)).astype(np.int64),
+            "p": p,
+            "age": age,
+            "city": np.array(["Bath", "Cork", "a,b"])[rng.integers(0, 3, N)],
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def tree(rows):
+    return vc.TreeCalibrator(min_leaf=0.1).fit(
+        rows.select(["p"]), rows["y"], rows.select(["age", "city"])
+    )
+
+
+@pytest.fixture(scope="module")
+def expected(rows, tree):
+    return tree.predict_proba(rows.select(["p"]), rows.select(["age", "city"]))[:, 1]
+
+
+def write(table, path):
+    if path.name.endswith((".csv", ".csv.gz")):
+        table.to_pandas().to_csv(path, index=False)
+    elif path.suffix == ".parquet":
+        parquet.write_table(table, path, row_group_size=150)
+    elif path.suffix == ".feather":
+        feather.write_feather(table, str(path), chunksize=150)
+    else:
+        text = "".join(json.dumps(row) + "\n" for row in table.to_pylist())
+        path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
+    return path
+
+
+def read(path):
+    return read_table(sources_of(path))
+
+
+SOURCES = ["in.csv", "in.csv.gz", "in.parquet", "in.feather", "in.jsonl", "in.jsonl.gz"]
+OUTPUTS = ["out.csv", "out.tsv.gz", "out.parquet", "out.arrow", "out.ndjson"]
+
+
+@pytest.mark.parametrize("out", OUTPUTS)
+@pytest.mark.parametrize("source", SOURCES)
+def test_every_format_to_every_other(source, out, rows, tree, expected, tmp_path, monkeypatch):
+    monkeypatch.setattr(_streams, "BLOCK_BYTES", 4096)  # many chunks
+    monkeypatch.setattr(_streams, "CHUNK_ROWS", 90)
+    path = write(rows, tmp_path / source)
+    done = vc.apply(tree, path, tmp_path / out)
+    assert done == vc.Applied(str(tmp_path / out), N, ("p_calibrated",))
+    back = read(tmp_path / out)
+    assert back.column_names == [*rows.column_names, "p_calibrated"]
+    np.testing.assert_array_equal(back["p_calibrated"].to_numpy(), expected)
+    for name in ("p", "age", "city"):
+        assert back[name].to_pylist() == rows[name].to_pylist()
+
+
+def test_result_is_ready_for_json():
+    done = vc.Applied("out.csv", 3, ("p_calibrated",))
+    assert json.loads(json.dumps(done.to_dict())) == {
+        "out": "out.csv",
+        "n_rows": 3,
+        "columns": ["p_calibrated"],
+    }
+
+
+def test_csv_to_csv_keeps_every_letter(tree, tmp_path, monkeypatch):
+    monkeypatch.setattr(_streams, "BLOCK_BYTES", 300)
+    lines = [f"{k:03d},0.50,{20 + k}.0,Bath,1e3,NA,2020-01-0{1 + k % 9}" for k in range(60)]
+    lines[7] = '007,0.50,27.0,Cork,"a ""b"", c",  ,x'
+    lines[8] = '008,0.50,28.0,Cork,"two\nlines",TRUE,'
+    text = "id,p,age,city,n,m,d\n" + "\n".join(lines) + "\n"
+    (tmp_path / "in.csv").write_text(text, encoding="utf-8")
+    vc.apply(tree, tmp_path / "in.csv", tmp_path / "out.csv")
+    out = (tmp_path / "out.csv").read_text(encoding="utf-8")
+    assert re.sub(r",(p_calibrated|[\d.e-]+)$", "", out, flags=re.M) == text
+
+
+def test_parquet_keeps_types_and_metadata(rows, tree, tmp_path):
+    day = dt.datetime(2024, 2, 29, 12, tzinfo=dt.UTC)
+    extra = {
+        "level": pa.array(["x", None] * (N // 2)).dictionary_encode(),
+        "when": pa.array([day] * N, pa.timestamp("us", "UTC")),
+        "price": pa.array([decimal.Decimal("1.50")] * N, pa.decimal128(10, 2)),
+        "tags": pa.array([["a"], []] * (N // 2)),
+        "small": pa.array([1, None] * (N // 2), pa.int8()),
+        "nothing": pa.nulls(N),
+    }
+    for name, column in extra.items():
+        rows = rows.append_column(name, column)
+    rows = rows.replace_schema_metadata({"who": "me"})
+    parquet.write_table(rows, tmp_path / "in.parquet", row_group_size=77)
+    vc.apply(tree, tmp_path / "in.parquet", tmp_path / "out.parquet")
+    back = parquet.read_table(tmp_path / "out.parquet")
+    assert back.drop_columns("p_calibrated").equals(rows)
+    assert back.schema.metadata[b"who"] == b"me"
+    vc.apply(tree, tmp_path / "in.parquet", tmp_path / "out.jsonl")
+    first = json.loads((tmp_path / "out.jsonl").read_text().splitlines()[0])
+    assert first["tags"] == ["a"] and first["when"].startswith("2024-02-29 12:00:00")
+    with pytest.raises(InputError, match=r"column 'tags' of type list.* cannot be written as text"):
+        vc.apply(tree, tmp_path / "in.parquet", tmp_path / "out.csv")
+    assert not (tmp_path / "out.csv").exists()
+
+
+def test_arrow_output_joins_dictionaries(rows, tree, tmp_path):
+    """Row groups of Parquet carry dictionaries of their own; an Arrow file has one."""
+    names = pa.array(["a"] * 150 + ["b"] * 150 + ["a", "c"] * 50).dictionary_encode()
+    whole = rows.append_column("level", names)
+    parts = [whole.slice(k, 150) for k in (0, 150, 300)]
+    with parquet.ParquetWriter(tmp_path / "in.parquet", whole.schema) as writer:
+        for part in parts:
+            single = part["level"].cast(pa.string()).dictionary_encode()
+            writer.write_table(part.set_column(5, whole.schema.field("level"), single))
+    vc.apply(tree, tmp_path / "in.parquet", tmp_path / "out.arrow")
+    assert read(tmp_path / "out.arrow")["level"].to_pylist() == names.to_pylist()
+
+
+def test_types_that_show_late(tree, tmp_path, monkeypatch):
+    """A block shows only its own types: what refuses them later changes the whole column."""
+    monkeypatch.setattr(_streams, "BLOCK_BYTES", 256)
+    n = 100
+    late = {
+        "whole": ([1] * n, 2.5, pa.float64()),
+        "empty": ([None] * n, 3, pa.int64()),
+        "word": ([1] * n, "x", pa.string()),
+        "truth": ([True] * n, False, pa.bool_()),
+    }
+    frame = {name: [*first, last] for name, (first, last, _) in late.items()}
+    frame |= {"p": [0.5] * (n + 1), "age": [30] * n + [30.5], "city": ["Bath"] * (n + 1)}
+    lines = [",".join(frame)]
+    lines += [
+        ",".join("" if one is None else str(one) for one in row)
+        for row in zip(*frame.values(), strict=True)
+    ]
+    (tmp_path / "in.csv").write_text("\n".join(lines))
+    vc.apply(tree, tmp_path / "in.csv", tmp_path / "out.parquet")
+    back = parquet.read_table(tmp_path / "out.parquet")
+    for name, (first, last, kind) in late.items():
+        assert back.schema.field(name).type == kind
+        told = ["1"] * n + ["x"] if name == "word" else [*first, last]
+        assert back[name].to_pylist() == told
+    assert back["age"].to_pylist()[-1] == 30.5
+
+    del frame["word"]  # JSON tells 1 from "1"
+    objects = [dict(zip(frame, row, strict=True)) for row in zip(*frame.values(), strict=True)]
+    objects[-1]["only here"] = {"deep": 1}
+    objects[0]["day"] = "2024-01-01"
+    (tmp_path / "in.jsonl").write_text("\n".join(map(json.dumps, objects)))
+    vc.apply(tree, tmp_path / "in.jsonl", tmp_path / "out.jsonl")
+    back = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert back[-1]["whole"] == 2.5 and back[-1]["only here"] == {"deep": 1}
+    assert back[0]["day"] == "2024-01-01" and back[1]["day"] is None
+
+
+def test_categories_that_look_like_numbers(tmp_path):
+    codes = ["01", "02"] * 200
+    rng = np.random.default_rng(0)
+    p = rng.random(400)
+    cal = vc.AugmentedCalibrator().fit(p, rng.integers(0, 2, 400), {"code": codes})
+    (tmp_path / "in.csv").write_text("p,code\n0.3,01\n0.3,02\n")
+    vc.apply(cal, tmp_path / "in.csv", tmp_path / "out.csv", p="p")
+    out = read(tmp_path / "out.csv")["p_calibrated"].to_numpy()
+    np.testing.assert_array_equal(out, cal.predict_proba([0.3, 0.3], {"code": ["01", "02"]})[:, 1])
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
+def test_dates_as_variables(suffix, tmp_path):
+    rng = np.random.default_rng(0)
+    days = [dt.datetime(2024, 1, 1) + dt.timedelta(hours=int(h)) for h in range(300)]
+    table = pa.table({"p": rng.random(300), "day": pa.array(days, pa.timestamp("s"))})
+    y = rng.integers(0, 2, 300)
+    cal = vc.TreeCalibrator().fit(table.select(["p"]), y, table.select(["day"]))
+    expected = cal.predict_proba(table.select(["p"]), table.select(["day"]))[:, 1]
+    path = tmp_path / f"in.{suffix}"
+    if suffix == "csv":
+        csv.write_csv(table, path)
+    elif suffix == "parquet":
+        parquet.write_table(table, path)
+    else:
+        lines = [json.dumps(row, default=str) for row in table.to_pylist()]
+        path.write_text("\n".join(lines))
+    vc.apply(cal, path, tmp_path / "out.parquet")
+    np.testing.assert_array_equal(read(tmp_path / "out.parquet")["p_calibrated"], expected)
+
+
+def test_several_files_and_globs(rows, tree, expected, tmp_path):
+    write(rows.slice(0, 100), tmp_path / "b1.parquet")
+    parts = rows.slice(100).select(["city", "age", "p", "y", "id"])  # another order
+    parts = parts.set_column(1, "age", parts["age"].cast(pa.int32()))
+    write(parts, tmp_path / "b2.parquet")
+    vc.apply(tree, str(tmp_path / "b*.parquet"), tmp_path / "out.parquet")
+    back = read(tmp_path / "out.parquet")
+    np.testing.assert_array_equal(back["p_calibrated"], expected)
+    assert back["id"].to_pylist() == rows["id"].to_pylist()
+    write(rows.drop_columns("id"), tmp_path / "less.parquet")
+    for paths in (["b1.parquet", "less.parquet"], ["less.parquet", "b1.parquet"]):
+        with pytest.raises(InputError, match="no column 'id'"):
+            vc.apply(tree, [tmp_path / one for one in paths], tmp_path / "out2.parquet")
+    odd = rows.set_column(0, "id", pa.array(range(N)))
+    write(odd, tmp_path / "odd.parquet")
+    with pytest.raises(
+        InputError, match=r"column 'id' is int64 in .*odd.parquet', and string before"
+    ):
+        vc.apply(tree, [tmp_path / "b1.parquet", tmp_path / "odd.parquet"], tmp_path / "o.parquet")
+
+
+def test_source_may_be_the_output(rows, tree, tmp_path):
+    path = write(rows, tmp_path / "rows.csv")
+    vc.apply(tree, path, path)
+    assert read(path).column_names[-1] == "p_calibrated"
+    with pytest.raises(InputError, match="has a column 'p_calibrated' already"):
+        vc.apply(tree, path, path)
+    vc.apply(tree, path, path, column="again")
+    assert read(path)["again"].to_pylist() == read(path)["p_calibrated"].to_pylist()
+
+
+def test_more_than_two_classes(tmp_path):
+    rng = np.random.default_rng(1)
+    p = rng.dirichlet(np.ones(3), 300)
+    table = pa.table({f"p{k}": p[:, k] for k in range(3)})
+    y = np.array(["cat", "dog", "owl"])[[rng.choice(3, p=one) for one in p]]
+    cal = vc.TemperatureCalibrator().fit(table, y)
+    cal.save(tmp_path / "cal.json")
+    write(table, tmp_path / "in.parquet")
+    done = vc.apply(
+        tmp_path / "cal.json", tmp_path / "in.parquet", tmp_path / "o.parquet", column="q"
+    )
+    assert done.columns == ("q_cat", "q_dog", "q_owl")
+    back = read(tmp_path / "o.parquet").select(list(done.columns)).to_pandas().to_numpy()
+    np.testing.assert_array_equal(back, cal.predict_proba(p))
+    with pytest.raises(InputError, match="p speaks of 2 classes"):
+        vc.apply(cal, tmp_path / "in.parquet", tmp_path / "x.parquet", p=["p0"])
+
+
+def test_names_of_columns_survive_a_file(rows, tree, tmp_path):
+    assert tree.score_names_ == ("p",)
+    assert vc.BetaCalibrator().fit(rows["p"].to_numpy(), rows["y"]).score_names_ == ()
+    assert vc.BetaCalibrator().fit(rows.to_pandas()["p"], rows["y"]).score_names_ == ("p",)
+    tree.save(tmp_path / "cal.json")
+    assert vc.load_calibrator(tmp_path / "cal.json").score_names_ == ("p",)
+
+
+def test_fitted_on_arrays(rows, tmp_path):
+    p, y, age = (rows[name].to_numpy() for name in ("p", "y", "age"))
+    cal = vc.TreeCalibrator().fit(p, y, age)
+    path, out = write(rows, tmp_path / "in.csv"), tmp_path / "out.csv"
+    with pytest.raises(InputError, match=r"not known.*\n.*p="):
+        vc.apply(cal, path, out)
+    with pytest.raises(InputError, match="no column 'v'"):
+        vc.apply(cal, path, out, p="p")
+    with pytest.raises(InputError, match=r"v names 2 columns, but .* 1"):
+        vc.apply(cal, path, out, p="p", v=["age", "city"])
+    vc.apply(cal, path, out, p="p", v="age")
+    np.testing.assert_array_equal(read(out)["p_calibrated"], cal.predict_proba(p, age)[:, 1])
+
+
+def test_bad_rows_are_named_by_their_place_in_the_file(rows, tree, tmp_path, monkeypatch):
+    monkeypatch.setattr(_streams, "CHUNK_ROWS", 50)
+    scores = rows["p"].to_pylist()
+    scores[321] = None
+    bad = rows.set_column(2, "p", pa.array(scores))
+    write(bad, tmp_path / "in.parquet")
+    with pytest.raises(InputError, match=r"in.parquet': p is missing: nan at row 321\n"):
+        vc.apply(tree, tmp_path / "in.parquet", tmp_path / "out.csv")
+    assert [one.name for one in tmp_path.iterdir()] == ["in.parquet"]
+
+
+def broken(tmp_path, name, rows):
+    path = tmp_path / name
+    match name:
+        case "empty.csv":
+            path.write_text("")
+        case "header.csv":
+            path.write_text("p,age,city\n")
+        case "ragged.csv":
+            path.write_text("p,age,city\n0.5,30,Bath\n0.5,30\n")
+        case "twice.csv":
+            path.write_text("p,age,city,age\n0.5,30,Bath,31\n")
+        case "latin.csv":
+            path.write_bytes("p,age,city\n0.5,30,Köln\n".encode("latin-1"))
+        case "cut.parquet" | "cut.feather" | "cut.csv.gz":
+            whole = write(rows, tmp_path / f"whole{name[3:]}").read_bytes()
+            path.write_bytes(whole[: len(whole) // 2])
+        case "array.json":
+            path.write_text('[{"p": 0.5, "age": 30, "city": "Bath"}]')
+        case "lacks.jsonl":
+            path.write_text('{"p": 0.5, "agee": 30, "city": "Bath"}\n')
+        case "text.csv":
+            path.write_text("p,age,city\nhigh,30,Bath\n")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("empty.csv", "cannot read .*empty.csv' as csv: Empty"),
+        ("header.csv", "header.csv' has no rows"),
+        ("ragged.csv", "Expected 3 columns, got 2"),
+        ("twice.csv", "two columns of the same name: 'age'"),
+        ("latin.csv", "(?i)utf-?8"),
+        ("cut.parquet", "cannot read .* as parquet.*\nhint: the file is cut short"),
+        ("cut.feather", "cannot read .* as arrow.*\nhint: the file is cut short"),
+        ("cut.csv.gz", "cannot read|no rows"),
+        ("array.json", "one object a line"),
+        ("lacks.jsonl", "no column 'age' .*\nhint: did you mean 'agee'"),
+        ("text.csv", "text.csv': p 'p' holds levels, not numbers"),
+        ("rows.xlsx", "no file"),
+    ],
+)
+@pytest.mark.parametrize("out", ["out.csv", "out.parquet"])
+def test_unusable_files_leave_nothing_behind(name, said, out, rows, tree, tmp_path):
+    path = broken(tmp_path, name, rows)
+    (tmp_path / out).write_text("before")
+    there = {one.name for one in tmp_path.iterdir()}
+    with pytest.raises(InputError, match=said):
+        vc.apply(tree, path, tmp_path / out)
+    assert {one.name for one in tmp_path.iterdir()} == there
+    assert (tmp_path / out).read_text() == "before"
+
+
+def test_outputs_that_cannot_be(rows, tree, tmp_path):
+    path = write(rows, tmp_path / "in.csv")
+    for out, said in {
+        tmp_path / "out.xlsx": "tells no format",
+        tmp_path / "out.parquet.gz": "tells no format",
+        tmp_path / "no" / "out.csv": "cannot write .*No such file",
+        tmp_path / "in.csv" / "out.csv": "cannot write",
+    }.items():
+        with pytest.raises(InputError, match=said):
+            vc.apply(tree, path, out)
+    (tmp_path / "folder.csv").mkdir()
+    with pytest.raises(InputError, match="it is a folder"):
+        vc.apply(tree, path, tmp_path / "folder.csv")
+    with pytest.raises(InputError, match="has no Parquet file"):
+        vc.apply(tree, tmp_path / "folder.csv", tmp_path / "out.csv")
+    with pytest.raises(InputError, match="no file is given"):
+        vc.apply(tree, [], tmp_path / "out.csv")
+    with pytest.raises(InputError, match="format must be one of"):
+        vc.apply(tree, path, tmp_path / "out.csv", format="xls")
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["folder.csv", "in.csv"]
+
+
+def test_format_by_name_where_the_ending_does_not_tell(rows, tree, tmp_path):
+    path = write(rows, tmp_path / "in.csv").rename(tmp_path / "in.dat")
+    assert vc.apply(tree, path, tmp_path / "out.csv", format="csv").n_rows == N
+
+
+def test_arrow_streams_and_not_finite_numbers(rows, tree, tmp_path):
+    odd = rows.append_column("x", pa.array([np.nan, np.inf] * (N // 2)))
+    with pa.ipc.new_stream(str(tmp_path / "in.arrow"), odd.schema) as stream:
+        stream.write_table(odd)
+    vc.apply(tree, tmp_path / "in.arrow", tmp_path / "out.jsonl")
+    assert json.loads((tmp_path / "out.jsonl").read_text().splitlines()[0])["x"] is None

@@ -1,0 +1,272 @@
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_breast_cancer
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+
+import varcal as vc
+from varcal._inference.multiplicity import benjamini_hochberg, holm
+from varcal.exceptions import InputError
+
+
+@pytest.fixture(scope="module")
+def adult():
+    return vc.datasets.load_adult()
+
+
+@pytest.fixture(scope="module")
+def found(adult):
+    return vc.audit(adult.y, adult.p, adult.X)
+
+
+def test_the_overall_gap_comes_first_and_the_ranking_goes_beyond_it(found):
+    assert found.gap == pytest.approx(0.2065, abs=1e-3)
+    assert found.gap_low < found.gap < found.gap_high
+    assert [row.variable for row in found.rows[:2]] == ["relationship", "marital-status"]
+    beyond = [row.beyond.debiased for row in found]
+    assert beyond == sorted(beyond, reverse=True)
+    for row in found:
+        assert row.vece.debiased >= abs(found.gap) - 1e-3  # VECE is never below it
+        assert row.beyond.low <= row.beyond.debiased <= row.beyond.high
+        assert row.rank_low <= 1 + found.rows.index(row) <= row.rank_high
+    assert found.sentence.startswith("Overall overconfident by 20.6 points; the gap changes along")
+
+
+def test_a_predicted_probability_is_too_high_or_too_low_and_not_confident(rng):
+    s = rng.uniform(0.3, 0.9, 4000)
+    v = {"age": rng.uniform(18, 90, 4000)}
+    y = rng.random(4000) < s - 0.1 - 0.1 * (v["age"] > 60)
+    for claim, side in ((s, "predicted too high"), (1 - s, "predicted too low")):
+        found = vc.audit(y == side.endswith("high"), claim, v, event="positive")
+        assert found.sentence.startswith(f"Overall {side} by 1")
+        assert found.row("age").where.startswith(f"{side} by ")
+        assert f"  {side} by" in repr(found["age"])
+        assert f"<td>{side}</td>" in found["age"]._repr_html_()
+        assert "confident" not in repr(found) + repr(found["age"])
+
+
+def test_a_heap_of_zeros_does_not_hide_the_rest(found):
+    row = found.row("capital-gain")
+    assert row.n_bins > 2 and row.beyond.low > 0
+
+
+def test_noise_columns_are_not_found(rng):
+    n = 4000
+    s = rng.uniform(0.3, 0.9, n)
+    y = rng.random(n) < s - 0.07
+    X = {f"noise{k}": rng.normal(size=n) for k in range(8)} | {"age": rng.integers(18, 90, n)}
+    y = np.where(X["age"] > 70, rng.random(n) < s - 0.27, y)
+    found = vc.audit(y, s, X, event="positive")
+    assert found.rows[0].variable == "age" and found.rows[0].verdict == "varies"
+    assert {row.verdict for row in found.rows[1:]} == {"no evidence"}
+    assert "age" in found.sentence
+    assert "7" in found.rows[0].where
+
+
+def test_curves_rows_and_missing_names(found):
+    assert found["age"].variable == "age" and len(found) == 14
+    with pytest.raises(InputError, match="did you mean 'age'"):
+        found["agee"]
+    with pytest.raises(InputError, match="no column 'x'"):
+        found.row("x")
+
+
+def test_frames(found, adult, make_frame):
+    data = make_frame({"y": adult.y[:800].tolist(), "p": adult.p[:800].tolist(),
+                       "age": adult["age"][:800].tolist(), "w": [1.0] * 800,
+                       "sex": adult["sex"][:800].tolist()})  # fmt: skip
+    audit = vc.audit("y", "p", data=data, sample_weight="w")
+    assert {row.variable for row in audit} == {"age", "sex"}
+    frame = audit.to_frame()
+    assert isinstance(frame, pd.DataFrame if isinstance(data, dict) else type(data))
+    assert len(vc.audit("y", "p", ["age"], data=data)) == 1
+
+
+def test_saved_and_loaded(found, tmp_path):
+    path = tmp_path / "audit.json"
+    found.save(path)
+    again = vc.load_audit(path)
+    assert again.to_dict() == found.to_dict() and repr(again) == repr(found)
+    json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(path.read_text(encoding="utf-8")[:200], encoding="utf-8")
+    with pytest.raises(InputError, match="is not a saved audit"):
+        vc.load_audit(path)
+    path.write_text(json.dumps(found.to_dict() | {"format": 99}), encoding="utf-8")
+    with pytest.raises(InputError, match="later varcal"):
+        vc.load_audit(path)
+    with pytest.raises(InputError, match="cannot read"):
+        vc.load_audit(tmp_path / "nothing.json")
+    with pytest.raises(InputError, match="cannot write"):
+        found.save(tmp_path / "no" / "audit.json")
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_changes_since_last_month(rng):
+    def month(step, n=6000):
+        s, v = rng.uniform(0.3, 0.7, n), rng.random(n)
+        y = rng.random(n) < s - step * (v > 0.5)
+        return vc.audit(y, s, {"v": v, "w": rng.normal(size=n)}, event="positive")
+
+    before, after = month(0.02), month(0.2)
+    changes = after.since(before)
+    table = changes.to_frame().set_index("variable")
+    assert table.loc["v", "verdict"] == "worse" and table.loc["w", "verdict"] == "unchanged"
+    assert table.loc["v", "low"] < table.loc["v", "change"] < table.loc["v", "high"]
+    assert before.since(after).to_frame().set_index("variable").loc["v", "verdict"] == "better"
+    fewer = vc.audit([0, 1] * 50, [0.4, 0.6] * 50, {"z": range(100)}, event="positive")
+    assert set(fewer.since(before).columns["verdict"]) == {"new", "gone"}
+    assert "worse" in repr(changes)
+
+
+def test_risk_that_top_label_confidence_hides(rng):
+    """Risk over-predicted by 14 points, but errors on both sides of 0.5 cancel."""
+    n = 5000
+    p = rng.uniform(0.2, 0.8, n)
+    y = rng.random(n) < p - 0.14
+    found = vc.audit(y, p, {"v": rng.normal(size=n)})
+    assert found.other.event == "positive" and found.other.gap == pytest.approx(0.14, abs=0.02)
+    assert any("over-predicted by 1" in note and 'event="positive"' in note for note in found.notes)
+    assert set(found.other.vece) == {"v"}
+    calibrated = vc.audit(rng.random(n) < p, p, {"v": rng.normal(size=n)})
+    assert not calibrated.notes
+
+
+def test_multiclass_weights_dropped_rows_and_notes(rng):
+    n = 900
+    p = rng.dirichlet([2, 2, 2], n)
+    y = np.array(["abc"[k] for k in rng.integers(0, 3, n)], dtype=object)
+    y[:5] = None
+    v = np.where(rng.random(n) < 0.1, np.nan, rng.normal(size=n))
+    found = vc.audit(y, p, {"v": v}, unlabelled="drop", sample_weight=rng.random(n))
+    assert found.other is None and found.n_dropped == 5
+    assert any("5 rows without outcome" in note for note in found.notes)
+    assert any("Missing values" in note for note in found.notes)
+    assert found.rows[0].missing == pytest.approx(0.1, abs=0.04)
+
+
+def test_own_cut_points_and_wrong_ones(adult):
+    audit = vc.audit(adult.y, adult.p, {"age": adult["age"]}, bins={"age": [18, 30, 65]})
+    assert audit.row("age").n_bins == 4
+    with pytest.raises(InputError, match="no column 'agee'"):
+        vc.audit(adult.y, adult.p, {"age": adult["age"]}, bins={"agee": [18, 30]})
+
+
+def test_groups_widen_intervals(rng):
+    unit = np.repeat(np.arange(150), 20)
+    n = len(unit)
+    s, v = rng.uniform(0.3, 0.7, n), rng.random(n)
+    y = rng.random(n) < np.clip(s + rng.normal(0, 0.2, 150)[unit], 0, 1)
+    alone = vc.audit(y, s, {"v": v}, event="positive")
+    grouped = vc.audit(y, s, {"v": v}, event="positive", groups=unit)
+    assert grouped.gap_high - grouped.gap_low > 1.5 * (alone.gap_high - alone.gap_low)
+    assert grouped.grouped
+
+
+def test_too_few_rows():
+    found = vc.audit([0, 1] * 20, [0.4, 0.6] * 20, {"v": range(40)})
+    assert found.rows[0].verdict == "too few rows"
+    assert "none of 1 variables" in found.sentence
+
+
+def test_straight_from_an_estimator():
+    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    model = GaussianNB().fit(X[:300], y[:300])
+    found = vc.audit_estimator(model, X[300:], y[300:])
+    assert {row.variable for row in found} == set(X.columns)
+    some = X[["mean radius", "mean area"]]
+    small = GaussianNB().fit(some[:300], y[:300])
+    by_hand = vc.audit(y[300:], small.predict_proba(some[300:]), some[300:])
+    assert repr(vc.audit_estimator(small, some[300:], y[300:])) == repr(by_hand)
+    array = LogisticRegression(max_iter=5000).fit(some.to_numpy()[:300], y[:300])
+    rows = vc.audit_estimator(array, some.to_numpy()[300:], y[300:]).rows
+    assert {row.variable for row in rows} == {"v0", "v1"}
+    with pytest.raises(InputError, match="model has no predict_proba"):
+        vc.audit_estimator(object(), X, y)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"event": "classwise"}, "classwise"),
+        ({"threshold": 2}, "threshold must lie in [0, 1)"),
+        ({"level": 1.0}, "level must lie between 0 and 1"),
+    ],
+)
+def test_wrong_options(options, message):
+    with pytest.raises(InputError) as caught:
+        vc.audit([0, 1], [0.2, 0.6], {"v": [1, 2]}, **options)
+    assert message in str(caught.value)
+
+
+def test_no_variables():
+    with pytest.raises(InputError, match="no variables are given"):
+        vc.audit([0, 1], [0.2, 0.6])
+    with pytest.raises(InputError, match="no column besides"):
+        vc.audit("y", "p", data={"y": [0, 1], "p": [0.2, 0.6]})
+    with pytest.raises(InputError, match="X is None"):
+        vc.audit([0, 1], [0.2, 0.6], None)
+
+
+def test_multiplicity_is_that_of_statsmodels(rng):
+    from statsmodels.stats.multitest import multipletests
+
+    p = rng.random(40) ** 3
+    np.testing.assert_allclose(holm(p), multipletests(p, method="holm")[1])
+    np.testing.assert_allclose(benjamini_hochberg(p), multipletests(p, method="fdr_bh")[1])
+
+
+def test_a_bar_only_where_somebody_watches(rng, monkeypatch, capsys):
+    import sys
+
+    from varcal._text.progress import progress
+
+    assert list(progress([1, 2], "Auditing", n_rows=10**7)) == [1, 2]
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    assert list(progress([1, 2], "Auditing", n_rows=10)) == [1, 2]
+    assert not capsys.readouterr().err
+    assert list(progress([1, 2], "Auditing", n_rows=10**7)) == [1, 2]
+
+
+def test_columns_without_values_are_left_out_with_a_note(rng):
+    y, p = rng.integers(0, 2, 300), rng.uniform(0.05, 0.95, 300)
+    found = vc.audit(y, p, {"gone": np.full(300, np.nan), "v": rng.normal(size=300)})
+    assert "v" in found and "gone" not in found
+    assert any("missing at every row: gone" in note for note in found.notes)
+    with pytest.raises(InputError, match="every variable is missing"):
+        vc.audit(y, p, {"gone": np.full(300, np.nan)})
+
+
+def test_odd_variables_and_groups(rng):
+    y, p = rng.integers(0, 2, 300), rng.uniform(0.05, 0.95, 300)
+    unit = np.arange(300) % 20
+    found = vc.audit(y, p, {"c": np.ones(300), "v": rng.normal(size=300) * 1e20}, groups=unit)
+    assert {row.variable for row in found} == {"c", "v"}
+    with pytest.raises(InputError, match="4 units with weight"):
+        vc.audit(y, p, {"v": rng.normal(size=300)}, groups=unit % 4)
+    weight = np.where(unit == 0, 1.0, 0.0)
+    with pytest.raises(InputError, match="only one group has weight"):
+        vc.audit(y, p, {"v": rng.normal(size=300)}, groups=unit, sample_weight=weight)
+    many = vc.audit(y, p, {"id": [f"u{k}" for k in range(300)]})
+    assert many.rows[0].verdict == "too few rows"  # every level is rare: one pooled bin
+
+
+def test_a_constant_gap_is_no_noise(rng):
+    """The noise floor is that of a perfect model, whatever the gap, with groups too."""
+    n = 5000
+    p, unit = rng.uniform(0.4, 0.6, n), rng.integers(0, 50, n)
+    floors = [
+        vc.estimate(rng.random(n) < p - gap, p, rng.random(n), event="positive", groups=unit)
+        for gap in (0.0, 0.3)
+    ]
+    assert floors[1].noise_floor < 1.3 * floors[0].noise_floor
+
+
+def test_since_refuses_another_event(found, adult):
+    other = vc.audit(adult.y, adult.p, {"age": adult["age"]}, event="positive")
+    with pytest.raises(InputError, match="the audits differ"):
+        found.since(other)
+    with pytest.raises(InputError, match="previous is a dict"):
+        found.since({})

@@ -1,0 +1,144 @@
+import numpy as np
+import pytest
+
+import varcal as vc
+from varcal._binning import summary as _summary
+from varcal._binning.bins import JointBins, LevelBins
+from varcal._binning.summary import ArraySummary, SampledSummary, summary_of
+from varcal._engines.kernel_numpy import collect, fine_bins, make_bins
+from varcal._input.variables import Variable
+
+N = 200_000
+
+
+@pytest.fixture
+def sampling(monkeypatch):
+    """Sample from 50,000 rows on, a tenth of the rows of these tests."""
+    monkeypatch.setattr(_summary, "MOST_EXACT", 50_000)
+    monkeypatch.setattr(_summary, "SAMPLE", 20_000)
+
+
+def columns(rng):
+    normal = rng.normal(50, 15, N)
+    odd = rng.random(N)
+    return {
+        "normal": normal,
+        "sorted": np.sort(normal),
+        "cyclic": np.arange(N) % 7.0,
+        "integers": rng.integers(17, 90, N),
+        "heavy": np.exp(3 * rng.normal(size=N)),
+        "atom": np.where(rng.random(N) < 0.4, 0.0, normal),
+        "single": normal.astype(np.float32),
+        "missing": np.where(odd < 0.3, np.nan, normal),
+        "infinite": np.where(odd < 0.1, -np.inf, np.where(odd < 0.3, np.inf, normal)),
+    }
+
+
+NAMES = list(columns(np.random.default_rng(0)))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_sample_is_near_the_whole_and_its_ends_are_exact(name, sampling, rng):
+    values = columns(rng)[name]
+    exact, sample = ArraySummary(values), summary_of(values)
+    assert sample.sampled and not exact.sampled
+    assert sample.n_missing == exact.n_missing
+    ends = np.array([0.0, 1.0])
+    np.testing.assert_array_equal(sample.quantiles(ends), exact.quantiles(ends))
+    for level in (0.05, 0.3, 0.5, 0.9):
+        value = float(sample.quantiles(np.array([level]))[0])
+        # Four standard errors of a share among 20,000 rows.
+        for count in ("below", "above", "count"):
+            counted = getattr(exact, count)(value)
+            assert abs(getattr(sample, count)(value) - counted) < 4 * N * 0.5 / 141, count
+    low, high = exact.quantiles(ends)
+    for value in (
+        -np.inf,
+        low,
+        np.nextafter(low, -np.inf),
+        np.inf,
+        high,
+        np.nextafter(high, np.inf),
+    ):
+        assert (sample.below(value) == 0) == (exact.below(value) == 0)
+        assert (sample.above(value) == 0) == (exact.above(value) == 0)
+    for value in (-np.inf, np.inf):
+        for count in ("below", "above", "count"):
+            assert getattr(sample, count)(value) == getattr(exact, count)(value)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("binning", ["quantile", "uniform", "atoms"])
+def test_bins_of_a_sample_hold_every_row_in_about_equal_parts(name, binning, sampling, rng):
+    variable = Variable.of(columns(rng)[name], "v")
+    coarse, fine = fine_bins(variable, 10, binning, n_fine=100)
+    assert fine.sampled and coarse.sampled == (binning != "uniform")
+    assert set(coarse.cuts) <= set(fine.cuts)
+    score, hit = rng.random(N), rng.random(N) < 0.5
+    stats = collect(fine, [variable], score, hit)
+    assert stats.n.sum() == N
+    assert stats.coarsen(coarse).n.sum() == N
+    exact = ArraySummary(variable.values)
+    if binning == "uniform":
+        assert coarse.cuts == pytest.approx(np.linspace(coarse.low, coarse.high, 11)[1:-1])
+    elif name in ("normal", "sorted", "heavy", "single"):
+        shares = collect(coarse, [variable], score, hit).n / N
+        np.testing.assert_allclose(shares, 0.1, atol=4 * 0.3 / 141)
+    if name == "atom" and binning == "atoms":
+        assert coarse.starts == {0.0}
+        assert exact.count(0.0) in collect(coarse, [variable], score, hit).n
+
+
+def test_where_few_values_are_finite_edges_are_exact(sampling, rng):
+    values = np.where(rng.random(N) < 0.9, np.nan, rng.normal(size=N))
+    found = make_bins([Variable.of(values, "v")])
+    assert not found.sampled
+    inner = np.quantile(values[~np.isnan(values)], np.linspace(0, 1, 11))[1:-1]
+    np.testing.assert_allclose(found.cuts, inner)
+
+
+@pytest.mark.parametrize("far", [np.nan, np.inf])
+def test_no_finite_value_at_all(far, sampling):
+    bins = make_bins([Variable.of(np.full(N, far), "v")])
+    assert bins.size == 1 and not bins.sampled
+
+
+def test_the_same_rows_are_drawn_every_time(sampling, rng):
+    variable = Variable.of(rng.normal(size=N), "v")
+    assert make_bins([variable]) == make_bins([variable])
+    rows = _summary._sample_rows(N, 20_000)
+    assert len(np.unique(rows)) == 20_000
+    assert (rows // 10 == np.arange(20_000)).all()
+
+
+def test_sampled_bins_merge_with_the_same_cuts_from_elsewhere(sampling, rng):
+    variable = Variable.of(rng.normal(size=N), "v")
+    sampled = make_bins([variable])
+    given = make_bins([variable], bins=[sampled.low, *sampled.cuts, sampled.high])
+    assert sampled.sampled and not given.sampled
+    assert sampled == given and hash(sampled) == hash(given)
+
+
+def test_joint_bins_and_levels_say_so_too(sampling, rng):
+    number = Variable.of(rng.normal(size=N), "a")
+    level = Variable.of(np.array(["x", "y"])[rng.integers(0, 2, N)], "b")
+    joint = make_bins([number, level])
+    assert isinstance(joint, JointBins) and joint.sampled
+    alone = make_bins([level])
+    assert isinstance(alone, LevelBins) and not alone.sampled
+
+
+def test_vece_from_a_sample_is_near_the_exact_one(sampling, rng, monkeypatch):
+    p = rng.beta(2, 3, N)
+    v = rng.normal(size=N)
+    y = rng.random(N) < np.clip(p + 0.05 * np.sin(v), 0, 1)
+    sampled = vc.vece(y, p, v)
+    monkeypatch.setattr(_summary, "MOST_EXACT", N)
+    assert sampled == pytest.approx(vc.vece(y, p, v), abs=1e-3)
+
+
+def test_more_rows_are_drawn_where_many_are_missing(sampling, rng):
+    values = np.where(rng.random(N) < 0.7, np.nan, rng.normal(size=N))
+    summary = summary_of(values)
+    assert isinstance(summary, SampledSummary)
+    assert len(summary._finite) == pytest.approx(20_000, rel=0.05)

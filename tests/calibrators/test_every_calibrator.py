@@ -1,0 +1,293 @@
+"""What all calibrators share: one way of use, tested alike."""
+
+import pickle
+
+import narwhals as nw
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from cases.calibrators import ALL, binary, check_probabilities, every, many
+from varcal.calibrators import (
+    AugmentedCalibrator,
+    BetaCalibrator,
+    DirichletCalibrator,
+    HistogramCalibrator,
+    IsotonicCalibrator,
+    PlattCalibrator,
+    ScalingBinningCalibrator,
+    TreeCalibrator,
+    VariableCalibrator,
+    load_calibrator,
+)
+from varcal.exceptions import InputError, VarcalWarning
+
+
+@every
+@pytest.mark.parametrize("data", [binary, many])
+def test_probabilities_classes_and_columns(calibrator, data):
+    p, y, v = data()
+    k = 2 if p.ndim == 1 else p.shape[1]
+    fit = clone(calibrator)
+    assert fit.fit(p, y, v) is fit
+    check_probabilities(fit.predict_proba(p, v), len(y), k)
+    assert fit.classes_.tolist() == list(range(k))
+    assert fit.n_features_in_ == (1 if p.ndim == 1 else k)
+    assert (fit.predict(p, v) == fit.classes_[fit.predict_proba(p, v).argmax(1)]).all()
+
+
+@every
+def test_both_forms_of_binary_scores_give_the_same_bits(calibrator):
+    p, y, v = binary()
+    one = clone(calibrator).fit(p, y, v).predict_proba(p, v)
+    fit = clone(calibrator).fit(np.column_stack([1 - p, p]), y, v)
+    assert (one == fit.predict_proba(np.column_stack([1 - p, p]), v)).all()
+    assert (one == fit.predict_proba(p[:, None], v)).all()
+    assert fit.n_features_in_ == 2
+
+
+@every
+@pytest.mark.parametrize("data", [binary, many])
+def test_labels_of_any_type_keep_their_columns(calibrator, data):
+    p, y, v = data()
+    numbers = clone(calibrator).fit(p, y, v)
+    names = np.array(["a", "b", "c"])[y]
+    words = clone(calibrator).fit(p, names, v)
+    assert words.classes_.tolist() == sorted(set(names))
+    assert (words.predict_proba(p, v) == numbers.predict_proba(p, v)).all()
+    given = clone(calibrator).fit(p, names, v, classes=["a", "b", "c"][: len(set(y))])
+    assert (given.predict_proba(p, v) == numbers.predict_proba(p, v)).all()
+
+
+@every
+def test_given_classes_decide_the_columns(calibrator):
+    p, y, v = many()
+    renamed = np.array(["z", "m", "a"])[y]
+    fit = clone(calibrator).fit(p, renamed, v, classes=["z", "m", "a"])
+    plain = clone(calibrator).fit(p, y, v)
+    assert fit.classes_.tolist() == ["z", "m", "a"]
+    assert (fit.predict_proba(p, v) == plain.predict_proba(p, v)).all()
+
+
+@every
+@pytest.mark.parametrize("data", [binary, many])
+def test_an_integer_weight_is_repetition_and_zero_is_absence(calibrator, data):
+    p, y, v = data(150)
+    weight = np.random.default_rng(3).integers(0, 4, len(y))
+    rows = np.repeat(np.arange(len(y)), weight)
+    weighted = clone(calibrator).fit(p, y, v, sample_weight=weight).predict_proba(p, v)
+    repeated = clone(calibrator).fit(p[rows], y[rows], v[rows]).predict_proba(p, v)
+    assert weighted == pytest.approx(repeated, abs=1e-7)
+
+
+@every
+def test_unit_weights_change_nothing(calibrator):
+    p, y, v = binary()
+    plain = clone(calibrator).fit(p, y, v).predict_proba(p, v)
+    weighted = clone(calibrator).fit(p, y, v, sample_weight=np.ones(len(y)))
+    assert weighted.predict_proba(p, v) == pytest.approx(plain, abs=1e-10)
+
+
+@every
+def test_clone_parameters_pickle_and_refit(calibrator):
+    p, y, v = binary()
+    fit = clone(calibrator).fit(p, y, v)
+    first = fit.predict_proba(p, v)
+    assert (pickle.loads(pickle.dumps(fit)).predict_proba(p, v) == first).all()
+    other = binary(300, seed=9)
+    fit.fit(*other)
+    assert (fit.fit(p, y, v).predict_proba(p, v) == first).all()
+    fresh = clone(fit)
+    assert not hasattr(fresh, "classes_")
+    assert repr(fresh) == repr(calibrator)
+    parameters = fresh.get_params()
+    assert fresh.set_params(**parameters).get_params() == parameters
+    assert (fresh.fit(p, y, v).predict_proba(p, v) == first).all()
+
+
+@every
+def test_inputs_are_left_alone(calibrator):
+    p, y, v = binary()
+    held = p.copy(), y.copy(), v.copy()
+    for array in (p, y, v):
+        array.flags.writeable = False
+    clone(calibrator).fit(p, y, v).predict_proba(p, v)
+    assert all((a == b).all() for a, b in zip((p, y, v), held, strict=True))
+
+
+@every
+def test_rows_are_answered_one_by_one_as_together(calibrator):
+    p, y, v = binary()
+    fit = clone(calibrator).fit(p, y, v)
+    together = fit.predict_proba(p, v)
+    apart = np.vstack([fit.predict_proba(p[k : k + 1], v[k : k + 1]) for k in range(0, 400, 40)])
+    assert apart == pytest.approx(together[::40], abs=1e-14)
+
+
+@every
+def test_description_has_words_and_a_table(calibrator):
+    p, y, v = many()
+    shown = clone(calibrator).fit(p, y, v).describe()
+    assert str(shown).startswith(type(calibrator).__name__)
+    assert len(shown.to_frame()) == len(shown.to_dict()["rows"]) >= 1
+    assert nw.from_native(shown.to_frame("polars")).shape == shown.to_frame().shape
+
+
+@every
+def test_unfitted_is_said(calibrator):
+    with pytest.raises(NotFittedError):
+        clone(calibrator).predict_proba([0.5])
+    with pytest.raises(NotFittedError):
+        clone(calibrator).describe()
+
+
+@every
+def test_bad_input_is_refused_at_the_door(calibrator):
+    p, y, v = binary(50)
+    fit = clone(calibrator)
+    with pytest.raises(InputError, match="is outside"):
+        fit.fit(p + 1, y, v)
+    with pytest.raises(InputError, match="lengths differ"):
+        fit.fit(p[1:], y, v)
+    with pytest.raises(InputError, match="only the class 1"):
+        fit.fit(p, np.ones(50, int), v)
+    with pytest.raises(InputError, match=r"fit\(p, y, v\)"):
+        fit.fit(y, p, v)
+    fit.fit(p, y, v)
+    with pytest.raises(InputError, match="3 classes, but the calibrator was fitted on 2"):
+        fit.predict_proba(np.full((4, 3), 1 / 3), v[:4])
+    with pytest.raises(InputError, match="p is empty"):
+        fit.predict_proba([], v[:0])
+
+
+@every
+def test_a_class_without_rows_is_warned_of_and_stays_finite(calibrator):
+    p, y, v = many(300, 4)
+    kept = y != 2
+    with pytest.warns(VarcalWarning, match="no row of class 2"):
+        fit = clone(calibrator).fit(p[kept], y[kept], v[kept], classes=range(4))
+    check_probabilities(fit.predict_proba(p, v), 300, 4)
+    assert fit.classes_.tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("calibrator", "message"),
+    [
+        (PlattCalibrator(on="odds"), "on must be one of 'logit', 'probability'"),
+        (PlattCalibrator(l2=-1), "l2 must be a number of at least 0; got -1"),
+        (BetaCalibrator(parameters="abc"), "parameters must be one of"),
+        (BetaCalibrator(clip="none"), "clip must be one of"),
+        (BetaCalibrator(eps=0.7), "eps must lie between 0 and 0.5; got 0.7"),
+        (HistogramCalibrator(n_bins=0), "n_bins must be an integer of at least 1; got 0"),
+        (HistogramCalibrator(binning="equal"), "binning must be one of"),
+        (ScalingBinningCalibrator(n_bins=2.5), "n_bins must be an integer"),
+        (DirichletCalibrator(penalty="odir"), "penalty must be one of"),
+        (DirichletCalibrator(toward="one"), "toward must be one of"),
+        (DirichletCalibrator(l2_intercept=-1), "l2_intercept must be a number"),
+        (TreeCalibrator(max_depth=-1), "max_depth must be an integer of at least 0"),
+        (TreeCalibrator(min_leaf=0.6), "min_leaf must be a share of at most 0.5"),
+        (TreeCalibrator(borrow=-1), "borrow must be a number"),
+        (TreeCalibrator("beta"), "calibrator must be a calibrator of varcal"),
+        (TreeCalibrator(AugmentedCalibrator()), "must look at the score alone"),
+        (AugmentedCalibrator(score="platt"), "score must be one of"),
+        (AugmentedCalibrator(degree=0), "degree must be an integer of at least 1"),
+    ],
+    ids=lambda value: repr(value) if hasattr(value, "fit") else "",
+)
+def test_parameters_are_checked_when_fitted(calibrator, message):
+    with pytest.raises(InputError, match=message):
+        calibrator.fit(*binary(50))
+
+
+@pytest.mark.parametrize("cls", [TreeCalibrator, AugmentedCalibrator])
+def test_presets_name_their_data_sets(cls):
+    with pytest.raises(InputError, match="did you mean 'adult'"):
+        cls.paper("adlt")
+
+
+scores = st.one_of(
+    st.floats(0, 1),
+    st.sampled_from([0.0, 1.0, 0.5, 1e-300, 5e-324, 1e-16, 1 - 2**-53]),
+)
+
+
+@settings(max_examples=15, deadline=None)
+@given(rows=st.lists(st.tuples(scores, st.booleans(), st.floats(-5, 5)), min_size=2, max_size=30))
+@pytest.mark.filterwarnings("ignore::varcal.exceptions.VarcalWarning")
+def test_any_scores_give_probabilities(rows):
+    p, y, v = (np.array(column) for column in zip(*rows, strict=True))
+    if y.all() or not y.any():
+        return
+    for calibrator in ALL:
+        fit = clone(calibrator).fit(p, y, v)
+        check_probabilities(fit.predict_proba(p, v), len(y), 2)
+
+
+@settings(max_examples=40, deadline=None)
+@given(rows=st.lists(st.tuples(scores, st.booleans()), min_size=2, max_size=30))
+@pytest.mark.filterwarnings("ignore::varcal.exceptions.VarcalWarning")
+def test_order_is_kept_by_maps_that_promise_it(rows):
+    p, y = (np.array(column) for column in zip(*rows, strict=True))
+    if y.all() or not y.any():
+        return
+    grid = np.linspace(0, 1, 101)
+    for calibrator in (BetaCalibrator(), BetaCalibrator(parameters="ab"), IsotonicCalibrator()):
+        q = clone(calibrator).fit(p, y).predict_proba(grid)[:, 1]
+        assert (np.diff(q) >= -1e-12).all()
+
+
+EMPTY = {
+    "pandas object": lambda n: pd.Series([None] * n, dtype=object),
+    "pandas str": lambda n: pd.Series([None] * n, dtype="str"),
+    "pandas float": lambda n: pd.Series([np.nan] * n),
+    "pandas category": lambda n: pd.Series(pd.Categorical([None] * n, categories=["a", "b"])),
+    "pandas datetime": lambda n: pd.Series([pd.NaT] * n),
+    "pandas boolean": lambda n: pd.Series([None] * n, dtype="boolean"),
+    "polars null": lambda n: pl.Series([None] * n),
+    "polars string": lambda n: pl.Series([None] * n, dtype=pl.String),
+    "polars float": lambda n: pl.Series([None] * n, dtype=pl.Float64),
+    "polars enum": lambda n: pl.Series([None] * n, dtype=pl.Enum(["a", "b"])),
+    "polars date": lambda n: pl.Series([None] * n, dtype=pl.Date),
+    "list": lambda n: [None] * n,
+}
+
+
+@pytest.mark.parametrize("empty", EMPTY)
+@pytest.mark.parametrize(
+    "calibrator",
+    [AugmentedCalibrator(), TreeCalibrator(), VariableCalibrator()],
+    ids=lambda c: type(c).__name__,
+)
+def test_a_variable_without_values_is_left_out_whatever_it_holds_later(empty, calibrator, tmp_path):
+    p, y, v = binary()
+    plain = clone(calibrator).fit(p, y, {"age": v[:, 0]})
+    expected = plain.predict_proba(p[:4], {"age": v[:4, 0]})
+    with pytest.warns(VarcalWarning, match="v 'gone' is missing at every row, and left out"):
+        fit = clone(calibrator).fit(p, y, {"age": v[:, 0], "gone": EMPTY[empty](len(y))})
+    assert fit.schema_.kinds == ("numeric", "missing")
+    fit.save(tmp_path / "cal.json")
+    later = {
+        "numbers": [1.0, -7.5, np.nan, 1e9],
+        "text": pl.Series(["a", "b", None, "a"]),
+        "dates": pd.Series(["2024-02-29"] * 3 + [None], dtype="datetime64[ns]"),
+        "booleans": [True, False, None, True],
+        "nothing": EMPTY[empty](4),
+    }
+    for told in (fit, load_calibrator(tmp_path / "cal.json")):
+        for column in later.values():
+            q = told.predict_proba(p[:4], {"age": v[:4, 0], "gone": column})
+            assert q == pytest.approx(expected, abs=1e-14)
+
+
+def test_variables_without_any_value_leave_the_score():
+    p, y, _ = binary()
+    empty = pd.DataFrame({"a": [None] * len(y), "b": [np.nan] * len(y)})
+    with pytest.warns(VarcalWarning, match="v 'a', 'b' is missing at every row"):
+        fit = VariableCalibrator().fit(p, y, empty)
+    assert (fit.predict_proba(p, empty) == VariableCalibrator().fit(p, y).predict_proba(p)).all()
+    assert list(fit.effects()) == [] and "No evidence for: a, b." in str(fit.describe())

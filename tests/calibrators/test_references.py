@@ -1,0 +1,281 @@
+"""Every score-based calibrator against an implementation or an optimizer that is not ours."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from betacal import BetaCalibration
+from scipy.optimize import minimize
+from scipy.special import expit, log_softmax, logit
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import load_breast_cancer, load_digits
+from sklearn.frozen import FrozenEstimator
+from sklearn.isotonic import IsotonicRegression
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+
+from varcal.calibrators import (
+    BetaCalibrator,
+    DirichletCalibrator,
+    HistogramCalibrator,
+    IsotonicCalibrator,
+    PlattCalibrator,
+    ScalingBinningCalibrator,
+    TemperatureCalibrator,
+    VectorScalingCalibrator,
+)
+
+
+@pytest.fixture(scope="module")
+def cancer():
+    """Naive Bayes on two features of breast cancer: overconfident, not separable."""
+    X, y = load_breast_cancer(return_X_y=True)
+    X = X[:, [4, 9]]
+    model = GaussianNB().fit(X[::2], y[::2])
+    return model, X[1::2], y[1::2], model.predict_proba(X[1::2])[:, 1]
+
+
+@pytest.fixture(scope="module")
+def digits():
+    """A linear model on a few pixels of the digits."""
+    X, y = load_digits(return_X_y=True)
+    X = X[:, 20:30] / 16
+    model = LogisticRegression(C=0.5, max_iter=500).fit(X[::2], y[::2])
+    return model, X[1::2], y[1::2], model.predict_proba(X[1::2])
+
+
+def beta_columns(p):
+    return np.column_stack([np.log(p), -np.log1p(-p)])
+
+
+@pytest.mark.parametrize("parameters", ["abm", "am", "ab"])
+def test_beta_is_at_least_as_good_as_betacal_and_near_it(cancer, parameters):
+    _, _, y, p = cancer
+    theirs = BetaCalibration(parameters).fit(p, y).predict(p)
+    ours = BetaCalibrator(parameters=parameters).fit(p, y).predict_proba(p)[:, 1]
+
+    def log_loss(q):
+        return -np.mean(np.where(y, np.log(q), np.log1p(-q)))
+
+    assert log_loss(ours) <= log_loss(theirs) + 1e-12
+    assert ours == pytest.approx(theirs, abs=2e-3)
+
+
+def test_beta_solves_the_equations_of_its_optimum(cancer):
+    _, _, y, p = cancer
+    q = BetaCalibrator().fit(p, y).predict_proba(p)[:, 1]
+    features = np.column_stack([beta_columns(p), np.ones_like(p)])
+    assert np.abs(features.T @ (q - y)).max() / len(y) < 1e-10
+
+
+def test_beta_equals_a_tight_logistic_regression_on_weighted_rows(cancer):
+    _, _, y, p = cancer
+    weight = np.random.default_rng(1).uniform(0.5, 3, len(y))
+    peer = LogisticRegression(C=2.0, tol=1e-13, max_iter=1000, solver="newton-cholesky")
+    peer.fit(beta_columns(p), y, sample_weight=weight)
+    ours = BetaCalibrator(l2=0.5, nonnegative=False).fit(p, y, sample_weight=weight).maps_[0]
+    assert [ours.a, ours.b] == pytest.approx(peer.coef_[0], abs=1e-8)
+    assert ours.c == pytest.approx(peer.intercept_[0], abs=1e-8)
+
+
+def test_beta_bounds_are_those_of_a_bounded_optimizer():
+    rng = np.random.default_rng(5)
+    for _ in range(20):
+        p = rng.beta(1, 1, 60).clip(0.01, 0.99)
+        y = rng.random(60) < np.clip(p + rng.normal(0, 0.6), 0.2, 0.8)
+
+        def loss(theta, p=p, y=y):
+            eta = beta_columns(p) @ theta[:2] + theta[2]
+            return np.mean(np.logaddexp(0, eta) - y * eta)
+
+        bounds = [(0, None), (0, None), (None, None)]
+        options = {"ftol": 1e-15, "gtol": 1e-10}
+        best = minimize(loss, [1, 1, 0], bounds=bounds, method="L-BFGS-B", options=options)
+        ours = BetaCalibrator().fit(p, y).maps_[0]
+        assert ours.a >= 0 and ours.b >= 0
+        assert loss([ours.a, ours.b, ours.c]) <= best.fun + 1e-12
+
+
+def test_platt_equals_scikit_learn(cancer):
+    model, X, y, p = cancer
+    peer = CalibratedClassifierCV(FrozenEstimator(model), method="sigmoid").fit(X, y)
+    ours = PlattCalibrator(on="probability").fit(p, y)
+    assert ours.predict_proba(p) == pytest.approx(peer.predict_proba(X), abs=1e-6)
+    peer = LogisticRegression(C=1.0, tol=1e-13, solver="newton-cholesky").fit(p[:, None], y)
+    ours = PlattCalibrator.paper().fit(p, y).maps_[0]
+    assert ours.slope == pytest.approx(peer.coef_[0, 0], abs=1e-8)
+    assert ours.intercept == pytest.approx(peer.intercept_[0], abs=1e-8)
+
+
+def test_platt_on_the_logit_of_a_calibrated_score_changes_nothing():
+    rng = np.random.default_rng(0)
+    p = rng.beta(2, 2, 200_000)
+    ours = PlattCalibrator().fit(p, rng.random(p.size) < p).maps_[0]
+    assert ours.slope == pytest.approx(1, abs=0.03)
+    assert ours.intercept == pytest.approx(0, abs=0.03)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_isotonic_equals_scikit_learn(cancer, weighted):
+    model, X, y, p = cancer
+    weight = np.random.default_rng(2).uniform(0.1, 3, len(y)) if weighted else None
+    grid = np.linspace(0, 1, 501)
+    peer = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip")
+    peer.fit(p, y, sample_weight=weight)
+    ours = IsotonicCalibrator().fit(p, y, sample_weight=weight)
+    assert ours.predict_proba(grid)[:, 1] == pytest.approx(peer.predict(grid), abs=1e-12)
+    if not weighted:
+        whole = CalibratedClassifierCV(FrozenEstimator(model), method="isotonic").fit(X, y)
+        assert ours.predict_proba(p) == pytest.approx(whole.predict_proba(X), abs=1e-12)
+
+
+def test_isotonic_of_many_classes_equals_scikit_learn(digits):
+    _, X, y, _ = digits
+    model = GaussianNB().fit(X[::2], y[::2])
+    peer = CalibratedClassifierCV(FrozenEstimator(model), method="isotonic").fit(X, y)
+    p = model.predict_proba(X)
+    ours = IsotonicCalibrator().fit(p, y)
+    assert ours.predict_proba(p) == pytest.approx(peer.predict_proba(X), abs=1e-12)
+
+
+def test_temperature_equals_scikit_learn(digits):
+    model, X, y, p = digits
+    peer = CalibratedClassifierCV(FrozenEstimator(model), method="temperature").fit(X, y)
+    ours = TemperatureCalibrator().fit(p, y)
+    assert ours.predict_proba(p) == pytest.approx(peer.predict_proba(X), abs=1e-7)
+    assert (ours.predict(p) == model.predict(X)).all()
+
+
+def test_temperature_is_the_zero_of_the_slope(digits):
+    _, _, y, p = digits
+    sharpness = 1 / TemperatureCalibrator().fit(p, y).temperature_
+    q = np.exp(log_softmax(sharpness * np.log(p), axis=1))
+    slope = ((q - np.eye(10)[y]) * np.log(p)).sum() / len(y)
+    assert abs(slope) < 1e-11
+
+
+def penalized_loss(theta, p, y, weight, penalty, target):
+    logits = np.log(p) @ theta[:, :-1].T + theta[:, -1]
+    losses = -log_softmax(logits, axis=1)[np.arange(len(y)), y]
+    return np.average(losses, weights=weight) + (penalty * (theta - target) ** 2).sum()
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_vector_scaling_equals_a_general_optimizer(digits, weighted):
+    _, _, y, p = digits
+    weight = np.random.default_rng(3).uniform(0.1, 3, len(y)) if weighted else np.ones(len(y))
+
+    def loss(theta):
+        logits = np.log(p) * theta[:10] + theta[10:]
+        losses = -log_softmax(logits, axis=1)[np.arange(len(y)), y]
+        identity = np.repeat([1.0, 0.0], 10)
+        return np.average(losses, weights=weight) + 1e-4 * ((theta - identity) ** 2).sum()
+
+    ours = VectorScalingCalibrator().fit(p, y, sample_weight=weight if weighted else None)
+    theta = np.append(ours.factors_, ours.shifts_)
+    peer = minimize(loss, np.repeat([1.0, 0.0], 10), method="BFGS", options={"gtol": 1e-7})
+    assert loss(theta) <= peer.fun + 1e-12
+    assert theta == pytest.approx(peer.x, abs=2e-3)
+    assert np.abs(numerical_gradient(loss, theta)).max() < 1e-8
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"penalty": "off_diagonal", "l2": 0.01, "l2_intercept": 0.1},
+        {"toward": "zero"},
+        {"l2_intercept": 0.0},
+    ],
+    ids=str,
+)
+def test_dirichlet_is_at_the_optimum_of_its_definition(digits, settings):
+    _, _, y, p = digits
+    y, p = np.minimum(y, 4), np.column_stack([p[:, :4], p[:, 4:].sum(axis=1)])
+    ours = DirichletCalibrator(**settings).fit(p, y)
+    theta = np.column_stack([ours.coef_, ours.intercept_])
+    weights = np.full((5, 6), settings.get("l2", 1e-3))
+    weights[:, -1] = settings.get("l2_intercept", settings.get("l2", 1e-3))
+    target = np.column_stack([np.eye(5), np.zeros(5)])
+    if settings.get("penalty") == "off_diagonal":
+        np.fill_diagonal(weights, 0)
+    if settings.get("toward") == "zero":
+        target = np.zeros((5, 6))
+        assert (theta[-1] == 0).all()
+
+    def loss(flat):
+        full = flat.reshape(-1, 6)
+        if settings.get("toward") == "zero":
+            full = np.vstack([full, np.zeros(6)])
+        return penalized_loss(full, p, y, None, weights, target)
+
+    rows = theta[:-1] if settings.get("toward") == "zero" else theta
+    assert np.abs(numerical_gradient(loss, rows.ravel())).max() < 1e-8
+
+
+def test_dirichlet_with_two_classes_and_no_penalty_is_beta(cancer):
+    _, _, y, p = cancer
+    beta = BetaCalibrator(nonnegative=False).fit(p, y).predict_proba(p)
+    assert DirichletCalibrator(l2=1e-12).fit(p, y).predict_proba(p) == pytest.approx(beta, abs=1e-6)
+
+
+def test_many_classes_take_the_iterative_solver_to_the_same_optimum(digits, monkeypatch):
+    _, _, y, p = digits
+    dense = DirichletCalibrator().fit(p, y)
+    monkeypatch.setattr("varcal.calibrators._solvers.softmax.DENSE_PARAMETERS", 0)
+    iterative = DirichletCalibrator().fit(p, y)
+    assert iterative.coef_ == pytest.approx(dense.coef_, abs=1e-6)
+    assert iterative.predict_proba(p) == pytest.approx(dense.predict_proba(p), abs=1e-8)
+
+
+@pytest.mark.parametrize("n_bins", [1, 3, 10])
+def test_histogram_is_the_hit_rate_of_a_chunk(cancer, n_bins):
+    _, _, y, p = cancer
+    order = np.argsort(p, kind="stable")
+    expected = np.empty(len(y))
+    for chunk in np.array_split(order, n_bins):
+        expected[chunk] = y[chunk].mean()
+    ours = HistogramCalibrator(n_bins=n_bins).fit(p, y).predict_proba(p)[:, 1]
+    assert ours == pytest.approx(expected, abs=1e-12)
+
+
+def test_histogram_of_equal_width_has_midpoints_where_nothing_fell():
+    fit = HistogramCalibrator(n_bins=4, binning="uniform").fit([0.1, 0.2, 0.25, 0.9], [0, 1, 1, 1])
+    found = fit.predict_proba([0.0, 0.25, 0.26, 0.6, 1.0])[:, 1]
+    assert found == pytest.approx([2 / 3, 2 / 3, 0.375, 0.625, 1.0])
+
+
+@pytest.mark.parametrize("n", [35, 284])
+def test_scaling_binning_is_its_definition(cancer, n):
+    y, p = cancer[2][:n], cancer[3][:n]
+    z = logit(np.clip(p, 1e-12, 1 - 1e-12))
+    peer = LogisticRegression(C=1e10, tol=1e-13, max_iter=1000, solver="newton-cholesky")
+    g = peer.fit(z[:, None], y).predict_proba(z[:, None])[:, 1]
+    chunks = [c for c in np.array_split(np.sort(g), 10) if c.size]
+    edges = [(a[-1] + b[0]) / 2 for a, b in pairwise(chunks)]
+    edges = np.unique([*edges, 1.0])
+    index = np.searchsorted(edges, g)
+    expected = np.array([g[index == k].mean() for k in index])
+    ours = ScalingBinningCalibrator().fit(p, y).predict_proba(p)[:, 1]
+    assert ours == pytest.approx(expected, abs=1e-6)
+
+
+def numerical_gradient(loss, theta, step=1e-5):
+    """Differences of fourth order, good to about 1e-10 here."""
+    grad = np.empty(theta.size)
+    for k in range(theta.size):
+        e = np.zeros(theta.size)
+        e[k] = step * max(1.0, abs(theta[k]))
+        near = loss(theta + e) - loss(theta - e)
+        far = loss(theta + 2 * e) - loss(theta - 2 * e)
+        grad[k] = (8 * near - far) / (12 * e[k])
+    return grad
+
+
+def test_sigmoid_tails_are_exact():
+    fit = PlattCalibrator(on="probability", l2=1e-9).fit([0.2, 0.4, 0.6, 0.8], [0, 1, 0, 1])
+    object.__setattr__(fit.maps_[0], "slope", 200.0)
+    object.__setattr__(fit.maps_[0], "intercept", -100.0)
+    q = fit.predict_proba([0.0, 0.5, 1.0])
+    assert q[:, 1] == pytest.approx(expit([-100, 0, 100]), rel=1e-14)
+    assert q[:, 0] == pytest.approx(expit([100, 0, -100]), rel=1e-14)

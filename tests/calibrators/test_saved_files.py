@@ -1,0 +1,280 @@
+"""Saved calibrators: the same bits back, and nothing but calibrators ever read."""
+
+import json
+import os
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+
+from cases.calibrators import binary, every, many
+from varcal.calibrators import (
+    BetaCalibrator,
+    PlattCalibrator,
+    TreeCalibrator,
+    VariableCalibratedClassifier,
+    VariableCalibrator,
+    load_calibrator,
+)
+from varcal.calibrators._saved.json_file import _digest
+from varcal.exceptions import InputError
+
+
+@every
+@pytest.mark.parametrize("data", [binary, many])
+def test_the_same_bits_come_back(calibrator, data, tmp_path):
+    p, y, v = data()
+    fit = clone(calibrator).fit(p, y, v)
+    fit.save(tmp_path / "cal.json")
+    again = load_calibrator(tmp_path / "cal.json")
+    assert type(again) is type(fit)
+    assert (again.predict_proba(p, v) == fit.predict_proba(p, v)).all()
+    assert repr(again) == repr(fit)
+    assert again.classes_.tolist() == fit.classes_.tolist()
+    assert again.classes_.dtype == fit.classes_.dtype
+    assert again.n_features_in_ == fit.n_features_in_
+    assert str(again.describe()) == str(fit.describe())
+    again.save(tmp_path / "twice.json")
+    assert (tmp_path / "twice.json").read_bytes() == (tmp_path / "cal.json").read_bytes()
+
+
+def mixed(n=600):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "kind": pd.Categorical(rng.choice(["é", "b", "c"], n)),
+            "flag": rng.random(n) < 0.5,
+            "day": pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 99, n), unit="D"),
+            "x": np.where(rng.random(n) < 0.2, np.nan, rng.normal(size=n)),
+        }
+    )
+    p = rng.random(n)
+    y = np.where(rng.random(n) < p ** (1 + frame["flag"]), "yes", "no")
+    return p, y, frame
+
+
+def test_variables_of_every_kind_survive(tmp_path):
+    p, y, frame = mixed()
+    fit = TreeCalibrator(min_leaf=0.05).fit(p, y, frame)
+    fit.save(tmp_path / "cal.json")
+    again = load_calibrator(tmp_path / "cal.json")
+    assert (again.predict_proba(p, frame) == fit.predict_proba(p, frame)).all()
+    assert again.predict(p, frame).tolist() == fit.predict(p, frame).tolist()
+
+
+@pytest.mark.parametrize("labels", [[False, True], ["n", "y"], [3, 8], [0, 1]])
+def test_labels_of_every_kind_survive(labels, tmp_path):
+    p, y, _ = binary()
+    fit = BetaCalibrator().fit(p, np.array(labels)[y])
+    fit.save(tmp_path / "cal.json")
+    assert load_calibrator(tmp_path / "cal.json").predict(p).tolist() == fit.predict(p).tolist()
+
+
+def test_mixed_labels_survive(tmp_path):
+    p, y, _ = binary()
+    fit = BetaCalibrator().fit(p, y)
+    fit.classes_ = np.array([0, "one"], dtype=object)
+    fit.save(tmp_path / "cal.json")
+    assert load_calibrator(tmp_path / "cal.json").classes_.tolist() == [0, "one"]
+
+
+def test_an_existing_file_is_replaced_and_no_draft_stays(tmp_path):
+    p, y, _ = binary()
+    PlattCalibrator().fit(p, y).save(tmp_path / "cal.json")
+    BetaCalibrator().fit(p, y).save(str(tmp_path / "cal.json"))
+    assert isinstance(load_calibrator(tmp_path / "cal.json"), BetaCalibrator)
+    assert os.listdir(tmp_path) == ["cal.json"]
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
+    p, y, _ = binary()
+    PlattCalibrator().fit(p, y).save(tmp_path / "cal.json")
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("pathlib.Path.replace", full)
+    with pytest.raises(InputError, match=r"cannot write .*No space left"):
+        BetaCalibrator().fit(p, y).save(tmp_path / "cal.json")
+    monkeypatch.undo()
+    assert isinstance(load_calibrator(tmp_path / "cal.json"), PlattCalibrator)
+    assert os.listdir(tmp_path) == ["cal.json"]
+
+
+def test_a_folder_that_is_not_there_is_said(tmp_path):
+    p, y, _ = binary()
+    with pytest.raises(InputError, match="cannot write"):
+        BetaCalibrator().fit(p, y).save(tmp_path / "no" / "cal.json")
+    with pytest.raises(InputError, match="cannot read"):
+        load_calibrator(tmp_path / "no.json")
+    with pytest.raises(InputError, match="cannot read"):
+        load_calibrator(tmp_path)
+
+
+@pytest.fixture
+def saved(tmp_path):
+    p, y, v = binary()
+    TreeCalibrator(BetaCalibrator()).fit(p, y, v).save(tmp_path / "cal.json")
+    return tmp_path / "cal.json"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{}", b"[]", b"null", b"\xff\xfe\x00", b"{" * 100_000, b"[" * 100_000, b"NaN",
+     b'{"format": "varcal calibrator"}', pickle.dumps({"a": 1})],
+    ids=range(10),
+)  # fmt: skip
+def test_foreign_files_get_one_clear_error(tmp_path, content):
+    (tmp_path / "cal.json").write_bytes(content)
+    with pytest.raises(InputError, match="is no calibrator that can be loaded"):
+        load_calibrator(tmp_path / "cal.json")
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.99, 0.9999])
+def test_cut_files_get_one_clear_error(saved, share):
+    text = saved.read_bytes()
+    saved.write_bytes(text[: int(share * len(text))])
+    with pytest.raises(InputError, match="not whole JSON"):
+        load_calibrator(saved)
+
+
+def test_a_changed_digit_is_noticed(saved):
+    document = json.loads(saved.read_text())
+    leaf = document["calibrator"]["state"]["leaves_"][0]
+    leaf["state"]["maps_"][0]["fields"]["a"] += 1e-9
+    saved.write_text(json.dumps(document))
+    with pytest.raises(InputError, match="do not match its checksum"):
+        load_calibrator(saved)
+
+
+def test_a_later_version_is_refused_by_name(saved):
+    document = json.loads(saved.read_text())
+    document["schema_version"], document["varcal"] = 2, "9.9"
+    saved.write_text(json.dumps(document))
+    with pytest.raises(InputError, match=r"schema version is 2 .*'9\.9'.* reads version 1"):
+        load_calibrator(saved)
+
+
+def forged(path, change):
+    """Alter a file and give it the right checksum, as someone of bad will would."""
+    document = json.loads(path.read_text())
+    change(document["calibrator"])
+    document["sha256"] = _digest(document["calibrator"], document["arrays"])
+    path.write_text(json.dumps(document))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda body: body.update({"$calibrator": "os.system"}),
+        lambda body: body.update({"$calibrator": "Calibrator"}),
+        lambda body: body["parameters"].update({"evil": 1}),
+        lambda body: body["parameters"].pop("borrow"),
+        lambda body: body["state"].update({"predict_proba": 1}),
+        lambda body: body["state"].pop("tree_"),
+        lambda body: body["state"].update({"tree_": 3}),
+        lambda body: body["state"].update({"classes_": [1]}),
+        lambda body: body["state"].update({"leaves_": []}),
+        lambda body: body["state"]["tree_"].update({"$part": "subprocess.Popen"}),
+        lambda body: body["state"]["tree_"].update({"extra": 1}),
+        lambda body: body["state"]["schema_"]["fields"].update({"names": {"$eval": "1+1"}}),
+        lambda body: body["state"]["schema_"]["fields"].pop("kinds"),
+        lambda body: body["state"]["classes_"].update({"shape": [7]}),
+        lambda body: body["state"]["classes_"].update({"$array": "datetime64"}),
+        lambda body: body.clear(),
+    ],
+)
+def test_forged_files_run_nothing_and_get_one_clear_error(saved, change):
+    forged(saved, change)
+    with pytest.raises(InputError, match="is no calibrator that can be loaded"):
+        load_calibrator(saved)
+
+
+@pytest.fixture
+def smooth(tmp_path):
+    p, y, frame = mixed(2000)
+    fit = VariableCalibrator().fit(p, y, frame)
+    fit.save(tmp_path / "smooth.json")
+    return fit, tmp_path / "smooth.json"
+
+
+def test_a_variable_calibrator_comes_back_to_the_bit(smooth):
+    fit, path = smooth
+    p, _, frame = mixed(2000)
+    again = load_calibrator(path)
+    assert (again.predict_proba(p, frame) == fit.predict_proba(p, frame)).all()
+    ends = zip(again.predict_interval(p, frame), fit.predict_interval(p, frame), strict=True)
+    assert all((one == other).all() for one, other in ends)
+    assert again.effects().to_dict() == fit.effects().to_dict()
+
+
+def test_large_arrays_are_written_once_and_covariances_by_half(smooth):
+    fit, path = smooth
+    entries = json.loads(path.read_text())["arrays"]
+    size = len(fit.model_.full.beta)
+    (half,) = [entry for entry in entries if entry["shape"] == [size, size]]
+    assert half["triangle"] and len(half["base64"]) <= 16 / 3 * size * (size + 1) + 4
+    grid = fit.model_.full.design.score.rank.at
+    assert sum(entry["shape"] == [len(grid)] for entry in entries) <= 2  # values and their ranks
+    assert len({entry["base64"] for entry in entries}) == len(entries)
+    # Ten characters and two thirds a number; decimals take twenty-three.
+    assert path.stat().st_size < 11 * (size * (size + 1) / 2 + 12 * 1024)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda entries: entries.pop(),
+        lambda entries: entries[0].update({"shape": [3]}),
+        lambda entries: entries[0].update({"shape": [10**12]}),
+        lambda entries: entries[0].update({"dtype": "object"}),
+        lambda entries: entries[0].update({"base64": "not base 64"}),
+        lambda entries: entries[0].update({"base64": entries[0]["base64"][:-12]}),
+        lambda entries: [each.update({"triangle": not each["triangle"]}) for each in entries],
+        lambda entries: [each.update({"shape": [*each["shape"], 1]}) for each in entries],
+        lambda entries: entries[0].pop("triangle"),
+        lambda entries: entries.clear(),
+    ],
+)
+def test_forged_arrays_get_one_clear_error(smooth, change):
+    path = smooth[1]
+    document = json.loads(path.read_text())
+    change(document["arrays"])
+    document["sha256"] = _digest(document["calibrator"], document["arrays"])
+    path.write_text(json.dumps(document))
+    with pytest.raises(InputError, match="is no calibrator that can be loaded"):
+        load_calibrator(path)
+
+
+def test_a_class_that_is_not_ours_is_not_saved(tmp_path):
+    class Mine(BetaCalibrator):
+        pass
+
+    p, y, _ = binary()
+    with pytest.raises(InputError, match="Mine cannot be saved"):
+        Mine().fit(p, y).save(tmp_path / "cal.json")
+    assert os.listdir(tmp_path) == []
+
+
+def test_labels_that_json_cannot_hold_are_refused(tmp_path):
+    p, y, _ = binary()
+    fit = BetaCalibrator().fit(p, y)
+    fit.classes_ = np.array([(0, 1), None], dtype=object)
+    fit.classes_[1] = {1}
+    with pytest.raises(InputError, match="cannot be saved"):
+        fit.save(tmp_path / "cal.json")
+
+
+def test_the_calibrator_of_a_classifier_is_saved_alike(tmp_path):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(400, 3)), columns=["a", "b", "c"])
+    y = np.where(rng.random(400) < 0.5 + 0.4 * np.sign(X["a"]), "yes", "no")
+    model = VariableCalibratedClassifier(LogisticRegression(), variables=["b"]).fit(X, y)
+    model.calibrator_.save(tmp_path / "cal.json")
+    again = load_calibrator(tmp_path / "cal.json")
+    p = model.estimator_.predict_proba(X)
+    assert (again.predict_proba(p, X[["b"]]) == model.predict_proba(X)).all()
+    assert again.classes_.tolist() == ["no", "yes"]

@@ -1,0 +1,566 @@
+"""The variable calibrator: what it promises, on data whose truth is known."""
+
+import os
+from pathlib import Path
+
+import matplotlib
+import matplotlib.dates
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import expit, logit
+from sklearn.metrics import log_loss, roc_auc_score
+
+import varcal as vc
+from varcal.calibrators import PlattCalibrator, VariableCalibrator, load_calibrator
+from varcal.calibrators._variable.additive_model import Sample
+from varcal.calibrators._variable.lookup import Lookup
+from varcal.calibrators._variable.pairs import Gain
+from varcal.calibrators._variable.reml import LogisticLoss, fit_gam
+from varcal.calibrators._variable.score_basis import log_odds
+from varcal.calibrators._variable.trust import _gain, share_of
+from varcal.exceptions import InputError, VarcalWarning
+
+matplotlib.use("Agg")
+
+
+def world(n, seed=0, *, calibrated=False):
+    """Return scores, outcomes, variables of every kind, and the true probabilities."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "age": rng.uniform(20, 80, n),
+            "kind": rng.choice(["a", "b", "c"], n),
+            "noise": rng.normal(size=n),
+            "day": pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 300, n), unit="D"),
+        }
+    )
+    p = rng.beta(1.2, 1.8, n).clip(1e-4, 1 - 1e-4)
+    wrong = 0.04 * (frame["age"] - 50) + np.where(frame["kind"] == "c", 0.8, 0.0)
+    truth = p if calibrated else expit(0.7 * logit(p) + wrong.to_numpy())
+    return p, (rng.random(n) < truth).astype(int), frame, truth
+
+
+def loss(y, q):
+    return float(log_loss(y, q[:, 1] if q.ndim == 2 else q))
+
+
+# ------------------------------------------------------------------ what it is for
+
+
+def test_many_variables_are_repaired_together():
+    p, y, v, _ = world(4000)
+    p2, y2, v2, truth = world(20_000, seed=1)
+    q = VariableCalibrator().fit(p, y, v).predict_proba(p2, v2)[:, 1]
+    assert np.abs(q - truth).mean() < 0.025
+    for name in ("age", "kind", "noise"):
+        left = vc.estimate(y2, q, v2[name], event="positive")
+        assert left.value < 0.02
+    assert loss(y2, q) < loss(y2, truth) + 0.003
+
+
+def test_what_is_calibrated_already_stays_so():
+    p2, y2, v2, _ = world(20_000, 100, calibrated=True)
+    best = -(p2 * np.log(p2) + (1 - p2) * np.log(1 - p2)).mean()
+    floor = vc.vece(y2, p2, v2["age"], event="positive")
+    worse, left = [], []
+    for seed in range(6):
+        p, y, v, _ = world(1000, seed, calibrated=True)
+        q = VariableCalibrator().fit(p, y, v).predict_proba(p2, v2)[:, 1]
+        worse.append(-(p2 * np.log(q) + (1 - p2) * np.log(1 - q)).mean() - best)
+        left.append(vc.vece(y2, q, v2["age"], event="positive"))
+    assert np.mean(worse) < 0.002 and np.median(worse) < 1e-4
+    assert np.mean(left) < floor + 0.006
+
+
+def test_an_interaction_without_main_effects_is_found():
+    rng = np.random.default_rng(0)
+    n = 9000
+    v = rng.normal(size=(n, 4))
+    p = rng.uniform(0.1, 0.9, n)
+    truth = expit(logit(p) + 0.5 * np.sign(v[:, 0] * v[:, 2]))
+    y = rng.random(n) < truth
+    fit = VariableCalibrator().fit(p[:6000], y[:6000], v[:6000])
+    assert [trial.pair for trial in fit.pairs_ if trial.admitted] == [(0, 2)]
+    off = VariableCalibrator(interactions=False).fit(p[:6000], y[:6000], v[:6000])
+    here, there = (
+        np.abs(one.predict_proba(p[6000:], v[6000:])[:, 1] - truth[6000:]).mean()
+        for one in (fit, off)
+    )
+    assert here < 0.045 < 0.08 < there
+    assert "v0 × v2" in str(fit.describe())
+
+
+def divergence(truth, q):
+    q = q[:, 1].clip(1e-12, 1 - 1e-12)
+    return (truth * np.log(truth / q) + (1 - truth) * np.log((1 - truth) / (1 - q))).mean()
+
+
+@pytest.mark.parametrize(
+    ("n", "mean", "worst"), [(5, 0, 0), (10, 0, 0), (20, 0.001, 0.01), (50, 0.001, 0.02)]
+)
+def test_few_rows_leave_the_scores_as_they_are(n, mean, worst):
+    p2, _, v2, _ = world(500, 999, calibrated=True)
+    lost = []
+    for seed in range(20):
+        p, y, v, _ = world(n, seed, calibrated=True)
+        y[:2] = [0, 1]
+        q = VariableCalibrator().fit(p, y, v).predict_proba(p2, v2)
+        lost.append(divergence(p2, q))
+    assert np.mean(lost) <= mean + 1e-12 and np.max(lost) <= worst + 1e-12
+
+
+def test_a_line_of_few_rows_is_weighed_once():
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.6, 0.99, 45)
+    fit = VariableCalibrator().fit(p, rng.random(45) < 0.1, rng.normal(size=45))
+    assert fit.score_trust_ > 0 and fit.variables_trust_ == 0
+    assert fit.predict_proba(p, np.zeros(45))[:, 1].mean() < p.mean() - 0.2
+
+
+def test_equal_savings_of_few_rows_are_no_proof():
+    assert share_of(Gain(0.1, 0.05, 10.0)) == 0 < share_of(Gain(0.1, 0.05, 500.0))
+    z, y = np.zeros(30), np.ones(30)
+    rows = Sample(z, [], LogisticLoss(y, np.ones(30), z), np.arange(30) % 5)
+    gain = _gain(rows, z, z + 0.1)
+    # Every row saves the same; were the smaller model true, half of them would lose it.
+    assert gain.error == pytest.approx(0.1 * 0.5 / np.sqrt(30))
+
+
+@pytest.mark.parametrize("n", [200, 500])
+def test_some_hundred_rows_are_repaired(n):
+    p2, _, v2, truth = world(2000, 999)
+    before = divergence(truth, np.column_stack([1 - p2, p2]))
+    after = [
+        divergence(truth, VariableCalibrator().fit(*world(n, seed)[:3]).predict_proba(p2, v2))
+        for seed in range(5)
+    ]
+    assert np.mean(after) < (0.6 if n == 200 else 0.25) * before
+
+
+def test_without_variables_it_calibrates_the_score():
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.02, 0.98, 8000)
+    truth = expit(0.5 * logit(p) - 0.3)
+    y = rng.random(8000) < truth
+    q = VariableCalibrator().fit(p[:2000], y[:2000]).predict_proba(p[2000:])[:, 1]
+    platt = PlattCalibrator().fit(p[:2000], y[:2000]).predict_proba(p[2000:])[:, 1]
+    assert loss(y[2000:], q) < loss(y[2000:], platt) + 0.002
+    assert np.abs(q - truth[2000:]).mean() < 0.02
+
+
+def many_world(n, seed=0, k=5):
+    rng = np.random.default_rng(seed)
+    v = rng.normal(size=(n, 2))
+    logits = 3 * rng.normal(size=(n, k))
+    p = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
+    sharp = np.exp(-0.6 + 0.5 * v[:, 0])
+    q = np.exp(logits * sharp[:, None])
+    q /= q.sum(1, keepdims=True)
+    y = (rng.random((n, 1)) > np.cumsum(q, axis=1)).sum(1).clip(0, k - 1)
+    return p, y, v, q
+
+
+def test_many_classes_get_a_temperature_that_depends_on_the_variable():
+    p, y, v, _ = many_world(2500)
+    p2, y2, v2, truth = many_world(6000, seed=1)
+    fit = VariableCalibrator().fit(p, y, v)
+    q = fit.predict_proba(p2, v2)
+    assert (q.argmax(1) == p2.argmax(1)).all()
+    plain = vc.TemperatureCalibrator().fit(p, y).predict_proba(p2)
+    assert log_loss(y2, q) < log_loss(y2, plain) - 0.02
+    assert log_loss(y2, q) < log_loss(y2, truth) + 0.02
+    assert vc.vece(y2, q, v2[:, 0]) < 0.03 < vc.vece(y2, plain, v2[:, 0])
+
+
+# ------------------------------------------------------------------ options
+
+
+@settings(max_examples=12, deadline=None)
+@given(seed=st.integers(0, 10_000), n=st.integers(30, 400))
+def test_monotone_never_falls_along_the_score(seed, n):
+    rng = np.random.default_rng(seed)
+    p, v = rng.random(n), rng.normal(size=(n, 2))
+    y = rng.random(n) < np.where(v[:, 0] > 0, p, 1 - p)
+    y[:2] = [0, 1]
+    fit = VariableCalibrator(monotone=True).fit(p, y, v)
+    grid = np.linspace(0, 1, 201)
+    for row in v[:3]:
+        q = fit.predict_proba(grid, np.tile(row, (201, 1)))[:, 1]
+        assert (np.diff(q) >= -1e-12).all()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_preserve_ranking_keeps_the_auc(seed):
+    p, y, v, _ = world(800, seed)
+    p[:40], p[40:60] = 1e-7, 1 - 1e-9
+    q = VariableCalibrator(preserve_ranking=True).fit(p, y, v).predict_proba(p, v)[:, 1]
+    assert roc_auc_score(y, q) == pytest.approx(roc_auc_score(y, p), abs=1e-12)
+    order = np.argsort(p, kind="stable")
+    apart = np.diff(p[order]) > 1e-6
+    assert (np.diff(q[order])[apart] > 0).all()
+
+
+def test_preserve_ranking_keeps_the_order_of_classes():
+    p, y, v, _ = many_world(600)
+    q = VariableCalibrator(preserve_ranking=True).fit(p, y, v).predict_proba(p, v)
+    assert (np.argsort(q, axis=1) == np.argsort(p, axis=1)).all()
+
+
+@pytest.mark.parametrize("most", [0.0, 0.05, 1.0])
+def test_max_shift_holds(most):
+    p, y, v, _ = world(1500)
+    q = VariableCalibrator(max_shift=most).fit(p, y, v).predict_proba(p, v)
+    assert np.abs(q[:, 1] - p).max() <= most + 1e-12
+    p, y, v, _ = many_world(800)
+    q = VariableCalibrator(max_shift=most).fit(p, y, v).predict_proba(p, v)
+    assert np.abs(q - p).max() <= most + 1e-12
+    assert (q.argmax(1) == p.argmax(1)).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"interactions": True}, "interactions must be one of 'auto', False"),
+        ({"monotone": "yes"}, "monotone must be one of"),
+        ({"max_shift": -0.1}, "max_shift must lie between 0 and 1"),
+        ({"max_shift": "a"}, "max_shift must lie between 0 and 1"),
+    ],
+)
+def test_parameters_are_checked(options, message):
+    p, y, v, _ = world(100)
+    with pytest.raises(InputError, match=message):
+        VariableCalibrator(**options).fit(p, y, v)
+
+
+# ------------------------------------------------------------------ rows of every kind
+
+
+def test_the_mean_is_kept():
+    p, y, v, _ = world(1500)
+    weight = np.random.default_rng(0).integers(1, 4, 1500)
+    q = VariableCalibrator().fit(p, y, v, sample_weight=weight).predict_proba(p, v)[:, 1]
+    assert np.average(q, weights=weight) == pytest.approx(np.average(y, weights=weight), abs=1e-9)
+
+
+def test_unseen_levels_are_the_population_and_missing_values_have_an_effect():
+    p, y, v, _ = world(3000)
+    v = v.assign(age=v["age"].mask(np.arange(3000) % 3 == 0))
+    y = np.where(v["age"].isna(), 1, y)
+    fit = VariableCalibrator(interactions=False).fit(p, y, v)
+    same = pd.concat([v.iloc[[1]]] * 4).assign(kind=["a", "b", "c", "new"])
+    q = fit.predict_proba(np.full(4, 0.5), same)[:, 1]
+    assert q[:3].min() < q[3] < q[:3].max()
+    assert fit.predict_proba([0.3], v.iloc[[0]])[0, 1] > 0.8
+    far = v.iloc[[1, 1]].assign(age=[80.0, 1e9])
+    q = fit.predict_proba([0.5, 0.5], far)[:, 1]
+    assert q[0] == pytest.approx(q[1], abs=0.02)
+
+
+def test_the_order_of_rows_does_not_matter():
+    p, y, v, _ = world(1200)
+    turned = np.random.default_rng(0).permutation(1200)
+    one = VariableCalibrator().fit(p, y, v).predict_proba(p, v)
+    other = VariableCalibrator().fit(p[turned], y[turned], v.iloc[turned]).predict_proba(p, v)
+    assert other == pytest.approx(one, abs=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:v 'gone' is missing at every row")
+def test_constant_columns_and_copies_do_no_harm():
+    p, y, v, truth = world(3000)
+    more = v.assign(same=7.0, gone=np.nan, word="x", again=v["age"], mirrored=-v["age"])
+    q = VariableCalibrator().fit(p, y, more).predict_proba(p, more)[:, 1]
+    assert np.abs(q - truth).mean() < 0.03
+
+
+def test_weights_below_one_are_no_counts():
+    p, y, v, _ = world(1500)
+    plain = VariableCalibrator().fit(p, y, v).predict_proba(p, v)
+    small = VariableCalibrator().fit(p, y, v, sample_weight=np.full(1500, 1 / 1500))
+    assert small.predict_proba(p, v) == pytest.approx(plain, abs=1e-8)
+
+
+def test_sampling_weights_are_not_taken_for_counts_without_a_word():
+    p, y, v, _ = world(600)
+    survey = np.random.default_rng(0).gamma(5.0, 100.0, 600)
+    with pytest.warns(VarcalWarning) as caught:
+        VariableCalibrator().fit(p, y, v, sample_weight=survey)
+    (said,) = caught
+    assert said.filename == __file__
+    assert str(said.message) == (
+        "sample_weight is taken for the number of rows that each row stands for: "
+        f"{survey.sum():,.0f} in all, on 600 rows, so that the fit trusts them "
+        f"{survey.mean():,.1f} times as much as rows without weights; if these are sampling "
+        "weights, divide them by their mean"
+    )
+    for quiet in (survey / survey.mean(), survey / survey.sum(), np.rint(survey), 1 + survey / 1e3):
+        VariableCalibrator().fit(p, y, v, sample_weight=quiet)
+
+
+def grouped_world(seed, size):
+    """Return rows of 60 groups with effects of their own, and a variable of the group."""
+    rng = np.random.default_rng(seed)
+    effect, v = np.repeat(rng.normal(size=(2, 60)), 25, axis=1)
+    p = rng.uniform(0.05, 0.95, 1500)
+    truth = expit(logit(p) + effect + size * v)
+    return p, (rng.random(1500) < truth).astype(int), v, np.repeat(np.arange(60), 25), truth
+
+
+def test_groups_are_held_out_together():
+    new = [grouped_world(seed, 0.0) for seed in range(100, 104)]
+    raw = np.mean([divergence(truth, np.column_stack([1 - p, p])) for p, _, _, _, truth in new])
+    trust, lost = [], []
+    for seed in range(8):
+        p, y, v, groups, _ = grouped_world(seed, 0.0)
+        fits = [VariableCalibrator().fit(p, y, v, groups=each) for each in (None, groups)]
+        trust.append([fit.variables_trust_ for fit in fits])
+        lost.append(
+            [
+                np.mean([divergence(truth, fit.predict_proba(p, v)) for p, _, v, _, truth in new])
+                for fit in fits
+            ]
+        )
+    fooled, honest = np.mean(trust, axis=0)
+    assert honest < 0.1 < 0.5 < fooled
+    fooled, honest = np.mean(lost, axis=0) - raw
+    assert honest < 0.002 < 0.004 < fooled
+
+
+def test_an_effect_that_all_groups_share_is_found():
+    p, y, v, groups, _ = grouped_world(0, 1.5)
+    p2, _, v2, _, truth = grouped_world(100, 1.5)
+    fit = VariableCalibrator().fit(p, y, v, groups=groups)
+    assert fit.variables_trust_ > 0.9 and fit.model_.link is None
+    raw = divergence(truth, np.column_stack([1 - p2, p2]))
+    assert divergence(truth, fit.predict_proba(p2, v2)) < 0.7 * raw
+
+
+def test_groups_must_match_and_few_of_them_say_nothing():
+    p, y, v, _ = world(600)
+    with pytest.raises(InputError, match="lengths differ"):
+        VariableCalibrator().fit(p, y, v, groups=np.zeros(599))
+    for count in (1, 4):
+        with pytest.warns(VarcalWarning, match=f"groups holds {count} unit"):
+            fit = VariableCalibrator().fit(p, y, v, groups=np.arange(600) % count)
+        q = fit.predict_proba(p, v)
+        assert q[:, 1] == pytest.approx(p, abs=1e-9)
+
+
+def test_many_rows_are_sampled_for_penalties_only(monkeypatch):
+    import varcal.calibrators._variable.two_classes as logistic
+
+    p, y, v, truth = world(6000)
+    monkeypatch.setattr(logistic, "MOST_ROWS", 2000)
+    fit = VariableCalibrator().fit(p, y, v)
+    q = fit.predict_proba(p, v)[:, 1]
+    assert np.abs(q - truth).mean() < 0.02
+    assert q.mean() == pytest.approx(y.mean(), abs=1e-9)
+    assert fit.terms_[0].active
+
+
+# ------------------------------------------------------------------ it explains itself
+
+
+def test_intervals_cover_the_truth():
+    inside = []
+    for seed in range(8):
+        p, y, v, _ = world(1500, seed)
+        p2, _, v2, truth = world(1000, seed + 50)
+        low, high = VariableCalibrator().fit(p, y, v).predict_interval(p2, v2)
+        inside.append(((low[:, 1] <= truth) & (truth <= high[:, 1])).mean())
+        assert low[:, 0] == pytest.approx(1 - high[:, 1])
+    assert 0.9 < np.mean(inside) <= 1
+
+
+def confused_world(n, seed):
+    """Return rows of five classes of which one is too rare in the scores and one too frequent."""
+    p, _, v, q = many_world(n, seed)
+    q = q * np.exp([0.6, -0.6, 0, 0, 0])
+    q /= q.sum(axis=1, keepdims=True)
+    rng = np.random.default_rng(seed + 10**6)
+    return p, (rng.random((n, 1)) > np.cumsum(q, axis=1)).sum(1).clip(0, 4), v, q
+
+
+@pytest.mark.parametrize("make", [many_world, confused_world])
+def test_intervals_of_many_classes_cover_the_truth(make):
+    inside = []
+    for seed in range(4):
+        p, y, v, _ = make(500, seed)
+        p2, _, v2, truth = make(800, seed + 50)
+        fit = VariableCalibrator(keep_argmax=make is many_world).fit(p, y, v)
+        low, high = fit.predict_interval(p2, v2)
+        inside.append(((low <= truth) & (truth <= high)).mean())
+    assert 0.89 < np.mean(inside) <= 1
+
+
+def test_confusions_are_corrected_only_where_held_out_rows_say_so():
+    rng = np.random.default_rng(0)
+    sharp = []
+    for _ in range(10):
+        p = rng.dirichlet([2, 2, 2, 2], 60)
+        y = (rng.random((60, 1)) > np.cumsum(p, axis=1)).sum(1).clip(0, 3)
+        fit = VariableCalibrator().fit(p, y, rng.normal(size=60))
+        sharp.append(np.abs(fit.predict_proba(p, np.zeros(60)) - p).max())
+    assert np.median(sharp) < 1e-9 and np.mean(sharp) < 0.03
+    p, y, v, truth = confused_world(1500, 0)
+    fit = VariableCalibrator(keep_argmax=False).fit(p, y, v)
+    assert fit.model_.confusion.share > 0.9
+    assert np.abs(fit.predict_proba(p, v) - truth).mean() < 0.02
+
+
+@pytest.mark.parametrize("most", [0.0, 0.03])
+@pytest.mark.parametrize("make", [world, many_world])
+def test_intervals_stay_within_max_shift(make, most):
+    p, y, v, _ = make(400)
+    fit = VariableCalibrator(max_shift=most).fit(p, y, v)
+    low, high = fit.predict_interval(p, v)
+    before = p if p.ndim == 2 else np.column_stack([1 - p, p])
+    assert low.min() >= 0 and high.max() <= 1
+    assert (low >= before - most - 1e-12).all() and (high <= before + most + 1e-12).all()
+    q = fit.predict_proba(p, v)
+    assert (low <= q).all() and (q <= high).all()
+
+
+def test_intervals_of_many_classes_hold_the_answer_and_grow_with_the_level():
+    p, y, v, _ = many_world(1000)
+    fit = VariableCalibrator().fit(p, y, v)
+    q = fit.predict_proba(p, v)
+    low, high = fit.predict_interval(p, v)
+    assert (low <= q).all() and (q <= high).all()
+    narrow = fit.predict_interval(p, v, level=0.5)
+    assert (high - low >= narrow[1] - narrow[0] - 1e-12).all()
+    with pytest.raises(InputError, match="level must lie between 0 and 1"):
+        fit.predict_interval(p, v, level=95)
+
+
+def test_effects_show_who_moved_what(tmp_path):
+    p, y, v, _ = world(4000)
+    fit = VariableCalibrator().fit(p, y, v)
+    told = {term.name: term for term in fit.terms_}
+    assert told["age"].active and told["kind"].active and not told["noise"].active
+    assert told["age"].moved > told["kind"].moved > told["noise"].moved
+    assert fit.edf_ == pytest.approx(sum(term.edf for term in fit.terms_))
+    effects = fit.effects()
+    assert list(effects) == ["age", "kind", "noise", "day"]
+    middle = effects["age"][1]
+    assert np.diff(middle.value).min() > -0.05 and np.ptp(middle.value) == pytest.approx(
+        2.4, rel=0.3
+    )
+    assert (middle.low < middle.value).all() and (middle.value < middle.high).all()
+    assert effects["kind"][0].at == ("a", "b", "c")
+    assert effects["day"][0].at[0].startswith("2024-01-01")
+    gone = [curve.missing is not None for curve in effects.curves]
+    assert len(effects.to_frame()) == sum(len(curve.at) for curve in effects.curves) + sum(gone)
+    assert effects.to_dict()["terms"][0]["name"] == fit.terms_[0].name
+    for name in (None, "kind", "day"):
+        ax = effects.plot(name)
+        words = (ax.get_xlabel() if name == "kind" else ax.get_ylabel()).replace("\n", " ")
+        assert words == "change of the logit (above 0: probability raised)"
+    with pytest.raises(InputError, match="did you mean 'age'"):
+        effects["aeg"]
+    fit.save(tmp_path / "cal.json")
+    again = load_calibrator(tmp_path / "cal.json")
+    assert again.effects().to_dict() == effects.to_dict()
+    assert (again.predict_interval(p, v)[0] == fit.predict_interval(p, v)[0]).all()
+
+
+def test_what_is_not_trusted_is_not_ruled_out():
+    p, y, v, _ = world(300, 3, calibrated=True)
+    fit = VariableCalibrator().fit(p, y, v)
+    assert fit.score_trust_ == fit.variables_trust_ == 0
+    assert fit.edf_ == 0 and str(fit.describe()).count("0.0 effective degrees of freedom")
+    for curve in fit.effects().curves:
+        assert not curve.value.any() and (curve.high - curve.low).max() > 1e-3
+
+
+def test_dates_are_drawn_as_dates_and_few_levels_at_most():
+    p, y, v, _ = world(1500)
+    kind = [f"level {k}" for k in np.random.default_rng(0).integers(0, 45, 1500)]
+    effects = VariableCalibrator(interactions=False).fit(p, y, v.assign(kind=kind)).effects()
+    ax = effects.plot("day")
+    first = matplotlib.dates.num2date(ax.get_lines()[1].get_xdata()[0])
+    assert (first.year, first.month) == (2024, 1)
+    assert len(ax.get_xticks()) < 8
+    ax = effects.plot("kind")
+    assert len(ax.get_yticks()) == 20 and "20 of 45 levels" in ax.get_ylabel()
+    size = np.max([np.abs(curve.value) for curve in effects["kind"]], axis=0)
+    largest = {effects["kind"][0].at[k] for k in np.argsort(-size)[:20]}
+    assert {text.get_text() for text in ax.get_yticklabels()} == largest
+
+
+def test_effects_without_variables_say_so():
+    p, y, _, _ = world(300)
+    effects = VariableCalibrator().fit(p, y).effects()
+    assert effects.curves == ()
+    with pytest.raises(InputError, match="no effect to draw"):
+        effects.plot()
+
+
+def test_effects_of_many_classes():
+    p, y, v, _ = many_world(1500)
+    effects = VariableCalibrator().fit(p, y, v).effects()
+    assert effects.scale == "log inverse temperature"
+    (curve,) = effects["v0"]
+    assert np.ptp(curve.value) > 1
+
+
+# ------------------------------------------------------------------ the machinery
+
+
+def test_penalties_tell_signal_from_noise():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([np.ones(3000), rng.normal(size=(3000, 8))])
+    y = (rng.random(3000) < expit(0.8 * X[:, 1])).astype(float)
+    groups = np.array([-1, 0, *[1] * 7])
+    fit = fit_gam(X, LogisticLoss(y, np.ones(3000), np.zeros(3000)), groups)
+    assert fit.converged
+    assert fit.beta[1] == pytest.approx(0.8, abs=0.15)
+    assert fit.edf[0] > 0.95 and fit.edf[1] < 3
+
+
+def test_tables_answer_as_the_design_does():
+    p, y, v, _ = world(2000)
+    fit = VariableCalibrator().fit(p, y, v)
+    model, columns = fit.model_.full, fit.schema_.align(vc.Predictions.of(y, p, v).variables)
+    z = log_odds(p)
+    exact, spread = model.predictor(z, columns)
+    eta, near = model.lookup.predictor(z, columns)
+    assert isinstance(model.lookup, Lookup)
+    assert eta == pytest.approx(exact, abs=1e-3)
+    assert np.corrcoef(spread, near)[0, 1] > 0.9
+    assert near.mean() == pytest.approx(spread.mean(), rel=0.1)
+
+
+PAPER = Path(
+    os.environ.get("VARCAL_PAPER_DATA", Path(__file__).parents[2] / "shared" / "data" / "paper")
+)
+
+
+@pytest.mark.skipif(not PAPER.is_dir(), reason=f"the paper's model outputs are not at {PAPER}")
+@pytest.mark.parametrize(
+    ("name", "numbers", "n_cal", "most"),
+    [
+        ("bank", ["age", "balance", "campaign", "pdays", "previous"], 1000, 0.0195),
+        (
+            "adult",
+            ["age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week"],
+            2500,
+            0.016,
+        ),
+    ],
+)
+def test_the_papers_sets(name, numbers, n_cal, most):
+    table = pd.read_csv(PAPER / f"{name}_out.csv.gz")
+    p, y = table["prob_1"].to_numpy(), table["actual"].to_numpy().astype(int)
+    worst = []
+    for seed in (100, 101):
+        rows = np.random.default_rng(seed).permutation(len(y))
+        cal, test = rows[:n_cal], rows[n_cal:]
+        fit = VariableCalibrator().fit(p[cal], y[cal], table[numbers].iloc[cal])
+        q = fit.predict_proba(p[test], table[numbers].iloc[test])
+        worst.append(max(vc.vece(y[test], q, table[one].iloc[test]) for one in numbers))
+        platt = PlattCalibrator().fit(p[cal], y[cal]).predict_proba(p[test])
+        assert loss(y[test], q) < loss(y[test], platt) - 0.01
+    assert np.mean(worst) < most

@@ -1,0 +1,208 @@
+"""The variable calibrator where scores take few values and rows are tied."""
+
+import numpy as np
+import pytest
+from scipy.special import expit, logit
+
+import varcal.calibrators._variable.many_classes as temperature
+import varcal.calibrators._variable.two_classes as logistic
+from varcal.calibrators import VariableCalibrator
+from varcal.calibrators._variable.folds import RowKeys, n_folds_of
+from varcal.calibrators._variable.score_basis import ScoreBasis
+from varcal.calibrators._variable.spline_basis import LevelBasis, NumberBasis
+from varcal.exceptions import InputError
+
+
+def few_scores(values, n, seed=0, *, effect=0.7):
+    """Return scores of few values, outcomes, a variable of two levels, and the truth."""
+    rng = np.random.default_rng(seed)
+    p, v = rng.choice(values, n), rng.choice(["a", "b"], n)
+    truth = expit(logit(p) + np.where(v == "a", effect, -effect))
+    return p, (rng.random(n) < truth).astype(int), {"v": v}, truth
+
+
+def one_certainty(n, seed=0):
+    """Return three classes whose largest probability is always 0.8 and the truth 0.5."""
+    rng = np.random.default_rng(seed)
+    top = rng.integers(0, 3, n)
+    p, truth = np.full((n, 3), 0.1), np.full((n, 3), 0.25)
+    p[np.arange(n), top], truth[np.arange(n), top] = 0.8, 0.5
+    y = (rng.random((n, 1)) > np.cumsum(truth, axis=1)).sum(axis=1).clip(0, 2)
+    return p, y, truth
+
+
+# ------------------------------------------------------------------ columns that do not vary
+
+
+@pytest.mark.parametrize("values", [[0.2, 0.8], [0.3, 0.9]])
+def test_two_scores_are_repaired_and_so_are_those_between(values):
+    p, y, v, truth = few_scores(values, 5000)
+    fit = VariableCalibrator().fit(p, y, v)
+    assert np.abs(fit.predict_proba(p, v)[:, 1] - truth).max() < 0.04
+    between = np.linspace(*values, 15)
+    for level, effect in (("a", 0.7), ("b", -0.7)):
+        q = fit.predict_proba(between, {"v": [level] * 15})[:, 1]
+        assert np.abs(q - expit(logit(between) + effect)).max() < 0.06
+
+
+def test_scores_that_are_nearly_mirrored_do_no_harm():
+    p, y, v, truth = few_scores([0.2, 0.8], 5000)
+    p = p + np.random.default_rng(1).normal(scale=1e-7, size=5000)
+    fit = VariableCalibrator().fit(p, y, v)
+    assert np.abs(fit.predict_proba(p, v)[:, 1] - truth).max() < 0.05
+    q = fit.predict_proba([0.5, 0.5], {"v": ["a", "b"]})[:, 1]
+    assert q == pytest.approx(expit([0.7, -0.7]), abs=0.1)
+
+
+def test_rounding_is_no_spread():
+    z = logit(np.repeat([0.2, 0.8], 50))
+    assert 0 < np.abs(z).std() < 1e-12
+    basis = ScoreBasis.of(z, None)
+    assert basis.fold_scale == 0 and set(basis.parts(z)) == {"level", "slope"}
+    wide = ScoreBasis.of(np.random.default_rng(0).normal(size=200), None)
+    assert "fold" in wide.parts(z)
+    assert ScoreBasis.of(np.full(7, 0.1), np.full(7, 0.1)).scale == 1.0
+    gone = NumberBasis.of(np.array([0.1] * 9 + [np.nan]), np.full(10, 0.1))
+    assert np.abs(gone.parts(np.array([0.1, 5.0]))["line"]).max() < 1e-9
+    near = NumberBasis.of(1e9 + np.arange(9) * 2e-7, None)
+    assert "raw" not in near.parts(np.array([0.0]))
+    light = LevelBasis.of(np.array([0, 1]), 2, np.array([5.0, 1e-20]))
+    assert np.abs(light.rows).max() < 10
+
+
+# ------------------------------------------------------------------ folds
+
+
+@pytest.mark.parametrize("values", [[0.3], [0.2, 0.8], [0.1, 0.5, 0.9]])
+@pytest.mark.parametrize("n", [1000, 12_000])
+def test_few_scores_are_repaired_without_variables(values, n):
+    rng = np.random.default_rng(0)
+    p = rng.choice(values, n)
+    truth = expit(logit(p) - 0.8)
+    y = rng.random(n) < truth
+    fit = VariableCalibrator().fit(p, y)
+    assert fit.score_trust_ == 1
+    assert np.abs(fit.predict_proba(p)[:, 1] - truth).max() < 0.04
+
+
+@pytest.mark.parametrize("n", [1000, 12_000])
+def test_one_certainty_is_repaired(n):
+    p, y, truth = one_certainty(n)
+    fit = VariableCalibrator().fit(p, y)
+    assert fit.score_trust_ == 1
+    assert np.abs(fit.predict_proba(p) - truth).max() < 0.05
+
+
+def test_many_tied_rows_are_dealt_evenly_and_few_stay_together():
+    rng = np.random.default_rng(0)
+    z, y = np.repeat([0.0, 1.0], [400, 600]), rng.integers(0, 2, 1000)
+    folds = RowKeys.of(z, y, None, z, []).folds(5)
+    for score in (0.0, 1.0):
+        for outcome in (0, 1):
+            dealt = np.bincount(folds[(z == score) & (y == outcome)], minlength=5)
+            assert np.ptp(dealt) <= 1
+    # Copies of a row have one outcome; scores apart by more than four decimals are no ties.
+    z, y = np.tile(rng.permutation(300) / 7, 3), np.tile(rng.integers(0, 2, 300), 3)
+    folds = RowKeys.of(z, y, None, z, []).folds(5).reshape(3, -1)
+    assert (folds == folds[0]).all()
+    assert np.ptp(np.bincount(folds[0])) <= 1
+
+
+def test_folds_and_samples_do_not_depend_on_the_order_of_rows():
+    rng = np.random.default_rng(0)
+    p, y, _ = one_certainty(3000)
+    v, mass = rng.integers(0, 3, 3000).astype(float), rng.integers(1, 4, 3000) / 1.7
+    score, turned = np.zeros(3000), rng.permutation(3000)
+    rows = np.column_stack([p, y, v, mass])
+
+    def keyed(order):
+        return RowKeys.of(p[order], y[order], mass[order], score[order], [v[order]])
+
+    here, there = keyed(np.arange(3000)), keyed(turned)
+    one = np.column_stack([rows, here.folds(5)])
+    other = np.column_stack([rows[turned], there.folds(5)])
+    for first, second in ((one, other), (rows[here.sample(900)], rows[turned][there.sample(900)])):
+        assert (first[np.lexsort(first.T)] == second[np.lexsort(second.T)]).all()
+
+
+def test_a_weight_is_a_count_of_rows_where_few_are_tied():
+    rng = np.random.default_rng(0)
+    n = 600
+    p, v, count = rng.uniform(0.05, 0.95, n), rng.normal(size=n), rng.integers(1, 4, n)
+    y = (rng.random(n) < expit(logit(p) + 0.3 * v)).astype(int)
+    heavy = VariableCalibrator().fit(p, y, v, sample_weight=count)
+    long = VariableCalibrator().fit(*(np.repeat(each, count) for each in (p, y, v)))
+    assert heavy.variables_trust_ == pytest.approx(long.variables_trust_, abs=1e-6)
+    assert heavy.predict_proba(p, v) == pytest.approx(long.predict_proba(p, v), abs=1e-6)
+    assert n_folds_of(10_000.0) == 5 and n_folds_of(10_001.0) == 3
+
+
+def test_a_weight_among_many_ties_deals_the_others_as_written_out():
+    y = np.repeat([0, 1], 30)
+    count = np.ones(60)
+    count[::7] = 3
+    score, twice = np.zeros(60), np.repeat(np.arange(60), count.astype(int))
+    p = np.full(60, 0.3)
+    short = RowKeys.of(p, y, count, score, []).folds(5)
+    long = RowKeys.of(p[twice], y[twice], None, score[twice], []).folds(5)
+    for outcome in (0, 1):
+        mass = np.bincount(long[y[twice] == outcome], minlength=5)
+        near = np.bincount(short[y == outcome], count[y == outcome], minlength=5)
+        assert np.ptp(mass) <= 1 and np.abs(near - mass).max() <= 6
+    q = [
+        VariableCalibrator().fit(p, y, sample_weight=count).predict_proba([0.3])[0, 1],
+        VariableCalibrator().fit(p[twice], y[twice]).predict_proba([0.3])[0, 1],
+    ]
+    assert q[0] == pytest.approx(q[1], abs=0.02)
+
+
+def test_groups_stay_whole_where_scores_are_tied():
+    rng = np.random.default_rng(0)
+    seen = []
+
+    def spy(*args, **kwargs):
+        seen.append(args[1])
+        return kept(*args, **kwargs)
+
+    kept = logistic.fit_trusted
+    groups = rng.integers(0, 40, 800)
+    p = rng.choice([0.2, 0.8], 800)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(logistic, "fit_trusted", spy)
+        VariableCalibrator().fit(p, rng.random(800) < p, groups=groups)
+    (rows,) = seen
+    assert all(len(set(rows.folds[groups == one])) == 1 for one in range(40))
+
+
+# ------------------------------------------------------------------ samples
+
+
+def test_tied_rows_are_sampled_by_their_share():
+    rng = np.random.default_rng(0)
+    z = rng.choice([0.0, 1.0, 2.0], 30_000, p=[0.1, 0.3, 0.6])
+    y = (rng.random(30_000) < 0.2 + 0.2 * z).astype(int)
+    picked = RowKeys.of(z, y, None, z, []).sample(6000)
+    assert len(set(picked)) == 6000
+    for score in (0.0, 1.0, 2.0):
+        assert (z[picked] == score).mean() == pytest.approx((z == score).mean(), abs=0.02)
+        rate = y[picked][z[picked] == score].mean()
+        assert rate == pytest.approx(y[z == score].mean(), abs=0.06)
+
+
+def test_a_sample_of_tied_rows_serves_both_models(monkeypatch):
+    monkeypatch.setattr(logistic, "MOST_ROWS", 1000)
+    monkeypatch.setattr(temperature, "MOST_ROWS", 1000)
+    p, y, v, truth = few_scores([0.2, 0.6, 0.8], 6000)
+    q = VariableCalibrator().fit(p, y, v).predict_proba(p, v)[:, 1]
+    assert np.abs(q - truth).max() < 0.05
+    p, y, truth = one_certainty(6000)
+    assert np.abs(VariableCalibrator().fit(p, y).predict_proba(p) - truth).max() < 0.05
+
+
+# ------------------------------------------------------------------ options
+
+
+def test_monotone_is_for_two_classes():
+    p, y, _ = one_certainty(200)
+    with pytest.raises(InputError, match="monotone=True needs two classes; y has 3"):
+        VariableCalibrator(monotone=True).fit(p, y)

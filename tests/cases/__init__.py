@@ -1,0 +1,1 @@
+"""Cases that several test files share."""

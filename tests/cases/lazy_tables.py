@@ -1,0 +1,56 @@
+"""A table with a column of every kind, and what makes two audits' tables the same."""
+
+import datetime as dt
+import decimal
+
+import numpy as np
+import pyarrow as pa
+
+N = 6_000
+TRICKY = ["Age", "age", 'a "quoted" name', "it's, spaced"]
+
+
+def make_table(n=N, seed=0):
+    rng = np.random.default_rng(seed)
+    score = rng.normal(size=n)
+    p = 1 / (1 + np.exp(-score))
+    x = np.round(rng.normal(size=n), 3)
+    x[:7], x[7:10], x[10:13] = np.nan, np.inf, -np.inf
+    day = dt.datetime(2024, 1, 1)
+    return pa.table(
+        {
+            "y": (rng.random(n) < np.clip(p + 0.1 * np.tanh(x), 0, 1)).astype(np.int8),
+            "p": p,
+            "x": x,
+            "null": pa.array([None if k % 11 == 0 else float(k % 17) for k in range(n)]),
+            "ties": rng.integers(0, 4, n),
+            "byte": rng.integers(0, 200, n).astype(np.uint8),
+            "big": rng.integers(0, 2**60, n),
+            "money": pa.array([decimal.Decimal(int(k)) / 100 for k in rng.integers(0, 9999, n)]),
+            "flag": pa.array([None if k % 13 == 0 else bool(k % 3) for k in range(n)]),
+            "kind": pa.array(rng.choice(["red", "green", "blue", None], n)).dictionary_encode(),
+            "text": pa.array(rng.choice(["a", "b", "rare"], n, p=[0.7, 0.295, 0.005])),
+            "date": pa.array(
+                [(day + dt.timedelta(days=int(k))).date() for k in rng.integers(0, 99, n)]
+            ),
+            "when": pa.array(
+                [day + dt.timedelta(seconds=int(k)) for k in rng.integers(0, 10**6, n)],
+                pa.timestamp("us", "UTC"),
+            ),
+            "empty": pa.nulls(n, pa.float64()),
+            **{name: rng.normal(size=n) for name in TRICKY},
+            "w": rng.exponential(size=n),
+            "unit": rng.integers(0, 40, n),
+        }
+    )
+
+
+def same_tables(a, b):
+    assert a.keys() == b.keys()
+    for name, one in a.items():
+        assert one.columns["bin"] == b[name].columns["bin"], name
+        for column in one.columns:
+            if column != "bin":
+                np.testing.assert_allclose(
+                    one.columns[column], b[name].columns[column], atol=1e-12, err_msg=name
+                )

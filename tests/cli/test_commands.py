@@ -1,0 +1,562 @@
+"""The command line, driven as a real process."""
+
+import gzip
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import csv, parquet
+
+import varcal as vc
+from varcal.cli._calibrate import _built, methods
+from varcal.cli._program import main
+from varcal.exceptions import InputError
+
+ROOT = Path(__file__).parents[2]
+COMMAND = [sys.executable, "-m", "varcal"]
+COLUMNS = ["--label", "y", "--prob", "p"]
+
+
+def run(*arguments, cwd=None, given=None, **env):
+    return subprocess.run(
+        [*COMMAND, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        env=os.environ | env,
+        cwd=cwd,
+        input=given,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory):
+    """Rows whose gap grows with age and is nowhere else; `noise` is noise."""
+    found = tmp_path_factory.mktemp("rows")
+    sim = vc.datasets.make_gap(6000, "tilt", vece=0.1, random_state=3)
+    rng = np.random.default_rng(3)
+    rows = pa.table(
+        {
+            "y": np.where(sim.y == 1, "yes", "no"),
+            "p": sim.p,
+            "age": np.round(20 + 60 * sim.v).astype(np.int64),
+            "noise": rng.normal(size=6000),
+            "w": np.ones(6000),
+            "who": np.arange(6000) // 3,
+            "tags": [["a"]] * 6000,
+        }
+    )
+    flat = rows.drop_columns("tags")
+    parquet.write_table(rows, found / "rows.parquet")
+    csv.write_csv(flat, found / "rows.csv")
+    csv.write_csv(flat.slice(0, 3000), found / "cal.csv")
+    csv.write_csv(flat.slice(3000), found / "test.csv")
+    return found
+
+
+@pytest.fixture(scope="session")
+def calibrated(folder):
+    """The whole way through: calibrate, apply."""
+    first = run(
+        "calibrate", "cal.csv", *COLUMNS, "--variables", "age", "-o", "cal.json", cwd=folder
+    )
+    second = run("apply", "cal.json", "test.csv", "-o", "out.csv", cwd=folder)
+    return first, second
+
+
+def test_version_and_help():
+    assert run("--version").stdout == f"varcal {vc.__version__}\n"
+    assert "demo" in run("--help").stdout
+    done = run("audit", "-h")
+    assert done.returncode == 0 and done.stdout.isascii()
+
+
+@pytest.mark.parametrize("name", ["", *sorted(main.commands)])
+def test_every_help_has_examples_that_exist(name):
+    command = main.commands.get(name, main)
+    text = command.help
+    examples = re.findall(r"varcal (\w+)(.*(?:\\\n.*)?)", text.partition("Examples:")[2])
+    assert examples
+    for called, rest in examples:
+        known = {option for one in main.commands[called].params for option in one.opts}
+        used = re.findall(r"(?<=\s)-{1,2}[a-z][\w-]*", re.sub(r"\s{4,}[a-z ]+$", "", rest))
+        assert set(used) <= known, called
+
+
+def test_help_of_calibrate_names_every_method():
+    (option,) = [one for one in main.commands["calibrate"].params if one.name == "method"]
+    assert set(methods()) <= set(re.findall(r"[a-z-]+", option.help))
+
+
+# ------------------------------------------------------------------ audit
+
+
+def test_audit_ranks_and_explains(folder):
+    done = run("audit", "rows.parquet", *COLUMNS, "--exclude", "w,who", cwd=folder)
+    assert done.returncode == 0
+    assert done.stderr.startswith("warning: left out, as they are no variables: tags (list")
+    lines = done.stdout.splitlines()
+    assert "most along age" in lines[0]
+    assert re.fullmatch(
+        r"age +VECE 0\.\d{3} \(0\.\d{3}–0\.\d{3}\)  beyond 0\.\d{3}  p<0\.001  varies  "
+        r".*[▲▼] (over|under) 0\.\d{3} at \d+–\d+ \([\d,]+ rows\)",
+        lines[3],
+    )
+    assert lines[4].split()[0] == "noise" and "no evidence" in lines[4]
+    assert re.fullmatch(r"2 variables ranked in [\d.]+s", lines[-1])
+    assert "\x1b" not in done.stdout
+
+
+def test_audit_agrees_with_the_library(folder):
+    given = [
+        *COLUMNS,
+        "--variables",
+        "age",
+        "--weight",
+        "w",
+        "--group",
+        "who",
+        "--event",
+        "positive",
+    ]
+    done = run("audit", "rows.csv", *given, "--pos-label", "yes", "--json", cwd=folder)
+    told = json.loads(done.stdout)
+    table = csv.read_csv(folder / "rows.csv")
+    found = vc.audit(
+        "y", "p", ["age"], data=table, sample_weight="w", groups="who", event="positive"
+    )
+    assert done.returncode == 0 and not done.stderr
+    assert told["rows"] == found.to_dict()["rows"] and told["gap"] == found.gap
+    assert told["passed"] is True and told["failures"] == []
+
+
+@pytest.mark.parametrize(
+    ("gate", "failed"),
+    [
+        (["--max-vece", "5%"], ["age: VECE 0.0"]),
+        (["--max-vece", "0.5"], []),
+        (["--fail-on", "significant"], ["age: varies, beyond 0."]),
+        (["--fail-on", "varies", "--threshold", "0.5"], []),
+        (["--max-vece", "0.05", "--fail-on", "varies"], ["age: VECE", "age: varies"]),
+    ],
+)
+def test_gates(gate, failed, folder):
+    variables = ["--variables", "age,noise", "--event", "positive"]
+    done = run("audit", "rows.csv", *COLUMNS, *variables, *gate, cwd=folder)
+    assert done.returncode == (1 if failed else 0)
+    lines = done.stdout.splitlines()
+    last = lines[-1 - len(failed) : -1]
+    for line, start in zip(last, failed, strict=True):
+        assert line.startswith(f"FAILED {start}")
+    assert done.stdout.count("FAILED") == len(failed)
+    assert re.fullmatch(rf"{min(1, len(failed))} of 2 variables failed in [\d.]+s", lines[-1])
+
+
+def test_gate_with_json_keeps_stdout_to_the_document(folder):
+    given = ["--variables", "age", "--max-vece", "0.01", "--json"]
+    done = run("audit", "rows.csv", *COLUMNS, *given, cwd=folder)
+    assert done.returncode == 1 and json.loads(done.stdout)["passed"] is False
+    assert done.stderr.startswith("FAILED age: VECE")
+
+
+def test_audit_writes_reports(folder, tmp_path):
+    for name, start in {"r.html": "<!doctype html>", "r.md": "#"}.items():
+        out = tmp_path / name
+        done = run("audit", folder / "rows.csv", *COLUMNS, "--variables", "age", "-o", out)
+        assert done.stdout.endswith(f"→ {out}\n")
+        assert out.read_text(encoding="utf-8").startswith(start)
+    bad = tmp_path / "r.pdf"
+    done = run("audit", folder / "rows.csv", *COLUMNS, "--variables", "age", "-o", bad)
+    assert done.returncode == 2 and ".html, .md, .json" in done.stderr
+    done = run("audit", folder / "rows.csv", *COLUMNS, "-o", tmp_path / "no" / "r.html")
+    assert done.returncode == 2 and "make the folder first" in done.stderr
+
+
+def test_standard_input(folder):
+    text = (folder / "rows.csv").read_text()
+    given = [*COLUMNS, "--variables", "age"]
+    done = run("audit", "-", "--format", "csv", *given, given=text)
+    assert done.returncode == 0 and "most along age" in done.stdout
+    assert "format of standard input" in run("audit", "-", *given, given=text).stderr
+    done = run("audit", "-", folder / "rows.csv", "--format", "csv", *given, given=text)
+    assert done.returncode == 2 and "give it alone" in done.stderr
+
+
+def test_apply_to_standard_input(folder, calibrated, tmp_path):
+    out = tmp_path / "o.jsonl"
+    given = ["apply", "cal.json", "-", "--format", "csv", "-o", out]
+    done = run(*given, cwd=folder, given="p,age\n0.5,40\n0.5,70\n", TMPDIR=str(tmp_path))
+    assert done.returncode == 0 and len(out.read_text().splitlines()) == 2
+    done = run(*given, cwd=folder, given="p,agee\n0.5,40\n", TMPDIR=str(tmp_path))
+    assert done.stderr == (
+        "error: standard input: no column 'age' in data\nhint: did you mean 'agee'?\n"
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["o.jsonl"]
+
+
+def test_more_than_two_classes_and_their_order(tmp_path):
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.ones(3), 2000)
+    y = np.array([3, 1, 2])[[rng.choice(3, p=one) for one in p]]
+    table = pa.table({"y": y, "a": p[:, 0], "b": p[:, 1], "c": p[:, 2], "v": rng.random(2000)})
+    parquet.write_table(table, tmp_path / "rows.parquet")
+    given = ["rows.parquet", "--label", "y", "--prob", "a", "--prob", "b", "--prob", "c"]
+    done = run("audit", *given, "--classes", "3,1,2", "--json", cwd=tmp_path)
+    assert abs(json.loads(done.stdout)["gap"]) < 0.05
+    done = run("audit", *given, "--classes", "x,1,2", cwd=tmp_path)
+    assert done.returncode == 2 and "are not of the type int64" in done.stderr
+
+
+# ------------------------------------------------------------------ calibrate, apply, compare
+
+
+def test_calibrate_apply_compare(folder, calibrated):
+    first, second = calibrated
+    assert first.returncode == 0 and "fitted on 3,000 rows → cal.json" in first.stdout
+    assert "VariableCalibrator." in first.stdout and re.search(r"^age +\d", first.stdout, re.M)
+    assert re.fullmatch(r"3,000 rows with p_calibrated in [\d.]+s → out.csv\n", second.stdout)
+    out = csv.read_csv(folder / "out.csv")
+    expected = vc.load_calibrator(folder / "cal.json").predict_proba(
+        out.select(["p"]), out.select(["age"])
+    )
+    np.testing.assert_array_equal(out["p_calibrated"], expected[:, 1])
+    given = [
+        "--label",
+        "y",
+        "--prob",
+        "raw=p",
+        "--prob",
+        "tree=p_calibrated",
+        "--event",
+        "positive",
+    ]
+    done = run("compare", "out.csv", *given, "--variables", "age", cwd=folder)
+    assert done.returncode == 0 and not done.stderr
+    assert re.search(r"^VECE age +0\.\d{4}  0\.\d{4} (fixed|better)$", done.stdout, re.M)
+    done = run("compare", "out.csv", *given, "--exclude", "noise,w,who", "--json", cwd=folder)
+    told = json.loads(done.stdout)
+    assert {row["variable"] for row in told["rows"]} == {"", "age"}
+    assert told["methods"] == ["raw", "tree"]
+
+
+def test_calibrate_by_score_alone_with_parameters(folder, tmp_path):
+    out = tmp_path / "cal.json"
+    given = ["--method", "histogram", "--param", "n_bins=4", "--param", "binning=uniform"]
+    done = run("calibrate", folder / "cal.csv", *COLUMNS, *given, "--weight", "w", "-o", out)
+    assert done.returncode == 0
+    fitted = vc.load_calibrator(out)
+    assert fitted.get_params() == {"n_bins": 4, "binning": "uniform"}
+    assert fitted.score_names_ == ("p",)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["--method", "tree"], "looks at variables, and none is named"),
+        (["--method", "beat"], "did you mean 'beta'?"),
+        (
+            ["--variables", "agee"],
+            "no column 'agee' in 'cal.csv' (--variables)\nhint: did you mean 'age'?",
+        ),
+    ],
+)
+def test_calibrate_refuses(given, said, folder):
+    done = run("calibrate", "cal.csv", *COLUMNS, *given, "-o", "never.json", cwd=folder)
+    assert done.returncode == 2 and said in done.stderr and "Traceback" not in done.stderr
+    assert not (folder / "never.json").exists()
+
+
+def test_calibrate_with_groups_agrees_with_the_library(folder, tmp_path):
+    given = ["--variables", "age,noise", "--group", "who", "-o", tmp_path / "cal.json"]
+    done = run("calibrate", folder / "cal.csv", *COLUMNS, *given)
+    assert done.returncode == 0 and not done.stderr
+    rows = csv.read_csv(folder / "cal.csv")
+    v = rows.select(["age", "noise"])
+    ours = vc.VariableCalibrator().fit(rows.select(["p"]), rows["y"], v, groups=rows["who"])
+    saved = vc.load_calibrator(tmp_path / "cal.json")
+    np.testing.assert_array_equal(
+        saved.predict_proba(rows.select(["p"]), v), ours.predict_proba(rows.select(["p"]), v)
+    )
+
+
+def test_calibrate_tells_what_is_wrong_with_groups(tmp_path):
+    rows = [f"{k % 2},{(k % 10) / 10},{k % 7},{k // 100 or ''},x" for k in range(500)]
+    (tmp_path / "rows.csv").write_text("y,p,v,who,all\n" + "\n".join(rows))
+    given = ["calibrate", "rows.csv", *COLUMNS, "-o", "cal.json"]
+    done = run(*given, "--group", "whom", cwd=tmp_path)
+    assert done.stderr == (
+        "error: no column 'whom' in 'rows.csv' (--group)\nhint: did you mean 'who'?\n"
+    )
+    done = run(*given, "--variables", "v", "--group", "who", cwd=tmp_path)
+    assert done.stderr == (
+        "error: --group 'who' is missing: None at row 0 (100 such rows)\n"
+        "hint: every row needs its unit\n"
+    )
+    done = run(*given, "--method", "beta", "--group", "who", cwd=tmp_path)
+    assert done.stderr == (
+        "error: BetaCalibrator holds no rows out, so that it has no use for --group who\n"
+        "hint: leave --group out, or take --method auto\n"
+    )
+    assert not (tmp_path / "cal.json").exists()
+    done = run(*given, "--variables", "v", "--group", "all", cwd=tmp_path)
+    assert done.stderr == (
+        "warning: groups holds 1 unit, and fewer than 5 say nothing about others: "
+        "the scores stay as they are\n"
+    )
+
+
+def test_calibrate_refuses_before_it_makes_notes(folder):
+    done = run("calibrate", "missing.csv", *COLUMNS, "-o", "never.json", cwd=folder)
+    assert done.stderr.startswith("error: no file 'missing.csv'")
+    done = run("calibrate", "cal.csv", *COLUMNS, "-o", "alone.json", cwd=folder)
+    assert done.stderr == "note: no --variables, so that the score alone is calibrated\n"
+
+
+def test_parameters_of_a_method():
+    tree = _built(vc.TreeCalibrator, ("max_depth=4", "min_leaf=0.05"))
+    assert (tree.max_depth, tree.min_leaf) == (4, 0.05)
+    with pytest.raises(InputError, match="did you mean 'max_depth'"):
+        _built(vc.TreeCalibrator, ("depth=3",))
+    with pytest.raises(InputError, match="is not NAME=VALUE"):
+        _built(vc.TreeCalibrator, ("max_depth",))
+
+
+def test_unlabelled_rows(tmp_path):
+    rows = [f"{'' if k % 5 == 0 else k % 2},{(k % 10) / 10},{k % 7}" for k in range(500)]
+    (tmp_path / "rows.csv").write_text("y,p,v\n" + "\n".join(rows))
+    given = ["rows.csv", *COLUMNS, "--variables", "v"]
+    done = run("audit", *given, cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr == (
+        "error: the label column 'y' has no label: None at row 0 (100 such rows)\n"
+        "hint: fill it in, or leave such rows out with --drop-unlabelled\n"
+    )
+    assert (
+        "100 rows without outcome" in run("audit", *given, "--drop-unlabelled", cwd=tmp_path).stdout
+    )
+    done = run("calibrate", *given, "--drop-unlabelled", "-o", "cal.json", cwd=tmp_path)
+    assert "fitted on 400 rows" in done.stdout
+
+
+# ------------------------------------------------------------------ wrong input
+
+
+def audit_of(name):
+    return ["audit", name, *COLUMNS, "--variables", "age"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["dmo"], "No such command 'dmo'\nhint: did you mean 'demo'?"),
+        (["demo", "--nope"], "no option --nope\nhint: varcal demo --help"),
+        (["demo", "extra"], "unexpected extra argument"),
+        (["audit"], "Missing argument 'FILE...'\nhint: varcal audit --help"),
+        (["audit", "rows.csv", "--lable", "y"], "no option --lable\nhint: did you mean --label?"),
+        (audit_of("missing.csv"), "no file 'missing.csv'"),
+        (audit_of("empty.csv"), "cannot read 'empty.csv' as csv: Empty CSV file"),
+        (audit_of("header.csv"), "the file has no rows"),
+        (audit_of("cut.parquet"), "cannot read 'cut.parquet' as parquet"),
+        (audit_of("rows.xlsx"), "the ending of 'rows.xlsx' tells no format"),
+        (["audit", "rows.csv", "--label", "yy", "--prob", "p"], "hint: did you mean 'y'?"),
+        (["audit", "rows.csv", "--label", "age", "--prob", "p"], "the label column 'age' holds 61"),
+        (["audit", "rows.csv", "--label", "y", "--prob", "age"], "--prob 'age' is outside [0, 1]"),
+        (["audit", "rows.csv", *COLUMNS, "--variables", "agee"], "did you mean 'age'?"),
+        (["audit", "rows.csv", *COLUMNS, "--variables", "age,,p"], "has an empty name"),
+        (["audit", "rows.csv", *COLUMNS, "--max-vece", "5"], "such as 0.05 or 5%"),
+        (["compare", "rows.csv", "--label", "y", "--prob", "p", "--prob", "p"], "'p' twice"),
+        (["apply", "odd.json", "rows.csv", "-o", "o.csv"], "do not match its checksum"),
+        (
+            ["apply", "cal.json", "out.csv", "-o", "o.csv"],
+            "choose another name for the new one with --column",
+        ),
+        (["apply", "cal.json", "test.csv", "-o", "no/o.csv"], "cannot write 'no/o.csv'"),
+        (["apply", "cal.json", "test.csv", "-o", "o.doc"], "tells no format"),
+        (["apply", "cal.json", "missing.csv", "-o", "o.csv"], "no file 'missing.csv'"),
+    ],
+)
+def test_bad_input_is_told_in_two_lines(arguments, said, folder, calibrated):
+    (folder / "empty.csv").write_text("")
+    (folder / "rows.xlsx").write_text("")
+    (folder / "header.csv").write_text("y,p,age\n")
+    whole = (folder / "rows.parquet").read_bytes()
+    (folder / "cut.parquet").write_bytes(whole[:9000])
+    saved = (folder / "cal.json").read_text()
+    (folder / "odd.json").write_text(saved.replace("0.1", "0.2", 1))
+    done = run(*arguments, cwd=folder)
+    assert done.returncode == 2 and not done.stdout
+    assert done.stderr.startswith("error: ") and said in done.stderr
+    assert [line.split(":")[0] for line in done.stderr.splitlines()] == ["error", "hint"]
+    assert not (folder / "o.csv").exists()
+
+
+def test_a_crash_is_no_failed_gate():
+    code = "import varcal.cli as c\n@c.main.command()\ndef boom():\n    1 / 0\nc.main(['boom'])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 3 and "ZeroDivisionError" in done.stderr
+    assert "this is a bug in varcal" in done.stderr
+
+
+# ------------------------------------------------------------------ interrupts, pipes, terminals
+
+
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_interrupted_run_leaves_no_file(sent, code, folder, calibrated, tmp_path):
+    source = tmp_path / "big.csv.gz"
+    source.write_bytes(gzip.compress(b"p,age\n" + b"0.5,40\n" * 1_500_000, 1))
+    process = subprocess.Popen(
+        [*COMMAND, "apply", str(folder / "cal.json"), str(source), "-o", str(tmp_path / "out.csv")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    for _ in range(3000):
+        if any(path.name.startswith(".out.csv.") for path in tmp_path.iterdir()):
+            break
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.01)
+    process.send_signal(sent)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == code and "Traceback" not in said
+    assert [path.name for path in tmp_path.iterdir()] == ["big.csv.gz"]
+
+
+def test_reader_that_leaves(folder):
+    command = [*COMMAND, "audit", "rows.csv", *COLUMNS]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=folder, text=True
+    )
+    process.stdout.close()
+    said = process.stderr.read()
+    assert process.wait() == 141 and not said
+
+
+def in_terminal(arguments, cwd, **env):
+    """Run with standard output and error on a terminal; return what it shows."""
+    master, slave = pty.openpty()
+    process = subprocess.Popen(
+        [*COMMAND, *arguments], stdout=slave, stderr=slave, cwd=cwd, env=os.environ | env
+    )
+    os.close(slave)
+    shown = b""
+    while True:
+        try:
+            more = os.read(master, 4096)
+        except OSError:  # Linux says so when the other end is closed
+            break
+        if not more:
+            break
+        shown += more
+    os.close(master)
+    process.wait()
+    return shown.decode()
+
+
+def test_colour_only_for_terminals_that_want_it(folder):
+    gate = ["audit", "rows.csv", *COLUMNS, "--variables", "age", "--max-vece", "0"]
+    assert "\x1b[31m" in in_terminal(gate, folder)
+    assert "\x1b" not in in_terminal(gate, folder, NO_COLOR="1")
+
+
+def test_progress_on_a_terminal(folder, calibrated, tmp_path):
+    out = str(tmp_path / "o.csv")
+    shown = in_terminal(["apply", "cal.json", "test.csv", "-o", out], folder, TERM="xterm")
+    assert "Applying" in shown and "3,000 rows with p_calibrated" in shown
+
+
+def test_completion_is_on_offer():
+    env = {"_VARCAL_COMPLETE": "bash_source"}
+    assert "_varcal_completion" in run(**env).stdout
+    words = {"_VARCAL_COMPLETE": "bash_complete", "COMP_CWORD": "3"}
+    done = run(COMP_WORDS="varcal calibrate --method te", **words)
+    assert "temperature" in done.stdout
+
+
+# ------------------------------------------------------------------ demo, encodings
+
+
+def test_demo_ranks_variables_and_shows_the_worst(tmp_path):
+    out = tmp_path / "varcal-demo.html"
+    done = run("demo", cwd=tmp_path)
+    assert done.returncode == 0 and not done.stderr
+    assert "\x1b" not in done.stdout  # no colour off a terminal
+    lines = done.stdout.splitlines()
+    assert "Overall overconfident by 20.6 points" in done.stdout and "Husband" in done.stdout
+    ranked = [line.split()[0] for line in lines if "  beyond 0." in line]
+    assert ranked[0] == "relationship" and len(ranked) == 14
+    assert out.read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_demo_in_an_ascii_pipe(tmp_path):
+    done = run("demo", "-o", "story.md", cwd=tmp_path, PYTHONIOENCODING="ascii")
+    assert done.returncode == 0 and not done.stderr
+    assert done.stdout.isascii() and "?" not in done.stdout.partition("\n")[2]
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "utf-8"])
+def test_any_encoding_can_hold_the_output(encoding):
+    code = (
+        "import sys, varcal.cli as c\n"
+        "@c.main.command()\n"
+        "def say():\n"
+        "    print('−0.5 × é')\n"
+        "c.main(['say'])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        env=os.environ | {"PYTHONIOENCODING": encoding},
+        check=False,
+    )
+    expected = {"ascii": "-0.5 x ?", "cp1252": "-0.5 × é", "utf-8": "−0.5 × é"}[encoding]
+    assert done.returncode == 0 and done.stdout.decode(encoding).strip() == expected
+
+
+def test_errors_and_warnings_of_the_library_are_plain_lines():
+    code = (
+        "import warnings, varcal.cli as c\n"
+        "from varcal.exceptions import InputError, VarcalWarning\n"
+        "@c.main.command()\n"
+        "def boom():\n"
+        "    warnings.warn('careful', VarcalWarning)\n"
+        "    warnings.warn('somebody else', FutureWarning)\n"
+        "    raise InputError('p is odd', 'even it')\n"
+        "c.main(['boom'])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == "warning: careful\nerror: p is odd\nhint: even it\n"
+
+
+def shape(text):
+    """What must be the same on every machine: all but digits and the width of columns.
+
+    What is left after a repair may be at the edge of noise, so its two words count as one.
+    """
+    text = re.sub(r"\b(fixed|better)\b", "improved", text)
+    return re.sub(r"\s+", " ", re.sub(r"[\d.,]+(e-\d+)?", "#", text)).strip()
+
+
+def test_guide_shows_real_output(tmp_path, monkeypatch):
+    page = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    exec(re.search(r"^```python\n(.*?)^```", page, re.M | re.S)[1], {})
+    blocks = re.findall(r"^```console\n(.*?)^```", page, re.M | re.S)
+    assert len(blocks) >= 4
+    for block in blocks:
+        for command, shown in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.M):
+            line = command.replace("varcal", f"{sys.executable} -m varcal", 1)
+            done = subprocess.run(
+                line, shell=True, capture_output=True, encoding="utf-8", check=False
+            )
+            assert shape(done.stdout + done.stderr) == shape(shown), command

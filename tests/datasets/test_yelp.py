@@ -1,0 +1,222 @@
+"""The bundled Yelp predictions, and the parts of the script that made them that need no model."""
+
+from __future__ import annotations
+
+import gzip
+import importlib.util
+from importlib import resources
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import varcal as vc
+from varcal.datasets import Dataset, load_adult, load_yelp
+from varcal.exceptions import InputError
+
+SHARES = [
+    "stop_word_proportion",
+    "noun_proportion",
+    "verb_proportion",
+    "adjective_proportion",
+    "adverb_proportion",
+    "pronoun_proportion",
+    "determiner_proportion",
+    "preposition_proportion",
+]
+
+
+@pytest.fixture(scope="module")
+def yelp():
+    return load_yelp()
+
+
+class TestYelp:
+    def test_shape(self, yelp):
+        assert isinstance(yelp, Dataset)
+        assert repr(yelp) == "Dataset('yelp', 29,500 rows, 11 variables)"
+        assert list(yelp.X) == ["length", "special_characters", "words", *SHARES]
+        assert all(len(column) == 29_500 for column in (yelp.y, yelp.p, *yelp.X.values()))
+        assert set(np.unique(yelp.y)) == {0, 1}
+        assert dict(zip(*np.unique(yelp.split, return_counts=True), strict=True)) == {
+            "calibration": 10_000,
+            "test": 19_500,
+        }
+
+    def test_numbers_only(self, yelp):
+        assert all(column.dtype.kind in "if" for column in yelp.X.values())
+        assert "no text" in yelp.description and "not included" in yelp.licence
+        file = resources.files("varcal.datasets") / "yelp.parquet"
+        assert len(file.read_bytes()) < 600_000
+
+    def test_ranges(self, yelp):
+        assert yelp["words"].min() >= 0 and yelp["words"].max() <= 15
+        assert yelp["length"].min() > 0 and yelp["length"].max() < 256
+        assert (yelp["special_characters"] + yelp["words"] <= yelp["length"]).all()
+        for name in SHARES:
+            assert yelp[name].min() == 0 and yelp[name].max() <= 1
+            assert yelp[name].mean() > 0.05
+        spoken = sum(yelp[name] for name in SHARES[1:])  # no word has two parts of speech
+        assert spoken.max() <= 1 + 1e-12
+
+    def test_probabilities_are_precise_at_both_ends(self, yelp):
+        assert yelp.p.dtype == np.float64
+        assert 0 < yelp.p.min() < 0.005 and 0.995 < yelp.p.max() < 1
+        # In single precision the largest scores would tie.
+        top = np.sort(1 - yelp.p)[:100]
+        assert len(np.unique(top)) > 90
+
+    def test_right_nearly_always_and_overconfident(self, yelp):
+        held = yelp.part("test")
+        hit, score = (held.p > 0.5) == held.y, np.maximum(held.p, 1 - held.p)
+        assert hit.mean() == pytest.approx(0.9680, abs=5e-5)
+        gap = score.mean() - hit.mean()
+        assert gap == pytest.approx(0.0120, abs=5e-5)
+        # One-sided at every length, so that the error by length is the mean gap (theorem 3).
+        deciles = np.quantile(held["length"], np.linspace(0, 1, 11)[1:-1])
+        by_length = np.bincount(np.searchsorted(deciles, held["length"]), score - hit)
+        assert (by_length > 0).all()
+        assert vc.vece(held.y, held.p, held["length"]) == pytest.approx(gap)
+
+    def test_what_the_papers_calibrators_do(self, yelp):
+        """The table of docs/datasets.md."""
+        fit, held = yelp.part("calibration"), yelp.part("test")
+        found = {
+            "uncalibrated": held.p,
+            "platt": vc.PlattCalibrator.paper().fit(fit.p, fit.y).predict_proba(held.p),
+            "beta": vc.BetaCalibrator.paper().fit(fit.p, fit.y).predict_proba(held.p),
+        }
+        for calibrator in (vc.TreeCalibrator, vc.AugmentedCalibrator):
+            fitted = calibrator.paper("yelp").fit(fit.p, fit.y, fit["length"])
+            found[calibrator.__name__] = fitted.predict_proba(held.p, held["length"])
+        figures = {
+            name: (vc.ece(held.y, p), vc.vece(held.y, p, held["length"]))
+            for name, p in found.items()
+        }
+        assert figures == {
+            "uncalibrated": pytest.approx((0.0124, 0.0120), abs=1e-4),
+            "platt": pytest.approx((0.0273, 0.0072), abs=1e-4),
+            "beta": pytest.approx((0.0076, 0.0044), abs=1e-4),
+            "TreeCalibrator": pytest.approx((0.0078, 0.0043), abs=1e-4),
+            "AugmentedCalibrator": pytest.approx((0.0077, 0.0044), abs=1e-4),
+        }
+
+    def test_parts(self, yelp):
+        fit, held = yelp.part("calibration"), yelp.part("test")
+        assert (len(fit), len(held)) == (10_000, 19_500)
+        np.testing.assert_array_equal(np.concatenate([fit.p, held.p]), yelp.p)
+        np.testing.assert_array_equal(
+            np.concatenate([fit["length"], held["length"]]), yelp["length"]
+        )
+        # Drawn at random: the parts are alike.
+        assert fit.y.mean() == pytest.approx(held.y.mean(), abs=0.02)
+        assert fit["length"].mean() == pytest.approx(held["length"].mean(), abs=1)
+
+    def test_unknown_part(self, yelp):
+        with pytest.raises(InputError, match="name must be one of") as caught:
+            yelp.part("tests")
+        assert caught.value.hint == "did you mean 'test'?"
+        with pytest.raises(InputError, match="Dataset adult has no parts"):
+            load_adult().part("test")
+
+    @pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
+    def test_to_frame(self, yelp, backend):
+        pytest.importorskip(backend)
+        import narwhals as nw
+
+        frame = nw.from_native(yelp.to_frame(backend))
+        assert frame.columns == ["y", "p", "split", *yelp.X]
+        assert frame["split"].to_list() == yelp.split.tolist()
+        np.testing.assert_array_equal(frame["p"].to_numpy(), yelp.p)
+
+
+class TestTrainYelp:
+    """The script that made the file; training is left out."""
+
+    @pytest.fixture
+    def script(self):
+        path = Path(__file__).parents[2] / "tools" / "train_yelp.py"
+        if not path.exists():
+            pytest.skip("tools/ is not part of this copy")
+        spec = importlib.util.spec_from_file_location("train_yelp", path)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+
+    def test_splits(self, script):
+        texts = [f"sentence {k % 700}" for k in range(1000)]  # 300 of them twice
+        sizes = {"train": 400, "calibration": 100, "test": 150}
+        found = script.draw_splits(texts, sizes)
+        assert {name: len(rows) for name, rows in found.items()} == sizes
+        drawn = [texts[row] for rows in found.values() for row in rows]
+        assert len(set(drawn)) == 650
+        again, other = script.draw_splits(texts, sizes), script.draw_splits(texts, sizes, seed=1)
+        for name in sizes:
+            np.testing.assert_array_equal(found[name], again[name])
+            assert (found[name] != other[name]).any()
+
+    def test_sizes_of_the_paper(self, script):
+        assert script.SIZES == {"train": 70_500, "calibration": 10_000, "test": 19_500}
+
+    def test_too_few_sentences(self, script):
+        with pytest.raises(SystemExit, match="2 distinct sentences, but 3 are"):
+            script.draw_splits(["a", "b", "a"], {"train": 2, "test": 1})
+
+    def test_describe(self, script):
+        tags = dict(
+            the="DT",
+            food="NN",
+            costs="VBZ",
+            _num_="CD",
+            dollars="NNS",
+            but="CC",
+            i="PRP",
+            love="VBP",
+        )
+        counts = script.describe(
+            "the food costs _num_ dollars , but i love it !",
+            frozenset({"the", "but", "i", "it"}),
+            lambda tokens: [tags.get(token, "PRP" if token == "it" else ".") for token in tokens],
+        )
+        assert counts == {
+            "length": 46,
+            "special_characters": 2,
+            "words": 9,
+            "stop_words": 4,
+            "nouns": 2,
+            "verbs": 2,
+            "adjectives": 0,
+            "adverbs": 0,
+            "pronouns": 2,
+            "determiners": 1,
+            "prepositions": 0,
+        }
+
+    def test_describe_punctuation_alone(self, script):
+        counts = script.describe("! ! :-)", frozenset(), lambda tokens: ["NN"] * len(tokens))
+        assert counts.pop("length") == 7 and counts.pop("special_characters") == 5
+        assert not any(counts.values())
+
+    def test_batches_hold_every_row_once(self, script):
+        lengths = np.random.default_rng(0).integers(4, 18, 5000)
+        found = list(script.batches(lengths, np.random.default_rng(0)))
+        assert len(found) == 79 and max(map(len, found)) == 64
+        assert sorted(np.concatenate(found)) == list(range(5000))
+        # Sorted within windows, so that a batch spans few lengths.
+        assert np.mean([np.ptp(lengths[rows]) for rows in found]) < 2
+
+    def test_read_sentences(self, script, tmp_path):
+        for name, label in script.FILES.items():
+            with gzip.open(tmp_path / name, "wt", encoding="utf-8") as file:
+                file.write(f"line of {name} \nlabel {label} .\n")
+        texts, labels = script.read_sentences(tmp_path)
+        assert len(texts) == 8 and texts[1] == "label 0 ."
+        assert labels.tolist() == [0, 0, 1, 1, 0, 0, 1, 1]
+
+    def test_missing_data(self, script, tmp_path):
+        with pytest.raises(SystemExit, match=r"has no file sentiment\.dev\.0\.gz"):
+            script.read_sentences(tmp_path)
+
+    def test_missing_package(self, script):
+        with pytest.raises(SystemExit, match="no_such_package is not installed; the top of"):
+            script.need("no_such_package.part")

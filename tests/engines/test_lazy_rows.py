@@ -1,0 +1,584 @@
+"""Lazy rows of every engine give what the same rows in memory give."""
+
+import gzip
+import json
+import pickle
+import sys
+import tracemalloc
+from functools import cache
+from types import SimpleNamespace
+
+import duckdb
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pytest
+from pyarrow import csv, parquet
+
+import varcal as vc
+from cases.lazy_tables import N, make_table, same_tables
+from varcal._engines.duckdb_rows import DuckRows
+from varcal._engines.polars_rows import PolarsRows
+from varcal._evidence import scan as _scan
+from varcal._evidence.gather import gather, lazy_rows
+from varcal._evidence.question import Question
+from varcal.cli import main
+from varcal.exceptions import InputError, MissingDependencyError
+
+
+@pytest.fixture(scope="module")
+def table():
+    return make_table()
+
+
+@pytest.fixture(scope="module")
+def path(table, tmp_path_factory):
+    found = tmp_path_factory.mktemp("rows") / "rows.parquet"
+    parquet.write_table(table, found, row_group_size=1_000)
+    return found
+
+
+def relation(path):
+    # DuckDB itself has no names that differ by case only.
+    return duckdb.connect().sql(f"FROM read_parquet('{path}')")
+
+
+OPENERS = {
+    "duckdb": str,
+    "relation": relation,
+    "polars": pl.scan_parquet,
+    "pyarrow": ds.dataset,
+}
+
+
+@pytest.fixture
+def in_batches(monkeypatch):
+    """No rows are few, and batches are small."""
+    monkeypatch.setattr("varcal._engines.protocol.FEW_ROWS", 0)
+    for name in ("duckdb", "polars", "arrow"):
+        monkeypatch.setattr(f"varcal._engines._{name}.BATCH_ROWS", 777)
+
+
+@pytest.fixture(params=OPENERS)
+def opened(request, path):
+    return OPENERS[request.param](path)
+
+
+def names_for(opened, table):
+    roles = ("y", "p", "w", "unit")
+    names = [name for name in table.column_names if name not in roles]
+    case = {"Age", "age"} if type(opened).__name__ == "DuckDBPyRelation" else set()
+    return [name for name in names if name not in case]
+
+
+@pytest.fixture(scope="module")
+def whole_of(table):
+    """The audit of the table in memory, made once for each setting."""
+
+    @cache
+    def audit(names, weight):
+        return vc.audit("y", "p", list(names), data=table, sample_weight=weight)
+
+    return audit
+
+
+@pytest.mark.parametrize("weight", [None, "w"])
+def test_batches_equal_memory(opened, table, in_batches, whole_of, weight):
+    names = names_for(opened, table)
+    whole = whole_of(tuple(names), weight)
+    found = vc.audit("y", "p", names, data=opened, sample_weight=weight)
+    assert found.edges == "exact"  # the sample holds all rows
+    assert found.engine in ("duckdb", "polars", "pyarrow") and whole.engine == "numpy"
+    same_tables(whole.tables, found.tables)
+    assert found.notes == whole.notes and found.n_rows == whole.n_rows
+    assert found.other.vece == pytest.approx(whole.other.vece, abs=1e-9)
+    np.testing.assert_allclose(found.score.table.columns["gap"], whole.score.table.columns["gap"])
+    for name in names:
+        if name == "empty":
+            continue
+        np.testing.assert_allclose(found[name].gap, whole[name].gap, atol=1e-9)
+        assert found.row(name).vece.debiased == pytest.approx(whole.row(name).vece.debiased)
+
+
+def test_few_rows_are_read_and_equal_to_the_bit(opened, table):
+    names = ["x", "kind"]
+    whole, found = (vc.audit("y", "p", names, data=data) for data in (table, opened))
+    for name in names:
+        gaps = [one.tables[name].columns["gap"] for one in (found, whole)]
+        np.testing.assert_array_equal(*gaps)
+        assert found.row(name).beyond == whole.row(name).beyond
+    assert found.engine != "numpy" and found.to_dict()["engine"] == found.engine
+
+
+@pytest.mark.usefixtures("in_batches")
+def test_every_function_takes_lazy_rows(opened, table):
+    pairs = [
+        (vc.vece("y", "p", ["x", "kind"], data=data), vc.ece("y", "p", data=data))
+        for data in (opened, table)
+    ]
+    np.testing.assert_allclose(*pairs, atol=1e-12)
+    a, b = (vc.estimate("y", "p", "x", data=data, groups="unit") for data in (opened, table))
+    assert a.debiased == pytest.approx(b.debiased) and a.p_value == pytest.approx(b.p_value)
+    assert a.to_dict()["edges"] == "exact"
+    a, b = (vc.curve("y", "p", "when", data=data) for data in (opened, table))
+    np.testing.assert_allclose(a.gap, b.gap, atol=1e-9)
+    a, b = (vc.bin_table("y", "p", "flag", data=d, event="classwise") for d in (opened, table))
+    assert a.columns["class"] == b.columns["class"] and a.columns["bin"] == b.columns["bin"]
+    np.testing.assert_allclose(a.columns["gap"], b.columns["gap"], atol=1e-12)
+    a, b = (vc.reliability("y", "p", data=data) for data in (opened, table))
+    np.testing.assert_allclose(a.accuracy, b.accuracy, atol=1e-12)
+    with pytest.raises(InputError, match="every row in its order"):
+        vc.estimate("y", "p", "x", data=opened, test="kuiper")
+
+
+@pytest.mark.usefixtures("in_batches")
+def test_many_groups_are_hashed_alike():
+    rng = np.random.default_rng(1)
+    n = 4_000
+    rows = pa.table(
+        {
+            "y": rng.integers(0, 2, n),
+            "p": rng.random(n),
+            "v": rng.normal(size=n),
+            "unit": [f"u{k}" for k in rng.integers(0, 700, n)],
+        }
+    )
+    a, b = (
+        vc.estimate("y", "p", "v", data=data, groups="unit") for data in (rows, ds.dataset(rows))
+    )
+    assert (a.low, a.high, a.p_value) == pytest.approx((b.low, b.high, b.p_value))
+
+
+@pytest.mark.usefixtures("in_batches")
+def test_few_groups_have_buckets_of_their_own():
+    rng = np.random.default_rng(1)
+    n = 2_000
+    names = np.array(["ann", "bob", "cy", "di", "ed", "flo", "gus", "hal", "ida", "jo"])
+    rows = pa.table(
+        {
+            "y": rng.integers(0, 2, n) == 1,
+            "p": rng.random(n),
+            "v": rng.choice(["a", "b"], n),
+            "unit": np.sort(names[rng.integers(0, 10, n)]),  # no batch holds all of them
+        }
+    )
+    a, b = (
+        vc.estimate("y", "p", "v", data=data, groups="unit") for data in (rows, ds.dataset(rows))
+    )
+    assert (a.low, a.high, a.p_value) == pytest.approx((b.low, b.high, b.p_value))
+
+
+@pytest.mark.usefixtures("in_batches")
+def test_classes_of_any_kind():
+    rng = np.random.default_rng(2)
+    n = 3_000
+    p = rng.dirichlet([1, 2, 3], n)
+    rows = {f"p{k}": p[:, k] for k in range(3)}
+    rows |= {"y": np.array(["cat", "dog", "owl"])[rng.integers(0, 3, n)], "v": rng.normal(size=n)}
+    # The first batches hold one label only.
+    rows["y"][:2_000] = "dog"
+    given = dict(data=pa.table(rows), event="classwise")
+    lazy = given | {"data": ds.dataset(pa.table(rows))}
+    columns = ["p0", "p1", "p2"]
+    a, b = (vc.vece("y", columns, "v", **one) for one in (given, lazy))
+    assert a == pytest.approx(b, abs=1e-12)
+    order = ["owl", "dog", "cat"]
+    a, b = (vc.vece("y", columns, "v", classes=order, **one) for one in (given, lazy))
+    assert a == pytest.approx(b, abs=1e-12)
+
+
+@pytest.mark.usefixtures("in_batches")
+def test_rows_without_outcome(table):
+    y = table.column("y").to_pylist()
+    y[:2_000] = [None] * 2_000  # whole batches of them
+    y[3_000] = None
+    rows = table.set_column(0, "y", pa.array(y, pa.int8()))
+    with pytest.raises(InputError, match="y has no label: None at row 0"):
+        vc.vece("y", "p", "x", data=ds.dataset(rows))
+    a, b = (
+        vc.bin_table("y", "p", "x", data=data, unlabelled="drop")
+        for data in (rows, ds.dataset(rows))
+    )
+    assert a.n_dropped == b.n_dropped == 2_001
+    np.testing.assert_allclose(a.columns["gap"], b.columns["gap"], atol=1e-12)
+    nothing = rows.set_column(0, "y", pa.nulls(N, pa.int8()))
+    with pytest.raises(InputError, match="no label at any row"):
+        vc.vece("y", "p", "x", data=ds.dataset(nothing), unlabelled="drop")
+
+
+def spoilt(table, name, row, value):
+    column = table.column(name).to_pylist()
+    column[row] = value
+    place = table.column_names.index(name)
+    return table.set_column(place, name, pa.array(column))
+
+
+@pytest.mark.usefixtures("in_batches")
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("p", 1.5, r"p is outside \[0, 1\]: 1.5 at row 4321"),
+        ("p", float("nan"), "p is missing: nan at row 4321"),
+        ("w", -1.0, "sample_weight is negative: -1.0 at row 4321"),
+        ("w", None, "sample_weight is not a finite number: nan at row 4321"),
+        ("unit", None, "groups is missing: None at row 4321"),
+        ("y", 0.5, "y is not a label: 0.5 at row 4321"),
+        ("y", 3, "y holds 3 distinct labels"),
+    ],
+)
+def test_faults_are_named_with_their_row(table, tmp_path, name, value, said):
+    rows = spoilt(table, name, 4_321, value)
+    parquet.write_table(rows, tmp_path / "rows.parquet")
+    data = ds.dataset(tmp_path / "rows.parquet")
+    with pytest.raises(InputError, match=said):
+        vc.estimate("y", "p", "x", data=data, sample_weight="w", groups="unit")
+
+
+@pytest.mark.usefixtures("in_batches")
+def test_faults_of_the_whole(table):
+    zero = table.set_column(table.column_names.index("w"), "w", pa.array(np.zeros(N)))
+    with pytest.raises(InputError, match="sample_weight is 0 at every row"):
+        vc.vece("y", "p", "x", data=ds.dataset(zero), sample_weight="w")
+    with pytest.raises(InputError, match="is not among classes"):
+        vc.vece("y", "p", "x", data=ds.dataset(table), classes=[0, 2])
+    one = table.set_column(table.column_names.index("unit"), "unit", pa.array(np.zeros(N)))
+    with pytest.raises(InputError, match="one group only"):
+        vc.estimate("y", "p", "x", data=ds.dataset(one), groups="unit")
+
+
+@pytest.mark.usefixtures("in_batches")
+def test_huge_weights_are_scaled_alike(table):
+    heavy = pa.array(table.column("w").to_numpy() * 1e250)
+    rows = table.set_column(table.column_names.index("w"), "w", heavy)
+    a, b = (
+        vc.estimate("y", "p", "x", data=data, sample_weight="w")
+        for data in (rows, ds.dataset(rows))
+    )
+    assert a.low == pytest.approx(b.low) and a.value == pytest.approx(b.value)
+
+
+@pytest.mark.usefixtures("in_batches")
+def test_sampled_edges_are_near_the_true_quantiles(monkeypatch):
+    monkeypatch.setattr(_scan, "SAMPLE", 20_000)
+    rng = np.random.default_rng(3)
+    n = 100_000
+    rows = pa.table({"y": rng.integers(0, 2, n), "p": rng.random(n), "v": rng.lognormal(size=n)})
+    monkeypatch.setattr("varcal._engines.arrow_rows.BATCH_ROWS", 9_999)
+    found = vc.bin_table("y", "p", "v", data=ds.dataset(rows))
+    again = vc.bin_table("y", "p", "v", data=ds.dataset(rows))
+    assert found.edges == "sampled" and found.columns == again.columns
+    v = rows.column("v").to_numpy()
+    # Each inner edge is a quantile of 20,000 rows: standard error at most 0.5 / sqrt(20,000).
+    share = np.array([(v <= high).mean() for high in found.columns["high"]])
+    assert np.abs(share - np.arange(1, 11) / 10).max() < 4 * 0.5 / np.sqrt(20_000)
+    assert (found.columns["low"][0], found.columns["high"][-1]) == (v.min(), v.max())
+    # The sums themselves are those of all rows.
+    edges = [*found.columns["low"], found.columns["high"][-1]]
+    exact = vc.bin_table("y", "p", "v", data=rows, bins=edges)
+    np.testing.assert_allclose(found.columns["gap"], exact.columns["gap"], atol=1e-12)
+    atoms = rows.append_column("heap", pa.array(np.where(v < 1, 0.0, v)))
+    audit = vc.audit("y", "p", ["heap"], data=ds.dataset(atoms))
+    assert audit.edges == "sampled" and audit.tables["heap"].columns["bin"][0] == "0"
+
+
+@pytest.mark.usefixtures("in_batches")
+def test_given_edges_are_exact(monkeypatch, table):
+    monkeypatch.setattr(_scan, "SAMPLE", 1_000)
+    cuts = {"x": [-1, 0, 1]}
+    a, b = (vc.bin_table("y", "p", "x", data=d, bins=cuts) for d in (table, ds.dataset(table)))
+    assert a.columns["n"] == b.columns["n"] and a.columns["bin"] == b.columns["bin"]
+    assert b.edges == "exact"
+    with pytest.raises(InputError, match="no column 'z'"):
+        vc.bin_table("y", "p", "x", data=ds.dataset(table), bins={"z": [1]})
+
+
+@pytest.mark.usefixtures("in_batches")
+def test_sampled_columns_with_few_values_or_none(monkeypatch):
+    monkeypatch.setattr(_scan, "SAMPLE", 1_000)
+    rng = np.random.default_rng(6)
+    n = 5_000
+    columns = {
+        "none": np.full(n, np.nan),
+        "far": np.where(np.arange(n) == 77, -np.inf, np.inf),
+        "few": np.where(np.arange(n) < 3, np.arange(n), np.nan),
+        "one": np.full(n, 2.5),
+    }
+    rows = pa.table({"y": rng.integers(0, 2, n), "p": rng.random(n), **columns})
+    for name in columns:
+        found = vc.bin_table("y", "p", name, data=ds.dataset(rows))
+        whole = vc.bin_table("y", "p", name, data=rows)
+        assert sum(found.columns["n"]) == n
+        assert found.columns["bin"][-1] == whole.columns["bin"][-1]
+        if name != "few":
+            assert found.columns["bin"] == whole.columns["bin"]
+            assert found.columns["n"] == whole.columns["n"]
+    cut = vc.bin_table("y", "p", "few", data=ds.dataset(rows), bins=[0.5, 1.5])
+    assert (
+        cut.columns["n"] == vc.bin_table("y", "p", "few", data=rows, bins=[0.5, 1.5]).columns["n"]
+    )
+
+
+@pytest.mark.usefixtures("in_batches")
+def test_endless_levels_do_not_fill_memory(monkeypatch):
+    monkeypatch.setattr(_scan, "MOST_LEVELS", 50)
+    rng = np.random.default_rng(4)
+    n = 5_000
+    name = np.where(rng.random(n) < 0.5, "often", rng.integers(0, n, n).astype(str))
+    rows = pa.table({"y": rng.integers(0, 2, n), "p": rng.random(n), "name": name})
+    found = vc.bin_table("y", "p", "name", data=ds.dataset(rows))
+    assert found.columns["bin"][0] == "often" and "other" in found.columns["bin"]
+    assert sum(found.columns["n"]) == n
+    assert found.columns["n"][0] == (name == "often").sum()
+
+
+@pytest.mark.usefixtures("in_batches")
+def test_declared_order_of_levels():
+    order = ["low", "mid", "high"]
+    rng = np.random.default_rng(5)
+    n = 3_000
+    frame = pl.DataFrame(
+        {
+            "y": rng.integers(0, 2, n),
+            "p": rng.random(n),
+            "v": pl.Series(np.array(order)[rng.integers(0, 3, n)], dtype=pl.Enum(order)),
+        }
+    )
+    found = vc.bin_table("y", "p", "v", data=frame.lazy())
+    assert found.columns["bin"] == order
+    assert type(found.to_frame()) is pl.DataFrame
+
+
+def test_nan_that_parquet_statistics_leave_out(tmp_path):
+    # PyArrow's statistics say that values lie in [1, 2], and DuckDB believes them unless told.
+    v = np.array([1.0, np.nan, 2.0, np.nan] * 50)
+    rows = pa.table({"y": [0, 1] * 100, "p": np.linspace(0, 1, 200), "v": v})
+    parquet.write_table(rows, tmp_path / "nan.parquet")
+    data = lazy_rows(str(tmp_path / "nan.parquet"))
+    assert data.relation.filter("isnan(v)").aggregate("count(*)").fetchall() == [(100,)]
+    found = vc.bin_table("y", "p", "v", data=str(tmp_path / "nan.parquet"))
+    assert found.columns["bin"][-1] == "missing" and found.columns["n"][-1] == 100
+
+
+def test_globs_lists_folders_and_partitions(table, tmp_path):
+    whole = vc.vece("y", "p", "x", data=table)
+    (tmp_path / "parts").mkdir()
+    for k in range(3):
+        part = table.slice(2_000 * k, 2_000)
+        parquet.write_table(part, tmp_path / "parts" / f"{k}.parquet")
+        folder = tmp_path / "days" / f"day={k}"
+        folder.mkdir(parents=True)
+        parquet.write_table(part, folder / "rows.parquet")
+    parts = tmp_path / "parts"
+    for data in (str(parts / "*.parquet"), parts, sorted(parts.iterdir())):
+        assert vc.vece("y", "p", "x", data=data) == whole
+    found = vc.bin_table("y", "p", "day", data=tmp_path / "days", binning="atoms")
+    assert [n for n in found.columns["n"] if n] == [2_000] * 3
+    glob = str(tmp_path / "days" / "*" / "*.parquet")
+    again = vc.bin_table("y", "p", "day", data=glob, binning="atoms")
+    assert again.columns["bin"] == found.columns["bin"]
+
+
+def test_csv(table, tmp_path):
+    rows = table.select(["y", "p", "x", "text", "Age", "age", "it's, spaced", "null"])
+    csv.write_csv(rows, tmp_path / "rows.csv")
+    data = str(tmp_path / "rows.csv")
+    for name in ("x", "text", "Age", "age", "it's, spaced", "null"):
+        a, b = (vc.bin_table("y", "p", name, data=one) for one in (rows, data))
+        assert a.columns["n"] == b.columns["n"]
+        np.testing.assert_allclose(a.columns["gap"], b.columns["gap"], atol=1e-12)
+
+
+def len_of(frame, start):
+    return len(frame)
+
+
+@pytest.mark.usefixtures("in_batches")
+def test_text_in_batches(table, tmp_path, monkeypatch):
+    monkeypatch.setattr("varcal._files.streams.BLOCK_BYTES", 20_000)
+    rows = table.select(["y", "p", "x", "text"])
+    with gzip.open(tmp_path / "rows.csv.gz", "wb") as file:
+        csv.write_csv(rows, file)
+    lines = (json.dumps(row) for row in rows.select(["y", "p", "text"]).to_pylist())
+    (tmp_path / "rows.jsonl").write_text("\n".join(lines))
+    for name, file in (("x", "rows.csv.gz"), ("text", "rows.jsonl")):
+        assert len(list(lazy_rows(tmp_path / file).map([name], len_of))) > 5
+        a, b = (vc.bin_table("y", "p", name, data=one) for one in (rows, tmp_path / file))
+        assert a.columns["n"] == b.columns["n"] and b.engine == "pyarrow"
+
+
+def test_what_cannot_be_opened(tmp_path, monkeypatch):
+    with pytest.raises(InputError, match="no file"):
+        vc.vece("y", "p", "x", data=str(tmp_path / "none.parquet"))
+    with pytest.raises(InputError, match="has no Parquet file"):
+        vc.vece("y", "p", "x", data=tmp_path)
+    (tmp_path / "a.csv").write_text("y,p\n1,0.5\n")
+    (tmp_path / "b.csv").write_text("y,q\n1,0.5\n")
+    with pytest.raises(InputError, match=r"b\.csv.: no column .p."):
+        vc.ece("y", "p", data=str(tmp_path / "*.csv"))
+    (tmp_path / "c.csv").write_text("y,p,p\n1,0.5,0.5\n")
+    with pytest.raises(InputError, match="two columns of the same name: 'p'"):
+        vc.ece("y", "p", data=tmp_path / "c.csv")
+    with pytest.raises(InputError, match=r"connection\.sql"):
+        vc.vece("y", "p", "x", data="SELECT * FROM rows")
+    (tmp_path / "cut.parquet").write_bytes(b"PAR1")
+    with pytest.raises(InputError, match="cannot read"):
+        vc.vece("y", "p", "x", data=tmp_path / "cut.parquet")
+    parquet.write_table(make_table(50), tmp_path / "rows.parquet")
+    with pytest.raises(InputError, match="no column 'agee'"):
+        vc.vece("y", "p", "agee", data=tmp_path / "rows.parquet")
+    with pytest.raises(InputError, match="y is a ndarray, and data is read in batches"):
+        vc.vece(np.zeros(3), "p", "x", data=tmp_path / "rows.parquet")
+    with pytest.raises(InputError, match="p is None"):
+        vc.audit("y", data=tmp_path / "rows.parquet")
+    parquet.write_table(make_table(50).select(["y", "p"]), tmp_path / "two.parquet")
+    with pytest.raises(InputError, match="no column besides y and p"):
+        vc.audit("y", "p", data=tmp_path / "two.parquet")
+    with pytest.raises(InputError, match="v names a column twice"):
+        vc.vece("y", "p", ["x", "x"], data=tmp_path / "rows.parquet")
+    for wrap in (DuckRows.of_relation, PolarsRows.of):
+        with pytest.raises(MissingDependencyError, match="needs a newer"):
+            wrap(SimpleNamespace(columns=[]))
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    with pytest.raises(MissingDependencyError, match="needs duckdb"):
+        vc.vece("y", "p", "x", data=tmp_path / "rows.parquet")
+
+
+def test_works_can_be_sent_to_other_processes(table, in_batches):
+    class Sent:
+        engine, backend, counted = "far away", None, False
+        columns = tuple(table.column_names)
+
+        def count(self):
+            return len(table)
+
+        def map(self, columns, work):
+            packed = pickle.dumps(work)
+            for start in range(0, N, 1_000):
+                frame = table.select(list(columns)).slice(start, 1_000)
+                yield pickle.loads(pickle.dumps(pickle.loads(packed)(frame, start)))
+
+    question = Question({"n_bins": 10, "binning": "quantile", "bins": None}, fine=False)
+    whole = vc.bin_table("y", "p", "x", data=ds.dataset(table))
+    found = gather("y", "p", "x", question, data=Sent())
+    assert found.engine == "far away"
+    np.testing.assert_allclose(found.table(-1).gap, whole.columns["gap"], atol=1e-12)
+    # Where rows have no number, messages name none.
+    with pytest.raises(InputError, match=r"y is not a label: 0\.\d+\n"):
+        gather("p", "y", "x", question, data=Sent())
+
+
+@pytest.mark.usefixtures("in_batches")
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_the_command_line_works_on_large_files_in_batches(
+    table, tmp_path, monkeypatch, capsys, ending
+):
+    rows = table.select(["y", "p", "x", "text", "w"])
+    nested = pa.array([[1]] * N)
+    if ending == "parquet":
+        parquet.write_table(rows.append_column("tags", nested), tmp_path / "rows.parquet")
+    else:
+        csv.write_csv(rows, tmp_path / "rows.csv")
+
+    def audited():
+        command = ["audit", str(tmp_path / f"rows.{ending}"), "--label", "y", "--prob", "p"]
+        with pytest.raises(SystemExit) as left:
+            main([*command, "--classes", "0,1", "--weight", "w", "--json"])
+        assert left.value.code in (None, 0)
+        said = capsys.readouterr()
+        assert ("tags" in said.err) == (ending == "parquet")
+        return json.loads(said.out)
+
+    whole = audited()
+    monkeypatch.setattr("varcal.cli._input_files.LARGE", 0)
+    found = audited()
+    assert (whole["engine"], found["engine"]) == ("numpy", "pyarrow")
+    for a, b in zip(whole["rows"], found["rows"], strict=True):
+        assert a["variable"] == b["variable"]
+        assert a["vece"]["debiased"] == pytest.approx(b["vece"]["debiased"])
+
+
+@pytest.mark.usefixtures("in_batches")
+@pytest.mark.parametrize("kind", ["int64", "int8", "uint16", "float32"])
+def test_weights_of_any_number_type(table, kind):
+    whole = np.arange(N) % 5 + 1
+    place = table.column_names.index("w")
+    a, b = (
+        vc.bin_table("y", "p", "ties", data=ds.dataset(one), sample_weight="w")
+        for one in (
+            table.set_column(place, "w", pa.array(whole.astype(kind))),
+            table.set_column(place, "w", pa.array(whole.astype(float))),
+        )
+    )
+    assert a.columns == b.columns
+
+
+@pytest.mark.usefixtures("in_batches")
+@pytest.mark.parametrize(("name", "said"), [("text", "levels"), ("flag", "booleans")])
+def test_weights_that_are_no_numbers(table, name, said):
+    with pytest.raises(InputError, match=f"sample_weight holds {said}, not numbers"):
+        vc.bin_table("y", "p", "ties", data=ds.dataset(table), sample_weight=name)
+
+
+@pytest.mark.usefixtures("in_batches")
+def test_large_integer_groups_are_told_apart():
+    rng = np.random.default_rng(7)
+    n = 4_000
+    number = rng.integers(0, 40, n)
+    rows = {
+        "y": (rng.random(n) < 0.2 + 0.6 * rng.random(40)[number]).astype(int),
+        "p": rng.random(n),
+        "v": rng.normal(size=n),
+    }
+    a, b = (
+        vc.estimate("y", "p", "v", data=ds.dataset(pa.table(rows | {"u": unit})), groups="u")
+        for unit in (number, 2**60 + number)  # as floats they would all be the same
+    )
+    assert (a.low, a.high, a.p_value) == (b.low, b.high, b.p_value)
+
+
+@pytest.mark.usefixtures("in_batches")
+@pytest.mark.parametrize("event", ["correct", "positive"])
+@pytest.mark.parametrize("from_logits", [False, True])
+def test_even_bins_of_the_score_lie_between_its_true_ends(monkeypatch, event, from_logits):
+    monkeypatch.setattr(_scan, "SAMPLE", 300)
+    rng = np.random.default_rng(8)
+    p = rng.uniform(0.3, 0.6, 5_000)
+    p[[17, 4_001, 444]] = 0.01, 0.97, 0.5  # that a sample of 300 rows misses
+    p = np.log(p / (1 - p)) if from_logits else p
+    rows = pa.table({"y": rng.integers(0, 2, 5_000), "p": p})
+    a, b = (
+        vc.bin_table("y", "p", data=d, event=event, binning="uniform", from_logits=from_logits)
+        for d in (rows, ds.dataset(rows))
+    )
+    assert b.edges == "exact" and a.columns["n"] == b.columns["n"]
+    np.testing.assert_allclose(a.columns["gap"], b.columns["gap"], atol=1e-12)
+    two = pa.table({"y": rows["y"], "a": 1 - rng.uniform(0, 1, 5_000) ** 9})
+    two = two.append_column("b", pa.array(1 - two["a"].to_numpy()))
+    options = dict(event="classwise", binning="uniform")
+    a, b = (vc.ece("y", ["a", "b"], data=d, **options) for d in (two, ds.dataset(two)))
+    assert a == pytest.approx(b, abs=1e-12)
+
+
+@pytest.mark.usefixtures("in_batches")
+def test_batches_do_not_keep_tables_of_their_own(monkeypatch):
+    monkeypatch.setattr("varcal._evidence.plan.N_FINE", 30)
+    rng = np.random.default_rng(9)
+    n, names = 6_000, [f"v{k}" for k in range(20)]
+    rows = pa.table(
+        {"y": rng.integers(0, 2, n), "p": rng.random(n), "unit": rng.integers(0, 900, n)}
+        | {name: rng.normal(size=n) for name in names}
+    )
+    bins = vc.make_bins("y", "p", names, data=rows, groups="unit", events=["correct"])
+    whole = vc.collect(rows, bins)
+    size = sum(table.nbytes for table in whole.sums.tables)
+    tracemalloc.start()
+    found = vc.collect(ds.dataset(rows), bins)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2 * size
+    for a, b in zip(found.sums.tables, whole.sums.tables, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-9)
+    again = vc.collect(ds.dataset(rows), bins)
+    for a, b in zip(found.sums.tables, again.sums.tables, strict=True):
+        np.testing.assert_array_equal(a, b)

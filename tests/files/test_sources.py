@@ -1,0 +1,281 @@
+"""Files are read rightly or refused by name, whichever reader they go to."""
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pytest
+from pyarrow import parquet
+
+import varcal as vc
+from varcal._files import sources as _sources
+from varcal._files.sources import column_names, sources_of
+from varcal.cli import main
+from varcal.exceptions import InputError
+
+N = 600
+
+
+def make_rows(n=N, seed=0, **columns):
+    rng = np.random.default_rng(seed)
+    p = rng.random(n)
+    y = (rng.random(n) < p).astype(int)
+    return pa.table({"y": y, "p": p, "v": rng.normal(size=n)} | columns)
+
+
+def write(rows, path):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    parquet.write_table(rows, path)
+    return path
+
+
+@pytest.fixture
+def tree():
+    rows = make_rows(seed=9)
+    return vc.TreeCalibrator().fit(rows.select(["p"]), rows["y"], {"v": rows["v"]})
+
+
+@pytest.fixture
+def in_batches(monkeypatch):
+    monkeypatch.setattr("varcal._engines.protocol.FEW_ROWS", 0)
+
+
+def audited(capsys, *files):
+    """Return the exit code of an audit of files that count as large, and what it said."""
+    with pytest.raises(SystemExit) as left:
+        main(["audit", *map(str, files), "--label", "y", "--prob", "p"])
+    return left.value.code, capsys.readouterr().err
+
+
+@pytest.fixture
+def large(monkeypatch, capsys):
+    monkeypatch.setattr("varcal.cli._input_files.LARGE", -1)
+    return lambda *files: audited(capsys, *files)
+
+
+def replaced(rows, name, column):
+    return rows.set_column(rows.column_names.index(name), name, column)
+
+
+@pytest.mark.parametrize("few", [True, False])
+@pytest.mark.parametrize("folder", [True, False])
+def test_types_that_differ_hold_all_values(tmp_path, monkeypatch, few, folder):
+    if not few:
+        monkeypatch.setattr("varcal._engines.protocol.FEW_ROWS", 0)
+    rows = make_rows()
+    ends = replaced(rows, "p", pa.array(np.round(rows["p"].to_numpy()).astype(int)))
+    write(replaced(ends, "v", pa.nulls(N)), tmp_path / "day=1" / "a.parquet")
+    write(rows, tmp_path / "day=2" / "b.parquet")
+    floats = replaced(ends, "p", ends["p"].cast(pa.float64()))
+    whole = pa.concat_tables([replaced(floats, "v", pa.nulls(N, pa.float64())), rows])
+    data = tmp_path if folder else str(tmp_path / "*" / "*.parquet")
+    assert vc.ece("y", "p", data=data) == pytest.approx(vc.ece("y", "p", data=whole), abs=1e-12)
+    a, b = (vc.bin_table("y", "p", "v", data=one) for one in (data, whole))
+    assert a.columns["n"] == b.columns["n"] and a.columns["bin"] == b.columns["bin"]
+    days = vc.bin_table("y", "p", "day", data=data, binning="atoms")
+    assert [n for n in days.columns["n"] if n] == [N, N]
+
+
+def test_types_that_fit_no_common_one(tmp_path):
+    write(make_rows(k=np.arange(N)), tmp_path / "a.parquet")
+    write(make_rows(k=np.arange(N).astype(str)), tmp_path / "b.parquet")
+    with pytest.raises(InputError, match=r"'k' is string in .*b\.parquet', and int64 before it"):
+        vc.ece("y", "p", data=tmp_path)
+    coded = make_rows(k=pa.array(np.arange(N).astype(str)).dictionary_encode())
+    write(coded, tmp_path / "a.parquet")
+    assert vc.bin_table("y", "p", "k", data=tmp_path).columns["n"] == [2 * N]
+
+
+def test_columns_in_another_order_that_differ_by_case(tmp_path):
+    rows = make_rows(Age=np.zeros(N), age=np.ones(N))
+    write(rows, tmp_path / "a.parquet")
+    write(rows.select(["y", "p", "v", "age", "Age"]), tmp_path / "b.parquet")
+    found = vc.bin_table("y", "p", "age", data=tmp_path, binning="atoms")
+    assert (found.columns["low"], found.columns["n"]) == ([1.0], [2 * N])
+
+
+def test_folders_that_clash_with_columns(tmp_path):
+    for name, folder in (("case", "V=1"), ("same", "v=1"), ("twice", "day=1/Day=2")):
+        write(make_rows(), tmp_path / name / folder / "a.parquet")
+        with pytest.raises(InputError, match=r"adds a column .* already"):
+            vc.bin_table("y", "p", "v", data=tmp_path / name)
+
+
+@pytest.mark.usefixtures("in_batches")
+def test_partitions_at_any_depth_and_of_all_files_or_none(tmp_path, tree):
+    for day in (1, 2):
+        write(make_rows(seed=day), tmp_path / "in" / f"day={day}" / "part" / "a.parquet")
+    data = tmp_path / "in"
+    found = vc.bin_table("y", "p", "day", data=data, binning="atoms")
+    assert [n for n in found.columns["n"] if n] == [N, N]
+    vc.apply(tree, data, tmp_path / "out.parquet")
+    assert parquet.read_table(tmp_path / "out.parquet")["day"].to_pylist() == [1] * N + [2] * N
+    # Folders above the one that is given add nothing.
+    below = write(make_rows(), tmp_path / "run=5" / "rows" / "a.parquet").parent
+    assert set(vc.audit("y", "p", data=below).tables) == {"v"}
+    write(make_rows(), data / "root.parquet")
+    for use in (
+        lambda: vc.bin_table("y", "p", "v", data=data),
+        lambda: vc.apply(tree, data, tmp_path / "more.parquet"),
+    ):
+        with pytest.raises(InputError, match=r"folders of .*root\.parquet' add no column"):
+            use()
+
+
+def test_files_aside_are_skipped_and_both_endings_taken(tmp_path, tree):
+    write(make_rows(), tmp_path / "in" / "a.parquet")
+    write(make_rows(), tmp_path / "in" / "b.PQ")
+    for aside in ("_temporary/c.parquet", ".hidden/d.parquet", ".e.parquet", "_f.parquet"):
+        write(make_rows(), tmp_path / "in" / aside)
+    assert vc.audit("y", "p", data=tmp_path / "in").n_rows == 2 * N
+    assert vc.apply(tree, tmp_path / "in", tmp_path / "out.parquet").n_rows == 2 * N
+
+
+def test_every_reader_wants_the_same_columns(tmp_path, tree, large, monkeypatch, capsys):
+    folder = tmp_path / "in"
+    files = [write(make_rows(more=np.zeros(N)), folder / "a.parquet")]
+    files.append(write(make_rows(other=np.zeros(N)), folder / "b.parquet"))
+    out = tmp_path / "out.parquet"
+    for use in (
+        lambda: vc.ece("y", "p", data=folder),
+        lambda: vc.ece("y", "p", data=files),
+        lambda: vc.apply(tree, folder, out),
+        lambda: vc.apply(tree, files, out),
+    ):
+        with pytest.raises(InputError, match=r"b\.parquet': no column 'more'"):
+            use()
+    for _ in ("large", "small"):
+        code, said = audited(capsys, *files)
+        assert code == 2 and "b.parquet': no column 'more'" in said
+        monkeypatch.setattr("varcal.cli._input_files.LARGE", 10**9)
+
+
+def spoil(path):
+    """Overwrite the pages of a file and leave its footer."""
+    whole = bytearray(path.read_bytes())
+    middle = slice(4, len(whole) // 2)
+    whole[middle] = b"\xff" * len(whole[middle])
+    path.write_bytes(whole)
+
+
+@pytest.mark.usefixtures("in_batches")
+@pytest.mark.parametrize("how", ["cut", "pages"])
+def test_files_that_are_not_whole(tmp_path, tree, large, how):
+    folder = tmp_path / "in"
+    files = [write(make_rows(), folder / f"{name}.parquet") for name in "ab"]
+    if how == "cut":
+        files[1].write_bytes(files[1].read_bytes()[:-100])
+    else:
+        spoil(files[1])
+    said = r"b\.parquet" if how == "cut" else r"cannot read .*a\.parquet' and 1 more"
+    for use in (
+        lambda: vc.vece("y", "p", "v", data=folder),
+        lambda: vc.apply(tree, folder, tmp_path / "out.parquet"),
+    ):
+        with pytest.raises(InputError, match=said):
+            use()
+    code, told = large(*files)
+    assert code == 2 and "cannot read" in told and "bug" not in told
+
+
+@pytest.mark.parametrize("few", [True, False])
+def test_queries_that_fail(monkeypatch, tmp_path, few):
+    if not few:
+        monkeypatch.setattr("varcal._engines.protocol.FEW_ROWS", 0)
+    rows = make_rows(k=pa.array(["word"] * N))
+    connection = duckdb.connect()
+    connection.register("seen", rows)
+    failing = connection.sql("SELECT y, p, k::DOUBLE AS v FROM seen")
+    with pytest.raises(InputError, match=r"cannot read the DuckDB relation: .*word"):
+        vc.vece("y", "p", "v", data=failing)
+    closed = connection.sql("FROM seen")
+    connection.close()
+    with pytest.raises(InputError, match="cannot read the DuckDB relation"):
+        vc.vece("y", "p", "v", data=closed)
+    frame = pl.from_arrow(rows).lazy()
+    with pytest.raises(InputError, match="cannot read the polars LazyFrame"):
+        vc.vece("y", "p", "v", data=frame.with_columns(v=pl.col("k").cast(pl.Float64)))
+    with pytest.raises(InputError, match="cannot read the polars LazyFrame"):
+        vc.vece("y", "p", "v", data=frame.select("y", "p", pl.col("none")))
+    spoil(write(rows, tmp_path / "a.parquet"))
+    with pytest.raises(InputError, match="cannot read the PyArrow dataset"):
+        vc.vece("y", "p", "v", data=ds.dataset(tmp_path / "a.parquet"))
+
+
+def test_large_files_without_rows(tmp_path, large):
+    write(make_rows().slice(0, 0), tmp_path / "a.parquet")
+    (tmp_path / "a.csv").write_text("y,p,v\n")
+    for name in ("a.parquet", "a.csv"):
+        code, said = large(tmp_path / name)
+        assert code == 2 and "the file has no rows" in said
+
+
+def test_sources_that_are_neither_files_nor_lazy(tree, tmp_path):
+    rows = make_rows()
+    for source in (rows, rows.to_pandas(), pd.DataFrame(), rows.to_pydict(), None, [1, 2]):
+        with pytest.raises(InputError, match=r"source is a \w+, neither files nor lazy rows"):
+            vc.apply(tree, source, tmp_path / "out.parquet")
+
+
+def test_an_empty_path_is_no_folder(tmp_path, monkeypatch, tree):
+    write(make_rows(), tmp_path / "a.parquet")
+    monkeypatch.chdir(tmp_path)
+    for use in (
+        lambda: vc.ece("y", "p", data=""),
+        lambda: vc.ece("y", "p", data=["a.parquet", ""]),
+        lambda: vc.apply(tree, "", "out.parquet"),
+    ):
+        with pytest.raises(InputError, match="the path is empty"):
+            use()
+    assert vc.ece("y", "p", data=".") == vc.ece("y", "p", data="a.parquet")
+
+
+def test_names_of_json_are_found_in_blocks(tmp_path, monkeypatch):
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"a": 1, "b": "x"}\n' * 5_000 + '{"a": 2, "c": 3}\n')
+    sizes = []
+    read = _sources.read_json
+    monkeypatch.setattr(
+        _sources, "read_json", lambda block, *a: sizes.append(len(block)) or read(block, *a)
+    )
+    monkeypatch.setattr(_sources.line_blocks, "__defaults__", (10_000,))
+    assert column_names(sources_of(path)[0]) == ["a", "b", "c"]
+    assert len(sizes) > 5 and max(sizes) < 11_000
+
+
+def test_relations_with_two_columns_of_a_name():
+    connection = duckdb.connect()
+    connection.register("seen", make_rows())
+    for query in ("SELECT y, p, v, -v AS v FROM seen", "SELECT y, p, v, -v AS V FROM seen"):
+        with pytest.raises(InputError, match="two columns of the same name: 'v'"):
+            vc.vece("y", "p", "v", data=connection.sql(query))
+
+
+@pytest.mark.parametrize("few", [True, False])
+def test_names_that_polars_would_expand(monkeypatch, few):
+    if not few:
+        monkeypatch.setattr("varcal._engines.protocol.FEW_ROWS", 0)
+    rng = np.random.default_rng(3)
+    rows = make_rows(**{"*": rng.normal(size=N), "^.*$": rng.normal(size=N)})
+    for name in ("*", "^.*$"):
+        lazy = pl.from_arrow(rows).lazy()
+        a, b = (vc.bin_table("y", "p", name, data=one) for one in (rows, lazy))
+        np.testing.assert_allclose(a.columns["gap"], b.columns["gap"], atol=1e-12)
+
+
+def test_queries_as_texts(tmp_path, monkeypatch):
+    for query in (
+        "SELECT\n* FROM rows",
+        "\n from rows",
+        "WITH a AS (SELECT 1) FROM a",
+        "select " + "x, " * 200,
+    ):
+        with pytest.raises(InputError, match=r"connection\.sql"):
+            vc.ece("y", "p", data=query)
+    with pytest.raises(InputError, match="no file"):
+        vc.ece("y", "p", data="-- a note\n" + "SELECT 1, " * 200)
+    monkeypatch.chdir(tmp_path)
+    write(make_rows(), tmp_path / "with a name.parquet")
+    assert vc.ece("y", "p", data="with a name.parquet") > 0

@@ -1,0 +1,213 @@
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import varcal as vc
+from varcal import Predictions
+from varcal._engines.kernel_numpy import collect, make_bins
+from varcal._input.events import claims
+from varcal._input.variables import Variable
+from varcal._measures.metrics import calibration_error
+from varcal.exceptions import InputError
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+def draw(seed, n=60, k=3):
+    rng = np.random.default_rng(seed)
+    p = rng.dirichlet(np.ones(k), n)
+    y = rng.integers(0, k, n)
+    y[:k] = np.arange(k)
+    return y, p, np.round(rng.normal(size=n), 1), rng
+
+
+def by_hand(score, hit, v, n_bins=10):
+    """The paper's way: pandas qcut and groupby."""
+    codes = pd.qcut(v, n_bins, labels=False, duplicates="drop")
+    frame = pd.DataFrame({"b": codes, "s": score, "h": hit}).groupby("b").agg(["mean", "size"])
+    gap = (frame["s"]["mean"] - frame["h"]["mean"]).abs()
+    return float((gap * frame["s"]["size"]).sum() / frame["s"]["size"].sum())
+
+
+@given(seeds, st.integers(2, 5))
+def test_ece_and_vece_as_the_paper_computes_them(seed, k):
+    y, p, v, _ = draw(seed, k=k)
+    score, hit = p.max(axis=1), p.argmax(axis=1) == y
+    assert vc.ece(y, p) == pytest.approx(by_hand(score, hit, score), abs=1e-12)
+    assert vc.vece(y, p, v) == pytest.approx(by_hand(score, hit, v), abs=1e-12)
+    per_class = [by_hand(p[:, c], y == c, v) for c in range(k)]
+    assert vc.vece(y, p, v, event="classwise") == pytest.approx(np.mean(per_class), abs=1e-12)
+
+
+@given(seeds)
+def test_binary_forms_agree(seed):
+    y, p, v, _ = draw(seed, k=2)
+    one, two = p[:, 1], np.column_stack([1 - p[:, 1], p[:, 1]])
+    for event in ("correct", "positive", "classwise"):
+        assert vc.vece(y, one, v, event=event) == pytest.approx(
+            vc.vece(y, two, v, event=event), abs=1e-12
+        )
+    positive = vc.vece(y, one, v, event="positive")
+    assert positive == pytest.approx(by_hand(one, y == 1, v), abs=1e-12)
+    assert vc.vece(y, one, v, event="classwise") == pytest.approx(positive, abs=1e-12)
+    negative = vc.vece(y, one, v, event="positive", pos_label=0)
+    assert negative == pytest.approx(positive, abs=1e-12)
+    signed = vc.vece(y, one, v, event="positive", side="over")
+    assert vc.vece(y, one, v, event="positive", pos_label=0, side="under") == pytest.approx(
+        signed, abs=1e-12
+    )
+
+
+@given(seeds)
+def test_norms_and_sides(seed):
+    y, p, v, _ = draw(seed)
+    one, two, most = (vc.vece(y, p, v, norm=norm) for norm in (1, 2, "max"))
+    assert one <= two + 1e-12 <= most + 2e-12
+    over, under = vc.vece(y, p, v, side="over"), vc.vece(y, p, v, side="under")
+    assert over + under == pytest.approx(one, abs=1e-12)
+    assert max(vc.vece(y, p, v, side=side, norm="max") for side in ("over", "under")) == most
+    score, hit = p.max(axis=1), p.argmax(axis=1) == y
+    assert one >= abs(score.mean() - hit.mean()) - 1e-12
+
+
+@given(seeds)
+def test_order_and_scale_of_weights_do_not_matter(seed):
+    y, p, v, rng = draw(seed)
+    w = rng.integers(0, 4, len(y)) + (np.arange(len(y)) == 0)
+    order = rng.permutation(len(y))
+    base = vc.vece(y, p, v, sample_weight=w)
+    assert vc.vece(y[order], p[order], v[order], sample_weight=w[order]) == pytest.approx(
+        base, abs=1e-12
+    )
+    assert vc.vece(y, p, v, sample_weight=w * 7.3) == pytest.approx(base, abs=1e-12)
+    cuts = [-9, -0.5, 0, 0.5, 9]
+    repeated = [np.repeat(x, w, axis=0) for x in (y, p, v)]
+    assert vc.vece(*repeated, bins=cuts, classes=[0, 1, 2]) == pytest.approx(
+        vc.vece(y, p, v, bins=cuts, sample_weight=w), abs=1e-12
+    )
+
+
+@pytest.mark.parametrize("event", ["correct", "positive", "classwise"])
+@pytest.mark.parametrize("v", ["age", "city", "day", "smoker", ["age", "city"]])
+def test_every_library_gives_the_same_number(make_frame, event, v, rng):
+    n = 300
+    s = rng.random(n)
+    age, days = rng.integers(18, 90, n).astype(float), rng.integers(0, 90, n)
+    columns = {
+        "y": np.where(rng.random(n) < s, "yes", "no").tolist(),
+        "p": s.tolist(),
+        "age": [None if rng.random() < 0.1 else value for value in age],
+        "city": rng.choice(["x", "y", "z", None], n).tolist(),
+        "day": (np.datetime64("2024-01-01", "us") + days * np.timedelta64(86_400, "s")).tolist(),
+        "smoker": rng.choice([True, False], n).tolist(),
+        "w": rng.random(n).tolist(),
+    }  # fmt: skip
+    arrays = columns[v] if isinstance(v, str) else {name: columns[name] for name in v}
+    expected = vc.vece(columns["y"], columns["p"], arrays, event=event, sample_weight=columns["w"])
+    found = vc.vece("y", "p", v, data=make_frame(columns), event=event, sample_weight="w")
+    assert found == expected
+
+
+def test_discrete_and_joint_variables():
+    y, p = [1, 1, 0, 0, 1, 0, 1, 0], [0.8] * 8
+    sex, site = list("ffffmmmm"), list("aabbaabb")
+    gaps = {("f", "a"): -0.2, ("f", "b"): 0.8, ("m", "a"): 0.3, ("m", "b"): 0.3}
+    assert vc.vece(y, p, {"sex": sex, "site": site}) == pytest.approx(
+        np.mean(np.abs(list(gaps.values())))
+    )
+    assert vc.vece(y, p, sex) == pytest.approx((0.3 + 0.3) / 2)
+    assert vc.vece(y, p, {"sex": sex, "site": site}, norm="max") == pytest.approx(0.8)
+
+
+def test_claims():
+    three = Predictions.of([0, 1, 2], [[0.4, 0.4, 0.2], [0.1, 0.8, 0.1], [0.5, 0.3, 0.2]])
+    (correct,) = claims(three)
+    np.testing.assert_array_equal(correct.hit, [True, True, False])  # ties go to the first class
+    assert [claim.label for claim in claims(three, "classwise")] == [0, 1, 2]
+    (tie,) = claims(Predictions.of([0, 1], [0.5, 0.5]))
+    np.testing.assert_array_equal(tie.hit, [True, False])
+    (positive,) = claims(Predictions.of(["a", "b"], [0.3, 0.6]), "positive", "a")
+    np.testing.assert_allclose(positive.score, [0.7, 0.4])
+    assert positive.label == "a"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"event": "corect"}, "did you mean 'correct'"),
+        ({"event": "positive"}, 'event="positive" needs two classes; p has 3'),
+        ({"pos_label": 1}, "pos_label=1 has no meaning"),
+        ({"norm": 3}, "norm must be one of 1, 2, 'max'; got 3"),
+        ({"norm": True}, "norm must be one of"),
+        ({"side": "up"}, "side must be one of"),
+    ],
+)
+def test_wrong_options(options, message):
+    y, p, v, _ = draw(0)
+    with pytest.raises(InputError) as caught:
+        vc.vece(y, p, v, **options)
+    assert message in str(caught.value)
+
+
+def test_wrong_positive_label_and_no_variable():
+    with pytest.raises(InputError, match="pos_label must be one of 'a', 'b'; got 'c'"):
+        vc.ece(["a", "b"], [0.1, 0.2], event="positive", pos_label="c")
+    with pytest.raises(InputError, match="v is None"):
+        vc.vece([0, 1], [0.1, 0.2], None)
+
+
+def test_weightless_rows_make_no_bin():
+    assert vc.vece([1, 0], [0.9, 0.9], ["a", "b"], sample_weight=[1, 0]) == pytest.approx(0.1)
+
+
+def test_unlabelled_and_logits_reach_the_metrics():
+    assert vc.ece([1, None], [0.9, 0.1], unlabelled="drop") == pytest.approx(0.1)
+    assert vc.ece([1, 0], [0.0, 0.0], from_logits=True, event="positive") == pytest.approx(0.0)
+
+
+ADULT = ("age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week")
+PAPER = {  # ../shared/PAPER.md: uncalibrated figures, six decimals
+    "adult": (2500, 0.206657, dict.fromkeys(ADULT, 0.206657)),
+    "bank": (1000, 0.046935, {"age": 0.046935, "balance": 0.053510}),
+    "cardio": (6000, 0.021135, {"age": 0.023212}),
+    "cifar": (2000, 0.019002, {"median_rt": 0.019190}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PAPER)
+def test_published_figures_to_six_decimals(name, paper_data):
+    n_cal, ece, veces = PAPER[name]
+    data = pd.read_csv(paper_data / f"{name}_out.csv.gz")
+    if name == "cardio":
+        data = data[data["age"] > 32]
+    test = data.iloc[np.sort(np.random.RandomState(0).permutation(len(data))[n_cal:])]
+    probs = [column for column in data if column.startswith("prob_")]
+    assert vc.ece("actual", probs, data=test) == pytest.approx(ece, abs=5e-7)
+    for variable, vece in veces.items():
+        assert vc.vece("actual", probs, variable, data=test) == pytest.approx(vece, abs=5e-7)
+    # As the authors did it: bins over 1 − max p and their own column of predictions.
+    p = test[probs].to_numpy()
+    error = (Variable.of(1 - p.max(axis=1), "predicted error"),)
+    hit = (test["pred"] == test["actual"]).to_numpy()
+    stats = collect(make_bins(error), error, p.max(axis=1), hit)
+    assert calibration_error(stats) == pytest.approx(ece, abs=5e-7)
+    if name == "adult":
+        assert stats.n.tolist() == [11_025, 1_378, 1_378]
+
+
+def test_options_that_are_arrays_or_of_another_type():
+    y, p = [0, 1], [0.1, 0.8]
+    for option in (
+        {"norm": np.array([1, 2])},
+        {"side": ["over"]},
+        {"event": np.array(["correct"])},
+    ):
+        with pytest.raises(InputError, match="must be one of"):
+            vc.ece(y, p, **option)
+    with pytest.raises(InputError, match="pos_label must be one of") as caught:
+        vc.ece(y, p, event="positive", pos_label="1")
+    assert caught.value.hint == "the type differs: give the int, not a str"
+    with pytest.raises(InputError, match="pos_label must be one of"):
+        vc.ece(y, p, event="positive", pos_label=np.array([0, 1]))

@@ -1,0 +1,261 @@
+"""What a comparison draws, and what its report says."""
+
+import json
+import re
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+import varcal as vc
+from varcal.exceptions import InputError
+from varcal.report import summarise_comparison
+from varcal.report.comparison.markdown import comparison_markdown
+from varcal.report.comparison.page import comparison_html
+from varcal.report.json_form import json_text
+
+EVIL = "<script>alert(1)</script>"
+PIPE = "a | *b* `c` [d](http://e)"
+
+
+@pytest.fixture(scope="module")
+def world():
+    """Rows whose gap tilts along v and along a level; noise and dates that do nothing."""
+    rng = np.random.default_rng(3)
+    sim = vc.datasets.make_gap(3000, "tilt", vece=0.1)
+    when = np.datetime64("2021-01-01") + rng.integers(0, 500, len(sim.y)).astype("m8[D]")
+    side = np.where(sim.v > np.median(sim.v), "high", "low")
+    return sim, {"noise": rng.normal(size=len(sim.y)), "v": sim.v, "side": side, "when": when}
+
+
+@pytest.fixture(scope="module")
+def found(world):
+    sim, X = world
+    sets = {"raw": sim.p, "truth": sim.rate, "worse": np.clip(sim.p + 0.2, 0, 1)}
+    return vc.compare(sim.y, sets, X, event="positive")
+
+
+@pytest.fixture(scope="module")
+def summary(found):
+    return summarise_comparison(found, created="now", versions=(("varcal", "0"),))
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    yield
+    plt.close("all")
+
+
+def test_curves_are_those_of_the_same_rows(found, world):
+    sim, X = world
+    assert list(found.curves) == ["noise", "v", "side", "when"]
+    assert list(found.curves["v"]) == list(found.methods)
+    alone = vc.curve(sim.y, sim.rate, {"v": X["v"]}, event="positive")
+    mine = found.curves["v"]["truth"]
+    np.testing.assert_allclose(mine.gap, alone.gap)
+    row = found.row("truth", "VECE", "v")
+    assert (mine.vece, mine.vece_low, mine.vece_high) == (row.value, row.low, row.high)
+
+
+def test_a_comparison_is_kept_whole(found):
+    kept = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    again = vc.Comparison.from_dict(kept)
+    assert again.to_dict() == found.to_dict()
+    assert again.rows[0].verdict == found.rows[0].verdict
+    assert np.isnan(again.row("raw", "accuracy").noise_floor)
+    first, second = (summarise_comparison(one, created="now") for one in (found, again))
+    assert comparison_html(first) == comparison_html(second)
+    kept.pop("curves")
+    assert not vc.Comparison.from_dict(kept).curves
+
+
+def test_notebooks_show_a_table(world):
+    sim, _ = world
+    shown = vc.compare(sim.y, {EVIL: sim.p, "figure": sim.p}, None)._repr_html_()
+    assert EVIL not in shown and "&lt;script&gt;" in shown
+    assert shown.count("<th ") == 3 and "<td>accuracy</td>" in shown
+
+
+def test_the_picture_holds_the_figures(found):
+    ax = found.plot()
+    (marks,) = [one for one in ax.collections if len(one.get_offsets()) == 12]
+    drawn = np.asarray(marks.get_offsets())
+    by_place = {round(y, 6): x for x, y in drawn}
+    base = {name: found.row("raw", "VECE", name).value for name in found.curves}
+    order = sorted(base, key=lambda name: -round(base[name], 3))
+    expected = [found.row(one, "VECE", name).value for name in order for one in found.methods]
+    assert [by_place[place] for place in sorted(by_place)] == pytest.approx(expected)
+    bars = sorted((bar.get_y(), bar.get_width()) for bar in ax.patches)
+    noise = [found.row(one, "VECE", name).noise_floor for name in order for one in found.methods]
+    assert [width for _, width in bars] == pytest.approx(noise)
+    labels = ax.get_yticklabels()
+    heads = [label.get_text() for label in labels if label.get_fontweight() == "bold"]
+    assert heads == order
+    assert [label.get_text() for label in labels][:4] == [order[0], *found.methods]
+    texts = [text.get_text() for text in ax.texts]
+    assert texts.count("baseline") == 4
+    assert any(re.fullmatch(r"fixed, −\d+\.\d", text) for text in texts)
+    assert any(re.fullmatch(r"made worse, \+\d+\.\d", text) for text in texts)
+    assert ax.get_xlim()[0] == 0
+
+
+def test_other_figures_have_axes_of_their_own(found):
+    ax = found.plot(metric="log-loss")
+    row = found.row("raw", "log-loss")
+    assert 0 < ax.get_xlim()[0] < row.low and ax.get_xlim()[1] > row.high
+    ax.figure.draw_without_rendering()
+    assert not any("%" in tick.get_text() for tick in ax.get_xticklabels())
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == list(found.methods)
+    assert found.plot(metric="ECE").patches
+    ends = found.plot(metric="accuracy").get_xlim()
+    assert ends[0] > 0.3
+    fewer = found.plot(top=1)
+    assert fewer.get_yticklabels()[-1].get_text() == "… 3 more"
+    with pytest.raises(InputError, match="did you mean 'ECE'"):
+        found.plot(metric="EECE")
+
+
+def test_a_figure_that_is_not_known_anywhere_is_still_drawn(rng):
+    only = vc.compare(np.ones(50, int), {"a": rng.uniform(0.6, 0.9, 50)}, None, classes=[0, 1])
+    assert np.isnan(only.row("a", "AUC").value)
+    assert only.plot(metric="AUC").get_xlim() == (0, 1)
+
+
+def test_plotly_holds_the_same_figures(found):
+    pytest.importorskip("plotly")
+    figure = found.plot(backend="plotly", top=1)
+    (head,) = [text for text in figure.layout.yaxis.ticktext if text.startswith("<b>")]
+    rows = [found.row(one, "VECE", head[3:-4]) for one in found.methods]
+    assert list(figure.data[0].x) == [row.noise_floor for row in rows]
+    assert list(figure.data[1].x) == [row.value for row in rows]
+    assert found.plot(backend="plotly", metric="log-loss").layout.xaxis.range[0] > 0
+
+
+def test_headlines_say_what_was_fixed(summary, found):
+    truth, worse = map(str, summary.headlines)
+    assert re.match(r"truth fixes VECE along \d of 4 variables", truth)
+    assert "makes none worse; accuracy " in truth
+    assert re.search(r"makes \d worse \((v|side|noise|when)", worse)
+    assert "log-loss made worse (+0." in worse and "ECE made worse (+" in worse
+    assert worse.count("accuracy") == 1
+    first = summary.variables[0]
+    assert any(row.verdict == "made worse" for row in first.vece.rows)
+    assert [len(one.panels) for one in summary.variables] == [3] * 4
+
+
+def test_headlines_of_few_sets_and_figures(world):
+    sim, _ = world
+    alone = vc.compare(sim.y, {"raw": sim.p}, {"v": sim.v}, event="positive")
+    assert str(summarise_comparison(alone).headlines[0]) == (
+        "Nothing to compare: only raw was given."
+    )
+    comparison_html(summarise_comparison(alone))
+    comparison_markdown(summarise_comparison(alone))
+    bare = vc.compare(sim.y, {"raw": sim.p, "same": sim.p}, None, event="positive")
+    said = summarise_comparison(bare)
+    assert str(said.headlines[0]).startswith("same does not demonstrably change ECE; accuracy unch")
+    assert 'id="variables"' not in comparison_html(said)
+    assert "Variable by variable" not in comparison_markdown(said)
+    same = vc.compare(sim.y, {"raw": sim.p, "same": sim.p}, {"v": sim.v}, event="positive")
+    assert "demonstrably improves VECE along none of 1 variable, makes none worse" in str(
+        summarise_comparison(same).headlines[0]
+    )
+    many = {f"m{k}": sim.p for k in range(6)}
+    page = comparison_html(summarise_comparison(vc.compare(sim.y, many, None)))
+    assert 'class="headline"' not in page and "<li><bdi>m5</bdi> does not" in page
+
+
+def test_whose_predictions_count_is_said(world):
+    sim, _ = world
+    sets = {"raw": sim.p, "flipped": 1 - sim.p}
+    own, first = (
+        " ".join(map(str, summarise_comparison(vc.compare(sim.y, sets, None, hits=hits)).notes))
+        for hits in ("recomputed", "first")
+    )
+    assert "Each set's own predictions say what is correct" in own
+    assert "the predictions of raw say what is correct, for every set" in first
+    risk = summarise_comparison(vc.compare(sim.y, sets, None, event="positive"))
+    assert "correct" not in " ".join(map(str, risk.notes))
+    assert "held out" in str(risk.notes[0])
+
+
+def test_groups_gaps_and_rows_left_out_are_said(rng):
+    n = 400
+    y = rng.integers(0, 2, n).astype(float)
+    y[:7] = np.nan
+    p = rng.uniform(0.1, 0.9, n)
+    X = {"empty": np.full(n, np.nan), "v": rng.normal(size=n)}
+    groups = np.arange(n) // 10
+    found = vc.compare(y, {"a": p, "b": p**2}, X, groups=groups, unlabelled="drop")
+    assert list(found.curves) == ["v"]
+    summary = summarise_comparison(found)
+    notes = " ".join(map(str, summary.notes))
+    assert "7 rows without outcome were left out." in notes
+    assert "empty has no value at any row: no curve." in notes
+    assert "Rows belong to groups" in " ".join(summary.method)
+    assert "a jackknife over groups of rows" in " ".join(summary.method)
+    comparison_html(summary)
+
+
+def test_the_page(summary):
+    page = comparison_html(summary)
+    assert page.startswith("<!doctype html>")
+    for mark in ("✓", "✗", "○"):
+        assert f'<span aria-hidden="true">{mark}</span>' in page
+    ids = re.findall(r' id="([^"]+)"', page)
+    assert len(ids) == len(set(ids))
+    assert page.count('role="img"') == 4 * (1 + 3)
+    table = page[page.index('class="figures"') :]
+    assert table[: table.index("</tbody>")].count('<th scope="row"') == len(summary.figures)
+    assert "style=" not in page and "onclick" not in page
+
+
+def test_panels_share_their_scale(found, summary):
+    v = next(one for one in summary.variables if one.name == "v")
+    top = max(max(panel.line.actual_high) for panel in v.panels)
+    page = comparison_html(summary)
+    charts = re.findall(r'<svg role="img".*?class="axis">', page, re.S)
+    along = [chart for chart in charts if "along v, " in chart]
+    ticks = [re.findall(r'class="tick end">([\d.]+)%', chart) for chart in along]
+    assert len(ticks) == 3 and ticks[0] == ticks[1] == ticks[2]
+    assert float(ticks[0][-1]) / 100 >= min(top, 1.0)
+
+
+def test_names_are_text_in_every_form(world):
+    sim, _ = world
+    sets = {EVIL: sim.p, PIPE: np.clip(sim.p + 0.2, 0, 1)}
+    found = vc.compare(sim.y, sets, {EVIL: sim.v, "kind": np.where(sim.v > 0.5, EVIL, PIPE)})
+    summary = summarise_comparison(found, title=EVIL)
+    page = comparison_html(summary)
+    assert EVIL not in page and "&lt;script&gt;alert(1)" in page
+    text = comparison_markdown(summary)
+    assert EVIL not in text
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {5}
+    assert "[d](" not in text
+    assert json.loads(json_text(summary))["methods"] == [EVIL, PIPE]
+
+
+def test_markdown_and_json(summary, found):
+    text = comparison_markdown(summary)
+    assert text.startswith("# Before and after\n\n**truth fixes VECE along ")
+    assert re.search(r"\| VECE along v, points \| \d+\.\d \([\d.]+ to [\d.]+\) \|", text)
+    assert "✓ fixed −" in text and "✗ made worse +" in text
+    content = json.loads(json_text(summary))
+    assert content["schema_version"] == 1
+    row = content["figures"][0]["rows"][1]
+    assert row["value"] == found.row("truth", "accuracy").value and row["noise_floor"] is None
+    assert content["headlines"][0] == str(summary.headlines[0])
+
+
+def test_report_writes_by_suffix(found, tmp_path):
+    for name, start in (("a.html", "<!doctype html>"), ("a.md", "# Mine"), ("a.json", "{")):
+        found.report(tmp_path / name, title="Mine")
+        assert (tmp_path / name).read_text(encoding="utf-8").startswith(start)
+    with pytest.raises(InputError, match="no suffix that a report can have"):
+        found.report(tmp_path / "a.pdf")
+    assert len(list(tmp_path.iterdir())) == 3

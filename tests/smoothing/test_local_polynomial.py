@@ -1,0 +1,215 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from varcal._smoothing.local_polynomial import local_polynomial, nearest_bandwidth, smoother_weights
+from varcal._smoothing.span import select_span
+from varcal.exceptions import InputError
+from varcal.experiments._residual_scale import residual_scale
+
+
+def sample(kind: str, n: int, seed: int = 0):
+    rng = np.random.default_rng(seed)
+    x = {
+        "skewed": rng.gamma(2, size=n),
+        "heavy tails": rng.standard_cauchy(n),
+        "ties": np.round(rng.gamma(2, size=n) * 5),
+    }[kind]
+    x.sort()
+    return x, np.sin(x) + 0.3 * rng.normal(size=n)
+
+
+@pytest.mark.parametrize(
+    ("kind", "n", "span", "degree"),
+    [
+        ("skewed", 60, 0.5, 2),
+        ("skewed", 60, 0.9, 2),
+        ("skewed", 100, 0.5, 0),
+        ("heavy tails", 200, 0.3, 1),
+        ("heavy tails", 200, 0.9, 2),
+        ("ties", 150, 0.4, 2),
+        ("ties", 300, 0.9, 1),
+    ],
+)
+def test_equals_scikit_misc_direct_fit_with_exact_statistics(kind, n, span, degree):
+    loess = pytest.importorskip("skmisc.loess").loess
+    x, y = sample(kind, n)
+    at = np.quantile(x, np.linspace(0.05, 0.95, 17))
+    peer = loess(x, y, span=span, degree=degree, surface="direct", statistics="exact")
+    peer.fit()
+    expected = peer.predict(at, stderror=True)
+    curve = local_polynomial(x, y, None, at, span=span, degree=degree)
+    scale = residual_scale(x, y, span=span, degree=degree)
+    np.testing.assert_allclose(curve.fit, expected.values, atol=1e-8)
+    np.testing.assert_allclose(scale.standard_error(curve.weights), expected.stderr, atol=1e-8)
+    assert scale.dof == pytest.approx(expected.df, abs=1e-8)
+    assert scale.sigma == pytest.approx(expected.residual_scale, abs=1e-8)
+
+
+def test_prior_weights_as_scikit_misc():
+    loess = pytest.importorskip("skmisc.loess").loess
+    x, y = sample("skewed", 80)
+    w = np.random.default_rng(1).uniform(0.5, 2, 80)
+    at = np.quantile(x, np.linspace(0.05, 0.95, 17))
+    peer = loess(x, y, weights=w, span=0.5, degree=2, surface="direct", statistics="exact")
+    peer.fit()
+    expected = peer.predict(at, stderror=True)
+    curve = local_polynomial(x, y, w, at, span=0.5)
+    scale = residual_scale(x, y, w, span=0.5)
+    np.testing.assert_allclose(curve.fit, expected.values, atol=1e-8)
+    assert scale.dof == pytest.approx(expected.df, abs=1e-8)
+    # scikit-misc divides the smoother's weights by the prior ones, not their squares.
+    by_peer = scale.sigma * np.sqrt(((curve.weights / w) ** 2).sum(1))
+    np.testing.assert_allclose(by_peer, expected.stderr, atol=1e-8)
+    right = scale.sigma * np.sqrt((curve.weights**2 / w).sum(1))
+    np.testing.assert_allclose(scale.standard_error(curve.weights, w), right, rtol=1e-12)
+
+
+def test_ties_as_cells_equal_rows():
+    x, y = sample("ties", 250)
+    value, cell, counts = np.unique(x, return_inverse=True, return_counts=True)
+    mean = np.bincount(cell, y) / counts
+    within = np.bincount(cell, (y - mean[cell]) ** 2)
+    at = np.linspace(1, 20, 12)
+    rows = local_polynomial(x, y, None, at, span=0.6)
+    cells = local_polynomial(value, mean, None, at, span=0.6, counts=counts)
+    np.testing.assert_allclose(cells.fit, rows.fit, atol=1e-12)
+    np.testing.assert_allclose(cells.bandwidth, rows.bandwidth, atol=0)
+    a = residual_scale(x, y, span=0.6)
+    b = residual_scale(value, mean, span=0.6, counts=counts, within=within)
+    assert (b.sigma, b.delta1, b.delta2) == pytest.approx((a.sigma, a.delta1, a.delta2))
+    np.testing.assert_allclose(
+        b.standard_error(cells.weights, counts), a.standard_error(rows.weights), rtol=1e-10
+    )
+
+
+@pytest.mark.parametrize("kind", ["skewed", "heavy tails"])
+def test_thousand_cells_are_as_good_as_fourteen_thousand_rows(kind):
+    x, _ = sample(kind, 14_000)
+    rng = np.random.default_rng(2)
+    y = (rng.random(14_000) < 0.3 + 0.2 * np.tanh(x)).astype(float)
+    cut = np.arange(0, 14_000, 14)
+    cells, means = np.add.reduceat(x, cut) / 14, np.add.reduceat(y, cut) / 14
+    at = np.quantile(x, np.linspace(0.05, 0.95, 25))
+    rows = smoother_weights(x, at, span=0.9)
+    binned = smoother_weights(cells, at, span=0.9, counts=np.full(1000, 14))
+    np.testing.assert_allclose(binned @ means, rows @ y, atol=1e-3)
+    se, binned_se = np.sqrt((rows**2).sum(1)), np.sqrt((binned**2).sum(1) / 14)
+    np.testing.assert_allclose(binned_se, se, rtol=5e-3)
+
+
+@pytest.mark.parametrize("degree", [0, 1, 2, 3, 4])
+def test_equals_weighted_least_squares(degree):
+    x, y = sample("skewed", 40)
+    w = np.random.default_rng(3).uniform(0.1, 3, 40)
+    at = np.array([0.4, 1.7, 3.0])
+    weights = smoother_weights(x, at, bandwidth=2.5, degree=degree, weight=w)
+    slopes = smoother_weights(x, at, bandwidth=2.5, degree=degree, weight=w, derivative=True)
+    for i, x0 in enumerate(at):
+        u = np.abs(x - x0) / 2.5
+        kernel = w * np.where(u < 1, 1 - u**3, 0) ** 3
+        fit = np.polynomial.polynomial.polyfit(x - x0, y, degree, w=np.sqrt(kernel))
+        assert weights[i] @ y == pytest.approx(fit[0], abs=1e-9)
+        assert slopes[i] @ y == pytest.approx(fit[1] if degree else 0.0, abs=1e-8)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.integers(-6, 6), min_size=1, max_size=40),
+    st.lists(st.floats(-8, 8), min_size=1, max_size=5),
+    st.floats(0.01, 2.5),
+)
+def test_bandwidth_is_the_distance_to_the_nearest_share_of_rows(values, at, span):
+    x = np.sort(np.array(values, float))
+    near = min(len(x), max(1, int(np.floor(len(x) * span + 1e-5))))
+    expected = [np.sort(np.abs(x - a))[near - 1] * np.sqrt(max(1, span)) for a in at]
+    np.testing.assert_allclose(nearest_bandwidth(x, at, span), expected, atol=1e-12)
+    value, counts = np.unique(x, return_counts=True)
+    np.testing.assert_allclose(
+        nearest_bandwidth(value, at, span, counts=counts), expected, atol=1e-12
+    )
+
+
+def test_bandwidth_of_many_rows():
+    x, counts = np.arange(4.0), np.array([50_000, 1, 1, 49_998])
+    assert nearest_bandwidth(x, [0.0, 1.0, 3.0], 0.50001, counts=counts).tolist() == [1, 1, 3]
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(
+        st.one_of(st.integers(-3, 3).map(float), st.floats(-1e12, 1e12)), min_size=1, max_size=30
+    ),
+    st.lists(st.one_of(st.integers(-4, 4).map(float), st.floats(-1e12, 1e12)), min_size=1),
+    st.sampled_from([0.05, 0.3, 0.9, 1.0, 2.0]),
+    st.integers(0, 4),
+)
+def test_any_data_give_finite_weights_that_sum_to_one(values, at, span, degree):
+    weights = smoother_weights(np.sort(values), at, span=span, degree=degree)
+    assert np.isfinite(weights).all()
+    scale = np.maximum(np.abs(weights).sum(1), 1)
+    np.testing.assert_allclose(weights.sum(1) / scale, 1 / scale, atol=1e-7)
+
+
+def test_points_a_hair_apart_are_told_apart_without_overflow():
+    weights = smoother_weights([0.0, 5e-324, 1e12], [5e-324, 1.0], span=0.4)
+    assert np.isfinite(weights).all()
+    assert smoother_weights([0.0], [5e-324], span=0.05) == pytest.approx(1.0)
+
+
+def test_heap_wider_than_the_span_answers_with_its_mean():
+    x = np.r_[np.zeros(90), np.linspace(1, 2, 10)]
+    y = np.r_[np.tile([0.0, 1.0], 45), np.full(10, 9.0)]
+    assert smoother_weights(x, [0.0], span=0.5) @ y == pytest.approx(0.5)
+    between = smoother_weights(np.array([0.0, 2.0]), [1.0], span=0.9, counts=np.array([5, 5]))
+    np.testing.assert_allclose(between, [[0.5, 0.5]])
+
+
+def test_too_few_distinct_values_lower_the_degree():
+    x = np.repeat([0.0, 1.0], 5)
+    quadratic = smoother_weights(x, [0.25], span=2.0, degree=2)
+    np.testing.assert_allclose(quadratic, smoother_weights(x, [0.25], span=2.0, degree=1))
+    np.testing.assert_allclose(quadratic @ x, [0.25])
+
+
+def test_chosen_span_has_the_least_leave_one_out_error():
+    rng = np.random.default_rng(4)
+    x = np.sort(rng.random(80))
+    y = np.sin(9 * x) + 0.3 * rng.normal(size=80)
+    spans = (0.2, 0.4, 0.8)
+    choice = select_span(x, y, spans=spans, leave_one_out=True)
+    scores = []
+    for span in spans:
+        reach = nearest_bandwidth(x, x, span)
+        left_out = [
+            y[i] - smoother_weights(np.delete(x, i), x[i], bandwidth=reach[i])[0] @ np.delete(y, i)
+            for i in range(80)
+        ]
+        scores.append(np.sum(np.square(left_out)))
+    np.testing.assert_allclose(choice.score, scores, rtol=1e-8)
+    assert choice.span == spans[int(np.argmin(scores))]
+
+
+def test_span_without_residual_freedom_is_never_chosen():
+    x = np.arange(10.0)
+    choice = select_span(x, x % 2, spans=(0.3, 0.9))
+    assert choice.span == 0.9
+    assert select_span(x[:2], x[:2], spans=(0.3, 0.9)).span == 0.9
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "exactly one is needed"),
+        ({"span": 0.5, "bandwidth": 1.0}, "exactly one is needed"),
+        ({"span": 0.0}, "span must be positive; got 0.0"),
+    ],
+)
+def test_refusals(options, message):
+    with pytest.raises(InputError, match=message):
+        smoother_weights([0.0, 1.0], [0.5], **options)
+    with pytest.raises(InputError, match="no cells"):
+        smoother_weights([], [0.5], span=0.5)
