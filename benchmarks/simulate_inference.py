@@ -206,7 +206,7 @@ def _p_values(world: World, n: int, replicates: int, seed: int) -> np.ndarray:
     rows = []
     for k, one in enumerate(tables(world, n, replicates, seed)):
         u, s, h, _, _, _, (coarse, _) = one
-        chi = chdtrc(10, (coarse.we**2 / coarse.w2v).sum())
+        chi = chdtrc(10, (coarse.error**2 / coarse.null2).sum())
         kuiper = cumulative_test(Variable.of(u, "v"), s, h.astype(bool))
         rows.append((p_value(world, one, k), chi, kuiper))
     return np.array(rows)

@@ -109,7 +109,7 @@ def calibration_test(
     True
     """
     forms = quadratic_forms(coarse, fine, constant=constant, placed=placed)
-    sums = [coarse.we] + ([fine.we if fine is not None else coarse.we] if len(forms) > 1 else [])
+    sums = [coarse.error] + ([fine.error if fine is not None else coarse.error] if len(forms) > 1 else [])
     p = cauchy([form.p_value(we) for form, we in zip(forms, sums, strict=True)])
     if constant or rows is None or p >= 0.2 or not is_sparse(rows, coarse.n.shape[-1]):
         return p
@@ -184,25 +184,25 @@ def quadratic_forms(
     placed: ArrayLike | None = None,
 ) -> list[Form]:
     """Make the forms of the two tests of :func:`calibration_test`; the second may be absent."""
-    v, k = constant_gap_moments(coarse) if constant else (coarse.w2v, coarse.w4k)
-    root = np.sqrt(_ratio(np.ones(()), v + PRIOR * _ratio(coarse.w2, coarse.n)))
+    v, k = constant_gap_moments(coarse) if constant else (coarse.null2, coarse.fourth)
+    root = np.sqrt(_ratio(np.ones(()), v + PRIOR * _ratio(coarse.weight2, coarse.n)))
     loading = root[..., None] * np.eye(root.shape[-1])
     if constant:
-        along = coarse.w * root
+        along = coarse.weight * root
         along = _ratio(along, np.sqrt((along**2).sum(-1, keepdims=True)))
         loading = root[..., None] * _complement(along)
     forms = [_form(loading, v, k)]
     if fine is None and constant:
         return forms
     cells = coarse if fine is None else fine
-    functions = np.ones((*cells.n.shape, 1)) if fine is None else legendre(cells.w, placed)
+    functions = np.ones((*cells.n.shape, 1)) if fine is None else legendre(cells.weight, placed)
     if fine is not None:
         rows = cells.n.sum(-1, keepdims=True)
-        v, k = constant_gap_moments(cells, rows) if constant else (cells.w2v, cells.w4k)
+        v, k = constant_gap_moments(cells, rows) if constant else (cells.null2, cells.fourth)
     if constant:
         functions = functions[..., 1:]
         functions = functions - (cells.share[..., None] * functions).sum(-2, keepdims=True)
-    total = v + PRIOR * _ratio(cells.w2, cells.n.sum(-1, keepdims=True))
+    total = v + PRIOR * _ratio(cells.weight2, cells.n.sum(-1, keepdims=True))
     return [*forms, _form(_orthonormal(functions, total), v, k)]
 
 
@@ -254,18 +254,18 @@ def constant_gap_moments(cells: ErrorSums, evidence: Array | None = None) -> tup
     cell, unless told), against 50 rows' worth of variance for the model.
     """
     g = cells.overall[..., None]
-    model = cells.w2v + g * (2 * cells.w2s - cells.w2) - g**2 * cells.w2
-    model = np.maximum(model, 0.1 * cells.w2v)
-    scatter = np.maximum(cells.w2e2 + 2 * g * cells.w2e + g**2 * cells.w2, 0.0)
+    model = cells.null2 + g * (2 * cells.score2 - cells.weight2) - g**2 * cells.weight2
+    model = np.maximum(model, 0.1 * cells.null2)
+    scatter = np.maximum(cells.square2 + 2 * g * cells.error2 + g**2 * cells.weight2, 0.0)
     rows = cells.n.sum(-1, keepdims=True)
     scatter = scatter * _ratio(rows, rows - 1)
     model = model * _ratio(scatter.sum(-1, keepdims=True), model.sum(-1, keepdims=True))
-    per_row = _ratio(model.sum(-1, keepdims=True), cells.w2.sum(-1, keepdims=True))
+    per_row = _ratio(model.sum(-1, keepdims=True), cells.weight2.sum(-1, keepdims=True))
     evidence = cells.n if evidence is None else evidence
     weight = _ratio(evidence * per_row, evidence * per_row + 50.0)
     v = weight * scatter + (1 - weight) * model
-    x = np.minimum(_ratio(v, cells.w2), 0.25)
-    return v, _ratio(cells.w2**2, cells.n) * x * (1 - 6 * x)
+    x = np.minimum(_ratio(v, cells.weight2), 0.25)
+    return v, _ratio(cells.weight2**2, cells.n) * x * (1 - 6 * x)
 
 
 def is_sparse(rows: Rows, n_bins: int) -> bool:

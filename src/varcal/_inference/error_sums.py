@@ -25,15 +25,15 @@ class ErrorSums:
     ----------
     n : array
         Rows.
-    w, w2 : array
+    weight, weight2 : array
         :math:`\sum w` and :math:`\sum w^2`.
-    we, w2e, w2e2 : array
+    error, error2, square2 : array
         :math:`\sum we`, :math:`\sum w^2 e` and :math:`\sum w^2 e^2`.
-    w2s : array
+    score2 : array
         :math:`\sum w^2 s`.
-    w2v : array
-        :math:`\sum w^2 s(1 - s)`, the variance of ``we`` if the scores are right.
-    w4k : array
+    null2 : array
+        :math:`\sum w^2 s(1 - s)`, the variance of ``error`` if the scores are right.
+    fourth : array
         :math:`\sum w^4 s(1 - s)(1 - 6s(1 - s))`, its fourth cumulant.
 
     Examples
@@ -46,14 +46,14 @@ class ErrorSums:
     """
 
     n: Array
-    w: Array
-    w2: Array
-    we: Array
-    w2e: Array
-    w2e2: Array
-    w2s: Array
-    w2v: Array
-    w4k: Array
+    weight: Array
+    weight2: Array
+    error: Array
+    error2: Array
+    square2: Array
+    score2: Array
+    null2: Array
+    fourth: Array
 
     @classmethod
     def from_rows(
@@ -85,14 +85,14 @@ class ErrorSums:
 
         return cls(
             n=sums(None),
-            w=sums(w),
-            w2=sums(w2),
-            we=sums(w * e),
-            w2e=sums(w2 * e),
-            w2e2=sums(w2 * e * e),
-            w2s=sums(w2 * s),
-            w2v=sums(w2 * v),
-            w4k=sums(w2 * w2 * v * (1 - 6 * v)),
+            weight=sums(w),
+            weight2=sums(w2),
+            error=sums(w * e),
+            error2=sums(w2 * e),
+            square2=sums(w2 * e * e),
+            score2=sums(w2 * s),
+            null2=sums(w2 * v),
+            fourth=sums(w2 * w2 * v * (1 - 6 * v)),
         )
 
     def __add__(self, other: ErrorSums) -> ErrorSums:
@@ -120,32 +120,27 @@ class ErrorSums:
     @property
     def share(self) -> Array:
         """Each bin's share of the weight."""
-        return _ratio(self.w, self.w.sum(-1, keepdims=True))
+        return _ratio(self.weight, self.weight.sum(-1, keepdims=True))
 
     @property
     def gap(self) -> Array:
         """Mean score less hit rate of each bin: positive is overconfident, 0 if empty."""
-        return _ratio(-self.we, self.w)
+        return _ratio(-self.error, self.weight)
 
     @property
     def overall(self) -> Array:
         """Gap over all rows."""
-        return _ratio(-self.we.sum(-1), self.w.sum(-1))
+        return _ratio(-self.error.sum(-1), self.weight.sum(-1))
 
     @property
     def effective_n(self) -> Array:
         r""":math:`(\sum w)^2 / \sum w^2` over all rows."""
-        return _ratio(self.w.sum(-1) ** 2, self.w2.sum(-1))
-
-    def midrank(self) -> Array:
-        r"""Middle of each bin on the weighted rank axis :math:`[0, 1]`."""
-        top = np.cumsum(self.w, -1)
-        return _ratio(top - self.w / 2, top[..., -1:])
+        return _ratio(self.weight.sum(-1) ** 2, self.weight2.sum(-1))
 
     def scatter(self) -> Array:
         r""":math:`\sum w^2 (e - \bar e_b)^2` of each bin, about the bin's own mean."""
         mean = -self.gap
-        return np.maximum(self.w2e2 - 2 * mean * self.w2e + mean**2 * self.w2, 0.0)
+        return np.maximum(self.square2 - 2 * mean * self.error2 + mean**2 * self.weight2, 0.0)
 
 
 def plug_in(gap: Array, share: Array, *, norm: float = 1, center: bool = False) -> Array:

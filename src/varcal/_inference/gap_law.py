@@ -66,15 +66,15 @@ class GapLaw:
         five rows, :math:`[n_b \sum_b w^2 (e - \bar e_b)^2 + 5 V_b] / ((n_b + 4) W_b^2)`; shares
         vary as those of a multinomial of the effective number of rows.
         """
-        null = constant_gap_moments(cells)[0] if center else cells.w2v
+        null = constant_gap_moments(cells)[0] if center else cells.null2
         spread = (cells.n * cells.scatter() + 5 * null) / (cells.n + 4)
         share = cells.share
         share_cov = _diagonal(share) - share[..., :, None] * share[..., None, :]
         law = cls(
             gap=cells.gap,
             share=share,
-            cov=_diagonal(_ratio(spread, cells.w**2)),
-            null_cov=_diagonal(_ratio(null, cells.w**2)),
+            cov=_diagonal(_ratio(spread, cells.weight**2)),
+            null_cov=_diagonal(_ratio(null, cells.weight**2)),
             share_cov=_ratio(share_cov, cells.effective_n[..., None, None]),
         )
         return law.center() if center else law

@@ -103,24 +103,17 @@ def gap_law(stats: BinnedStats, *, beyond: bool = False) -> GapLaw:
 
 def error_sums(stats: BinnedStats) -> ErrorSums:
     """Return the sums that tests need."""
-    return _sums({name: stats.total(name) for name in FIELDS})
+    return _sums(stats.sums.sum(axis=1))
 
 
-def _sums(field: dict[str, Floats]) -> ErrorSums:
-    return ErrorSums(
-        n=field["n"],
-        w=field["weight"],
-        w2=field["weight2"],
-        we=field["hit"] - field["score"],
-        w2e=field["hit2"] - field["score2"],
-        w2e2=field["square2"],
-        w2s=field["score2"],
-        w2v=field["null2"],
-        w4k=field["fourth"],
-    )
+def _sums(sums: Floats) -> ErrorSums:
+    field = dict(zip(FIELDS, sums, strict=True))
+    field["error"] = field["hit"] - field["score"]
+    field["error2"] = field["hit2"] - field["score2"]
+    return ErrorSums(**{name: field[name] for name in ErrorSums.__dataclass_fields__})
 
 
 def debiased_without(stats: BinnedStats) -> Floats:
     """Return the debiased error without each bucket of rows in turn, for a jackknife."""
     rest = stats.sums.sum(axis=1, keepdims=True) - stats.sums
-    return debiased(GapLaw.from_cells(_sums(dict(zip(FIELDS, rest, strict=True)))))
+    return debiased(GapLaw.from_cells(_sums(rest)))

@@ -175,12 +175,12 @@ def curve_of(
     kept = _kept_cells(cells, bands)
     labels = tuple(found.fine.bins.labels()) if found.kind == "levels" else ()
     if found.kind == "levels":
-        mass = kept.w / kept.w.sum()
+        mass = kept.weight / kept.weight.sum()
     else:
-        mass = density(kept.x, kept.w, kept.x, rows=float(kept.n.sum()))
+        mass = density(kept.x, kept.weight, kept.x, rows=float(kept.n.sum()))
     series = _series(bands, mass)
     at = bands.x
-    overall = float((kept.w_score - kept.w_hit).sum() / kept.w.sum())
+    overall = float((kept.score - kept.hit).sum() / kept.weight.sum())
     worst_set = bands.candidates
     if grid is not None and found.kind != "levels":
         at, series, worst_set = _on_grid(grid, bands, series, kept, trim)
@@ -245,7 +245,7 @@ def _on_grid(
     if isinstance(grid, int | np.integer):
         if grid < 2:
             raise InputError(f"grid must have at least 2 points; got {grid!r}", "try 100")
-        rank = (np.cumsum(cells.w) - cells.w / 2) / cells.w.sum()
+        rank = (np.cumsum(cells.weight) - cells.weight / 2) / cells.weight.sum()
         low, high = np.interp([trim, 1 - trim], rank, bands.x)
         at = np.linspace(low, high, int(grid))
     else:

@@ -76,7 +76,7 @@ def histogram_of(found: Profile, edges: Floats | None = None) -> Histogram:
     if not low < high:
         return Histogram(np.array([low - 0.5, low + 0.5]), np.ones(1), trimmed=False)
     cells = found.cells()
-    mass, whole = cells.w / cells.w.sum(), cells.x == np.round(cells.x)
+    mass, whole = cells.weight / cells.weight.sum(), cells.x == np.round(cells.x)
     if min(mass[whole].sum(), whole.mean()) > 0.5 and low + 1 <= high:
         edges = _whole_edges(low, high)
         bars = np.histogram(cells.x, edges, weights=mass)[0].astype(np.float64)

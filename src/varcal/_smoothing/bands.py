@@ -125,7 +125,7 @@ def curve_bands(cells: Cells, *, level: float = 0.95, trim: float = 0.05) -> Ban
     if len(cells) <= FEW_LEVELS and cells.n.sum() >= 10 * len(cells):
         return level_bands(cells, level=level)
     design = _Design(cells.n)
-    responses = np.column_stack([1 - cells.hit, 1 - cells.score, cells.gap])
+    responses = np.column_stack([1 - cells.hit_rate, 1 - cells.mean_score, cells.gap])
     best = design.best_half_span(responses[:, 2])
     half_span = min(max(HALF_SPANS[max(best - 1, 0)], 4 / len(cells)), WIDEST)
     hat = design.hat(half_span, 4)
@@ -169,13 +169,13 @@ def span_bands(
     """
     hat, window = (
         smoother_weights(
-            cells.x, cells.x, span=span, bandwidth=bandwidth, degree=d, weight=cells.w,
+            cells.x, cells.x, span=span, bandwidth=bandwidth, degree=d, weight=cells.weight,
             counts=cells.n,
         )
         for d in (degree, 0)
     )  # fmt: skip
-    responses = np.column_stack([1 - cells.hit, 1 - cells.score, cells.gap])
-    rank = (np.cumsum(cells.w) - cells.w / 2) / cells.w.sum()
+    responses = np.column_stack([1 - cells.hit_rate, 1 - cells.mean_score, cells.gap])
+    rank = (np.cumsum(cells.weight) - cells.weight / 2) / cells.weight.sum()
     inside = (rank >= trim) & (rank <= 1 - trim)
     half = 0.5 * span if span is not None else np.nan
     return _bands(cells, responses, hat, window, hat @ responses, half, inside, None, level)
@@ -200,7 +200,7 @@ def level_bands(cells: Cells, *, level: float = 0.95) -> Bands:
     >>> bands.gap.round(3).tolist(), bands.worst
     ([-0.05, 0.2], 1)
     """
-    responses = np.column_stack([1 - cells.hit, 1 - cells.score, cells.gap])
+    responses = np.column_stack([1 - cells.hit_rate, 1 - cells.mean_score, cells.gap])
     hat = np.eye(len(cells))
     inside = np.ones(len(cells), bool)
     return _bands(cells, responses, hat, hat, responses, 0.0, inside, len(cells) - 1.0, level)
@@ -221,8 +221,8 @@ def _bands(
     fit = hat @ responses
     factors = [hat * np.sqrt(cell_variance(cells, fit[:, i], hat, window, i)) for i in range(3)]
     dof = np.inf
-    if cells.group_w is not None:
-        dof = max(effective_groups(cells.group_w, cells.w, hat) - 1, 1.0)
+    if cells.group_weight is not None:
+        dof = max(effective_groups(cells.group_weight, cells.weight, hat) - 1, 1.0)
         factors = [
             group_factor(cells, fit[:, i], hat, i, factor) for i, factor in enumerate(factors)
         ]
