@@ -63,8 +63,7 @@ class Profile:
         grouped: dict[str, NDArray[np.float64]] = {}
         if stats.sums.shape[1] > 1:
             grouped = {
-                f"group_{name}": stats.field(name)[:, keep].T
-                for name in ("weight", "hit", "score")
+                f"group_{name}": stats.field(name)[:, keep].T for name in ("weight", "hit", "score")
             }
         return Cells(**total | {"x": x}, **grouped)
 

@@ -109,7 +109,9 @@ def calibration_test(
     True
     """
     forms = quadratic_forms(coarse, fine, constant=constant, placed=placed)
-    sums = [coarse.error] + ([fine.error if fine is not None else coarse.error] if len(forms) > 1 else [])
+    sums = [coarse.error] + (
+        [fine.error if fine is not None else coarse.error] if len(forms) > 1 else []
+    )
     p = cauchy([form.p_value(we) for form, we in zip(forms, sums, strict=True)])
     if constant or rows is None or p >= 0.2 or not is_sparse(rows, coarse.n.shape[-1]):
         return p

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,7 +18,7 @@ class ErrorSums:
 
     With the score :math:`s`, the hit :math:`h \in \{0, 1\}`, :math:`e = h - s` and the
     weight :math:`w`, each array holds one sum per bin. Leading axes are free: replicates,
-    classes, or clusters (see :mod:`varcal._clusters`). All sums merge by addition.
+    or classes.
 
     Parameters
     ----------
@@ -41,8 +40,6 @@ class ErrorSums:
     >>> cells = ErrorSums.from_rows([0, 0, 1], [0.5, 0.5, 0.9], [1, 1, 0], n_bins=2)
     >>> cells.gap
     array([-0.5,  0.9])
-    >>> cells.total().n
-    array(3.)
     """
 
     n: Array
@@ -94,28 +91,6 @@ class ErrorSums:
             null2=sums(w2 * v),
             fourth=sums(w2 * w2 * v * (1 - 6 * v)),
         )
-
-    def __add__(self, other: ErrorSums) -> ErrorSums:
-        return ErrorSums(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
-
-    def __getitem__(self, key: Any) -> ErrorSums:
-        """Select along the leading axes, or along bins with ``cells[..., key]``."""
-        return ErrorSums(*(getattr(self, f.name)[key] for f in fields(self)))
-
-    def total(self, axis: int = -1) -> ErrorSums:
-        """Sum over an axis: all bins (-1), or all clusters (0)."""
-        return ErrorSums(*(np.asarray(getattr(self, f.name).sum(axis)) for f in fields(self)))
-
-    def coarsen(self, index: ArrayLike, n_bins: int) -> ErrorSums:
-        """Merge bins: bin ``j`` goes into bin ``index[j]``.
-
-        >>> fine = ErrorSums.from_rows([0, 1, 2], [0.5, 0.5, 0.9], [1, 1, 0], n_bins=3)
-        >>> fine.coarsen([0, 0, 1], 2).n
-        array([2., 1.])
-        """
-        onto = np.zeros((self.n.shape[-1], n_bins))
-        onto[np.arange(len(onto)), np.asarray(index, np.intp)] = 1.0
-        return ErrorSums(*(getattr(self, f.name) @ onto for f in fields(self)))
 
     @property
     def share(self) -> Array:

@@ -40,11 +40,6 @@ def row_losses(p: Floats, y: NDArray[np.intp]) -> dict[str, Floats]:
     }
 
 
-def weighted_mean(values: Floats, weight: Floats | None) -> float:
-    """Return the mean of rows by their weights."""
-    return float(np.average(values, weights=weight))
-
-
 def mean_interval(
     values: Floats, weight: Floats | None, groups: NDArray[np.intp] | None, level: float
 ) -> tuple[float, float, float]:

@@ -39,7 +39,7 @@ class Bands:
         Multiples of the standard errors that make pointwise bands, and the simultaneous band.
     low, high : ndarray
         The simultaneous band: it holds the whole true gap curve in `level` of all samples.
-    smooth_error, smooth_predicted_error, smooth_gap : ndarray
+    smooth_error, smooth_predicted_error : ndarray
         Smoother curves to draw, at the cross-validated span.
     worst : int
         Cell of the largest absolute gap, v*.
@@ -69,7 +69,6 @@ class Bands:
     high: Floats
     smooth_error: Floats
     smooth_predicted_error: Floats
-    smooth_gap: Floats
     worst: int
     searched: NDArray[np.bool_]
     candidates: NDArray[np.bool_]
@@ -246,7 +245,6 @@ def _bands(
         high=np.minimum(gap + reach, 1.0),
         smooth_error=smooth[:, 0],
         smooth_predicted_error=smooth[:, 1],
-        smooth_gap=smooth[:, 2],
         worst=worst,
         searched=inside,
         candidates=candidates,

@@ -161,4 +161,6 @@ class Cells:
             for name in (field.name for field in fields(self)[1:])
             if (term := getattr(self, name)) is not None
         }
-        return type(self)(x=np.add.reduceat(self.weight * self.x, start) / merged["weight"], **merged)
+        return type(self)(
+            x=np.add.reduceat(self.weight * self.x, start) / merged["weight"], **merged
+        )
