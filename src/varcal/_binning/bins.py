@@ -9,8 +9,8 @@ from itertools import pairwise
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from varcal._arrays import Bools, Floats, Ints
 from varcal._binning.cut_grid import CutGrid
 from varcal._input.variables import Variable
 from varcal._options import check_choice, check_n_bins
@@ -29,7 +29,7 @@ class NumberSummary(Protocol):
 
     n_missing: int
 
-    def quantiles(self, levels: NDArray[np.float64]) -> NDArray[np.float64]:
+    def quantiles(self, levels: Floats) -> Floats:
         """Return linearly interpolated quantiles of the finite values."""
 
     def count(self, value: float) -> int:
@@ -103,7 +103,7 @@ class NumericBins:
             for cut, value in zip(self.cuts, above, strict=True)
         ]
 
-    def index(self, variable: Variable, rows: slice = slice(None)) -> NDArray[np.intp]:
+    def index(self, variable: Variable, rows: slice = slice(None)) -> Ints:
         """Return the bin of each row."""
         values = variable.values[rows].astype(np.float64, copy=False)
         index = self.grid.find(values)
@@ -179,7 +179,7 @@ class LevelBins:
         """Whether there is a bin that levels share."""
         return self.open or bool(self.pooled)
 
-    def index(self, variable: Variable, rows: slice = slice(None)) -> NDArray[np.intp]:
+    def index(self, variable: Variable, rows: slice = slice(None)) -> Ints:
         """Return the bin of each row."""
         position = {level: k for k, level in enumerate(self.levels)}
         position |= dict.fromkeys(self.pooled, len(self.levels))
@@ -190,7 +190,7 @@ class LevelBins:
             dtype=np.intp,
         )
         codes = variable.values[rows]
-        index: NDArray[np.intp] = lookup[codes]
+        index: Ints = lookup[codes]
         if (index == -2).any():
             unseen = variable.levels[codes[(index == -2).argmax()]]
             raise InputError(
@@ -254,9 +254,7 @@ class JointBins:
 Bins = NumericBins | LevelBins | JointBins
 
 
-def joint_index(
-    bins: Bins, variables: Sequence[Variable], rows: slice = slice(None)
-) -> NDArray[np.intp]:
+def joint_index(bins: Bins, variables: Sequence[Variable], rows: slice = slice(None)) -> Ints:
     """Return the bin of each row, for one variable or several."""
     if not isinstance(bins, JointBins):
         return bins.index(variables[0], rows)
@@ -333,7 +331,7 @@ def refine(bins: NumericBins, summary: NumberSummary, n_bins: int) -> NumericBin
     return replace(bins, cuts=tuple(sorted({*bins.cuts, *new})))
 
 
-def coarse_index(fine: Bins, coarse: Bins) -> NDArray[np.intp]:
+def coarse_index(fine: Bins, coarse: Bins) -> Ints:
     """Return the coarse bin that each fine bin lies in."""
     if fine == coarse:
         return np.arange(coarse.size)
@@ -342,9 +340,7 @@ def coarse_index(fine: Bins, coarse: Bins) -> NDArray[np.intp]:
     return np.concatenate([[0], index, [coarse.size - 1] * fine.missing]).astype(np.intp)
 
 
-def level_bins(
-    variable: Variable, counts: NDArray[np.intp], n_missing: int, *, rare: float = 0.0
-) -> LevelBins:
+def level_bins(variable: Variable, counts: Ints, n_missing: int, *, rare: float = 0.0) -> LevelBins:
     """Give each level a bin, and pool the rare ones.
 
     Parameters
@@ -371,7 +367,7 @@ def level_bins(
     return LevelBins(variable.name, kept, pooled, n_missing > 0 or not variable.levels)
 
 
-def support_levels(n_bins: int) -> NDArray[np.float64]:
+def support_levels(n_bins: int) -> Floats:
     """Return the levels 0, 1/n_bins, …, 1 of equal support, to the bit as pandas has them.
 
     pandas moves those up to the next float for which n_bins · level is no whole number.
@@ -472,7 +468,7 @@ def _beside(texts: Sequence[str], text: str) -> str:
     return text
 
 
-def _need_missing(has_bin: bool, name: str, absent: NDArray[np.bool_]) -> None:
+def _need_missing(has_bin: bool, name: str, absent: Bools) -> None:
     if not has_bin and absent.any():
         raise InputError(
             f"variable {name!r} has missing values that its bins have no place for",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from varcal._arrays import Floats
 from varcal._binning.bins import NumericBins, coarse_index
 from varcal._binning.stats import FIELDS, BinnedStats
 from varcal._engines.kernel_numpy import collect, fine_bins
@@ -60,7 +60,7 @@ class Profile:
             # Infinite values count as 0 in Σwx, which must not carry a mean out of its cell.
             inside = keep[: len(edges) - 1]
             x = np.clip(total["x"] / total["weight"], edges[:-1][inside], edges[1:][inside])
-        grouped: dict[str, NDArray[np.float64]] = {}
+        grouped: dict[str, Floats] = {}
         if stats.sums.shape[1] > 1:
             grouped = {
                 f"group_{name}": stats.field(name)[:, keep].T for name in ("weight", "hit", "score")

@@ -8,8 +8,8 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
-from numpy.typing import NDArray
 
+from varcal._arrays import Floats
 from varcal._binning.summary import SAMPLE, ArraySummary, Ends, SampledSummary
 from varcal._engines.kernel_numpy import fine_bins
 from varcal._evidence.question import BinOptions
@@ -29,8 +29,6 @@ from varcal._input.predictions import (
 )
 from varcal._input.variables import Kind, Variable, as_series, held_levels, sort_levels
 from varcal.exceptions import InputError
-
-Floats = NDArray[np.float64]
 
 #: The most values that a sample holds, over all its columns.
 MOST_SAMPLED = 50_000_000

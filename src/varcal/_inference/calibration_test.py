@@ -6,10 +6,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import chdtrc
 
-from varcal._inference.error_sums import Array, ErrorSums, _ratio
+from varcal._arrays import Floats, Ints, Singles, ratio_or_zero
+from varcal._inference.error_sums import ErrorSums
 
 __all__ = [
     "Form",
@@ -46,10 +47,10 @@ class Rows:
         Weights; 1 if left out.
     """
 
-    score: Array
-    coarse: NDArray[np.intp]
-    fine: NDArray[np.intp] | None = None
-    weight: Array | None = None
+    score: Floats
+    coarse: Ints
+    fine: Ints | None = None
+    weight: Floats | None = None
 
 
 def calibration_test(
@@ -60,7 +61,7 @@ def calibration_test(
     rows: Rows | None = None,
     placed: ArrayLike | None = None,
     seed: int = 0,
-) -> Array:
+) -> Floats:
     r"""Return the p-value of "calibrated with respect to v".
 
     The Cauchy mean of two p-values: a chi-square test over the coarse bins,
@@ -123,7 +124,7 @@ def calibration_test(
     return np.asarray(tail_p(-np.log(p), -np.log(null)))
 
 
-def cauchy(p_values: list[Array]) -> Array:
+def cauchy(p_values: list[Floats]) -> Floats:
     r"""Combine p-values, however dependent, by the mean of :math:`\cot(\pi p)`.
 
     p-values count as at most 0.99, lest one near 1 drown all others.
@@ -151,26 +152,26 @@ class Form:
         Its moments.
     """
 
-    loading: Array
-    mean: Array
-    variance: Array
+    loading: Floats
+    mean: Floats
+    variance: Floats
 
-    def value(self, we: Array) -> Array:
+    def value(self, we: Floats) -> Floats:
         """Evaluate the form."""
         return np.asarray((np.einsum("...c,...ck->...k", we, self.loading) ** 2).sum(-1))
 
-    def p_value(self, we: Array) -> Array:
+    def p_value(self, we: Floats) -> Floats:
         """Evaluate the form and refer it to its null law."""
         return self.tail(self.value(we))
 
-    def tail(self, value: Array) -> Array:
+    def tail(self, value: Floats) -> Floats:
         """Refer a value to the scaled chi-square with this mean and variance."""
-        ratio = 2 * _ratio(self.mean, self.variance)
+        ratio = 2 * ratio_or_zero(self.mean, self.variance)
         p = chdtrc(np.maximum(ratio * self.mean, 1e-9), ratio * value)
         return np.asarray(np.where(self.mean > 0, np.maximum(p, 1e-300), 1.0))
 
 
-def _form(loading: Array, v: Array, k: Array) -> Form:
+def _form(loading: Floats, v: Floats, k: Floats) -> Form:
     """Work out the null moments of a form from each cell's variance and fourth cumulant."""
     gram = np.swapaxes(loading * v[..., None], -1, -2) @ loading
     variance = 2 * (gram**2).sum((-1, -2)) + (k * (loading**2).sum(-1) ** 2).sum(-1)
@@ -187,11 +188,11 @@ def quadratic_forms(
 ) -> list[Form]:
     """Make the forms of the two tests of :func:`calibration_test`; the second may be absent."""
     v, k = constant_gap_moments(coarse) if constant else (coarse.null2, coarse.fourth)
-    root = np.sqrt(_ratio(np.ones(()), v + PRIOR * _ratio(coarse.weight2, coarse.n)))
+    root = np.sqrt(ratio_or_zero(np.ones(()), v + PRIOR * ratio_or_zero(coarse.weight2, coarse.n)))
     loading = root[..., None] * np.eye(root.shape[-1])
     if constant:
         along = coarse.weight * root
-        along = _ratio(along, np.sqrt((along**2).sum(-1, keepdims=True)))
+        along = ratio_or_zero(along, np.sqrt((along**2).sum(-1, keepdims=True)))
         loading = root[..., None] * _complement(along)
     forms = [_form(loading, v, k)]
     if fine is None and constant:
@@ -204,36 +205,36 @@ def quadratic_forms(
     if constant:
         functions = functions[..., 1:]
         functions = functions - (cells.share[..., None] * functions).sum(-2, keepdims=True)
-    total = v + PRIOR * _ratio(cells.weight2, cells.n.sum(-1, keepdims=True))
+    total = v + PRIOR * ratio_or_zero(cells.weight2, cells.n.sum(-1, keepdims=True))
     return [*forms, _form(_orthonormal(functions, total), v, k)]
 
 
-def _complement(unit: Array) -> Array:
+def _complement(unit: Floats) -> Floats:
     """Return B - 1 orthonormal columns orthogonal to a unit vector, by a reflection."""
     first = np.zeros_like(unit)
     first[..., 0] = np.where(unit[..., 0] < 0, 1.0, -1.0)
     mirror = unit - first
     size = (mirror**2).sum(-1, keepdims=True)[..., None]
-    reflection = np.eye(unit.shape[-1]) - 2 * _ratio(
+    reflection = np.eye(unit.shape[-1]) - 2 * ratio_or_zero(
         mirror[..., :, None] * mirror[..., None, :], size
     )
     return np.asarray(reflection[..., 1:])
 
 
-def _orthonormal(functions: Array, v: Array) -> Array:
+def _orthonormal(functions: Floats, v: Floats) -> Floats:
     """Orthonormalize functions of the cell (last axis) under the weights v."""
-    columns: list[Array] = []
+    columns: list[Floats] = []
     for j in range(functions.shape[-1]):
         f = functions[..., j]
         size = (f**2 * v).sum(-1, keepdims=True)
         for column in columns:
             f = f - column * (f * column * v).sum(-1, keepdims=True)
         norm = (f**2 * v).sum(-1, keepdims=True)
-        columns.append(_ratio(f, np.sqrt(norm)) * (norm > 1e-9 * size))
+        columns.append(ratio_or_zero(f, np.sqrt(norm)) * (norm > 1e-9 * size))
     return np.stack(columns, -1)
 
 
-def legendre(weight: Array, placed: ArrayLike | None = None) -> Array:
+def legendre(weight: Floats, placed: ArrayLike | None = None) -> Floats:
     """Return Legendre polynomials 0, 1, 2 of the mid-rank of each cell, as columns.
 
     ErrorSums without a place in the order get 0 for the polynomials 1 and 2.
@@ -241,11 +242,11 @@ def legendre(weight: Array, placed: ArrayLike | None = None) -> Array:
     mask = np.ones_like(weight) if placed is None else weight * 0 + np.asarray(placed, float)
     ranked = weight * mask
     top = np.cumsum(ranked, -1)
-    x = 2 * _ratio(top - ranked / 2, top[..., -1:]) - 1
+    x = 2 * ratio_or_zero(top - ranked / 2, top[..., -1:]) - 1
     return np.stack([np.ones_like(x), x * mask, (1.5 * x**2 - 0.5) * mask], -1)
 
 
-def constant_gap_moments(cells: ErrorSums, evidence: Array | None = None) -> tuple[Array, Array]:
+def constant_gap_moments(cells: ErrorSums, evidence: Floats | None = None) -> tuple[Floats, Floats]:
     r"""Return variance and fourth cumulant of each cell's ``we`` under a constant gap g.
 
     The hits are then about Bernoulli(s - g), of variance
@@ -260,14 +261,14 @@ def constant_gap_moments(cells: ErrorSums, evidence: Array | None = None) -> tup
     model = np.maximum(model, 0.1 * cells.null2)
     scatter = np.maximum(cells.square2 + 2 * g * cells.error2 + g**2 * cells.weight2, 0.0)
     rows = cells.n.sum(-1, keepdims=True)
-    scatter = scatter * _ratio(rows, rows - 1)
-    model = model * _ratio(scatter.sum(-1, keepdims=True), model.sum(-1, keepdims=True))
-    per_row = _ratio(model.sum(-1, keepdims=True), cells.weight2.sum(-1, keepdims=True))
+    scatter = scatter * ratio_or_zero(rows, rows - 1)
+    model = model * ratio_or_zero(scatter.sum(-1, keepdims=True), model.sum(-1, keepdims=True))
+    per_row = ratio_or_zero(model.sum(-1, keepdims=True), cells.weight2.sum(-1, keepdims=True))
     evidence = cells.n if evidence is None else evidence
-    weight = _ratio(evidence * per_row, evidence * per_row + 50.0)
+    weight = ratio_or_zero(evidence * per_row, evidence * per_row + 50.0)
     v = weight * scatter + (1 - weight) * model
-    x = np.minimum(_ratio(v, cells.weight2), 0.25)
-    return v, _ratio(cells.weight2**2, cells.n) * x * (1 - 6 * x)
+    x = np.minimum(ratio_or_zero(v, cells.weight2), 0.25)
+    return v, ratio_or_zero(cells.weight2**2, cells.n) * x * (1 - 6 * x)
 
 
 def is_sparse(rows: Rows, n_bins: int) -> bool:
@@ -282,7 +283,7 @@ def draws_for(rows: Rows) -> int:
     return min(draws, 2_000) if draws >= 200 else 0
 
 
-def draw_hits(probability: Array, draws: int, seed: int) -> Iterator[NDArray[np.float32]]:
+def draw_hits(probability: Floats, draws: int, seed: int) -> Iterator[Singles]:
     """Draw Bernoulli hits, in blocks of draws that stay small in memory."""
     rng = np.random.default_rng(seed)
     p = probability.astype(np.float32)
@@ -292,7 +293,7 @@ def draw_hits(probability: Array, draws: int, seed: int) -> Iterator[NDArray[np.
         yield (rng.random(size, dtype=np.float32) < p).astype(np.float32)
 
 
-def simulate(rows: Rows, forms: list[Form], hits: Iterable[NDArray[np.float32]]) -> Array:
+def simulate(rows: Rows, forms: list[Form], hits: Iterable[Singles]) -> Floats:
     """Return the p-values that moment matching gives to simulated hits."""
     w = np.ones_like(rows.score) if rows.weight is None else rows.weight
     designs = []
@@ -312,7 +313,7 @@ def simulate(rows: Rows, forms: list[Form], hits: Iterable[NDArray[np.float32]])
     )
 
 
-def tail_p(observed: Array, null: Array) -> Array:
+def tail_p(observed: Floats, null: Floats) -> Floats:
     """Return the place of an observed statistic among simulated ones, large being extreme.
 
     ``(1 + exceedances) / (1 + draws)``, but where fewer than 20 draws exceed it, an

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import fdtrc
 
+from varcal._arrays import Bools, Floats
 from varcal._binning.stats import BinnedStats
 from varcal._inference.calibration_test import cauchy, legendre
 from varcal.exceptions import InputError
-
-Floats = NDArray[np.float64]
 
 #: Below this many groups the reference distribution is drawn by flipping the groups' signs.
 FEW_GROUPS = 100
@@ -20,7 +18,7 @@ DRAWS = 999
 def cluster_test(
     coarse: BinnedStats,
     fine: BinnedStats,
-    placed: NDArray[np.bool_] | None,
+    placed: Bools | None,
     *,
     constant: bool = False,
     seed: int = 0,
@@ -61,7 +59,7 @@ def cluster_test(
     return float((1 + (null <= observed * (1 + 1e-9)).sum()) / (1 + DRAWS))
 
 
-def _contributions(stats: BinnedStats, placed: NDArray[np.bool_] | None, constant: bool) -> Floats:
+def _contributions(stats: BinnedStats, placed: Bools | None, constant: bool) -> Floats:
     """Return each group's sums of w(h − s) over the terms of a test, shape (G, k)."""
     weight = stats.field("weight")
     error = stats.field("hit") - stats.field("score")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from varcal._arrays import Floats, ratio_or_zero
 
 __all__ = ["ErrorSums", "plug_in"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -42,15 +42,15 @@ class ErrorSums:
     array([-0.5,  0.9])
     """
 
-    n: Array
-    weight: Array
-    weight2: Array
-    error: Array
-    error2: Array
-    square2: Array
-    score2: Array
-    null2: Array
-    fourth: Array
+    n: Floats
+    weight: Floats
+    weight2: Floats
+    error: Floats
+    error2: Floats
+    square2: Floats
+    score2: Floats
+    null2: Floats
+    fourth: Floats
 
     @classmethod
     def from_rows(
@@ -72,7 +72,7 @@ class ErrorSums:
         flat = (index + start).ravel()
         w2, v = w * w, s * (1 - s)
 
-        def sums(values: Array | None) -> Array:
+        def sums(values: Floats | None) -> Floats:
             bulk = np.bincount(
                 flat,
                 None if values is None else values.ravel(),
@@ -93,32 +93,32 @@ class ErrorSums:
         )
 
     @property
-    def share(self) -> Array:
+    def share(self) -> Floats:
         """Each bin's share of the weight."""
-        return _ratio(self.weight, self.weight.sum(-1, keepdims=True))
+        return ratio_or_zero(self.weight, self.weight.sum(-1, keepdims=True))
 
     @property
-    def gap(self) -> Array:
+    def gap(self) -> Floats:
         """Mean score less hit rate of each bin: positive is overconfident, 0 if empty."""
-        return _ratio(-self.error, self.weight)
+        return ratio_or_zero(-self.error, self.weight)
 
     @property
-    def overall(self) -> Array:
+    def overall(self) -> Floats:
         """Gap over all rows."""
-        return _ratio(-self.error.sum(-1), self.weight.sum(-1))
+        return ratio_or_zero(-self.error.sum(-1), self.weight.sum(-1))
 
     @property
-    def effective_n(self) -> Array:
+    def effective_n(self) -> Floats:
         r""":math:`(\sum w)^2 / \sum w^2` over all rows."""
-        return _ratio(self.weight.sum(-1) ** 2, self.weight2.sum(-1))
+        return ratio_or_zero(self.weight.sum(-1) ** 2, self.weight2.sum(-1))
 
-    def scatter(self) -> Array:
+    def scatter(self) -> Floats:
         r""":math:`\sum w^2 (e - \bar e_b)^2` of each bin, about the bin's own mean."""
         mean = -self.gap
         return np.maximum(self.square2 - 2 * mean * self.error2 + mean**2 * self.weight2, 0.0)
 
 
-def plug_in(gap: Array, share: Array, *, norm: float = 1, center: bool = False) -> Array:
+def plug_in(gap: Floats, share: Floats, *, norm: float = 1, center: bool = False) -> Floats:
     r"""Return the plug-in calibration error of binned gaps.
 
     :math:`\bigl(\sum_b \pi_b |g_b|^p\bigr)^{1/p}`, or :math:`\max_b |g_b|` over bins that
@@ -144,8 +144,3 @@ def plug_in(gap: Array, share: Array, *, norm: float = 1, center: bool = False) 
     if np.isinf(norm):
         return np.asarray(np.where(share > 0, size, 0.0).max(-1))
     return np.asarray((share * size**norm).sum(-1) ** (1 / norm))
-
-
-def _ratio(top: Array, bottom: Array) -> Array:
-    """Divide, with 0 where nothing is to be divided by."""
-    return np.divide(top, bottom, out=np.zeros(np.broadcast(top, bottom).shape), where=bottom != 0)

@@ -9,6 +9,7 @@ from math import factorial, inf
 import numpy as np
 from scipy.special import chdtri, chndtrinc, gammaln, ndtr, ndtri, stdtrit
 
+from varcal._arrays import Floats, ratio_or_zero
 from varcal._inference.calibration_test import (
     Rows,
     constant_gap_moments,
@@ -16,7 +17,7 @@ from varcal._inference.calibration_test import (
     draws_for,
     is_sparse,
 )
-from varcal._inference.error_sums import Array, ErrorSums, _ratio, plug_in
+from varcal._inference.error_sums import ErrorSums, plug_in
 from varcal._options import check_level, check_n_bins
 from varcal.exceptions import InputError
 
@@ -50,11 +51,11 @@ class GapLaw:
         Degrees of freedom of the covariance; finite with clusters.
     """
 
-    gap: Array
-    share: Array
-    cov: Array
-    null_cov: Array
-    share_cov: Array
+    gap: Floats
+    share: Floats
+    cov: Floats
+    null_cov: Floats
+    share_cov: Floats
     centered: bool = False
     df: float = inf
 
@@ -73,9 +74,9 @@ class GapLaw:
         law = cls(
             gap=cells.gap,
             share=share,
-            cov=_diagonal(_ratio(spread, cells.weight**2)),
-            null_cov=_diagonal(_ratio(null, cells.weight**2)),
-            share_cov=_ratio(share_cov, cells.effective_n[..., None, None]),
+            cov=_diagonal(ratio_or_zero(spread, cells.weight**2)),
+            null_cov=_diagonal(ratio_or_zero(null, cells.weight**2)),
+            share_cov=ratio_or_zero(share_cov, cells.effective_n[..., None, None]),
         )
         return law.center() if center else law
 
@@ -94,12 +95,12 @@ class GapLaw:
         )
 
     @property
-    def value(self) -> Array:
+    def value(self) -> Floats:
         """Plug-in error."""
         return plug_in(self.gap, self.share)
 
     @property
-    def standard_error(self) -> Array:
+    def standard_error(self) -> Floats:
         """Standard error of each bin's gap."""
         return _root_diagonal(self.cov)
 
@@ -109,7 +110,7 @@ class GapLaw:
         return float(ndtri(tail) if np.isinf(self.df) else stdtrit(self.df, tail))
 
 
-def debiased(law: GapLaw) -> Array:
+def debiased(law: GapLaw) -> Floats:
     r"""Return the error less its bias, which is upward because noise never cancels in |·|.
 
     Along a shape :math:`r_b \propto (|g_b| - \tfrac12 se_b)_+`, :math:`\sum \pi r = 1`, solve
@@ -132,11 +133,11 @@ def debiased(law: GapLaw) -> Array:
     shape = _shape(law, np.maximum(np.abs(law.gap) + shift * law.standard_error, 0.0))
     theta = _solve(lambda t: _sum_law(law, shape, t)[0], law.value)
     mean, sd, _ = _sum_law(law, shape, np.zeros((*law.value.shape, 1)))
-    faded = np.clip(_ratio(law.value - mean[..., 0], fade * sd[..., 0]), 0.0, 1.0)
+    faded = np.clip(ratio_or_zero(law.value - mean[..., 0], fade * sd[..., 0]), 0.0, 1.0)
     return np.asarray(np.where(sd[..., 0] > 0, theta * faded, law.value))
 
 
-def interval(law: GapLaw, level: float = 0.95) -> tuple[Array, Array]:
+def interval(law: GapLaw, level: float = 0.95) -> tuple[Floats, Floats]:
     r"""Return a confidence interval of the error over these bins.
 
     The sampling law of the plug-in T, with mean :math:`\mu(\theta, r)`, standard deviation
@@ -161,8 +162,8 @@ def interval(law: GapLaw, level: float = 0.95) -> tuple[Array, Array]:
     size, se = np.abs(law.gap), law.standard_error
     middle = debiased(law)
 
-    def limit(shape: Array, side: float, value: Array) -> Array:
-        def quantile(theta: Array) -> Array:
+    def limit(shape: Floats, side: float, value: Floats) -> Floats:
+        def quantile(theta: Floats) -> Floats:
             mean, sd, skew = _sum_law(law, shape, theta)
             return mean + (side * z + (z * z - 1) * skew / 6) * sd
 
@@ -178,7 +179,7 @@ def interval(law: GapLaw, level: float = 0.95) -> tuple[Array, Array]:
 
 def noise_floor(
     law: GapLaw, *, norm: float = 1, level: float = 0.95, rows: Rows | None = None, seed: int = 0
-) -> tuple[Array, Array]:
+) -> tuple[Floats, Floats]:
     r"""Return mean and quantile of the plug-in error if there were no gap at all.
 
     For norm 1, :math:`\sqrt{2/\pi} \sum \pi\, se_0` and a Cornish–Fisher quantile; for norm 2 a
@@ -213,11 +214,11 @@ def noise_floor(
     if norm == 2:
         mean = (law.share * se**2).sum(-1)
         spread = law.share[..., :, None] * law.null_cov**2 * law.share[..., None, :]
-        k = np.maximum(_ratio(mean**2, 2 * spread.sum((-1, -2))), 1e-9)
-        root = np.exp(gammaln(k + 0.5) - gammaln(k)) * np.sqrt(_ratio(mean, k))
+        k = np.maximum(ratio_or_zero(mean**2, 2 * spread.sum((-1, -2))), 1e-9)
+        root = np.exp(gammaln(k + 0.5) - gammaln(k)) * np.sqrt(ratio_or_zero(mean, k))
         return root, np.sqrt(mean / (2 * k) * chdtri(2 * k, 1 - level))
     grid = np.linspace(0, 8, 801) * np.where(law.share > 0, se, 0.0).max(-1)[..., None]
-    x = _ratio(grid[..., None], se[..., None, :])
+    x = ratio_or_zero(grid[..., None], se[..., None, :])
     inside = np.where((law.share > 0)[..., None, :] & (x > 0), 2 * ndtr(x) - 1, 1.0).prod(-1)
     inside[..., 0] = 0.0
     step = grid[..., 1]
@@ -225,7 +226,7 @@ def noise_floor(
     return (1 - inside[..., 1:]).sum(-1) * step + step / 2, quantile[..., 0]
 
 
-def minimum_detectable(law: GapLaw, *, level: float = 0.05, power: float = 0.8) -> Array:
+def minimum_detectable(law: GapLaw, *, level: float = 0.05, power: float = 0.8) -> Floats:
     r"""Return the least error that the test is sure to find: with this power whatever its shape.
 
     The chi-square part rejects with that power when :math:`\sum (g_b / se_{0b})^2` is at least
@@ -279,23 +280,23 @@ def rows_needed(
     return int(np.ceil(need * variance / gap**2))
 
 
-def _noncentrality(bins: Array, level: float, power: float) -> Array:
+def _noncentrality(bins: Floats, level: float, power: float) -> Floats:
     """Return the noncentrality that the chi-square part of the test finds with this power."""
     # The Cauchy mean with a second test that sees nothing rejects at about half the level.
     df = np.maximum(bins, 1)
     return np.asarray(chndtrinc(chdtri(df, 0.5 * level), df, 1 - power))
 
 
-def _shape(law: GapLaw, size: Array) -> Array:
+def _shape(law: GapLaw, size: Floats) -> Floats:
     """Scale sizes of gaps to mean 1 and give them signs; the clearest bin alone if all are 0."""
-    z = _ratio(np.abs(law.gap), law.standard_error)
+    z = ratio_or_zero(np.abs(law.gap), law.standard_error)
     alone = (law.share > 0) * (z >= z.max(-1, keepdims=True)) * 1.0
     size = np.where((law.share * size).sum(-1, keepdims=True) > 0, size, alone)
-    size = _ratio(size, (law.share * size).sum(-1, keepdims=True))
+    size = ratio_or_zero(size, (law.share * size).sum(-1, keepdims=True))
     return np.asarray(np.where(law.gap < 0, -size, size))
 
 
-def _sum_law(law: GapLaw, shape: Array, theta: Array) -> tuple[Array, Array, Array]:
+def _sum_law(law: GapLaw, shape: Floats, theta: Floats) -> tuple[Floats, Floats, Floats]:
     r"""Return mean, standard deviation and skewness of T where the gaps are theta * shape.
 
     ``theta`` has one more axis than the law. Covariances of :math:`|X_b|, |X_c|` follow from
@@ -305,7 +306,7 @@ def _sum_law(law: GapLaw, shape: Array, theta: Array) -> tuple[Array, Array, Arr
     se = law.standard_error[..., None, :]
     mean = theta[..., None] * shape[..., None, :]
     # Beyond 8 standard errors a gap never folds, and differences of large powers lose digits.
-    x = np.clip(_ratio(mean, se), -8.0, 8.0)
+    x = np.clip(ratio_or_zero(mean, se), -8.0, 8.0)
     tilt, bell = 2 * ndtr(x) - 1, np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi)
     folded = np.where(se > 0, x * tilt + 2 * bell, 0.0)
     size = np.where((se > 0) & (np.abs(x) < 8), se * folded, np.abs(mean))
@@ -315,7 +316,7 @@ def _sum_law(law: GapLaw, shape: Array, theta: Array) -> tuple[Array, Array, Arr
     variance = (scale**2 * spread).sum(-1)
 
     flat = law.standard_error
-    rho = _ratio(law.cov, flat[..., :, None] * flat[..., None, :])
+    rho = ratio_or_zero(law.cov, flat[..., :, None] * flat[..., None, :])
     rho = np.clip(rho * (1 - np.eye(rho.shape[-1])), -1, 1)
     if rho.any():
         hermite = [np.ones_like(x), x]
@@ -333,11 +334,11 @@ def _sum_law(law: GapLaw, shape: Array, theta: Array) -> tuple[Array, Array, Arr
     of_shares = np.einsum("...b,...bc,...c->...", size_of, law.share_cov, size_of)
     variance = np.maximum(variance, 0.0) + theta**2 * np.maximum(of_shares, 0.0)[..., None]
     sd = np.sqrt(variance)
-    skew = _ratio((scale**3 * third).sum(-1), sd**3)
+    skew = ratio_or_zero((scale**3 * third).sum(-1), sd**3)
     return (law.share[..., None, :] * size).sum(-1), sd, skew
 
 
-def _solve(function: Callable[[Array], Array], target: Array, points: int = 17) -> Array:
+def _solve(function: Callable[[Floats], Floats], target: Floats, points: int = 17) -> Floats:
     """Find where a rising function on [0, 1] first reaches its target, by nested grids."""
     low, width = np.zeros((*target.shape, 1)), np.ones((*target.shape, 1))
     unit = np.linspace(0, 1, points)
@@ -349,11 +350,11 @@ def _solve(function: Callable[[Array], Array], target: Array, points: int = 17) 
         before = np.maximum(index - 1, 0)
         low, width = np.take_along_axis(grid, before, -1), width / (points - 1)
     start, stop = (np.take_along_axis(value, i, -1) for i in (before, index))
-    share = np.clip(_ratio(target[..., None] - start, stop - start), 0.0, 1.0)
+    share = np.clip(ratio_or_zero(target[..., None] - start, stop - start), 0.0, 1.0)
     return np.asarray((low + width * share)[..., 0])
 
 
-def _simulated(rows: Rows, n_bins: int, norm: float, draws: int, seed: int) -> Array:
+def _simulated(rows: Rows, n_bins: int, norm: float, draws: int, seed: int) -> Floats:
     """Plug-in errors of hits simulated from the scores."""
     w = np.ones_like(rows.score) if rows.weight is None else rows.weight
     total = np.bincount(rows.coarse, w, n_bins)
@@ -369,9 +370,9 @@ def _simulated(rows: Rows, n_bins: int, norm: float, draws: int, seed: int) -> A
     )
 
 
-def _diagonal(values: Array) -> Array:
+def _diagonal(values: Floats) -> Floats:
     return np.asarray(values[..., None] * np.eye(values.shape[-1]))
 
 
-def _root_diagonal(matrix: Array) -> Array:
+def _root_diagonal(matrix: Floats) -> Floats:
     return np.asarray(np.sqrt(np.maximum(np.diagonal(matrix, axis1=-2, axis2=-1), 0.0)))

@@ -6,15 +6,13 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from varcal._arrays import Floats
 from varcal._binning.stats import FIELDS, BinnedStats
 from varcal._inference.calibration_test import Rows
 from varcal._inference.error_sums import ErrorSums
 from varcal._inference.gap_law import GapLaw, debiased, interval, noise_floor
 from varcal.exceptions import InputError
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,9 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from varcal._arrays import Bools, Floats
 from varcal._evidence.gather import gather
 from varcal._evidence.profile import Profile
 from varcal._evidence.question import ATOMS, N_BINS, BinOptions, Question
@@ -20,8 +21,6 @@ from varcal._smoothing.bands import Bands, curve_bands, level_bands, span_bands
 from varcal._smoothing.cells import Cells
 from varcal._smoothing.density import density
 from varcal.exceptions import InputError
-
-Floats = NDArray[np.float64]
 
 __all__ = ["SERIES", "Curve", "curve", "curve_of"]
 
@@ -241,7 +240,7 @@ def _series(bands: Bands, mass: Floats) -> dict[str, Floats]:
 
 def _on_grid(
     grid: int | ArrayLike, bands: Bands, series: dict[str, Floats], cells: Cells, trim: float
-) -> tuple[Floats, dict[str, Floats], NDArray[np.bool_]]:
+) -> tuple[Floats, dict[str, Floats], Bools]:
     if isinstance(grid, int | np.integer):
         if grid < 2:
             raise InputError(f"grid must have at least 2 points; got {grid!r}", "try 100")

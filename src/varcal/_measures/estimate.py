@@ -8,7 +8,6 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from varcal._binning.stats import BinnedStats
 from varcal._evidence.evidence import SCORE, Evidence
@@ -24,8 +23,6 @@ from varcal._options import check_level
 from varcal._text.html_tables import html_table
 from varcal._text.tables import p_text
 from varcal.exceptions import InputError
-
-Floats = NDArray[np.float64]
 
 TESTS = ("combined", *CUMULATIVE)
 

@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from varcal._arrays import Floats
 from varcal._binning.bins import NumericBins
 from varcal._evidence.profile import Profile
-
-Floats = NDArray[np.float64]
 
 #: The most bars of a numeric variable; a variable of whole numbers may have half as many more.
 MOST_BARS = 40

@@ -6,16 +6,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from varcal._arrays import Bools, Floats
 from varcal._smoothing.cells import Cells
 from varcal._smoothing.critical import simultaneous_critical, student_quantile, worst_candidates
 from varcal._smoothing.local_polynomial import smoother_weights
 from varcal._smoothing.variance import cell_variance, effective_groups, group_factor
 
 __all__ = ["Bands", "curve_bands", "level_bands", "span_bands"]
-
-Floats = NDArray[np.float64]
 
 MOST_CELLS = 300
 HALF_SPANS = (0.02, 0.03, 0.04, 0.05, 0.06, 0.08, 0.1, 0.125, 0.15, 0.2, 0.25, 0.4, 0.7)
@@ -70,8 +68,8 @@ class Bands:
     smooth_error: Floats
     smooth_predicted_error: Floats
     worst: int
-    searched: NDArray[np.bool_]
-    candidates: NDArray[np.bool_]
+    searched: Bools
+    candidates: Bools
     worst_low: float
     worst_high: float
     half_span: float
@@ -212,7 +210,7 @@ def _bands(
     window: Floats,
     smooth: Floats,
     half_span: float,
-    inside: NDArray[np.bool_],
+    inside: Bools,
     rivals: float | None,
     level: float,
 ) -> Bands:

@@ -6,11 +6,11 @@ from dataclasses import dataclass, fields
 from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from varcal._arrays import Floats
 
 __all__ = ["Cells"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from varcal._arrays import Floats
 from varcal._smoothing.cells import Cells
 
 __all__ = ["cell_variance", "effective_groups", "group_factor"]
-
-Floats = NDArray[np.float64]
 
 ERROR, PREDICTED_ERROR, GAP = range(3)
 _PRIOR_ROWS = 4.0  # of variance ¼ each
