@@ -29,6 +29,9 @@ FIELDS = (
     "x",  # Σ w x
 )
 
+#: The variance of a bin is shrunk to that under calibration as if by this many rows.
+PRIOR_ROWS = 5
+
 
 @dataclass(frozen=True, eq=False)
 class BinnedStats:
@@ -112,5 +115,6 @@ class BinnedStats:
         n = self.total("n")
         error2 = self.total("hit2") - self.total("score2")
         spread = self.total("square2") - 2 * d * error2 + d**2 * self.total("weight2")
-        shrunk = (n * np.maximum(spread, 0.0) + 5 * self.total("null2")) / (n + 4)
+        null = self.total("null2")
+        shrunk = (n * np.maximum(spread, 0.0) + PRIOR_ROWS * null) / (n + PRIOR_ROWS - 1)
         return np.sqrt(ratio_or_nan(shrunk, self.total("weight") ** 2))

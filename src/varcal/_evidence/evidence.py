@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from varcal._binning.bins import Bins
+from varcal._binning.choose import make_bins
 from varcal._binning.stats import BinnedStats
-from varcal._engines.kernel_numpy import collect, make_bins
+from varcal._engines.kernel_numpy import collect
 from varcal._evidence.profile import Profile, coarse_stats, profile, rows_behind
 from varcal._evidence.question import N_FINE, BinOptions, Question
-from varcal._inference.calibration_test import Rows
 from varcal._inference.cumulative_test import cumulative_test
+from varcal._inference.simulated_null import ScoredRows
 from varcal._input.events import Claim, claim_keys, claim_of
 from varcal._input.predictions import Predictions
 from varcal._input.provenance import warn_in_sample
@@ -80,7 +81,7 @@ class Evidence(ABC):
         """Name the variables that are missing at every row."""
 
     @abstractmethod
-    def rows(self, key: int, name: str | None, found: Profile) -> Rows | None:
+    def rows(self, key: int, name: str | None, found: Profile) -> ScoredRows | None:
         """Return the rows behind a profile, None where there are many or none at hand."""
 
     @abstractmethod
@@ -183,7 +184,7 @@ class Held(Evidence):
         """Name the variables that are missing at every row."""
         return {one.name for one in self.predictions.variables if one.missing().all()}
 
-    def rows(self, key: int, name: str | None, found: Profile) -> Rows | None:
+    def rows(self, key: int, name: str | None, found: Profile) -> ScoredRows | None:
         """Return the rows behind a profile, None where there are many."""
         variable = self._variable(key, name)
         return rows_behind(self.predictions, self._claim(key), variable, found)

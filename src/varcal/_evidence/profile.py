@@ -8,10 +8,11 @@ import numpy as np
 
 from varcal._arrays import Floats
 from varcal._binning.bins import NumericBins, coarse_index
+from varcal._binning.choose import fine_bins
 from varcal._binning.stats import FIELDS, BinnedStats
-from varcal._engines.kernel_numpy import collect, fine_bins
+from varcal._engines.kernel_numpy import collect
 from varcal._evidence.question import N_FINE, BinOptions
-from varcal._inference.calibration_test import Rows
+from varcal._inference.simulated_null import ScoredRows
 from varcal._input.events import Claim
 from varcal._input.groups import buckets
 from varcal._input.predictions import Predictions
@@ -101,10 +102,10 @@ def coarse_stats(
 
 def rows_behind(
     predictions: Predictions, claim: Claim, variable: Variable, found: Profile
-) -> Rows | None:
+) -> ScoredRows | None:
     """Return the rows behind a profile, for simulated outcomes; None where there are many."""
     if len(claim.score) > MOST_ROWS:
         return None
     index = found.fine.bins.index(variable)  # type: ignore[union-attr]
     merged = coarse_index(found.fine.bins, found.coarse.bins)[index]
-    return Rows(claim.score, merged, index, predictions.weight)
+    return ScoredRows(claim.score, merged, index, predictions.weight)

@@ -10,8 +10,8 @@ import narwhals as nw
 import numpy as np
 
 from varcal._arrays import Floats
+from varcal._binning.choose import fine_bins
 from varcal._binning.summary import SAMPLE, ArraySummary, Ends, SampledSummary
-from varcal._engines.kernel_numpy import fine_bins
 from varcal._evidence.question import BinOptions
 from varcal._evidence.roles import Roles, told_at
 from varcal._input.events import claim_of

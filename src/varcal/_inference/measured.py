@@ -9,9 +9,11 @@ import numpy as np
 
 from varcal._arrays import Floats
 from varcal._binning.stats import FIELDS, BinnedStats
-from varcal._inference.calibration_test import Rows
+from varcal._inference.debias import debiased, interval
 from varcal._inference.error_sums import ErrorSums
-from varcal._inference.gap_law import GapLaw, debiased, interval, noise_floor
+from varcal._inference.gap_law import GapLaw
+from varcal._inference.noise_floor import noise_floor
+from varcal._inference.simulated_null import ScoredRows
 from varcal.exceptions import InputError
 
 
@@ -43,7 +45,7 @@ class Measured:
 
 
 def measure(
-    stats: BinnedStats, level: float, *, beyond: bool = False, rows: Rows | None = None
+    stats: BinnedStats, level: float, *, beyond: bool = False, rows: ScoredRows | None = None
 ) -> Measured:
     """Measure the mean absolute gap over bins, or what of it lies beyond the overall gap."""
     law = gap_law(stats, beyond=beyond)

@@ -15,10 +15,21 @@ from varcal._smoothing.variance import cell_variance, effective_groups, group_fa
 
 __all__ = ["Bands", "curve_bands", "level_bands", "span_bands"]
 
+#: Cells that a curve is fitted on.
 MOST_CELLS = 300
+#: Half-spans among which generalized cross-validation chooses.
 HALF_SPANS = (0.02, 0.03, 0.04, 0.05, 0.06, 0.08, 0.1, 0.125, 0.15, 0.2, 0.25, 0.4, 0.7)
-WIDEST = 0.2  # a quartic over more than two fifths of the rows hides what it should show
-FEW_LEVELS = 20
+#: The widest half-span: a quartic over more than two fifths of the rows hides what it should show.
+WIDEST = 0.2
+#: A half-span holds at least this many cells.
+LEAST_CELLS = 4
+#: Half-window of the variance: that of the curve, within these limits.
+NARROWEST_WINDOW, WIDEST_WINDOW = 0.06, 0.13
+#: Up to this many distinct values, each with the given number of rows on average, each value
+#: stands by itself as a level does.
+FEW_LEVELS, ROWS_PER_LEVEL = 20, 10
+#: Cross-validation passes over spans that leave less than this share of residual freedom.
+LEAST_FREEDOM = 0.1
 
 
 @dataclass(frozen=True)
@@ -119,14 +130,14 @@ def curve_bands(cells: Cells, *, level: float = 0.95, trim: float = 0.05) -> Ban
     True
     """
     cells = cells.filled().coarsen(MOST_CELLS)
-    if len(cells) <= FEW_LEVELS and cells.n.sum() >= 10 * len(cells):
+    if len(cells) <= FEW_LEVELS and cells.n.sum() >= ROWS_PER_LEVEL * len(cells):
         return level_bands(cells, level=level)
     design = _Design(cells.n)
     responses = np.column_stack([1 - cells.hit_rate, 1 - cells.mean_score, cells.gap])
     best = design.best_half_span(responses[:, 2])
-    half_span = min(max(HALF_SPANS[max(best - 1, 0)], 4 / len(cells)), WIDEST)
+    half_span = min(max(HALF_SPANS[max(best - 1, 0)], LEAST_CELLS / len(cells)), WIDEST)
     hat = design.hat(half_span, 4)
-    window = design.hat(float(np.clip(half_span, 0.06, 0.13)), 0)
+    window = design.hat(float(np.clip(half_span, NARROWEST_WINDOW, WIDEST_WINDOW)), 0)
     smooth = design.hat(HALF_SPANS[best], 2) @ responses
     inside = (design.x >= trim) & (design.x <= 1 - trim)
     inside |= not inside.any()
@@ -280,7 +291,9 @@ class _Design:
             left = np.array([y - hat @ y for hat in hats])
         free = 1 - trace / len(y)
         squares = left**2 @ self.counts
-        score = np.where(free > 0.1, squares / np.maximum(free, 0.1) ** 2, np.inf)
+        score = np.where(
+            free > LEAST_FREEDOM, squares / np.maximum(free, LEAST_FREEDOM) ** 2, np.inf
+        )
         return int(np.argmin(score)) if np.isfinite(score).any() else len(HALF_SPANS) - 1
 
 

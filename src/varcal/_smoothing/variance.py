@@ -10,7 +10,10 @@ from varcal._smoothing.cells import Cells
 __all__ = ["cell_variance", "effective_groups", "group_factor"]
 
 ERROR, PREDICTED_ERROR, GAP = range(3)
-_PRIOR_ROWS = 4.0  # of variance ¼ each
+#: Rows, half of them hits, that are added to those seen (Agresti and Coull).
+PRIOR_ROWS = 4.0
+#: The share of a row's variance that its residual is taken to keep, at least.
+LEAST_FREEDOM = 0.1
 
 
 def _squares(cells: Cells, fit: Floats, response: int) -> Floats:
@@ -29,7 +32,7 @@ def _squares(cells: Cells, fit: Floats, response: int) -> Floats:
 def _freedom(hat: Floats, n: Floats) -> Floats:
     """Share of a row's variance that is left in its residual."""
     used = (2 * np.diag(hat) - np.einsum("ij,ij->i", hat, hat)) / n
-    out: Floats = np.maximum(1 - used, 0.1)
+    out: Floats = np.maximum(1 - used, LEAST_FREEDOM)
     return out
 
 
@@ -65,7 +68,7 @@ def cell_variance(cells: Cells, fit: Floats, hat: Floats, window: Floats, respon
     if outcome:
         unit = np.maximum(unit, window @ cells.null2 / scale)
         rows = (window @ cells.n) / np.einsum("ij,ij->i", window, window)
-        unit = (rows * unit + _PRIOR_ROWS / 4) / (rows + _PRIOR_ROWS)
+        unit = (rows * unit + PRIOR_ROWS / 4) / (rows + PRIOR_ROWS)
     return unit * cells.weight2 / cells.weight**2
 
 
