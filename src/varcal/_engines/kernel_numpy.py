@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from varcal._binning.bins import Bins, NumericBins, joint_index
 from varcal._binning.stats import FIELDS, BinnedStats
 from varcal._engines.kernel_choice import engine_for
-from varcal._input.events import Rows
+from varcal._input.events import SlicedColumn
 from varcal._input.variables import Variable
 
 # Rows taken at a time: their temporaries stay in the processor's cache.
@@ -20,8 +20,8 @@ _CHUNK = 65_536
 def collect(
     bins: Bins,
     variables: Sequence[Variable],
-    score: Rows,
-    hit: Rows,
+    score: SlicedColumn,
+    hit: SlicedColumn,
     weight: NDArray[np.float64] | None = None,
     bucket: NDArray[np.intp] | None = None,
     n_buckets: int = 1,
@@ -69,8 +69,8 @@ def collect(
 def sum_rows(
     bins: Bins,
     variables: Sequence[Variable],
-    score: Rows,
-    hit: Rows,
+    score: SlicedColumn,
+    hit: SlicedColumn,
     weight: NDArray[np.float64] | None,
     bucket: NDArray[np.intp] | None,
     size: int,

@@ -35,7 +35,7 @@ def gap_side(gap: float, event: str, *, short: bool = False) -> str:
     return over if gap > 0 else under
 
 
-class Rows(Protocol):
+class SlicedColumn(Protocol):
     """A column of which stretches are asked for: an array, or worked out when asked."""
 
     def __len__(self) -> int: ...
@@ -75,14 +75,14 @@ class Claim:
 
     Attributes
     ----------
-    scores, hits : Rows
+    scores, hits : SlicedColumn
         The same, a stretch of rows at a time: one pass over them needs no memory for the whole.
     label : hashable or None
         The class that the claim speaks of; None for "the prediction is correct".
     """
 
-    scores: Rows
-    hits: Rows
+    scores: SlicedColumn
+    hits: SlicedColumn
     label: Hashable = None
 
     @cached_property
@@ -171,7 +171,7 @@ def _correct(predictions: Predictions) -> Claim:
 def _about(predictions: Predictions, position: int) -> Claim:
     p: AnyArray = predictions.p
     y = predictions.y
-    scores: Rows = p if p.ndim == 1 else p[:, position]
+    scores: SlicedColumn = p if p.ndim == 1 else p[:, position]
     if p.ndim == 1 and position != 1:
         scores = Derived(len(y), lambda rows: 1.0 - p[rows])
     hits = Derived(len(y), lambda rows: y[rows] == position)
