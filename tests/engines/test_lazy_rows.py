@@ -58,7 +58,7 @@ def in_batches(monkeypatch):
     """No rows are few, and batches are small."""
     monkeypatch.setattr("varcal._engines.protocol.FEW_ROWS", 0)
     for name in ("duckdb", "polars", "arrow"):
-        monkeypatch.setattr(f"varcal._engines._{name}.BATCH_ROWS", 777)
+        monkeypatch.setattr(f"varcal._engines.{name}_rows.BATCH_ROWS", 777)
 
 
 @pytest.fixture(params=OPENERS)
