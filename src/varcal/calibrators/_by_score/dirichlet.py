@@ -6,14 +6,15 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from varcal.calibrators._interface.calibrator import Calibrator
-from varcal.calibrators._interface.parameters import (
+from varcal._arrays import Floats
+from varcal._options import (
     EPS,
     check_choice,
     check_eps,
     check_not_negative,
 )
-from varcal.calibrators._interface.rows import Floats, Rows
+from varcal.calibrators._interface.calibrator import Calibrator
+from varcal.calibrators._interface.rows import CalibrationRows
 from varcal.calibrators._solvers.softmax import blocks, fit_softmax, softmax
 
 __all__ = ["DirichletCalibrator"]
@@ -84,7 +85,7 @@ class DirichletCalibrator(Calibrator):
         """Return the settings of Kelly & Smyth: λ = μ = 1e-3, towards zero."""
         return cls(toward="zero", eps=2.2e-308)
 
-    def _learn(self, rows: Rows) -> None:
+    def _learn(self, rows: CalibrationRows) -> None:
         check_not_negative("l2", self.l2)
         if self.l2_intercept is not None:
             check_not_negative("l2_intercept", self.l2_intercept)
@@ -117,7 +118,7 @@ class DirichletCalibrator(Calibrator):
         self.coef_, self.intercept_ = theta[:, :k].copy(), theta[:, k].copy()
         self.separated_ = fit.separated
 
-    def _answer(self, rows: Rows) -> Floats:
+    def _answer(self, rows: CalibrationRows) -> Floats:
         answer = np.empty((len(rows), rows.n_classes))
         for part in blocks(len(rows), rows.n_classes):
             logs = np.log(np.maximum(rows.block(part).columns(), self.eps))

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.isotonic import IsotonicRegression
 
+from varcal._arrays import Floats
 from varcal.calibrators._interface.one_vs_rest import OneVsRestCalibrator, stacked
-from varcal.calibrators._interface.rows import Floats
 
 __all__ = ["IsotonicCalibrator", "IsotonicMap"]
 

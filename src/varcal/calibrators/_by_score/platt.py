@@ -7,14 +7,14 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from varcal.calibrators._interface.one_vs_rest import OneVsRestCalibrator
-from varcal.calibrators._interface.parameters import (
+from varcal._arrays import Floats
+from varcal._options import (
     EPS,
     check_choice,
     check_eps,
     check_not_negative,
 )
-from varcal.calibrators._interface.rows import Floats
+from varcal.calibrators._interface.one_vs_rest import OneVsRestCalibrator
 from varcal.calibrators._solvers.logistic import fit_logistic, two_columns, with_ones
 
 __all__ = ["PlattCalibrator", "PlattMap"]

@@ -7,11 +7,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from varcal.calibrators._by_score.histogram import StepMap, bin_means, chunk_edges
+from varcal._arrays import Floats
+from varcal._options import check_count, check_eps, check_not_negative
+from varcal.calibrators._by_score.histogram_binning import StepMap, bin_means, chunk_edges
 from varcal.calibrators._by_score.platt import PlattMap, platt_feature
 from varcal.calibrators._interface.one_vs_rest import OneVsRestCalibrator, stacked
-from varcal.calibrators._interface.parameters import check_count, check_eps, check_not_negative
-from varcal.calibrators._interface.rows import Floats, Rows
+from varcal.calibrators._interface.rows import CalibrationRows
 from varcal.calibrators._solvers.logistic import fit_logistic, with_ones
 
 __all__ = ["ScalingBinningCalibrator", "ScalingBinningMap"]
@@ -90,7 +91,7 @@ class ScalingBinningCalibrator(OneVsRestCalibrator):
         check_not_negative("l2", self.l2)
         check_eps(self.eps)
 
-    def _learn(self, rows: Rows) -> None:
+    def _learn(self, rows: CalibrationRows) -> None:
         super()._learn(rows)
         if not self.normalize and rows.p.ndim == 1:
             self.maps_ = [self._one(1.0 - rows.p, rows.y == 0, rows.weight), *self.maps_]
@@ -104,7 +105,7 @@ class ScalingBinningCalibrator(OneVsRestCalibrator):
         edges = chunk_edges(scaled, weight, self.n_bins)
         return ScalingBinningMap(curve, StepMap(edges, bin_means(edges, scaled, scaled, weight)))
 
-    def _answer(self, rows: Rows) -> Floats:
+    def _answer(self, rows: CalibrationRows) -> Floats:
         if self.normalize:
             return super()._answer(rows)
         cells = rows.columns()

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from varcal._arrays import Floats
+from varcal._options import EPS, check_eps
 from varcal.calibrators._interface.calibrator import Calibrator
-from varcal.calibrators._interface.parameters import EPS, check_eps
-from varcal.calibrators._interface.rows import Floats, Rows
+from varcal.calibrators._interface.rows import CalibrationRows
 from varcal.calibrators._solvers.softmax import blocks, softmax
 from varcal.exceptions import VarcalWarning
 
@@ -56,7 +57,7 @@ class TemperatureCalibrator(Calibrator):
     def __init__(self, *, eps: float = EPS) -> None:
         self.eps = eps
 
-    def _learn(self, rows: Rows) -> None:
+    def _learn(self, rows: CalibrationRows) -> None:
         check_eps(self.eps)
         logits = _logits(rows, self.eps)
         sharpness, bounded = _fit_sharpness(logits, rows.y, rows.weight)
@@ -70,7 +71,7 @@ class TemperatureCalibrator(Calibrator):
             )
         self.temperature_ = 1.0 / sharpness
 
-    def _answer(self, rows: Rows) -> Floats:
+    def _answer(self, rows: CalibrationRows) -> Floats:
         answer = np.empty((len(rows), rows.n_classes))
         for part in blocks(len(rows), rows.n_classes):
             answer[part] = softmax(_logits(rows.block(part), self.eps) / self.temperature_)
@@ -82,7 +83,7 @@ class TemperatureCalibrator(Calibrator):
         return words, [{"temperature": self.temperature_}]
 
 
-def _logits(rows: Rows, eps: float) -> Floats:
+def _logits(rows: CalibrationRows, eps: float) -> Floats:
     cells = np.maximum(rows.columns(), eps)
     return np.log(cells, out=cells)
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from varcal._arrays import Floats
+from varcal._options import EPS, check_eps, check_not_negative
 from varcal.calibrators._interface.calibrator import Calibrator
-from varcal.calibrators._interface.parameters import EPS, check_eps, check_not_negative
-from varcal.calibrators._interface.rows import Floats, Rows
+from varcal.calibrators._interface.rows import CalibrationRows
 from varcal.calibrators._solvers.softmax import blocks, fit_softmax, softmax
 
 __all__ = ["VectorScalingCalibrator"]
@@ -54,7 +55,7 @@ class VectorScalingCalibrator(Calibrator):
         self.l2 = l2
         self.eps = eps
 
-    def _learn(self, rows: Rows) -> None:
+    def _learn(self, rows: CalibrationRows) -> None:
         check_not_negative("l2", self.l2)
         check_eps(self.eps)
         k = rows.n_classes
@@ -71,7 +72,7 @@ class VectorScalingCalibrator(Calibrator):
         self.factors_, self.shifts_ = fit.theta[:k].copy(), fit.theta[k:].copy()
         self.separated_ = fit.separated
 
-    def _answer(self, rows: Rows) -> Floats:
+    def _answer(self, rows: CalibrationRows) -> Floats:
         answer = np.empty((len(rows), rows.n_classes))
         for part in blocks(len(rows), rows.n_classes):
             logs = np.log(np.maximum(rows.block(part).columns(), self.eps))

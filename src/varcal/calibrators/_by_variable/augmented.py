@@ -7,19 +7,20 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
+from varcal._arrays import Floats
+from varcal._options import (
+    check_choice,
+    check_count,
+    check_eps,
+    check_not_negative,
+)
 from varcal.calibrators._by_score.beta import beta_design
 from varcal.calibrators._by_score.platt import platt_feature
 from varcal.calibrators._by_variable.augmented_terms import terms_of
 from varcal.calibrators._interface.calibrator import Calibrator
 from varcal.calibrators._interface.fitted_variables import Schema
 from varcal.calibrators._interface.one_vs_rest import normalized
-from varcal.calibrators._interface.parameters import (
-    check_choice,
-    check_count,
-    check_eps,
-    check_not_negative,
-)
-from varcal.calibrators._interface.rows import Floats, Rows
+from varcal.calibrators._interface.rows import CalibrationRows
 from varcal.calibrators._solvers.logistic import fit_logistic, two_columns, with_ones
 
 __all__ = ["AugmentedCalibrator", "LinearMap"]
@@ -137,7 +138,7 @@ class AugmentedCalibrator(Calibrator):
             clip_score="exact",
         )
 
-    def _learn(self, rows: Rows) -> None:
+    def _learn(self, rows: CalibrationRows) -> None:
         check_choice("score", self.score, ["beta", "logistic"])
         check_choice("clip_score", self.clip_score, ["all", "exact"])
         check_count("degree", self.degree, 1)
@@ -193,7 +194,7 @@ class AugmentedCalibrator(Calibrator):
         self.separated_ = self.separated_ or fit.separated
         return LinearMap(fit.coef, fit.intercept)
 
-    def _answer(self, rows: Rows) -> Floats:
+    def _answer(self, rows: CalibrationRows) -> Floats:
         added = self._added(self.schema_.align(rows.variables))
         if rows.p.ndim == 1:
             return _columns(self.maps_[0], self._design(rows.p, added))

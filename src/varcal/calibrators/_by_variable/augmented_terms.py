@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from varcal._arrays import AnyArray, Floats
 from varcal.calibrators._interface.fitted_variables import Schema
 
 __all__ = ["LevelTerms", "NumberTerms", "terms_of"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +106,7 @@ class LevelTerms:
     levels: tuple[str, ...]
     missing: bool
 
-    def rows(self, values: NDArray[Any]) -> list[Floats]:
+    def rows(self, values: AnyArray) -> list[Floats]:
         """Return the indicators."""
         shown = [(values == k).astype(np.float64) for k in range(len(self.levels))]
         return [*shown, (values == -1).astype(np.float64)] if self.missing else shown
@@ -122,7 +119,7 @@ class LevelTerms:
 
 def terms_of(
     schema: Schema,
-    columns: list[NDArray[Any]],
+    columns: list[AnyArray],
     weight: Floats | None,
     *,
     degree: int,

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from varcal._arrays import AnyArray, Bools, Floats, Ints
 
 __all__ = ["Leaf", "Node", "Split", "grow", "leaves", "route"]
 
-Floats = NDArray[np.float64]
-Columns = list[NDArray[Any]]
+Columns = list[AnyArray]
 
 
 @dataclass(frozen=True)
@@ -60,10 +60,10 @@ class Split:
 Node = Leaf | Split
 
 
-def route(node: Node, columns: Columns, n: int) -> NDArray[np.intp]:
+def route(node: Node, columns: Columns, n: int) -> Ints:
     """Return the number of each row's leaf."""
     found = np.empty(n, dtype=np.intp)
-    pending: list[tuple[Node, NDArray[np.intp]]] = [(node, np.arange(n))]
+    pending: list[tuple[Node, Ints]] = [(node, np.arange(n))]
     while pending:
         here, rows = pending.pop()
         if isinstance(here, Leaf):
@@ -95,7 +95,7 @@ def leaves(node: Node, path: tuple[tuple[Split, str], ...] = ()) -> Iterator[tup
 
 def grow(
     columns: Columns,
-    y: NDArray[Any],
+    y: AnyArray,
     weight: Floats | None,
     n_classes: int,
     *,
@@ -124,7 +124,7 @@ def grow(
     counter = iter(range(1 << 30))
     least = min_weight * (1.0 - 1e-12)
 
-    def build(rows: NDArray[np.intp], depth: int) -> Node:
+    def build(rows: Ints, depth: int) -> Node:
         total = float(mass[rows].sum())
         cut = None
         if depth > 0 and total >= 2 * least and np.ptp(y[rows]) > 0:
@@ -157,15 +157,15 @@ class _Cut:
     threshold: float
     left_levels: tuple[int, ...]
     right_levels: tuple[int, ...]
-    left: NDArray[np.bool_]
-    right: NDArray[np.bool_]
+    left: Bools
+    right: Bools
 
 
 def _best_cut(
     columns: Columns,
-    y: NDArray[Any],
+    y: AnyArray,
     mass: Floats,
-    rows: NDArray[np.intp],
+    rows: Ints,
     n_classes: int,
     least: float,
 ) -> _Cut | None:
@@ -204,7 +204,7 @@ def _best_cut(
 
 
 def _cut_axis(
-    axis: NDArray[Any], labels: NDArray[Any], weights: Floats, n_classes: int, least: float
+    axis: AnyArray, labels: AnyArray, weights: Floats, n_classes: int, least: float
 ) -> tuple[float, float] | None:
     """Return the fall of n·Gini at the best threshold, and the threshold."""
     if axis.size < 2:
@@ -231,9 +231,7 @@ def _cut_axis(
     return float(gain.max()), middle if low < middle <= high else high
 
 
-def _running_squares(
-    labels: NDArray[Any], weights: Floats, totals: Floats
-) -> tuple[Floats, Floats]:
+def _running_squares(labels: AnyArray, weights: Floats, totals: Floats) -> tuple[Floats, Floats]:
     """Return Σ_k left_k² and Σ_k total_k·left_k after each row, at a cost free of K."""
     by_class = np.argsort(labels, kind="stable")
     inclusive = np.cumsum(weights[by_class])
@@ -244,9 +242,7 @@ def _running_squares(
     return squares, np.cumsum(weights * totals[labels])
 
 
-def _level_order(
-    values: NDArray[Any], labels: NDArray[Any], weights: Floats, n_classes: int
-) -> NDArray[np.intp]:
+def _level_order(values: AnyArray, labels: AnyArray, weights: Floats, n_classes: int) -> Ints:
     """Return the rank of every category: by P(second class), or along the first principal axis.
 
     For two classes the best split of categories is one of this order (Breiman et al. 1984); for
@@ -270,9 +266,7 @@ def _level_order(
     return rank
 
 
-def _separation(
-    known: NDArray[np.bool_], labels: NDArray[Any], weights: Floats, n_classes: int
-) -> float:
+def _separation(known: Bools, labels: AnyArray, weights: Floats, n_classes: int) -> float:
     """Return the fall of n·Gini from setting the missing rows apart."""
     parts = [np.bincount(labels[m], weights[m], minlength=n_classes) for m in (known, ~known)]
     whole = parts[0] + parts[1]

@@ -8,13 +8,14 @@ from typing import Any, Literal, Self
 import numpy as np
 from sklearn.base import clone
 
+from varcal._arrays import Floats
+from varcal._options import check_choice, check_count, check_not_negative
 from varcal.calibrators._by_score.beta import BetaCalibrator
 from varcal.calibrators._by_score.dirichlet import DirichletCalibrator
 from varcal.calibrators._by_variable.partition import grow, leaves, route
 from varcal.calibrators._interface.calibrator import Calibrator
 from varcal.calibrators._interface.fitted_variables import Schema
-from varcal.calibrators._interface.parameters import check_choice, check_count, check_not_negative
-from varcal.calibrators._interface.rows import Floats, Rows
+from varcal.calibrators._interface.rows import CalibrationRows
 from varcal.exceptions import InputError, VarcalWarning
 
 __all__ = ["TreeCalibrator"]
@@ -100,7 +101,7 @@ class TreeCalibrator(Calibrator):
             return cls(inner, max_depth=2, min_leaf=0.05, borrow=0.0)
         return cls(inner, max_depth=3, min_leaf=0.1, borrow=0.0)
 
-    def _learn(self, rows: Rows) -> None:
+    def _learn(self, rows: CalibrationRows) -> None:
         self._check_parameters()
         self.schema_ = Schema.of(rows.variables, type(self).__name__)
         columns = self.schema_.align(rows.variables)
@@ -138,7 +139,7 @@ class TreeCalibrator(Calibrator):
                 f"min_leaf must be a share of at most 0.5; got {self.min_leaf!r}", "0.1, for one"
             )
 
-    def _fit_leaf(self, rows: Rows, inside: Any) -> Calibrator:
+    def _fit_leaf(self, rows: CalibrationRows, inside: Any) -> Calibrator:
         inner: Calibrator
         if self.calibrator is not None:
             inner = clone(self.calibrator)
@@ -161,7 +162,7 @@ class TreeCalibrator(Calibrator):
             own = rows
         return inner._fit_rows(own)
 
-    def _answer(self, rows: Rows) -> Floats:
+    def _answer(self, rows: CalibrationRows) -> Floats:
         found = route(self.tree_, self.schema_.align(rows.variables), len(rows))
         answer = np.empty((len(rows), rows.n_classes))
         for (leaf, _), inner in zip(leaves(self.tree_), self.leaves_, strict=True):

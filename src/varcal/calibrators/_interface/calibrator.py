@@ -9,13 +9,18 @@ from os import PathLike
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from varcal._arrays import AnyArray, Floats
 from varcal._input.provenance import remember
 from varcal.calibrators._interface.description import Description
-from varcal.calibrators._interface.rows import Floats, Rows, labelled_rows, score_names, score_rows
+from varcal.calibrators._interface.rows import (
+    CalibrationRows,
+    labelled_rows,
+    score_names,
+    score_rows,
+)
 from varcal.exceptions import InputError, VarcalWarning
 
 __all__ = ["Calibrator"]
@@ -144,10 +149,10 @@ class Calibrator(BaseEstimator, ABC):
             "give the same columns in the same order",
         )
 
-    def predict(self, p: object, v: object = None) -> NDArray[Any]:
+    def predict(self, p: object, v: object = None) -> AnyArray:
         """Return the label of the largest calibrated probability, the first one if tied."""
         winners = self.predict_proba(p, v).argmax(axis=1)
-        labels: NDArray[Any] = self.classes_[winners]
+        labels: AnyArray = self.classes_[winners]
         return labels
 
     def describe(self) -> Description:
@@ -175,9 +180,11 @@ class Calibrator(BaseEstimator, ABC):
         scores = np.full(1, 0.5) if k == 2 else np.full((1, k), 1.0 / k)
         schema = getattr(self, "schema_", None)
         unknown = () if schema is None else schema.unknown_row()
-        return self._answer(Rows(scores, tuple(range(k)), np.empty(0, np.intp), None, unknown))
+        return self._answer(
+            CalibrationRows(scores, tuple(range(k)), np.empty(0, np.intp), None, unknown)
+        )
 
-    def _fit_rows(self, rows: Rows) -> Self:
+    def _fit_rows(self, rows: CalibrationRows) -> Self:
         """Fit on rows that are already checked, as parts of another calibrator are."""
         self.separated_ = False
         self.score_names_ = ()
@@ -188,11 +195,11 @@ class Calibrator(BaseEstimator, ABC):
         return self
 
     @abstractmethod
-    def _learn(self, rows: Rows) -> None:
+    def _learn(self, rows: CalibrationRows) -> None:
         """Set the fitted attributes."""
 
     @abstractmethod
-    def _answer(self, rows: Rows) -> Floats:
+    def _answer(self, rows: CalibrationRows) -> Floats:
         """Return the calibrated probabilities, shape (n, K)."""
 
     @abstractmethod
@@ -203,7 +210,7 @@ class Calibrator(BaseEstimator, ABC):
         return hasattr(self, "fitted_rows_")
 
 
-def _label_array(labels: tuple[Hashable, ...]) -> NDArray[Any]:
+def _label_array(labels: tuple[Hashable, ...]) -> AnyArray:
     """Return labels as an array that keeps their type, never numbers turned into strings."""
     if len({type(label) for label in labels}) == 1 and isinstance(labels[0], bool | int | str):
         return np.array(labels)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from varcal._arrays import AnyArray
 from varcal._input.variables import Variable
 from varcal.exceptions import InputError
 
@@ -60,7 +59,7 @@ class Schema:
         pairs = zip(self.names, self.kinds, strict=True)
         return tuple(name for name, kind in pairs if kind == "missing")
 
-    def align(self, variables: tuple[Variable, ...], *, unseen: int = -1) -> list[NDArray[Any]]:
+    def align(self, variables: tuple[Variable, ...], *, unseen: int = -1) -> list[AnyArray]:
         """Return one array a fitted column.
 
         Numbers stay numbers, NaN where they are missing; levels become their position in the
@@ -109,7 +108,7 @@ class Schema:
             )
         return InputError.no_column(gone[0], found, "v")
 
-    def _column(self, k: int, variable: Variable, unseen: int) -> NDArray[Any]:
+    def _column(self, k: int, variable: Variable, unseen: int) -> AnyArray:
         if self.kinds[k] == "missing":
             return np.full(len(variable), np.nan)
         is_levels = self.kinds[k] == "levels"

@@ -9,8 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from varcal._arrays import Floats
 from varcal.calibrators._interface.calibrator import Calibrator
-from varcal.calibrators._interface.rows import Floats, Rows
+from varcal.calibrators._interface.rows import CalibrationRows
 
 __all__ = ["IdentityMap", "OneVsRestCalibrator", "ScoreMap", "stacked"]
 
@@ -53,7 +54,7 @@ class OneVsRestCalibrator(Calibrator):
 
     _state = ("maps_",)
 
-    def _learn(self, rows: Rows) -> None:
+    def _learn(self, rows: CalibrationRows) -> None:
         self._prepare()
         if rows.p.ndim == 1:
             self.maps_ = [self._one(rows.p, rows.y == 1, rows.weight)]
@@ -75,7 +76,7 @@ class OneVsRestCalibrator(Calibrator):
     def _map(self, score: Floats, hit: Floats, weight: Floats | None) -> ScoreMap:
         """Fit one map; both outcomes have rows."""
 
-    def _answer(self, rows: Rows) -> Floats:
+    def _answer(self, rows: CalibrationRows) -> Floats:
         if rows.p.ndim == 1:
             return self.maps_[0].columns(rows.p)
         answer = np.column_stack(

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from varcal._arrays import AnyArray, Bools, Floats, Ints
 from varcal._input.frames import Table, is_frame
 from varcal._input.predictions import Predictions, read_scores
 from varcal._input.provenance import fingerprint
 from varcal._input.variables import Variable, as_series
 from varcal.exceptions import InputError
 
-__all__ = ["Rows", "labelled_rows", "score_names", "score_rows"]
-
-Floats = NDArray[np.float64]
+__all__ = ["CalibrationRows", "labelled_rows", "score_names", "score_rows"]
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class CalibrationRows:
     """What a calibrator computes on.
 
     Attributes
@@ -42,10 +39,10 @@ class Rows:
 
     p: Floats
     classes: tuple[Hashable, ...]
-    y: NDArray[Any]
+    y: AnyArray
     weight: Floats | None = None
     variables: tuple[Variable, ...] = ()
-    groups: NDArray[np.intp] | None = None
+    groups: Ints | None = None
 
     def __len__(self) -> int:
         return len(self.p)
@@ -55,7 +52,7 @@ class Rows:
         """Return K."""
         return len(self.classes)
 
-    def take(self, rows: NDArray[Any]) -> Rows:
+    def take(self, rows: AnyArray) -> CalibrationRows:
         """Return some of the rows (positions or a mask), without V."""
         weight = None if self.weight is None else self.weight[rows]
         groups = None if self.groups is None else self.groups[rows]
@@ -63,25 +60,25 @@ class Rows:
             self, p=self.p[rows], y=self.y[rows], weight=weight, variables=(), groups=groups
         )
 
-    def block(self, rows: slice | NDArray[np.intp]) -> Rows:
+    def block(self, rows: slice | Ints) -> CalibrationRows:
         """Return some of the scores, nothing else."""
         return replace(self, p=self.p[rows], y=self.y[:0], weight=None, variables=(), groups=None)
 
-    def plain(self) -> Rows:
+    def plain(self) -> CalibrationRows:
         """Return the rows without V."""
         return replace(self, variables=())
 
-    def weighted(self, weight: Floats) -> Rows:
+    def weighted(self, weight: Floats) -> CalibrationRows:
         """Return the rows with other weights."""
         return replace(self, weight=weight)
 
-    def total(self, rows: NDArray[Any] | None = None) -> float:
+    def total(self, rows: AnyArray | None = None) -> float:
         """Return the sum of the weights."""
         if self.weight is None:
             return float(len(self) if rows is None else np.arange(len(self))[rows].size)
         return float(self.weight.sum() if rows is None else self.weight[rows].sum())
 
-    def present(self) -> NDArray[np.bool_]:
+    def present(self) -> Bools:
         """Return which classes have a row."""
         return np.bincount(self.y, minlength=self.n_classes) > 0
 
@@ -103,7 +100,7 @@ def labelled_rows(
     sample_weight: object,
     classes: Sequence[Hashable] | None,
     groups: object = None,
-) -> tuple[Rows, int]:
+) -> tuple[CalibrationRows, int]:
     """Check what is given to `fit`; also return the number of columns of p.
 
     Rows of weight 0 are left out, so that they cannot move an edge or a split.
@@ -127,7 +124,7 @@ def labelled_rows(
         scores, codes, weight = scores[kept], codes[kept], weight[kept]
         variables = tuple(variable.take(kept) for variable in variables)
         units = None if units is None else units[kept]
-    rows = Rows(scores, checked.classes, codes, weight, variables, units)
+    rows = CalibrationRows(scores, checked.classes, codes, weight, variables, units)
     if rows.present().sum() < 2:
         only = checked.classes[int(codes[0])]
         raise InputError(
@@ -151,7 +148,7 @@ def score_names(p: object) -> tuple[str, ...]:
     return (name,) if isinstance(name, str) and name else ()
 
 
-def score_rows(p: object, v: object, n_classes: int) -> Rows:
+def score_rows(p: object, v: object, n_classes: int) -> CalibrationRows:
     """Check what is given to `predict_proba`."""
     scores, variables = read_scores(p, v)
     found = 2 if scores.ndim == 1 else scores.shape[1]
@@ -161,7 +158,9 @@ def score_rows(p: object, v: object, n_classes: int) -> Rows:
             "give the columns that it was fitted on, in the same order",
         )
     nothing = np.empty(0, dtype=np.intp)
-    return Rows(_second_column(scores), tuple(range(n_classes)), nothing, None, variables)
+    return CalibrationRows(
+        _second_column(scores), tuple(range(n_classes)), nothing, None, variables
+    )
 
 
 def _second_column(p: Floats) -> Floats:

@@ -7,7 +7,8 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from varcal._arrays import AnyArray
 
 __all__ = ["ArrayTexts", "array_of"]
 
@@ -40,11 +41,11 @@ class ArrayTexts:
         self._numbers: dict[tuple[Any, ...], int] = {}
 
     @staticmethod
-    def takes(array: NDArray[Any]) -> bool:
+    def takes(array: AnyArray) -> bool:
         """Tell whether an array goes here: a large one of numbers."""
         return array.size > LARGE and array.dtype.kind in "fiu"
 
-    def number_of(self, array: NDArray[Any]) -> int:
+    def number_of(self, array: AnyArray) -> int:
         """Return the place of an array among the entries, to which it is added if need be."""
         entry = _entry(array)
         key = (*entry["shape"], entry["dtype"], entry["base64"])
@@ -54,7 +55,7 @@ class ArrayTexts:
         return self._numbers[key]
 
 
-def array_of(entry: dict[str, Any]) -> NDArray[Any]:
+def array_of(entry: dict[str, Any]) -> AnyArray:
     """Return the array that an entry is of; a ValueError if it does not hold together."""
     dtype, shape = _BYTES[entry["dtype"]], tuple(int(size) for size in entry["shape"])
     values = np.frombuffer(base64.b64decode(entry["base64"], validate=True), dtype=dtype)
@@ -70,7 +71,7 @@ def array_of(entry: dict[str, Any]) -> NDArray[Any]:
     return array
 
 
-def _entry(array: NDArray[Any]) -> dict[str, Any]:
+def _entry(array: AnyArray) -> dict[str, Any]:
     name = "float64" if array.dtype.kind == "f" else "int64"
     values = np.ascontiguousarray(array, dtype=_BYTES[name])
     bits = values.view(np.int64)

@@ -1,6 +1,6 @@
 """Fitted calibrators as JSON files: versioned, bit-exact, and nothing in them is executed.
 
-A file names a class of the closed registry below, the parameters of its constructor and the
+A file names a class of the closed registry (`registry.py`), the parameters of its constructor and the
 fitted values, large arrays in a table of their own. Reading it builds those objects and no others:
 there is no import by name, no pickle and no expression in it.
 """
@@ -16,93 +16,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from varcal._arrays import AnyArray
 from varcal._files.atomic import write_whole
 from varcal._version import __version__
-from varcal.calibrators._by_score.beta import BetaCalibrator, BetaMap
-from varcal.calibrators._by_score.dirichlet import DirichletCalibrator
-from varcal.calibrators._by_score.histogram import HistogramCalibrator, StepMap
-from varcal.calibrators._by_score.isotonic import IsotonicCalibrator, IsotonicMap
-from varcal.calibrators._by_score.platt import PlattCalibrator, PlattMap
-from varcal.calibrators._by_score.scaling_binning import ScalingBinningCalibrator, ScalingBinningMap
-from varcal.calibrators._by_score.temperature import TemperatureCalibrator
-from varcal.calibrators._by_score.vector_scaling import VectorScalingCalibrator
-from varcal.calibrators._by_variable.augmented import AugmentedCalibrator, LinearMap
-from varcal.calibrators._by_variable.augmented_terms import LevelTerms, NumberTerms
-from varcal.calibrators._by_variable.partition import Leaf, Split
-from varcal.calibrators._by_variable.tree import TreeCalibrator
 from varcal.calibrators._interface.calibrator import Calibrator
-from varcal.calibrators._interface.fitted_variables import Schema
-from varcal.calibrators._interface.one_vs_rest import IdentityMap
 from varcal.calibrators._saved.array_texts import ArrayTexts, array_of
-from varcal.calibrators._variable.additive_model import AdditiveModel, PairTrial
-from varcal.calibrators._variable.calibrator import VariableCalibrator
-from varcal.calibrators._variable.confusion import Confusion
-from varcal.calibrators._variable.design import Block, Design
-from varcal.calibrators._variable.effects import Term
-from varcal.calibrators._variable.many_classes import TemperatureModel
-from varcal.calibrators._variable.score_basis import ScoreBasis
-from varcal.calibrators._variable.spline_basis import LevelBasis, NumberBasis
-from varcal.calibrators._variable.two_classes import LogisticModel
+from varcal.calibrators._saved.registry import CALIBRATORS, PARTS, SHARED_STATE, saved_state
 from varcal.exceptions import InputError
 
 __all__ = ["load_calibrator", "save_calibrator"]
 
 FORMAT = "varcal calibrator"
 SCHEMA_VERSION = 1
-
-CALIBRATORS: dict[str, type[Calibrator]] = {
-    cls.__name__: cls
-    for cls in (
-        AugmentedCalibrator,
-        BetaCalibrator,
-        DirichletCalibrator,
-        HistogramCalibrator,
-        IsotonicCalibrator,
-        PlattCalibrator,
-        ScalingBinningCalibrator,
-        TemperatureCalibrator,
-        TreeCalibrator,
-        VariableCalibrator,
-        VectorScalingCalibrator,
-    )
-}
-PARTS: dict[str, type[Any]] = {
-    cls.__name__: cls
-    for cls in (
-        AdditiveModel,
-        BetaMap,
-        Block,
-        Confusion,
-        Design,
-        IdentityMap,
-        IsotonicMap,
-        Leaf,
-        LevelBasis,
-        LevelTerms,
-        LinearMap,
-        LogisticModel,
-        NumberBasis,
-        NumberTerms,
-        PairTrial,
-        PlattMap,
-        ScalingBinningMap,
-        Schema,
-        ScoreBasis,
-        Split,
-        StepMap,
-        TemperatureModel,
-        Term,
-    )
-}
-SHARED_STATE = {
-    "classes_": np.ndarray,
-    "n_features_in_": int,
-    "fitted_rows_": str,
-    "score_names_": tuple,
-    "separated_": bool,
-}
 
 _DTYPES = {"f": "float64", "i": "int64", "u": "int64", "b": "bool", "U": "str", "O": "object"}
 
@@ -153,6 +79,7 @@ def load_calibrator(path: str | PathLike[str]) -> Calibrator:
     --------
     >>> import tempfile
     >>> from pathlib import Path
+    >>> from varcal.calibrators import BetaCalibrator
     >>> fitted = BetaCalibrator(parameters="am").fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     fitted.save(Path(folder, "beta.json"))
@@ -175,6 +102,7 @@ def read_calibrator(text: str, shown: str) -> Calibrator:
 
     Examples
     --------
+    >>> from varcal.calibrators import BetaCalibrator
     >>> fitted = BetaCalibrator(parameters="am").fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1])
     >>> again = read_calibrator(calibrator_text(fitted), "the text")
     >>> bool((again.predict_proba([0.3]) == fitted.predict_proba([0.3])).all())
@@ -247,7 +175,7 @@ def _pack(value: Any, arrays: ArrayTexts) -> Any:
             )
         state = None
         if value.__sklearn_is_fitted__():
-            state = {key: _pack(getattr(value, key), arrays) for key in _state_of(type(value))}
+            state = {key: _pack(getattr(value, key), arrays) for key in saved_state(type(value))}
         parameters = {
             key: _pack(each, arrays) for key, each in value.get_params(deep=False).items()
         }
@@ -273,7 +201,7 @@ def _pack(value: Any, arrays: ArrayTexts) -> Any:
     )
 
 
-def _pack_array(array: NDArray[Any], arrays: ArrayTexts) -> dict[str, Any]:
+def _pack_array(array: AnyArray, arrays: ArrayTexts) -> dict[str, Any]:
     if arrays.takes(array):
         return {"$large": arrays.number_of(array)}
     kind = array.dtype.kind
@@ -286,7 +214,7 @@ def _pack_array(array: NDArray[Any], arrays: ArrayTexts) -> dict[str, Any]:
     }
 
 
-def _unpack(value: Any, arrays: list[NDArray[Any]]) -> Any:
+def _unpack(value: Any, arrays: list[AnyArray]) -> Any:
     """Turn JSON back into the value; only what `_pack` writes is understood."""
     if isinstance(value, list):
         return [_unpack(each, arrays) for each in value]
@@ -311,7 +239,7 @@ def _unpack(value: Any, arrays: list[NDArray[Any]]) -> Any:
     raise _BrokenError(f"it holds an unknown entry with the keys {sorted(keys)!r}")
 
 
-def _unpack_calibrator(value: dict[str, Any], arrays: list[NDArray[Any]]) -> Calibrator:
+def _unpack_calibrator(value: dict[str, Any], arrays: list[AnyArray]) -> Calibrator:
     name = value["$calibrator"]
     if name not in CALIBRATORS:
         raise _BrokenError(f"it names an unknown calibrator {name!r}")
@@ -322,14 +250,14 @@ def _unpack_calibrator(value: dict[str, Any], arrays: list[NDArray[Any]]) -> Cal
     calibrator = cls(**parameters)
     if value["state"] is None:
         return calibrator
-    if set(value["state"]) != set(_state_of(cls)):
+    if set(value["state"]) != set(saved_state(cls)):
         raise _BrokenError(f"the fitted values of its {name} are not those of this version")
     for key, each in value["state"].items():
         setattr(calibrator, key, _unpack(each, arrays))
     return calibrator
 
 
-def _unpack_array(value: dict[str, Any], arrays: list[NDArray[Any]]) -> NDArray[Any]:
+def _unpack_array(value: dict[str, Any], arrays: list[AnyArray]) -> AnyArray:
     data = [_unpack(each, arrays) for each in value["data"]]
     if value["$array"] == "object":
         array = np.empty(len(data), dtype=object)
@@ -337,10 +265,6 @@ def _unpack_array(value: dict[str, Any], arrays: list[NDArray[Any]]) -> NDArray[
     else:
         array = np.array(data, dtype=value["$array"])
     return array.reshape(value["shape"])
-
-
-def _state_of(cls: type[Calibrator]) -> tuple[str, ...]:
-    return (*SHARED_STATE, *cls._state)
 
 
 def _probe(calibrator: Calibrator) -> None:

@@ -8,7 +8,6 @@ from inspect import signature
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
@@ -30,14 +29,14 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
+from varcal._arrays import AnyArray, Floats, Ints
 from varcal._input.groups import check_units, group_numbers
 from varcal._input.variables import Variable
 from varcal.calibrators._interface.calibrator import Calibrator
 from varcal.calibrators._interface.description import Description
-from varcal.calibrators._interface.rows import Floats
 from varcal.calibrators._sklearn.columns_of_x import ColumnChoice, take_rows
 from varcal.calibrators._solvers.softmax import softmax
-from varcal.calibrators._variable.calibrator import VariableCalibrator
+from varcal.calibrators._variable.variable_calibrator import VariableCalibrator
 from varcal.exceptions import InputError, VarcalWarning
 
 __all__ = ["VariableCalibratedClassifier"]
@@ -208,7 +207,7 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
                 )
         return Bunch(estimator=Bunch(fit=passed), splitter=Bunch(split=of_splitter))
 
-    def _splitter(self, y: Any, units: NDArray[np.intp] | None) -> Any:
+    def _splitter(self, y: Any, units: Ints | None) -> Any:
         """Return what cuts the folds, of which each needs a row of every class."""
         labels = y if units is None else _one_each(y, units)
         counts = np.unique(labels, return_counts=True)[1]
@@ -307,10 +306,10 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         ]
         return answers[0] if len(answers) == 1 else np.mean(answers, axis=0)
 
-    def predict(self, X: Any, *, v: Any = None) -> NDArray[Any]:
+    def predict(self, X: Any, *, v: Any = None) -> AnyArray:
         """Return the label of the largest calibrated probability, the first one if tied."""
         winners = self.predict_proba(X, v=v).argmax(axis=1)
-        labels: NDArray[Any] = self.classes_[winners]
+        labels: AnyArray = self.classes_[winners]
         return labels
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, v: Any = None) -> float:
@@ -361,10 +360,10 @@ class _Given(NamedTuple):
     y: Any
     v: Any
     sample_weight: Any
-    units: NDArray[np.intp] | None
+    units: Ints | None
 
 
-def _units(groups: Any, n: int) -> NDArray[np.intp]:
+def _units(groups: Any, n: int) -> Ints:
     """Number the groups."""
     unit = Variable.of(groups, "groups", "groups")
     if len(unit) != n:
@@ -374,13 +373,13 @@ def _units(groups: Any, n: int) -> NDArray[np.intp]:
     return group_numbers(check_units(unit))
 
 
-def _one_each(y: NDArray[Any], units: NDArray[np.intp]) -> NDArray[Any]:
+def _one_each(y: AnyArray, units: Ints) -> AnyArray:
     """Return the labels, each once for every group that has rows of it."""
     labels, codes = np.unique(y, return_inverse=True)
     return np.asarray(labels[np.unique(np.column_stack([units, codes]), axis=0)[:, 1]])
 
 
-def _check_whole(units: NDArray[np.intp], folds: list[tuple[Any, Any]]) -> None:
+def _check_whole(units: Ints, folds: list[tuple[Any, Any]]) -> None:
     """Refuse folds with rows of one group on both sides."""
     for train, test in folds:
         torn = np.intersect1d(units[train], units[test])
@@ -403,7 +402,7 @@ def _check_length(v: Any, n: int) -> None:
 
 
 def _fit_fold(
-    model: Any, X: Any, y: Any, fold: Any, classes: NDArray[Any], fit_params: dict[str, Any]
+    model: Any, X: Any, y: Any, fold: Any, classes: AnyArray, fit_params: dict[str, Any]
 ) -> tuple[Any, Floats]:
     """Fit on one part of the rows, score the other."""
     train, test = fold
@@ -412,14 +411,14 @@ def _fit_fold(
     return model, _scores(model, _safe_indexing(X, test), classes)
 
 
-def _positions(classes: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.intp]:
+def _positions(classes: AnyArray, labels: AnyArray) -> Ints:
     """Return the place of each label among the classes, −1 for a strange one."""
     order = np.argsort(classes, kind="stable")
     found = np.minimum(np.searchsorted(classes[order], labels), len(classes) - 1)
     return np.where(classes[order][found] == labels, order[found], -1)
 
 
-def _scores(model: Any, X: Any, classes: NDArray[Any]) -> Floats:
+def _scores(model: Any, X: Any, classes: AnyArray) -> Floats:
     """Return the estimator's probabilities in the columns of the given classes."""
     if hasattr(model, "predict_proba"):
         found = np.asarray(model.predict_proba(X), dtype=np.float64)

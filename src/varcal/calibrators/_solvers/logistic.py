@@ -7,13 +7,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from varcal._arrays import Bools, Floats
 from varcal.calibrators._solvers.newton import minimize_convex, solve_dense
 
 __all__ = ["LogisticFit", "fit_logistic", "two_columns", "with_ones"]
 
-Floats = NDArray[np.float64]
 
 BLOCK = 16_384
 #: From this many rows on, the first steps are made on a sample of at least so many.
@@ -44,7 +43,7 @@ def fit_logistic(
     weight: Floats | None = None,
     *,
     l2: Floats | float = 0.0,
-    nonnegative: NDArray[np.bool_] | None = None,
+    nonnegative: Bools | None = None,
     intercept: bool = True,
     tol: float = 1e-10,
     max_iter: int = 200,
@@ -207,7 +206,7 @@ def _chances(minus_eta: Floats) -> Floats:
     return np.divide(1.0, minus_eta, out=minus_eta)
 
 
-def _warm_start(problem: _Problem, start: Floats, free: NDArray[np.bool_]) -> Floats:
+def _warm_start(problem: _Problem, start: Floats, free: Bools) -> Floats:
     """Return the optimum on a sample, from which two or three steps over all rows suffice."""
     sample = problem.sample(min(50, problem.y.size // WARM_START_ROWS))
     theta = _free_newton(sample, start, free, 1e-4, 50)[0]
@@ -215,7 +214,7 @@ def _warm_start(problem: _Problem, start: Floats, free: NDArray[np.bool_]) -> Fl
 
 
 def _free_newton(
-    problem: _Problem, theta: Floats, free: NDArray[np.bool_], tol: float, max_iter: int
+    problem: _Problem, theta: Floats, free: Bools, tol: float, max_iter: int
 ) -> tuple[Floats, float, int]:
     """Minimize over the free coordinates, the others held where they are."""
     index = np.flatnonzero(free)
@@ -240,8 +239,8 @@ def _free_newton(
 def _active_set(
     problem: _Problem,
     theta: Floats,
-    free: NDArray[np.bool_],
-    bounded: NDArray[np.bool_],
+    free: Bools,
+    bounded: Bools,
     tol: float,
     max_iter: int,
 ) -> tuple[Floats, float, int]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg.lapack import dposv
+
+from varcal._arrays import Floats
 
 __all__ = ["Evaluate", "Loss", "minimize_convex", "solve_by_products", "solve_dense"]
 
-Floats = NDArray[np.float64]
 Evaluate = Callable[[Floats], tuple[Floats, Callable[[], Floats]]]
 Loss = Callable[[Floats], float]
 

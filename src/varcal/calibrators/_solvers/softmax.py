@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from varcal._arrays import Bools, Floats, Ints
 from varcal.calibrators._solvers.newton import minimize_convex, solve_by_products, solve_dense
 
 __all__ = ["LogitMap", "SoftmaxFit", "blocks", "fit_softmax", "softmax"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 BLOCK_CELLS = 200_000
 #: Up to this many parameters the Hessian is held whole.
@@ -57,14 +55,14 @@ class SoftmaxFit:
 
 def fit_softmax(
     model: LogitMap,
-    y: Integers,
+    y: Ints,
     weight: Floats | None,
     n_classes: int,
     *,
     penalty: Floats,
     target: Floats,
     start: Floats,
-    free: NDArray[np.bool_] | None = None,
+    free: Bools | None = None,
     tol: float = 1e-11,
     max_iter: int = 200,
 ) -> SoftmaxFit:

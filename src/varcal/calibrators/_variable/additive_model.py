@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from varcal._arrays import AnyArray, Bools, Floats, Ints
 from varcal.calibrators._variable.design import Block, Design, Ingredients, group_numbers
 from varcal.calibrators._variable.lookup import Lookup
 from varcal.calibrators._variable.pairs import held_out_gain, pair_scores
@@ -17,8 +16,6 @@ from varcal.calibrators._variable.reml import FIRST_PENALTY, Loss, fit_gam, quad
 
 __all__ = ["AdditiveModel", "Fitted", "PairTrial", "Sample", "fit_additive", "refit"]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
 
 #: Rows that are turned into columns at a time.
 CHUNK = 16_384
@@ -84,7 +81,7 @@ class AdditiveModel:
         X = rows.matrix(self.design)
         return X @ self.beta, quadratic_form(X, self.covariance)
 
-    def predictor(self, z: Floats, columns: list[NDArray[Any]]) -> tuple[Floats, Floats]:
+    def predictor(self, z: Floats, columns: list[AnyArray]) -> tuple[Floats, Floats]:
         """Return η of new rows and its posterior variance, without tables."""
         eta, variance = np.empty(len(z)), np.empty(len(z))
         for rows in chunks_of(len(z)):
@@ -165,11 +162,11 @@ class Sample:
     """
 
     z: Floats
-    columns: list[NDArray[Any]]
+    columns: list[AnyArray]
     loss: Loss
     folds: Ints
     start: tuple[float, float] = (0.0, 0.0)
-    units: NDArray[Any] | None = None
+    units: AnyArray | None = None
     ingredients: Ingredients | None = None
 
     def prepared(self, design: Design) -> Sample:
@@ -191,7 +188,7 @@ class Sample:
     def __len__(self) -> int:
         return len(self.z)
 
-    def take(self, rows: Ints | NDArray[np.bool_] | slice) -> Sample:
+    def take(self, rows: Ints | Bools | slice) -> Sample:
         """Return some of the rows."""
         return Sample(
             self.z[rows],

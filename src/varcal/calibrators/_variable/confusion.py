@@ -20,9 +20,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from varcal._arrays import Floats, Ints
 from varcal.calibrators._solvers.softmax import softmax
 from varcal.calibrators._variable.pairs import gain_of
 from varcal.calibrators._variable.reml import quadratic_form
@@ -30,8 +30,6 @@ from varcal.calibrators._variable.trust import share_of
 
 __all__ = ["Confusion", "fit_confusion"]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
 
 _PENALTIES = (1.0, 3.0, 10.0, 30.0, 100.0)
 #: What "none" counts as where penalties are averaged.

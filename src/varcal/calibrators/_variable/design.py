@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from varcal._arrays import AnyArray, Bools, Floats, Ints
 from varcal.calibrators._variable.score_basis import ScoreBasis
 from varcal.calibrators._variable.spline_basis import LevelBasis, NumberBasis, Parts
 
 __all__ = ["SCORE", "Block", "Design", "Ingredients", "few_columns", "group_numbers"]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
 
 #: The number under which blocks name the score, which is no column of V.
 SCORE = -1
@@ -82,7 +79,7 @@ class Ingredients:
     paired_score: Floats
     parts: list[Parts]
 
-    def take(self, rows: Ints | NDArray[np.bool_] | slice) -> Ingredients:
+    def take(self, rows: Ints | Bools | slice) -> Ingredients:
         """Return those of some rows."""
         return Ingredients(
             self.unit[rows],
@@ -123,7 +120,7 @@ class Design:
     def of(
         cls,
         z: Floats,
-        columns: list[NDArray[Any]],
+        columns: list[AnyArray],
         n_levels: list[int],
         weight: Floats | None,
         *,
@@ -170,7 +167,7 @@ class Design:
             own=tuple(pair for pair in self.own if pair in held),
         )
 
-    def parts(self, columns: list[NDArray[Any]]) -> list[Parts]:
+    def parts(self, columns: list[AnyArray]) -> list[Parts]:
         """Return the blocks of every variable that the model looks at."""
         if not self.bases:
             return []
@@ -183,7 +180,7 @@ class Design:
             for k, (basis, values) in enumerate(zip(self.bases, columns, strict=True))
         ]
 
-    def ingredients(self, z: Floats, columns: list[NDArray[Any]]) -> Ingredients:
+    def ingredients(self, z: Floats, columns: list[AnyArray]) -> Ingredients:
         """Return what the blocks of rows are made of."""
         few = SCORE in self.paired() or self.only is None
         return Ingredients(
@@ -193,7 +190,7 @@ class Design:
             self.parts(columns),
         )
 
-    def blocks(self, z: Floats, columns: list[NDArray[Any]]) -> list[tuple[Block, Floats]]:
+    def blocks(self, z: Floats, columns: list[AnyArray]) -> list[tuple[Block, Floats]]:
         """Return all blocks with their columns, in the order of the design matrix."""
         return self.blocks_of(self.ingredients(z, columns))
 
@@ -214,7 +211,7 @@ class Design:
                     add(Block(part, (k,), by_score=True), block)
         return [*found, *self.products(self.factors_of(rows, self.paired()))]
 
-    def matrix(self, z: Floats, columns: list[NDArray[Any]]) -> Floats:
+    def matrix(self, z: Floats, columns: list[AnyArray]) -> Floats:
         """Return the design matrix, shape (n, p)."""
         return np.hstack([block for _, block in self.blocks(z, columns)])
 
@@ -227,7 +224,7 @@ class Design:
         found = self.blocks(np.array([self.score.mean]), row)
         return [(block, columns.shape[1]) for block, columns in found]
 
-    def factors_of(self, rows: Ingredients, variables: set[int]) -> dict[int, NDArray[Any]]:
+    def factors_of(self, rows: Ingredients, variables: set[int]) -> dict[int, AnyArray]:
         """Return the columns of variables that enter products."""
         return {
             k: rows.paired_score if k == SCORE else few_columns(rows.parts[k])
@@ -235,13 +232,13 @@ class Design:
         }
 
     def pair_columns(
-        self, factors: dict[int, NDArray[Any]], pair: tuple[int, int], *, fine: bool
-    ) -> NDArray[Any]:
+        self, factors: dict[int, AnyArray], pair: tuple[int, int], *, fine: bool
+    ) -> AnyArray:
         """Return the products of the columns of two variables."""
         left, right = (self.factor(factors[k], k, fine=fine) for k in pair)
         return np.asarray((left[:, :, None] * right[:, None, :]).reshape(len(left), -1))
 
-    def factor(self, columns: NDArray[Any], k: int, *, fine: bool) -> NDArray[Any]:
+    def factor(self, columns: AnyArray, k: int, *, fine: bool) -> AnyArray:
         """Return the columns of a variable that enter products of a kind."""
         whole = fine or (k != SCORE and isinstance(self.bases[k], LevelBasis))
         return columns if whole else columns[:, : 1 + _PAIR_CURVES]
@@ -250,7 +247,7 @@ class Design:
         """Return the variables that are in a pair."""
         return {k for pair in (*self.pairs, *self.own) for k in pair}
 
-    def products(self, factors: dict[int, NDArray[Any]]) -> list[tuple[Block, Floats]]:
+    def products(self, factors: dict[int, AnyArray]) -> list[tuple[Block, Floats]]:
         """Return the blocks of pairs, which come last in the design matrix."""
         coarse = [self.pair_columns(factors, pair, fine=False) for pair in self.pairs]
         fine = [self.pair_columns(factors, pair, fine=True) for pair in self.own]

@@ -6,15 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from varcal._arrays import Floats
 from varcal._input.frames import frame_of
 from varcal.exceptions import InputError
 
 __all__ = ["Effect", "Effects", "Term"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

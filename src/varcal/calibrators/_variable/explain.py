@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from varcal._arrays import AnyArray, Bools, Floats
 from varcal.calibrators._interface.fitted_variables import Schema
 from varcal.calibrators._variable.additive_model import AdditiveModel, Fitted
 from varcal.calibrators._variable.design import SCORE, Block
@@ -17,7 +17,6 @@ from varcal.calibrators._variable.spline_basis import LevelBasis, NumberBasis
 
 __all__ = ["curves_of", "terms_of_fit"]
 
-Floats = NDArray[np.float64]
 
 #: The log Bayes factor from which the data speak for a term.
 _SPOKEN = 2.0
@@ -48,7 +47,7 @@ def pair_name(variables: tuple[int, ...], names: tuple[str, ...]) -> str:
 def terms_of_fit(
     fitted: Fitted,
     z: Floats,
-    columns: list[NDArray[Any]],
+    columns: list[AnyArray],
     names: tuple[str, ...],
     share: float,
     moved: Callable[[Floats], float],
@@ -90,7 +89,7 @@ def terms_of_fit(
     return tuple(sorted(terms, key=lambda term: -term.moved))
 
 
-def _evidence(model: AdditiveModel, ridge: Floats, own: NDArray[np.bool_]) -> float:
+def _evidence(model: AdditiveModel, ridge: Floats, own: Bools) -> float:
     """Return the log Bayes factor for some coefficients: prior over posterior density at 0."""
     if not own.any():
         return 0.0
@@ -175,9 +174,7 @@ def _curve(
     )
 
 
-def _with_missing(
-    basis: NumberBasis | LevelBasis, values: NDArray[Any]
-) -> tuple[NDArray[Any], bool]:
+def _with_missing(basis: NumberBasis | LevelBasis, values: AnyArray) -> tuple[AnyArray, bool]:
     """Put a missing value last, where the fit saw any; also tell whether it did."""
     if isinstance(basis, LevelBasis):
         gone = bool(basis.rows[-1].any())
@@ -187,7 +184,7 @@ def _with_missing(
 
 def _values(
     basis: NumberBasis | LevelBasis, schema: Schema, k: int
-) -> tuple[NDArray[Any], tuple[Any, ...], tuple[float, float]]:
+) -> tuple[AnyArray, tuple[Any, ...], tuple[float, float]]:
     """Return where an effect is shown, for the model and for people, and its inner part."""
     if isinstance(basis, LevelBasis):
         levels = tuple(map(str, schema.levels[k]))

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from varcal._arrays import AnyArray, Bools, Floats, Ints
 
 __all__ = ["MOST_ROWS", "RowKeys", "n_folds_of", "row_folds", "row_hashes"]
 
@@ -25,7 +26,7 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 MOST_ROWS = 20_000
 
 
-def row_hashes(score: NDArray[Any], *columns: NDArray[Any]) -> NDArray[np.uint64]:
+def row_hashes(score: AnyArray, *columns: AnyArray) -> NDArray[np.uint64]:
     """Return a well-mixed number for every row of a score and numeric columns.
 
     Of the score four decimals count: rounding elsewhere must not deal the rows out anew.
@@ -42,7 +43,7 @@ def n_folds_of(mass: float) -> int:
     return 5 if mass <= 10_000 else 3
 
 
-def row_folds(n_folds: int, score: NDArray[Any], *columns: NDArray[Any]) -> NDArray[np.intp]:
+def row_folds(n_folds: int, score: AnyArray, *columns: AnyArray) -> Ints:
     """Return a fold for every row; equal rows share one, distinct ones are dealt out evenly.
 
     >>> np.bincount(row_folds(5, np.arange(100.0)))
@@ -69,25 +70,25 @@ class RowKeys:
     """
 
     row: NDArray[np.uint64]
-    y: NDArray[Any]
+    y: AnyArray
     whole: NDArray[np.uint64]
-    mass: NDArray[np.float64]
+    mass: Floats
 
     @classmethod
     def of(
         cls,
-        p: NDArray[Any],
-        y: NDArray[Any],
-        mass: NDArray[np.float64] | None,
-        score: NDArray[Any],
-        columns: list[NDArray[Any]],
+        p: AnyArray,
+        y: AnyArray,
+        mass: Floats | None,
+        score: AnyArray,
+        columns: list[AnyArray],
     ) -> RowKeys:
         """Hash rows of probabilities, outcomes, weights, the score made of p, and variables."""
         row = row_hashes(score, *columns)
         every = p.reshape(len(p), -1).T
         return cls(row, y, _hashed(every), np.ones(len(row)) if mass is None else mass)
 
-    def folds(self, n_folds: int) -> NDArray[np.intp]:
+    def folds(self, n_folds: int) -> Ints:
         """Return a fold for every row.
 
         >>> p, y = np.full(10, 0.5), np.arange(10) % 2
@@ -112,7 +113,7 @@ class RowKeys:
         folds[order[dealt]] = (folds[order] + rank)[dealt] % n_folds
         return folds
 
-    def repeats(self, rows: NDArray[np.intp]) -> float:
+    def repeats(self, rows: Ints) -> float:
         """Return how many rows, of those given, an average one is equal to, itself included.
 
         A weight counts as that many rows.
@@ -126,7 +127,7 @@ class RowKeys:
         mass = np.bincount(place, self.mass[rows])
         return float(mass @ mass / mass.sum())
 
-    def sample(self, most: int) -> NDArray[np.intp]:
+    def sample(self, most: int) -> Ints:
         """Return which rows to take, at most so many; of tied rows about their share.
 
         >>> p = np.repeat([0.2, 0.8], [300, 700])
@@ -144,7 +145,7 @@ class RowKeys:
         key = _hashed([rank], self.row)
         return np.asarray(np.argsort(key, kind="stable")[:most], dtype=np.intp)
 
-    def _ties(self, place: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    def _ties(self, place: Ints) -> tuple[Ints, Bools]:
         """Return the tied rows in an order of their own, and which of them begin a tie."""
         tied = np.flatnonzero(np.bincount(place)[place] > 1)
         keys = (self.mass, self.whole, self.y, place)
@@ -153,7 +154,7 @@ class RowKeys:
 
 
 def _hashed(
-    columns: Iterable[NDArray[Any]], begin: NDArray[np.uint64] | None = None
+    columns: Iterable[AnyArray], begin: NDArray[np.uint64] | None = None
 ) -> NDArray[np.uint64]:
     """Return a well-mixed number for every row of numeric columns."""
     total = begin

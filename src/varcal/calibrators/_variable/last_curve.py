@@ -23,9 +23,9 @@ approximate leave-one-out cross-validation, JRSS B 82.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
+from varcal._arrays import Floats
 from varcal.calibrators._variable.additive_model import AdditiveModel
 from varcal.calibrators._variable.design import Design, group_numbers
 from varcal.calibrators._variable.reml import Loss, fit_gam
@@ -33,7 +33,6 @@ from varcal.calibrators._variable.score_basis import ScoreBasis
 
 __all__ = ["fit_link", "left_out"]
 
-Floats = NDArray[np.float64]
 
 #: A row may not carry more than this share of its own prediction.
 _LEAST = 0.05

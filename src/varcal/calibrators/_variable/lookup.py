@@ -18,20 +18,17 @@ from __future__ import annotations
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import lapack
 from threadpoolctl import threadpool_limits
 
+from varcal._arrays import AnyArray, Floats, Singles
 from varcal.calibrators._variable.design import SCORE, Block, Design
 from varcal.calibrators._variable.lookup_tables import ModelParts, Track, tracks_of
 
 __all__ = ["Lookup"]
 
-Floats = NDArray[np.float64]
-Singles = NDArray[np.float32]
 
 #: The most rays, of one variable and over many; the spread of the variance that needs none; and
 #: the mean variance below which it is taken as a constant.
@@ -125,7 +122,7 @@ class Lookup:
         tracks = tracks_of(design, parts)
         return cls(design, tracks, *_pairs_of(design, tracks, parts), sign, rest)
 
-    def predictor(self, z: Floats, columns: list[NDArray[Any]]) -> tuple[Floats, Floats]:
+    def predictor(self, z: Floats, columns: list[AnyArray]) -> tuple[Floats, Floats]:
         """Return η of rows and its posterior variance."""
         eta, variance = np.empty(len(z)), np.empty(len(z))
 
@@ -146,7 +143,7 @@ class Lookup:
                 list(pool.map(fill, begins))
         return eta, variance
 
-    def _block(self, z: Floats, columns: list[NDArray[Any]]) -> tuple[Floats, Floats]:
+    def _block(self, z: Floats, columns: list[AnyArray]) -> tuple[Floats, Floats]:
         kept = self.design.score.clipped(z)
         unit = self.design.score.unit(z)
         n_rays = len(self.sign)

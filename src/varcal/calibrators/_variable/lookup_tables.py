@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from varcal._arrays import AnyArray, Bools, Floats, Ints, Singles
 from varcal._binning.cut_grid import CutGrid
 from varcal.calibrators._variable.design import SCORE, Block, Design, few_columns
 from varcal.calibrators._variable.spline_basis import LevelBasis, NumberBasis, Parts
 
 __all__ = ["ModelParts", "Track", "tracks_of"]
 
-Floats = NDArray[np.float64]
-Singles = NDArray[np.float32]
-Ints = NDArray[np.intp]
 
 #: Knots between which tables are straight within this error are left out, in runs of so many: the
 #: tables of all variables must stay in cache.
@@ -51,7 +47,7 @@ class Track:
     step: Floats | None
     spread: Singles
 
-    def place(self, values: NDArray[Any]) -> tuple[Ints, Floats | None]:
+    def place(self, values: AnyArray) -> tuple[Ints, Floats | None]:
         """Return the column of the tables for each value, and how far it is to the next one."""
         if self.knots is None or self.grid is None:
             return np.asarray(values, dtype=np.intp), None
@@ -161,7 +157,7 @@ def _score_track(design: Design, model: ModelParts, paired: set[int]) -> Track:
     return model.track(knots, basis.parts(values), SCORE, paired_score)
 
 
-def _needed(knots: Floats, table: Floats) -> NDArray[np.bool_]:
+def _needed(knots: Floats, table: Floats) -> Bools:
     """Return which columns of a table are needed to read it off; the last is never left out."""
     needed = np.ones(table.shape[1], dtype=np.bool_)
     last = len(knots) - 1

@@ -17,12 +17,11 @@ best temperature, the model of all variables is learned again after it.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 
+from varcal._arrays import AnyArray, Bools, Floats, Ints
 from varcal.calibrators._solvers.softmax import softmax
 from varcal.calibrators._variable.additive_model import AdditiveModel, Sample, fit_additive
 from varcal.calibrators._variable.confusion import Confusion, fit_confusion
@@ -32,8 +31,6 @@ from varcal.calibrators._variable.trust import Trusted, fit_trusted, too_few
 
 __all__ = ["TemperatureLoss", "TemperatureModel", "fit_temperature_model"]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
 
 #: Powers are kept within these bounds on the logarithmic scale.
 _MOST = 8.0
@@ -124,7 +121,7 @@ class TemperatureLoss:
         """Return 0: rows that are all but certain say little of their temperature."""
         return np.zeros(len(curvature))
 
-    def take(self, rows: NDArray[np.bool_] | Ints | slice) -> TemperatureLoss:
+    def take(self, rows: Bools | Ints | slice) -> TemperatureLoss:
         """Return the loss of some rows."""
         return TemperatureLoss(
             self.logs[rows],
@@ -176,7 +173,7 @@ class TemperatureModel:
     confusion: Confusion
     keep_argmax: bool
 
-    def log_power(self, p: Floats, columns: list[NDArray[Any]]) -> Floats:
+    def log_power(self, p: Floats, columns: list[AnyArray]) -> Floats:
         """Return the log inverse temperature of rows."""
         z = certainty(p)
         eta = np.zeros(len(z))
@@ -186,7 +183,7 @@ class TemperatureModel:
             eta = eta + self.full_share * (self.full.lookup.predictor(z, columns)[0] - eta)
         return np.asarray(eta + self.shift)
 
-    def error(self, p: Floats, columns: list[NDArray[Any]], eta: Floats) -> Floats:
+    def error(self, p: Floats, columns: list[AnyArray], eta: Floats) -> Floats:
         """Return the standard error of log inverse temperatures; see the two-class model."""
         own, variance = self.full.predictor(certainty(p), columns)
         apart = self.shift + own - eta
@@ -211,11 +208,11 @@ class TemperatureModel:
 def fit_temperature_model(
     p: Floats,
     y: Ints,
-    columns: list[NDArray[Any]],
+    columns: list[AnyArray],
     n_levels: list[int],
     weight: Floats | None = None,
     *,
-    groups: NDArray[Any] | None = None,
+    groups: AnyArray | None = None,
     interactions: bool = True,
     keep_argmax: bool = True,
     confusions: bool = True,

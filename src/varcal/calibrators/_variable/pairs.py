@@ -13,18 +13,15 @@ missing. The pairs with the largest scores are then tried on rows that did not f
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from varcal._arrays import AnyArray, Floats, Ints
 from varcal.calibrators._variable.design import Block, Design, group_numbers
 from varcal.calibrators._variable.reml import Loss, fit_gam
 
 __all__ = ["Gain", "gain_of", "held_out_gain", "pair_scores"]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
 
 #: Pairs that are screened together.
 _TOGETHER = 32
@@ -56,7 +53,7 @@ class Gain:
 
 def pair_scores(
     design: Design,
-    factors: dict[int, NDArray[Any]],
+    factors: dict[int, AnyArray],
     X: Floats,
     eta: Floats,
     V: Floats,

@@ -31,10 +31,10 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 from scipy.special import expit
 
+from varcal._arrays import Bools, Floats, Ints
+
 __all__ = ["GamFit", "LogisticLoss", "Loss", "fit_gam", "quadratic_form", "refine"]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
 
 #: The share of a group that the data say nothing about.
 PRIOR_EDF = 0.1
@@ -78,7 +78,7 @@ class Loss(Protocol):
     def firmer(self, curvature: Floats) -> Floats:
         """Return what is added to second derivatives for the posterior covariance, a row each."""
 
-    def take(self, rows: NDArray[np.bool_] | Ints | slice) -> Loss:
+    def take(self, rows: Bools | Ints | slice) -> Loss:
         """Return the loss of some rows."""
 
     def __len__(self) -> int:
@@ -136,7 +136,7 @@ class LogisticLoss:
         """
         return np.maximum(_FIRM * self.weight - curvature, 0.0)
 
-    def take(self, rows: NDArray[np.bool_] | Ints | slice) -> LogisticLoss:
+    def take(self, rows: Bools | Ints | slice) -> LogisticLoss:
         """Return the loss of some rows."""
         return LogisticLoss(self.y[rows], self.weight[rows], self.offset[rows])
 

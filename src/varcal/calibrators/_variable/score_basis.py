@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from varcal._arrays import Floats
 from varcal.calibrators._variable.spline_basis import (
     NumberBasis,
     Parts,
@@ -17,7 +17,6 @@ from varcal.calibrators._variable.spline_basis import (
 
 __all__ = ["ScoreBasis", "log_odds"]
 
-Floats = NDArray[np.float64]
 _TINY = float(np.finfo(np.float64).tiny)
 _EPS = 2.0**-54
 #: |z| must vary so much, in units of z: scores mirrored around ½ say nothing between them.

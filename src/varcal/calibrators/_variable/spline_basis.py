@@ -10,10 +10,10 @@ a random effect. Every block has unit total variance on the calibration rows.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from varcal._arrays import AnyArray, Bools, Floats, Ints
 
 __all__ = [
     "LevelBasis",
@@ -24,7 +24,6 @@ __all__ = [
     "weighted_quantiles",
 ]
 
-Floats = NDArray[np.float64]
 #: The blocks of one variable by the name of their part.
 Parts = dict[str, Floats]
 
@@ -227,7 +226,7 @@ class NumberBasis:
             u[lost] = self.rank[np.minimum(at, len(self.rank) - 1)]
         return u
 
-    def parts(self, values: NDArray[Any]) -> Parts:
+    def parts(self, values: AnyArray) -> Parts:
         """Return the blocks of columns; missing values are at 0, the mean, in all but theirs."""
         values = np.asarray(values, dtype=np.float64)
         gone = np.isnan(values)
@@ -250,7 +249,7 @@ class NumberBasis:
         return blocks
 
 
-def _thinned(rank: Floats, needed: NDArray[np.bool_]) -> NDArray[np.intp]:
+def _thinned(rank: Floats, needed: Bools) -> Ints:
     """Return positions of at most some thousand ranks, evenly spread, with their neighbours."""
     if len(rank) <= _GRID:
         return np.arange(len(rank))
@@ -275,7 +274,7 @@ class LevelBasis:
     rows: Floats
 
     @classmethod
-    def of(cls, codes: NDArray[np.intp], n_levels: int, weight: Floats | None) -> LevelBasis | None:
+    def of(cls, codes: Ints, n_levels: int, weight: Floats | None) -> LevelBasis | None:
         """Learn the columns from codes; None where nothing varies.
 
         Examples
@@ -304,6 +303,6 @@ class LevelBasis:
         rows = np.where((counts > 0)[:, None], (column - share) / scale, 0.0)
         return cls(np.insert(rows, n_levels, 0.0, axis=0))
 
-    def parts(self, codes: NDArray[Any]) -> Parts:
+    def parts(self, codes: AnyArray) -> Parts:
         """Return the one block of columns."""
         return {"levels": self.rows[np.asarray(codes, dtype=np.intp)]}

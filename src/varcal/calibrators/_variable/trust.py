@@ -6,15 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from varcal._arrays import Floats
 from varcal.calibrators._variable.additive_model import Fitted, Sample, fit_additive, refit
 from varcal.calibrators._variable.design import SCORE, Block, Design
 from varcal.calibrators._variable.pairs import Gain, gain_of
 
 __all__ = ["LEAST_UNITS", "Trusted", "fit_trusted", "share_of", "too_few"]
 
-Floats = NDArray[np.float64]
 
 #: Held-out gains, in standard errors, between which the share goes from 0 to 1.
 _RAMP = (0.0, 1.0)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
+from varcal._arrays import AnyArray, Floats
 from varcal.calibrators._variable.additive_model import AdditiveModel, Sample, chunks_of
 from varcal.calibrators._variable.design import Design
 from varcal.calibrators._variable.folds import MOST_ROWS, RowKeys, n_folds_of, row_folds
@@ -19,7 +18,6 @@ from varcal.calibrators._variable.trust import Trusted, fit_trusted
 
 __all__ = ["LogisticModel", "fit_logistic_model", "moderated"]
 
-Floats = NDArray[np.float64]
 
 #: Scores at which a monotone model is evaluated.
 _GRID = 65
@@ -65,7 +63,7 @@ class LogisticModel:
     monotone: bool = False
     tilt: float = 0.0
 
-    def log_odds(self, p: Floats, columns: list[NDArray[Any]]) -> Floats:
+    def log_odds(self, p: Floats, columns: list[AnyArray]) -> Floats:
         """Return the calibrated logit."""
         z = log_odds(p)
         if not self.monotone:
@@ -75,7 +73,7 @@ class LogisticModel:
             eta[rows] = self._risen(z[rows], [column[rows] for column in columns])
         return eta
 
-    def error(self, p: Floats, columns: list[NDArray[Any]], eta: Floats) -> Floats:
+    def error(self, p: Floats, columns: list[AnyArray], eta: Floats) -> Floats:
         """Return the standard error of calibrated logits.
 
         It is that of the model with all variables, however little it is trusted: where the data
@@ -98,7 +96,7 @@ class LogisticModel:
         added, variance = self.link.lookup.predictor(eta, [])
         return moderated(eta + added, variance), variance
 
-    def _risen(self, z: Floats, columns: list[NDArray[Any]]) -> Floats:
+    def _risen(self, z: Floats, columns: list[AnyArray]) -> Floats:
         """Return the logit that never falls along the score, by a running maximum on a grid.
 
         The grid ends where scores are winsorized; beyond it only the score's own share moves.
@@ -120,7 +118,7 @@ class LogisticModel:
         trusted = self.score_share > 0 or self.full_share > 0
         return self.score.design.score.bounded(z) if trusted else z
 
-    def _blend(self, z: Floats, columns: list[NDArray[Any]]) -> Floats:
+    def _blend(self, z: Floats, columns: list[AnyArray]) -> Floats:
         eta = self._bounded(z)
         if self.score_share > 0 and self.full_share < 1:
             own, spread = self.score.lookup.predictor(z, [])
@@ -136,11 +134,11 @@ class LogisticModel:
 def fit_logistic_model(
     p: Floats,
     y: Floats,
-    columns: list[NDArray[Any]],
+    columns: list[AnyArray],
     n_levels: list[int],
     weight: Floats | None = None,
     *,
-    groups: NDArray[Any] | None = None,
+    groups: AnyArray | None = None,
     interactions: bool = True,
     monotone: bool = False,
     tilt: float = 0.0,

@@ -7,9 +7,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from varcal._arrays import Floats
+from varcal._options import check_choice, check_count
 from varcal.calibrators._interface.one_vs_rest import OneVsRestCalibrator, stacked
-from varcal.calibrators._interface.parameters import check_choice, check_count
-from varcal.calibrators._interface.rows import Floats
 
 __all__ = ["HistogramCalibrator", "StepMap", "bin_means", "chunk_edges"]
 

@@ -6,14 +6,14 @@ import warnings
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, logit, ndtri
 from sklearn.utils.validation import check_is_fitted
 
+from varcal._arrays import AnyArray, Floats
+from varcal._options import check_choice
 from varcal.calibrators._interface.calibrator import Calibrator
 from varcal.calibrators._interface.fitted_variables import Schema
-from varcal.calibrators._interface.parameters import check_choice
-from varcal.calibrators._interface.rows import Floats, Rows, score_rows
+from varcal.calibrators._interface.rows import CalibrationRows, score_rows
 from varcal.calibrators._solvers.logistic import two_columns
 from varcal.calibrators._variable.effects import Effects
 from varcal.calibrators._variable.explain import curves_of, pair_name, terms_of_fit
@@ -162,7 +162,7 @@ class VariableCalibrator(Calibrator):
         self.max_shift = max_shift
         self.keep_argmax = keep_argmax
 
-    def _learn(self, rows: Rows) -> None:
+    def _learn(self, rows: CalibrationRows) -> None:
         self._check_parameters()
         if self.monotone and rows.n_classes > 2:
             raise InputError(
@@ -220,12 +220,14 @@ class VariableCalibrator(Calibrator):
                 f"max_shift must lie between 0 and 1; got {self.max_shift!r}", "0.1, for one"
             )
 
-    def _columns(self, rows: Rows) -> list[NDArray[Any]]:
+    def _columns(self, rows: CalibrationRows) -> list[AnyArray]:
         """Return the variables that the model looks at."""
         columns = self.schema_.align(rows.variables, unseen=-2)
         return [] if self.preserve_ranking and rows.n_classes == 2 else columns
 
-    def _note(self, fitted: Trusted, rows: Rows, z: Floats, columns: list[NDArray[Any]]) -> None:
+    def _note(
+        self, fitted: Trusted, rows: CalibrationRows, z: Floats, columns: list[AnyArray]
+    ) -> None:
         """Note what the fit says of itself."""
         live = [columns[k] for k in self.model_.full.design.live()]
         some = RowKeys.of(rows.p, rows.y, rows.weight, z, live).sample(_MEASURED)
@@ -249,7 +251,7 @@ class VariableCalibrator(Calibrator):
         self.edf_ = float(sum(term.edf for term in terms))
         self.score_trust_, self.variables_trust_ = fitted.score_share, fitted.full_share
 
-    def _predictor(self, p: Floats, columns: list[NDArray[Any]]) -> Floats:
+    def _predictor(self, p: Floats, columns: list[AnyArray]) -> Floats:
         if isinstance(self.model_, LogisticModel):
             return self.model_.log_odds(p, columns)
         return self.model_.log_power(p, columns)
@@ -260,7 +262,7 @@ class VariableCalibrator(Calibrator):
             return np.asarray(expit(eta))
         return np.asarray(self.model_.probabilities(p, eta).max(axis=1))
 
-    def _answer(self, rows: Rows) -> Floats:
+    def _answer(self, rows: CalibrationRows) -> Floats:
         columns = self._columns(rows)
         return self._limited(rows, self._probabilities(rows.p, self._predictor(rows.p, columns)))
 
@@ -269,7 +271,7 @@ class VariableCalibrator(Calibrator):
             return two_columns(eta, lambda block: block)
         return self.model_.probabilities(p, eta)
 
-    def _limited(self, rows: Rows, answer: Floats) -> Floats:
+    def _limited(self, rows: CalibrationRows, answer: Floats) -> Floats:
         """Bring an answer within `max_shift` of the scores."""
         if self.max_shift is None:
             return answer
