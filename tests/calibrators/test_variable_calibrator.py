@@ -349,10 +349,10 @@ def test_groups_must_match_and_few_of_them_say_nothing():
 
 
 def test_many_rows_are_sampled_for_penalties_only(monkeypatch):
-    import varcal.calibrators._variable.two_classes as logistic
+    from varcal.calibrators._variable import folds
 
     p, y, v, truth = world(6000)
-    monkeypatch.setattr(logistic, "MOST_ROWS", 2000)
+    monkeypatch.setattr(folds, "MOST_ROWS", 2000)
     fit = VariableCalibrator().fit(p, y, v)
     q = fit.predict_proba(p, v)[:, 1]
     assert np.abs(q - truth).mean() < 0.02

@@ -1,8 +1,8 @@
 """Fitted calibrators as JSON files: versioned, bit-exact, and nothing in them is executed.
 
-A file names a class of the closed registry (`registry.py`), the parameters of its constructor and the
-fitted values, large arrays in a table of their own. Reading it builds those objects and no others:
-there is no import by name, no pickle and no expression in it.
+A file names a class of the closed registry (`registry.py`), the parameters of its constructor and
+its fitted attributes; large arrays stand in a table of their own. Reading a file builds objects of
+these classes and nothing else: it holds no import by name, no pickle and no expression.
 """
 
 from __future__ import annotations

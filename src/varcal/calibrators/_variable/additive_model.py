@@ -9,31 +9,36 @@ from functools import cached_property
 import numpy as np
 
 from varcal._arrays import AnyArray, Bools, Floats, Ints
+from varcal.calibrators._variable import reml
 from varcal.calibrators._variable.design import Block, Design, Ingredients, group_numbers
 from varcal.calibrators._variable.lookup import Lookup
 from varcal.calibrators._variable.pairs import held_out_gain, pair_scores
-from varcal.calibrators._variable.reml import FIRST_PENALTY, Loss, fit_gam, quadratic_form, refine
+from varcal.calibrators._variable.reml import Loss, fit_gam, quadratic_form, refine
 
 __all__ = ["AdditiveModel", "Fitted", "PairTrial", "Sample", "fit_additive", "refit"]
 
 
-#: Rows that are turned into columns at a time.
-CHUNK = 16_384
-#: Pairs with a shared penalty, the log marginal likelihood that they must bring, pairs that are
-#: tried on their own, and the score that it takes.
-_SHARED_PAIRS = 15
-_SHARED_GAIN = 1.0
-_OWN_PAIRS = 4
-_OWN_SCORE = 4.0
-#: The most Newton steps, and those of a fit that starts from one of almost the same rows.
-_MOST_STEPS = 40
-_LIKE_STEPS = 2
-#: Effective degrees of freedom on many rows up to which a block is left out.
-_NOTHING = 0.25
+# Tuned constants; README.md shows what changes at half and at twice each value.
+
 #: Rows below which no pairs are looked for.
-_PAIR_ROWS = 300.0
+PAIR_ROWS = 300.0
+#: How many pairs, those with the largest scores, are given terms under shared penalties.
+SHARED_PAIRS = 15
+#: What these must add to the log marginal likelihood to stay in the model.
+SHARED_PAIRS_GAIN = 1.0
+#: How many pairs, at most, are tried with a term of their own on held-out rows.
+OWN_PAIRS = 4
+#: The score, standard normal where there is no interaction, from which a pair is tried.
+OWN_PAIR_SCORE = 4.0
 #: The held-out gain, in standard errors, from which a pair gets a term of its own.
-_OWN_RATIO = 1.5
+OWN_PAIR_RATIO = 1.5
+#: Newton steps of a fit without one fold, which starts from the fit of all rows.
+WARM_STEPS = 2
+#: Effective degrees of freedom up to which a block is left out of a model of many rows.
+NEGLIGIBLE_EDF = 0.25
+
+#: Rows that are turned into columns at a time, to bound memory.
+CHUNK = 16_384
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,24 +228,24 @@ def fit_additive(
         A fit of these and other rows. It gives the start; only kinds of pairs that it has are
         looked for, but which ones is for these rows to say.
     """
-    steps = _MOST_STEPS if like is None else _LIKE_STEPS
+    steps = None if like is None else WARM_STEPS
     first = _fit_design(design, rows, like, max_steps=steps)
     pairs = pairs and (like is None or bool(like.model.design.paired()))
-    enough = float(rows.loss.mass().sum()) >= _PAIR_ROWS
+    enough = float(rows.loss.mass().sum()) >= PAIR_ROWS
     candidates = design.candidate_pairs() if pairs and enough else []
     if not candidates:
         return first
-    most = _OWN_PAIRS if like is None or like.model.design.own else 0
+    most = OWN_PAIRS if like is None or like.model.design.own else 0
     trials = _tried_pairs(design, rows, first, candidates, most)
     own = tuple(trial.pair for trial in trials if trial.admitted)
     # The evidence for shared pairs takes rows as independent.
-    shared = tuple(trial.pair for trial in trials[:_SHARED_PAIRS]) if rows.units is None else ()
+    shared = tuple(trial.pair for trial in trials[:SHARED_PAIRS]) if rows.units is None else ()
     if not (shared or own):
         return replace(first, trials=trials)
     again = _fit_design(
         first.model.design.with_pairs(shared, own), rows, first, like, max_steps=steps
     )
-    if again.evidence - first.evidence < _SHARED_GAIN and not own:
+    if again.evidence - first.evidence < SHARED_PAIRS_GAIN and not own:
         return replace(first, trials=trials)
     return replace(again, edf=first.edf | again.edf, trials=trials)
 
@@ -250,7 +255,9 @@ def refit(fitted: Fitted, rows: Sample) -> Fitted:
 
     Blocks that have next to no effect on many rows are left out.
     """
-    kept = [block for block, _ in fitted.model.design.layout() if fitted.edf[block] > _NOTHING]
+    kept = [
+        block for block, _ in fitted.model.design.layout() if fitted.edf[block] > NEGLIGIBLE_EDF
+    ]
     model = fitted.model.restricted(tuple(kept))
     names, sizes = zip(*model.design.layout(), strict=True)
 
@@ -276,7 +283,7 @@ def _fit_design(
     before: Fitted | None,
     like: Fitted | None = None,
     *,
-    max_steps: int,
+    max_steps: int | None,
 ) -> Fitted:
     """Fit one design; an earlier fit of its first blocks gives the start.
 
@@ -296,7 +303,7 @@ def _fit_design(
         start[:known] = before.model.beta[:known]
         told = {} if like is None else {_kind(b): lam for b, lam in like.penalties.items()}
         penalties = np.array(
-            [before.penalties.get(b, told.get(_kind(b), FIRST_PENALTY)) for b in penalized]
+            [before.penalties.get(b, told.get(_kind(b), reml.FIRST_PENALTY)) for b in penalized]
         )
     fit = fit_gam(X, rows.loss, groups, start=start, penalties=penalties, max_steps=max_steps)
     edf = {block: float(each) for block, each in zip(penalized, fit.edf, strict=True)}
@@ -324,12 +331,12 @@ def _tried_pairs(
         PairTrial(candidates[k], float(scores[k])) for k in np.argsort(-scores, kind="stable")
     ]
     for k, trial in enumerate(trials[:most]):
-        if trial.score > _OWN_SCORE:
+        if trial.score > OWN_PAIR_SCORE:
             columns = design.pair_columns(factors, trial.pair, fine=True)
             gain = held_out_gain(
                 [(Block("surface", trial.pair), columns)], rows.loss, eta, rows.folds, rows.units
             )
             trials[k] = PairTrial(
-                trial.pair, trial.score, gain.value, gain.error, gain.ratio > _OWN_RATIO
+                trial.pair, trial.score, gain.value, gain.error, gain.ratio > OWN_PAIR_RATIO
             )
     return tuple(trials)

@@ -31,13 +31,21 @@ from varcal.calibrators._variable.trust import share_of
 __all__ = ["Confusion", "fit_confusion"]
 
 
-_PENALTIES = (1.0, 3.0, 10.0, 30.0, 100.0)
-#: What "none" counts as where penalties are averaged.
-_STIFF = 300.0
-#: Classes beyond which there are too many pairs to learn about.
-_MOST_CLASSES = 40
-_FLOOR = -12.0
-_UNIT = 5.0
+# Tuned constants; README.md shows what changes at half and at twice each value.
+
+#: The ridge penalties whose corrections are averaged.
+PENALTIES = (1.0, 3.0, 10.0, 30.0, 100.0)
+#: The penalty that "no correction" stands for in the mean penalty, which intervals depend on.
+NO_CORRECTION_PENALTY = 300.0
+#: Classes beyond which there are too many pairs of them to learn about.
+MOST_CLASSES = 40
+#: The least log-probability, relative to the largest of a row, that the correction sees.
+LOG_FLOOR = -12.0
+#: Log-probabilities are divided by this, so that one penalty suits W and b.
+LOG_UNIT = 5.0
+
+#: When L-BFGS stops.
+_OPTIMIZER = {"maxiter": 200, "ftol": 1e-10}
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,9 +130,9 @@ def fit_confusion(
     """
     n_classes = base.shape[1]
     nothing = Confusion.none(n_classes)
-    if not 2 < n_classes <= _MOST_CLASSES:
+    if not 2 < n_classes <= MOST_CLASSES:
         return nothing
-    held, without = np.zeros((len(_PENALTIES) + 1, len(y))), {}
+    held, without = np.zeros((len(PENALTIES) + 1, len(y))), {}
     held[0] = _losses(base, y)
     for fold in np.unique(folds):
         out = folds == fold
@@ -142,14 +150,14 @@ def fit_confusion(
     saved = held[0] - _losses(apart, y)
     mean = _mixed(_path(base, logs, y, weight), mix)
     share = share_of(gain_of(weight * saved, weight, units))
-    penalty = float(np.exp(mix @ np.log([_STIFF, *_PENALTIES])))
+    penalty = float(np.exp(mix @ np.log([NO_CORRECTION_PENALTY, *PENALTIES])))
     return replace(mean, share=share, covariance=_covariance(base, logs, weight, penalty))
 
 
 def _path(base: Floats, logs: Floats, y: Ints, weight: Floats) -> list[Confusion]:
     """Return the corrections of all penalties; each starts from the next stiffer one."""
     start, found = Confusion.none(base.shape[1]), []
-    for penalty in reversed(_PENALTIES):
+    for penalty in reversed(PENALTIES):
         start = _fit(base, logs, y, weight, penalty, start)
         found.append(start)
     return found[::-1]
@@ -176,8 +184,8 @@ def _covariance(base: Floats, logs: Floats, weight: Floats, penalty: float) -> F
 
 
 def _centred(logs: Floats) -> Floats:
-    kept = np.maximum(logs, _FLOOR)
-    return np.asarray((kept - kept.mean(axis=1, keepdims=True)) / _UNIT)
+    kept = np.maximum(logs, LOG_FLOOR)
+    return np.asarray((kept - kept.mean(axis=1, keepdims=True)) / LOG_UNIT)
 
 
 def _losses(logits: Floats, y: Ints) -> Floats:
@@ -211,7 +219,7 @@ def _fit(
         np.append(start.pull.ravel(), start.bias),
         jac=True,
         method="L-BFGS-B",
-        options={"maxiter": 200, "ftol": 1e-10},
+        options=_OPTIMIZER,
     ).x
     half = found[:-n_classes].reshape(n_classes, n_classes)
     return replace(start, pull=(half + half.T) / 2, bias=found[-n_classes:], share=1.0)

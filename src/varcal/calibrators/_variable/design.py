@@ -18,11 +18,15 @@ __all__ = ["SCORE", "Block", "Design", "Ingredients", "few_columns", "group_numb
 SCORE = -1
 #: Parts of a variable whose effect may vary with the score.
 VARYING = ("line", "curve", "levels", "missing")
+
+# Tuned constants; README.md shows what changes at half and at twice each value.
+
 #: Columns of a curve, beside its line, that enter the products of pairs with a shared penalty.
-_PAIR_CURVES = 2
+SHARED_PAIR_CURVES = 2
 #: The same for pairs with a penalty of their own.
-_OWN_CURVES = 5
-_PAIR_LEVELS = 12
+OWN_PAIR_CURVES = 5
+#: Columns of a category that enter products: those of its first levels.
+PAIR_LEVELS = 12
 
 
 @dataclass(frozen=True)
@@ -186,7 +190,7 @@ class Design:
         return Ingredients(
             self.score.unit(z)[:, None],
             self.score.parts(z),
-            self.score.pair_columns(z, _OWN_CURVES) if few else np.empty((len(z), 0)),
+            self.score.pair_columns(z, OWN_PAIR_CURVES) if few else np.empty((len(z), 0)),
             self.parts(columns),
         )
 
@@ -241,7 +245,7 @@ class Design:
     def factor(self, columns: AnyArray, k: int, *, fine: bool) -> AnyArray:
         """Return the columns of a variable that enter products of a kind."""
         whole = fine or (k != SCORE and isinstance(self.bases[k], LevelBasis))
-        return columns if whole else columns[:, : 1 + _PAIR_CURVES]
+        return columns if whole else columns[:, : 1 + SHARED_PAIR_CURVES]
 
     def paired(self) -> set[int]:
         """Return the variables that are in a pair."""
@@ -281,6 +285,6 @@ def group_numbers(blocks: list[tuple[Block, Floats]]) -> Ints:
 def few_columns(parts: Parts) -> Floats:
     """Return the few columns of a variable that enter products."""
     if "levels" in parts:
-        return parts["levels"][:, :_PAIR_LEVELS]
+        return parts["levels"][:, :PAIR_LEVELS]
     line = parts["line"]
-    return np.hstack([line, parts["curve"][:, :_OWN_CURVES]]) if "curve" in parts else line
+    return np.hstack([line, parts["curve"][:, :OWN_PAIR_CURVES]]) if "curve" in parts else line

@@ -18,13 +18,14 @@ from varcal.calibrators._variable.spline_basis import LevelBasis, NumberBasis
 __all__ = ["curves_of", "terms_of_fit"]
 
 
-#: The log Bayes factor from which the data speak for a term.
-_SPOKEN = 2.0
-#: Shares of the calibration rows at whose scores effects are shown.
-_AT_SCORES = (0.1, 0.5, 0.9)
-_POINTS = 41
-#: Ranks between which the inner part of a number lies.
-_INNER = (0.01, 0.99)
+#: The log Bayes factor from which a term counts as active: odds of about 7 to 1.
+ACTIVE_EVIDENCE = 2.0
+#: Quantiles of the calibration scores at which effects are shown.
+SHOWN_SCORES = (0.1, 0.5, 0.9)
+#: Points of a curve.
+CURVE_POINTS = 41
+#: Quantiles between which a curve is drawn.
+INNER_RANKS = (0.01, 0.99)
 _NORMAL_95 = 1.959963984540054
 
 
@@ -84,7 +85,7 @@ def terms_of_fit(
         told = _evidence(model, ridge, own & (ridge > 0))
         size = moved(share * added[name])
         used = edf[name] if share > 0 else 0.0
-        terms.append(Term(name, used, size, told, bool(told > _SPOKEN and share > 0)))
+        terms.append(Term(name, used, size, told, bool(told > ACTIVE_EVIDENCE and share > 0)))
     terms += [Term(name, 0.0, 0.0, 0.0, False) for name in names if name not in edf]
     return tuple(sorted(terms, key=lambda term: -term.moved))
 
@@ -118,7 +119,7 @@ def curves_of(
     scores = np.array([basis.low])
     if basis.rank is not None:
         ends = basis.rank.rank[[0, -1]]
-        scores = np.interp(np.interp(_AT_SCORES, (0, 1), ends), basis.rank.rank, basis.rank.at)
+        scores = np.interp(np.interp(SHOWN_SCORES, (0, 1), ends), basis.rank.rank, basis.rank.at)
     return tuple(
         _curve(model, schema, k, each, float(score), share, level_of)
         for k, each in enumerate(model.design.bases)
@@ -190,11 +191,11 @@ def _values(
         levels = tuple(map(str, schema.levels[k]))
         return np.arange(len(levels)), levels, (0.0, len(levels) - 1.0)
     values = basis.at
-    if len(values) > _POINTS:
-        even = np.linspace(basis.rank[0], basis.rank[-1], _POINTS)
+    if len(values) > CURVE_POINTS:
+        even = np.linspace(basis.rank[0], basis.rank[-1], CURVE_POINTS)
         values = np.interp(even, basis.rank, basis.at)
         values = np.unique(np.concatenate([values, basis.atoms]))
-    low, high = np.interp(_INNER, basis.rank, basis.at).tolist()
+    low, high = np.interp(INNER_RANKS, basis.rank, basis.at).tolist()
     if schema.kinds[k] == "datetime":
         return values, tuple(str(np.datetime64(int(one), "s")) for one in values), (low, high)
     return values, tuple(values.tolist()), (low, high)

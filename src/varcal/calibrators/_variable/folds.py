@@ -15,15 +15,24 @@ from numpy.typing import NDArray
 
 from varcal._arrays import AnyArray, Bools, Floats, Ints
 
-__all__ = ["MOST_ROWS", "RowKeys", "n_folds_of", "row_folds", "row_hashes"]
+__all__ = ["RowKeys", "n_folds_of", "row_folds", "row_hashes"]
 
 _STEPS = (
     (np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)),
     (np.uint64(27), np.uint64(0x94D049BB133111EB)),
 )
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-#: Rows beyond which penalties, pairs, shares and confusions are learned on a sample of this size.
+# Tuned constants; README.md shows what changes at half and at twice each value.
+
+#: Beyond this number of rows, penalties, pairs, trust and confusions are learned on a sample of
+#: this size, and only coefficients on all rows.
 MOST_ROWS = 20_000
+#: The number of folds, and the number where there are many rows, by their weight.
+N_FOLDS = 5
+N_FOLDS_OF_MANY = 3
+MANY_ROWS = 10_000
+#: Decimals of the score that a fold depends on: rounding on another machine must not change it.
+SCORE_DECIMALS = 4
 
 
 def row_hashes(score: AnyArray, *columns: AnyArray) -> NDArray[np.uint64]:
@@ -35,12 +44,12 @@ def row_hashes(score: AnyArray, *columns: AnyArray) -> NDArray[np.uint64]:
     >>> bool(a[0] == a[2] != a[1])
     True
     """
-    return _hashed((np.round(score, 4), *columns))
+    return _hashed((np.round(score, SCORE_DECIMALS), *columns))
 
 
 def n_folds_of(mass: float) -> int:
     """Return 5, or 3 where many rows, by their weight, leave enough to fit on."""
-    return 5 if mass <= 10_000 else 3
+    return N_FOLDS if mass <= MANY_ROWS else N_FOLDS_OF_MANY
 
 
 def row_folds(n_folds: int, score: AnyArray, *columns: AnyArray) -> Ints:
@@ -126,6 +135,10 @@ class RowKeys:
         _, place = np.unique(equal, return_inverse=True)
         mass = np.bincount(place, self.mass[rows])
         return float(mass @ mass / mass.sum())
+
+    def fitting_rows(self) -> Ints:
+        """Return the rows on which penalties, pairs and trust are learned."""
+        return self.sample(MOST_ROWS)
 
     def sample(self, most: int) -> Ints:
         """Return which rows to take, at most so many; of tied rows about their share.

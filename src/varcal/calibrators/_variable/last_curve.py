@@ -34,19 +34,22 @@ from varcal.calibrators._variable.score_basis import ScoreBasis
 __all__ = ["fit_link", "left_out"]
 
 
-#: A row may not carry more than this share of its own prediction.
-_LEAST = 0.05
-#: Columns have unit variance: λ = 1 lets each block add about a logit.
-_LEAST_PENALTY = 1.0
-#: Gains in log marginal likelihood between which the link goes from nothing to whole; where there
-#: is nothing to learn, its penalties cost about 0.2.
-_RAMP = (-0.2, 0.8)
+# Tuned constants; README.md shows what changes at half and at twice each value.
+
+#: The least 1 − w·v of a row: beyond that it determines its own prediction, and leaving it out
+#: cannot be approximated.
+LEAST_REST = 0.05
+#: The least λ. Columns have unit variance, so λ = 1 lets each block add about one logit.
+LINK_LEAST_PENALTY = 1.0
+#: Gains in log marginal likelihood between which the curve is applied in part; where there is
+#: nothing to learn, its penalties cost about 0.2.
+LINK_RAMP = (-0.2, 0.8)
 
 
 def left_out(eta: Floats, variance: Floats, y: Floats) -> tuple[Floats, Floats]:
     """Return the predictor of every row without that row, and its variance."""
     mean = expit(eta)
-    rest = np.maximum(1.0 - mean * (1.0 - mean) * variance, _LEAST)
+    rest = np.maximum(1.0 - mean * (1.0 - mean) * variance, LEAST_REST)
     return eta - variance * (y - mean) / rest, variance / rest
 
 
@@ -76,9 +79,9 @@ def fit_link(score: Floats, loss: Loss) -> AdditiveModel | None:
     design = Design(ScoreBasis.of(score, loss.mass(), by_rank=False), ())
     blocks = design.blocks(score, [])
     X = np.hstack([columns for _, columns in blocks])
-    fit = fit_gam(X, loss, group_numbers(blocks), least_penalty=_LEAST_PENALTY)
+    fit = fit_gam(X, loss, group_numbers(blocks), least_penalty=LINK_LEAST_PENALTY)
     level = fit_gam(X[:, :1], loss, np.array([-1]))
-    low, high = _RAMP
+    low, high = LINK_RAMP
     share = float(np.clip((fit.evidence - level.evidence - low) / (high - low), 0.0, 1.0))
     if share == 0:
         return None

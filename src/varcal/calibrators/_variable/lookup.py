@@ -30,16 +30,26 @@ from varcal.calibrators._variable.lookup_tables import ModelParts, Track, tracks
 __all__ = ["Lookup"]
 
 
-#: The most rays, of one variable and over many; the spread of the variance that needs none; and
-#: the mean variance below which it is taken as a constant.
-_RAYS = 48
-_ALL_RAYS = 320
-_LEFT = 0.0005
-_SPREAD = 0.002
+# Constants that trade accuracy of the variance for speed; README.md shows what changes at half
+# and at twice each value.
+
+#: Rays at most, and rays times tables (one for each variable and one for the score) at most.
+MOST_RAYS = 48
+MOST_TABLE_RAYS = 320
+#: Rays that are always allowed.
+LEAST_RAYS = 8
+#: The standard deviation of the variance of η that may be left to a constant.
+RAY_ERROR = 0.0005
+#: The mean variance of η below which it is taken as a constant.
+CONSTANT_VARIANCE = 0.002
+
+# Speed alone.
+
 #: Rows that stay in cache together.
-_BLOCK = 8_192
-#: Blocks from which threads share the work.
-_THREADED = 8
+BLOCK = 8_192
+#: Blocks from which threads share the work, and how many threads at most.
+THREADED_BLOCKS = 8
+MOST_THREADS = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +121,7 @@ class Lookup:
             [np.full(size, SCORE - 1 if b.is_pair else b.variables[0]) for b, size in layout]
         )
         own = np.where((owner[:, None] == owner) & (owner >= SCORE), V, 0.0)
-        most = max(min(_RAYS, _ALL_RAYS // (1 + len(design.live()))), 8)
+        most = max(min(MOST_RAYS, MOST_TABLE_RAYS // (1 + len(design.live()))), LEAST_RAYS)
         rays, sign, rest, flat = _rays_of(V, own, ridge, mass, most)
         columns = np.column_stack([beta, rays])
         ends = np.cumsum([size for _, size in layout])
@@ -127,18 +137,18 @@ class Lookup:
         eta, variance = np.empty(len(z)), np.empty(len(z))
 
         def fill(begin: int) -> None:
-            rows = slice(begin, begin + _BLOCK)
+            rows = slice(begin, begin + BLOCK)
             eta[rows], variance[rows] = self._block(z[rows], [each[rows] for each in columns])
 
-        begins = range(0, len(z), _BLOCK)
-        if len(begins) < _THREADED:
+        begins = range(0, len(z), BLOCK)
+        if len(begins) < THREADED_BLOCKS:
             for begin in begins:
                 fill(begin)
         else:
             # Products of matrices within threads must not start threads of their own.
             with (
                 threadpool_limits(1, "blas"),
-                ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool,
+                ThreadPoolExecutor(min(MOST_THREADS, os.cpu_count() or 1)) as pool,
             ):
                 list(pool.map(fill, begins))
         return eta, variance
@@ -189,18 +199,18 @@ def _rays_of(
     H = np.asarray(np.linalg.inv(V), dtype=np.float64)
     H.flat[:: len(H) + 1] -= ridge
     total = float(np.einsum("ij,ji->", V, H)) / mass
-    if total < _SPREAD:
+    if total < CONSTANT_VARIANCE:
         return *nothing, total, True
     between = V - own
     seen = between @ H
     mean, size = float(np.trace(seen)), float(np.einsum("ij,ji->", seen, seen))
-    if 2.0 * size <= (_LEFT * mass) ** 2:
+    if 2.0 * size <= (RAY_ERROR * mass) ** 2:
         return *nothing, mean / mass, False
     L = _root(H)
     values, vectors = np.linalg.eigh(L.T @ between @ L)
     order = np.argsort(-np.abs(values), kind="stable")
     left = np.sqrt(2.0 * np.cumsum(values[order[::-1]] ** 2)[::-1]) / mass
-    kept = order[: min(most, int((left > _LEFT).sum()))]
+    kept = order[: min(most, int((left > RAY_ERROR).sum()))]
     rays = between @ (L @ vectors[:, kept]) / np.sqrt(np.abs(values[kept]))
     sign = np.sign(values[kept]).astype(np.float32)
     return rays, sign, (mean - float(values[kept].sum())) / mass, False

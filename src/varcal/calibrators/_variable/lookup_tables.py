@@ -14,12 +14,13 @@ from varcal.calibrators._variable.spline_basis import LevelBasis, NumberBasis, P
 __all__ = ["ModelParts", "Track", "tracks_of"]
 
 
-#: Knots between which tables are straight within this error are left out, in runs of so many: the
-#: tables of all variables must stay in cache.
-_STRAIGHT = 5e-5
-_RUNS = (8, 4, 2)
-#: Ranks that have a knot, whatever values there are.
-_EVEN = 257
+#: Knots are left out where the table is straight within this error, because the tables of all
+#: variables should stay in cache; README.md shows its sensitivity.
+TABLE_ERROR = 5e-5
+#: Lengths of the runs of knots that are tried for that, the longest first.
+KNOT_RUNS = (8, 4, 2)
+#: Even ranks that have a knot, however few distinct values there are.
+RANK_KNOTS = 257
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,11 +162,11 @@ def _needed(knots: Floats, table: Floats) -> Bools:
     """Return which columns of a table are needed to read it off; the last is never left out."""
     needed = np.ones(table.shape[1], dtype=np.bool_)
     last = len(knots) - 1
-    for run in _RUNS:
+    for run in KNOT_RUNS:
         ends = np.append(np.arange(0, last, run), last)
         near = [np.interp(knots, knots[ends], row[ends]) for row in table[:, :-1]]
         wrong = np.abs(np.array(near) - table[:, :-1]).max(axis=0)
-        straight = np.maximum.reduceat(wrong, ends[:-1]) <= _STRAIGHT
+        straight = np.maximum.reduceat(wrong, ends[:-1]) <= TABLE_ERROR
         # Within a run that was left out before, nothing is left to do.
         straight &= np.minimum.reduceat(needed[:-1], ends[:-1])
         inside = np.repeat(straight, np.diff(ends))
@@ -176,7 +177,7 @@ def _needed(knots: Floats, table: Floats) -> Bools:
 
 def _read_at(basis: NumberBasis) -> Floats:
     """Return values that are dense in ranks: where values are far apart a curve still bends."""
-    even = np.linspace(basis.rank[0], basis.rank[-1], _EVEN)
+    even = np.linspace(basis.rank[0], basis.rank[-1], RANK_KNOTS)
     return np.append(basis.at, np.interp(even, basis.rank, basis.at))
 
 

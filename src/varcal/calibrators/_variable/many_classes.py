@@ -26,20 +26,29 @@ from varcal.calibrators._solvers.softmax import softmax
 from varcal.calibrators._variable.additive_model import AdditiveModel, Sample, fit_additive
 from varcal.calibrators._variable.confusion import Confusion, fit_confusion
 from varcal.calibrators._variable.design import Design
-from varcal.calibrators._variable.folds import MOST_ROWS, RowKeys, n_folds_of, row_folds
+from varcal.calibrators._variable.folds import RowKeys, n_folds_of, row_folds
 from varcal.calibrators._variable.trust import Trusted, fit_trusted, too_few
 
 __all__ = ["TemperatureLoss", "TemperatureModel", "fit_temperature_model"]
 
 
-#: Powers are kept within these bounds on the logarithmic scale.
-_MOST = 8.0
+# Tuned constants; README.md shows what changes at half and at twice each value.
+
+#: A probability of 0 is read as this share of the least positive one among calibration rows.
+BELOW_LEAST = np.exp(-1.0)
+#: The log-likelihood that learning the temperature again after the correction of confusions must
+#: gain, and that bringing the mean confidence to the accuracy may cost.
+WORTHWHILE = 3.0
+
+# Numerical limits.
+
+#: The largest |ln t|.
+LARGEST_LOG_POWER = 8.0
+#: The largest shift of ln t that brings the mean confidence to the accuracy, and its tolerance.
+LARGEST_SHIFT, SHIFT_TOLERANCE = 1.5, 1e-6
+#: The least working weight of a row.
+LEAST_WORKING_WEIGHT = 1e-9
 _TINY = float(np.finfo(np.float64).tiny)
-#: A probability of 0 is taken for this share of the least one among calibration rows.
-_BELOW_LEAST = np.exp(-1.0)
-#: The log-likelihood that a temperature learned after the correction must bring, and that the
-#: mean confidence may cost.
-_WORTH = 3.0
 
 
 def log_rows(p: Floats, floor: float = _TINY) -> Floats:
@@ -115,7 +124,7 @@ class TemperatureLoss:
         own = self.logs[np.arange(len(self.y)), self.y]
         spread = (q * self.logs**2).sum(axis=1) - mean**2
         first = self.weight * power * (own - mean)
-        return first, self.weight * np.maximum(power**2 * spread, 1e-9)
+        return first, self.weight * np.maximum(power**2 * spread, LEAST_WORKING_WEIGHT)
 
     def firmer(self, curvature: Floats) -> Floats:
         """Return 0: rows that are all but certain say little of their temperature."""
@@ -140,7 +149,7 @@ class TemperatureLoss:
         return np.asarray(scaled - scaled.max(axis=1, keepdims=True))
 
     def _power(self, eta: Floats) -> Floats:
-        return np.asarray(np.exp(np.clip(self.offset + eta, -_MOST, _MOST)))
+        return np.asarray(np.exp(np.clip(self.offset + eta, -LARGEST_LOG_POWER, LARGEST_LOG_POWER)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,7 +209,7 @@ class TemperatureModel:
     def probabilities(self, p: Floats, eta: Floats) -> Floats:
         """Return calibrated probabilities, given the log inverse temperature."""
         logs = self.logs(p)
-        base = logs * np.exp(np.clip(eta, -_MOST, _MOST))[:, None]
+        base = logs * np.exp(np.clip(eta, -LARGEST_LOG_POWER, LARGEST_LOG_POWER))[:, None]
         logits = self.confusion.corrected(base, logs, keep_argmax=self.keep_argmax)
         return softmax(logits)
 
@@ -237,12 +246,12 @@ def fit_temperature_model(
     keys = RowKeys.of(p, y, weight, z, [columns[k] for k in design.live()])
     n_folds = n_folds_of(float(mass.sum()))
     folds = keys.folds(n_folds) if groups is None else row_folds(n_folds, groups)
-    floor = _BELOW_LEAST * float(p.min(where=p > 0, initial=1.0))
+    floor = BELOW_LEAST * float(p.min(where=p > 0, initial=1.0))
     # A true class of probability 0 speaks against the scores, however few the rows are.
     refuted = bool((p[np.arange(len(y)), y] < floor).any())
     loss = TemperatureLoss(log_rows(p, floor), y, mass, np.zeros(len(y)))
     rows = Sample(z, columns, loss, folds, units=groups)
-    picked = keys.sample(MOST_ROWS)
+    picked = keys.fitting_rows()
     some = (rows.take(picked) if len(picked) < len(rows) else rows).prepared(design)
     fitted = fit_trusted(
         design, some, rows, np.zeros(len(some)), lambda eta, variance, rows: eta, pairs=interactions
@@ -260,7 +269,7 @@ def fit_temperature_model(
     eta = model.log_power(p, columns)
     if confusions and not too_few(rows):
         logs = model.logs(p[picked])
-        base = logs * np.exp(np.clip(eta[picked], -_MOST, _MOST))[:, None]
+        base = logs * np.exp(np.clip(eta[picked], -LARGEST_LOG_POWER, LARGEST_LOG_POWER))[:, None]
         confusion = fit_confusion(
             base,
             logs,
@@ -284,7 +293,7 @@ def fit_temperature_model(
 def _fitted_again(fitted: Trusted, rows: Sample, eta: Floats) -> Trusted:
     """Return the models with the one of all variables learned again, where that is worth it."""
     full = fit_additive(fitted.full.model.design, rows, pairs=False)
-    if rows.loss.value(eta) - rows.loss.value(full.model.of_sample(rows)[0]) < _WORTH:
+    if rows.loss.value(eta) - rows.loss.value(full.model.of_sample(rows)[0]) < WORTHWHILE:
         return fitted
     edf = fitted.full.edf | full.edf
     return replace(fitted, full=replace(full, edf=edf, trials=fitted.full.trials))
@@ -309,13 +318,13 @@ def _mean_shift(model: TemperatureModel, p: Floats, y: Ints, eta: Floats, mass: 
     if apart <= error:
         return 0.0
 
-    low, high = -1.5, 1.5
+    low, high = -LARGEST_SHIFT, LARGEST_SHIFT
     if gap(low) > 0 or gap(high) < 0:
         return 0.0
-    shift = (1.0 - error / apart) * float(brentq(gap, low, high, xtol=1e-6))
+    shift = (1.0 - error / apart) * float(brentq(gap, low, high, xtol=SHIFT_TOLERANCE))
 
     def loss(shift: float) -> float:
         own = model.probabilities(p, eta + shift)[np.arange(len(y)), y]
         return -float(mass @ np.log(np.maximum(own, _TINY)))
 
-    return shift if loss(shift) - loss(0.0) < _WORTH else 0.0
+    return shift if loss(shift) - loss(0.0) < WORTHWHILE else 0.0

@@ -23,8 +23,12 @@ from varcal.calibrators._variable.reml import Loss, fit_gam
 __all__ = ["Gain", "gain_of", "held_out_gain", "pair_scores"]
 
 
-#: Pairs that are screened together.
-_TOGETHER = 32
+#: Newton steps at most in the fit of a pair without one fold; README.md shows its sensitivity.
+TRIAL_STEPS = 8
+#: Pairs whose products are held in memory together.
+SCREENED_TOGETHER = 32
+#: The least standard error, against division by 0.
+_LEAST_ERROR = 1e-300
 
 
 @dataclass(frozen=True)
@@ -48,7 +52,7 @@ class Gain:
     @property
     def ratio(self) -> float:
         """Return the gain in standard errors."""
-        return self.value / max(self.error, 1e-300)
+        return self.value / max(self.error, _LEAST_ERROR)
 
 
 def pair_scores(
@@ -78,10 +82,10 @@ def pair_scores(
     weighted = np.ascontiguousarray((X * weight[:, None]).T, dtype=np.float32)
     halves = {k: columns.astype(np.float32) for k, columns in factors.items()}
     scores = np.empty(len(pairs))
-    for begin in range(0, len(pairs), _TOGETHER):
+    for begin in range(0, len(pairs), SCREENED_TOGETHER):
         some = [
             design.pair_columns(halves, pair, fine=False)
-            for pair in pairs[begin : begin + _TOGETHER]
+            for pair in pairs[begin : begin + SCREENED_TOGETHER]
         ]
         every = np.hstack(some)
         cross = (weighted @ every).astype(np.float64)
@@ -92,7 +96,7 @@ def pair_scores(
             end = own.stop
             M = (T * weight[:, None]).T @ T - cross[:, own].T @ explained[:, own]
             excess = float(squares[own].sum() - np.trace(M))
-            scores[k] = excess / max(float(np.sqrt(2.0 * (M**2).sum())), 1e-300)
+            scores[k] = excess / max(float(np.sqrt(2.0 * (M**2).sum())), _LEAST_ERROR)
     return scores
 
 
@@ -122,7 +126,7 @@ def held_out_gain(
     gains = np.zeros(len(eta))
     for fold in np.unique(folds):
         out = folds == fold
-        fit = fit_gam(T[~out], loss.shifted(eta).take(~out), groups, max_steps=8)
+        fit = fit_gam(T[~out], loss.shifted(eta).take(~out), groups, max_steps=TRIAL_STEPS)
         held = loss.take(out)
         gains[out] = held.rows(eta[out]) - held.rows(eta[out] + T[out] @ fit.beta)
     return gain_of(gains, loss.mass(), units)

@@ -36,15 +36,49 @@ from varcal._arrays import Bools, Floats, Ints
 __all__ = ["GamFit", "LogisticLoss", "Loss", "fit_gam", "quadratic_form", "refine"]
 
 
-#: The share of a group that the data say nothing about.
+# Tuned constants; README.md shows what changes at half and at twice each value.
+
+#: a, the effective degrees of freedom that a group keeps where the data say nothing about it.
 PRIOR_EDF = 0.1
-_SMALL = 1e-8
-#: Where penalties start: stiff, since from soft starts the iteration ends in worse optima.
+#: Where penalties start: stiff, because from soft starts the iteration ends in worse optima.
 FIRST_PENALTY = 100.0
-#: The working weight from which certain rows count in the posterior covariance.
-_FIRM = 0.01
+#: The least working weight of a row, as a share of its weight, in the posterior covariance: that of
+#: a probability of about 1 %.
+CERTAIN_WEIGHT = 0.01
+
+# Limits of the iteration. They bound time and rounding; the optimum does not depend on them.
+
+#: Newton steps at most.
+MAX_STEPS = 40
+#: Rounds of the penalty update at most, for each Newton step.
+PENALTY_ROUNDS = 15
+#: Newton steps end when the linear predictor and log λ change by less than these.
+ETA_TOLERANCE = 0.01
+PENALTY_TOLERANCE = 0.03
+#: The rounds within a step end when log λ changes by less than this.
+ROUND_TOLERANCE = 0.01
+#: The range of λ.
+LEAST_PENALTY = 1e-7
+LARGEST_PENALTY = 1e7
+#: The largest change of log λ in a round, and the largest factor of λ in a Newton step.
+LARGEST_MOVE = 5.0
+LARGEST_FACTOR = 20.0
+#: Below this multiple of `PRIOR_EDF` the update has no reliable fixed point: EM steps, raised to a
+#: power since single ones are short, take its place.
+EM_BELOW = 3.0
+EM_POWER = 3
+#: The largest ratio of successive changes of log λ that is extrapolated to its limit.
+LARGEST_RATIO = 0.8
+#: A step is halved down to this share of itself while the loss rises by more than the slack.
+SHORTEST_STEP = 1e-3
+LOSS_SLACK = 1e-7
+#: A ridge on every coefficient, also on those without a penalty.
+SMALLEST_RIDGE = 1e-8
+#: The least working weight of a row, and the least sum of squares of a group.
+LEAST_WORKING_WEIGHT = 1e-9
+LEAST_SQUARES = 1e-10
 #: Rows from which curvature and variance are summed in single precision.
-_MANY = 1_000
+SINGLE_PRECISION_ROWS = 1_000
 
 
 class Loss(Protocol):
@@ -126,7 +160,9 @@ class LogisticLoss:
     def slopes(self, eta: Floats) -> tuple[Floats, Floats]:
         """Return residuals and working weights."""
         mean = expit(self.offset + eta)
-        return self.weight * (self.y - mean), self.weight * np.maximum(mean * (1.0 - mean), 1e-9)
+        return self.weight * (self.y - mean), self.weight * np.maximum(
+            mean * (1.0 - mean), LEAST_WORKING_WEIGHT
+        )
 
     def firmer(self, curvature: Floats) -> Floats:
         """Return what raises working weights to those of a probability of about 1 %.
@@ -134,7 +170,7 @@ class LogisticLoss:
         Where outcomes are all but certain the likelihood is flat outwards and steep inwards, and
         a normal posterior around its mode would say that the predictor may as well turn round.
         """
-        return np.maximum(_FIRM * self.weight - curvature, 0.0)
+        return np.maximum(CERTAIN_WEIGHT * self.weight - curvature, 0.0)
 
     def take(self, rows: Bools | Ints | slice) -> LogisticLoss:
         """Return the loss of some rows."""
@@ -191,7 +227,7 @@ def quadratic_form(X: Floats, V: Floats) -> Floats:
 
 def _shortened(X: Floats) -> NDArray[np.floating[Any]]:
     """Return many rows in single precision; few cost nothing, and stay as exact as they are."""
-    return X.astype(np.float32) if len(X) >= _MANY else X
+    return X.astype(np.float32) if len(X) >= SINGLE_PRECISION_ROWS else X
 
 
 def gram(X: NDArray[np.floating[Any]], weight: Floats) -> Floats:
@@ -207,8 +243,8 @@ def fit_gam(
     *,
     start: Floats | None = None,
     penalties: Floats | None = None,
-    max_steps: int = 40,
-    least_penalty: float = 1e-7,
+    max_steps: int | None = None,
+    least_penalty: float | None = None,
 ) -> GamFit:
     """Fit coefficients and penalties together.
 
@@ -225,10 +261,10 @@ def fit_gam(
     penalties : ndarray of shape (G,), optional
         Where λ starts, from a fit of much the same; by default stiff, as columns are expected to
         be of unit scale.
-    max_steps : int
-        The most Newton steps.
-    least_penalty : float
-        The least λ.
+    max_steps : int, optional
+        Newton steps at most; by default `MAX_STEPS`.
+    least_penalty : float, optional
+        The least λ; by default `LEAST_PENALTY`.
 
     Examples
     --------
@@ -254,13 +290,15 @@ def fit_gam(
     short = _shortened(X)
     H, weight = np.zeros((len(beta), len(beta))), np.zeros(len(eta))
     converged, step, warm = False, 0, penalties is not None
-    for step in range(1, max_steps + 1):
+    most = MAX_STEPS if max_steps is None else max_steps
+    least = LEAST_PENALTY if least_penalty is None else least_penalty
+    for step in range(1, most + 1):
         residual, weight = loss.slopes(eta)
         H = gram(short, weight)
         right = H @ beta + X.T @ residual
         before = lam
         lam, goal = _learn_penalties(
-            H, right, groups, size, lam, least_penalty, rounds=15 if warm or step > 1 else 1
+            H, right, groups, size, lam, least, rounds=PENALTY_ROUNDS if warm or step > 1 else 1
         )
         shift = X @ (goal - beta)
         share = _descent(loss, eta, shift, _ridge(lam, groups), beta, goal)
@@ -269,8 +307,8 @@ def fit_gam(
         change = float(np.abs(np.log(lam / before)).max(initial=0.0))
         if (
             step > (1 if warm else 2)
-            and float(np.abs(shift).max(initial=0.0)) < 0.01
-            and change < 0.03
+            and float(np.abs(shift).max(initial=0.0)) < ETA_TOLERANCE
+            and change < PENALTY_TOLERANCE
         ):
             converged = True
             break
@@ -298,8 +336,8 @@ def _firmed(H: Floats, X: NDArray[np.floating[Any]], more: Floats) -> Floats:
 
 def _ridge(lam: Floats, own: Ints) -> Floats:
     if not len(lam):
-        return np.full(len(own), _SMALL)
-    return np.where(own >= 0, lam[np.maximum(own, 0)], 0.0) + _SMALL
+        return np.full(len(own), SMALLEST_RIDGE)
+    return np.where(own >= 0, lam[np.maximum(own, 0)], 0.0) + SMALLEST_RIDGE
 
 
 def _inverse_root(H: Floats, ridge: Floats) -> Floats:
@@ -331,7 +369,7 @@ def _learn_penalties(
     lam: Floats,
     least: float,
     *,
-    rounds: int = 15,
+    rounds: int,
 ) -> tuple[Floats, Floats]:
     """Iterate the penalties on the quadratic approximation; return λ and β.
 
@@ -349,21 +387,22 @@ def _learn_penalties(
         traces = np.bincount(own[penalized], spread[penalized], minlength=len(lam))
         squares = np.bincount(own[penalized], beta[penalized] ** 2, minlength=len(lam))
         edf = size - lam * traces
-        quick = (edf - PRIOR_EDF) / np.maximum(squares, 1e-10)
+        quick = (edf - PRIOR_EDF) / np.maximum(squares, LEAST_SQUARES)
         # Near the prior's share the quick update has no solution: take long steps of EM there.
-        sure = lam * ((size - PRIOR_EDF) / (squares + traces) / lam) ** 3
-        move = np.log(np.where(edf > 3 * PRIOR_EDF, quick, sure) / lam)
+        sure = lam * ((size - PRIOR_EDF) / (squares + traces) / lam) ** EM_POWER
+        move = np.log(np.where(edf > EM_BELOW * PRIOR_EDF, quick, sure) / lam)
         if turn % 2:
             # Steps that shrink evenly are summed up to their limit.
             with np.errstate(divide="ignore", invalid="ignore"):
                 ratio = np.nan_to_num(move / moved)
-            move = move / (1.0 - np.clip(ratio, 0.0, 0.8))
+            move = move / (1.0 - np.clip(ratio, 0.0, LARGEST_RATIO))
         moved = move
-        new = lam * np.exp(np.clip(move, -5.0, 5.0))
-        new = np.clip(new, begun / 20.0, begun * 20.0).clip(least, 1e7)
+        new = lam * np.exp(np.clip(move, -LARGEST_MOVE, LARGEST_MOVE))
+        new = np.clip(new, begun / LARGEST_FACTOR, begun * LARGEST_FACTOR)
+        new = new.clip(least, LARGEST_PENALTY)
         change = np.abs(np.log(new / lam)).max(initial=0.0)
         lam = new
-        if change < 0.01:
+        if change < ROUND_TOLERANCE:
             break
     return lam, beta
 
@@ -378,7 +417,7 @@ def _descent(
         return loss.value(eta + share * shift) + 0.5 * float(ridge @ beta**2)
 
     before, share = penalized(0.0), 1.0
-    while share > 1e-3 and not penalized(share) <= before + 1e-7:
+    while share > SHORTEST_STEP and not penalized(share) <= before + LOSS_SLACK:
         share /= 2.0
     return share
 

@@ -17,17 +17,28 @@ from varcal.calibrators._variable.spline_basis import (
 
 __all__ = ["ScoreBasis", "log_odds"]
 
+# Tuned constants; README.md shows what changes at half and at twice each value.
+
+#: z is winsorized at this quantile and at 1 minus it.
+SCORE_WINSOR = 0.005
+#: |z| is left out where its standard deviation is below this share of that of z: scores mirrored
+#: around ½ differ in sign alone.
+FOLD_SPREAD = 0.05
+#: Scores of exactly 0 or 1 only say "beyond all others": their logit is taken to lie this far
+#: beyond the others.
+BEYOND = 1.0
+#: Their logit where there are no other scores.
+ALL_CERTAIN = 5.0
+#: B-splines and columns of the last curve, which must be coarse; see `last_curve.py`.
+LINK_SPLINES = 6
+LINK_COLUMNS = 4
+
+# Numerical limits.
+
+#: Values that stand for all between the lowest and the highest logit of the last curve.
+LINK_GRID = 257
 _TINY = float(np.finfo(np.float64).tiny)
 _EPS = 2.0**-54
-#: |z| must vary so much, in units of z: scores mirrored around ½ say nothing between them.
-_FOLD = 0.05
-#: Logits of 0 and 1, and the certainty of 1, are the end of floats: they say "beyond all others",
-#: which is taken for this far.
-_BEYOND = 1.0
-#: What they are taken for where there are no others.
-_HARD = 5.0
-#: Values that stand for all between the lowest and the highest.
-_EVEN = 257
 
 
 def log_odds(p: Floats) -> Floats:
@@ -73,15 +84,15 @@ class ScoreBasis:
     rank: NumberBasis | None
 
     @classmethod
-    def of(
-        cls, z: Floats, weight: Floats | None, *, winsor: float = 0.005, by_rank: bool = True
-    ) -> ScoreBasis:
+    def of(cls, z: Floats, weight: Floats | None, *, by_rank: bool = True) -> ScoreBasis:
         """Learn the columns from the logits of the calibration rows."""
         found, counts = weighted_counts(z, weight)
-        low, high = weighted_quantiles(found, counts, (winsor, 1 - winsor))
-        inside = found[~np.isclose(found[:, None], _ends(), rtol=0.0, atol=_BEYOND).any(axis=1)]
+        low, high = weighted_quantiles(found, counts, (SCORE_WINSOR, 1 - SCORE_WINSOR))
+        inside = found[~np.isclose(found[:, None], _ends(), rtol=0.0, atol=BEYOND).any(axis=1)]
         least, most = (
-            (inside[0] - _BEYOND, inside[-1] + _BEYOND) if len(inside) else (-_HARD, _HARD)
+            (inside[0] - BEYOND, inside[-1] + BEYOND)
+            if len(inside)
+            else (-ALL_CERTAIN, ALL_CERTAIN)
         )
         low, high = np.clip((low, high), least, most)
         kept, share = np.clip(found, low, high), counts / counts.sum()
@@ -91,12 +102,14 @@ class ScoreBasis:
         fold_mean = float(share @ np.abs(kept))
         fold_scale = float(np.sqrt(share @ (np.abs(kept) - fold_mean) ** 2))
         # Of two scores |z| says no more than z.
-        folds = fold_scale > _FOLD * scale and len(np.unique(kept)) > 2
+        folds = fold_scale > FOLD_SPREAD * scale and len(np.unique(kept)) > 2
         if by_rank:
-            rank = NumberBasis.of(np.clip(z, low, high), weight, temper=1.0, atom=2.0, raw=False)
+            rank = NumberBasis.of(np.clip(z, low, high), weight, temper=1.0, smooth_only=True)
         else:
-            even = np.linspace(low, high, _EVEN)
-            rank = NumberBasis.of(even, None, n_splines=6, n_curves=4, atom=2.0, raw=False)
+            even = np.linspace(low, high, LINK_GRID)
+            rank = NumberBasis.of(
+                even, None, n_splines=LINK_SPLINES, n_curves=LINK_COLUMNS, smooth_only=True
+            )
         return cls(
             low=float(low),
             high=float(high),

@@ -27,21 +27,35 @@ __all__ = [
 #: The blocks of one variable by the name of their part.
 Parts = dict[str, Floats]
 
+# Tuned constants; README.md shows what changes at half and at twice each value.
+
+#: B-splines of a curve at most, and rows for each: few rows have fewer splines.
+SPLINES = 20
+ROWS_PER_SPLINE = 20.0
+#: Columns of a curve: the smoothest of the splines' combinations.
+CURVE_COLUMNS = 12
+#: A value held by m rows counts m to this power in ranks: 1 gives mid-ranks, 0 ranks of the
+#: distinct values.
+TEMPER = 0.5
 #: A value that holds at least this share of the rows gets an indicator.
-ATOM = 0.1
-#: Raw values are kept within these quantiles.
+ATOM_SHARE = 0.1
+#: Raw values are winsorized at this quantile and at 1 minus it.
 WINSOR = 0.005
-#: A raw value that says so much of its variance by the rank's line is left out.
-_SAID = 0.95
-#: Ranks are stored at no more points than these.
-_GRID = 1024
-#: A spline for every so many rows, up to the full number.
-_ROWS_A_SPLINE = 20.0
-#: A category has at most so many columns, and a level of its own at least so many rows.
-_LEVELS = 60
-_LEAST_LEVEL = 3.0
-#: A spread of so little, beside the size of the values, is rounding.
-_ROUNDING = 1e-9
+#: The raw value is left out where the line of its rank explains more than this share of its
+#: variance.
+REDUNDANT_SHARE = 0.95
+#: Columns of a category at most, and rows that a level with a column of its own has at least.
+LEVEL_COLUMNS = 60
+LEVEL_ROWS = 3.0
+
+# Numerical limits.
+
+#: Cubic splines are at least five: two pieces.
+LEAST_SPLINES = 5
+#: Ranks are stored at this number of points at most.
+RANK_GRID = 1024
+#: A spread below this share of the values' size is rounding.
+ROUNDING = 1e-9
 
 
 def usable_scale(spread: float, size: float = 1.0) -> float:
@@ -50,7 +64,7 @@ def usable_scale(spread: float, size: float = 1.0) -> float:
     >>> usable_scale(0.5), usable_scale(1e-16), usable_scale(1e-3, size=1e9)
     (0.5, 0.0, 0.0)
     """
-    return spread if spread > _ROUNDING * size else 0.0
+    return spread if spread > ROUNDING * size else 0.0
 
 
 def weighted_counts(values: Floats, weight: Floats | None) -> tuple[Floats, Floats]:
@@ -148,14 +162,25 @@ class NumberBasis:
         values: Floats,
         weight: Floats | None,
         *,
-        n_splines: int = 20,
-        n_curves: int = 12,
-        temper: float = 0.5,
-        atom: float = ATOM,
-        winsor: float = WINSOR,
-        raw: bool = True,
+        n_splines: int | None = None,
+        n_curves: int | None = None,
+        temper: float | None = None,
+        smooth_only: bool = False,
     ) -> NumberBasis | None:
-        """Learn the columns from the calibration rows; None where nothing varies."""
+        """Learn the columns from the calibration rows; None where nothing varies.
+
+        Parameters
+        ----------
+        values, weight : ndarray
+            The variable, NaN where it is missing, and weights.
+        n_splines, n_curves, temper : optional
+            In place of `SPLINES`, `CURVE_COLUMNS` and `TEMPER`.
+        smooth_only : bool
+            Whether to leave out the raw value and the indicators of frequent values.
+        """
+        n_splines = SPLINES if n_splines is None else n_splines
+        n_curves = CURVE_COLUMNS if n_curves is None else n_curves
+        temper = TEMPER if temper is None else temper
         values = np.asarray(values, dtype=np.float64)
         gone = np.isnan(values)
         total = float(len(values) if weight is None else weight.sum())
@@ -174,7 +199,7 @@ class NumberBasis:
         mean = float(share @ rank)
         scale = usable_scale(float(np.sqrt(share @ (rank - mean) ** 2))) or 1.0
         line = (rank - mean) / scale
-        splines = int(max(5, min(n_splines, len(found) + 2, total / _ROWS_A_SPLINE)))
+        splines = int(max(LEAST_SPLINES, min(n_splines, len(found) + 2, total / ROWS_PER_SPLINE)))
         turn = _ridge_turn(splines, n_curves)
         curve = bspline_columns(rank, splines) @ turn
         shift = share @ curve
@@ -182,9 +207,9 @@ class NumberBasis:
         slope = (share * line) @ curve
         curve = curve - line[:, None] * slope
         spread = float(np.sqrt((share @ curve**2).sum()))
-        if len(found) < 3 or spread < 1e-9:
+        if len(found) < 3 or spread < ROUNDING:
             turn, shift, slope, spread = turn[:, :0], shift[:0], slope[:0], 1.0
-        low, high = weighted_quantiles(found, counts, (winsor, 1 - winsor))
+        low, high = weighted_quantiles(found, counts, (WINSOR, 1 - WINSOR))
         if low == high:
             low, high = found[0], found[-1]
         kept_raw = np.clip(found, low, high)
@@ -195,7 +220,9 @@ class NumberBasis:
         raw_scale = size * float(np.sqrt(share @ (apart / size) ** 2))
         raw_scale = usable_scale(raw_scale, float(np.abs(kept_raw).max()))
         said = float(share @ (line * (apart / (raw_scale or 1.0))))
-        heavy = (share >= atom) & (share < 1 - _ROUNDING) & (len(found) > 2)
+        several = len(found) > 2 and not smooth_only
+        uses_raw = several and said**2 <= REDUNDANT_SHARE
+        heavy = (share >= ATOM_SHARE) & (share < 1 - ROUNDING) & several
         grid = _thinned(rank, heavy)
         return cls(
             at=found[grid],
@@ -209,7 +236,7 @@ class NumberBasis:
             low=float(low),
             high=float(high),
             raw_mean=raw_mean,
-            raw_scale=raw_scale if raw and len(found) > 2 and said**2 <= _SAID else 0.0,
+            raw_scale=raw_scale if uses_raw else 0.0,
             atoms=found[heavy],
             atom_mean=share[heavy],
             atom_scale=np.sqrt(share[heavy] * (1 - share[heavy])),
@@ -251,9 +278,9 @@ class NumberBasis:
 
 def _thinned(rank: Floats, needed: Bools) -> Ints:
     """Return positions of at most some thousand ranks, evenly spread, with their neighbours."""
-    if len(rank) <= _GRID:
+    if len(rank) <= RANK_GRID:
         return np.arange(len(rank))
-    even = np.searchsorted(rank, np.linspace(rank[0], rank[-1], _GRID))
+    even = np.searchsorted(rank, np.linspace(rank[0], rank[-1], RANK_GRID))
     heavy = np.flatnonzero(needed)
     around = np.concatenate([heavy - 1, heavy, heavy + 1])
     picked = np.concatenate([[0, len(rank) - 1], even, around])
@@ -288,7 +315,9 @@ class LevelBasis:
         if len(held) < 2:
             return None
         largest = held[np.argsort(-counts[held], kind="stable")]
-        own = np.sort(largest[: _LEVELS - 1][counts[largest[: _LEVELS - 1]] >= _LEAST_LEVEL])
+        own = np.sort(
+            largest[: LEVEL_COLUMNS - 1][counts[largest[: LEVEL_COLUMNS - 1]] >= LEVEL_ROWS]
+        )
         pooled = np.setdiff1d(held, own)
         if not len(own):
             return None

@@ -12,24 +12,35 @@ from varcal.calibrators._variable.additive_model import Fitted, Sample, fit_addi
 from varcal.calibrators._variable.design import SCORE, Block, Design
 from varcal.calibrators._variable.pairs import Gain, gain_of
 
-__all__ = ["LEAST_UNITS", "Trusted", "fit_trusted", "share_of", "too_few"]
+__all__ = ["Trusted", "fit_trusted", "share_of", "too_few"]
 
 
-#: Held-out gains, in standard errors, between which the share goes from 0 to 1.
-_RAMP = (0.0, 1.0)
-#: The same for the variables, whose penalties have shrunk them already.
-_VARIABLES_RAMP = (-0.5, 0.5)
-#: Over the number of savings, the standard errors by which the ramp starts later: the error of a
-#: few savings is itself hardly known.
-_LATER = 50.0
-#: Gains in log marginal likelihood between which the score's curve is beyond doubt.
-_BEYOND_DOUBT = (10.0, 20.0)
-#: Rows, and groups, below which the scores are left as they are.
-_LEAST_ROWS = 20.0
+# Tuned constants; README.md shows what changes at half and at twice each value.
+
+#: Held-out gains, in standard errors, between which the trust in the score's curve, or in a
+#: correction of confusions, rises from 0 to 1.
+SCORE_RAMP = (0.0, 1.0)
+#: The same for the model of all variables, which its penalties have shrunk already.
+VARIABLES_RAMP = (-0.5, 0.5)
+#: Both ramps start later by this number of standard errors divided by the number of independent
+#: savings: the standard error of a few savings is itself uncertain.
+FEW_SAVINGS = 50.0
+#: The gain in log marginal likelihood of one learned penalty where there is nothing to learn, and
+#: its standard deviation.
+NULL_GAIN = 0.25
+NULL_GAIN_SD = 1.25
+#: Gains beyond that, in standard deviations, between which the trust in the model of all variables
+#: rises from 0 to 1 without a look at held-out rows.
+EVIDENCE_RAMP = (0.5, 1.0)
+#: Gains in log marginal likelihood between which the score's curve is trusted whatever held-out
+#: rows say.
+BEYOND_DOUBT = (10.0, 20.0)
+#: Rows, and groups, below which the scores stay as they are.
+LEAST_ROWS = 20.0
 LEAST_UNITS = 5
-#: Rows, besides those for each variable, below which nothing but a line of the score is tried.
-_FEW = 50.0
-_FEW_EACH = 5.0
+#: Below this number of rows, plus so many for each variable, only a line of the score is fitted.
+FEW_ROWS = 50.0
+FEW_ROWS_PER_VARIABLE = 5.0
 
 
 def evidence_share(gain: float, n_blocks: int) -> float:
@@ -41,11 +52,11 @@ def evidence_share(gain: float, n_blocks: int) -> float:
     >>> evidence_share(9.0, 16), evidence_share(7.75, 16), evidence_share(5.0, 16)
     (1.0, 0.5, 0.0)
     """
-    beyond = (gain - 0.25 * n_blocks) / (1.25 * np.sqrt(max(n_blocks, 1)))
-    return float(np.clip(2.0 * beyond - 1.0, 0.0, 1.0))
+    beyond = (gain - NULL_GAIN * n_blocks) / (NULL_GAIN_SD * np.sqrt(max(n_blocks, 1)))
+    return _ramp(float(beyond), EVIDENCE_RAMP)
 
 
-def share_of(gain: Gain, ramp: tuple[float, float] = _RAMP) -> float:
+def share_of(gain: Gain, ramp: tuple[float, float] | None = None) -> float:
     """Return the share of the larger model: 0 without evidence, 1 with enough of it.
 
     >>> share_of(Gain(0.0, 1.0)), share_of(Gain(0.5, 1.0)), share_of(Gain(2.0, 1.0))
@@ -56,8 +67,13 @@ def share_of(gain: Gain, ramp: tuple[float, float] = _RAMP) -> float:
     >>> share_of(Gain(2.0, 1.0, 25.0)), share_of(Gain(2.5, 1.0, 25.0))
     (0.0, 0.5)
     """
-    later = _LATER / gain.count
-    return float(np.clip((gain.ratio - later - ramp[0]) / (ramp[1] - ramp[0]), 0.0, 1.0))
+    return _ramp(gain.ratio - FEW_SAVINGS / gain.count, SCORE_RAMP if ramp is None else ramp)
+
+
+def _ramp(value: float, ends: tuple[float, float]) -> float:
+    """Return 0 below the first end, 1 above the second, and the share of the way between."""
+    low, high = ends
+    return float(np.clip((value - low) / (high - low), 0.0, 1.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +133,7 @@ def fit_trusted(
             bare, lambda part: fit_additive(terms, part, pairs=False, like=like), moderate
         )
 
-    if float(rows.loss.mass().sum()) < _FEW + _FEW_EACH * len(design.live()):
+    if float(rows.loss.mass().sum()) < FEW_ROWS + FEW_ROWS_PER_VARIABLE * len(design.live()):
         alone = alone.restricted((Block("level", (SCORE,)), Block("slope", (SCORE,))))
         score = fit_additive(alone, bare, pairs=False)
         share = 0.0 if too_few(rows) else _score_share(bare, base, small_of(alone, score), score)
@@ -137,7 +153,7 @@ def fit_trusted(
         large = _held_out(
             rows, lambda part: fit_additive(design, part, pairs=pairs, like=full), moderate
         )
-        full_share = max(full_share, share_of(_gain(rows, small, large), _VARIABLES_RAMP))
+        full_share = max(full_share, share_of(_gain(rows, small, large), VARIABLES_RAMP))
     if len(rows) < len(whole):
         score, full = refit(score, replace(whole, columns=[])), refit(full, whole)
     return Trusted(score, full, score_share, full_share)
@@ -152,14 +168,13 @@ def _score_share(rows: Sample, base: Floats, held_out: Floats, score: Fitted) ->
     share = share_of(_gain(rows, base, held_out))
     if rows.units is not None:
         return share
-    low, high = _BEYOND_DOUBT
     gained = score.evidence + rows.loss.value(base)
-    return max(share, float(np.clip((gained - low) / (high - low), 0.0, 1.0)))
+    return max(share, _ramp(gained, BEYOND_DOUBT))
 
 
 def too_few(rows: Sample) -> bool:
     """Return whether rows, or groups of them, are too few to say anything."""
-    if float(rows.loss.mass().sum()) < _LEAST_ROWS:
+    if float(rows.loss.mass().sum()) < LEAST_ROWS:
         return True
     return rows.units is not None and len(np.unique(rows.units)) < LEAST_UNITS
 

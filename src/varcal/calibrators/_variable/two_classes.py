@@ -10,7 +10,7 @@ from scipy.special import expit
 from varcal._arrays import AnyArray, Floats
 from varcal.calibrators._variable.additive_model import AdditiveModel, Sample, chunks_of
 from varcal.calibrators._variable.design import Design
-from varcal.calibrators._variable.folds import MOST_ROWS, RowKeys, n_folds_of, row_folds
+from varcal.calibrators._variable.folds import RowKeys, n_folds_of, row_folds
 from varcal.calibrators._variable.last_curve import fit_link, left_out
 from varcal.calibrators._variable.reml import LogisticLoss
 from varcal.calibrators._variable.score_basis import log_odds
@@ -19,17 +19,24 @@ from varcal.calibrators._variable.trust import Trusted, fit_trusted
 __all__ = ["LogisticModel", "fit_logistic_model", "moderated"]
 
 
-#: Scores at which a monotone model is evaluated.
-_GRID = 65
-#: Twice the usual π/8: the penalties are uncertain, too.
-_MODERATION = np.pi / 4
-#: The mean number of equal rows from which no row counts as left out.
-_REPEATS = 2.0
+# Tuned constants; README.md shows what changes at half and at twice each value.
+
+#: How strongly logits are moderated by their variance: twice the usual π/8, because the penalties
+#: are uncertain, too.
+MODERATION = np.pi / 4
+#: The mean number of equal rows from which there is no last curve: leaving out one of them leaves
+#: the others in.
+MOST_REPEATS = 2.0
+#: Scores at which a monotone model is evaluated; half as many again are spread evenly.
+MONOTONE_GRID = 65
+
+#: Newton steps of the mean shift at most, the longest one, and the one that ends the search.
+_SHIFT_STEPS, _LONGEST_SHIFT, _SHIFT_TOLERANCE = 100, 2.0, 1e-12
 
 
 def moderated(eta: Floats, variance: Floats) -> Floats:
     """Return the logit of the mean probability where the logit is normal around η."""
-    return np.asarray(eta / np.sqrt(1.0 + _MODERATION * variance))
+    return np.asarray(eta / np.sqrt(1.0 + MODERATION * variance))
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +108,7 @@ class LogisticModel:
 
         The grid ends where scores are winsorized; beyond it only the score's own share moves.
         """
-        grid = self.full.design.score.grid(_GRID)
+        grid = self.full.design.score.grid(MONOTONE_GRID)
         curve = np.column_stack([self._blend(np.full(len(z), at), columns) for at in grid])
         curve = np.maximum.accumulate(curve - self.tilt * grid, axis=1)
         kept = np.clip(z, grid[0], grid[-1])
@@ -173,7 +180,7 @@ def fit_logistic_model(
     loss = LogisticLoss(y, mass, design.score.clipped(z))
     start = (-design.score.mean, -design.score.scale)
     rows = Sample(z, columns, loss, folds, start, groups)
-    picked = keys.sample(MOST_ROWS)
+    picked = keys.fitting_rows()
     some = (rows.take(picked) if len(picked) < len(rows) else rows).prepared(design)
     fitted = fit_trusted(
         design, some, rows, some.z - some.loss.offset, _moderated_loss, pairs=interactions
@@ -185,7 +192,7 @@ def fit_logistic_model(
         fitted.full_share,
         # Leaving out one of equal rows, or of a group, leaves the others in.
         _link(fitted.full.model, some, loss.take(picked))
-        if groups is None and keys.repeats(picked) < _REPEATS
+        if groups is None and keys.repeats(picked) < MOST_REPEATS
         else None,
         0.0,
         monotone,
@@ -212,11 +219,11 @@ def _moderated_loss(eta: Floats, variance: Floats, rows: Sample) -> Floats:
 def mean_shift(eta: Floats, y: Floats, mass: Floats) -> float:
     """Return what must be added to logits so that the mean probability is the mean outcome."""
     goal, total = float(mass @ y), 0.0
-    for _ in range(100):
+    for _ in range(_SHIFT_STEPS):
         mean = expit(eta + total)
         missing = goal - float(mass @ mean)
         step = missing / max(float(mass @ (mean * (1.0 - mean))), 1e-12)
-        total += float(np.clip(step, -2.0, 2.0))
-        if abs(step) < 1e-12:
+        total += float(np.clip(step, -_LONGEST_SHIFT, _LONGEST_SHIFT))
+        if abs(step) < _SHIFT_TOLERANCE:
             break
     return total

@@ -10,11 +10,12 @@ from scipy.special import expit, logit, ndtri
 from sklearn.utils.validation import check_is_fitted
 
 from varcal._arrays import AnyArray, Floats
-from varcal._options import check_choice
+from varcal._options import check_choice, check_level, check_share
 from varcal.calibrators._interface.calibrator import Calibrator
 from varcal.calibrators._interface.fitted_variables import Schema
 from varcal.calibrators._interface.rows import CalibrationRows, score_rows
 from varcal.calibrators._solvers.logistic import two_columns
+from varcal.calibrators._variable import trust
 from varcal.calibrators._variable.effects import Effects
 from varcal.calibrators._variable.explain import curves_of, pair_name, terms_of_fit
 from varcal.calibrators._variable.folds import RowKeys
@@ -24,19 +25,21 @@ from varcal.calibrators._variable.many_classes import (
     fit_temperature_model,
 )
 from varcal.calibrators._variable.score_basis import log_odds
-from varcal.calibrators._variable.trust import LEAST_UNITS, Trusted
+from varcal.calibrators._variable.trust import Trusted
 from varcal.calibrators._variable.two_classes import LogisticModel, fit_logistic_model
 from varcal.exceptions import InputError, VarcalWarning
 
 __all__ = ["VariableCalibrator"]
 
-#: Rows on which the size of terms is measured.
-_MEASURED = 10_000
-#: The least slope that keeps rows apart where their order must stay.
-_TILT = 1e-5
-_INTERVAL_POINTS = 9
-#: The mean up to which weights that are no whole numbers pass for numbers of rows.
-_MOST_ROWS_EACH = 2.0
+#: Rows on which the sizes of terms are measured.
+MEASURED_ROWS = 10_000
+#: The least slope along the score's logit with `preserve_ranking`, which keeps distinct scores
+#: distinct.
+TILT = 1e-5
+#: Points of an interval of η at which probabilities are evaluated.
+INTERVAL_POINTS = 9
+#: The mean from which weights that are not whole numbers are unlikely to be numbers of rows.
+MOST_ROWS_EACH = 2.0
 
 
 class VariableCalibrator(Calibrator):
@@ -191,7 +194,7 @@ class VariableCalibrator(Calibrator):
                 groups=rows.groups,
                 interactions=bool(self.interactions),
                 monotone=self.monotone or self.preserve_ranking,
-                tilt=_TILT if self.preserve_ranking else 0.0,
+                tilt=TILT if self.preserve_ranking else 0.0,
             )
         else:
             z = certainty(rows.p)
@@ -213,12 +216,8 @@ class VariableCalibrator(Calibrator):
         check_choice("interactions", self.interactions, ["auto", False])
         for name in ("monotone", "preserve_ranking", "keep_argmax"):
             check_choice(name, getattr(self, name), [True, False])
-        if self.max_shift is not None and not (
-            isinstance(self.max_shift, int | float | np.number) and 0 <= self.max_shift <= 1
-        ):
-            raise InputError(
-                f"max_shift must lie between 0 and 1; got {self.max_shift!r}", "0.1, for one"
-            )
+        if self.max_shift is not None:
+            check_share("max_shift", self.max_shift)
 
     def _columns(self, rows: CalibrationRows) -> list[AnyArray]:
         """Return the variables that the model looks at."""
@@ -230,7 +229,7 @@ class VariableCalibrator(Calibrator):
     ) -> None:
         """Note what the fit says of itself."""
         live = [columns[k] for k in self.model_.full.design.live()]
-        some = RowKeys.of(rows.p, rows.y, rows.weight, z, live).sample(_MEASURED)
+        some = RowKeys.of(rows.p, rows.y, rows.weight, z, live).sample(MEASURED_ROWS)
         part = rows.block(some)
         here = [column[some] for column in columns]
         mass = np.ones(len(some)) if rows.weight is None else rows.weight[some]
@@ -306,8 +305,7 @@ class VariableCalibrator(Calibrator):
         low, high : ndarray of shape (n, K)
         """
         check_is_fitted(self)
-        if not (isinstance(level, int | float | np.number) and 0 < level < 1):
-            raise InputError(f"level must lie between 0 and 1; got {level!r}", "0.95, for one")
+        check_level(level)
         self._check_names(p)
         rows = score_rows(p, v, len(self.classes_))
         columns = self._columns(rows)
@@ -316,7 +314,7 @@ class VariableCalibrator(Calibrator):
         answer = self._limited(rows, self._probabilities(rows.p, eta))
         low, high = answer.copy(), answer.copy()
         # The probability of a middling class may turn round within the interval.
-        for share in np.linspace(-1.0, 1.0, _INTERVAL_POINTS):
+        for share in np.linspace(-1.0, 1.0, INTERVAL_POINTS):
             other = self._probabilities(rows.p, eta + share * reach)
             np.minimum(low, other, out=low)
             np.maximum(high, other, out=high)
@@ -370,10 +368,10 @@ class VariableCalibrator(Calibrator):
 
 def _check_many(n_groups: int) -> None:
     """Warn where groups are too few to say anything."""
-    if n_groups < LEAST_UNITS:
+    if n_groups < trust.LEAST_UNITS:
         held = f"{n_groups} unit{'s' * (n_groups > 1)}"
         warnings.warn(
-            f"groups holds {held}, and fewer than {LEAST_UNITS} say nothing about others: "
+            f"groups holds {held}, and fewer than {trust.LEAST_UNITS} say nothing about others: "
             "the scores stay as they are",
             VarcalWarning,
             stacklevel=5,
@@ -393,7 +391,7 @@ def _widened(answer: Floats, end: Floats, reach: Floats) -> Floats:
 def _check_counts(weight: Floats) -> None:
     """Warn of weights that stand for many more rows than there are, and are no counts."""
     mean = float(weight.mean())
-    if mean <= _MOST_ROWS_EACH or (weight == np.rint(weight)).all():
+    if mean <= MOST_ROWS_EACH or (weight == np.rint(weight)).all():
         return
     warnings.warn(
         "sample_weight is taken for the number of rows that each row stands for: "
