@@ -1,4 +1,4 @@
-"""Dirichlet calibration: every class looks at the log-probabilities of all."""
+"""Dirichlet calibration: logits that are linear in the log-probabilities of all classes."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ class DirichletCalibrator(Calibrator):
     l2_intercept : float, optional
         μ; None means λ.
     penalty : {"all", "off_diagonal"}
-        Whether λ weighs on all of W or only off its diagonal (ODIR).
+        Whether λ applies to all of W or only off its diagonal (ODIR).
     toward : {"identity", "zero"}
-        W₀. Towards the identity, few rows mean little change; towards zero, as first published,
-        they mean flat probabilities. The latter counts W and b relative to their last row.
+        W₀. Towards the identity, few rows change little; towards zero, as first published, they
+        give flat probabilities. With zero, the last rows of W and b are fixed at 0.
     eps : float
-        The floor of p before the logarithm.
+        The least p before taking the logarithm.
 
     Attributes
     ----------
@@ -125,11 +125,11 @@ class DirichletCalibrator(Calibrator):
             answer[part] = softmax(logs @ self.coef_.T + self.intercept_)
         return answer
 
-    def _told(self) -> tuple[str, list[dict[str, Any]]]:
+    def _describe(self) -> tuple[str, list[dict[str, Any]]]:
         off = self.coef_ - np.diag(np.diag(self.coef_))
         words = (
-            "Every class k sums coefficients times ln(p) of all classes, plus an intercept; "
-            f"the largest off the diagonal is {np.abs(off).max():.3g} in size."
+            "The logit of each class is a sum of coefficients times ln(p) of all classes, plus an "
+            f"intercept; the largest one off the diagonal is {np.abs(off).max():.3g} in size."
         )
         table = [
             {"class": str(label)}

@@ -1,4 +1,4 @@
-"""Vector scaling: a factor and a shift for every class."""
+"""Vector scaling: a factor and a shift for each class."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ __all__ = ["VectorScalingCalibrator"]
 
 
 class VectorScalingCalibrator(Calibrator):
-    r"""Vector scaling: a factor and a shift for every class.
+    r"""Vector scaling: a factor and a shift for each class.
 
     .. math:: q_k \propto \exp(w_k \ln p_k + b_k)
 
-    fitted by least mean log-loss :math:`+ \lambda \sum_k [(w_k - 1)^2 + b_k^2]`, so that
-    few rows mean little change. Any number of classes.
+    which minimizes the mean log-loss :math:`+ \lambda \sum_k [(w_k - 1)^2 + b_k^2]`, so that
+    few rows change little. Any number of classes.
 
     Parameters
     ----------
     l2 : float
         λ.
     eps : float
-        The floor of p before the logarithm.
+        The least p before taking the logarithm.
 
     Attributes
     ----------
@@ -79,12 +79,12 @@ class VectorScalingCalibrator(Calibrator):
             answer[part] = softmax(logs * self.factors_ + self.shifts_)
         return answer
 
-    def _told(self) -> tuple[str, list[dict[str, Any]]]:
+    def _describe(self) -> tuple[str, list[dict[str, Any]]]:
         table = [
             {"class": str(label), "factor": float(factor), "shift": float(shift)}
             for label, factor, shift in zip(self.classes_, self.factors_, self.shifts_, strict=True)
         ]
-        return "Every class k has its own line: factor · ln(p) + shift.", table
+        return "The logit of every class is factor · ln(p) + shift.", table
 
 
 class _Diagonal:

@@ -1,4 +1,4 @@
-"""Augmented calibration: the score's logistic curve with terms of V beside it."""
+"""Augmented calibration: a logistic curve of the score with terms of V added."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ class AugmentedCalibrator(Calibrator):
               + \sum_j \sum_{d=1}^{D} \gamma_{jd}\, v_j^d
 
     with the penalty ½λΣγ² on the terms of V. These are standardized, so that the penalty does
-    not depend on their unit, and values beyond the fitted range count as its ends, where a
-    polynomial still holds. With λ → ∞ the score-based calibrator remains. Categories and missing
-    values have indicators; an unseen category has none, which puts it at the average. More than
-    two classes: one against the rest, normalized.
+    not depend on their unit, and values beyond the fitted range are clipped to it, because
+    polynomials do not extrapolate. As λ → ∞ the score-based calibrator remains. Categories and
+    missing values have indicators; an unseen category has none and gets an average effect. With
+    more than two classes, each is calibrated against the rest and rows are normalized.
 
     Parameters
     ----------
     score : {"beta", "logistic"}
-        Whether ln p and −ln(1 − p), or only the logit of p, stand for the score.
+        Whether the score enters by ln p and −ln(1 − p), or by the logit of p alone.
     degree : int
         D.
     l2 : float
@@ -61,19 +61,19 @@ class AugmentedCalibrator(Calibrator):
     l2_score : float
         The same penalty on the coefficients of the score.
     nonnegative : bool
-        Whether the coefficients of the score are kept from falling below 0.
+        Whether the coefficients of the score must not be negative.
     standardize, clip : bool
-        Whether the terms of V are standardized, and V kept within the fitted range.
+        Whether the terms of V are standardized, and V is clipped to the fitted range.
     eps : float
-        The floor of scores before the logarithms (from 1 they keep 2.2e-16 at least). Lower than
-        elsewhere: beside V, how small a tiny score is can tell much.
+        Scores are moved at least this far from 0 (and 2.2e-16 from 1) before taking logarithms.
+        It is smaller than elsewhere: together with V, the size of a tiny score can matter.
     clip_score : {"all", "exact"}
-        Whether all scores within `eps` of 0 or 1 are moved, or only those exactly there.
+        Whether all scores within `eps` of 0 or 1 are moved, or only those equal to 0 or 1.
 
     Attributes
     ----------
     maps_ : list of LinearMap
-        The coefficients: one for two classes, K for more.
+        The coefficients: one map for two classes, K for more.
     terms_ : list
         How V becomes columns.
     schema_ : Schema
@@ -182,7 +182,7 @@ class AugmentedCalibrator(Calibrator):
         design = self._design(score, added)
         is_score = np.arange(len(design) - 1) < len(design) - 1 - len(added)
         if hit.all() or not hit.any():
-            # Coefficients of 1 on the score alone leave the class as it was.
+            # Coefficients of 1 on the score alone leave the class unchanged.
             return LinearMap(is_score.astype(np.float64), 0.0)
         fit = fit_logistic(
             design,
@@ -204,7 +204,7 @@ class AugmentedCalibrator(Calibrator):
         ]
         return normalized(np.column_stack(cells), rows.p)
 
-    def _told(self) -> tuple[str, list[dict[str, Any]]]:
+    def _describe(self) -> tuple[str, list[dict[str, Any]]]:
         names = ["ln p", "-ln(1-p)"] if self.score == "beta" else ["logit p"]
         names += [name for terms in self.terms_ for name in terms.names()]
         labels = self.classes_[1:] if len(self.maps_) == 1 else self.classes_
@@ -213,8 +213,8 @@ class AugmentedCalibrator(Calibrator):
             for label, each in zip(labels, self.maps_, strict=True)
             for name, value in zip([*names, "intercept"], [*each.coef, each.intercept], strict=True)
         ]
-        unit = "standardized terms" if self.standardize else "terms"
-        return f"logit(q) is linear in the score and in {unit} of V.", table
+        kind = "standardized terms" if self.standardize else "terms"
+        return f"logit(q) is linear in the score and in {kind} of V.", table
 
 
 def _columns(each: LinearMap, design: Floats) -> Floats:

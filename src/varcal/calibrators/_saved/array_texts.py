@@ -1,4 +1,4 @@
-"""Large arrays in a JSON file: their bytes as text, each array once, symmetric matrices by half."""
+"""Large arrays in a JSON file: bytes as text, each array once, half of each symmetric matrix."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from varcal._arrays import AnyArray
 
 __all__ = ["ArrayTexts", "array_of"]
 
-#: Arrays of more entries than this are worth a text; smaller ones can be read by people.
+#: Arrays with more entries than this are written as text; smaller ones stay readable.
 LARGE = 64
-#: What is written of each kind, the lowest byte first.
+#: The byte order in files, by type.
 _BYTES = {"float64": "<f8", "int64": "<i8"}
 
 
 class ArrayTexts:
-    """The large arrays of one file, in the order in which they were met.
+    """The large arrays of one file, in the order in which they were added.
 
     Attributes
     ----------
@@ -42,11 +42,11 @@ class ArrayTexts:
 
     @staticmethod
     def takes(array: AnyArray) -> bool:
-        """Tell whether an array goes here: a large one of numbers."""
+        """Return whether an array belongs here: a large one of numbers."""
         return array.size > LARGE and array.dtype.kind in "fiu"
 
     def number_of(self, array: AnyArray) -> int:
-        """Return the place of an array among the entries, to which it is added if need be."""
+        """Return the position of an array among the entries; add it if it is new."""
         entry = _entry(array)
         key = (*entry["shape"], entry["dtype"], entry["base64"])
         if key not in self._numbers:
@@ -56,7 +56,7 @@ class ArrayTexts:
 
 
 def array_of(entry: dict[str, Any]) -> AnyArray:
-    """Return the array that an entry is of; a ValueError if it does not hold together."""
+    """Return the array of an entry; raise a ValueError if it is inconsistent."""
     dtype, shape = _BYTES[entry["dtype"]], tuple(int(size) for size in entry["shape"])
     values = np.frombuffer(base64.b64decode(entry["base64"], validate=True), dtype=dtype)
     values = values.astype(entry["dtype"])

@@ -34,16 +34,16 @@ _DTYPES = {"f": "float64", "i": "int64", "u": "int64", "b": "bool", "U": "str", 
 
 
 class _BrokenError(Exception):
-    """What is wrong with a file, before it is known which file."""
+    """A problem of a file whose name is not known yet."""
 
 
 def save_calibrator(calibrator: Calibrator, path: str | PathLike[str]) -> None:
-    """Write a fitted calibrator; the file is replaced as a whole or not at all."""
+    """Save a fitted calibrator; an old file is only replaced once the new one is complete."""
     write_whole(path, calibrator_text(calibrator))
 
 
 def calibrator_text(calibrator: Calibrator) -> str:
-    """Return what is written of a calibrator."""
+    """Return the contents of a calibrator's file."""
     arrays = ArrayTexts()
     body = _pack(calibrator, arrays)
     document = {
@@ -58,7 +58,7 @@ def calibrator_text(calibrator: Calibrator) -> str:
 
 
 def load_calibrator(path: str | PathLike[str]) -> Calibrator:
-    """Read a calibrator that `save` wrote.
+    """Load a calibrator that `save` wrote.
 
     Parameters
     ----------
@@ -68,12 +68,13 @@ def load_calibrator(path: str | PathLike[str]) -> Calibrator:
     Returns
     -------
     Calibrator
-        Fitted, giving the same answers to the last bit.
+        The fitted calibrator; its predictions are the same to the last bit.
 
     Raises
     ------
     InputError
-        If the file is not there, not a calibrator, cut short, altered, or of a later version.
+        If the file does not exist, is not a varcal calibrator file, is incomplete or changed, or is
+        of a later version.
 
     Examples
     --------
@@ -98,7 +99,7 @@ def load_calibrator(path: str | PathLike[str]) -> Calibrator:
 
 
 def read_calibrator(text: str, shown: str) -> Calibrator:
-    """Return the calibrator that a text is of; an error calls it as shown.
+    """Return the calibrator in a text; `shown` names the text in errors.
 
     Examples
     --------
@@ -116,7 +117,7 @@ def read_calibrator(text: str, shown: str) -> Calibrator:
 
 def _refusal(shown: str, problem: str) -> InputError:
     return InputError(
-        f"{shown} is no calibrator that can be loaded: {problem}",
+        f"{shown} is not a varcal calibrator file: {problem}",
         "save the fitted calibrator again with .save(path)",
     )
 
@@ -125,13 +126,13 @@ def _read(text: str) -> Calibrator:
     try:
         document = json.loads(text, parse_constant=_no_constant)
     except (ValueError, RecursionError):
-        raise _BrokenError("it is not whole JSON") from None
+        raise _BrokenError("it is not complete JSON") from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise _BrokenError("it was not written by varcal")
     version = document.get("schema_version")
     if version != SCHEMA_VERSION:
         raise _BrokenError(
-            f"its schema version is {version!r} (varcal {document.get('varcal')!r}), and this "
+            f"its schema version is {version!r} (varcal {document.get('varcal')!r}), but this "
             f"varcal {__version__} reads version {SCHEMA_VERSION}"
         )
     body, entries = document.get("calibrator"), document.get("arrays")
@@ -141,12 +142,12 @@ def _read(text: str) -> Calibrator:
             raise _BrokenError("its contents do not match its checksum")
         calibrator = _unpack(body, [array_of(entry) for entry in entries or ()])
         if not isinstance(calibrator, Calibrator):
-            raise _BrokenError("it holds something else")
+            raise _BrokenError("it does not hold a calibrator")
         _probe(calibrator)
     except _BrokenError:
         raise
     except Exception as error:
-        raise _BrokenError(f"its contents do not fit together ({type(error).__name__})") from None
+        raise _BrokenError(f"its contents are inconsistent ({type(error).__name__})") from None
     return calibrator
 
 
@@ -165,7 +166,7 @@ def _digest(body: object, arrays: object) -> str:
 
 
 def _pack(value: Any, arrays: ArrayTexts) -> Any:
-    """Turn a fitted value into JSON; what is not plain becomes a dict with a ``$`` key."""
+    """Turn a fitted value into JSON; other than plain values become a dict with a ``$`` key."""
     if isinstance(value, Calibrator):
         name = type(value).__name__
         if CALIBRATORS.get(name) is not type(value):
@@ -215,7 +216,7 @@ def _pack_array(array: AnyArray, arrays: ArrayTexts) -> dict[str, Any]:
 
 
 def _unpack(value: Any, arrays: list[AnyArray]) -> Any:
-    """Turn JSON back into the value; only what `_pack` writes is understood."""
+    """Turn JSON back into the value; only what `_pack` writes is accepted."""
     if isinstance(value, list):
         return [_unpack(each, arrays) for each in value]
     if not isinstance(value, dict):
@@ -268,10 +269,10 @@ def _unpack_array(value: dict[str, Any], arrays: list[AnyArray]) -> AnyArray:
 
 
 def _probe(calibrator: Calibrator) -> None:
-    """Ask once for an answer, so that values that do not fit together are found at loading."""
+    """Predict one row, so that inconsistent contents are found when the file is loaded."""
     shared = {name: type(getattr(calibrator, name)) for name in SHARED_STATE}
     if shared != SHARED_STATE or calibrator.classes_.ndim != 1 or len(calibrator.classes_) < 2:
-        raise _BrokenError("its contents do not fit together")
+        raise _BrokenError("its contents are inconsistent")
     answer = calibrator._probe()
     if answer.shape != (1, len(calibrator.classes_)) or not np.isfinite(answer).all():
-        raise _BrokenError("its contents do not fit together")
+        raise _BrokenError("its contents are inconsistent")

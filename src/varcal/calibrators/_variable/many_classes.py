@@ -126,7 +126,7 @@ class TemperatureLoss:
         first = self.weight * power * (own - mean)
         return first, self.weight * np.maximum(power**2 * spread, LEAST_WORKING_WEIGHT)
 
-    def firmer(self, curvature: Floats) -> Floats:
+    def extra_weight(self, curvature: Floats) -> Floats:
         """Return 0: rows that are all but certain say little of their temperature."""
         return np.zeros(len(curvature))
 

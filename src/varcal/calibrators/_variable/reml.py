@@ -109,7 +109,7 @@ class Loss(Protocol):
     def slopes(self, eta: Floats) -> tuple[Floats, Floats]:
         """Return minus the first derivative and the (expected) second one, a row each."""
 
-    def firmer(self, curvature: Floats) -> Floats:
+    def extra_weight(self, curvature: Floats) -> Floats:
         """Return what is added to second derivatives for the posterior covariance, a row each."""
 
     def take(self, rows: Bools | Ints | slice) -> Loss:
@@ -164,7 +164,7 @@ class LogisticLoss:
             mean * (1.0 - mean), LEAST_WORKING_WEIGHT
         )
 
-    def firmer(self, curvature: Floats) -> Floats:
+    def extra_weight(self, curvature: Floats) -> Floats:
         """Return what raises working weights to those of a probability of about 1 %.
 
         Where outcomes are all but certain the likelihood is flat outwards and steep inwards, and
@@ -220,12 +220,12 @@ def quadratic_form(X: Floats, V: Floats) -> Floats:
     >>> quadratic_form(np.array([[1.0, 2.0]]), np.eye(2))
     array([5.])
     """
-    short = _shortened(X)
+    short = _in_short_precision(X)
     product = short @ V.astype(short.dtype)
     return np.asarray(np.einsum("ij,ij->i", product, short), dtype=np.float64)
 
 
-def _shortened(X: Floats) -> NDArray[np.floating[Any]]:
+def _in_short_precision(X: Floats) -> NDArray[np.floating[Any]]:
     """Return many rows in single precision; few cost nothing, and stay as exact as they are."""
     return X.astype(np.float32) if len(X) >= SINGLE_PRECISION_ROWS else X
 
@@ -287,7 +287,7 @@ def fit_gam(
     )
     eta = X @ beta
     # Where steps end is for the exact gradient to say: curvature in single precision will do.
-    short = _shortened(X)
+    short = _in_short_precision(X)
     H, weight = np.zeros((len(beta), len(beta))), np.zeros(len(eta))
     converged, step, warm = False, 0, penalties is not None
     most = MAX_STEPS if max_steps is None else max_steps
@@ -322,13 +322,13 @@ def fit_gam(
         + 0.5 * float(np.log(ridge[inside]).sum())
         + 0.5 * float(np.linalg.slogdet(V)[1])
     )
-    edf, more = size - lam * traces, loss.firmer(weight)
-    firm, mass = _firmed(H, short, more), float((weight + more).sum())
+    edf, more = size - lam * traces, loss.extra_weight(weight)
+    firm, mass = _with_certain_rows(H, short, more), float((weight + more).sum())
     covariance = V if firm is H else _inverse(firm, ridge)
     return GamFit(beta, lam, edf, covariance, ridge, mass, evidence, step, converged)
 
 
-def _firmed(H: Floats, X: NDArray[np.floating[Any]], more: Floats) -> Floats:
+def _with_certain_rows(H: Floats, X: NDArray[np.floating[Any]], more: Floats) -> Floats:
     """Return XᵀWX with more weight on some rows."""
     some = more > 0
     return H + gram(X[some], more[some]) if some.any() else H
@@ -449,11 +449,11 @@ def refine(
         firm = np.zeros((size, size))
         for X, loss in chunks():
             residual, weight = loss.slopes(X @ beta)
-            short = _shortened(X)
+            short = _in_short_precision(X)
             part = gram(short, weight)
             H += part
-            more = loss.firmer(weight)
-            firm += _firmed(part, short, more)
+            more = loss.extra_weight(weight)
+            firm += _with_certain_rows(part, short, more)
             right += X.T @ residual
             mass += float((weight + more).sum())
         beta = beta + _inverse(H, ridge) @ (right - ridge * beta)

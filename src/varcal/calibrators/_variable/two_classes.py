@@ -77,7 +77,7 @@ class LogisticModel:
             return self._blend(z, columns)
         eta = np.empty(len(z))
         for rows in chunks_of(len(z)):
-            eta[rows] = self._risen(z[rows], [column[rows] for column in columns])
+            eta[rows] = self._monotone_log_odds(z[rows], [column[rows] for column in columns])
         return eta
 
     def error(self, p: Floats, columns: list[AnyArray], eta: Floats) -> Floats:
@@ -103,7 +103,7 @@ class LogisticModel:
         added, variance = self.link.lookup.predictor(eta, [])
         return moderated(eta + added, variance), variance
 
-    def _risen(self, z: Floats, columns: list[AnyArray]) -> Floats:
+    def _monotone_log_odds(self, z: Floats, columns: list[AnyArray]) -> Floats:
         """Return the logit that never falls along the score, by a running maximum on a grid.
 
         The grid ends where scores are winsorized; beyond it only the score's own share moves.

@@ -339,7 +339,7 @@ class VariableCalibrator(Calibrator):
         scale = "logit" if binary else "log inverse temperature"
         return Effects(scale, curves, self.terms_)
 
-    def _told(self) -> tuple[str, list[dict[str, Any]]]:
+    def _describe(self) -> tuple[str, list[dict[str, Any]]]:
         names = self.schema_.names
         own = [pair_name(trial.pair, names) for trial in self.pairs_ if trial.admitted]
         off = [term.name for term in self.terms_ if not term.active]
