@@ -112,7 +112,7 @@ def chunk_edges(score: Floats, weight: Floats | None, n_bins: int) -> Floats:
 
 
 def bin_means(edges: Floats, score: Floats, value: Floats, weight: Floats | None) -> Floats:
-    """Return the weighted mean of a value in each bin of the score, of an empty bin its midpoint."""
+    """Return the weighted mean of a value in each bin; of an empty bin, its midpoint."""
     index = np.searchsorted(edges, score, side="left")
     mass = np.bincount(index, weight, minlength=edges.size)
     moved = value if weight is None else value * weight
