@@ -290,8 +290,8 @@ def test_sampling_weights_are_not_taken_for_counts_without_a_word():
     (said,) = caught
     assert said.filename == __file__
     assert str(said.message) == (
-        "sample_weight is taken for the number of rows that each row stands for: "
-        f"{survey.sum():,.0f} in all, on 600 rows, so that the fit trusts them "
+        "sample_weight is read as the number of rows that each row stands for: "
+        f"{survey.sum():,.0f} in total on 600 rows, so the fit trusts them "
         f"{survey.mean():,.1f} times as much as rows without weights; if these are sampling "
         "weights, divide them by their mean"
     )

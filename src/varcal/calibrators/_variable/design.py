@@ -14,7 +14,7 @@ from varcal.calibrators._variable.spline_basis import LevelBasis, NumberBasis, P
 __all__ = ["SCORE", "Block", "Design", "Ingredients", "few_columns", "group_numbers"]
 
 
-#: The number under which blocks name the score, which is no column of V.
+#: The number that stands for the score, which is not a column of V.
 SCORE = -1
 #: Parts of a variable whose effect may vary with the score.
 VARYING = ("line", "curve", "levels", "missing")
@@ -31,19 +31,19 @@ PAIR_LEVELS = 12
 
 @dataclass(frozen=True)
 class Block:
-    """Some columns under one penalty.
+    """Columns that share one penalty.
 
     Attributes
     ----------
     part : str
-        What the columns are: "line", "curve", "raw", "atoms", "missing", "levels", for the score
-        "level", "slope", "fold", "curve", and for pairs "product" or "surface".
+        The kind of columns: "line", "curve", "raw", "atoms", "missing" or "levels"; for the score
+        "level", "slope", "fold" or "curve"; for pairs "product" or "surface".
     variables : tuple of int
-        The columns of V concerned, −1 for the score, several for products.
+        The variables concerned, −1 for the score; several for products.
     by_score : bool
         Whether the block is multiplied by z̃, so that its effect varies with the score.
     shared : bool
-        Whether many pairs share the penalty.
+        Whether several pairs share the penalty.
     """
 
     part: str
@@ -53,18 +53,18 @@ class Block:
 
     @property
     def free(self) -> bool:
-        """Return whether the block has no penalty, as only the intercept."""
+        """Return whether the block has no penalty; only the intercept has none."""
         return self.part == "level"
 
     @property
     def is_pair(self) -> bool:
-        """Return whether the block is made of products."""
+        """Return whether the block holds products of two variables."""
         return self.part in ("product", "surface")
 
 
 @dataclass(frozen=True, eq=False)
 class Ingredients:
-    """What all designs on the same rows are made of.
+    """The columns from which all designs on the same rows are built.
 
     Attributes
     ----------
@@ -84,7 +84,7 @@ class Ingredients:
     parts: list[Parts]
 
     def take(self, rows: Ints | Bools | slice) -> Ingredients:
-        """Return those of some rows."""
+        """Return the columns of some rows."""
         return Ingredients(
             self.unit[rows],
             {name: block[rows] for name, block in self.score.items()},
@@ -95,20 +95,20 @@ class Ingredients:
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """How (score, V) becomes columns.
+    """How the score and the variables become columns.
 
     Attributes
     ----------
     score : ScoreBasis
-        The score's columns.
+        The columns of the score.
     bases : tuple of NumberBasis, LevelBasis or None
-        One a variable; None where it does not vary.
+        The columns of each variable; None where it does not vary.
     pairs : tuple of (int, int)
-        Pairs whose products share two penalties, one for lines and one for the rest.
+        Pairs whose products share two penalties: one for products of lines, one for the others.
     own : tuple of (int, int)
         Pairs with a penalty of their own.
     only : tuple of Block or None
-        The blocks that are in the model; None for all.
+        The blocks in the model; None means all.
     varying : bool
         Whether effects of V may vary with the score.
     """
@@ -138,11 +138,11 @@ class Design:
         return cls(ScoreBasis.of(z, weight), bases, varying=varying)
 
     def live(self) -> list[int]:
-        """Return the variables that vary; others must not even move a fold."""
+        """Return the variables that vary; others must not even influence the folds."""
         return [k for k, basis in enumerate(self.bases) if basis is not None]
 
     def candidate_pairs(self) -> list[tuple[int, int]]:
-        """Return all pairs of variables that vary, and of each with the score."""
+        """Return all pairs of varying variables, and each of these paired with the score."""
         live = self.live()
         scored = live if self.score.rank is not None else []
         return [*combinations(live, 2), *((SCORE, k) for k in scored)]
@@ -154,14 +154,14 @@ class Design:
     def with_pairs(
         self, pairs: tuple[tuple[int, int], ...], own: tuple[tuple[int, int], ...]
     ) -> Design:
-        """Return the design with products of pairs, beside the blocks that it has."""
+        """Return the design with products of pairs added."""
         only = self.only
         if only is not None:
             only = (*only, *_pair_names(pairs, own))
         return replace(self, pairs=pairs, own=own, only=only)
 
     def restricted(self, blocks: tuple[Block, ...]) -> Design:
-        """Return the design with some of its blocks."""
+        """Return the design with only some of its blocks."""
         held = {block.variables for block in blocks if block.is_pair and not block.shared}
         shared = any(block.shared for block in blocks)
         return replace(
@@ -172,7 +172,7 @@ class Design:
         )
 
     def parts(self, columns: list[AnyArray]) -> list[Parts]:
-        """Return the blocks of every variable that the model looks at."""
+        """Return the blocks of every variable in the model."""
         if not self.bases:
             return []
         needed = None
@@ -185,12 +185,12 @@ class Design:
         ]
 
     def ingredients(self, z: Floats, columns: list[AnyArray]) -> Ingredients:
-        """Return what the blocks of rows are made of."""
-        few = SCORE in self.paired() or self.only is None
+        """Return the columns from which the blocks of rows are built."""
+        paired = SCORE in self.paired() or self.only is None
         return Ingredients(
             self.score.unit(z)[:, None],
             self.score.parts(z),
-            self.score.pair_columns(z, OWN_PAIR_CURVES) if few else np.empty((len(z), 0)),
+            self.score.pair_columns(z, OWN_PAIR_CURVES) if paired else np.empty((len(z), 0)),
             self.parts(columns),
         )
 
@@ -199,7 +199,7 @@ class Design:
         return self.blocks_of(self.ingredients(z, columns))
 
     def blocks_of(self, rows: Ingredients) -> list[tuple[Block, Floats]]:
-        """Return the blocks of rows whose ingredients are known."""
+        """Return the blocks of rows, given their ingredients."""
         found: list[tuple[Block, Floats]] = []
 
         def add(block: Block, columns: Floats) -> None:
@@ -220,7 +220,7 @@ class Design:
         return np.hstack([block for _, block in self.blocks(z, columns)])
 
     def layout(self) -> list[tuple[Block, int]]:
-        """Return the blocks and how many columns each has."""
+        """Return the blocks and their numbers of columns."""
         row = [
             np.array([-2]) if isinstance(basis, LevelBasis) else np.array([np.nan])
             for basis in self.bases
@@ -243,7 +243,7 @@ class Design:
         return np.asarray((left[:, :, None] * right[:, None, :]).reshape(len(left), -1))
 
     def factor(self, columns: AnyArray, k: int, *, fine: bool) -> AnyArray:
-        """Return the columns of a variable that enter products of a kind."""
+        """Return the columns of a variable that enter products: few, or `fine`, all of them."""
         whole = fine or (k != SCORE and isinstance(self.bases[k], LevelBasis))
         return columns if whole else columns[:, : 1 + SHARED_PAIR_CURVES]
 
@@ -276,7 +276,7 @@ def _pair_names(
 
 
 def group_numbers(blocks: list[tuple[Block, Floats]]) -> Ints:
-    """Return the penalty group of every column: one a block, −1 for the free ones."""
+    """Return the penalty group of every column: one per block, −1 for the intercept."""
     free = np.array([block.free for block, _ in blocks])
     number = np.where(free, -1, np.cumsum(~free) - 1)
     return np.asarray(np.repeat(number, [columns.shape[1] for _, columns in blocks]))

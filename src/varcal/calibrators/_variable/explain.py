@@ -1,4 +1,4 @@
-"""From a fitted additive model to its terms and their curves."""
+"""The terms of a fitted additive model, and the curves of their effects."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NORMAL_95 = 1.959963984540054
 
 
 def term_name(block: Block, names: tuple[str, ...]) -> str:
-    """Return how a block's term is called: a variable, the score, a pair, or small pairs.
+    """Return the name of a block's term: a variable, the score, a pair, or "other pairs".
 
     >>> term_name(Block("surface", (-1, 0)), ("age",))
     'score × age'
@@ -53,24 +53,24 @@ def terms_of_fit(
     share: float,
     moved: Callable[[Floats], float],
 ) -> tuple[Term, ...]:
-    """Return the terms of a model, the one that moved most first.
+    """Return the terms of a model, the one that changed probabilities most first.
 
     Parameters
     ----------
     fitted : Fitted
         The model.
     z, columns
-        Rows on which the terms act.
+        The rows on which changes are measured.
     names : tuple of str
         The variables.
     share : float
         How far the model is trusted.
     moved : callable
-        Returns the mean absolute change of probabilities if something is taken off the predictor.
+        Returns the mean absolute change of probabilities when something is subtracted from η.
     """
     model, blocks = fitted.model, fitted.model.design.blocks(z, columns)
     sizes = [values.shape[1] for _, values in blocks]
-    called = np.repeat([term_name(block, names) for block, _ in blocks], sizes)
+    term_names = np.repeat([term_name(block, names) for block, _ in blocks], sizes)
     ridge = np.repeat([fitted.penalties.get(block, 0.0) for block, _ in blocks], sizes)
     edf: dict[str, float] = {}
     added: dict[str, Floats] = {}
@@ -81,17 +81,19 @@ def terms_of_fit(
         added[name] = added.get(name, 0.0) + own_eta
     terms = []
     for name in edf:
-        own = called == name
-        told = _evidence(model, ridge, own & (ridge > 0))
+        own = term_names == name
+        evidence = _evidence(model, ridge, own & (ridge > 0))
         size = moved(share * added[name])
         used = edf[name] if share > 0 else 0.0
-        terms.append(Term(name, used, size, told, bool(told > ACTIVE_EVIDENCE and share > 0)))
+        terms.append(
+            Term(name, used, size, evidence, bool(evidence > ACTIVE_EVIDENCE and share > 0))
+        )
     terms += [Term(name, 0.0, 0.0, 0.0, False) for name in names if name not in edf]
     return tuple(sorted(terms, key=lambda term: -term.moved))
 
 
 def _evidence(model: AdditiveModel, ridge: Floats, own: Bools) -> float:
-    """Return the log Bayes factor for some coefficients: prior over posterior density at 0."""
+    """Return the log Bayes factor for coefficients: prior over posterior density at 0."""
     if not own.any():
         return 0.0
     V, beta = model.covariance[np.ix_(own, own)], model.beta[own]
@@ -113,7 +115,7 @@ def curves_of(
     share : float
         How far the model is trusted.
     level_of : callable
-        What turns a score's logit into the score that is shown.
+        Turns a score's logit into the score that is shown.
     """
     basis = model.design.score
     scores = np.array([basis.low])
@@ -140,7 +142,7 @@ def _curve(
     values, at, inner = _values(basis, schema, k)
     values, gone = _with_missing(basis, values)
     z = np.full(len(values), score)
-    # What is unseen or missing has columns of 0.
+    # Unseen and missing values have columns of 0.
     columns = [
         values
         if j == k
@@ -157,11 +159,11 @@ def _curve(
     X = np.hstack([columns for _, columns in blocks])[:, own]
     whole = X @ model.beta[own]
     value = share * whole
-    # What is not trusted is not ruled out, either: the error of the answers has the same form.
+    # As in the error of predictions, the part that is not trusted is not ruled out.
     variance = quadratic_form(X, model.covariance[np.ix_(own, own)])
     reach = _NORMAL_95 * np.sqrt(variance + (1.0 - share) * (whole - value) ** 2)
-    told = np.column_stack([value, value - reach, value + reach])
-    shown = told[:-1] if gone else told
+    table = np.column_stack([value, value - reach, value + reach])
+    shown = table[:-1] if gone else table
     return Effect(
         name=schema.names[k],
         kind=schema.kinds[k],
@@ -171,12 +173,12 @@ def _curve(
         low=shown[:, 1],
         high=shown[:, 2],
         inner=inner,
-        missing=told[-1] if gone else None,
+        missing=table[-1] if gone else None,
     )
 
 
 def _with_missing(basis: NumberBasis | LevelBasis, values: AnyArray) -> tuple[AnyArray, bool]:
-    """Put a missing value last, where the fit saw any; also tell whether it did."""
+    """Append a missing value if there were any in the fit; also return whether there were."""
     if isinstance(basis, LevelBasis):
         gone = bool(basis.rows[-1].any())
         return (np.append(values, -1), True) if gone else (values, False)
@@ -186,7 +188,7 @@ def _with_missing(basis: NumberBasis | LevelBasis, values: AnyArray) -> tuple[An
 def _values(
     basis: NumberBasis | LevelBasis, schema: Schema, k: int
 ) -> tuple[AnyArray, tuple[Any, ...], tuple[float, float]]:
-    """Return where an effect is shown, for the model and for people, and its inner part."""
+    """Return the values at which an effect is shown, their labels, and the inner range."""
     if isinstance(basis, LevelBasis):
         levels = tuple(map(str, schema.levels[k]))
         return np.arange(len(levels)), levels, (0.0, len(levels) - 1.0)

@@ -1,18 +1,18 @@
 r"""A last curve from the predictor of a logistic model to the logit of the outcome.
 
-Shrinkage flattens, overfitting makes steep, and effects that add up in the middle need not at
-the ends. What is left of that is seen on rows that did not fit: with the posterior covariance V,
-leaving row i out moves its predictor by about
+Shrinkage makes predictors too flat, overfitting too steep, and effects that are additive in the
+middle may not be at the ends. What remains of these errors shows on rows that were left out of the
+fit. With the posterior covariance V, leaving out row i changes its predictor by about
 
 .. math:: \eta_{-i} - \eta_i = - \frac{v_i (y_i - \mu_i)}{1 - w_i v_i}, \qquad
           v_i = x_i^\top V x_i,\; w_i = \mu_i (1 - \mu_i),
 
 and a penalized logistic model of y with the offset :math:`\eta_{-i}` learns what to add to it: a
-level, a slope, a fold at ½ and a curve, each as far as it raises the marginal likelihood, and all
-only where that is raised at all. Of rows that are nearly equal :math:`\eta_{-i}` differs by their
-outcomes alone, so the curve must be too coarse to find them: it is one of the predictor's value,
-not of its rank, has four columns, and adds up to a logit or so. Where many rows are equal, or
-carry the weight of many, there is no link.
+level, a slope, a fold at ½ and a curve, each as far as it raises the marginal likelihood, and
+none if that does not rise. Among nearly equal rows :math:`\eta_{-i}` differs by their outcomes
+alone, so the curve must be too coarse to pick these out: it depends on the predictor's value, not
+on its rank, has four columns, and adds about one logit at most. Where many rows are equal, or have
+the weight of many rows, there is no last curve (`link` in the code).
 
 References
 ----------
@@ -54,7 +54,7 @@ def left_out(eta: Floats, variance: Floats, y: Floats) -> tuple[Floats, Floats]:
 
 
 def fit_link(score: Floats, loss: Loss) -> AdditiveModel | None:
-    """Return what is added to a predictor as a curve of a score, both of left-out rows.
+    """Return the curve of a score that is added to a predictor, both of left-out rows.
 
     None where there is nothing to add.
 
@@ -63,7 +63,7 @@ def fit_link(score: Floats, loss: Loss) -> AdditiveModel | None:
     score : ndarray
         The score: for two classes the predictor itself.
     loss : Loss
-        The loss of what is added.
+        The loss as a function of what is added.
 
     Examples
     --------

@@ -1,16 +1,17 @@
-r"""A fitted additive model as tables, for many rows.
+r"""A fitted additive model as look-up tables, which are fast for many rows.
 
-The effect of a variable is read off at knots and interpolated between them. The posterior
-variance :math:`x^\top V x` is taken apart into what each variable has by itself,
-:math:`x_j^\top V_{jj} x_j`, which is a table, too, and what is left between variables,
+The effect of a variable is tabulated at knots and interpolated between them. The posterior
+variance :math:`x^\top V x` consists of a part for each variable by itself,
+:math:`x_j^\top V_{jj} x_j`, which is a table, too, and of a part between variables,
 
 .. math:: x^\top (V - B) x \approx \sum_k \pm (x^\top r_k)^2 + \text{a constant}, \qquad
           B = \operatorname{diag}(V_{11}, V_{22}, \dots),
 
-in rays :math:`r_k` that are additive in the variables. On rows with the second moments of the
-calibration rows, :math:`x = m^{-1/2} L w` with :math:`L L^\top = V^{-1} - \Lambda`, it is
-:math:`w^\top M w / m` with :math:`M = L^\top (V - B) L`: the rays are the eigenvectors of M with
-the largest eigenvalues, as many as leave a small spread.
+with rays :math:`r_k`, so that :math:`x^\top r_k` is additive in the variables. On rows with the
+second moments of the calibration rows, :math:`x = m^{-1/2} L w` with
+:math:`L L^\top = V^{-1} - \Lambda`, it is :math:`w^\top M w / m` with
+:math:`M = L^\top (V - B) L`: the rays are the eigenvectors of M with the largest eigenvalues, as
+many as are needed to leave a small spread.
 """
 
 from __future__ import annotations
@@ -50,6 +51,8 @@ BLOCK = 8_192
 #: Blocks from which threads share the work, and how many threads at most.
 THREADED_BLOCKS = 8
 MOST_THREADS = 4
+#: The relative and the absolute ridge that a singular matrix gets first.
+_FIRST_RIDGE, _LEAST_RIDGE = 1e-9, 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,14 +64,14 @@ class _Pair:
     variables : tuple of (int, int)
         The variables, −1 for the score.
     widths : tuple of (int, int)
-        How many of their columns enter.
+        The number of columns of each that enter.
     """
 
     variables: tuple[int, int]
     widths: tuple[int, int]
 
     def multiply(self, factors: dict[int, Floats], out: Floats) -> None:
-        """Write the products of columns."""
+        """Write the products of columns into `out`."""
         left, right = (
             factors[k][:width] for k, width in zip(self.variables, self.widths, strict=True)
         )
@@ -77,20 +80,20 @@ class _Pair:
 
 @dataclass(frozen=True, eq=False)
 class Lookup:
-    """A model as tables.
+    """A model as look-up tables.
 
     Attributes
     ----------
     design : Design
-        How a score is standardized.
+        The design, which standardizes scores.
     tracks : dict of int to Track
-        The variables that the model looks at, −1 for the score.
+        The tables of each variable in the model, −1 for the score.
     pairs : tuple of _Pair
         The pairs.
     weight : ndarray of shape (1 + R, c)
-        What their products add to η and to the rays.
+        The coefficients of their products in η and in the rays.
     sign : ndarray of shape (R,)
-        Whether a ray adds to the variance or takes from it.
+        The sign with which each ray enters the variance.
     rest : float
         The mean variance beyond the tables.
     """
@@ -104,7 +107,7 @@ class Lookup:
 
     @classmethod
     def of(cls, design: Design, beta: Floats, V: Floats, ridge: Floats, mass: float) -> Lookup:
-        """Read a model off.
+        """Tabulate a model.
 
         Parameters
         ----------
@@ -116,7 +119,7 @@ class Lookup:
             The sum of the working weights of the calibration rows.
         """
         layout = design.layout()
-        # A pair has no table, so that its variance is left to the rays.
+        # Pairs have no tables of their own: their variance is left to the rays.
         owner = np.concatenate(
             [np.full(size, SCORE - 1 if b.is_pair else b.variables[0]) for b, size in layout]
         )
@@ -133,7 +136,7 @@ class Lookup:
         return cls(design, tracks, *_pairs_of(design, tracks, parts), sign, rest)
 
     def predictor(self, z: Floats, columns: list[AnyArray]) -> tuple[Floats, Floats]:
-        """Return η of rows and its posterior variance."""
+        """Return η and its posterior variance for each row."""
         eta, variance = np.empty(len(z)), np.empty(len(z))
 
         def fill(begin: int) -> None:
@@ -145,7 +148,7 @@ class Lookup:
             for begin in begins:
                 fill(begin)
         else:
-            # Products of matrices within threads must not start threads of their own.
+            # Matrix products within threads must not start threads themselves.
             with (
                 threadpool_limits(1, "blas"),
                 ThreadPoolExecutor(min(MOST_THREADS, os.cpu_count() or 1)) as pool,
@@ -167,7 +170,7 @@ class Lookup:
                 more = track.step.take(at, axis=1)
                 more *= share
                 values += more
-                # A spread is that of the nearer knot.
+                # The variance is taken at the nearer knot.
                 at += share > 0.5
             added += values[:2]
             if spread.shape[1]:
@@ -194,7 +197,7 @@ class Lookup:
 def _rays_of(
     V: Floats, own: Floats, ridge: Floats, mass: float, most: int
 ) -> tuple[Floats, Singles, float, bool]:
-    """Return rays, their signs, the mean variance of the others, and whether that is all."""
+    """Return rays, their signs, the mean of the other variance, and whether that is all of it."""
     nothing = np.empty((len(V), 0)), np.empty(0, dtype=np.float32)
     H = np.asarray(np.linalg.inv(V), dtype=np.float64)
     H.flat[:: len(H) + 1] -= ridge
@@ -217,13 +220,13 @@ def _rays_of(
 
 
 def _root(H: Floats) -> Floats:
-    """Return L with LLᵀ = H, but for rounding; directions that rows do not see are of length 0."""
-    extra = 1e-9 * float(np.trace(H)) / len(H)
+    """Return L with LLᵀ = H up to rounding; H may be singular."""
+    extra = _FIRST_RIDGE * float(np.trace(H)) / len(H)
     while True:
-        factor, wrong = lapack.dpotrf(H + extra * np.eye(len(H)), lower=1)
-        if not wrong:
+        factor, failed = lapack.dpotrf(H + extra * np.eye(len(H)), lower=1)
+        if not failed:
             return np.asarray(factor)
-        extra = 10.0 * extra + 1e-12
+        extra = 10.0 * extra + _LEAST_RIDGE
 
 
 def _pairs_of(
@@ -232,7 +235,7 @@ def _pairs_of(
     """Return the pairs and the weights of their products."""
     factors = {k: track.effect[2:].T for k, track in tracks.items()}
     columns, spans = parts.columns, {(b.part, b.shared): at for b, at in parts.spans.items()}
-    # The first products of all pairs that share penalties are one block, the others another.
+    # Of all pairs with shared penalties, the first products form one block, the others another.
     nothing = np.zeros((0, columns.shape[1]))
     lines = columns[spans["product", True]] if ("product", True) in spans else nothing
     others = columns[spans["surface", True]] if ("surface", True) in spans else nothing

@@ -9,9 +9,9 @@ changes. As a function of η the log-loss of a row has the slopes
           \mathrm{E}\,\frac{d^2\ell}{d\eta^2} = t^2 \operatorname{Var}_q l, \qquad
           t = e^\eta,\; l = \ln p,\; \bar l = \mathrm{E}_q l,
 
-so that the same penalized fit serves as for two classes. A small correction for classes that are
-taken for one another follows, which leaves the largest class the largest; where that moves the
-best temperature, the model of all variables is learned again after it.
+so the penalized fit is the same as for two classes. A small correction for classes that are
+confused with one another follows, which keeps the largest class the largest; where it changes the
+best temperature, the model of all variables is fitted again after it.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _TINY = float(np.finfo(np.float64).tiny)
 
 
 def log_rows(p: Floats, floor: float = _TINY) -> Floats:
-    """Return ln p minus the largest of each row, with a floor."""
+    """Return ln p minus the largest of each row; p is at least `floor`."""
     logs = np.log(np.maximum(p, floor))
     return np.asarray(logs - logs.max(axis=1, keepdims=True))
 
@@ -83,9 +83,9 @@ class TemperatureLoss:
     weight : ndarray of float
         Weights.
     offset : ndarray of float
-        What is added to the predictor.
+        A constant that is added to each predictor.
     added : ndarray of shape (n, K) or None
-        What is added to the logits after the power.
+        What is added to the logits after the power is applied.
     """
 
     logs: Floats
@@ -112,7 +112,7 @@ class TemperatureLoss:
         return self.weight
 
     def shifted(self, eta: Floats) -> TemperatureLoss:
-        """Return the loss of what is added to a predictor."""
+        """Return the loss of what is added to the given predictor."""
         return replace(self, offset=self.offset + eta)
 
     def slopes(self, eta: Floats) -> tuple[Floats, Floats]:
@@ -127,11 +127,11 @@ class TemperatureLoss:
         return first, self.weight * np.maximum(power**2 * spread, LEAST_WORKING_WEIGHT)
 
     def extra_weight(self, curvature: Floats) -> Floats:
-        """Return 0: rows that are all but certain say little of their temperature."""
+        """Return 0: nearly certain rows say little about their temperature."""
         return np.zeros(len(curvature))
 
     def take(self, rows: Bools | Ints | slice) -> TemperatureLoss:
-        """Return the loss of some rows."""
+        """Return the loss of some of the rows."""
         return TemperatureLoss(
             self.logs[rows],
             self.y[rows],
@@ -154,7 +154,7 @@ class TemperatureLoss:
 
 @dataclass(frozen=True, eq=False)
 class TemperatureModel:
-    """A blend of three log inverse temperatures: none, of the score alone, of score and V.
+    """A mixture of three log inverse temperatures: 0, one of the score alone, one of score and V.
 
     Attributes
     ----------
@@ -163,12 +163,12 @@ class TemperatureModel:
     score_share, full_share : float
         How far each is trusted over the one before.
     shift : float
-        What keeps the mean confidence on the calibration rows at their accuracy.
+        Brings the mean confidence of calibration rows to their accuracy.
     floor : float
-        The least probability; a smaller one counts as this, where any model is trusted or a true
-        class was below it.
+        The least probability: smaller ones are raised to it, if a model is trusted or a true class
+        was below it.
     confusion : Confusion
-        The correction for classes that are taken for one another.
+        The correction for classes that are confused with one another.
     keep_argmax : bool
         Whether the largest class stays the largest.
     """
@@ -193,13 +193,13 @@ class TemperatureModel:
         return np.asarray(eta + self.shift)
 
     def error(self, p: Floats, columns: list[AnyArray], eta: Floats) -> Floats:
-        """Return the standard error of log inverse temperatures; see the two-class model."""
+        """Return the standard error of log inverse temperatures; see `LogisticModel.error`."""
         own, variance = self.full.predictor(certainty(p), columns)
         apart = self.shift + own - eta
         return np.asarray(np.sqrt(variance + (1 - self.full_share) * apart**2))
 
     def class_error(self, p: Floats) -> Floats:
-        """Return the standard error of the logit of each class, from the confusions alone."""
+        """Return the standard error of the logit of each class, due to the correction alone."""
         return np.asarray(np.sqrt(self.confusion.variance(self.logs(p))))
 
     def logs(self, p: Floats) -> Floats:
@@ -235,11 +235,11 @@ def fit_temperature_model(
     y : ndarray of int
         Class numbers.
     columns, n_levels, weight, groups, interactions
-        As for two classes.
+        As in `fit_logistic_model`.
     keep_argmax : bool
         Whether the largest class stays the largest.
     confusions : bool
-        Whether to correct for classes that are taken for one another.
+        Whether to correct for classes that are confused with one another.
     """
     z, mass = certainty(p), np.ones(len(p)) if weight is None else weight
     design = Design.of(z, columns, n_levels, weight, varying=False)
@@ -247,7 +247,7 @@ def fit_temperature_model(
     n_folds = n_folds_of(float(mass.sum()))
     folds = keys.folds(n_folds) if groups is None else row_folds(n_folds, groups)
     floor = BELOW_LEAST * float(p.min(where=p > 0, initial=1.0))
-    # A true class of probability 0 speaks against the scores, however few the rows are.
+    # A true class with probability 0 proves the scores wrong, however few the rows are.
     refuted = bool((p[np.arange(len(y)), y] < floor).any())
     loss = TemperatureLoss(log_rows(p, floor), y, mass, np.zeros(len(y)))
     rows = Sample(z, columns, loss, folds, units=groups)
@@ -291,7 +291,7 @@ def fit_temperature_model(
 
 
 def _fitted_again(fitted: Trusted, rows: Sample, eta: Floats) -> Trusted:
-    """Return the models with the one of all variables learned again, where that is worth it."""
+    """Return the models, with that of all variables fitted again if that gains enough."""
     full = fit_additive(fitted.full.model.design, rows, pairs=False)
     if rows.loss.value(eta) - rows.loss.value(full.model.of_sample(rows)[0]) < WORTHWHILE:
         return fitted
@@ -300,11 +300,11 @@ def _fitted_again(fitted: Trusted, rows: Sample, eta: Floats) -> Trusted:
 
 
 def _mean_shift(model: TemperatureModel, p: Floats, y: Ints, eta: Floats, mass: Floats) -> float:
-    r"""Return what brings the mean confidence to the accuracy, as far as they are clearly apart.
+    r"""Return the shift that brings the mean confidence to the accuracy, if they clearly differ.
 
-    The likelihood knows more of the level than the accuracy does: a gap within its standard error
-    e is left, a larger one closed but for :math:`e^2 / \text{gap}^2` of the way, unless the
-    likelihood has much against it.
+    The likelihood holds more information on the level than the accuracy does. So a gap within its
+    standard error e stays, and of a larger one the share :math:`1 - e^2 / \text{gap}^2` is closed,
+    unless that lowers the likelihood too much.
     """
 
     def gap(shift: float) -> float:

@@ -7,7 +7,7 @@ covariance V, the score of a variance component for T at zero is
           M = T^\top W T - T^\top W X\, V\, X^\top W T,
 
 and over :math:`\sqrt{2 \operatorname{tr} M^2}` it is roughly standard normal where nothing is
-missing. The pairs with the largest scores are then tried on rows that did not fit them.
+missing. The pairs with the largest scores are then tried on held-out rows.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _LEAST_ERROR = 1e-300
 
 @dataclass(frozen=True)
 class Gain:
-    """What a term saves on rows that did not fit it.
+    """By how much a term lowers the loss of held-out rows.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class Gain:
     error : float
         The standard error of that.
     count : float
-        The independent savings that it is the mean of: rows, or groups of rows.
+        The number of independent savings in that mean: rows, or groups of rows.
     """
 
     value: float
@@ -75,9 +75,9 @@ def pair_scores(
     X, eta, V, loss
         The fitted model without the pairs: columns, predictor, posterior covariance, loss.
     pairs : list of (int, int)
-        The pairs asked about.
+        The pairs to score.
     """
-    # Half the digits are plenty to rank pairs by.
+    # Single precision is enough to rank pairs.
     residual, weight = (each.astype(np.float32) for each in loss.slopes(eta))
     weighted = np.ascontiguousarray((X * weight[:, None]).T, dtype=np.float32)
     halves = {k: columns.astype(np.float32) for k, columns in factors.items()}
@@ -107,12 +107,12 @@ def held_out_gain(
     folds: Ints,
     units: Ints | None = None,
 ) -> Gain:
-    """Return what blocks of columns save on held-out rows beyond a predictor that is given.
+    """Return by how much columns lower the loss of held-out rows, given a predictor.
 
     Parameters
     ----------
     blocks : list of (Block, ndarray)
-        The columns on trial; their penalties are learned anew without each fold.
+        The columns; their penalties are learned again without each fold.
     loss : Loss
         The loss of the rows.
     eta : ndarray
@@ -135,7 +135,7 @@ def held_out_gain(
 def gain_of(saved: Floats, mass: Floats, units: Ints | None = None) -> Gain:
     """Return the mean of weighted savings, with its standard error.
 
-    Rows of one unit count as one saving: what they have in common is seen once.
+    The rows of one unit count as one saving, because they are not independent.
 
     Parameters
     ----------

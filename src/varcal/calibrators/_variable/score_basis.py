@@ -1,4 +1,4 @@
-"""Columns that the score itself adds to an additive model."""
+"""The columns of the score in an additive model."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _EPS = 2.0**-54
 
 
 def log_odds(p: Floats) -> Floats:
-    """Return logit p, with floors only where a float cannot go on.
+    """Return logit p, finite also for 0 and 1.
 
     >>> log_odds(np.array([0.0, 0.5, 1.0])).round(1)
     array([-708.4,    0. ,   37.4])
@@ -51,26 +51,27 @@ def log_odds(p: Floats) -> Floats:
 
 
 def _ends() -> Floats:
+    """Return the logits of 0 and 1, and the certainty of 1 among many classes."""
     return np.append(log_odds(np.array([0.0, 1.0])), -np.log(_TINY))
 
 
 @dataclass(frozen=True, eq=False)
 class ScoreBasis:
-    """The score as a winsorized logit z, its distance from the fence, and a curve of its rank.
+    """The score as a winsorized logit z, as |z|, and as a curve of its rank.
 
     Attributes
     ----------
     low, high : float
-        z is kept within these quantiles of the calibration rows.
+        The quantiles of the calibration rows at which z is winsorized.
     least, most : float
-        Not far beyond the calibration rows, scores of 0 and 1 apart; z is kept within these where
-        more extreme scores must not rule.
+        Bounds a little beyond the calibration scores other than 0 and 1; z is clipped to them
+        where it is mixed with other logits.
     mean, scale : float
-        What standardizes z.
+        Mean and standard deviation of z.
     fold_mean, fold_scale : float
-        What standardizes |z|; a scale of 0 leaves it out.
+        Mean and standard deviation of |z|; a scale of 0 leaves it out.
     rank : NumberBasis or None
-        The curve in the rank of z, or in z itself; None where all scores are equal.
+        The curve of the rank of z, or of z itself; None where all scores are equal.
     """
 
     low: float
@@ -101,7 +102,7 @@ class ScoreBasis:
         scale = usable_scale(spread, max(1.0, float(np.abs(kept).max()))) or 1.0
         fold_mean = float(share @ np.abs(kept))
         fold_scale = float(np.sqrt(share @ (np.abs(kept) - fold_mean) ** 2))
-        # Of two scores |z| says no more than z.
+        # For two distinct scores |z| adds nothing to z.
         folds = fold_scale > FOLD_SPREAD * scale and len(np.unique(kept)) > 2
         if by_rank:
             rank = NumberBasis.of(np.clip(z, low, high), weight, temper=1.0, smooth_only=True)
@@ -123,15 +124,15 @@ class ScoreBasis:
         )
 
     def clipped(self, z: Floats) -> Floats:
-        """Return z within the fitted quantiles."""
+        """Return z, winsorized."""
         return np.clip(z, self.low, self.high)
 
     def bounded(self, z: Floats) -> Floats:
-        """Return z not far beyond the calibration rows."""
+        """Return z, clipped a little beyond the calibration rows."""
         return np.clip(z, self.least, self.most)
 
     def grid(self, size: int) -> Floats:
-        """Return increasing values of z that span the fitted ones, denser where rows are."""
+        """Return increasing values over the range of z, denser where there are more rows."""
         if self.rank is None or self.low == self.high:
             return np.array([self.low - 1.0, self.low + 1.0])
         even = np.linspace(self.rank.rank[0], self.rank.rank[-1], size)
@@ -156,7 +157,7 @@ class ScoreBasis:
         return blocks
 
     def pair_columns(self, z: Floats, most: int) -> Floats:
-        """Return the few columns that enter products with other variables."""
+        """Return the columns that enter products with other variables."""
         if self.rank is None:
             return np.empty((len(z), 0))
         parts = self.rank.parts(self.clipped(z))

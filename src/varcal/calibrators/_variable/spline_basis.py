@@ -1,10 +1,11 @@
-"""Columns that one variable adds to an additive model: ranks, curves, raw values, atoms, levels.
+"""The columns of one variable in an additive model: rank, curve, raw value, atoms, levels.
 
 A number enters by its tempered mid-rank u in [0, 1] (a value held by m rows counts √m, so that
-heaps do not swallow the scale), as a line in u and as a cubic P-spline in u whose second-difference
-penalty is turned into a ridge; besides by its winsorized raw value, by an indicator of every value
-that holds a large share of the rows, and by an indicator of missing values. A category enters as
-a random effect. Every block has unit total variance on the calibration rows.
+frequent values do not take up most of the scale): as a line in u, and as a cubic P-spline in u
+whose second-difference penalty is transformed into a ridge. In addition it enters by its winsorized
+raw value, by an indicator of each value that many rows hold (an atom), and by an indicator of
+missing values. A category enters as a random effect. Every block has unit total variance on the
+calibration rows.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ ROUNDING = 1e-9
 
 
 def usable_scale(spread: float, size: float = 1.0) -> float:
-    """Return a standard deviation, or 0 where values of that size do not really vary.
+    """Return a standard deviation, or 0 if it is mere rounding for values of that size.
 
     >>> usable_scale(0.5), usable_scale(1e-16), usable_scale(1e-3, size=1e9)
     (0.5, 0.0, 0.0)
@@ -97,7 +98,7 @@ def bspline_columns(u: Floats, n_splines: int) -> Floats:
     columns = np.zeros((len(u), n_splines))
     flat = columns.ravel()
     at = np.arange(len(u)) * n_splines + first
-    # Products: a power of 3 is a slow logarithm in numpy.
+    # Products are faster than numpy's powers.
     rest, square = 1 - t, t * t
     cube = square * t
     flat[at] = rest * rest * rest / 6
@@ -107,34 +108,34 @@ def bspline_columns(u: Floats, n_splines: int) -> Floats:
     return columns
 
 
-def _ridge_turn(n_splines: int, most: int) -> Floats:
-    """Return the map under which the second-difference penalty is a ridge, smoothest first."""
+def _ridge_map(n_splines: int, most: int) -> Floats:
+    """Return the map that makes the second-difference penalty a ridge, smoothest column first."""
     differences = np.diff(np.eye(n_splines), 2, axis=0)
     values, vectors = np.linalg.eigh(differences.T @ differences)
     turn = vectors[:, 2:] / np.sqrt(values[2:])
-    # The sign of an eigenvector is the library's choice: fix it, for equal files everywhere.
+    # The sign of an eigenvector depends on the library: fix it, so that files are equal everywhere.
     turn *= np.sign(turn[np.abs(turn).argmax(axis=0), np.arange(turn.shape[1])])
     return np.asarray(turn[:, :most])
 
 
 @dataclass(frozen=True, eq=False)
 class NumberBasis:
-    """The columns of a number or an instant.
+    """The columns of a number or a date.
 
     Attributes
     ----------
     at, rank : ndarray
-        Values and their tempered mid-ranks, which are interpolated between.
+        Values and their tempered mid-ranks, between which ranks are interpolated.
     rank_mean, rank_scale : float
-        What standardizes the rank.
+        Mean and standard deviation of the rank.
     n_splines : int
-        The splines before they are turned.
+        The number of B-splines before the transformation.
     turn, shift, slope : ndarray
         The curve is ``splines @ turn − shift − line · slope``: centred, orthogonal to the line.
     low, high, raw_mean, raw_scale : float
-        What winsorizes and standardizes the raw value; a scale of 0 leaves it out.
+        Bounds, mean and standard deviation of the raw value; a scale of 0 leaves it out.
     atoms, atom_mean, atom_scale : ndarray
-        Values with an indicator, and what standardizes it.
+        Values with an indicator, and mean and standard deviation of the indicators.
     missing_mean : float
         The share of missing rows; 0 leaves their indicator out.
     """
@@ -200,7 +201,7 @@ class NumberBasis:
         scale = usable_scale(float(np.sqrt(share @ (rank - mean) ** 2))) or 1.0
         line = (rank - mean) / scale
         splines = int(max(LEAST_SPLINES, min(n_splines, len(found) + 2, total / ROWS_PER_SPLINE)))
-        turn = _ridge_turn(splines, n_curves)
+        turn = _ridge_map(splines, n_curves)
         curve = bspline_columns(rank, splines) @ turn
         shift = share @ curve
         curve = curve - shift
@@ -215,13 +216,13 @@ class NumberBasis:
         kept_raw = np.clip(found, low, high)
         raw_mean = float(share @ kept_raw)
         apart = kept_raw - raw_mean
-        # Squares of very large numbers must not overflow.
+        # The squares of very large numbers would overflow.
         size = float(np.abs(apart).max()) or 1.0
         raw_scale = size * float(np.sqrt(share @ (apart / size) ** 2))
         raw_scale = usable_scale(raw_scale, float(np.abs(kept_raw).max()))
-        said = float(share @ (line * (apart / (raw_scale or 1.0))))
+        correlation = float(share @ (line * (apart / (raw_scale or 1.0))))
         several = len(found) > 2 and not smooth_only
-        uses_raw = several and said**2 <= REDUNDANT_SHARE
+        uses_raw = several and correlation**2 <= REDUNDANT_SHARE
         heavy = (share >= ATOM_SHARE) & (share < 1 - ROUNDING) & several
         grid = _thinned(rank, heavy)
         return cls(
@@ -244,17 +245,17 @@ class NumberBasis:
         )
 
     def ranks(self, values: Floats) -> Floats:
-        """Return the tempered mid-rank of values; beyond the fitted range, that of its ends."""
+        """Return the tempered mid-rank of values; beyond the fitted range, that of its end."""
         u = np.interp(values, self.at, self.rank)
         lost = ~np.isfinite(u)
         if lost.any():
-            # Between subnormal numbers the slope of a rank is too large for a float.
+            # Between subnormal numbers the slope of the rank overflows.
             at = np.searchsorted(self.at, values[lost])
             u[lost] = self.rank[np.minimum(at, len(self.rank) - 1)]
         return u
 
     def parts(self, values: AnyArray) -> Parts:
-        """Return the blocks of columns; missing values are at 0, the mean, in all but theirs."""
+        """Return the blocks; missing values are 0, the mean, in all but their own indicator."""
         values = np.asarray(values, dtype=np.float64)
         gone = np.isnan(values)
         u = self.ranks(np.where(gone, self.at[0], values))
@@ -277,7 +278,7 @@ class NumberBasis:
 
 
 def _thinned(rank: Floats, needed: Bools) -> Ints:
-    """Return positions of at most some thousand ranks, evenly spread, with their neighbours."""
+    """Return positions of about `RANK_GRID` evenly spaced ranks and of the needed ones."""
     if len(rank) <= RANK_GRID:
         return np.arange(len(rank))
     even = np.searchsorted(rank, np.linspace(rank[0], rank[-1], RANK_GRID))
@@ -289,12 +290,12 @@ def _thinned(rank: Floats, needed: Bools) -> Ints:
 
 @dataclass(frozen=True, eq=False)
 class LevelBasis:
-    """The columns of a category: a random effect; unseen levels are at the population.
+    """The columns of a category, a random effect; unseen levels are at the population mean.
 
     Attributes
     ----------
     rows : ndarray of shape (n_levels + 2, width)
-        The columns of each fitted level, then of unseen ones (code −2), which are at 0, the mean,
+        The columns of each fitted level, then of unseen levels (code −2), which are 0, the mean,
         then of missing values (code −1). Rare levels share a column.
     """
 
@@ -325,7 +326,7 @@ class LevelBasis:
         column[own, np.arange(len(own))] = 1.0
         column[pooled, -1:] = 1.0
         if column.shape[1] == 2:
-            # One indicator says it all of two levels.
+            # Two levels need one indicator.
             column = column[:, 1:]
         share = counts @ column / counts.sum()
         scale = usable_scale(float(np.sqrt((share * (1 - share)).sum()))) or 1.0
@@ -333,5 +334,5 @@ class LevelBasis:
         return cls(np.insert(rows, n_levels, 0.0, axis=0))
 
     def parts(self, codes: AnyArray) -> Parts:
-        """Return the one block of columns."""
+        """Return the block of columns."""
         return {"levels": self.rows[np.asarray(codes, dtype=np.intp)]}

@@ -46,8 +46,8 @@ FEW_ROWS_PER_VARIABLE = 5.0
 def evidence_share(gain: float, n_blocks: int) -> float:
     """Return the share of the larger model by its gain in log marginal likelihood alone.
 
-    Every penalty that is learned gains about ¼ where there is nothing to learn, give or take 1;
-    only what is well beyond that counts.
+    Where there is nothing to learn, every learned penalty still gains about ¼, with a standard
+    deviation of about 1; only gains well beyond that count.
 
     >>> evidence_share(9.0, 16), evidence_share(7.75, 16), evidence_share(5.0, 16)
     (1.0, 0.5, 0.0)
@@ -57,12 +57,12 @@ def evidence_share(gain: float, n_blocks: int) -> float:
 
 
 def share_of(gain: Gain, ramp: tuple[float, float] | None = None) -> float:
-    """Return the share of the larger model: 0 without evidence, 1 with enough of it.
+    """Return how far the larger model is trusted: 0 without evidence, 1 with enough of it.
 
     >>> share_of(Gain(0.0, 1.0)), share_of(Gain(0.5, 1.0)), share_of(Gain(2.0, 1.0))
     (0.0, 0.5, 1.0)
 
-    Few savings must say more:
+    Of few savings, more evidence is required:
 
     >>> share_of(Gain(2.0, 1.0, 25.0)), share_of(Gain(2.5, 1.0, 25.0))
     (0.0, 0.5)
@@ -85,9 +85,9 @@ class Trusted:
     score, full : Fitted
         The models.
     score_share : float
-        How far the first is trusted over the score as it is, between 0 and 1.
+        How far the first is trusted over the scores as they are, between 0 and 1.
     full_share : float
-        How far the second is trusted over what that gives.
+        How far the second is trusted over the result of that.
     """
 
     score: Fitted
@@ -105,24 +105,25 @@ def fit_trusted(
     *,
     pairs: bool,
 ) -> Trusted:
-    """Fit both models and weigh them.
+    """Fit both models and decide how far each is trusted.
 
-    Where the marginal likelihood leaves no doubt the larger model is trusted whole; elsewhere
-    both models are fitted again without each fold, penalties and all, and judged on the rest;
-    they start from the fits of all rows, and pairs are looked for where those have any.
-    The marginal likelihood takes rows as independent, so with groups it is not asked. With few
-    rows there is one model, a line of the score, and with very few it is not trusted.
+    Where the marginal likelihood leaves no doubt, the larger model is trusted completely. Elsewhere
+    both models are fitted again without each fold, including penalties and pairs, starting from
+    the fits of all rows, and are compared on the held-out rows. The marginal likelihood assumes
+    independent rows, so it is not used with groups. With few rows the only model is a line of the
+    score, and with very few rows it is not trusted.
 
     Parameters
     ----------
     design : Design
         The terms.
     rows, whole : Sample
-        The rows that decide, and all rows, on which coefficients are fitted in the end.
+        The rows on which penalties and trust are learned, and all rows, on which coefficients are
+        fitted in the end.
     base : ndarray
         The predictor that leaves the scores of `rows` as they are.
     moderate : callable
-        What makes a predictor of a model, its variance and its rows one that is used.
+        Turns a model's predictor, its variance and its rows into the predictor that is used.
     pairs : bool
         Whether to look for pairs.
     """
@@ -162,8 +163,8 @@ def fit_trusted(
 def _score_share(rows: Sample, base: Floats, held_out: Floats, score: Fitted) -> float:
     """Return how far the curve of the score is trusted over the scores as they are.
 
-    A few scores that are absurdly wrong make the error of held-out savings as large as the savings:
-    there the marginal likelihood decides, if it is well beyond doubt.
+    A few extremely wrong scores make the standard error of held-out savings as large as the
+    savings; there the marginal likelihood decides, if it leaves no doubt.
     """
     share = share_of(_gain(rows, base, held_out))
     if rows.units is not None:
@@ -173,7 +174,7 @@ def _score_share(rows: Sample, base: Floats, held_out: Floats, score: Fitted) ->
 
 
 def too_few(rows: Sample) -> bool:
-    """Return whether rows, or groups of them, are too few to say anything."""
+    """Return whether there are too few rows, or groups of rows, to learn anything."""
     if float(rows.loss.mass().sum()) < LEAST_ROWS:
         return True
     return rows.units is not None and len(np.unique(rows.units)) < LEAST_UNITS
@@ -184,7 +185,7 @@ def _held_out(
     fit: Callable[[Sample], Fitted],
     moderate: Callable[[Floats, Floats, Sample], Floats],
 ) -> Floats:
-    """Return the predictor of every row from models of the other folds."""
+    """Return the predictor of each row from a model of the other folds."""
     eta = np.empty(len(rows))
     for fold in np.unique(rows.folds):
         out = rows.folds == fold
@@ -195,10 +196,10 @@ def _held_out(
 
 
 def _gain(rows: Sample, small: Floats, large: Floats) -> Gain:
-    """Return the mean loss that the larger model saves, with its standard error.
+    """Return by how much the larger model lowers the mean loss, with its standard error.
 
-    That is at least what it would be if the smaller model were true: rows that happen to agree
-    are no proof.
+    The standard error is at least the one that would hold if the smaller model were true: savings
+    that happen to be nearly equal are not evidence.
     """
     mass = rows.loss.mass()
     gain = gain_of(rows.loss.rows(small) - rows.loss.rows(large), mass, rows.units)
