@@ -150,18 +150,20 @@ def adult(seed: int, n: int) -> tuple[tuple, tuple]:
     return halves((data.p[rows], data.y[rows], {k: np.asarray(data[k])[rows] for k in names}), n)
 
 
-def mixed(seed: int, n: int, *, wrong: bool = True, pair: float = 0.0) -> tuple[tuple, tuple]:
-    """Return rows with curves, a frequent value, a category, missing values and an XOR."""
+def mixed(seed: int, n: int, *, wrong: float = 1.0, pair: float = 0.0) -> tuple[tuple, tuple]:
+    """Return rows with curves, a frequent value, a category, missing values and an XOR.
+
+    `wrong` is the size of the errors of scores, `pair` that of the XOR.
+    """
     rng, size = np.random.default_rng(seed), n + TEST_ROWS
     z = 1.5 * rng.normal(size=size)
     age, noise = rng.uniform(20, 80, size), rng.normal(size=size)
     gain = np.where(rng.random(size) < 0.4, 0.0, rng.lognormal(size=size))
     lost = rng.random(size) < 0.1
     town = rng.choice(list("abcdefgh"), size, p=[0.4, 0.2, 0.15, 0.1, 0.08, 0.04, 0.02, 0.01])
-    eta = z
-    if wrong:
-        eta = 0.7 * z + 0.6 * np.sin(age / 10) - 0.5 * (gain == 0) + 0.4 * np.isin(town, ["b", "f"])
-        eta = eta + 0.5 * lost + pair * np.sign((age - 50) * noise)
+    along = 0.6 * np.sin(age / 10) - 0.5 * (gain == 0) + 0.4 * np.isin(town, ["b", "f"])
+    error = along + 0.5 * lost - 0.3 * z
+    eta = z + wrong * error + pair * np.sign((age - 50) * noise)
     y = (rng.random(size) < expit(eta)).astype(int)
     v = {"age": age, "gain": gain, "noise": np.where(lost, np.nan, noise), "town": town}
     return halves((expit(z), y, v), n)
@@ -197,7 +199,7 @@ def two_classes(seed: int) -> Figures:
 
 def needless(seed: int, n: int) -> float:
     """Return by how much the log-loss (× 1,000) of calibrated scores rises."""
-    cal, test = mixed(seed, n, wrong=False)
+    cal, test = mixed(seed, n, wrong=0.0)
     before = log_loss(test[1], np.column_stack([1 - test[0], test[0]]))
     return log_loss(test[1], fitted(cal, test)) - before
 
@@ -210,6 +212,30 @@ def pairs(seed: int) -> Figures:
         "weak": log_loss(weak[1][1], fitted(*weak)),
         "none": log_loss(none[1][1], fitted(*none)),
     }
+
+
+def weak_evidence(seed: int) -> Figures:
+    """Return the mean log-loss at 250 to 1,000 rows where errors are small, and needless costs."""
+    sizes = (250, 500, 1000)
+    found = []
+    for n in sizes:
+        for wrong, pair in ((0.4, 0.0), (0.2, 0.2)):
+            cal, test = mixed(seed + n, n, wrong=wrong, pair=pair)
+            found.append(log_loss(test[1], fitted(cal, test)))
+    cost = [needless(seed + n, n) for n in sizes]
+    return {"log-loss": float(np.mean(found)), "needless": float(np.mean(cost))}
+
+
+def many_levels(seed: int) -> Figures:
+    """Return the log-loss where a category has 200 levels, most of them rare."""
+    rng, size = np.random.default_rng(seed), 2000 + TEST_ROWS
+    level = np.minimum(rng.geometric(0.02, size), 200) - 1
+    effect = 0.6 * rng.normal(size=200)
+    z = 1.5 * rng.normal(size=size)
+    y = (rng.random(size) < expit(z + effect[level])).astype(int)
+    names = np.array([f"level {k}" for k in range(200)])[level]
+    cal, test = halves((expit(z), y, {"level": names}), 2000)
+    return {"log-loss": log_loss(test[1], fitted(cal, test))}
 
 
 def few_rows(seed: int) -> Figures:
@@ -252,8 +278,8 @@ def many_classes(seed: int) -> Figures:
 
 
 def many_rows(seed: int) -> Figures:
-    """Return the figures of the mixed rows at 30,000."""
-    return judged(*mixed(seed, 30_000, pair=0.1))
+    """Return the figures of the mixed rows at 30,000, and the needless cost at 12,000."""
+    return judged(*mixed(seed, 30_000, pair=0.1)) | {"needless": needless(seed, 12_000)}
 
 
 def look_up(seed: int) -> Figures:
@@ -290,12 +316,16 @@ STUDIES: dict[str, Study] = {
         "means of Adult, of a set with mixed variables and of one with a hump, 1,000 rows each; "
         "“needless” is the rise of the log-loss on scores that are calibrated already",
     ),
+    "weak evidence": Study(
+        weak_evidence, range(300, 305), "means over 250, 500 and 1,000 rows with small errors"
+    ),
+    "many levels": Study(many_levels, range(300, 304), "200 levels, 2,000 rows"),
     "pairs": Study(pairs, range(300, 304), "log-loss by strength of an XOR of two of 4 variables"),
     "few rows": Study(few_rows, range(300, 308), "means over 15 to 400 rows"),
     "groups": Study(grouped, range(300, 306), "means over 4, 8 and 20 groups in 800 rows"),
     "ties": Study(tied, range(300, 306), "log-loss by kind of tied scores, 1,000 rows"),
     "many classes": Study(many_classes, range(300, 306), "four classes, 1,000 rows"),
-    "many rows": Study(many_rows, range(300, 302), "30,000 rows"),
+    "many rows": Study(many_rows, range(300, 302), "30,000 rows; needless at 12,000"),
     "look-up": Study(look_up, range(300, 303), "points of probability, tables against formulas"),
     "intervals": Study(intervals, range(300, 303), "points, four classes, 1,000 rows"),
 }
@@ -310,26 +340,26 @@ def _variable(study: str, module: str, *constants: str) -> list[Entry]:
 ENTRIES: list[Entry] = [
     *_variable("two classes", "reml", "PRIOR_EDF", "FIRST_PENALTY", "CERTAIN_WEIGHT"),
     *_variable(
-        "two classes", "spline_basis", "SPLINES", "ROWS_PER_SPLINE", "CURVE_COLUMNS", "TEMPER",
-        "ATOM_SHARE", "WINSOR", "REDUNDANT_SHARE", "LEVEL_COLUMNS", "LEVEL_ROWS",
+        "two classes", "spline_basis", "SPLINES", "CURVE_COLUMNS", "TEMPER", "ATOM_SHARE", "WINSOR",
+        "REDUNDANT_SHARE",
     ),
     *_variable("two classes", "score_basis", "SCORE_WINSOR", "LINK_SPLINES", "LINK_COLUMNS"),
-    *_variable(
-        "two classes", "trust", "SCORE_RAMP", "VARIABLES_RAMP", "NULL_GAIN", "NULL_GAIN_SD",
-        "EVIDENCE_RAMP", "BEYOND_DOUBT",
-    ),
-    *_variable("two classes", "last_curve", "LEAST_REST", "LINK_LEAST_PENALTY", "LINK_RAMP"),
+    *_variable("two classes", "last_curve", "LINK_LEAST_PENALTY", "LINK_RAMP"),
     *_variable("two classes", "two_classes", "MODERATION"),
-    *_variable("two classes", "folds", "N_FOLDS"),
-    *_variable("two classes", "additive_model", "WARM_STEPS"),
     *_variable(
-        "pairs", "additive_model", "PAIR_ROWS", "SHARED_PAIRS", "SHARED_PAIRS_GAIN", "OWN_PAIRS",
+        "weak evidence", "trust", "SCORE_RAMP", "VARIABLES_RAMP", "FEW_SAVINGS", "NULL_GAIN",
+        "NULL_GAIN_SD", "EVIDENCE_RAMP", "BEYOND_DOUBT",
+    ),
+    *_variable("weak evidence", "folds", "N_FOLDS"),
+    *_variable("weak evidence", "additive_model", "WARM_STEPS", "PAIR_ROWS"),
+    *_variable("many levels", "spline_basis", "LEVEL_COLUMNS", "LEVEL_ROWS"),
+    *_variable(
+        "pairs", "additive_model", "SHARED_PAIRS", "SHARED_PAIRS_GAIN", "OWN_PAIRS",
         "OWN_PAIR_SCORE", "OWN_PAIR_RATIO",
     ),
     *_variable("pairs", "design", "SHARED_PAIR_CURVES", "OWN_PAIR_CURVES", "PAIR_LEVELS"),
-    *_variable("pairs", "pairs", "TRIAL_STEPS"),
-    *_variable("few rows", "trust", "LEAST_ROWS", "FEW_ROWS", "FEW_ROWS_PER_VARIABLE",
-               "FEW_SAVINGS"),
+    *_variable("few rows", "trust", "LEAST_ROWS", "FEW_ROWS", "FEW_ROWS_PER_VARIABLE"),
+    *_variable("few rows", "spline_basis", "ROWS_PER_SPLINE"),
     *_variable("groups", "trust", "LEAST_UNITS"),
     *_variable("ties", "score_basis", "FOLD_SPREAD", "BEYOND", "ALL_CERTAIN"),
     *_variable("ties", "two_classes", "MOST_REPEATS"),
@@ -338,10 +368,7 @@ ENTRIES: list[Entry] = [
     *_variable("intervals", "confusion", "NO_CORRECTION_PENALTY"),
     *_variable("many rows", "folds", "MOST_ROWS", "N_FOLDS_OF_MANY", "MANY_ROWS"),
     *_variable("many rows", "additive_model", "NEGLIGIBLE_EDF"),
-    *_variable(
-        "look-up", "lookup", "MOST_RAYS", "MOST_TABLE_RAYS", "LEAST_RAYS", "RAY_ERROR",
-        "CONSTANT_VARIANCE",
-    ),
+    *_variable("look-up", "lookup", "MOST_RAYS", "MOST_TABLE_RAYS", "RAY_ERROR"),
     *_variable("look-up", "lookup_tables", "TABLE_ERROR", "RANK_KNOTS"),
 ]  # fmt: skip
 
@@ -353,15 +380,19 @@ def measured(study: Study, seeds: range) -> dict[str, np.ndarray]:
 
 
 def cell(difference: np.ndarray) -> str:
-    """Return the mean of paired differences with its standard error.
+    """Return the mean of paired differences with its standard error, in bold beyond two of them.
 
-    >>> cell(np.array([1.0, 3.0])), cell(np.zeros(2))
-    ('+2.000 ± 1.000', '0')
+    >>> cell(np.array([1.0, 3.0])), cell(np.array([1.0, 1.1])), cell(np.zeros(2))
+    ('+2.000 ± 1.000', '**+1.050 ± 0.050**', '0')
     """
     if not difference.any():
         return "0"
+    mean = difference.mean()
     error = difference.std(ddof=1) / np.sqrt(len(difference)) if len(difference) > 1 else np.nan
-    return f"{difference.mean():+.3f} ± {error:.3f}"
+    text = f"{mean:+.3f} ± {error:.3f}"
+    if text.strip("+-") == "0.000 ± 0.000":
+        return "0.000"
+    return f"**{text}**" if abs(mean) > 2 * error else text
 
 
 def shown(value: Any) -> str:
@@ -397,6 +428,8 @@ def tables(entries: list[Entry], *, quick: bool) -> str:
             cells = [cell(side[figure] - once[figure]) for figure in once for side in changed]
             module = entry.module.rsplit(".", 1)[-1]
             row = [f"`{module}.{entry.constant}`", shown(entry.value), *cells]
+            if not any("**" in each for each in cells):
+                row[0] += " (insensitive)"
             lines.append("| " + " | ".join(row) + " |")
             print(f"{entry.constant}: {time.perf_counter() - begun:.0f} s", file=sys.stderr)
         parts.append("\n".join(lines))

@@ -36,14 +36,15 @@ __all__ = ["fit_link", "left_out"]
 
 # Tuned constants; README.md shows what changes at half and at twice each value.
 
-#: The least 1 − w·v of a row: beyond that it determines its own prediction, and leaving it out
-#: cannot be approximated.
-LEAST_REST = 0.05
 #: The least λ. Columns have unit variance, so λ = 1 lets each block add about one logit.
 LINK_LEAST_PENALTY = 1.0
 #: Gains in log marginal likelihood between which the curve is applied in part; where there is
 #: nothing to learn, its penalties cost about 0.2.
 LINK_RAMP = (-0.2, 0.8)
+
+#: A numerical limit: the least 1 − w·v of a row. Below it the row alone determines its prediction,
+#: and leaving it out cannot be approximated.
+LEAST_REST = 0.05
 
 
 def left_out(eta: Floats, variance: Floats, y: Floats) -> tuple[Floats, Floats]:

@@ -37,14 +37,15 @@ __all__ = ["Lookup"]
 #: Rays at most, and rays times tables (one for each variable and one for the score) at most.
 MOST_RAYS = 48
 MOST_TABLE_RAYS = 320
-#: Rays that are always allowed.
-LEAST_RAYS = 8
 #: The standard deviation of the variance of η that may be left to a constant.
 RAY_ERROR = 0.0005
+
+# Numerical limits and speed.
+
+#: Rays that are allowed however many variables there are.
+LEAST_RAYS = 8
 #: The mean variance of η below which it is taken as a constant.
 CONSTANT_VARIANCE = 0.002
-
-# Speed alone.
 
 #: Rows that stay in cache together.
 BLOCK = 8_192

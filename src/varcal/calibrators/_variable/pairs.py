@@ -23,8 +23,6 @@ from varcal.calibrators._variable.reml import Loss, fit_gam
 __all__ = ["Gain", "gain_of", "held_out_gain", "pair_scores"]
 
 
-#: Newton steps at most in the fit of a pair without one fold; README.md shows its sensitivity.
-TRIAL_STEPS = 8
 #: Pairs whose products are held in memory together.
 SCREENED_TOGETHER = 32
 #: The least standard error, against division by 0.
@@ -126,7 +124,7 @@ def held_out_gain(
     gains = np.zeros(len(eta))
     for fold in np.unique(folds):
         out = folds == fold
-        fit = fit_gam(T[~out], loss.shifted(eta).take(~out), groups, max_steps=TRIAL_STEPS)
+        fit = fit_gam(T[~out], loss.shifted(eta).take(~out), groups)
         held = loss.take(out)
         gains[out] = held.rows(eta[out]) - held.rows(eta[out] + T[out] @ fit.beta)
     return gain_of(gains, loss.mass(), units)
