@@ -198,8 +198,6 @@ class GamFit:
         The sum of the working weights in that covariance.
     evidence : float
         The log marginal likelihood (Laplace), up to a constant for unpenalized columns.
-    iterations : int
-        The number of Newton steps.
     converged : bool
         Whether λ and the linear predictor converged.
     """
@@ -211,7 +209,6 @@ class GamFit:
     ridge: Floats
     mass: float
     evidence: float
-    iterations: int
     converged: bool
 
 
@@ -290,7 +287,7 @@ def fit_gam(
     # The exact gradient decides where steps end, so single precision is enough for curvature.
     short = _in_short_precision(X)
     H, weight = np.zeros((len(beta), len(beta))), np.zeros(len(eta))
-    converged, step, warm = False, 0, penalties is not None
+    converged, warm = False, penalties is not None
     most = MAX_STEPS if max_steps is None else max_steps
     least = LEAST_PENALTY if least_penalty is None else least_penalty
     for step in range(1, most + 1):
@@ -326,7 +323,7 @@ def fit_gam(
     edf, extra = size - lam * traces, loss.extra_weight(weight)
     raised, mass = _with_certain_rows(H, short, extra), float((weight + extra).sum())
     covariance = V if raised is H else _inverse(raised, ridge)
-    return GamFit(beta, lam, edf, covariance, ridge, mass, evidence, step, converged)
+    return GamFit(beta, lam, edf, covariance, ridge, mass, evidence, converged)
 
 
 def _with_certain_rows(H: Floats, X: NDArray[np.floating[Any]], extra: Floats) -> Floats:

@@ -30,10 +30,10 @@ FEW_SAVINGS = 50.0
 NULL_GAIN = 0.25
 NULL_GAIN_SD = 1.25
 #: Gains beyond that, in standard deviations, between which the trust in the model of all variables
-#: rises from 0 to 1 without a look at held-out rows.
+#: rises from 0 to 1 without comparing on held-out rows.
 EVIDENCE_RAMP = (0.5, 1.0)
-#: Gains in log marginal likelihood between which the score's curve is trusted whatever held-out
-#: rows say.
+#: Gains in log marginal likelihood between which the score's curve is trusted whatever the loss of
+#: held-out rows.
 BEYOND_DOUBT = (10.0, 20.0)
 #: Rows, and groups, below which the scores stay as they are.
 LEAST_ROWS = 20.0
