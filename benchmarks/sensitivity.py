@@ -287,7 +287,7 @@ def look_up(seed: int) -> Figures:
     cal, test = mixed(seed, 1000, pair=0.8)
     fit = vc.VariableCalibrator().fit(*cal)
     from varcal.calibrators._interface.rows import score_rows
-    from varcal.calibrators._variable.score_basis import log_odds
+    from varcal.calibrators._variable._columns.score_basis import log_odds
     from varcal.calibrators._variable.two_classes import moderated
 
     rows = score_rows(test[0], test[2], 2)
@@ -340,10 +340,12 @@ def _variable(study: str, module: str, *constants: str) -> list[Entry]:
 ENTRIES: list[Entry] = [
     *_variable("two classes", "reml", "PRIOR_EDF", "FIRST_PENALTY", "CERTAIN_WEIGHT"),
     *_variable(
-        "two classes", "spline_basis", "SPLINES", "CURVE_COLUMNS", "TEMPER", "ATOM_SHARE", "WINSOR",
-        "REDUNDANT_SHARE",
+        "two classes", "_columns.spline_basis", "SPLINES", "CURVE_COLUMNS", "TEMPER", "ATOM_SHARE",
+        "WINSOR", "REDUNDANT_SHARE",
     ),
-    *_variable("two classes", "score_basis", "SCORE_WINSOR", "LINK_SPLINES", "LINK_COLUMNS"),
+    *_variable(
+        "two classes", "_columns.score_basis", "SCORE_WINSOR", "LINK_SPLINES", "LINK_COLUMNS"
+    ),
     *_variable("two classes", "last_curve", "LINK_LEAST_PENALTY", "LINK_RAMP"),
     *_variable("two classes", "two_classes", "MODERATION"),
     *_variable(
@@ -352,16 +354,16 @@ ENTRIES: list[Entry] = [
     ),
     *_variable("weak evidence", "folds", "N_FOLDS"),
     *_variable("weak evidence", "additive_model", "WARM_STEPS", "PAIR_ROWS"),
-    *_variable("many levels", "spline_basis", "LEVEL_COLUMNS", "LEVEL_ROWS"),
+    *_variable("many levels", "_columns.spline_basis", "LEVEL_COLUMNS", "LEVEL_ROWS"),
     *_variable(
         "pairs", "additive_model", "SHARED_PAIRS", "SHARED_PAIRS_GAIN", "OWN_PAIRS",
         "OWN_PAIR_SCORE", "OWN_PAIR_RATIO",
     ),
-    *_variable("pairs", "design", "SHARED_PAIR_CURVES", "OWN_PAIR_CURVES", "PAIR_LEVELS"),
+    *_variable("pairs", "_columns.design", "SHARED_PAIR_CURVES", "OWN_PAIR_CURVES", "PAIR_LEVELS"),
     *_variable("few rows", "trust", "LEAST_ROWS", "FEW_ROWS", "FEW_ROWS_PER_VARIABLE"),
-    *_variable("few rows", "spline_basis", "ROWS_PER_SPLINE"),
+    *_variable("few rows", "_columns.spline_basis", "ROWS_PER_SPLINE"),
     *_variable("groups", "trust", "LEAST_UNITS"),
-    *_variable("ties", "score_basis", "FOLD_SPREAD", "BEYOND", "ALL_CERTAIN"),
+    *_variable("ties", "_columns.score_basis", "FOLD_SPREAD", "BEYOND", "ALL_CERTAIN"),
     *_variable("ties", "two_classes", "MOST_REPEATS"),
     *_variable("many classes", "many_classes", "BELOW_LEAST", "WORTHWHILE"),
     *_variable("many classes", "confusion", "PENALTIES", "LOG_FLOOR", "LOG_UNIT"),

@@ -7,9 +7,9 @@ from scipy.special import expit, logit
 import varcal.calibrators._variable.two_classes as logistic
 from varcal.calibrators import VariableCalibrator
 from varcal.calibrators._variable import folds as row_folds
+from varcal.calibrators._variable._columns.score_basis import ScoreBasis
+from varcal.calibrators._variable._columns.spline_basis import LevelBasis, NumberBasis
 from varcal.calibrators._variable.folds import RowKeys, n_folds_of
-from varcal.calibrators._variable.score_basis import ScoreBasis
-from varcal.calibrators._variable.spline_basis import LevelBasis, NumberBasis
 from varcal.exceptions import InputError
 
 

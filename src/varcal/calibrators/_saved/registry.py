@@ -24,13 +24,13 @@ from varcal.calibrators._by_variable.tree import TreeCalibrator
 from varcal.calibrators._interface.calibrator import Calibrator
 from varcal.calibrators._interface.fitted_variables import Schema
 from varcal.calibrators._interface.one_vs_rest import IdentityMap
+from varcal.calibrators._variable._columns.design import Block, Design
+from varcal.calibrators._variable._columns.score_basis import ScoreBasis
+from varcal.calibrators._variable._columns.spline_basis import LevelBasis, NumberBasis
 from varcal.calibrators._variable.additive_model import AdditiveModel, PairTrial
 from varcal.calibrators._variable.confusion import Confusion
-from varcal.calibrators._variable.design import Block, Design
 from varcal.calibrators._variable.effects import Term
 from varcal.calibrators._variable.many_classes import TemperatureModel
-from varcal.calibrators._variable.score_basis import ScoreBasis
-from varcal.calibrators._variable.spline_basis import LevelBasis, NumberBasis
 from varcal.calibrators._variable.two_classes import LogisticModel
 from varcal.calibrators._variable.variable_calibrator import VariableCalibrator
 

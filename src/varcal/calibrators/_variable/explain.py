@@ -9,11 +9,11 @@ import numpy as np
 
 from varcal._arrays import AnyArray, Bools, Floats
 from varcal.calibrators._interface.fitted_variables import Schema
+from varcal.calibrators._variable._columns.design import SCORE, Block
+from varcal.calibrators._variable._columns.spline_basis import LevelBasis, NumberBasis
 from varcal.calibrators._variable.additive_model import AdditiveModel, Fitted
-from varcal.calibrators._variable.design import SCORE, Block
 from varcal.calibrators._variable.effects import Effect, Term
 from varcal.calibrators._variable.reml import quadratic_form
-from varcal.calibrators._variable.spline_basis import LevelBasis, NumberBasis
 
 __all__ = ["curves_of", "terms_of_fit"]
 

@@ -26,10 +26,10 @@ import numpy as np
 from scipy.special import expit
 
 from varcal._arrays import Floats
+from varcal.calibrators._variable._columns.design import Design, group_numbers
+from varcal.calibrators._variable._columns.score_basis import ScoreBasis
 from varcal.calibrators._variable.additive_model import AdditiveModel
-from varcal.calibrators._variable.design import Design, group_numbers
 from varcal.calibrators._variable.reml import Loss, fit_gam
-from varcal.calibrators._variable.score_basis import ScoreBasis
 
 __all__ = ["fit_link", "left_out"]
 

@@ -25,7 +25,7 @@ from scipy.linalg import lapack
 from threadpoolctl import threadpool_limits
 
 from varcal._arrays import AnyArray, Floats, Singles
-from varcal.calibrators._variable.design import SCORE, Block, Design
+from varcal.calibrators._variable._columns.design import SCORE, Block, Design
 from varcal.calibrators._variable.lookup_tables import ModelParts, Track, tracks_of
 
 __all__ = ["Lookup"]

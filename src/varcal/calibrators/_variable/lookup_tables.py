@@ -8,8 +8,8 @@ import numpy as np
 
 from varcal._arrays import AnyArray, Bools, Floats, Ints, Singles
 from varcal._binning.cut_grid import CutGrid
-from varcal.calibrators._variable.design import SCORE, Block, Design, few_columns
-from varcal.calibrators._variable.spline_basis import LevelBasis, NumberBasis, Parts
+from varcal.calibrators._variable._columns.design import SCORE, Block, Design, few_columns
+from varcal.calibrators._variable._columns.spline_basis import LevelBasis, NumberBasis, Parts
 
 __all__ = ["ModelParts", "Track", "tracks_of"]
 

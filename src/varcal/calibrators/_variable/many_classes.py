@@ -23,9 +23,9 @@ from scipy.optimize import brentq
 
 from varcal._arrays import AnyArray, Bools, Floats, Ints
 from varcal.calibrators._solvers.softmax import softmax
+from varcal.calibrators._variable._columns.design import Design
 from varcal.calibrators._variable.additive_model import AdditiveModel, Sample, fit_additive
 from varcal.calibrators._variable.confusion import Confusion, fit_confusion
-from varcal.calibrators._variable.design import Design
 from varcal.calibrators._variable.folds import RowKeys, n_folds_of, row_folds
 from varcal.calibrators._variable.trust import Trusted, fit_trusted, too_few
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from varcal._arrays import AnyArray, Floats, Ints
-from varcal.calibrators._variable.design import Block, Design, group_numbers
+from varcal.calibrators._variable._columns.design import Block, Design, group_numbers
 from varcal.calibrators._variable.reml import Loss, fit_gam
 
 __all__ = ["Gain", "gain_of", "held_out_gain", "pair_scores"]

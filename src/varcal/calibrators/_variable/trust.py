@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from varcal._arrays import Floats
+from varcal.calibrators._variable._columns.design import SCORE, Block, Design
 from varcal.calibrators._variable.additive_model import Fitted, Sample, fit_additive, refit
-from varcal.calibrators._variable.design import SCORE, Block, Design
 from varcal.calibrators._variable.pairs import Gain, gain_of
 
 __all__ = ["Trusted", "fit_trusted", "share_of", "too_few"]

@@ -8,12 +8,12 @@ import numpy as np
 from scipy.special import expit
 
 from varcal._arrays import AnyArray, Floats
+from varcal.calibrators._variable._columns.design import Design
+from varcal.calibrators._variable._columns.score_basis import log_odds
 from varcal.calibrators._variable.additive_model import AdditiveModel, Sample, chunks_of
-from varcal.calibrators._variable.design import Design
 from varcal.calibrators._variable.folds import RowKeys, n_folds_of, row_folds
 from varcal.calibrators._variable.last_curve import fit_link, left_out
 from varcal.calibrators._variable.reml import LogisticLoss
-from varcal.calibrators._variable.score_basis import log_odds
 from varcal.calibrators._variable.trust import Trusted, fit_trusted
 
 __all__ = ["LogisticModel", "fit_logistic_model", "moderated"]

@@ -16,6 +16,7 @@ from varcal.calibrators._interface.fitted_variables import Schema
 from varcal.calibrators._interface.rows import CalibrationRows, score_rows
 from varcal.calibrators._solvers.logistic import two_columns
 from varcal.calibrators._variable import trust
+from varcal.calibrators._variable._columns.score_basis import log_odds
 from varcal.calibrators._variable.effects import Effects
 from varcal.calibrators._variable.explain import curves_of, pair_name, terms_of_fit
 from varcal.calibrators._variable.folds import RowKeys
@@ -24,7 +25,6 @@ from varcal.calibrators._variable.many_classes import (
     certainty,
     fit_temperature_model,
 )
-from varcal.calibrators._variable.score_basis import log_odds
 from varcal.calibrators._variable.trust import Trusted
 from varcal.calibrators._variable.two_classes import LogisticModel, fit_logistic_model
 from varcal.exceptions import InputError, VarcalWarning

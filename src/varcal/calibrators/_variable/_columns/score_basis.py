@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from varcal._arrays import Floats
-from varcal.calibrators._variable.spline_basis import (
+from varcal.calibrators._variable._columns.spline_basis import (
     NumberBasis,
     Parts,
     usable_scale,
@@ -17,7 +17,7 @@ from varcal.calibrators._variable.spline_basis import (
 
 __all__ = ["ScoreBasis", "log_odds"]
 
-# Tuned constants; README.md shows what changes at half and at twice each value.
+# Tuned constants; ../README.md shows what changes at half and at twice each value.
 
 #: z is winsorized at this quantile and at 1 minus it.
 SCORE_WINSOR = 0.005

@@ -28,7 +28,7 @@ __all__ = [
 #: The blocks of one variable by the name of their part.
 Parts = dict[str, Floats]
 
-# Tuned constants; README.md shows what changes at half and at twice each value.
+# Tuned constants; ../README.md shows what changes at half and at twice each value.
 
 #: B-splines of a curve at most, and rows for each: few rows have fewer splines.
 SPLINES = 20

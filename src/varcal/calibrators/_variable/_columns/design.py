@@ -8,8 +8,8 @@ from itertools import combinations
 import numpy as np
 
 from varcal._arrays import AnyArray, Bools, Floats, Ints
-from varcal.calibrators._variable.score_basis import ScoreBasis
-from varcal.calibrators._variable.spline_basis import LevelBasis, NumberBasis, Parts
+from varcal.calibrators._variable._columns.score_basis import ScoreBasis
+from varcal.calibrators._variable._columns.spline_basis import LevelBasis, NumberBasis, Parts
 
 __all__ = ["SCORE", "Block", "Design", "Ingredients", "few_columns", "group_numbers"]
 
@@ -19,7 +19,7 @@ SCORE = -1
 #: Parts of a variable whose effect may vary with the score.
 VARYING = ("line", "curve", "levels", "missing")
 
-# Tuned constants; README.md shows what changes at half and at twice each value.
+# Tuned constants; ../README.md shows what changes at half and at twice each value.
 
 #: Columns of a curve, beside its line, that enter the products of pairs with a shared penalty.
 SHARED_PAIR_CURVES = 2
