@@ -255,7 +255,7 @@ def test_more_than_two_classes(tmp_path):
     assert done.columns == ("q_cat", "q_dog", "q_owl")
     back = read(tmp_path / "o.parquet").select(list(done.columns)).to_pandas().to_numpy()
     np.testing.assert_array_equal(back, cal.predict_proba(p))
-    with pytest.raises(InputError, match="p speaks of 2 classes"):
+    with pytest.raises(InputError, match="p has 2 classes"):
         vc.apply(cal, tmp_path / "in.parquet", tmp_path / "x.parquet", p=["p0"])
 
 

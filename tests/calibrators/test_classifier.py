@@ -325,7 +325,7 @@ def test_groups_that_cannot_be_used_are_refused():
         model.fit(X, y, groups=units[1:])
     with pytest.raises(InputError, match="groups is missing: None at row 3"):
         model.fit(X, y, groups=[None if k == 3 else one for k, one in enumerate(units)])
-    with pytest.raises(InputError, match="cv tears 59 of the groups apart, among them that of row"):
+    with pytest.raises(InputError, match="cv splits 59 of the groups, among them that of row"):
         clone(model).set_params(cv=KFold(3, shuffle=True, random_state=0)).fit(X, y, groups=units)
     with pytest.raises(InputError, match="y has 1 groups with rows of the class 0, fewer than"):
         model.fit(X, y, groups=np.where(y == 0, "one", units))

@@ -79,7 +79,7 @@ def test_perfect_separation_is_tamed_by_targets_or_a_penalty(calibrator):
 
 def test_scores_that_say_less_than_nothing_are_flattened_with_a_word():
     p, y = separated()
-    with pytest.warns(VarcalWarning, match="less than nothing"):
+    with pytest.warns(VarcalWarning, match="no better than chance"):
         q = TemperatureCalibrator().fit(p, ~y).predict_proba(p)
     assert q == pytest.approx(0.5, abs=1e-4)
 

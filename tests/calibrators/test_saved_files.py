@@ -129,7 +129,7 @@ def saved(tmp_path):
 )  # fmt: skip
 def test_foreign_files_get_one_clear_error(tmp_path, content):
     (tmp_path / "cal.json").write_bytes(content)
-    with pytest.raises(InputError, match="is no calibrator that can be loaded"):
+    with pytest.raises(InputError, match="is not a varcal calibrator file"):
         load_calibrator(tmp_path / "cal.json")
 
 
@@ -137,7 +137,7 @@ def test_foreign_files_get_one_clear_error(tmp_path, content):
 def test_cut_files_get_one_clear_error(saved, share):
     text = saved.read_bytes()
     saved.write_bytes(text[: int(share * len(text))])
-    with pytest.raises(InputError, match="not whole JSON"):
+    with pytest.raises(InputError, match="not complete JSON"):
         load_calibrator(saved)
 
 
@@ -189,7 +189,7 @@ def forged(path, change):
 )
 def test_forged_files_run_nothing_and_get_one_clear_error(saved, change):
     forged(saved, change)
-    with pytest.raises(InputError, match="is no calibrator that can be loaded"):
+    with pytest.raises(InputError, match="is not a varcal calibrator file"):
         load_calibrator(saved)
 
 
@@ -245,7 +245,7 @@ def test_forged_arrays_get_one_clear_error(smooth, change):
     change(document["arrays"])
     document["sha256"] = _digest(document["calibrator"], document["arrays"])
     path.write_text(json.dumps(document))
-    with pytest.raises(InputError, match="is no calibrator that can be loaded"):
+    with pytest.raises(InputError, match="is not a varcal calibrator file"):
         load_calibrator(path)
 
 

@@ -15,11 +15,11 @@ from sklearn.metrics import log_loss, roc_auc_score
 
 import varcal as vc
 from varcal.calibrators import PlattCalibrator, VariableCalibrator, load_calibrator
+from varcal.calibrators._variable._columns.score_basis import log_odds
 from varcal.calibrators._variable.additive_model import Sample
 from varcal.calibrators._variable.lookup import Lookup
 from varcal.calibrators._variable.pairs import Gain
 from varcal.calibrators._variable.reml import LogisticLoss, fit_gam
-from varcal.calibrators._variable.score_basis import log_odds
 from varcal.calibrators._variable.trust import _gain, share_of
 from varcal.exceptions import InputError, VarcalWarning
 
@@ -290,8 +290,8 @@ def test_sampling_weights_are_not_taken_for_counts_without_a_word():
     (said,) = caught
     assert said.filename == __file__
     assert str(said.message) == (
-        "sample_weight is taken for the number of rows that each row stands for: "
-        f"{survey.sum():,.0f} in all, on 600 rows, so that the fit trusts them "
+        "sample_weight is read as the number of rows that each row stands for: "
+        f"{survey.sum():,.0f} in total on 600 rows, so the fit trusts them "
         f"{survey.mean():,.1f} times as much as rows without weights; if these are sampling "
         "weights, divide them by their mean"
     )
@@ -349,10 +349,10 @@ def test_groups_must_match_and_few_of_them_say_nothing():
 
 
 def test_many_rows_are_sampled_for_penalties_only(monkeypatch):
-    import varcal.calibrators._variable.two_classes as logistic
+    from varcal.calibrators._variable import folds
 
     p, y, v, truth = world(6000)
-    monkeypatch.setattr(logistic, "MOST_ROWS", 2000)
+    monkeypatch.setattr(folds, "MOST_ROWS", 2000)
     fit = VariableCalibrator().fit(p, y, v)
     q = fit.predict_proba(p, v)[:, 1]
     assert np.abs(q - truth).mean() < 0.02

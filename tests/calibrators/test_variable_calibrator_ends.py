@@ -9,7 +9,7 @@ from sklearn.metrics import log_loss
 
 import varcal as vc
 from varcal.calibrators import PlattCalibrator, TemperatureCalibrator, VariableCalibrator
-from varcal.calibrators._variable.score_basis import log_odds
+from varcal.calibrators._variable._columns.score_basis import log_odds
 
 
 def votes(truth, rng, trees=20):

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from scipy.special import expit, logit
 
-import varcal.calibrators._variable.many_classes as temperature
 import varcal.calibrators._variable.two_classes as logistic
 from varcal.calibrators import VariableCalibrator
+from varcal.calibrators._variable import folds as row_folds
+from varcal.calibrators._variable._columns.score_basis import ScoreBasis
+from varcal.calibrators._variable._columns.spline_basis import LevelBasis, NumberBasis
 from varcal.calibrators._variable.folds import RowKeys, n_folds_of
-from varcal.calibrators._variable.score_basis import ScoreBasis
-from varcal.calibrators._variable.spline_basis import LevelBasis, NumberBasis
 from varcal.exceptions import InputError
 
 
@@ -190,8 +190,7 @@ def test_tied_rows_are_sampled_by_their_share():
 
 
 def test_a_sample_of_tied_rows_serves_both_models(monkeypatch):
-    monkeypatch.setattr(logistic, "MOST_ROWS", 1000)
-    monkeypatch.setattr(temperature, "MOST_ROWS", 1000)
+    monkeypatch.setattr(row_folds, "MOST_ROWS", 1000)
     p, y, v, truth = few_scores([0.2, 0.6, 0.8], 6000)
     q = VariableCalibrator().fit(p, y, v).predict_proba(p, v)[:, 1]
     assert np.abs(q - truth).max() < 0.05

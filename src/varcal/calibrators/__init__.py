@@ -2,7 +2,7 @@
 
 from varcal.calibrators._by_score.beta import BetaCalibrator
 from varcal.calibrators._by_score.dirichlet import DirichletCalibrator
-from varcal.calibrators._by_score.histogram import HistogramCalibrator
+from varcal.calibrators._by_score.histogram_binning import HistogramCalibrator
 from varcal.calibrators._by_score.isotonic import IsotonicCalibrator
 from varcal.calibrators._by_score.platt import PlattCalibrator
 from varcal.calibrators._by_score.scaling_binning import ScalingBinningCalibrator
@@ -13,7 +13,7 @@ from varcal.calibrators._by_variable.tree import TreeCalibrator
 from varcal.calibrators._interface.calibrator import Calibrator
 from varcal.calibrators._saved.json_file import load_calibrator
 from varcal.calibrators._sklearn.classifier import VariableCalibratedClassifier
-from varcal.calibrators._variable.calibrator import VariableCalibrator
+from varcal.calibrators._variable.variable_calibrator import VariableCalibrator
 
 __all__ = [
     "AugmentedCalibrator",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def methods() -> dict[str, type[Calibrator]]:
     """Return every calibrator that can be saved, by the name that the command line uses."""
-    from varcal.calibrators._saved.json_file import CALIBRATORS  # noqa: PLC0415  sklearn is slow
+    from varcal.calibrators._saved.registry import CALIBRATORS  # noqa: PLC0415  sklearn is slow
 
     named = {
         re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name.removesuffix("Calibrator")).lower(): cls

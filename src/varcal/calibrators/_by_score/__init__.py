@@ -1,1 +1,1 @@
-"""Calibrators that look at the score alone."""
+"""Calibrators of the score alone."""

@@ -7,14 +7,14 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from varcal.calibrators._interface.one_vs_rest import OneVsRestCalibrator
-from varcal.calibrators._interface.parameters import (
+from varcal._arrays import Floats
+from varcal._options import (
     EPS,
     check_choice,
     check_eps,
     check_not_negative,
 )
-from varcal.calibrators._interface.rows import Floats
+from varcal.calibrators._interface.one_vs_rest import OneVsRestCalibrator
 from varcal.calibrators._solvers.logistic import fit_logistic, two_columns, with_ones
 
 __all__ = ["BetaCalibrator", "BetaMap"]
@@ -43,10 +43,10 @@ class BetaMap:
         return eta
 
     def columns(self, score: Floats) -> Floats:
-        """Return the probabilities of "not" and of "yes"."""
+        """Return the probabilities of "no" and "yes"."""
         return two_columns(score, self.log_odds)
 
-    def told(self) -> dict[str, Any]:
+    def table_row(self) -> dict[str, Any]:
         """Return the three parameters."""
         return {"a": self.a, "b": self.b, "c": self.c}
 
@@ -56,21 +56,21 @@ class BetaCalibrator(OneVsRestCalibrator):
 
     .. math:: \mathrm{logit}\, q = a \ln p - b \ln(1 - p) + c, \qquad a, b \ge 0
 
-    With a = b = 1 and c = 0 nothing changes. More than two classes: one against the rest,
-    normalized.
+    With a = b = 1 and c = 0 probabilities stay unchanged. With more than two classes, each is
+    calibrated against the rest and rows are normalized.
 
     Parameters
     ----------
     parameters : {"abm", "am", "ab"}
-        All three; a = b; or the midpoint held at ½, c = (b − a) · ln ½.
+        All three; a = b; or c = (b − a) · ln ½, which keeps a score of ½ at ½.
     nonnegative : bool
-        Whether a, b ≥ 0, so that a higher score never means a lower probability.
+        Whether a, b ≥ 0, so that a higher score never gets a lower probability.
     l2 : float
         λ of the penalty ½λ(a² + b²), scikit-learn's ``1 / C``.
     eps : float
-        Scores are kept this far from 0 (and at least 2.2e-16 from 1) before the logarithms.
+        Scores are moved at least this far from 0 (and 2.2e-16 from 1) before taking logarithms.
     clip : {"all", "exact"}
-        Whether all scores within `eps` of 0 or 1 are moved, or only those exactly there.
+        Whether all scores within `eps` of 0 or 1 are moved, or only those equal to 0 or 1.
 
     References
     ----------
@@ -103,7 +103,7 @@ class BetaCalibrator(OneVsRestCalibrator):
 
     @classmethod
     def paper(cls) -> Self:
-        """Return the settings of Kelly & Smyth: C = 1, a and b of any sign, p off 0 and 1."""
+        """Return the settings of Kelly & Smyth: C = 1, a and b of any sign, clip="exact"."""
         return cls(nonnegative=False, l2=1.0, eps=1e-4, clip="exact")
 
     def _prepare(self) -> None:
@@ -138,7 +138,7 @@ class BetaCalibrator(OneVsRestCalibrator):
 
 
 def interior(score: Floats, eps: float, clip: str) -> Floats:
-    """Return a copy of the scores, off 0 and 1."""
+    """Return a copy of the scores, moved off 0 and 1."""
     if clip == "exact":
         return np.where(score == 0, eps, np.where(score == 1, 1.0 - eps, score))
     return np.clip(score, eps, 1.0 - max(eps, EPS))

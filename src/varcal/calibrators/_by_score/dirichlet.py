@@ -1,4 +1,4 @@
-"""Dirichlet calibration: every class looks at the log-probabilities of all."""
+"""Dirichlet calibration: logits that are linear in the log-probabilities of all classes."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from varcal.calibrators._interface.calibrator import Calibrator
-from varcal.calibrators._interface.parameters import (
+from varcal._arrays import Floats
+from varcal._options import (
     EPS,
     check_choice,
     check_eps,
     check_not_negative,
 )
-from varcal.calibrators._interface.rows import Floats, Rows
+from varcal.calibrators._interface.calibrator import Calibrator
+from varcal.calibrators._interface.rows import CalibrationRows
 from varcal.calibrators._solvers.softmax import blocks, fit_softmax, softmax
 
 __all__ = ["DirichletCalibrator"]
@@ -34,12 +35,12 @@ class DirichletCalibrator(Calibrator):
     l2_intercept : float, optional
         μ; None means λ.
     penalty : {"all", "off_diagonal"}
-        Whether λ weighs on all of W or only off its diagonal (ODIR).
+        Whether λ applies to all of W or only off its diagonal (ODIR).
     toward : {"identity", "zero"}
-        W₀. Towards the identity, few rows mean little change; towards zero, as first published,
-        they mean flat probabilities. The latter counts W and b relative to their last row.
+        W₀. Towards the identity, few rows change little; towards zero, as first published, they
+        give flat probabilities. With zero, the last rows of W and b are fixed at 0.
     eps : float
-        The floor of p before the logarithm.
+        The least p before taking the logarithm.
 
     Attributes
     ----------
@@ -84,7 +85,7 @@ class DirichletCalibrator(Calibrator):
         """Return the settings of Kelly & Smyth: λ = μ = 1e-3, towards zero."""
         return cls(toward="zero", eps=2.2e-308)
 
-    def _learn(self, rows: Rows) -> None:
+    def _learn(self, rows: CalibrationRows) -> None:
         check_not_negative("l2", self.l2)
         if self.l2_intercept is not None:
             check_not_negative("l2_intercept", self.l2_intercept)
@@ -117,18 +118,18 @@ class DirichletCalibrator(Calibrator):
         self.coef_, self.intercept_ = theta[:, :k].copy(), theta[:, k].copy()
         self.separated_ = fit.separated
 
-    def _answer(self, rows: Rows) -> Floats:
+    def _answer(self, rows: CalibrationRows) -> Floats:
         answer = np.empty((len(rows), rows.n_classes))
         for part in blocks(len(rows), rows.n_classes):
             logs = np.log(np.maximum(rows.block(part).columns(), self.eps))
             answer[part] = softmax(logs @ self.coef_.T + self.intercept_)
         return answer
 
-    def _told(self) -> tuple[str, list[dict[str, Any]]]:
+    def _describe(self) -> tuple[str, list[dict[str, Any]]]:
         off = self.coef_ - np.diag(np.diag(self.coef_))
         words = (
-            "Every class k sums coefficients times ln(p) of all classes, plus an intercept; "
-            f"the largest off the diagonal is {np.abs(off).max():.3g} in size."
+            "The logit of each class is a sum of coefficients times ln(p) of all classes, plus an "
+            f"intercept; the largest one off the diagonal is {np.abs(off).max():.3g} in size."
         )
         table = [
             {"class": str(label)}

@@ -8,25 +8,25 @@ from typing import Any
 import numpy as np
 from sklearn.isotonic import IsotonicRegression
 
+from varcal._arrays import Floats
 from varcal.calibrators._interface.one_vs_rest import OneVsRestCalibrator, stacked
-from varcal.calibrators._interface.rows import Floats
 
 __all__ = ["IsotonicCalibrator", "IsotonicMap"]
 
 
 @dataclass(frozen=True, eq=False)
 class IsotonicMap:
-    """Straight lines between knots, level beyond the first and the last."""
+    """Straight lines between knots, constant beyond the first and the last."""
 
     knots: Floats
     heights: Floats
 
     def columns(self, score: Floats) -> Floats:
-        """Return the probabilities of "not" and of "yes"."""
+        """Return the probabilities of "no" and "yes"."""
         return stacked(np.interp(score, self.knots, self.heights))
 
-    def told(self) -> dict[str, Any]:
-        """Return the extent of the curve."""
+    def table_row(self) -> dict[str, Any]:
+        """Return the number of knots and the range of the curve."""
         return {
             "knots": self.knots.size,
             "levels": int(np.unique(self.heights).size),
@@ -40,8 +40,9 @@ class IsotonicCalibrator(OneVsRestCalibrator):
 
     .. math:: \min_{q\ \text{non-decreasing in}\ p} \sum_i w_i (y_i - q(p_i))^2
 
-    Straight lines join the levels. It can answer 0 and 1 exactly, where the log-loss of a
-    single surprise is infinite. More than two classes: one against the rest, normalized.
+    Straight lines join the levels. Predictions can be exactly 0 or 1, in which case one wrong row
+    makes the log-loss infinite. With more than two classes, each is calibrated against the rest and
+    rows are normalized.
 
     References
     ----------

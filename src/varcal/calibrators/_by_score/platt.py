@@ -7,14 +7,14 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from varcal.calibrators._interface.one_vs_rest import OneVsRestCalibrator
-from varcal.calibrators._interface.parameters import (
+from varcal._arrays import Floats
+from varcal._options import (
     EPS,
     check_choice,
     check_eps,
     check_not_negative,
 )
-from varcal.calibrators._interface.rows import Floats
+from varcal.calibrators._interface.one_vs_rest import OneVsRestCalibrator
 from varcal.calibrators._solvers.logistic import fit_logistic, two_columns, with_ones
 
 __all__ = ["PlattCalibrator", "PlattMap"]
@@ -34,10 +34,10 @@ class PlattMap:
         return self.slope * platt_feature(score, self.on, self.eps) + self.intercept
 
     def columns(self, score: Floats) -> Floats:
-        """Return the probabilities of "not" and of "yes"."""
+        """Return the probabilities of "no" and "yes"."""
         return two_columns(score, self.log_odds)
 
-    def told(self) -> dict[str, Any]:
+    def table_row(self) -> dict[str, Any]:
         """Return the two parameters."""
         return {"slope": self.slope, "intercept": self.intercept}
 
@@ -48,20 +48,20 @@ class PlattCalibrator(OneVsRestCalibrator):
     .. math:: \mathrm{logit}\, q = \alpha s + \beta, \qquad
               s = \mathrm{logit}\, p \ \text{or}\ s = p
 
-    More than two classes: one against the rest, normalized.
+    With more than two classes, each is calibrated against the rest and rows are normalized.
 
     Parameters
     ----------
     on : {"logit", "probability"}
-        What s is. On the logit, a slope of 1 and an intercept of 0 change nothing; the paper
-        fits on the raw probability.
+        What s is. With the logit, a slope of 1 and an intercept of 0 leave probabilities
+        unchanged; the paper uses the probability.
     l2 : float
         λ of the penalty ½λα², scikit-learn's ``1 / C``.
     smooth_targets : bool
-        Platt's own targets, (N₊ + 1) / (N₊ + 2) and 1 / (N₋ + 2) in place of 1 and 0, which keep
-        the curve finite where the classes are perfectly separated.
+        Whether to use Platt's targets, (N₊ + 1) / (N₊ + 2) and 1 / (N₋ + 2), in place of 1 and 0;
+        they keep the curve finite where the classes are perfectly separated.
     eps : float
-        Scores are kept this far from 0 (and at least 2.2e-16 from 1) before the logit.
+        Scores are moved at least this far from 0 (and 2.2e-16 from 1) before taking the logit.
 
     References
     ----------
@@ -92,7 +92,7 @@ class PlattCalibrator(OneVsRestCalibrator):
 
     @classmethod
     def paper(cls) -> Self:
-        """Return the settings of Kelly & Smyth: on raw p, C = 1, plain targets."""
+        """Return the settings of Kelly & Smyth: p itself, C = 1, targets of 0 and 1."""
         return cls(on="probability", l2=1.0, smooth_targets=False)
 
     def _prepare(self) -> None:
@@ -122,7 +122,7 @@ def platt_feature(score: Floats, on: str, eps: float) -> Floats:
 
 
 def smoothed(hit: Floats, weight: Floats | None) -> Floats:
-    """Return Platt's targets, which stay off 0 and 1 by as much as the counts warrant."""
+    """Return Platt's targets, which differ from 0 and 1 by more where there are fewer rows."""
     yes = float(hit.sum() if weight is None else hit @ weight)
     no = float(hit.size if weight is None else weight.sum()) - yes
     return np.where(hit > 0, (yes + 1.0) / (yes + 2.0), 1.0 / (no + 2.0))

@@ -1,4 +1,4 @@
-"""Scaling-binning: Platt scaling first, then one value a bin of its curve."""
+"""Scaling-binning: Platt scaling, then one value per bin of the scaled score."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from varcal.calibrators._by_score.histogram import StepMap, bin_means, chunk_edges
+from varcal._arrays import Floats
+from varcal._options import check_count, check_eps, check_not_negative
+from varcal.calibrators._by_score.histogram_binning import StepMap, bin_means, chunk_edges
 from varcal.calibrators._by_score.platt import PlattMap, platt_feature
 from varcal.calibrators._interface.one_vs_rest import OneVsRestCalibrator, stacked
-from varcal.calibrators._interface.parameters import check_count, check_eps, check_not_negative
-from varcal.calibrators._interface.rows import Floats, Rows
+from varcal.calibrators._interface.rows import CalibrationRows
 from varcal.calibrators._solvers.logistic import fit_logistic, with_ones
 
 __all__ = ["ScalingBinningCalibrator", "ScalingBinningMap"]
@@ -25,12 +26,12 @@ class ScalingBinningMap:
     steps: StepMap
 
     def columns(self, score: Floats) -> Floats:
-        """Return the probabilities of "not" and of "yes"."""
+        """Return the probabilities of "no" and "yes"."""
         return stacked(self.steps(self.curve.columns(score)[:, 1]))
 
-    def told(self) -> dict[str, Any]:
-        """Return the parameters of the curve and the extent of the steps."""
-        return self.curve.told() | self.steps.told()
+    def table_row(self) -> dict[str, Any]:
+        """Return the parameters of the curve and the range of the steps."""
+        return self.curve.table_row() | self.steps.table_row()
 
 
 class ScalingBinningCalibrator(OneVsRestCalibrator):
@@ -39,16 +40,16 @@ class ScalingBinningCalibrator(OneVsRestCalibrator):
     .. math:: \mathrm{logit}\, g(p) = \alpha\, \mathrm{logit}\, p + \beta, \qquad
               q(p) = \operatorname{mean}\{g(p_i) : g(p_i) \in B(g(p))\}
 
-    Bins hold near-equal parts of the calibration rows; an empty one gives its midpoint. More
-    than two classes: one against the rest, normalized.
+    Bins hold nearly equal numbers of calibration rows; the value of an empty one is its midpoint.
+    With more than two classes, each is calibrated against the rest and rows are normalized.
 
     Parameters
     ----------
     n_bins : int
-        The number of bins; ties can leave fewer.
+        The number of bins; with ties there may be fewer.
     normalize : bool
-        Whether rows sum to 1. Without it every class column is fitted alone, also for two
-        classes, and rows sum to anything.
+        Whether rows are made to sum to 1. Otherwise each column is calibrated by itself, also
+        with two classes, and the sum of a row is arbitrary.
     l2 : float
         λ of the penalty ½λα², scikit-learn's ``1 / C``.
     eps : float
@@ -82,7 +83,7 @@ class ScalingBinningCalibrator(OneVsRestCalibrator):
 
     @classmethod
     def paper(cls) -> Self:
-        """Return the settings of Kelly & Smyth: 10 bins, every column alone, no normalizing."""
+        """Return the settings of Kelly & Smyth: 10 bins, each column by itself, not normalized."""
         return cls(normalize=False)
 
     def _prepare(self) -> None:
@@ -90,10 +91,10 @@ class ScalingBinningCalibrator(OneVsRestCalibrator):
         check_not_negative("l2", self.l2)
         check_eps(self.eps)
 
-    def _learn(self, rows: Rows) -> None:
+    def _learn(self, rows: CalibrationRows) -> None:
         super()._learn(rows)
         if not self.normalize and rows.p.ndim == 1:
-            self.maps_ = [self._one(1.0 - rows.p, rows.y == 0, rows.weight), *self.maps_]
+            self.maps_ = [self._fit_map(1.0 - rows.p, rows.y == 0, rows.weight), *self.maps_]
 
     def _map(self, score: Floats, hit: Floats, weight: Floats | None) -> ScalingBinningMap:
         feature = platt_feature(score, "logit", self.eps)
@@ -104,7 +105,7 @@ class ScalingBinningCalibrator(OneVsRestCalibrator):
         edges = chunk_edges(scaled, weight, self.n_bins)
         return ScalingBinningMap(curve, StepMap(edges, bin_means(edges, scaled, scaled, weight)))
 
-    def _answer(self, rows: Rows) -> Floats:
+    def _answer(self, rows: CalibrationRows) -> Floats:
         if self.normalize:
             return super()._answer(rows)
         cells = rows.columns()
@@ -116,4 +117,4 @@ class ScalingBinningCalibrator(OneVsRestCalibrator):
         )
 
     def _sentence(self) -> str:
-        return "Steps over the curve logit(g) = slope · logit(p) + intercept: the mean g of a bin."
+        return "Steps on the curve logit(g) = slope · logit(p) + intercept: the mean g of each bin."

@@ -7,16 +7,21 @@ from typing import Any
 
 import numpy as np
 
+from varcal._arrays import Floats
+from varcal._options import EPS, check_eps
 from varcal.calibrators._interface.calibrator import Calibrator
-from varcal.calibrators._interface.parameters import EPS, check_eps
-from varcal.calibrators._interface.rows import Floats, Rows
+from varcal.calibrators._interface.rows import CalibrationRows
 from varcal.calibrators._solvers.softmax import blocks, softmax
 from varcal.exceptions import VarcalWarning
 
 __all__ = ["TemperatureCalibrator"]
 
-#: The sharpest and the flattest answer that is still one.
+#: The range of 1/T that is searched.
 LOWEST, HIGHEST = 1e-6, 1e6
+# The search ends where the slope, or the relative step, is below these; a curvature below the last
+# one means that the loss is flat.
+_SLOPE_TOLERANCE, _STEP_TOLERANCE, _FLAT = 1e-13, 1e-15, 1e-10
+_MOST_STEPS = 200
 
 
 class TemperatureCalibrator(Calibrator):
@@ -24,13 +29,13 @@ class TemperatureCalibrator(Calibrator):
 
     .. math:: q_k \propto p_k^{1/T}
 
-    T is where the log-loss is least; above 1 it takes confidence away. The order of the classes
-    within a row never changes, so that accuracy is kept exactly. Any number of classes.
+    T minimizes the log-loss; above 1 it lowers confidence. The order of the classes within a row
+    never changes, so accuracy stays exactly the same. Any number of classes.
 
     Parameters
     ----------
     eps : float
-        The floor of p before the logarithm.
+        The least p before taking the logarithm.
 
     Attributes
     ----------
@@ -56,39 +61,39 @@ class TemperatureCalibrator(Calibrator):
     def __init__(self, *, eps: float = EPS) -> None:
         self.eps = eps
 
-    def _learn(self, rows: Rows) -> None:
+    def _learn(self, rows: CalibrationRows) -> None:
         check_eps(self.eps)
         logits = _logits(rows, self.eps)
         sharpness, bounded = _fit_sharpness(logits, rows.y, rows.weight)
         self.separated_ = bounded and sharpness > 1
         if bounded and sharpness <= 1:
             warnings.warn(
-                "the scores say less than nothing about the classes: the best temperature is "
-                "infinite, and all classes are given equal probability",
+                "the scores are no better than chance: the best temperature is infinite, "
+                "and all classes get equal probability",
                 VarcalWarning,
                 stacklevel=4,
             )
         self.temperature_ = 1.0 / sharpness
 
-    def _answer(self, rows: Rows) -> Floats:
+    def _answer(self, rows: CalibrationRows) -> Floats:
         answer = np.empty((len(rows), rows.n_classes))
         for part in blocks(len(rows), rows.n_classes):
             answer[part] = softmax(_logits(rows.block(part), self.eps) / self.temperature_)
         return answer
 
-    def _told(self) -> tuple[str, list[dict[str, Any]]]:
-        effect = "takes confidence away" if self.temperature_ > 1 else "adds confidence"
+    def _describe(self) -> tuple[str, list[dict[str, Any]]]:
+        effect = "lowers confidence" if self.temperature_ > 1 else "raises confidence"
         words = f"All logits are divided by T = {self.temperature_:.6g}, which {effect}."
         return words, [{"temperature": self.temperature_}]
 
 
-def _logits(rows: Rows, eps: float) -> Floats:
+def _logits(rows: CalibrationRows, eps: float) -> Floats:
     cells = np.maximum(rows.columns(), eps)
     return np.log(cells, out=cells)
 
 
 def _fit_sharpness(logits: Floats, y: Any, weight: Floats | None) -> tuple[float, bool]:
-    """Return the 1/T at which the slope of the convex loss is 0, and whether it is at a bound."""
+    """Return the 1/T that minimizes the convex loss, and whether it lies at a bound."""
     n, n_classes = logits.shape
     shares = np.full(n, 1.0 / n) if weight is None else weight / weight.sum()
     truth = float(shares @ logits[np.arange(n), y])
@@ -106,16 +111,16 @@ def _fit_sharpness(logits: Floats, y: Any, weight: Floats | None) -> tuple[float
     low, high, at = LOWEST, HIGHEST, 1.0
     if slope_and_curve(low)[0] >= 0:
         return low, True
-    for _ in range(200):
+    for _ in range(_MOST_STEPS):
         slope, curve = slope_and_curve(at)
-        if abs(slope) <= 1e-13 * max(1.0, abs(truth)):
-            # A loss that has gone flat on the way up never had a minimum.
-            return at, bool(slope < 0 and curve < 1e-10 and at > 1)
+        if abs(slope) <= _SLOPE_TOLERANCE * max(1.0, abs(truth)):
+            # Where the loss became flat as 1/T grew, there is no minimum.
+            return at, bool(slope < 0 and curve < _FLAT and at > 1)
         low, high = (at, high) if slope < 0 else (low, at)
         step = at - slope / curve if curve > 0 else np.inf
         middle = min(2.0 * at, HIGHEST) if high == HIGHEST else 0.5 * (low + high)
         moved = step if low < step < high and step < 4.0 * at else middle
-        if abs(moved - at) <= 1e-15 * at:
+        if abs(moved - at) <= _STEP_TOLERANCE * at:
             return at, False
         at = moved
         if at >= HIGHEST:

@@ -1,4 +1,4 @@
-"""Vector scaling: a factor and a shift for every class."""
+"""Vector scaling: a factor and a shift for each class."""
 
 from __future__ import annotations
 
@@ -6,28 +6,29 @@ from typing import Any
 
 import numpy as np
 
+from varcal._arrays import Floats
+from varcal._options import EPS, check_eps, check_not_negative
 from varcal.calibrators._interface.calibrator import Calibrator
-from varcal.calibrators._interface.parameters import EPS, check_eps, check_not_negative
-from varcal.calibrators._interface.rows import Floats, Rows
+from varcal.calibrators._interface.rows import CalibrationRows
 from varcal.calibrators._solvers.softmax import blocks, fit_softmax, softmax
 
 __all__ = ["VectorScalingCalibrator"]
 
 
 class VectorScalingCalibrator(Calibrator):
-    r"""Vector scaling: a factor and a shift for every class.
+    r"""Vector scaling: a factor and a shift for each class.
 
     .. math:: q_k \propto \exp(w_k \ln p_k + b_k)
 
-    fitted by least mean log-loss :math:`+ \lambda \sum_k [(w_k - 1)^2 + b_k^2]`, so that
-    few rows mean little change. Any number of classes.
+    which minimizes the mean log-loss :math:`+ \lambda \sum_k [(w_k - 1)^2 + b_k^2]`, so that
+    few rows change little. Any number of classes.
 
     Parameters
     ----------
     l2 : float
         λ.
     eps : float
-        The floor of p before the logarithm.
+        The least p before taking the logarithm.
 
     Attributes
     ----------
@@ -54,7 +55,7 @@ class VectorScalingCalibrator(Calibrator):
         self.l2 = l2
         self.eps = eps
 
-    def _learn(self, rows: Rows) -> None:
+    def _learn(self, rows: CalibrationRows) -> None:
         check_not_negative("l2", self.l2)
         check_eps(self.eps)
         k = rows.n_classes
@@ -71,19 +72,19 @@ class VectorScalingCalibrator(Calibrator):
         self.factors_, self.shifts_ = fit.theta[:k].copy(), fit.theta[k:].copy()
         self.separated_ = fit.separated
 
-    def _answer(self, rows: Rows) -> Floats:
+    def _answer(self, rows: CalibrationRows) -> Floats:
         answer = np.empty((len(rows), rows.n_classes))
         for part in blocks(len(rows), rows.n_classes):
             logs = np.log(np.maximum(rows.block(part).columns(), self.eps))
             answer[part] = softmax(logs * self.factors_ + self.shifts_)
         return answer
 
-    def _told(self) -> tuple[str, list[dict[str, Any]]]:
+    def _describe(self) -> tuple[str, list[dict[str, Any]]]:
         table = [
             {"class": str(label), "factor": float(factor), "shift": float(shift)}
             for label, factor, shift in zip(self.classes_, self.factors_, self.shifts_, strict=True)
         ]
-        return "Every class k has its own line: factor · ln(p) + shift.", table
+        return "The logit of every class is factor · ln(p) + shift.", table
 
 
 class _Diagonal:

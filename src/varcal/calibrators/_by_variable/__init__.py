@@ -1,1 +1,1 @@
-"""Calibrators that split or extend by variables: trees and augmented regression."""
+"""Calibrators of score and variables: a tree over V, and regression with terms of V."""

@@ -1,4 +1,4 @@
-"""Augmented calibration: the score's logistic curve with terms of V beside it."""
+"""Augmented calibration: a logistic curve of the score with terms of V added."""
 
 from __future__ import annotations
 
@@ -7,19 +7,20 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
+from varcal._arrays import Floats
+from varcal._options import (
+    check_choice,
+    check_count,
+    check_eps,
+    check_not_negative,
+)
 from varcal.calibrators._by_score.beta import beta_design
 from varcal.calibrators._by_score.platt import platt_feature
 from varcal.calibrators._by_variable.augmented_terms import terms_of
 from varcal.calibrators._interface.calibrator import Calibrator
 from varcal.calibrators._interface.fitted_variables import Schema
 from varcal.calibrators._interface.one_vs_rest import normalized
-from varcal.calibrators._interface.parameters import (
-    check_choice,
-    check_count,
-    check_eps,
-    check_not_negative,
-)
-from varcal.calibrators._interface.rows import Floats, Rows
+from varcal.calibrators._interface.rows import CalibrationRows
 from varcal.calibrators._solvers.logistic import fit_logistic, two_columns, with_ones
 
 __all__ = ["AugmentedCalibrator", "LinearMap"]
@@ -44,15 +45,15 @@ class AugmentedCalibrator(Calibrator):
               + \sum_j \sum_{d=1}^{D} \gamma_{jd}\, v_j^d
 
     with the penalty ½λΣγ² on the terms of V. These are standardized, so that the penalty does
-    not depend on their unit, and values beyond the fitted range count as its ends, where a
-    polynomial still holds. With λ → ∞ the score-based calibrator remains. Categories and missing
-    values have indicators; an unseen category has none, which puts it at the average. More than
-    two classes: one against the rest, normalized.
+    not depend on their unit, and values beyond the fitted range are clipped to it, because
+    polynomials do not extrapolate. As λ → ∞ the score-based calibrator remains. Categories and
+    missing values have indicators; an unseen category has none and gets an average effect. With
+    more than two classes, each is calibrated against the rest and rows are normalized.
 
     Parameters
     ----------
     score : {"beta", "logistic"}
-        Whether ln p and −ln(1 − p), or only the logit of p, stand for the score.
+        Whether the score enters by ln p and −ln(1 − p), or by the logit of p alone.
     degree : int
         D.
     l2 : float
@@ -60,19 +61,19 @@ class AugmentedCalibrator(Calibrator):
     l2_score : float
         The same penalty on the coefficients of the score.
     nonnegative : bool
-        Whether the coefficients of the score are kept from falling below 0.
+        Whether the coefficients of the score must not be negative.
     standardize, clip : bool
-        Whether the terms of V are standardized, and V kept within the fitted range.
+        Whether the terms of V are standardized, and V is clipped to the fitted range.
     eps : float
-        The floor of scores before the logarithms (from 1 they keep 2.2e-16 at least). Lower than
-        elsewhere: beside V, how small a tiny score is can tell much.
+        Scores are moved at least this far from 0 (and 2.2e-16 from 1) before taking logarithms.
+        It is smaller than elsewhere: together with V, the size of a tiny score can matter.
     clip_score : {"all", "exact"}
-        Whether all scores within `eps` of 0 or 1 are moved, or only those exactly there.
+        Whether all scores within `eps` of 0 or 1 are moved, or only those equal to 0 or 1.
 
     Attributes
     ----------
     maps_ : list of LinearMap
-        The coefficients: one for two classes, K for more.
+        The coefficients: one map for two classes, K for more.
     terms_ : list
         How V becomes columns.
     schema_ : Schema
@@ -137,7 +138,7 @@ class AugmentedCalibrator(Calibrator):
             clip_score="exact",
         )
 
-    def _learn(self, rows: Rows) -> None:
+    def _learn(self, rows: CalibrationRows) -> None:
         check_choice("score", self.score, ["beta", "logistic"])
         check_choice("clip_score", self.clip_score, ["all", "exact"])
         check_count("degree", self.degree, 1)
@@ -181,7 +182,7 @@ class AugmentedCalibrator(Calibrator):
         design = self._design(score, added)
         is_score = np.arange(len(design) - 1) < len(design) - 1 - len(added)
         if hit.all() or not hit.any():
-            # Coefficients of 1 on the score alone leave the class as it was.
+            # Coefficients of 1 on the score alone leave the class unchanged.
             return LinearMap(is_score.astype(np.float64), 0.0)
         fit = fit_logistic(
             design,
@@ -193,7 +194,7 @@ class AugmentedCalibrator(Calibrator):
         self.separated_ = self.separated_ or fit.separated
         return LinearMap(fit.coef, fit.intercept)
 
-    def _answer(self, rows: Rows) -> Floats:
+    def _answer(self, rows: CalibrationRows) -> Floats:
         added = self._added(self.schema_.align(rows.variables))
         if rows.p.ndim == 1:
             return _columns(self.maps_[0], self._design(rows.p, added))
@@ -203,7 +204,7 @@ class AugmentedCalibrator(Calibrator):
         ]
         return normalized(np.column_stack(cells), rows.p)
 
-    def _told(self) -> tuple[str, list[dict[str, Any]]]:
+    def _describe(self) -> tuple[str, list[dict[str, Any]]]:
         names = ["ln p", "-ln(1-p)"] if self.score == "beta" else ["logit p"]
         names += [name for terms in self.terms_ for name in terms.names()]
         labels = self.classes_[1:] if len(self.maps_) == 1 else self.classes_
@@ -212,8 +213,8 @@ class AugmentedCalibrator(Calibrator):
             for label, each in zip(labels, self.maps_, strict=True)
             for name, value in zip([*names, "intercept"], [*each.coef, each.intercept], strict=True)
         ]
-        unit = "standardized terms" if self.standardize else "terms"
-        return f"logit(q) is linear in the score and in {unit} of V.", table
+        kind = "standardized terms" if self.standardize else "terms"
+        return f"logit(q) is linear in the score and in {kind} of V.", table
 
 
 def _columns(each: LinearMap, design: Floats) -> Floats:

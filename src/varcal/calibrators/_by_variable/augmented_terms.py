@@ -1,18 +1,18 @@
-"""The columns that V adds to a logistic fit: powers of numbers, indicators of categories."""
+"""Terms of V in a logistic fit: powers of numbers and indicators of categories."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from varcal._arrays import AnyArray, Floats
 from varcal.calibrators._interface.fitted_variables import Schema
 
 __all__ = ["LevelTerms", "NumberTerms", "terms_of"]
 
-Floats = NDArray[np.float64]
+#: A standard deviation below this share of the mean is rounding.
+_ROUNDING = 1e-13
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,13 +24,13 @@ class NumberTerms:
     name : str
         The variable.
     low, high : float
-        The range that values are brought into; infinite where they are left alone.
+        The range that values are clipped to; infinite without clipping.
     centre, scale : float
-        The standardization; 0 and 1 where there is none.
+        Mean and standard deviation; 0 and 1 without standardization.
     power_centre, power_scale : ndarray of shape (degree,)
         The same for each power.
     missing : bool
-        Whether there is an indicator.
+        Whether missing values have an indicator.
     """
 
     name: str
@@ -53,7 +53,7 @@ class NumberTerms:
         standardize: bool,
         clip: bool,
     ) -> NumberTerms:
-        """Note the range and the moments of the calibration rows."""
+        """Learn the range and the moments from the calibration rows."""
         known = np.isfinite(values)
         inside = values[known]
         mass = None if weight is None else weight[known]
@@ -76,7 +76,7 @@ class NumberTerms:
         )
 
     def rows(self, values: Floats) -> list[Floats]:
-        """Return the terms; a missing value is average in all but the indicator."""
+        """Return the terms; those of a missing value are 0, the mean, except for its indicator."""
         gone = np.isnan(values)
         z = (np.clip(values, self.low, self.high) - self.centre) / self.scale
         powers = [
@@ -93,7 +93,7 @@ class NumberTerms:
 
 @dataclass(frozen=True)
 class LevelTerms:
-    """One indicator a category; a category that was not seen has none.
+    """One indicator per category; a category that was not in the fit has none.
 
     Attributes
     ----------
@@ -109,7 +109,7 @@ class LevelTerms:
     levels: tuple[str, ...]
     missing: bool
 
-    def rows(self, values: NDArray[Any]) -> list[Floats]:
+    def rows(self, values: AnyArray) -> list[Floats]:
         """Return the indicators."""
         shown = [(values == k).astype(np.float64) for k in range(len(self.levels))]
         return [*shown, (values == -1).astype(np.float64)] if self.missing else shown
@@ -122,14 +122,14 @@ class LevelTerms:
 
 def terms_of(
     schema: Schema,
-    columns: list[NDArray[Any]],
+    columns: list[AnyArray],
     weight: Floats | None,
     *,
     degree: int,
     standardize: bool,
     clip: bool,
 ) -> list[NumberTerms | LevelTerms]:
-    """Choose the terms of every variable."""
+    """Return the terms of every variable."""
     return [
         LevelTerms(name, tuple(map(str, schema.levels[k])), bool((columns[k] < 0).any()))
         if schema.kinds[k] == "levels"
@@ -146,4 +146,4 @@ def _moments(values: Floats, weight: Floats | None) -> tuple[float, float]:
         return 0.0, 1.0
     mean = float(np.average(values, weights=weight))
     spread = float(np.sqrt(np.average((values - mean) ** 2, weights=weight)))
-    return mean, spread if spread > 1e-13 * abs(mean) else 1.0
+    return mean, spread if spread > _ROUNDING * abs(mean) else 1.0

@@ -1,8 +1,8 @@
-"""A decision tree over V: how the space is cut, and which leaf a row falls in.
+"""A decision tree over V: how it is grown, and which leaf a row belongs to.
 
-Written here and not taken from scikit-learn, because a calibrator's tree gives missing values a
-branch of their own, splits categories as such, compares in double precision (thresholds of
-dates and of large numbers survive), counts leaves in weight and draws no random numbers.
+It is not scikit-learn's tree, because it gives missing values a branch of their own, splits
+categories as such, compares in double precision (which dates and large numbers need), measures
+leaves by weight and uses no random numbers.
 """
 
 from __future__ import annotations
@@ -12,12 +12,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from varcal._arrays import AnyArray, Bools, Floats, Ints
 
 __all__ = ["Leaf", "Node", "Split", "grow", "leaves", "route"]
 
-Floats = NDArray[np.float64]
-Columns = list[NDArray[Any]]
+Columns = list[AnyArray]
+
+# Numerical limits: gains of a split, relative to the weight of its rows, that count as none; that
+# are rounding; and relative to one another, that count as equal. Decimals to which the order of
+# categories is determined.
+_LEAST_GAIN, _ROUNDING, _EQUAL_GAIN, _DECIMALS = 1e-10, 1e-12, 1e-9, 12
 
 
 @dataclass(frozen=True)
@@ -44,8 +49,8 @@ class Split:
     left, right : Node
         The two sides.
     other : Node or {"left", "right"}
-        Where missing values and categories of neither side go: a branch of their own if there
-        were enough of them, otherwise the heavier side.
+        Where missing values and categories of neither side go: to a branch of their own if the
+        fit had enough of them, otherwise to the heavier side.
     """
 
     variable: int
@@ -60,10 +65,10 @@ class Split:
 Node = Leaf | Split
 
 
-def route(node: Node, columns: Columns, n: int) -> NDArray[np.intp]:
+def route(node: Node, columns: Columns, n: int) -> Ints:
     """Return the number of each row's leaf."""
     found = np.empty(n, dtype=np.intp)
-    pending: list[tuple[Node, NDArray[np.intp]]] = [(node, np.arange(n))]
+    pending: list[tuple[Node, Ints]] = [(node, np.arange(n))]
     while pending:
         here, rows = pending.pop()
         if isinstance(here, Leaf):
@@ -83,7 +88,7 @@ def route(node: Node, columns: Columns, n: int) -> NDArray[np.intp]:
 
 
 def leaves(node: Node, path: tuple[tuple[Split, str], ...] = ()) -> Iterator[tuple[Leaf, Any]]:
-    """Walk the leaves from left to right, each with the splits and sides that lead to it."""
+    """Yield the leaves from left to right, each with the splits and sides that lead to it."""
     if isinstance(node, Leaf):
         yield node, path
         return
@@ -95,14 +100,14 @@ def leaves(node: Node, path: tuple[tuple[Split, str], ...] = ()) -> Iterator[tup
 
 def grow(
     columns: Columns,
-    y: NDArray[Any],
+    y: AnyArray,
     weight: Floats | None,
     n_classes: int,
     *,
     max_depth: int,
     min_weight: float,
 ) -> Node:
-    """Grow a tree by greatest fall of the Gini impurity of y.
+    """Grow a tree that lowers the Gini impurity of y most.
 
     Parameters
     ----------
@@ -115,16 +120,16 @@ def grow(
     n_classes : int
         K.
     max_depth : int
-        Cuts above a leaf, at most.
+        Splits above a leaf at most.
     min_weight : float
-        The least weight of a side; ties in the fall go to the first variable and the lowest
-        threshold.
+        The least weight of a side. Of equally good splits, the first variable and the lowest
+        threshold are taken.
     """
     mass = np.ones(y.size) if weight is None else weight
     counter = iter(range(1 << 30))
-    least = min_weight * (1.0 - 1e-12)
+    least = min_weight * (1.0 - _ROUNDING)
 
-    def build(rows: NDArray[np.intp], depth: int) -> Node:
+    def build(rows: Ints, depth: int) -> Node:
         total = float(mass[rows].sum())
         cut = None
         if depth > 0 and total >= 2 * least and np.ptp(y[rows]) > 0:
@@ -157,21 +162,21 @@ class _Cut:
     threshold: float
     left_levels: tuple[int, ...]
     right_levels: tuple[int, ...]
-    left: NDArray[np.bool_]
-    right: NDArray[np.bool_]
+    left: Bools
+    right: Bools
 
 
 def _best_cut(
     columns: Columns,
-    y: NDArray[Any],
+    y: AnyArray,
     mass: Floats,
-    rows: NDArray[np.intp],
+    rows: Ints,
     n_classes: int,
     least: float,
 ) -> _Cut | None:
     labels, weights = y[rows], mass[rows]
     whole = float(weights.sum())
-    best, best_gain = None, 1e-10 * whole
+    best, best_gain = None, _LEAST_GAIN * whole
     for variable, column in enumerate(columns):
         values = column[rows]
         is_levels = values.dtype.kind == "i"
@@ -188,8 +193,8 @@ def _best_cut(
         apart = ~known
         if apart.any() and weights[apart].sum() >= least:
             gain += _separation(known, labels, weights, n_classes)
-        # Differences below rounding must not decide between equally good variables.
-        if gain <= best_gain * (1 + 1e-9) + 1e-12 * whole:
+        # Rounding must not decide between equally good variables.
+        if gain <= best_gain * (1 + _EQUAL_GAIN) + _ROUNDING * whole:
             continue
         best_gain = gain
         left, right = np.zeros(rows.size, bool), np.zeros(rows.size, bool)
@@ -204,9 +209,9 @@ def _best_cut(
 
 
 def _cut_axis(
-    axis: NDArray[Any], labels: NDArray[Any], weights: Floats, n_classes: int, least: float
+    axis: AnyArray, labels: AnyArray, weights: Floats, n_classes: int, least: float
 ) -> tuple[float, float] | None:
-    """Return the fall of n·Gini at the best threshold, and the threshold."""
+    """Return by how much the best threshold lowers n·Gini, and the threshold."""
     if axis.size < 2:
         return None
     order = np.argsort(axis, kind="stable")
@@ -223,18 +228,16 @@ def _cut_axis(
     left = left_squares[places] / before[places]
     right = (square - 2.0 * mixed[places] + left_squares[places]) / (whole - before[places])
     gain = left + right - square / whole
-    # The lowest of all thresholds that are as good as the best to rounding.
-    place = places[np.argmax(gain >= gain.max() - 1e-12 * whole)]
+    # The lowest of the thresholds that equal the best up to rounding.
+    place = places[np.argmax(gain >= gain.max() - _ROUNDING * whole)]
     low, high = float(axis[place]), float(axis[place + 1])
     with np.errstate(invalid="ignore"):
         middle = low + 0.5 * (high - low)
     return float(gain.max()), middle if low < middle <= high else high
 
 
-def _running_squares(
-    labels: NDArray[Any], weights: Floats, totals: Floats
-) -> tuple[Floats, Floats]:
-    """Return Σ_k left_k² and Σ_k total_k·left_k after each row, at a cost free of K."""
+def _running_squares(labels: AnyArray, weights: Floats, totals: Floats) -> tuple[Floats, Floats]:
+    """Return Σ_k left_k² and Σ_k total_k·left_k after each row, in time free of K."""
     by_class = np.argsort(labels, kind="stable")
     inclusive = np.cumsum(weights[by_class])
     offsets = np.cumsum(totals) - totals
@@ -244,9 +247,7 @@ def _running_squares(
     return squares, np.cumsum(weights * totals[labels])
 
 
-def _level_order(
-    values: NDArray[Any], labels: NDArray[Any], weights: Floats, n_classes: int
-) -> NDArray[np.intp]:
+def _level_order(values: AnyArray, labels: AnyArray, weights: Floats, n_classes: int) -> Ints:
     """Return the rank of every category: by P(second class), or along the first principal axis.
 
     For two classes the best split of categories is one of this order (Breiman et al. 1984); for
@@ -262,18 +263,16 @@ def _level_order(
     else:
         centred = (shares - table.sum(axis=0) / max(mass.sum(), 1e-300)) * np.sqrt(mass)[:, None]
         axis = np.linalg.svd(centred, full_matrices=False)[2][0]
-        # The sign of a singular vector is free; without a rule the tree would be too.
+        # The sign of a singular vector is arbitrary; fix it, so that the tree is not.
         score = shares @ (axis * np.sign(axis[np.argmax(np.abs(axis))]))
-    # Equal up to rounding means equal, whichever way the sums were made.
+    # Scores that are equal up to rounding are equal, in whatever order they were summed.
     rank = np.empty(n_levels, dtype=np.intp)
-    rank[np.argsort(np.round(score, 12), kind="stable")] = np.arange(n_levels)
+    rank[np.argsort(np.round(score, _DECIMALS), kind="stable")] = np.arange(n_levels)
     return rank
 
 
-def _separation(
-    known: NDArray[np.bool_], labels: NDArray[Any], weights: Floats, n_classes: int
-) -> float:
-    """Return the fall of n·Gini from setting the missing rows apart."""
+def _separation(known: Bools, labels: AnyArray, weights: Floats, n_classes: int) -> float:
+    """Return by how much a separate branch for missing values lowers n·Gini."""
     parts = [np.bincount(labels[m], weights[m], minlength=n_classes) for m in (known, ~known)]
     whole = parts[0] + parts[1]
     return float(sum(c @ c / c.sum() for c in parts) - whole @ whole / whole.sum())

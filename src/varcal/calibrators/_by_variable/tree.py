@@ -1,4 +1,4 @@
-"""The tree calibrator: one score-based calibrator in every leaf of a tree over V."""
+"""The tree calibrator: a score-based calibrator in each leaf of a tree over V."""
 
 from __future__ import annotations
 
@@ -8,48 +8,52 @@ from typing import Any, Literal, Self
 import numpy as np
 from sklearn.base import clone
 
+from varcal._arrays import Floats
+from varcal._options import check_choice, check_count, check_not_negative, check_share
 from varcal.calibrators._by_score.beta import BetaCalibrator
 from varcal.calibrators._by_score.dirichlet import DirichletCalibrator
 from varcal.calibrators._by_variable.partition import grow, leaves, route
 from varcal.calibrators._interface.calibrator import Calibrator
 from varcal.calibrators._interface.fitted_variables import Schema
-from varcal.calibrators._interface.parameters import check_choice, check_count, check_not_negative
-from varcal.calibrators._interface.rows import Floats, Rows
+from varcal.calibrators._interface.rows import CalibrationRows
 from varcal.exceptions import InputError, VarcalWarning
 
 __all__ = ["TreeCalibrator"]
 
+#: Levels of a category that a description names.
+_SHOWN_LEVELS = 6
+
 
 class TreeCalibrator(Calibrator):
-    r"""Tree calibration: a decision tree cuts V, every leaf calibrates the score by itself.
+    r"""Tree calibration: a decision tree over V with a score-based calibrator in each leaf.
 
     .. math:: q(p, v) = f_{\ell(v)}(p)
 
     where ℓ(v) is the leaf of a tree grown on (V, y) by Gini impurity and :math:`f_\ell` a
-    score-based calibrator fitted on that leaf. Each leaf is fitted on its own rows, and on the
-    whole calibration set at a total weight of `borrow` rows: a leaf with many rows decides for
-    itself, one with few or with a single class leans on all. Any number of classes, as far as
-    the calibrator of the leaves goes.
+    score-based calibrator fitted on that leaf. Each leaf is fitted on its own rows and on the
+    whole calibration set, which has a total weight of `borrow` rows: a leaf with many rows is
+    determined by them, one with few rows or a single class mostly by the whole set. Any number of
+    classes that the calibrator in the leaves supports.
 
     Missing values have a branch of their own where there are enough of them; otherwise they,
-    and categories that were not seen, take the heavier side.
+    and categories that were not in the fit, go to the heavier side.
 
     Parameters
     ----------
     calibrator : Calibrator, optional
-        What is fitted in each leaf; None means beta for two classes, Dirichlet for more.
+        The calibrator of each leaf; None means beta for two classes, Dirichlet for more.
     max_depth : int
-        Cuts above a leaf, at most.
+        Splits above a leaf at most.
     min_leaf : float
-        The least share of the weight in a leaf.
+        The least share of the total weight in a leaf.
     borrow : float
-        The weight, in rows, at which the whole calibration set counts in each leaf. With 0 a
-        leaf with a single class takes the fit of the whole set.
+        The weight, in rows, of the whole calibration set in the fit of each leaf. With 0, a leaf
+        with a single class uses the fit of the whole set.
 
     Attributes
     ----------
     tree_ : Leaf or Split
-        The cuts.
+        The tree.
     leaves_ : list of Calibrator
         The calibrators of the leaves.
     schema_ : Schema
@@ -91,8 +95,8 @@ class TreeCalibrator(Calibrator):
     def paper(cls, dataset: Literal["adult", "bank", "cifar", "yelp"] = "adult") -> Self:
         """Return the settings of Kelly & Smyth for one of their data sets.
 
-        Depth 3 and a tenth of the rows in a leaf; for bank depth 2 and a twentieth. Dirichlet
-        in the leaves for cifar, beta for the others, and nothing borrowed.
+        Depth 3 and at least a tenth of the rows in a leaf; for bank, depth 2 and a twentieth.
+        Dirichlet in the leaves for cifar, beta for the others, and `borrow=0`.
         """
         check_choice("dataset", dataset, ["adult", "bank", "cifar", "yelp"])
         inner = DirichletCalibrator.paper() if dataset == "cifar" else BetaCalibrator.paper()
@@ -100,7 +104,7 @@ class TreeCalibrator(Calibrator):
             return cls(inner, max_depth=2, min_leaf=0.05, borrow=0.0)
         return cls(inner, max_depth=3, min_leaf=0.1, borrow=0.0)
 
-    def _learn(self, rows: Rows) -> None:
+    def _learn(self, rows: CalibrationRows) -> None:
         self._check_parameters()
         self.schema_ = Schema.of(rows.variables, type(self).__name__)
         columns = self.schema_.align(rows.variables)
@@ -123,22 +127,18 @@ class TreeCalibrator(Calibrator):
         if self.calibrator is not None and not isinstance(self.calibrator, Calibrator):
             raise InputError(
                 f"calibrator must be a calibrator of varcal; got {self.calibrator!r}",
-                "BetaCalibrator(), for one",
+                "try BetaCalibrator()",
             )
         if self.calibrator is not None and self.calibrator._uses_variables:
             raise InputError(
-                f"calibrator must look at the score alone; {self.calibrator!r} looks at V",
-                "BetaCalibrator(), for one",
+                f"calibrator must use the score alone; {self.calibrator!r} uses variables",
+                "try BetaCalibrator()",
             )
         check_count("max_depth", self.max_depth, 0)
-        check_not_negative("min_leaf", self.min_leaf)
+        check_share("min_leaf", self.min_leaf, 0.5)
         check_not_negative("borrow", self.borrow)
-        if self.min_leaf > 0.5:
-            raise InputError(
-                f"min_leaf must be a share of at most 0.5; got {self.min_leaf!r}", "0.1, for one"
-            )
 
-    def _fit_leaf(self, rows: Rows, inside: Any) -> Calibrator:
+    def _fit_leaf(self, rows: CalibrationRows, inside: Any) -> Calibrator:
         inner: Calibrator
         if self.calibrator is not None:
             inner = clone(self.calibrator)
@@ -153,7 +153,7 @@ class TreeCalibrator(Calibrator):
         own = rows.take(inside)
         if own.present().sum() < 2:
             warnings.warn(
-                f"a leaf of {len(own):,} rows holds a single class and takes the fit of the "
+                f"a leaf of {len(own):,} rows holds a single class and uses the fit of the "
                 "whole set; borrow=20 lets it learn from both",
                 VarcalWarning,
                 stacklevel=5,
@@ -161,7 +161,7 @@ class TreeCalibrator(Calibrator):
             own = rows
         return inner._fit_rows(own)
 
-    def _answer(self, rows: Rows) -> Floats:
+    def _answer(self, rows: CalibrationRows) -> Floats:
         found = route(self.tree_, self.schema_.align(rows.variables), len(rows))
         answer = np.empty((len(rows), rows.n_classes))
         for (leaf, _), inner in zip(leaves(self.tree_), self.leaves_, strict=True):
@@ -170,7 +170,7 @@ class TreeCalibrator(Calibrator):
                 answer[inside] = inner._answer(rows.block(inside))
         return answer
 
-    def _told(self) -> tuple[str, list[dict[str, Any]]]:
+    def _describe(self) -> tuple[str, list[dict[str, Any]]]:
         walked = list(leaves(self.tree_))
         total = sum(leaf.weight for leaf, _ in walked)
         table = [
@@ -188,7 +188,7 @@ class TreeCalibrator(Calibrator):
         return f"A tree on {names} with {len(table)} {leaf_word}.", table
 
     def _conditions(self, path: Any) -> list[str]:
-        """Say where a leaf lies, one phrase a variable."""
+        """Describe where a leaf lies, with one phrase per variable."""
         phrases: dict[tuple[int, str], str] = {}
         bounds: dict[int, list[float]] = {}
         for split, side in path:
@@ -198,8 +198,12 @@ class TreeCalibrator(Calibrator):
                 phrases[split.variable, "levels"] = f"{name} missing or unseen"
             elif split.left_levels:
                 chosen = split.left_levels if side == "left" else split.right_levels
-                shown = ", ".join(str(known[k]) for k in chosen[:6])
-                more = f" and {len(chosen) - 6} more" if len(chosen) > 6 else ""
+                shown = ", ".join(str(known[k]) for k in chosen[:_SHOWN_LEVELS])
+                more = (
+                    f" and {len(chosen) - _SHOWN_LEVELS} more"
+                    if len(chosen) > _SHOWN_LEVELS
+                    else ""
+                )
                 phrases[split.variable, "levels"] = f"{name} in {{{shown}{more}}}"
             else:
                 interval = bounds.setdefault(split.variable, [-np.inf, np.inf])
@@ -216,7 +220,7 @@ class TreeCalibrator(Calibrator):
 
 
 def _one_line(inner: Calibrator) -> str:
-    _, table = inner._told()
+    _, table = inner._describe()
     name = type(inner).__name__.removesuffix("Calibrator").lower()
     if len(table) != 1:
         return f"{name}, {len(table)} classes"

@@ -1,4 +1,4 @@
-"""What all calibrators share: one way of use, one way of checking, one way of keeping."""
+"""The base class of all calibrators: fitting, predicting, describing and saving."""
 
 from __future__ import annotations
 
@@ -9,13 +9,18 @@ from os import PathLike
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from varcal._arrays import AnyArray, Floats
 from varcal._input.provenance import remember
 from varcal.calibrators._interface.description import Description
-from varcal.calibrators._interface.rows import Floats, Rows, labelled_rows, score_names, score_rows
+from varcal.calibrators._interface.rows import (
+    CalibrationRows,
+    labelled_rows,
+    score_names,
+    score_rows,
+)
 from varcal.exceptions import InputError, VarcalWarning
 
 __all__ = ["Calibrator"]
@@ -24,21 +29,21 @@ __all__ = ["Calibrator"]
 class Calibrator(BaseEstimator, ABC):
     """A map from uncalibrated to calibrated probabilities, as a scikit-learn estimator.
 
-    A subclass states how it learns (`_learn`), how it answers (`_answer`), what it says of
-    itself (`_told`) and which fitted attributes a file must hold (`_state`).
+    A subclass defines how it is fitted (`_learn`), how it predicts (`_answer`), how it describes
+    its fit (`_describe`) and which fitted attributes are saved (`_state`).
 
     Attributes
     ----------
     classes_ : ndarray
-        The labels, in the order of the columns of the answer.
+        The labels, in the order of the columns of `predict_proba`.
     n_features_in_ : int
-        The number of columns of p at the fit, 1 for a vector.
+        The number of columns of p in `fit`, 1 for a vector.
     fitted_rows_ : str
         The fingerprint of the calibration rows; see `varcal._input.provenance`.
     score_names_ : tuple of str
-        The names of the columns of p at the fit, none for arrays.
+        The names of the columns of p in `fit`; empty for arrays.
     separated_ : bool
-        Whether the fit has no finite optimum, as the scores separate the classes.
+        Whether the fit has no finite optimum, because the scores separate the classes.
     """
 
     _state: ClassVar[tuple[str, ...]] = ()
@@ -56,23 +61,23 @@ class Calibrator(BaseEstimator, ABC):
         classes: Sequence[Hashable] | None = None,
         groups: object = None,
     ) -> Self:
-        """Learn from rows that the classifier was not trained on.
+        """Fit on rows that the classifier was not trained on.
 
         Parameters
         ----------
         p : array-like of shape (n,) or (n, K)
-            The uncalibrated probabilities: (n,) is P(y = second class).
+            The uncalibrated probabilities; a vector holds P(y = second class).
         y : array-like of shape (n,)
             The labels.
         v : array-like, frame or dict of columns, optional
-            The variables; score-based calibrators do not look at them.
+            The variables; score-based calibrators ignore them.
         sample_weight : array-like of shape (n,), optional
-            A weight of 2 counts as two equal rows, 0 leaves the row out.
+            A weight of 2 counts as two equal rows; a row of weight 0 is left out.
         classes : sequence, optional
-            The labels in the order of the columns of `p`, if they are not the sorted ones or
-            if some have no row.
+            The labels in the order of the columns of `p`; needed if that is not their sorted order
+            or if some classes have no rows.
         groups : array-like of shape (n,), optional
-            The unit (patient, customer, …) of each row; calibrators that hold rows out look at it.
+            The unit (patient, customer, …) of each row; used by calibrators that hold out rows.
 
         Returns
         -------
@@ -84,7 +89,7 @@ class Calibrator(BaseEstimator, ABC):
             shown = ", ".join(repr(rows.classes[k]) for k in absent[:5])
             warnings.warn(
                 f"no row of class {shown}{' …' if absent.size > 5 else ''}: "
-                "its calibrated probability rests on the other classes alone",
+                "its calibrated probability is derived from the other classes alone",
                 VarcalWarning,
                 stacklevel=2,
             )
@@ -94,7 +99,7 @@ class Calibrator(BaseEstimator, ABC):
             shown = ", ".join(map(repr, schema.silent[:5]))
             warnings.warn(
                 f"v {shown}{' …' if len(schema.silent) > 5 else ''} is missing at every row, and "
-                "left out: whatever it holds later counts for nothing",
+                "left out: its values in predict_proba will be ignored",
                 VarcalWarning,
                 stacklevel=2,
             )
@@ -102,15 +107,15 @@ class Calibrator(BaseEstimator, ABC):
         self.score_names_: tuple[str, ...] = score_names(p)
         if self.separated_:
             warnings.warn(
-                "the scores tell the classes apart with certainty, so that the fit runs to "
-                "probabilities of 0 and 1; a penalty (l2=1) or more rows keep it off them",
+                "the scores tell the classes apart with certainty, so the fitted probabilities "
+                "go to 0 and 1; a penalty (l2=1) or more rows prevent that",
                 VarcalWarning,
                 stacklevel=2,
             )
         return self
 
     def predict_proba(self, p: object, v: object = None) -> Floats:
-        """Return calibrated probabilities, one column a class.
+        """Return calibrated probabilities, one column per class.
 
         Parameters
         ----------
@@ -134,7 +139,7 @@ class Calibrator(BaseEstimator, ABC):
         return answer
 
     def _check_names(self, p: object) -> None:
-        """Refuse columns of p that carry other names, or another order, than at the fit."""
+        """Refuse columns of p whose names or order differ from those in `fit`."""
         given = score_names(p)
         if len(given) < 2 or len(self.score_names_) != len(given) or given == self.score_names_:
             return
@@ -144,25 +149,25 @@ class Calibrator(BaseEstimator, ABC):
             "give the same columns in the same order",
         )
 
-    def predict(self, p: object, v: object = None) -> NDArray[Any]:
+    def predict(self, p: object, v: object = None) -> AnyArray:
         """Return the label of the largest calibrated probability, the first one if tied."""
         winners = self.predict_proba(p, v).argmax(axis=1)
-        labels: NDArray[Any] = self.classes_[winners]
+        labels: AnyArray = self.classes_[winners]
         return labels
 
     def describe(self) -> Description:
-        """Return what was learned, in words (`str`) and as a table (`to_frame`)."""
+        """Describe the fit in words (`str`) and as a table (`to_frame`)."""
         check_is_fitted(self)
-        words, table = self._told()
+        words, table = self._describe()
         return Description(type(self).__name__, words, tuple(table))
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the fitted calibrator as versioned JSON; `varcal.load_calibrator` reads it.
+        """Save the fitted calibrator as versioned JSON, which `varcal.load_calibrator` reads.
 
         Parameters
         ----------
         path : str or path
-            The file; an existing one is replaced as a whole or not at all.
+            The file. An existing one is only replaced once the new one is complete.
         """
         from varcal.calibrators._saved.json_file import save_calibrator  # noqa: PLC0415
 
@@ -170,15 +175,17 @@ class Calibrator(BaseEstimator, ABC):
         save_calibrator(self, path)
 
     def _probe(self) -> Floats:
-        """Return the answer for one row that knows nothing: equal scores, V missing."""
+        """Return the prediction for one row with equal scores and missing V, to check a file."""
         k = len(self.classes_)
         scores = np.full(1, 0.5) if k == 2 else np.full((1, k), 1.0 / k)
         schema = getattr(self, "schema_", None)
         unknown = () if schema is None else schema.unknown_row()
-        return self._answer(Rows(scores, tuple(range(k)), np.empty(0, np.intp), None, unknown))
+        return self._answer(
+            CalibrationRows(scores, tuple(range(k)), np.empty(0, np.intp), None, unknown)
+        )
 
-    def _fit_rows(self, rows: Rows) -> Self:
-        """Fit on rows that are already checked, as parts of another calibrator are."""
+    def _fit_rows(self, rows: CalibrationRows) -> Self:
+        """Fit on rows that have been checked, as calibrators inside another one are."""
         self.separated_ = False
         self.score_names_ = ()
         self._learn(rows)
@@ -188,23 +195,23 @@ class Calibrator(BaseEstimator, ABC):
         return self
 
     @abstractmethod
-    def _learn(self, rows: Rows) -> None:
+    def _learn(self, rows: CalibrationRows) -> None:
         """Set the fitted attributes."""
 
     @abstractmethod
-    def _answer(self, rows: Rows) -> Floats:
+    def _answer(self, rows: CalibrationRows) -> Floats:
         """Return the calibrated probabilities, shape (n, K)."""
 
     @abstractmethod
-    def _told(self) -> tuple[str, list[dict[str, Any]]]:
-        """Return sentences and a table about the fit."""
+    def _describe(self) -> tuple[str, list[dict[str, Any]]]:
+        """Return a description of the fit: sentences and a table."""
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "fitted_rows_")
 
 
-def _label_array(labels: tuple[Hashable, ...]) -> NDArray[Any]:
-    """Return labels as an array that keeps their type, never numbers turned into strings."""
+def _label_array(labels: tuple[Hashable, ...]) -> AnyArray:
+    """Return labels as an array that keeps their types: numbers never become strings."""
     if len({type(label) for label in labels}) == 1 and isinstance(labels[0], bool | int | str):
         return np.array(labels)
     array = np.empty(len(labels), dtype=object)

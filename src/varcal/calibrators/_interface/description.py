@@ -1,4 +1,4 @@
-"""What a fitted calibrator learned, in words and as a table."""
+"""The description of a fitted calibrator, in words and as a table."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ __all__ = ["Description"]
 
 @dataclass(frozen=True)
 class Description:
-    """The answer of a calibrator's `describe()`.
+    """The description that a calibrator's `describe()` returns.
 
     Attributes
     ----------
     calibrator : str
-        The class that was fitted.
+        The name of the calibrator's class.
     words : str
         A few sentences.
     rows : tuple of dict
-        The table, one dict a row, all with the same keys.
+        The table: one dict per row, all with the same keys.
 
     Examples
     --------
@@ -46,7 +46,7 @@ class Description:
         }
 
     def to_frame(self, backend: str | None = None) -> Any:
-        """Return the table as a frame of the given library, pandas if none is given."""
+        """Return the table as a frame of the given library, by default pandas."""
         names = list(self.rows[0]) if self.rows else []
         return frame_of({name: [row[name] for row in self.rows] for name in names}, backend)
 
@@ -55,10 +55,10 @@ class Description:
         if not self.rows:
             return head
         names = list(self.rows[0])
-        cells = {name: [_shown(row[name]) for row in self.rows] for name in names}
+        cells = {name: [_formatted(row[name]) for row in self.rows] for name in names}
         return f"{head}\n{text_table(cells)}"
 
 
-def _shown(value: object) -> str:
-    """Show six digits: coefficients of unscaled variables are small."""
+def _formatted(value: object) -> str:
+    """Format with six digits: coefficients of unscaled variables are small."""
     return f"{value:.6g}" if isinstance(value, float) else str(value)

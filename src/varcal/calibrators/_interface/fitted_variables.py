@@ -1,14 +1,13 @@
-"""The variables that a calibrator was fitted on, and how new rows are brought to them."""
+"""The variables that a calibrator was fitted on, and how those of new rows are matched to them."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from varcal._arrays import AnyArray
 from varcal._input.variables import Variable
 from varcal.exceptions import InputError
 
@@ -17,16 +16,16 @@ __all__ = ["Schema"]
 
 @dataclass(frozen=True)
 class Schema:
-    """Names, kinds and levels of V at the time of the fit.
+    """Names, kinds and levels of the variables in `fit`.
 
     Attributes
     ----------
     names : tuple of str
         The columns.
     kinds : tuple of str
-        "numeric", "datetime", "levels", or "missing" where no row had a value, one a column.
+        One per column: "numeric", "datetime", "levels", or "missing" where no row had a value.
     levels : tuple of tuple
-        The levels of each column, none for numbers.
+        The levels of each column; empty for numbers.
     """
 
     names: tuple[str, ...]
@@ -35,7 +34,7 @@ class Schema:
 
     @classmethod
     def of(cls, variables: tuple[Variable, ...], calibrator: str) -> Schema:
-        """Note the variables of a fit, of which there must be one.
+        """Record the variables of a fit; at least one is required.
 
         Examples
         --------
@@ -45,7 +44,7 @@ class Schema:
         if not variables:
             raise InputError(
                 f"v is missing: {calibrator} learns from at least one variable",
-                "fit(p, y, v) with an array, a frame or a dict of columns",
+                "call fit(p, y, v) with an array, a frame or a dict of columns",
             )
         empty = [bool(variable.missing().all()) for variable in variables]
         return cls(
@@ -56,17 +55,17 @@ class Schema:
 
     @property
     def silent(self) -> tuple[str, ...]:
-        """Return the variables that had no value in any row."""
+        """Return the names of the variables without any value in `fit`."""
         pairs = zip(self.names, self.kinds, strict=True)
         return tuple(name for name, kind in pairs if kind == "missing")
 
-    def align(self, variables: tuple[Variable, ...], *, unseen: int = -1) -> list[NDArray[Any]]:
-        """Return one array a fitted column.
+    def align(self, variables: tuple[Variable, ...], *, unseen: int = -1) -> list[AnyArray]:
+        """Return one array per fitted column.
 
-        Numbers stay numbers, NaN where they are missing; levels become their position in the
-        fitted ones, −1 where they are missing and `unseen` where they were not seen. What had no
-        value at the fit is missing here, too, whatever it holds. Columns are found by name where
-        all the names are there, otherwise by position.
+        Numbers stay numbers, with NaN where they are missing. Levels become their position among
+        the fitted levels, −1 where they are missing and `unseen` for levels that were not in the
+        fit. A variable without any value in the fit is treated as missing. Columns are matched by
+        name if all fitted names are present, otherwise by position.
         """
         by_name = {variable.name: variable for variable in variables}
         if all(name in by_name for name in self.names):
@@ -87,7 +86,7 @@ class Schema:
         )
 
     def _nameless(self, variables: tuple[Variable, ...]) -> bool:
-        """Tell whether one of the two sides came as arrays, whose names mean positions."""
+        """Return whether either side came as arrays, whose names only number the columns."""
         return any(
             all(name == f"v{k}" for k, name in enumerate(names)) or tuple(names) == ("v",)
             for names in (self.names, [variable.name for variable in variables])
@@ -97,19 +96,19 @@ class Schema:
         wanted = ", ".join(map(repr, self.names))
         if not variables:
             return InputError(
-                f"v is missing: the calibrator was fitted on {wanted}", "predict_proba(p, v)"
+                f"v is missing: the calibrator was fitted on {wanted}", "call predict_proba(p, v)"
             )
         found = [variable.name for variable in variables]
-        gone = [name for name in self.names if name not in found]
+        absent = [name for name in self.names if name not in found]
         if len(found) != len(self.names) and found[0] in ("v", "v0"):
             return InputError(
                 f"v has {len(found)} columns, but the calibrator was fitted on "
                 f"{len(self.names)}: {wanted}",
                 "give the same columns in the same order",
             )
-        return InputError.no_column(gone[0], found, "v")
+        return InputError.no_column(absent[0], found, "v")
 
-    def _column(self, k: int, variable: Variable, unseen: int) -> NDArray[Any]:
+    def _column(self, k: int, variable: Variable, unseen: int) -> AnyArray:
         if self.kinds[k] == "missing":
             return np.full(len(variable), np.nan)
         is_levels = self.kinds[k] == "levels"
@@ -118,9 +117,9 @@ class Schema:
                 size = len(variable)
                 return np.full(size, -1, dtype=np.intp) if is_levels else np.full(size, np.nan)
             raise InputError(
-                f"v {self.names[k]!r} holds {_SHOWN[variable.kind]}, but the calibrator was "
-                f"fitted on {_SHOWN[self.kinds[k]]}",
-                "convert the column to the type that it had at the fit",
+                f"v {self.names[k]!r} holds {_KIND_NAMES[variable.kind]}, but the calibrator was "
+                f"fitted on {_KIND_NAMES[self.kinds[k]]}",
+                "convert the column to the type that it had in fit",
             )
         if not is_levels:
             return np.asarray(variable.values, dtype=np.float64)
@@ -129,4 +128,4 @@ class Schema:
         return np.asarray(lookup.astype(np.intp)[variable.values])
 
 
-_SHOWN = {"numeric": "numbers", "datetime": "dates", "levels": "categories"}
+_KIND_NAMES = {"numeric": "numbers", "datetime": "dates", "levels": "categories"}

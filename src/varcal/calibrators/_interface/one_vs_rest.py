@@ -1,4 +1,4 @@
-"""Calibrators that know one score against one outcome, and how many classes use them."""
+"""Calibrators that map one score, applied to each class against the rest."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from varcal._arrays import Floats
 from varcal.calibrators._interface.calibrator import Calibrator
-from varcal.calibrators._interface.rows import Floats, Rows
+from varcal.calibrators._interface.rows import CalibrationRows
 
 __all__ = ["IdentityMap", "OneVsRestCalibrator", "ScoreMap", "stacked"]
 
@@ -19,31 +20,31 @@ class ScoreMap(Protocol):
     """A fitted map of one score: a frozen dataclass whose fields are its parameters."""
 
     def columns(self, score: Floats) -> Floats:
-        """Return the probabilities of "not" and of "yes", shape (n, 2)."""
+        """Return the probabilities of "no" and "yes", shape (n, 2)."""
         ...
 
-    def told(self) -> dict[str, Any]:
-        """Return the parameters for a table."""
+    def table_row(self) -> dict[str, Any]:
+        """Return the parameters, as a row of the description's table."""
         ...
 
 
 @dataclass(frozen=True)
 class IdentityMap:
-    """The map of a class that had no row, or nothing but rows: left as it was."""
+    """The map of a class that no row, or every row, belongs to: it leaves scores unchanged."""
 
     def columns(self, score: Floats) -> Floats:
         """Return the score and its complement."""
         return stacked(score)
 
-    def told(self) -> dict[str, Any]:
-        """Return nothing: there is no parameter."""
+    def table_row(self) -> dict[str, Any]:
+        """Return an empty row: there are no parameters."""
         return {}
 
 
 class OneVsRestCalibrator(Calibrator):
-    """One map for two classes; for more, one a class against the rest, then normalized.
+    """One map for two classes; for more, one per class against the rest, then normalized.
 
-    A row whose maps are all 0 keeps its uncalibrated probabilities.
+    A row for which all maps give 0 keeps its uncalibrated probabilities.
 
     Attributes
     ----------
@@ -53,29 +54,29 @@ class OneVsRestCalibrator(Calibrator):
 
     _state = ("maps_",)
 
-    def _learn(self, rows: Rows) -> None:
+    def _learn(self, rows: CalibrationRows) -> None:
         self._prepare()
         if rows.p.ndim == 1:
-            self.maps_ = [self._one(rows.p, rows.y == 1, rows.weight)]
+            self.maps_ = [self._fit_map(rows.p, rows.y == 1, rows.weight)]
         else:
             self.maps_ = [
-                self._one(np.ascontiguousarray(rows.p[:, k]), rows.y == k, rows.weight)
+                self._fit_map(np.ascontiguousarray(rows.p[:, k]), rows.y == k, rows.weight)
                 for k in range(rows.n_classes)
             ]
 
-    def _one(self, score: Floats, hit: Any, weight: Floats | None) -> ScoreMap:
+    def _fit_map(self, score: Floats, hit: Any, weight: Floats | None) -> ScoreMap:
         if hit.all() or not hit.any():
             return IdentityMap()
         return self._map(score, hit.astype(np.float64), weight)
 
     def _prepare(self) -> None:
-        """Check the parameters before anything is computed; there may be nothing to check."""
+        """Check the parameters; by default there are none."""
 
     @abstractmethod
     def _map(self, score: Floats, hit: Floats, weight: Floats | None) -> ScoreMap:
-        """Fit one map; both outcomes have rows."""
+        """Fit one map on rows with both outcomes."""
 
-    def _answer(self, rows: Rows) -> Floats:
+    def _answer(self, rows: CalibrationRows) -> Floats:
         if rows.p.ndim == 1:
             return self.maps_[0].columns(rows.p)
         answer = np.column_stack(
@@ -86,11 +87,11 @@ class OneVsRestCalibrator(Calibrator):
         )
         return normalized(answer, rows.p)
 
-    def _told(self) -> tuple[str, list[dict[str, Any]]]:
+    def _describe(self) -> tuple[str, list[dict[str, Any]]]:
         check_is_fitted(self)
         labels = self.classes_[1:] if len(self.maps_) == 1 else self.classes_
         table = [
-            {"class": str(label)} | each.told()
+            {"class": str(label)} | each.table_row()
             for label, each in zip(labels, self.maps_, strict=True)
         ]
         names = list(dict.fromkeys(name for row in table for name in row))
@@ -98,7 +99,7 @@ class OneVsRestCalibrator(Calibrator):
 
     @abstractmethod
     def _sentence(self) -> str:
-        """Say in words what the map is."""
+        """Describe the map in words."""
 
 
 def stacked(q: Floats) -> Floats:

@@ -1,51 +1,48 @@
-"""Rows as calibrators see them: read through the door once, then plain arrays."""
+"""The rows that a calibrator is given, checked once and held as plain arrays."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from varcal._arrays import AnyArray, Bools, Floats, Ints
 from varcal._input.frames import Table, is_frame
 from varcal._input.predictions import Predictions, read_scores
 from varcal._input.provenance import fingerprint
 from varcal._input.variables import Variable, as_series
 from varcal.exceptions import InputError
 
-__all__ = ["Rows", "labelled_rows", "score_names", "score_rows"]
-
-Floats = NDArray[np.float64]
+__all__ = ["CalibrationRows", "labelled_rows", "score_names", "score_rows"]
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
-    """What a calibrator computes on.
+class CalibrationRows:
+    """Checked rows, to fit or to calibrate.
 
     Attributes
     ----------
     p : ndarray of float
         Binary: P(y = second class), shape (n,). More classes: shape (n, K).
     classes : tuple
-        The K labels; the class numbers where there is nothing to fit.
+        The K labels; their numbers in `predict_proba`, which does not need the labels.
     y : ndarray of int
-        The class number of each row; empty where there is nothing to fit.
+        The class number of each row; empty in `predict_proba`.
     weight : ndarray of float or None
         Positive weights.
     variables : tuple of Variable
-        V, possibly none.
+        The variables; may be empty.
     groups : ndarray of int or None
         The number of the unit that each row belongs to.
     """
 
     p: Floats
     classes: tuple[Hashable, ...]
-    y: NDArray[Any]
+    y: AnyArray
     weight: Floats | None = None
     variables: tuple[Variable, ...] = ()
-    groups: NDArray[np.intp] | None = None
+    groups: Ints | None = None
 
     def __len__(self) -> int:
         return len(self.p)
@@ -55,42 +52,42 @@ class Rows:
         """Return K."""
         return len(self.classes)
 
-    def take(self, rows: NDArray[Any]) -> Rows:
-        """Return some of the rows (positions or a mask), without V."""
+    def take(self, rows: AnyArray) -> CalibrationRows:
+        """Return some of the rows (positions or a mask), without the variables."""
         weight = None if self.weight is None else self.weight[rows]
         groups = None if self.groups is None else self.groups[rows]
         return replace(
             self, p=self.p[rows], y=self.y[rows], weight=weight, variables=(), groups=groups
         )
 
-    def block(self, rows: slice | NDArray[np.intp]) -> Rows:
-        """Return some of the scores, nothing else."""
+    def block(self, rows: slice | Ints) -> CalibrationRows:
+        """Return some of the scores and nothing else."""
         return replace(self, p=self.p[rows], y=self.y[:0], weight=None, variables=(), groups=None)
 
-    def plain(self) -> Rows:
-        """Return the rows without V."""
+    def plain(self) -> CalibrationRows:
+        """Return the rows without the variables."""
         return replace(self, variables=())
 
-    def weighted(self, weight: Floats) -> Rows:
+    def weighted(self, weight: Floats) -> CalibrationRows:
         """Return the rows with other weights."""
         return replace(self, weight=weight)
 
-    def total(self, rows: NDArray[Any] | None = None) -> float:
+    def total(self, rows: AnyArray | None = None) -> float:
         """Return the sum of the weights."""
         if self.weight is None:
             return float(len(self) if rows is None else np.arange(len(self))[rows].size)
         return float(self.weight.sum() if rows is None else self.weight[rows].sum())
 
-    def present(self) -> NDArray[np.bool_]:
-        """Return which classes have a row."""
+    def present(self) -> Bools:
+        """Return which classes have at least one row."""
         return np.bincount(self.y, minlength=self.n_classes) > 0
 
     def columns(self) -> Floats:
-        """Return one column a class, shape (n, K)."""
+        """Return the scores with one column per class, shape (n, K)."""
         return np.column_stack([1.0 - self.p, self.p]) if self.p.ndim == 1 else self.p
 
     def fingerprint(self, *, with_variables: bool) -> str:
-        """Return what tells these rows from others, whatever their order."""
+        """Return a fingerprint of these rows that does not depend on their order."""
         scores = [self.p] if self.p.ndim == 1 else list(self.p.T)
         used = self.variables if with_variables else ()
         return fingerprint(*scores, *(each.values.astype(np.float64) for each in used))
@@ -103,10 +100,10 @@ def labelled_rows(
     sample_weight: object,
     classes: Sequence[Hashable] | None,
     groups: object = None,
-) -> tuple[Rows, int]:
-    """Check what is given to `fit`; also return the number of columns of p.
+) -> tuple[CalibrationRows, int]:
+    """Check the arguments of `fit`; also return the number of columns of p.
 
-    Rows of weight 0 are left out, so that they cannot move an edge or a split.
+    Rows of weight 0 are left out, so that they cannot move an edge of a bin or a split.
     """
     try:
         checked = Predictions.of(
@@ -116,7 +113,7 @@ def labelled_rows(
         if "swapped" not in error.hint:
             raise
         raise InputError(
-            error.message, "p and y look swapped: fit takes the scores first, fit(p, y, v)"
+            error.message, "p and y seem to be swapped: fit takes the scores first, fit(p, y, v)"
         ) from None
     n_columns = 1 if checked.p.ndim == 1 else checked.p.shape[1]
     weight, variables, codes = checked.weight, checked.variables, checked.y
@@ -127,18 +124,18 @@ def labelled_rows(
         scores, codes, weight = scores[kept], codes[kept], weight[kept]
         variables = tuple(variable.take(kept) for variable in variables)
         units = None if units is None else units[kept]
-    rows = Rows(scores, checked.classes, codes, weight, variables, units)
+    rows = CalibrationRows(scores, checked.classes, codes, weight, variables, units)
     if rows.present().sum() < 2:
         only = checked.classes[int(codes[0])]
         raise InputError(
             f"y holds only the class {only!r}",
-            "a calibrator compares classes: give rows of at least two",
+            "a calibrator needs rows of at least two classes",
         )
     return rows, n_columns
 
 
 def score_names(p: object) -> tuple[str, ...]:
-    """Return the names that the columns of p carry: those of a frame or of a named series.
+    """Return the names of the columns of p: those of a frame or of a named series.
 
     Examples
     --------
@@ -151,19 +148,21 @@ def score_names(p: object) -> tuple[str, ...]:
     return (name,) if isinstance(name, str) and name else ()
 
 
-def score_rows(p: object, v: object, n_classes: int) -> Rows:
-    """Check what is given to `predict_proba`."""
+def score_rows(p: object, v: object, n_classes: int) -> CalibrationRows:
+    """Check the arguments of `predict_proba`."""
     scores, variables = read_scores(p, v)
     found = 2 if scores.ndim == 1 else scores.shape[1]
     if found != n_classes:
         raise InputError(
-            f"p speaks of {found} classes, but the calibrator was fitted on {n_classes}",
-            "give the columns that it was fitted on, in the same order",
+            f"p has {found} classes, but the calibrator was fitted on {n_classes}",
+            "give the same columns as in fit, in the same order",
         )
     nothing = np.empty(0, dtype=np.intp)
-    return Rows(_second_column(scores), tuple(range(n_classes)), nothing, None, variables)
+    return CalibrationRows(
+        _second_column(scores), tuple(range(n_classes)), nothing, None, variables
+    )
 
 
 def _second_column(p: Floats) -> Floats:
-    """Return P(second class) of binary rows, which both forms of input share to the bit."""
+    """Return P(second class) of binary rows, so that both forms of input give equal results."""
     return np.ascontiguousarray(p[:, 1]) if p.ndim == 2 and p.shape[1] == 2 else p

@@ -1,4 +1,4 @@
-"""Large arrays in a JSON file: their bytes as text, each array once, symmetric matrices by half."""
+"""Large arrays in a JSON file: bytes as text, each array once, half of each symmetric matrix."""
 
 from __future__ import annotations
 
@@ -7,18 +7,19 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from varcal._arrays import AnyArray
 
 __all__ = ["ArrayTexts", "array_of"]
 
-#: Arrays of more entries than this are worth a text; smaller ones can be read by people.
+#: Arrays with more entries than this are written as text; smaller ones stay readable.
 LARGE = 64
-#: What is written of each kind, the lowest byte first.
+#: The byte order in files, by type.
 _BYTES = {"float64": "<f8", "int64": "<i8"}
 
 
 class ArrayTexts:
-    """The large arrays of one file, in the order in which they were met.
+    """The large arrays of one file, in the order in which they were added.
 
     Attributes
     ----------
@@ -40,12 +41,12 @@ class ArrayTexts:
         self._numbers: dict[tuple[Any, ...], int] = {}
 
     @staticmethod
-    def takes(array: NDArray[Any]) -> bool:
-        """Tell whether an array goes here: a large one of numbers."""
+    def takes(array: AnyArray) -> bool:
+        """Return whether an array belongs here: a large one of numbers."""
         return array.size > LARGE and array.dtype.kind in "fiu"
 
-    def number_of(self, array: NDArray[Any]) -> int:
-        """Return the place of an array among the entries, to which it is added if need be."""
+    def number_of(self, array: AnyArray) -> int:
+        """Return the position of an array among the entries; add it if it is new."""
         entry = _entry(array)
         key = (*entry["shape"], entry["dtype"], entry["base64"])
         if key not in self._numbers:
@@ -54,8 +55,8 @@ class ArrayTexts:
         return self._numbers[key]
 
 
-def array_of(entry: dict[str, Any]) -> NDArray[Any]:
-    """Return the array that an entry is of; a ValueError if it does not hold together."""
+def array_of(entry: dict[str, Any]) -> AnyArray:
+    """Return the array of an entry; raise a ValueError if it is inconsistent."""
     dtype, shape = _BYTES[entry["dtype"]], tuple(int(size) for size in entry["shape"])
     values = np.frombuffer(base64.b64decode(entry["base64"], validate=True), dtype=dtype)
     values = values.astype(entry["dtype"])
@@ -70,7 +71,7 @@ def array_of(entry: dict[str, Any]) -> NDArray[Any]:
     return array
 
 
-def _entry(array: NDArray[Any]) -> dict[str, Any]:
+def _entry(array: AnyArray) -> dict[str, Any]:
     name = "float64" if array.dtype.kind == "f" else "int64"
     values = np.ascontiguousarray(array, dtype=_BYTES[name])
     bits = values.view(np.int64)

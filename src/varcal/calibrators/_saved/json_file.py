@@ -1,8 +1,8 @@
 """Fitted calibrators as JSON files: versioned, bit-exact, and nothing in them is executed.
 
-A file names a class of the closed registry below, the parameters of its constructor and the
-fitted values, large arrays in a table of their own. Reading it builds those objects and no others:
-there is no import by name, no pickle and no expression in it.
+A file names a class of the closed registry (`registry.py`), the parameters of its constructor and
+its fitted attributes; large arrays stand in a table of their own. Reading a file builds objects of
+these classes and nothing else: it holds no import by name, no pickle and no expression.
 """
 
 from __future__ import annotations
@@ -16,35 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from varcal._arrays import AnyArray
 from varcal._files.atomic import write_whole
 from varcal._version import __version__
-from varcal.calibrators._by_score.beta import BetaCalibrator, BetaMap
-from varcal.calibrators._by_score.dirichlet import DirichletCalibrator
-from varcal.calibrators._by_score.histogram import HistogramCalibrator, StepMap
-from varcal.calibrators._by_score.isotonic import IsotonicCalibrator, IsotonicMap
-from varcal.calibrators._by_score.platt import PlattCalibrator, PlattMap
-from varcal.calibrators._by_score.scaling_binning import ScalingBinningCalibrator, ScalingBinningMap
-from varcal.calibrators._by_score.temperature import TemperatureCalibrator
-from varcal.calibrators._by_score.vector_scaling import VectorScalingCalibrator
-from varcal.calibrators._by_variable.augmented import AugmentedCalibrator, LinearMap
-from varcal.calibrators._by_variable.augmented_terms import LevelTerms, NumberTerms
-from varcal.calibrators._by_variable.partition import Leaf, Split
-from varcal.calibrators._by_variable.tree import TreeCalibrator
 from varcal.calibrators._interface.calibrator import Calibrator
-from varcal.calibrators._interface.fitted_variables import Schema
-from varcal.calibrators._interface.one_vs_rest import IdentityMap
 from varcal.calibrators._saved.array_texts import ArrayTexts, array_of
-from varcal.calibrators._variable.additive_model import AdditiveModel, PairTrial
-from varcal.calibrators._variable.calibrator import VariableCalibrator
-from varcal.calibrators._variable.confusion import Confusion
-from varcal.calibrators._variable.design import Block, Design
-from varcal.calibrators._variable.effects import Term
-from varcal.calibrators._variable.many_classes import TemperatureModel
-from varcal.calibrators._variable.score_basis import ScoreBasis
-from varcal.calibrators._variable.spline_basis import LevelBasis, NumberBasis
-from varcal.calibrators._variable.two_classes import LogisticModel
+from varcal.calibrators._saved.registry import CALIBRATORS, PARTS, SHARED_STATE, saved_state
 from varcal.exceptions import InputError
 
 __all__ = ["load_calibrator", "save_calibrator"]
@@ -52,72 +30,20 @@ __all__ = ["load_calibrator", "save_calibrator"]
 FORMAT = "varcal calibrator"
 SCHEMA_VERSION = 1
 
-CALIBRATORS: dict[str, type[Calibrator]] = {
-    cls.__name__: cls
-    for cls in (
-        AugmentedCalibrator,
-        BetaCalibrator,
-        DirichletCalibrator,
-        HistogramCalibrator,
-        IsotonicCalibrator,
-        PlattCalibrator,
-        ScalingBinningCalibrator,
-        TemperatureCalibrator,
-        TreeCalibrator,
-        VariableCalibrator,
-        VectorScalingCalibrator,
-    )
-}
-PARTS: dict[str, type[Any]] = {
-    cls.__name__: cls
-    for cls in (
-        AdditiveModel,
-        BetaMap,
-        Block,
-        Confusion,
-        Design,
-        IdentityMap,
-        IsotonicMap,
-        Leaf,
-        LevelBasis,
-        LevelTerms,
-        LinearMap,
-        LogisticModel,
-        NumberBasis,
-        NumberTerms,
-        PairTrial,
-        PlattMap,
-        ScalingBinningMap,
-        Schema,
-        ScoreBasis,
-        Split,
-        StepMap,
-        TemperatureModel,
-        Term,
-    )
-}
-SHARED_STATE = {
-    "classes_": np.ndarray,
-    "n_features_in_": int,
-    "fitted_rows_": str,
-    "score_names_": tuple,
-    "separated_": bool,
-}
-
 _DTYPES = {"f": "float64", "i": "int64", "u": "int64", "b": "bool", "U": "str", "O": "object"}
 
 
 class _BrokenError(Exception):
-    """What is wrong with a file, before it is known which file."""
+    """A problem of a file whose name is not known yet."""
 
 
 def save_calibrator(calibrator: Calibrator, path: str | PathLike[str]) -> None:
-    """Write a fitted calibrator; the file is replaced as a whole or not at all."""
+    """Save a fitted calibrator; an old file is only replaced once the new one is complete."""
     write_whole(path, calibrator_text(calibrator))
 
 
 def calibrator_text(calibrator: Calibrator) -> str:
-    """Return what is written of a calibrator."""
+    """Return the contents of a calibrator's file."""
     arrays = ArrayTexts()
     body = _pack(calibrator, arrays)
     document = {
@@ -132,7 +58,7 @@ def calibrator_text(calibrator: Calibrator) -> str:
 
 
 def load_calibrator(path: str | PathLike[str]) -> Calibrator:
-    """Read a calibrator that `save` wrote.
+    """Load a calibrator that `save` wrote.
 
     Parameters
     ----------
@@ -142,17 +68,19 @@ def load_calibrator(path: str | PathLike[str]) -> Calibrator:
     Returns
     -------
     Calibrator
-        Fitted, giving the same answers to the last bit.
+        The fitted calibrator; its predictions are the same to the last bit.
 
     Raises
     ------
     InputError
-        If the file is not there, not a calibrator, cut short, altered, or of a later version.
+        If the file does not exist, is not a varcal calibrator file, is incomplete or changed, or is
+        of a later version.
 
     Examples
     --------
     >>> import tempfile
     >>> from pathlib import Path
+    >>> from varcal.calibrators import BetaCalibrator
     >>> fitted = BetaCalibrator(parameters="am").fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     fitted.save(Path(folder, "beta.json"))
@@ -171,10 +99,11 @@ def load_calibrator(path: str | PathLike[str]) -> Calibrator:
 
 
 def read_calibrator(text: str, shown: str) -> Calibrator:
-    """Return the calibrator that a text is of; an error calls it as shown.
+    """Return the calibrator in a text; `shown` names the text in errors.
 
     Examples
     --------
+    >>> from varcal.calibrators import BetaCalibrator
     >>> fitted = BetaCalibrator(parameters="am").fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1])
     >>> again = read_calibrator(calibrator_text(fitted), "the text")
     >>> bool((again.predict_proba([0.3]) == fitted.predict_proba([0.3])).all())
@@ -188,7 +117,7 @@ def read_calibrator(text: str, shown: str) -> Calibrator:
 
 def _refusal(shown: str, problem: str) -> InputError:
     return InputError(
-        f"{shown} is no calibrator that can be loaded: {problem}",
+        f"{shown} is not a varcal calibrator file: {problem}",
         "save the fitted calibrator again with .save(path)",
     )
 
@@ -197,13 +126,13 @@ def _read(text: str) -> Calibrator:
     try:
         document = json.loads(text, parse_constant=_no_constant)
     except (ValueError, RecursionError):
-        raise _BrokenError("it is not whole JSON") from None
+        raise _BrokenError("it is not complete JSON") from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise _BrokenError("it was not written by varcal")
     version = document.get("schema_version")
     if version != SCHEMA_VERSION:
         raise _BrokenError(
-            f"its schema version is {version!r} (varcal {document.get('varcal')!r}), and this "
+            f"its schema version is {version!r} (varcal {document.get('varcal')!r}), but this "
             f"varcal {__version__} reads version {SCHEMA_VERSION}"
         )
     body, entries = document.get("calibrator"), document.get("arrays")
@@ -213,12 +142,12 @@ def _read(text: str) -> Calibrator:
             raise _BrokenError("its contents do not match its checksum")
         calibrator = _unpack(body, [array_of(entry) for entry in entries or ()])
         if not isinstance(calibrator, Calibrator):
-            raise _BrokenError("it holds something else")
+            raise _BrokenError("it does not hold a calibrator")
         _probe(calibrator)
     except _BrokenError:
         raise
     except Exception as error:
-        raise _BrokenError(f"its contents do not fit together ({type(error).__name__})") from None
+        raise _BrokenError(f"its contents are inconsistent ({type(error).__name__})") from None
     return calibrator
 
 
@@ -237,7 +166,7 @@ def _digest(body: object, arrays: object) -> str:
 
 
 def _pack(value: Any, arrays: ArrayTexts) -> Any:
-    """Turn a fitted value into JSON; what is not plain becomes a dict with a ``$`` key."""
+    """Turn a fitted value into JSON; other than plain values become a dict with a ``$`` key."""
     if isinstance(value, Calibrator):
         name = type(value).__name__
         if CALIBRATORS.get(name) is not type(value):
@@ -247,7 +176,7 @@ def _pack(value: Any, arrays: ArrayTexts) -> Any:
             )
         state = None
         if value.__sklearn_is_fitted__():
-            state = {key: _pack(getattr(value, key), arrays) for key in _state_of(type(value))}
+            state = {key: _pack(getattr(value, key), arrays) for key in saved_state(type(value))}
         parameters = {
             key: _pack(each, arrays) for key, each in value.get_params(deep=False).items()
         }
@@ -273,7 +202,7 @@ def _pack(value: Any, arrays: ArrayTexts) -> Any:
     )
 
 
-def _pack_array(array: NDArray[Any], arrays: ArrayTexts) -> dict[str, Any]:
+def _pack_array(array: AnyArray, arrays: ArrayTexts) -> dict[str, Any]:
     if arrays.takes(array):
         return {"$large": arrays.number_of(array)}
     kind = array.dtype.kind
@@ -286,8 +215,8 @@ def _pack_array(array: NDArray[Any], arrays: ArrayTexts) -> dict[str, Any]:
     }
 
 
-def _unpack(value: Any, arrays: list[NDArray[Any]]) -> Any:
-    """Turn JSON back into the value; only what `_pack` writes is understood."""
+def _unpack(value: Any, arrays: list[AnyArray]) -> Any:
+    """Turn JSON back into the value; only what `_pack` writes is accepted."""
     if isinstance(value, list):
         return [_unpack(each, arrays) for each in value]
     if not isinstance(value, dict):
@@ -311,7 +240,7 @@ def _unpack(value: Any, arrays: list[NDArray[Any]]) -> Any:
     raise _BrokenError(f"it holds an unknown entry with the keys {sorted(keys)!r}")
 
 
-def _unpack_calibrator(value: dict[str, Any], arrays: list[NDArray[Any]]) -> Calibrator:
+def _unpack_calibrator(value: dict[str, Any], arrays: list[AnyArray]) -> Calibrator:
     name = value["$calibrator"]
     if name not in CALIBRATORS:
         raise _BrokenError(f"it names an unknown calibrator {name!r}")
@@ -322,14 +251,14 @@ def _unpack_calibrator(value: dict[str, Any], arrays: list[NDArray[Any]]) -> Cal
     calibrator = cls(**parameters)
     if value["state"] is None:
         return calibrator
-    if set(value["state"]) != set(_state_of(cls)):
+    if set(value["state"]) != set(saved_state(cls)):
         raise _BrokenError(f"the fitted values of its {name} are not those of this version")
     for key, each in value["state"].items():
         setattr(calibrator, key, _unpack(each, arrays))
     return calibrator
 
 
-def _unpack_array(value: dict[str, Any], arrays: list[NDArray[Any]]) -> NDArray[Any]:
+def _unpack_array(value: dict[str, Any], arrays: list[AnyArray]) -> AnyArray:
     data = [_unpack(each, arrays) for each in value["data"]]
     if value["$array"] == "object":
         array = np.empty(len(data), dtype=object)
@@ -339,15 +268,11 @@ def _unpack_array(value: dict[str, Any], arrays: list[NDArray[Any]]) -> NDArray[
     return array.reshape(value["shape"])
 
 
-def _state_of(cls: type[Calibrator]) -> tuple[str, ...]:
-    return (*SHARED_STATE, *cls._state)
-
-
 def _probe(calibrator: Calibrator) -> None:
-    """Ask once for an answer, so that values that do not fit together are found at loading."""
+    """Predict one row, so that inconsistent contents are found when the file is loaded."""
     shared = {name: type(getattr(calibrator, name)) for name in SHARED_STATE}
     if shared != SHARED_STATE or calibrator.classes_.ndim != 1 or len(calibrator.classes_) < 2:
-        raise _BrokenError("its contents do not fit together")
+        raise _BrokenError("its contents are inconsistent")
     answer = calibrator._probe()
     if answer.shape != (1, len(calibrator.classes_)) or not np.isfinite(answer).all():
-        raise _BrokenError("its contents do not fit together")
+        raise _BrokenError("its contents are inconsistent")

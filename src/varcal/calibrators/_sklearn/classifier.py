@@ -1,4 +1,4 @@
-"""Any classifier with a calibrator behind it, as one scikit-learn classifier."""
+"""A classifier followed by a calibrator, as one scikit-learn classifier."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from inspect import signature
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
@@ -30,14 +29,14 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
+from varcal._arrays import AnyArray, Floats, Ints
 from varcal._input.groups import check_units, group_numbers
 from varcal._input.variables import Variable
 from varcal.calibrators._interface.calibrator import Calibrator
 from varcal.calibrators._interface.description import Description
-from varcal.calibrators._interface.rows import Floats
 from varcal.calibrators._sklearn.columns_of_x import ColumnChoice, take_rows
 from varcal.calibrators._solvers.softmax import softmax
-from varcal.calibrators._variable.calibrator import VariableCalibrator
+from varcal.calibrators._variable.variable_calibrator import VariableCalibrator
 from varcal.exceptions import InputError, VarcalWarning
 
 __all__ = ["VariableCalibratedClassifier"]
@@ -46,41 +45,39 @@ __all__ = ["VariableCalibratedClassifier"]
 class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """A classifier whose probabilities are calibrated along variables.
 
-    An estimator that is fitted already is wrapped in `sklearn.frozen.FrozenEstimator`: then
-    `fit` only calibrates, on rows that the estimator must not have seen. Otherwise the
-    estimator is cross-fitted: the calibrator learns from probabilities of folds that each
-    copy has not seen.
+    Wrap an estimator that is fitted already in `sklearn.frozen.FrozenEstimator`: then `fit` only
+    calibrates, on rows that the estimator must not have been trained on. Otherwise the estimator
+    is cross-fitted: the calibrator learns from out-of-fold probabilities.
 
     Parameters
     ----------
     estimator : classifier or pipeline
-        With `predict_proba`, or with `decision_function`, whose values are then taken as
-        log-odds.
+        It needs `predict_proba`, or `decision_function`, whose values are then taken as log-odds.
     variables : str, int, or list of them, optional
-        The columns of X that are V, by name or by number; None takes all. A separate ``v=``
-        given to `fit` and `predict_proba` takes their place.
+        The columns of X that are used as variables, by name or number; None means all. Instead,
+        variables can be passed as ``v=`` to `fit` and `predict_proba`.
     calibrator : Calibrator, optional
         None means `VariableCalibrator`.
     cv : int, splitter or iterable, optional
-        How the folds are cut, as everywhere in scikit-learn; None means 5 stratified folds, or
-        as many as the rarest class has rows (or groups that stay whole). Not used with a frozen
-        estimator.
+        How folds are made, as elsewhere in scikit-learn; None means 5 stratified folds, or as many
+        as the rarest class has rows (or groups). Not used with a frozen estimator.
     ensemble : bool
         False: one estimator, fitted on all rows, and one calibrator, fitted on the
-        out-of-fold probabilities. True: one of each for every fold, whose answers are averaged.
+        out-of-fold probabilities. True: one of each per fold, and their
+        predictions are averaged.
     n_jobs : int, optional
-        Folds fitted at the same time.
+        The number of folds that are fitted in parallel.
 
     Attributes
     ----------
     classes_ : ndarray
         The labels.
     estimator_, calibrator_ : objects
-        The fitted pair (without `ensemble`).
+        The fitted estimator and calibrator, unless there are several pairs.
     pairs_ : list of (estimator, calibrator)
         All fitted pairs.
     n_features_in_, feature_names_in_ : int, ndarray
-        As the estimator has them.
+        Those of the estimator.
 
     References
     ----------
@@ -131,18 +128,18 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         Parameters
         ----------
         X : array-like or frame of shape (n, features)
-            What the estimator takes.
+            The features of the estimator.
         y : array-like of shape (n,)
             The labels.
         sample_weight : array-like of shape (n,), optional
-            Goes to the estimator, if it takes it, and to the calibrator.
+            Weights for the estimator, if its `fit` accepts them, and for the calibrator.
         v : array-like, frame or dict of columns, optional
-            The variables, where they are not columns of X.
+            The variables, if they are not columns of X.
         groups : array-like of shape (n,), optional
-            The unit (patient, customer, …) of each row. The rows of a unit are in one fold of the
+            The unit (patient, customer, …) of each row. The rows of a unit share a fold of the
             cross-fitting, and the calibrator holds them out together.
         **fit_params
-            Go to the estimator's `fit`.
+            Passed to the estimator's `fit`.
 
         Returns
         -------
@@ -162,12 +159,12 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         if isinstance(self.estimator, FrozenEstimator):
             self.classes_ = np.asarray(self.estimator.classes_)
             scores = _scores(self.estimator, X, self.classes_)
-            given = _Given(X, y, v, sample_weight, units)
+            given = _FitArguments(X, y, v, sample_weight, units)
             everything = np.arange(len(y))
             self.pairs_ = [(self.estimator, self._calibrated(scores, given, everything))]
         else:
             self.classes_ = np.unique(y)
-            self._fit_folds(_Given(X, y, v, sample_weight, units), routed)
+            self._fit_folds(_FitArguments(X, y, v, sample_weight, units), routed)
         if len(self.pairs_) == 1:
             self.estimator_, self.calibrator_ = self.pairs_[0]
         for name in ("n_features_in_", "feature_names_in_"):
@@ -184,11 +181,11 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         if v is not None and self.variables is not None:
             raise InputError(
                 f"both v= and variables={self.variables!r} are given",
-                "take V from columns of X, or pass it as v=, but not both",
+                "take the variables from columns of X or pass them as v=, not both",
             )
 
     def _routed(self, sample_weight: Any, groups: Any, fit_params: dict[str, Any]) -> Bunch:
-        """Say which of the parameters go to the estimator and which to the splitter."""
+        """Return which parameters go to the estimator and which to the splitter."""
         of_splitter = {} if groups is None else {"groups": groups}
         if _routing_enabled():
             passed = fit_params | of_splitter
@@ -202,14 +199,14 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
             else:
                 warnings.warn(
                     f"{type(self.estimator).__name__} takes no sample_weight: the weights are "
-                    "used for the calibration alone",
+                    "only used for calibration",
                     VarcalWarning,
                     stacklevel=3,
                 )
         return Bunch(estimator=Bunch(fit=passed), splitter=Bunch(split=of_splitter))
 
-    def _splitter(self, y: Any, units: NDArray[np.intp] | None) -> Any:
-        """Return what cuts the folds, of which each needs a row of every class."""
+    def _splitter(self, y: Any, units: Ints | None) -> Any:
+        """Return the splitter; every fold needs a row of every class."""
         labels = y if units is None else _one_each(y, units)
         counts = np.unique(labels, return_counts=True)[1]
         rarest = int(counts.min())
@@ -222,13 +219,13 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
             raise InputError(
                 f"y has {rarest} {held} of the class {label!r}, fewer than the "
                 f"{wanted} folds: each needs at least one class member",
-                "give fewer folds, more rows, or a FrozenEstimator",
+                "use fewer folds, more rows, or a FrozenEstimator",
             )
         return (
             check_cv(wanted, y, classifier=True) if units is None else StratifiedGroupKFold(wanted)
         )
 
-    def _fit_folds(self, given: _Given, routed: Bunch) -> None:
+    def _fit_folds(self, given: _FitArguments, routed: Bunch) -> None:
         X, y = given.X, given.y
         folds = list(self._splitter(y, given.units).split(X, y, **routed.splitter.split))
         if given.units is not None:
@@ -250,7 +247,7 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         model = clone(self.estimator).fit(X, y, **routed.estimator.fit)
         self.pairs_ = [(model, self._calibrated(scores, given, tested))]
 
-    def _calibrated(self, scores: Floats, given: _Given, rows: Any) -> Calibrator:
+    def _calibrated(self, scores: Floats, given: _FitArguments, rows: Any) -> Calibrator:
         """Fit a calibrator on some rows and their scores."""
         X, y, v, sample_weight, units = given
         if v is None:
@@ -259,15 +256,15 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         else:
             variables = take_rows(v, rows)
         codes = _positions(self.classes_, y[rows])
-        strange = np.flatnonzero(codes < 0)
-        if strange.size:
+        unknown = np.flatnonzero(codes < 0)
+        if unknown.size:
             raise InputError.at_row(
                 "y",
                 f"is none of the estimator's classes {self.classes_.tolist()!r}",
-                y[rows].tolist()[strange[0]],
-                int(strange[0]),
-                int(strange.size),
-                "calibrate on the labels that the estimator was trained on",
+                y[rows].tolist()[unknown[0]],
+                int(unknown[0]),
+                int(unknown.size),
+                "use the labels that the estimator was trained on",
             )
         calibrator = VariableCalibrator() if self.calibrator is None else clone(self.calibrator)
         calibrator.fit(
@@ -282,14 +279,14 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         return calibrator
 
     def predict_proba(self, X: Any, *, v: Any = None) -> Floats:
-        """Return calibrated probabilities, one column a class.
+        """Return calibrated probabilities, one column per class.
 
         Parameters
         ----------
         X : array-like or frame of shape (n, features)
-            What the estimator takes.
+            The features of the estimator.
         v : array-like, frame or dict of columns, optional
-            The variables, if they were given apart at the fit.
+            The variables, if they were passed as ``v=`` to `fit`.
         """
         check_is_fitted(self)
         scores = [_scores(model, X, self.classes_) for model, _ in self.pairs_]
@@ -307,10 +304,10 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         ]
         return answers[0] if len(answers) == 1 else np.mean(answers, axis=0)
 
-    def predict(self, X: Any, *, v: Any = None) -> NDArray[Any]:
+    def predict(self, X: Any, *, v: Any = None) -> AnyArray:
         """Return the label of the largest calibrated probability, the first one if tied."""
         winners = self.predict_proba(X, v=v).argmax(axis=1)
-        labels: NDArray[Any] = self.classes_[winners]
+        labels: AnyArray = self.classes_[winners]
         return labels
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, v: Any = None) -> float:
@@ -321,17 +318,17 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         X, y, sample_weight
             Features, labels and weights.
         v : array-like, frame or dict of columns, optional
-            The variables, if they were given apart at the fit.
+            The variables, if they were passed as ``v=`` to `fit`.
         """
         return float(accuracy_score(y, self.predict(X, v=v), sample_weight=sample_weight))
 
     def describe(self) -> Description:
-        """Return what the calibrator learned; of an ensemble, what the first one did."""
+        """Describe the fitted calibrator; of an ensemble, the first one."""
         check_is_fitted(self)
         return self.pairs_[0][1].describe()
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """Return where the parameters of `fit` go: here, to the estimator, to the splitter."""
+        """Return which parameters of `fit` go to this object, the estimator and the splitter."""
         return (
             MetadataRouter(owner=self)
             .add_self_request(self)
@@ -354,56 +351,58 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         return tags
 
 
-class _Given(NamedTuple):
-    """What `fit` was given, the groups by number."""
+class _FitArguments(NamedTuple):
+    """The arguments of `fit`, with groups as numbers."""
 
     X: Any
     y: Any
     v: Any
     sample_weight: Any
-    units: NDArray[np.intp] | None
+    units: Ints | None
 
 
-def _units(groups: Any, n: int) -> NDArray[np.intp]:
-    """Number the groups."""
+def _units(groups: Any, n: int) -> Ints:
+    """Return the groups as numbers."""
     unit = Variable.of(groups, "groups", "groups")
     if len(unit) != n:
         raise InputError(
-            f"lengths differ: X {n:,}, groups {len(unit):,}", "give one value a row in each"
+            f"lengths differ: X {n:,}, groups {len(unit):,}", "give one value per row in each"
         )
     return group_numbers(check_units(unit))
 
 
-def _one_each(y: NDArray[Any], units: NDArray[np.intp]) -> NDArray[Any]:
-    """Return the labels, each once for every group that has rows of it."""
+def _one_each(y: AnyArray, units: Ints) -> AnyArray:
+    """Return each label once for every group that has rows of it."""
     labels, codes = np.unique(y, return_inverse=True)
     return np.asarray(labels[np.unique(np.column_stack([units, codes]), axis=0)[:, 1]])
 
 
-def _check_whole(units: NDArray[np.intp], folds: list[tuple[Any, Any]]) -> None:
-    """Refuse folds with rows of one group on both sides."""
+def _check_whole(units: Ints, folds: list[tuple[Any, Any]]) -> None:
+    """Refuse folds that split the rows of a group."""
     for train, test in folds:
         torn = np.intersect1d(units[train], units[test])
         if torn.size:
             row = int(np.flatnonzero(units == torn[0])[0])
             raise InputError(
-                f"cv tears {torn.size:,} of the groups apart, among them that of row {row}: "
-                "the calibrator would learn from scores of units that the estimator has seen",
-                "give cv=5, or a splitter such as GroupKFold()",
+                f"cv splits {torn.size:,} of the groups, among them that of row {row}: "
+                "the calibrator would learn from scores of units that the estimator was trained on",
+                "use cv=5, or a splitter such as GroupKFold()",
             )
 
 
 def _check_length(v: Any, n: int) -> None:
-    """Refuse variables that have more or fewer rows than X."""
+    """Refuse variables whose number of rows differs from that of X."""
     columns = v.values() if isinstance(v, Mapping) else [v]
     for column in columns:
         held = column.shape[0] if hasattr(column, "shape") else len(column)
         if held != n:
-            raise InputError(f"lengths differ: X {n:,}, v {held:,}", "give one value a row in each")
+            raise InputError(
+                f"lengths differ: X {n:,}, v {held:,}", "give one value per row in each"
+            )
 
 
 def _fit_fold(
-    model: Any, X: Any, y: Any, fold: Any, classes: NDArray[Any], fit_params: dict[str, Any]
+    model: Any, X: Any, y: Any, fold: Any, classes: AnyArray, fit_params: dict[str, Any]
 ) -> tuple[Any, Floats]:
     """Fit on one part of the rows, score the other."""
     train, test = fold
@@ -412,14 +411,14 @@ def _fit_fold(
     return model, _scores(model, _safe_indexing(X, test), classes)
 
 
-def _positions(classes: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.intp]:
-    """Return the place of each label among the classes, −1 for a strange one."""
+def _positions(classes: AnyArray, labels: AnyArray) -> Ints:
+    """Return the position of each label among the classes, −1 if it is not among them."""
     order = np.argsort(classes, kind="stable")
     found = np.minimum(np.searchsorted(classes[order], labels), len(classes) - 1)
     return np.where(classes[order][found] == labels, order[found], -1)
 
 
-def _scores(model: Any, X: Any, classes: NDArray[Any]) -> Floats:
+def _scores(model: Any, X: Any, classes: AnyArray) -> Floats:
     """Return the estimator's probabilities in the columns of the given classes."""
     if hasattr(model, "predict_proba"):
         found = np.asarray(model.predict_proba(X), dtype=np.float64)
@@ -433,9 +432,9 @@ def _scores(model: Any, X: Any, classes: NDArray[Any]) -> Floats:
     else:
         raise InputError(
             f"{type(model).__name__} has neither predict_proba nor decision_function",
-            "give a classifier that says how sure it is",
+            "use a classifier with one of them",
         )
     scores = np.zeros((len(found), len(classes)))
     scores[:, _positions(classes, np.asarray(model.classes_))] = found
-    # Single-precision models miss a sum of 1 by more than the door allows.
+    # Rows of single-precision models may not sum to 1 closely enough for the checks of p.
     return np.asarray(scores / scores.sum(axis=1, keepdims=True))

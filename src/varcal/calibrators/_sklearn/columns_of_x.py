@@ -1,4 +1,4 @@
-"""V as columns of the X that a classifier is given, or as a table of its own."""
+"""Variables taken from the columns of X."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class ColumnChoice:
     Attributes
     ----------
     names : tuple of str
-        How the variables are called.
+        The names of the variables.
     positions : tuple of int
-        Where they stand in X.
+        Their positions in X.
     named : bool
-        Whether X had names when the choice was made.
+        Whether X had column names in `fit`.
     """
 
     names: tuple[str, ...]
@@ -36,7 +36,7 @@ class ColumnChoice:
 
     @classmethod
     def of(cls, X: Any, variables: object) -> ColumnChoice:
-        """Find the columns that `variables` asks for; None asks for all."""
+        """Find the columns that `variables` names; None means all."""
         if is_frame(X):
             known = Table.of(X, "X").columns
             positions = [_position(each, known) for each in _listed(variables, len(known))]
@@ -60,7 +60,7 @@ class ColumnChoice:
         return cls(tuple(f"x{k}" for k in positions), tuple(positions), False)
 
     def columns(self, X: Any) -> dict[str, Any]:
-        """Return the variables of X, one column each."""
+        """Return the variables of X, by name."""
         if is_frame(X):
             table = Table.of(X, "X")
             names = self.names if self.named else [table.columns[k] for k in self.positions]
@@ -75,7 +75,7 @@ class ColumnChoice:
 
 
 def take_rows(v: Any, rows: Any) -> Any:
-    """Return some rows of V, whatever it came in."""
+    """Return some rows of the variables, in whatever form they were given."""
     if isinstance(v, Mapping):
         return {name: _safe_indexing(column, rows) for name, column in v.items()}
     return _safe_indexing(v, rows)
@@ -90,7 +90,7 @@ def _listed(variables: object, width: int) -> list[object]:
         return list(variables)
     raise InputError(
         f"variables must be a name, a number or a list of them; got {variables!r}",
-        "None takes all columns of X",
+        "None means all columns of X",
     )
 
 

@@ -1,4 +1,4 @@
-"""The two-class logistic fit under every calibrator that has coefficients."""
+"""Logistic regression for the calibrators of two classes."""
 
 from __future__ import annotations
 
@@ -7,19 +7,32 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from varcal._arrays import Bools, Floats
 from varcal.calibrators._solvers.newton import minimize_convex, solve_dense
 
 __all__ = ["LogisticFit", "fit_logistic", "two_columns", "with_ones"]
 
-Floats = NDArray[np.float64]
 
+# Limits of time and rounding; the optimum does not depend on them.
+
+#: Rows that stay in cache together.
 BLOCK = 16_384
-#: From this many rows on, the first steps are made on a sample of at least so many.
+#: From this number of rows on, the first steps are taken on a sample of at least so many rows.
 WARM_START_FROM, WARM_START_ROWS = 12_000, 2_000
-#: A gradient above this after all steps: the coefficients were still on their way to infinity.
+#: Rows of the sample: at most every 50th. Its accuracy, its steps, and the largest coefficient that
+#: is a useful start.
+MOST_STRIDE, WARM_TOLERANCE, WARM_STEPS, LARGEST_START = 50, 1e-4, 50, 50.0
+#: If the gradient is above this after all steps, the coefficients were going to infinity.
 UNSETTLED = 1e-6
+#: The logit, and the largest error, from which a row counts as predicted with certainty.
+CERTAIN_LOGIT, CERTAIN_ERROR = 9.2, 1e-4
+#: A coefficient beyond this is not a useful start for the next active set.
+LARGEST_RESTART = 20.0
+#: The gradient below which a coefficient held at 0 is released.
+RELEASE_GRADIENT = 1e-9
+#: The largest argument of exp, the least mean outcome, and the relative spread that is rounding.
+_LARGEST_EXPONENT, _LEAST_MEAN, _ROUNDING = 700.0, 1e-12, 1e-13
 
 
 @dataclass(frozen=True)
@@ -27,8 +40,8 @@ class LogisticFit:
     """Coefficients, and how the optimizer arrived at them.
 
     `gradient` is the largest component of the mean gradient, per standardized feature;
-    `separated` says that the coefficients have no finite optimum, as without a penalty happens
-    where the features tell the classes apart with certainty.
+    `separated` says that the coefficients have no finite optimum, which happens without a penalty
+    where the features separate the classes.
     """
 
     coef: Floats
@@ -44,7 +57,7 @@ def fit_logistic(
     weight: Floats | None = None,
     *,
     l2: Floats | float = 0.0,
-    nonnegative: NDArray[np.bool_] | None = None,
+    nonnegative: Bools | None = None,
     intercept: bool = True,
     tol: float = 1e-10,
     max_iter: int = 200,
@@ -59,19 +72,19 @@ def fit_logistic(
     Parameters
     ----------
     design : ndarray of shape (1 + k, n)
-        A first row of ones, then one row a feature. Standardized in place.
+        A first row of ones, then one row per feature; standardized in place.
     y : ndarray of shape (n,)
         Targets in [0, 1].
     weight : ndarray of shape (n,), optional
         Row weights.
     l2 : float or ndarray of shape (k,)
-        The penalties λ; scikit-learn's ``1 / C``. The intercept is free.
+        The penalties λ, scikit-learn's ``1 / C``. The intercept has none.
     nonnegative : ndarray of bool of shape (k,), optional
-        Coefficients that must not fall below 0, met by an active set.
+        Coefficients that must not be negative.
     intercept : bool
         Whether β₀ is fitted or held at 0.
     tol : float
-        Bound of the mean gradient.
+        The bound of the mean gradient.
     max_iter : int
         Newton steps at most.
     """
@@ -88,7 +101,7 @@ def fit_logistic(
     free = np.ones(m, dtype=bool)
     free[0], free[1:] = intercept, moving
     if intercept:
-        mean = min(max(float(problem.pull[0]), 1e-12), 1 - 1e-12)
+        mean = min(max(float(problem.pull[0]), _LEAST_MEAN), 1 - _LEAST_MEAN)
         start[0] = math.log(mean) - math.log1p(-mean)
     if n > WARM_START_FROM:
         start = _warm_start(problem, start, free)
@@ -107,14 +120,14 @@ def fit_logistic(
 
 
 def with_ones(*rows: Floats) -> Floats:
-    """Stack features under a row of ones, as `fit_logistic` takes them."""
+    """Stack features below a row of ones, the design that `fit_logistic` takes."""
     return np.vstack([np.ones(rows[0].size), *rows])
 
 
 def two_columns(score: Floats, log_odds: Callable[[Floats], Floats]) -> Floats:
     """Return ``[expit(-η), expit(η)]`` of ``η = log_odds(score)``, exact in both tails.
 
-    Block by block, so that a block stays in cache, and with one exp a row.
+    Computed in blocks that stay in cache, with one exp per row.
     """
     out = np.empty((score.size, 2))
     for rows in _blocks(score.size):
@@ -129,10 +142,10 @@ def two_columns(score: Floats, log_odds: Callable[[Floats], Floats]) -> Floats:
 
 
 class _Problem:
-    """Mean loss, gradient and Hessian of one fit, gathered in blocks that stay in cache.
+    """Mean loss, gradient and Hessian of one fit, summed over blocks that stay in cache.
 
     With ``p = 1 / (1 + exp(-η))`` the gradient of a row is ``p·x - y·x``; the terms in y are
-    sums that do not change, held in `pull`.
+    sums that do not change and are held in `pull`.
     """
 
     def __init__(
@@ -153,22 +166,22 @@ class _Problem:
 
     def slope(self, theta: Floats) -> tuple[Floats, list[Floats]]:
         """Return the gradient at theta, and the probabilities there, block by block."""
-        gradient, chances = np.zeros(theta.size), []
+        gradient, probabilities = np.zeros(theta.size), []
         for rows in _blocks(self.y.size):
             block = self.design[:, rows]
-            p = _chances(-theta @ block)
+            p = _expit_of_negative(-theta @ block)
             gradient += block @ (p if self.weight is None else p * self.weight[rows])
-            chances.append(p)
+            probabilities.append(p)
         gradient /= self.total
         gradient -= self.pull
         gradient += self.penalty * theta
-        return gradient, chances
+        return gradient, probabilities
 
-    def hessian(self, chances: list[Floats]) -> Floats:
+    def hessian(self, probabilities: list[Floats]) -> Floats:
         """Return the Hessian where the probabilities are those given."""
         m = len(self.design)
         hessian = np.zeros((m, m))
-        for rows, p in zip(_blocks(self.y.size), chances, strict=True):
+        for rows, p in zip(_blocks(self.y.size), probabilities, strict=True):
             block = self.design[:, rows]
             curvature = p * p
             np.subtract(p, curvature, out=curvature)
@@ -190,32 +203,33 @@ class _Problem:
         return value / self.total + 0.5 * float(self.penalty @ theta**2)
 
     def is_certain(self, theta: Floats) -> bool:
-        """Tell whether every row is right, and as good as sure of it."""
+        """Return whether every row is predicted correctly and with near certainty."""
         for rows in _blocks(self.y.size):
             eta = theta @ self.design[:, rows]
-            if np.abs(eta).min() < 9.2 or (np.abs((eta > 0) - self.y[rows]) > 1e-4).any():
+            wrong = np.abs((eta > 0) - self.y[rows]) > CERTAIN_ERROR
+            if np.abs(eta).min() < CERTAIN_LOGIT or wrong.any():
                 return False
         return True
 
 
-def _chances(minus_eta: Floats) -> Floats:
+def _expit_of_negative(minus_eta: Floats) -> Floats:
     """Turn −η into ``1 / (1 + exp(-η))``, in place."""
-    if minus_eta.max() > 700.0:
-        np.minimum(minus_eta, 700.0, out=minus_eta)
+    if minus_eta.max() > _LARGEST_EXPONENT:
+        np.minimum(minus_eta, _LARGEST_EXPONENT, out=minus_eta)
     np.exp(minus_eta, out=minus_eta)
     minus_eta += 1.0
     return np.divide(1.0, minus_eta, out=minus_eta)
 
 
-def _warm_start(problem: _Problem, start: Floats, free: NDArray[np.bool_]) -> Floats:
+def _warm_start(problem: _Problem, start: Floats, free: Bools) -> Floats:
     """Return the optimum on a sample, from which two or three steps over all rows suffice."""
-    sample = problem.sample(min(50, problem.y.size // WARM_START_ROWS))
-    theta = _free_newton(sample, start, free, 1e-4, 50)[0]
-    return theta if np.abs(theta).max() < 50 else start
+    sample = problem.sample(min(MOST_STRIDE, problem.y.size // WARM_START_ROWS))
+    theta = _free_newton(sample, start, free, WARM_TOLERANCE, WARM_STEPS)[0]
+    return theta if np.abs(theta).max() < LARGEST_START else start
 
 
 def _free_newton(
-    problem: _Problem, theta: Floats, free: NDArray[np.bool_], tol: float, max_iter: int
+    problem: _Problem, theta: Floats, free: Bools, tol: float, max_iter: int
 ) -> tuple[Floats, float, int]:
     """Minimize over the free coordinates, the others held where they are."""
     index = np.flatnonzero(free)
@@ -224,9 +238,9 @@ def _free_newton(
 
     def evaluate(values: Floats) -> tuple[Floats, Callable[[], Floats]]:
         full[index] = values
-        gradient, chances = problem.slope(full)
+        gradient, probabilities = problem.slope(full)
         part = gradient[index]
-        return part, lambda: solve_dense(problem.hessian(chances)[square], part)
+        return part, lambda: solve_dense(problem.hessian(probabilities)[square], part)
 
     def loss(values: Floats) -> float:
         full[index] = values
@@ -240,17 +254,17 @@ def _free_newton(
 def _active_set(
     problem: _Problem,
     theta: Floats,
-    free: NDArray[np.bool_],
-    bounded: NDArray[np.bool_],
+    free: Bools,
+    bounded: Bools,
     tol: float,
     max_iter: int,
 ) -> tuple[Floats, float, int]:
-    """Hold the most negative bounded coefficient at 0, refit, let go of those that want to rise."""
+    """Fix the most negative bounded coefficient at 0, refit, and release those that would rise."""
     held = np.zeros_like(free)
     steps, start = 0, theta
     for _ in range(4 * int(bounded.sum()) + 1):
-        # Coefficients that ran off to infinity are no place to begin the next fit from.
-        origin = theta if np.abs(theta).max() < 20 else start
+        # Coefficients that went to infinity are not a useful start.
+        origin = theta if np.abs(theta).max() < LARGEST_RESTART else start
         origin = np.where(held, 0.0, origin)
         theta, size, n_iter = _free_newton(problem, origin, free & ~held, tol, max_iter)
         steps += n_iter
@@ -261,7 +275,7 @@ def _active_set(
         if not held.any():
             break
         gradient = problem.slope(theta)[0]
-        rising = held & (gradient < -1e-9)
+        rising = held & (gradient < -RELEASE_GRADIENT)
         if not rising.any():
             break
         held[np.argmin(np.where(rising, gradient, np.inf))] = False
@@ -271,7 +285,7 @@ def _active_set(
 def _standardize(
     features: Floats, weight: Floats | None, total: float, *, centred: bool
 ) -> tuple[Floats, Floats]:
-    """Centre and scale every feature in place; a constant becomes 0 and has scale 0."""
+    """Centre and scale every feature in place; a constant one becomes 0, with scale 0."""
     mean = (features.sum(axis=1) if weight is None else features @ weight) / total
     if centred:
         features -= mean[:, None]
@@ -280,8 +294,8 @@ def _standardize(
     else:
         square = np.einsum("ij,ij,j->i", features, features, weight)
     spread = np.sqrt(square / total)
-    # Rounding alone gives a constant column a spread of about 1e-16 of its size.
-    moving = spread > 1e-13 * np.abs(mean)
+    # By rounding, a constant column has a spread of about 1e-16 of its size.
+    moving = spread > _ROUNDING * np.abs(mean)
     if not moving.all():
         features[~moving] = 0.0
     features /= np.where(moving, spread, 1.0)[:, None]

@@ -1,32 +1,47 @@
-"""Damped Newton for smooth convex losses, to the last digits that a gradient carries."""
+"""Damped Newton steps for smooth convex losses, down to the rounding of the gradient."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg.lapack import dposv
 
-__all__ = ["Evaluate", "Loss", "minimize_convex", "solve_by_products", "solve_dense"]
+from varcal._arrays import Floats
 
-Floats = NDArray[np.float64]
+__all__ = ["Evaluate", "LossFunction", "minimize_convex", "solve_by_products", "solve_dense"]
+
 Evaluate = Callable[[Floats], tuple[Floats, Callable[[], Floats]]]
-Loss = Callable[[Floats], float]
+LossFunction = Callable[[Floats], float]
 
-#: The longest step in any coordinate: where a loss goes flat, Newton would jump to infinity.
+# Numerical limits of the search; the optimum does not depend on them.
+
+#: The longest step in any coordinate: where the loss is flat, a Newton step could be infinite.
 LONGEST_STEP = 8.0
-#: The share of the first slope, turned upwards, that needs a look at the loss.
+#: A step is checked against the loss if the slope at its end rises by more than this share of the
+#: slope at its start.
 TURNED = 0.1
+#: Below this gradient, steps are no longer checked against the loss, whose rounding is larger.
+CHECKED_GRADIENT = 1e-6
+#: Below this gradient, the search ends as soon as the gradient no longer shrinks.
+STALLED_GRADIENT = 1e-9
+#: Of the expected decrease, the share that a step must reach (Armijo's rule), the rounding of the
+#: loss, and the shortest step.
+SUFFICIENT_DECREASE, LOSS_ROUNDING, SHORTEST_STEP = 1e-4, 1e-13, 1e-9
+#: The first relative ridge of a Hessian that cannot be factored, and how often it is raised.
+FIRST_RIDGE, MOST_RIDGES = 1e-14, 30
+#: Conjugate gradients: relative accuracy, iterations, and the least relative diagonal.
+CG_ACCURACY, MOST_PRODUCTS, LEAST_DIAGONAL = 0.05, 500, 1e-12
+_TINY = 1e-300
 
 
 def minimize_convex(
-    evaluate: Evaluate, loss: Loss, start: Floats, *, tol: float, max_iter: int
+    evaluate: Evaluate, loss: LossFunction, start: Floats, *, tol: float, max_iter: int
 ) -> tuple[Floats, float, int]:
-    """Follow Newton steps until the largest component of the gradient is below `tol`.
+    """Take Newton steps until the largest component of the gradient is below `tol`.
 
-    Along a convex loss, a step at whose end the slope is still falling has lowered it. Where the
-    slope has turned by more than a little, the step is halved until the loss itself is lower.
+    If a convex loss still falls at the end of a step, the step has lowered it. If it clearly rises
+    there, the step is halved until the loss is lower than at its start.
 
     Parameters
     ----------
@@ -37,9 +52,9 @@ def minimize_convex(
     start : ndarray
         Where to begin.
     tol : float
-        Bound of the gradient; a gradient below 1e-9 that no longer shrinks also ends the search.
+        The bound of the gradient; one below 1e-9 that no longer shrinks also ends the search.
     max_iter : int
-        Steps at most.
+        Newton steps at most.
 
     Returns
     -------
@@ -59,14 +74,14 @@ def minimize_convex(
         if slope >= 0:
             break
         trial = evaluate(theta + step)
-        if size > 1e-6 and float(step @ trial[0]) > TURNED * -slope:
+        if size > CHECKED_GRADIENT and float(step @ trial[0]) > TURNED * -slope:
             length = _lowering(loss, theta, step, slope)
             if length == 0.0:
                 break
             step *= length
             trial = evaluate(theta + step)
         trial_size = float(np.abs(trial[0]).max())
-        if size < 1e-9 and trial_size >= size:
+        if size < STALLED_GRADIENT and trial_size >= size:
             break
         theta = theta + step
         (gradient, solve), size = trial, trial_size
@@ -74,13 +89,13 @@ def minimize_convex(
     return theta, size, n_iter
 
 
-def _lowering(loss: Loss, theta: Floats, step: Floats, slope: float) -> float:
-    """Return the first of 1, ½, ¼, … at which the step lowers the loss as it should, else 0."""
+def _lowering(loss: LossFunction, theta: Floats, step: Floats, slope: float) -> float:
+    """Return the first of 1, ½, ¼, … that lowers the loss enough (Armijo's rule), or 0."""
     here = loss(theta)
-    slack = 1e-13 * abs(here)
+    slack = LOSS_ROUNDING * abs(here)
     length = 1.0
-    while length > 1e-9:
-        if loss(theta + length * step) <= here + 1e-4 * length * slope + slack:
+    while length > SHORTEST_STEP:
+        if loss(theta + length * step) <= here + SUFFICIENT_DECREASE * length * slope + slack:
             return length
         length *= 0.5
     return 0.0
@@ -89,14 +104,14 @@ def _lowering(loss: Loss, theta: Floats, step: Floats, slope: float) -> float:
 def solve_dense(hessian: Floats, gradient: Floats) -> Floats:
     """Solve the Newton system from the upper triangle of the Hessian.
 
-    A ridge too small to bend the step keeps a flat one solvable.
+    A ridge that is too small to change the step keeps a singular system solvable.
     """
-    ridge = 1e-14
-    for _ in range(30):
+    ridge = FIRST_RIDGE
+    for _ in range(MOST_RIDGES):
         damped = hessian.copy()
         diagonal = damped.ravel()[:: len(damped) + 1]
         diagonal *= 1.0 + ridge
-        diagonal += 1e-300
+        diagonal += _TINY
         _, solution, info = dposv(damped, gradient)
         if info == 0 and np.isfinite(solution).all():
             return np.asarray(solution)
@@ -107,14 +122,14 @@ def solve_dense(hessian: Floats, gradient: Floats) -> Floats:
 def solve_by_products(
     product: Callable[[Floats], Floats], diagonal: Floats, gradient: Floats
 ) -> Floats:
-    """Solve the Newton system by conjugate gradients, where the Hessian is too large to hold."""
+    """Solve the Newton system by conjugate gradients, where the Hessian is too large for memory."""
     norm = float(np.linalg.norm(gradient))
-    target = min(0.05, norm**0.5) * norm
-    scale = 1.0 / np.maximum(diagonal, 1e-12 * float(diagonal.max()) + 1e-300)
+    target = min(CG_ACCURACY, norm**0.5) * norm
+    scale = 1.0 / np.maximum(diagonal, LEAST_DIAGONAL * float(diagonal.max()) + _TINY)
     solution, residual = np.zeros_like(gradient), gradient.copy()
     direction = scale * residual
     inner = float(residual @ direction)
-    for _ in range(min(gradient.size, 500)):
+    for _ in range(min(gradient.size, MOST_PRODUCTS)):
         image = product(direction)
         curvature = float(direction @ image)
         if curvature <= 0:

@@ -1,4 +1,4 @@
-"""The many-class fit: cross-entropy of logits that are linear in the parameters."""
+"""Softmax regression: cross-entropy of logits that are linear in the parameters."""
 
 from __future__ import annotations
 
@@ -7,24 +7,27 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from varcal._arrays import Bools, Floats, Ints
 from varcal.calibrators._solvers.newton import minimize_convex, solve_by_products, solve_dense
 
 __all__ = ["LogitMap", "SoftmaxFit", "blocks", "fit_softmax", "softmax"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
-BLOCK_CELLS = 200_000
-#: Up to this many parameters the Hessian is held whole.
+# Limits of time and memory; the optimum does not depend on them.
+
+#: Probabilities of a block of rows, so that it stays in cache; blocks have at least so many rows.
+BLOCK_CELLS, LEAST_BLOCK = 200_000, 256
+#: Up to this number of parameters the whole Hessian is computed.
 DENSE_PARAMETERS = 700
-#: Up to this many cells the probabilities are held between products with the Hessian.
+#: Up to this number, probabilities are kept between products with the Hessian.
 HELD_CELLS = 20_000_000
+#: The probability of the true class from which a row counts as predicted with certainty.
+CERTAIN = 1 - 1e-4
 
 
 class LogitMap(Protocol):
-    """What differs between models: how parameters become logits, and the adjoint of that."""
+    """A linear model of the logits: how parameters become logits, and the adjoint of that map."""
 
     n_parameters: int
 
@@ -41,7 +44,7 @@ class LogitMap(Protocol):
         ...
 
     def hessian(self, probability: Floats, weight: Floats, rows: slice) -> Floats:
-        """Return the rows' weighted Hessian of the cross-entropy; called for few parameters."""
+        """Return the weighted Hessian of the rows' cross-entropy; used with few parameters."""
         ...
 
 
@@ -57,14 +60,14 @@ class SoftmaxFit:
 
 def fit_softmax(
     model: LogitMap,
-    y: Integers,
+    y: Ints,
     weight: Floats | None,
     n_classes: int,
     *,
     penalty: Floats,
     target: Floats,
     start: Floats,
-    free: NDArray[np.bool_] | None = None,
+    free: Bools | None = None,
     tol: float = 1e-11,
     max_iter: int = 200,
 ) -> SoftmaxFit:
@@ -73,8 +76,8 @@ def fit_softmax(
     .. math:: -\frac{1}{\sum w}\sum_i w_i \ln \mathrm{softmax}(\text{logits}_i(\theta))_{y_i}
               + \sum_j \lambda_j (\theta_j - \theta^0_j)^2
 
-    by damped Newton steps: with the dense Hessian for few parameters, with conjugate gradients
-    for many.
+    by damped Newton steps, with the whole Hessian for few parameters and conjugate gradients for
+    many.
     """
     n = y.size
     shares = np.full(n, 1.0 / n) if weight is None else weight / weight.sum()
@@ -142,7 +145,7 @@ def fit_softmax(
         float(softmax(model.logits(theta, rows))[np.arange(y[rows].size), y[rows]].min())
         for rows in blocks(n, n_classes)
     )
-    return SoftmaxFit(theta, size, n_iter, separated=least > 1 - 1e-4)
+    return SoftmaxFit(theta, size, n_iter, separated=least > CERTAIN)
 
 
 def softmax(logits: Floats) -> Floats:
@@ -154,7 +157,7 @@ def softmax(logits: Floats) -> Floats:
 
 
 def blocks(n: int, n_classes: int) -> Iterator[slice]:
-    """Cut rows into slices of a size that stays in cache."""
-    rows = max(256, BLOCK_CELLS // n_classes)
+    """Yield slices of rows that stay in cache."""
+    rows = max(LEAST_BLOCK, BLOCK_CELLS // n_classes)
     for first in range(0, n, rows):
         yield slice(first, min(first + rows, n))

@@ -1,52 +1,54 @@
-"""A fitted additive model and how it comes about: terms first, then pairs that pay."""
+"""The additive model and its fit: first the terms of single variables, then pairs that help."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from varcal.calibrators._variable.design import Block, Design, Ingredients, group_numbers
+from varcal._arrays import AnyArray, Bools, Floats, Ints
+from varcal.calibrators._variable import reml
+from varcal.calibrators._variable._columns.design import Block, Design, Ingredients, group_numbers
 from varcal.calibrators._variable.lookup import Lookup
 from varcal.calibrators._variable.pairs import held_out_gain, pair_scores
-from varcal.calibrators._variable.reml import FIRST_PENALTY, Loss, fit_gam, quadratic_form, refine
+from varcal.calibrators._variable.reml import Loss, fit_gam, quadratic_form, refine
 
 __all__ = ["AdditiveModel", "Fitted", "PairTrial", "Sample", "fit_additive", "refit"]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
 
-#: Rows that are turned into columns at a time.
-CHUNK = 16_384
-#: Pairs with a shared penalty, the log marginal likelihood that they must bring, pairs that are
-#: tried on their own, and the score that it takes.
-_SHARED_PAIRS = 15
-_SHARED_GAIN = 1.0
-_OWN_PAIRS = 4
-_OWN_SCORE = 4.0
-#: The most Newton steps, and those of a fit that starts from one of almost the same rows.
-_MOST_STEPS = 40
-_LIKE_STEPS = 2
-#: Effective degrees of freedom on many rows up to which a block is left out.
-_NOTHING = 0.25
+# Tuned constants; README.md shows what changes at half and at twice each value.
+
 #: Rows below which no pairs are looked for.
-_PAIR_ROWS = 300.0
+PAIR_ROWS = 300.0
+#: How many pairs, those with the largest scores, are given terms under shared penalties.
+SHARED_PAIRS = 15
+#: What these must add to the log marginal likelihood to stay in the model.
+SHARED_PAIRS_GAIN = 1.0
+#: How many pairs, at most, are tried with a term of their own on held-out rows.
+OWN_PAIRS = 4
+#: The score, standard normal where there is no interaction, from which a pair is tried.
+OWN_PAIR_SCORE = 4.0
 #: The held-out gain, in standard errors, from which a pair gets a term of its own.
-_OWN_RATIO = 1.5
+OWN_PAIR_RATIO = 1.5
+#: Newton steps of a fit without one fold, which starts from the fit of all rows.
+WARM_STEPS = 2
+#: Effective degrees of freedom up to which a block is left out of a model of many rows.
+NEGLIGIBLE_EDF = 0.25
+
+#: Rows that are turned into columns at a time, to bound memory.
+CHUNK = 16_384
 
 
 @dataclass(frozen=True, eq=False)
 class AdditiveModel:
-    """Coefficients and what they multiply.
+    """A fitted model: coefficients and the columns that they belong to.
 
     Attributes
     ----------
     design : Design
-        The blocks that are in the model.
+        The blocks in the model.
     beta : ndarray of shape (p,)
         Coefficients.
     covariance : ndarray of shape (p, p)
@@ -54,7 +56,7 @@ class AdditiveModel:
     ridge : ndarray of shape (p,)
         Their penalties.
     mass : float
-        The sum of the working weights of the rows that they were fitted on.
+        The sum of the working weights of the calibration rows.
     """
 
     design: Design
@@ -64,7 +66,7 @@ class AdditiveModel:
     mass: float
 
     def restricted(self, blocks: tuple[Block, ...]) -> AdditiveModel:
-        """Return the model with some of its blocks, others at 0."""
+        """Return the model with only some of its blocks."""
         own = np.concatenate([np.full(n, b in blocks) for b, n in self.design.layout()])
         return AdditiveModel(
             self.design.restricted(blocks),
@@ -76,16 +78,16 @@ class AdditiveModel:
 
     @cached_property
     def lookup(self) -> Lookup:
-        """Return the model as tables, which answer for many rows."""
+        """Return the model as look-up tables, which are fast for many rows."""
         return Lookup.of(self.design, self.beta, self.covariance, self.ridge, self.mass)
 
     def of_sample(self, rows: Sample) -> tuple[Floats, Floats]:
-        """Return η of rows of a fit and its posterior variance."""
+        """Return η and its posterior variance for rows of a fit."""
         X = rows.matrix(self.design)
         return X @ self.beta, quadratic_form(X, self.covariance)
 
-    def predictor(self, z: Floats, columns: list[NDArray[Any]]) -> tuple[Floats, Floats]:
-        """Return η of new rows and its posterior variance, without tables."""
+    def predictor(self, z: Floats, columns: list[AnyArray]) -> tuple[Floats, Floats]:
+        """Return η and its posterior variance for new rows, without tables."""
         eta, variance = np.empty(len(z)), np.empty(len(z))
         for rows in chunks_of(len(z)):
             X = self.design.matrix(z[rows], [column[rows] for column in columns])
@@ -96,18 +98,19 @@ class AdditiveModel:
 
 @dataclass(frozen=True)
 class PairTrial:
-    """How a pair of variables fared.
+    """The result of looking for an interaction of two variables.
 
     Attributes
     ----------
     pair : tuple of (int, int)
         The variables, −1 for the score.
     score : float
-        Its standardized score, large where the additive model misses something.
+        The standardized score statistic; large where the additive model misses an interaction.
     gain, error : float
-        Held-out log-loss saved, with its standard error; NaN where it was not tried.
+        How much the pair lowers the held-out log-loss, and the standard error of that; NaN where
+        it was not tried.
     admitted : bool
-        Whether it has a term of its own.
+        Whether the pair has a term of its own.
     """
 
     pair: tuple[int, int]
@@ -119,20 +122,20 @@ class PairTrial:
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """A model with what was seen while it was made.
+    """A model and the record of its fit.
 
     Attributes
     ----------
     model : AdditiveModel
         The model.
     edf : dict of Block to float
-        The effective degrees of freedom of every block tried, 0 where it was dropped.
+        The effective degrees of freedom of every block that was fitted, 0 where it was dropped.
     penalties : dict of Block to float
         λ of the blocks in the model.
     evidence : float
-        The log marginal likelihood, on the sample if there was one.
+        The log marginal likelihood, of the sample if there was one.
     trials : tuple of PairTrial
-        The pairs that were looked at.
+        The candidate pairs.
     """
 
     model: AdditiveModel
@@ -149,49 +152,49 @@ class Sample:
     Attributes
     ----------
     z : ndarray
-        The score's logit.
+        The logits of the scores.
     columns : list of ndarray
         The variables.
     loss : Loss
-        What is minimized.
+        The loss to minimize.
     folds : ndarray of int
-        The fold of every row.
+        The fold of each row.
     start : tuple of (float, float)
-        Intercept and slope of z̃ at which all rows have the same predictor.
+        The intercept and the slope along z̃ that cancel the offset of the loss.
     units : ndarray of int, optional
-        The group of every row, where rows are not independent.
+        The group of each row, if rows are not independent.
     ingredients : Ingredients, optional
-        What designs are made of, where they were prepared.
+        The columns of all designs, if they were computed in advance.
     """
 
     z: Floats
-    columns: list[NDArray[Any]]
+    columns: list[AnyArray]
     loss: Loss
     folds: Ints
     start: tuple[float, float] = (0.0, 0.0)
-    units: NDArray[Any] | None = None
+    units: AnyArray | None = None
     ingredients: Ingredients | None = None
 
     def prepared(self, design: Design) -> Sample:
-        """Return the rows with what a design, and parts of it, are made of."""
+        """Return the rows with the columns of a design, and of parts of it, computed in advance."""
         return replace(self, ingredients=design.ingredients(self.z, self.columns))
 
     def blocks(self, design: Design) -> list[tuple[Block, Floats]]:
         """Return the blocks of a design."""
-        return design.blocks_of(self.made_of(design))
+        return design.blocks_of(self.ingredients_of(design))
 
     def matrix(self, design: Design) -> Floats:
         """Return the matrix of a design."""
         return np.hstack([block for _, block in self.blocks(design)])
 
-    def made_of(self, design: Design) -> Ingredients:
-        """Return what a design is made of."""
+    def ingredients_of(self, design: Design) -> Ingredients:
+        """Return the ingredients of a design."""
         return self.ingredients or design.ingredients(self.z, self.columns)
 
     def __len__(self) -> int:
         return len(self.z)
 
-    def take(self, rows: Ints | NDArray[np.bool_] | slice) -> Sample:
+    def take(self, rows: Ints | Bools | slice) -> Sample:
         """Return some of the rows."""
         return Sample(
             self.z[rows],
@@ -212,7 +215,7 @@ def chunks_of(n: int) -> Iterator[slice]:
 def fit_additive(
     design: Design, rows: Sample, *, pairs: bool, like: Fitted | None = None
 ) -> Fitted:
-    """Fit a design, look for pairs, and fit again with those that pay.
+    """Fit a design, look for pairs, and fit again with those that help.
 
     Parameters
     ----------
@@ -223,37 +226,39 @@ def fit_additive(
     pairs : bool
         Whether to look for pairs.
     like : Fitted, optional
-        A fit of these and other rows. It gives the start; only kinds of pairs that it has are
-        looked for, but which ones is for these rows to say.
+        A fit of these and other rows, from which this one starts. Pairs are looked for anew, but
+        only of the kinds (shared, own) that it has.
     """
-    steps = _MOST_STEPS if like is None else _LIKE_STEPS
+    steps = None if like is None else WARM_STEPS
     first = _fit_design(design, rows, like, max_steps=steps)
     pairs = pairs and (like is None or bool(like.model.design.paired()))
-    enough = float(rows.loss.mass().sum()) >= _PAIR_ROWS
+    enough = float(rows.loss.mass().sum()) >= PAIR_ROWS
     candidates = design.candidate_pairs() if pairs and enough else []
     if not candidates:
         return first
-    most = _OWN_PAIRS if like is None or like.model.design.own else 0
+    most = OWN_PAIRS if like is None or like.model.design.own else 0
     trials = _tried_pairs(design, rows, first, candidates, most)
     own = tuple(trial.pair for trial in trials if trial.admitted)
-    # The evidence for shared pairs takes rows as independent.
-    shared = tuple(trial.pair for trial in trials[:_SHARED_PAIRS]) if rows.units is None else ()
+    # The evidence for shared pairs assumes independent rows.
+    shared = tuple(trial.pair for trial in trials[:SHARED_PAIRS]) if rows.units is None else ()
     if not (shared or own):
         return replace(first, trials=trials)
     again = _fit_design(
         first.model.design.with_pairs(shared, own), rows, first, like, max_steps=steps
     )
-    if again.evidence - first.evidence < _SHARED_GAIN and not own:
+    if again.evidence - first.evidence < SHARED_PAIRS_GAIN and not own:
         return replace(first, trials=trials)
     return replace(again, edf=first.edf | again.edf, trials=trials)
 
 
 def refit(fitted: Fitted, rows: Sample) -> Fitted:
-    """Return the model with coefficients from more rows than its penalties were learned on.
+    """Return the model with its coefficients fitted on more rows than its penalties.
 
-    Blocks that have next to no effect on many rows are left out.
+    Blocks with negligible effective degrees of freedom are left out.
     """
-    kept = [block for block, _ in fitted.model.design.layout() if fitted.edf[block] > _NOTHING]
+    kept = [
+        block for block, _ in fitted.model.design.layout() if fitted.edf[block] > NEGLIGIBLE_EDF
+    ]
     model = fitted.model.restricted(tuple(kept))
     names, sizes = zip(*model.design.layout(), strict=True)
 
@@ -279,27 +284,32 @@ def _fit_design(
     before: Fitted | None,
     like: Fitted | None = None,
     *,
-    max_steps: int,
+    max_steps: int | None,
 ) -> Fitted:
-    """Fit one design; an earlier fit of its first blocks gives the start.
+    """Fit one design, starting from an earlier fit of its first blocks.
 
-    The penalties of other blocks start at those of a fit `like` this one, if there is any.
+    The penalties of other blocks start at those of a fit `like` this one, if given.
     """
     blocks = rows.blocks(design)
     X, groups = np.hstack([block for _, block in blocks]), group_numbers(blocks)
     start, penalties = np.zeros(X.shape[1]), None
     penalized = [block for block, _ in blocks if not block.free]
     if before is None:
-        # The intercept and, unless it was left out, the slope are the first two columns.
+        # The first two columns are the intercept and, unless it was left out, the slope.
         width = min(2, X.shape[1])
         first, free = np.array(rows.start)[:width], np.full(width, -1)
         start[:width] = fit_gam(X[:, :width], rows.loss, free, start=first).beta
     else:
         known = min(len(start), len(before.model.beta))
         start[:known] = before.model.beta[:known]
-        told = {} if like is None else {_kind(b): lam for b, lam in like.penalties.items()}
+        known_penalties = (
+            {} if like is None else {_kind(b): lam for b, lam in like.penalties.items()}
+        )
         penalties = np.array(
-            [before.penalties.get(b, told.get(_kind(b), FIRST_PENALTY)) for b in penalized]
+            [
+                before.penalties.get(b, known_penalties.get(_kind(b), reml.FIRST_PENALTY))
+                for b in penalized
+            ]
         )
     fit = fit_gam(X, rows.loss, groups, start=start, penalties=penalties, max_steps=max_steps)
     edf = {block: float(each) for block, each in zip(penalized, fit.edf, strict=True)}
@@ -311,15 +321,17 @@ def _fit_design(
 
 
 def _kind(block: Block) -> Block:
-    """Return a block without the variables that share its penalty, which differ between fits."""
+    """Return a block without the variables that share its penalty: these differ between fits."""
     return replace(block, variables=()) if block.shared else block
 
 
 def _tried_pairs(
     design: Design, rows: Sample, first: Fitted, candidates: list[tuple[int, int]], most: int
 ) -> tuple[PairTrial, ...]:
-    """Return how the candidates fared, the largest score first; some are tried on their own."""
-    factors = design.factors_of(rows.made_of(design), {k for pair in candidates for k in pair})
+    """Return the candidates by falling score; the first ones are tried on held-out rows."""
+    factors = design.factors_of(
+        rows.ingredients_of(design), {k for pair in candidates for k in pair}
+    )
     X = rows.matrix(first.model.design)
     eta, V = X @ first.model.beta, first.model.covariance
     scores = pair_scores(design, factors, X, eta, V, rows.loss, candidates)
@@ -327,12 +339,12 @@ def _tried_pairs(
         PairTrial(candidates[k], float(scores[k])) for k in np.argsort(-scores, kind="stable")
     ]
     for k, trial in enumerate(trials[:most]):
-        if trial.score > _OWN_SCORE:
+        if trial.score > OWN_PAIR_SCORE:
             columns = design.pair_columns(factors, trial.pair, fine=True)
             gain = held_out_gain(
                 [(Block("surface", trial.pair), columns)], rows.loss, eta, rows.folds, rows.units
             )
             trials[k] = PairTrial(
-                trial.pair, trial.score, gain.value, gain.error, gain.ratio > _OWN_RATIO
+                trial.pair, trial.score, gain.value, gain.error, gain.ratio > OWN_PAIR_RATIO
             )
     return tuple(trials)

@@ -1,18 +1,18 @@
-r"""Which classes are taken for one another: a small symmetric correction that keeps the argmax.
+r"""Classes that are confused with one another: a small symmetric correction of logits.
 
 .. math:: \ln q = \text{base} + s \,(W \tilde l + b) + \text{const}, \qquad W = W^\top
 
 with :math:`\tilde l` the centred log-probabilities, a ridge on W and b, and for each row the
-largest :math:`s \le 1` at which the class that was largest still is. Corrections of several
-penalties are averaged by how well they do on held-out rows; "none" is one of them. The average is
-trusted as far as its saving on held-out rows is beyond the error of that.
+largest :math:`s \le 1` that keeps the largest class the largest. The corrections of several
+penalties, and no correction, are averaged with weights from their log-loss on held-out rows. How
+far the average is trusted depends on how much it lowers that loss, in standard errors.
 
-How far the logit of class k is uncertain comes from Laplace's approximation, class by class,
+The variance of the logit of class k comes from Laplace's approximation for each class,
 
 .. math:: V_k = (X^\top \operatorname{diag}\{w q_k (1 - q_k)\} X + \lambda I)^{-1}, \qquad
           x = (\tilde l, 1),
 
-which leaves out that W is symmetric and so rather says too much.
+which ignores that W is symmetric, and so is rather too large.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from varcal._arrays import Floats, Ints
 from varcal.calibrators._solvers.softmax import softmax
 from varcal.calibrators._variable.pairs import gain_of
 from varcal.calibrators._variable.reml import quadratic_form
@@ -30,16 +30,24 @@ from varcal.calibrators._variable.trust import share_of
 
 __all__ = ["Confusion", "fit_confusion"]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
 
-_PENALTIES = (1.0, 3.0, 10.0, 30.0, 100.0)
-#: What "none" counts as where penalties are averaged.
-_STIFF = 300.0
-#: Classes beyond which there are too many pairs to learn about.
-_MOST_CLASSES = 40
-_FLOOR = -12.0
-_UNIT = 5.0
+# Tuned constants; README.md shows what changes at half and at twice each value.
+
+#: The ridge penalties whose corrections are averaged.
+PENALTIES = (1.0, 3.0, 10.0, 30.0, 100.0)
+#: The penalty that "no correction" stands for in the mean penalty, which intervals depend on.
+NO_CORRECTION_PENALTY = 300.0
+#: Classes beyond which there are too many pairs of them to learn about.
+MOST_CLASSES = 40
+#: The least log-probability, relative to the largest of a row, that the correction sees.
+LOG_FLOOR = -12.0
+#: Log-probabilities are divided by this, so that one penalty suits W and b.
+LOG_UNIT = 5.0
+
+#: The relative distance that is kept from a tie of the largest class.
+_TIE_MARGIN = 1e-9
+#: When L-BFGS stops.
+_OPTIMIZER = {"maxiter": 200, "ftol": 1e-10}
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,9 +61,9 @@ class Confusion:
     bias : ndarray of shape (K,)
         b.
     share : float
-        How far both are trusted, between 0 and 1.
+        How far W and b are trusted, between 0 and 1.
     covariance : ndarray of shape (K, K + 1, K + 1)
-        The posterior covariance of what adds to each class; all 0 where none was learned.
+        The posterior covariance of the coefficients of each class; 0 where none were learned.
     """
 
     pull: Floats
@@ -71,7 +79,7 @@ class Confusion:
         return cls(pull, bias, 0.0, np.zeros((n_classes, size, size)))
 
     def variance(self, logs: Floats) -> Floats:
-        """Return the variance of the logits of rows, with what is left out as untrusted."""
+        """Return the variance of logits, including what of the correction is not trusted."""
         features = _centred(logs)
         left = (1.0 - self.share) * (features @ self.pull + self.bias)
         X = np.column_stack([features, np.ones(len(logs))])
@@ -79,7 +87,7 @@ class Confusion:
         return np.asarray(own + (1.0 - self.share) * left**2)
 
     def corrected(self, base: Floats, logs: Floats, *, keep_argmax: bool = True) -> Floats:
-        """Return logits of rows, given those before and the log-probabilities."""
+        """Return the corrected logits, given the logits and the log-probabilities."""
         if not (self.share and (self.pull.any() or self.bias.any())):
             return base
         added = self.share * (_centred(logs) @ self.pull + self.bias)
@@ -90,8 +98,8 @@ class Confusion:
         loss = added - added[rows, top][:, None]
         most = np.where(loss > 0, lead / np.where(loss > 0, loss, 1.0), np.inf)
         most[rows, top] = np.inf
-        # A hair less than the whole way, so that rounding cannot make a tie.
-        share = np.minimum(most.min(axis=1) * (1 - 1e-9), 1.0)
+        # Slightly less, so that rounding cannot make a tie.
+        share = np.minimum(most.min(axis=1) * (1 - _TIE_MARGIN), 1.0)
         return np.asarray(base + share[:, None] * added)
 
 
@@ -110,7 +118,7 @@ def fit_confusion(
     Parameters
     ----------
     base, logs : ndarray of shape (n, K)
-        Logits to correct and log-probabilities.
+        The logits to correct, and the log-probabilities.
     y : ndarray of int
         Class numbers.
     weight : ndarray
@@ -118,21 +126,21 @@ def fit_confusion(
     folds : ndarray of int
         The fold of every row.
     units : ndarray of int, optional
-        The group of every row, where rows are not independent.
+        The group of each row, if rows are not independent.
     keep_argmax : bool
-        Whether it will be applied so that the largest class stays.
+        Whether the largest class must stay the largest.
     """
     n_classes = base.shape[1]
     nothing = Confusion.none(n_classes)
-    if not 2 < n_classes <= _MOST_CLASSES:
+    if not 2 < n_classes <= MOST_CLASSES:
         return nothing
-    held, without = np.zeros((len(_PENALTIES) + 1, len(y))), {}
+    held, without = np.zeros((len(PENALTIES) + 1, len(y))), {}
     held[0] = _losses(base, y)
     for fold in np.unique(folds):
         out = folds == fold
         without[fold] = _path(base[~out], logs[~out], y[~out], weight[~out])
-        for k, one in enumerate(without[fold]):
-            after = one.corrected(base[out], logs[out], keep_argmax=keep_argmax)
+        for k, correction in enumerate(without[fold]):
+            after = correction.corrected(base[out], logs[out], keep_argmax=keep_argmax)
             held[k + 1, out] = _losses(after, y[out])
     total = held @ weight
     mix = np.exp(total.min() - total)
@@ -144,17 +152,17 @@ def fit_confusion(
     saved = held[0] - _losses(apart, y)
     mean = _mixed(_path(base, logs, y, weight), mix)
     share = share_of(gain_of(weight * saved, weight, units))
-    penalty = float(np.exp(mix @ np.log([_STIFF, *_PENALTIES])))
+    penalty = float(np.exp(mix @ np.log([NO_CORRECTION_PENALTY, *PENALTIES])))
     return replace(mean, share=share, covariance=_covariance(base, logs, weight, penalty))
 
 
 def _path(base: Floats, logs: Floats, y: Ints, weight: Floats) -> list[Confusion]:
-    """Return the corrections of all penalties; each starts from the next stiffer one."""
-    start, found = Confusion.none(base.shape[1]), []
-    for penalty in reversed(_PENALTIES):
+    """Return the corrections of all penalties, each started from the next larger penalty's."""
+    start, path = Confusion.none(base.shape[1]), []
+    for penalty in reversed(PENALTIES):
         start = _fit(base, logs, y, weight, penalty, start)
-        found.append(start)
-    return found[::-1]
+        path.append(start)
+    return path[::-1]
 
 
 def _mixed(path: list[Confusion], mix: Floats) -> Confusion:
@@ -169,7 +177,7 @@ def _mixed(path: list[Confusion], mix: Floats) -> Confusion:
 
 
 def _covariance(base: Floats, logs: Floats, weight: Floats, penalty: float) -> Floats:
-    """Return the covariance of what adds to each class."""
+    """Return the posterior covariance of the coefficients of each class."""
     X = np.column_stack([_centred(logs), np.ones(len(logs))])
     q = softmax(base)
     work = weight[:, None] * q * (1.0 - q)
@@ -178,8 +186,8 @@ def _covariance(base: Floats, logs: Floats, weight: Floats, penalty: float) -> F
 
 
 def _centred(logs: Floats) -> Floats:
-    kept = np.maximum(logs, _FLOOR)
-    return np.asarray((kept - kept.mean(axis=1, keepdims=True)) / _UNIT)
+    kept = np.maximum(logs, LOG_FLOOR)
+    return np.asarray((kept - kept.mean(axis=1, keepdims=True)) / LOG_UNIT)
 
 
 def _losses(logits: Floats, y: Ints) -> Floats:
@@ -191,7 +199,7 @@ def _losses(logits: Floats, y: Ints) -> Floats:
 def _fit(
     base: Floats, logs: Floats, y: Ints, weight: Floats, penalty: float, start: Confusion
 ) -> Confusion:
-    """Minimize the penalized loss by L-BFGS from another correction."""
+    """Minimize the penalized loss by L-BFGS, starting from another correction."""
     n_classes = base.shape[1]
     features = _centred(logs)
     rows = np.arange(len(y))
@@ -213,7 +221,7 @@ def _fit(
         np.append(start.pull.ravel(), start.bias),
         jac=True,
         method="L-BFGS-B",
-        options={"maxiter": 200, "ftol": 1e-10},
+        options=_OPTIMIZER,
     ).x
     half = found[:-n_classes].reshape(n_classes, n_classes)
     return replace(start, pull=(half + half.T) / 2, bias=found[-n_classes:], share=1.0)

@@ -1,4 +1,4 @@
-"""What a variable does to the calibrated probability, as a result that can be read and drawn."""
+"""The effects of variables on the calibrated probability, as a result with tables and plots."""
 
 from __future__ import annotations
 
@@ -6,15 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from varcal._arrays import Floats
 from varcal._input.frames import frame_of
 from varcal.exceptions import InputError
 
 __all__ = ["Effect", "Effects", "Term"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -26,13 +22,13 @@ class Term:
     name : str
         The variable; "score" for the score itself; "a × b" for pairs.
     edf : float
-        Effective degrees of freedom of all its terms, 0 where the model is not trusted at all.
+        Effective degrees of freedom, 0 where the model is not trusted at all.
     moved : float
-        The mean absolute change of the probability that they make on the calibration rows.
+        The mean absolute change of probabilities on the calibration rows.
     evidence : float
-        The log Bayes factor of the term against none, its penalties as learned.
+        The log Bayes factor of the term against its absence, given its penalties.
     active : bool
-        Whether that is above 2; a term without evidence is shrunk to next to nothing.
+        Whether the evidence is above 2; other terms are shrunk to nearly nothing.
     """
 
     name: str
@@ -44,28 +40,28 @@ class Term:
 
 @dataclass(frozen=True, eq=False)
 class Effect:
-    """The effect of one variable, other variables at their mean effect.
+    """The effect of one variable, with the effects of others at their mean.
 
     Attributes
     ----------
     name : str
         The variable.
     kind : {"numeric", "datetime", "levels"}
-        What it holds.
+        The kind of variable.
     at : tuple
         Values or levels.
     score : float
-        The uncalibrated score at which the effect is shown; of many classes, the confidence.
+        The uncalibrated score at which the effect is shown; with many classes, the confidence.
     value : ndarray
         The change of the logit (many classes: of the log inverse temperature) at each value.
     low, high : ndarray
-        Its pointwise 95 % interval; where the model is not trusted it is that of the whole effect
-        which the answer leaves out.
+        Its pointwise 95 % interval; where the model is not trusted, the interval covers the whole
+        effect, which the prediction leaves out.
     inner : tuple of (float, float)
-        The 1st and the 99th percentile of the values (of tempered ranks where they are tied), dates
-        in seconds since 1970; of levels, the first and the last position.
+        The 1st and the 99th percentile of the values (by tempered ranks if they are tied), dates
+        in seconds since 1970; for levels, the first and the last position.
     missing : ndarray or None
-        Effect, low and high of a missing value; None where the fit saw none.
+        Effect, low and high of a missing value; None if there were none in the fit.
     """
 
     name: str
@@ -86,11 +82,11 @@ class Effects:
     Attributes
     ----------
     scale : str
-        What changes: "logit" or "log inverse temperature".
+        The scale of effects: "logit" or "log inverse temperature".
     curves : tuple of Effect
         The effects.
     terms : tuple of Term
-        How much each variable moved.
+        The terms, with how much each changed probabilities.
     """
 
     scale: str
@@ -101,7 +97,7 @@ class Effects:
         return iter(dict.fromkeys(curve.name for curve in self.curves))
 
     def __getitem__(self, name: str) -> tuple[Effect, ...]:
-        """Return the curves of one variable, by rising score."""
+        """Return the curves of one variable, in order of the score."""
         found = tuple(curve for curve in self.curves if curve.name == name)
         if not found:
             raise InputError.no_column(name, list(self), "effects")
@@ -129,36 +125,36 @@ class Effects:
         }
 
     def to_frame(self, backend: str | None = None) -> Any:
-        """Return one row for each variable, score and value, as a frame (pandas by default).
+        """Return a frame (by default pandas) with one row per variable, score and value.
 
-        Where `at` is null, the value is missing.
+        `at` is null for missing values.
         """
         rows: list[tuple[Any, ...]] = []
         for curve in self.curves:
             ends = zip(curve.value.tolist(), curve.low.tolist(), curve.high.tolist(), strict=True)
-            told: list[tuple[str | None, tuple[float, ...]]]
-            told = list(zip(map(str, curve.at), ends, strict=True))
+            points: list[tuple[str | None, tuple[float, ...]]]
+            points = list(zip(map(str, curve.at), ends, strict=True))
             if curve.missing is not None:
-                told.append((None, tuple(curve.missing.tolist())))
-            rows += [(curve.name, curve.score, at, *sizes) for at, sizes in told]
+                points.append((None, tuple(curve.missing.tolist())))
+            rows += [(curve.name, curve.score, at, *sizes) for at, sizes in points]
         names = ("variable", "score", "at", "effect", "low", "high")
         return frame_of({name: [row[k] for row in rows] for k, name in enumerate(names)}, backend)
 
     def plot(self, name: str | None = None, ax: Any = None, *, backend: str = "matplotlib") -> Any:
-        """Draw the effect of one variable, by default of the one that moved most.
+        """Draw the effect of one variable, by default the one that changed probabilities most.
 
-        Curves with pointwise 95 % bands, one a score; dots with whiskers for levels, for numbers
-        with few values, and for missing values. Numbers are drawn from the 1st to the 99th
-        percentile, and of many levels those with the largest effects.
+        Numbers have a curve with a pointwise 95 % band for each score, from the 1st to the 99th
+        percentile. Levels, numbers with few values, and missing values have dots with whiskers;
+        of many levels, those with the largest effects are shown.
 
         Parameters
         ----------
         name : str, optional
             The variable.
         ax : matplotlib Axes, optional
-            Where to draw; a new figure without it.
+            Where to draw; by default a new figure.
         backend : {"matplotlib", "plotly"}
-            Who draws.
+            The plotting library.
 
         Returns
         -------

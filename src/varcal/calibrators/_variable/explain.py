@@ -1,4 +1,4 @@
-"""From a fitted additive model to its terms and their curves."""
+"""The terms of a fitted additive model, and the curves of their effects."""
 
 from __future__ import annotations
 
@@ -6,31 +6,31 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from varcal._arrays import AnyArray, Bools, Floats
 from varcal.calibrators._interface.fitted_variables import Schema
+from varcal.calibrators._variable._columns.design import SCORE, Block
+from varcal.calibrators._variable._columns.spline_basis import LevelBasis, NumberBasis
 from varcal.calibrators._variable.additive_model import AdditiveModel, Fitted
-from varcal.calibrators._variable.design import SCORE, Block
 from varcal.calibrators._variable.effects import Effect, Term
 from varcal.calibrators._variable.reml import quadratic_form
-from varcal.calibrators._variable.spline_basis import LevelBasis, NumberBasis
 
 __all__ = ["curves_of", "terms_of_fit"]
 
-Floats = NDArray[np.float64]
 
-#: The log Bayes factor from which the data speak for a term.
-_SPOKEN = 2.0
-#: Shares of the calibration rows at whose scores effects are shown.
-_AT_SCORES = (0.1, 0.5, 0.9)
-_POINTS = 41
-#: Ranks between which the inner part of a number lies.
-_INNER = (0.01, 0.99)
+#: The log Bayes factor from which a term counts as active: odds of about 7 to 1.
+ACTIVE_EVIDENCE = 2.0
+#: Quantiles of the calibration scores at which effects are shown.
+SHOWN_SCORES = (0.1, 0.5, 0.9)
+#: Points of a curve.
+CURVE_POINTS = 41
+#: Quantiles between which a curve is drawn.
+INNER_RANKS = (0.01, 0.99)
 _NORMAL_95 = 1.959963984540054
 
 
 def term_name(block: Block, names: tuple[str, ...]) -> str:
-    """Return how a block's term is called: a variable, the score, a pair, or small pairs.
+    """Return the name of a block's term: a variable, the score, a pair, or "other pairs".
 
     >>> term_name(Block("surface", (-1, 0)), ("age",))
     'score × age'
@@ -48,29 +48,29 @@ def pair_name(variables: tuple[int, ...], names: tuple[str, ...]) -> str:
 def terms_of_fit(
     fitted: Fitted,
     z: Floats,
-    columns: list[NDArray[Any]],
+    columns: list[AnyArray],
     names: tuple[str, ...],
     share: float,
     moved: Callable[[Floats], float],
 ) -> tuple[Term, ...]:
-    """Return the terms of a model, the one that moved most first.
+    """Return the terms of a model, the one that changed probabilities most first.
 
     Parameters
     ----------
     fitted : Fitted
         The model.
     z, columns
-        Rows on which the terms act.
+        The rows on which changes are measured.
     names : tuple of str
         The variables.
     share : float
         How far the model is trusted.
     moved : callable
-        Returns the mean absolute change of probabilities if something is taken off the predictor.
+        Returns the mean absolute change of probabilities when something is subtracted from η.
     """
     model, blocks = fitted.model, fitted.model.design.blocks(z, columns)
     sizes = [values.shape[1] for _, values in blocks]
-    called = np.repeat([term_name(block, names) for block, _ in blocks], sizes)
+    term_names = np.repeat([term_name(block, names) for block, _ in blocks], sizes)
     ridge = np.repeat([fitted.penalties.get(block, 0.0) for block, _ in blocks], sizes)
     edf: dict[str, float] = {}
     added: dict[str, Floats] = {}
@@ -81,17 +81,19 @@ def terms_of_fit(
         added[name] = added.get(name, 0.0) + own_eta
     terms = []
     for name in edf:
-        own = called == name
-        told = _evidence(model, ridge, own & (ridge > 0))
+        own = term_names == name
+        evidence = _evidence(model, ridge, own & (ridge > 0))
         size = moved(share * added[name])
         used = edf[name] if share > 0 else 0.0
-        terms.append(Term(name, used, size, told, bool(told > _SPOKEN and share > 0)))
+        terms.append(
+            Term(name, used, size, evidence, bool(evidence > ACTIVE_EVIDENCE and share > 0))
+        )
     terms += [Term(name, 0.0, 0.0, 0.0, False) for name in names if name not in edf]
     return tuple(sorted(terms, key=lambda term: -term.moved))
 
 
-def _evidence(model: AdditiveModel, ridge: Floats, own: NDArray[np.bool_]) -> float:
-    """Return the log Bayes factor for some coefficients: prior over posterior density at 0."""
+def _evidence(model: AdditiveModel, ridge: Floats, own: Bools) -> float:
+    """Return the log Bayes factor for coefficients: prior over posterior density at 0."""
     if not own.any():
         return 0.0
     V, beta = model.covariance[np.ix_(own, own)], model.beta[own]
@@ -113,13 +115,13 @@ def curves_of(
     share : float
         How far the model is trusted.
     level_of : callable
-        What turns a score's logit into the score that is shown.
+        Turns a score's logit into the score that is shown.
     """
     basis = model.design.score
     scores = np.array([basis.low])
     if basis.rank is not None:
         ends = basis.rank.rank[[0, -1]]
-        scores = np.interp(np.interp(_AT_SCORES, (0, 1), ends), basis.rank.rank, basis.rank.at)
+        scores = np.interp(np.interp(SHOWN_SCORES, (0, 1), ends), basis.rank.rank, basis.rank.at)
     return tuple(
         _curve(model, schema, k, each, float(score), share, level_of)
         for k, each in enumerate(model.design.bases)
@@ -140,7 +142,7 @@ def _curve(
     values, at, inner = _values(basis, schema, k)
     values, gone = _with_missing(basis, values)
     z = np.full(len(values), score)
-    # What is unseen or missing has columns of 0.
+    # Unseen and missing values have columns of 0.
     columns = [
         values
         if j == k
@@ -157,11 +159,11 @@ def _curve(
     X = np.hstack([columns for _, columns in blocks])[:, own]
     whole = X @ model.beta[own]
     value = share * whole
-    # What is not trusted is not ruled out, either: the error of the answers has the same form.
+    # As in the error of predictions, the part that is not trusted is not ruled out.
     variance = quadratic_form(X, model.covariance[np.ix_(own, own)])
     reach = _NORMAL_95 * np.sqrt(variance + (1.0 - share) * (whole - value) ** 2)
-    told = np.column_stack([value, value - reach, value + reach])
-    shown = told[:-1] if gone else told
+    table = np.column_stack([value, value - reach, value + reach])
+    shown = table[:-1] if gone else table
     return Effect(
         name=schema.names[k],
         kind=schema.kinds[k],
@@ -171,14 +173,12 @@ def _curve(
         low=shown[:, 1],
         high=shown[:, 2],
         inner=inner,
-        missing=told[-1] if gone else None,
+        missing=table[-1] if gone else None,
     )
 
 
-def _with_missing(
-    basis: NumberBasis | LevelBasis, values: NDArray[Any]
-) -> tuple[NDArray[Any], bool]:
-    """Put a missing value last, where the fit saw any; also tell whether it did."""
+def _with_missing(basis: NumberBasis | LevelBasis, values: AnyArray) -> tuple[AnyArray, bool]:
+    """Append a missing value if there were any in the fit; also return whether there were."""
     if isinstance(basis, LevelBasis):
         gone = bool(basis.rows[-1].any())
         return (np.append(values, -1), True) if gone else (values, False)
@@ -187,17 +187,17 @@ def _with_missing(
 
 def _values(
     basis: NumberBasis | LevelBasis, schema: Schema, k: int
-) -> tuple[NDArray[Any], tuple[Any, ...], tuple[float, float]]:
-    """Return where an effect is shown, for the model and for people, and its inner part."""
+) -> tuple[AnyArray, tuple[Any, ...], tuple[float, float]]:
+    """Return the values at which an effect is shown, their labels, and the inner range."""
     if isinstance(basis, LevelBasis):
         levels = tuple(map(str, schema.levels[k]))
         return np.arange(len(levels)), levels, (0.0, len(levels) - 1.0)
     values = basis.at
-    if len(values) > _POINTS:
-        even = np.linspace(basis.rank[0], basis.rank[-1], _POINTS)
+    if len(values) > CURVE_POINTS:
+        even = np.linspace(basis.rank[0], basis.rank[-1], CURVE_POINTS)
         values = np.interp(even, basis.rank, basis.at)
         values = np.unique(np.concatenate([values, basis.atoms]))
-    low, high = np.interp(_INNER, basis.rank, basis.at).tolist()
+    low, high = np.interp(INNER_RANKS, basis.rank, basis.at).tolist()
     if schema.kinds[k] == "datetime":
         return values, tuple(str(np.datetime64(int(one), "s")) for one in values), (low, high)
     return values, tuple(values.tolist()), (low, high)

@@ -1,49 +1,60 @@
-"""Folds and samples that depend on what a row says, not on where it stands.
+"""Folds and samples that depend on the contents of rows, not on their order.
 
-The order of rows does not matter, and no random state is needed. Few equal rows share a fold, so
-that a weight of 2 is the same as writing the row twice; many equal rows that differ in their
-outcome are dealt out over all folds, as holding out all that is known of a score says nothing.
+No random state is needed. Few equal rows share a fold, so that a weight of 2 is the same as
+repeating the row. Many rows that are equal but for their outcome are spread over all folds, because
+holding out everything that is known about a score would tell nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["MOST_ROWS", "RowKeys", "n_folds_of", "row_folds", "row_hashes"]
+from varcal._arrays import AnyArray, Bools, Floats, Ints
 
+__all__ = ["RowKeys", "n_folds_of", "row_folds", "row_hashes"]
+
+# SplitMix64's constants.
 _STEPS = (
     (np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)),
     (np.uint64(27), np.uint64(0x94D049BB133111EB)),
 )
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-#: Rows beyond which penalties, pairs, shares and confusions are learned on a sample of this size.
+# Tuned constants; README.md shows what changes at half and at twice each value.
+
+#: Beyond this number of rows, penalties, pairs, trust and confusions are learned on a sample of
+#: this size, and only coefficients on all rows.
 MOST_ROWS = 20_000
+#: The number of folds, and the number where there are many rows, by their weight.
+N_FOLDS = 5
+N_FOLDS_OF_MANY = 3
+MANY_ROWS = 10_000
+#: Decimals of the score that a fold depends on: rounding on another machine must not change it.
+SCORE_DECIMALS = 4
 
 
-def row_hashes(score: NDArray[Any], *columns: NDArray[Any]) -> NDArray[np.uint64]:
-    """Return a well-mixed number for every row of a score and numeric columns.
+def row_hashes(score: AnyArray, *columns: AnyArray) -> NDArray[np.uint64]:
+    """Return a hash for each row of a score and numeric columns.
 
-    Of the score four decimals count: rounding elsewhere must not deal the rows out anew.
+    The score is rounded to four decimals, so that rounding errors do not change folds.
 
     >>> a = row_hashes(np.array([1.0, 2.0, 1.0]))
     >>> bool(a[0] == a[2] != a[1])
     True
     """
-    return _hashed((np.round(score, 4), *columns))
+    return _hashed((np.round(score, SCORE_DECIMALS), *columns))
 
 
 def n_folds_of(mass: float) -> int:
-    """Return 5, or 3 where many rows, by their weight, leave enough to fit on."""
-    return 5 if mass <= 10_000 else 3
+    """Return the number of folds: 5, or 3 for more than 10,000 rows (counted by weight)."""
+    return N_FOLDS if mass <= MANY_ROWS else N_FOLDS_OF_MANY
 
 
-def row_folds(n_folds: int, score: NDArray[Any], *columns: NDArray[Any]) -> NDArray[np.intp]:
-    """Return a fold for every row; equal rows share one, distinct ones are dealt out evenly.
+def row_folds(n_folds: int, score: AnyArray, *columns: AnyArray) -> Ints:
+    """Return a fold for each row; equal rows share one, distinct ones are spread evenly.
 
     >>> np.bincount(row_folds(5, np.arange(100.0)))
     array([20, 20, 20, 20, 20])
@@ -54,41 +65,41 @@ def row_folds(n_folds: int, score: NDArray[Any], *columns: NDArray[Any]) -> NDAr
 
 @dataclass(frozen=True, eq=False)
 class RowKeys:
-    """What tells rows apart.
+    """Hashes of rows, by which they are distinguished.
 
     Attributes
     ----------
     row : ndarray of uint64
-        A hash of the score and the variables; rows with the same one are tied.
+        A hash of the score and the variables; rows with equal hashes are tied.
     y : ndarray
         The outcome.
     whole : ndarray of uint64
-        A hash of all that the row says but for its outcome.
+        A hash of the probabilities of all classes.
     mass : ndarray of float
-        How many rows each stands for.
+        The number of rows that each row stands for.
     """
 
     row: NDArray[np.uint64]
-    y: NDArray[Any]
+    y: AnyArray
     whole: NDArray[np.uint64]
-    mass: NDArray[np.float64]
+    mass: Floats
 
     @classmethod
     def of(
         cls,
-        p: NDArray[Any],
-        y: NDArray[Any],
-        mass: NDArray[np.float64] | None,
-        score: NDArray[Any],
-        columns: list[NDArray[Any]],
+        p: AnyArray,
+        y: AnyArray,
+        mass: Floats | None,
+        score: AnyArray,
+        columns: list[AnyArray],
     ) -> RowKeys:
-        """Hash rows of probabilities, outcomes, weights, the score made of p, and variables."""
+        """Hash rows of probabilities, outcomes, weights, the score made from p, and variables."""
         row = row_hashes(score, *columns)
         every = p.reshape(len(p), -1).T
         return cls(row, y, _hashed(every), np.ones(len(row)) if mass is None else mass)
 
-    def folds(self, n_folds: int) -> NDArray[np.intp]:
-        """Return a fold for every row.
+    def folds(self, n_folds: int) -> Ints:
+        """Return a fold for each row.
 
         >>> p, y = np.full(10, 0.5), np.arange(10) % 2
         >>> keys = RowKeys.of(p, y, None, p, [])
@@ -106,14 +117,14 @@ class RowKeys:
         many &= np.maximum.reduceat(y, begins) > np.minimum.reduceat(y, begins)
         tie = np.cumsum(first) - 1
         before = np.cumsum(self.mass[order]) - self.mass[order]
-        # A weight counts as that many rows: those that follow are dealt as if it were written out.
+        # A weight counts as that many rows, as if the row were repeated.
         rank = np.floor(before - before[begins][tie] + 1e-9).astype(np.intp)
-        dealt = many[tie]
-        folds[order[dealt]] = (folds[order] + rank)[dealt] % n_folds
+        spread = many[tie]
+        folds[order[spread]] = (folds[order] + rank)[spread] % n_folds
         return folds
 
-    def repeats(self, rows: NDArray[np.intp]) -> float:
-        """Return how many rows, of those given, an average one is equal to, itself included.
+    def repeats(self, rows: Ints) -> float:
+        """Return the mean number of rows, among those given, that equal a row (itself included).
 
         A weight counts as that many rows.
 
@@ -126,8 +137,12 @@ class RowKeys:
         mass = np.bincount(place, self.mass[rows])
         return float(mass @ mass / mass.sum())
 
-    def sample(self, most: int) -> NDArray[np.intp]:
-        """Return which rows to take, at most so many; of tied rows about their share.
+    def fitting_rows(self) -> Ints:
+        """Return the rows on which penalties, pairs and trust are learned."""
+        return self.sample(MOST_ROWS)
+
+    def sample(self, most: int) -> Ints:
+        """Return a sample of at most `most` rows; tied rows keep their share in it.
 
         >>> p = np.repeat([0.2, 0.8], [300, 700])
         >>> keys = RowKeys.of(p, np.zeros(1000), None, p, [])
@@ -144,8 +159,8 @@ class RowKeys:
         key = _hashed([rank], self.row)
         return np.asarray(np.argsort(key, kind="stable")[:most], dtype=np.intp)
 
-    def _ties(self, place: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-        """Return the tied rows in an order of their own, and which of them begin a tie."""
+    def _ties(self, place: Ints) -> tuple[Ints, Bools]:
+        """Return the tied rows, sorted by their contents, and which of them begin a tie."""
         tied = np.flatnonzero(np.bincount(place)[place] > 1)
         keys = (self.mass, self.whole, self.y, place)
         order = tied[np.lexsort([key[tied] for key in keys])]
@@ -153,12 +168,12 @@ class RowKeys:
 
 
 def _hashed(
-    columns: Iterable[NDArray[Any]], begin: NDArray[np.uint64] | None = None
+    columns: Iterable[AnyArray], begin: NDArray[np.uint64] | None = None
 ) -> NDArray[np.uint64]:
-    """Return a well-mixed number for every row of numeric columns."""
+    """Return a hash for each row of numeric columns."""
     total = begin
     for column in columns:
-        # Adding 0 turns −0 into 0, which equals it.
+        # Adding 0 turns −0 into 0, which must have the same hash.
         bits = (np.asarray(column, dtype=np.float64) + 0.0).view(np.uint64)
         total = np.zeros_like(bits) if total is None else total
         total = _mixed(total * _GOLDEN + bits + _GOLDEN)

@@ -1,16 +1,17 @@
-r"""A fitted additive model as tables, for many rows.
+r"""A fitted additive model as look-up tables, which are fast for many rows.
 
-The effect of a variable is read off at knots and interpolated between them. The posterior
-variance :math:`x^\top V x` is taken apart into what each variable has by itself,
-:math:`x_j^\top V_{jj} x_j`, which is a table, too, and what is left between variables,
+The effect of a variable is tabulated at knots and interpolated between them. The posterior
+variance :math:`x^\top V x` consists of a part for each variable by itself,
+:math:`x_j^\top V_{jj} x_j`, which is a table, too, and of a part between variables,
 
 .. math:: x^\top (V - B) x \approx \sum_k \pm (x^\top r_k)^2 + \text{a constant}, \qquad
           B = \operatorname{diag}(V_{11}, V_{22}, \dots),
 
-in rays :math:`r_k` that are additive in the variables. On rows with the second moments of the
-calibration rows, :math:`x = m^{-1/2} L w` with :math:`L L^\top = V^{-1} - \Lambda`, it is
-:math:`w^\top M w / m` with :math:`M = L^\top (V - B) L`: the rays are the eigenvectors of M with
-the largest eigenvalues, as many as leave a small spread.
+with rays :math:`r_k`, so that :math:`x^\top r_k` is additive in the variables. On rows with the
+second moments of the calibration rows, :math:`x = m^{-1/2} L w` with
+:math:`L L^\top = V^{-1} - \Lambda`, it is :math:`w^\top M w / m` with
+:math:`M = L^\top (V - B) L`: the rays are the eigenvectors of M with the largest eigenvalues, as
+many as are needed to leave a small spread.
 """
 
 from __future__ import annotations
@@ -18,31 +19,41 @@ from __future__ import annotations
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import lapack
 from threadpoolctl import threadpool_limits
 
-from varcal.calibrators._variable.design import SCORE, Block, Design
+from varcal._arrays import AnyArray, Floats, Singles
+from varcal.calibrators._variable._columns.design import SCORE, Block, Design
 from varcal.calibrators._variable.lookup_tables import ModelParts, Track, tracks_of
 
 __all__ = ["Lookup"]
 
-Floats = NDArray[np.float64]
-Singles = NDArray[np.float32]
 
-#: The most rays, of one variable and over many; the spread of the variance that needs none; and
-#: the mean variance below which it is taken as a constant.
-_RAYS = 48
-_ALL_RAYS = 320
-_LEFT = 0.0005
-_SPREAD = 0.002
+# Constants that trade accuracy of the variance for speed; README.md shows what changes at half
+# and at twice each value.
+
+#: Rays at most, and rays times tables (one for each variable and one for the score) at most.
+MOST_RAYS = 48
+MOST_TABLE_RAYS = 320
+#: The standard deviation of the variance of η that may be left to a constant.
+RAY_ERROR = 0.0005
+
+# Numerical limits and speed.
+
+#: Rays that are allowed however many variables there are.
+LEAST_RAYS = 8
+#: The mean variance of η below which it is taken as a constant.
+CONSTANT_VARIANCE = 0.002
+
 #: Rows that stay in cache together.
-_BLOCK = 8_192
-#: Blocks from which threads share the work.
-_THREADED = 8
+BLOCK = 8_192
+#: Blocks from which threads share the work, and how many threads at most.
+THREADED_BLOCKS = 8
+MOST_THREADS = 4
+#: The relative and the absolute ridge that a singular matrix gets first.
+_FIRST_RIDGE, _LEAST_RIDGE = 1e-9, 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,14 +65,14 @@ class _Pair:
     variables : tuple of (int, int)
         The variables, −1 for the score.
     widths : tuple of (int, int)
-        How many of their columns enter.
+        The number of columns of each that enter.
     """
 
     variables: tuple[int, int]
     widths: tuple[int, int]
 
     def multiply(self, factors: dict[int, Floats], out: Floats) -> None:
-        """Write the products of columns."""
+        """Write the products of columns into `out`."""
         left, right = (
             factors[k][:width] for k, width in zip(self.variables, self.widths, strict=True)
         )
@@ -70,20 +81,20 @@ class _Pair:
 
 @dataclass(frozen=True, eq=False)
 class Lookup:
-    """A model as tables.
+    """A model as look-up tables.
 
     Attributes
     ----------
     design : Design
-        How a score is standardized.
+        The design, which standardizes scores.
     tracks : dict of int to Track
-        The variables that the model looks at, −1 for the score.
+        The tables of each variable in the model, −1 for the score.
     pairs : tuple of _Pair
         The pairs.
     weight : ndarray of shape (1 + R, c)
-        What their products add to η and to the rays.
+        The coefficients of their products in η and in the rays.
     sign : ndarray of shape (R,)
-        Whether a ray adds to the variance or takes from it.
+        The sign with which each ray enters the variance.
     rest : float
         The mean variance beyond the tables.
     """
@@ -97,7 +108,7 @@ class Lookup:
 
     @classmethod
     def of(cls, design: Design, beta: Floats, V: Floats, ridge: Floats, mass: float) -> Lookup:
-        """Read a model off.
+        """Tabulate a model.
 
         Parameters
         ----------
@@ -109,12 +120,12 @@ class Lookup:
             The sum of the working weights of the calibration rows.
         """
         layout = design.layout()
-        # A pair has no table, so that its variance is left to the rays.
+        # Pairs have no tables of their own: their variance is left to the rays.
         owner = np.concatenate(
             [np.full(size, SCORE - 1 if b.is_pair else b.variables[0]) for b, size in layout]
         )
         own = np.where((owner[:, None] == owner) & (owner >= SCORE), V, 0.0)
-        most = max(min(_RAYS, _ALL_RAYS // (1 + len(design.live()))), 8)
+        most = max(min(MOST_RAYS, MOST_TABLE_RAYS // (1 + len(design.live()))), LEAST_RAYS)
         rays, sign, rest, flat = _rays_of(V, own, ridge, mass, most)
         columns = np.column_stack([beta, rays])
         ends = np.cumsum([size for _, size in layout])
@@ -125,28 +136,28 @@ class Lookup:
         tracks = tracks_of(design, parts)
         return cls(design, tracks, *_pairs_of(design, tracks, parts), sign, rest)
 
-    def predictor(self, z: Floats, columns: list[NDArray[Any]]) -> tuple[Floats, Floats]:
-        """Return η of rows and its posterior variance."""
+    def predictor(self, z: Floats, columns: list[AnyArray]) -> tuple[Floats, Floats]:
+        """Return η and its posterior variance for each row."""
         eta, variance = np.empty(len(z)), np.empty(len(z))
 
         def fill(begin: int) -> None:
-            rows = slice(begin, begin + _BLOCK)
+            rows = slice(begin, begin + BLOCK)
             eta[rows], variance[rows] = self._block(z[rows], [each[rows] for each in columns])
 
-        begins = range(0, len(z), _BLOCK)
-        if len(begins) < _THREADED:
+        begins = range(0, len(z), BLOCK)
+        if len(begins) < THREADED_BLOCKS:
             for begin in begins:
                 fill(begin)
         else:
-            # Products of matrices within threads must not start threads of their own.
+            # Matrix products within threads must not start threads themselves.
             with (
                 threadpool_limits(1, "blas"),
-                ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool,
+                ThreadPoolExecutor(min(MOST_THREADS, os.cpu_count() or 1)) as pool,
             ):
                 list(pool.map(fill, begins))
         return eta, variance
 
-    def _block(self, z: Floats, columns: list[NDArray[Any]]) -> tuple[Floats, Floats]:
+    def _block(self, z: Floats, columns: list[AnyArray]) -> tuple[Floats, Floats]:
         kept = self.design.score.clipped(z)
         unit = self.design.score.unit(z)
         n_rays = len(self.sign)
@@ -160,7 +171,7 @@ class Lookup:
                 more = track.step.take(at, axis=1)
                 more *= share
                 values += more
-                # A spread is that of the nearer knot.
+                # The variance is taken at the nearer knot.
                 at += share > 0.5
             added += values[:2]
             if spread.shape[1]:
@@ -187,36 +198,36 @@ class Lookup:
 def _rays_of(
     V: Floats, own: Floats, ridge: Floats, mass: float, most: int
 ) -> tuple[Floats, Singles, float, bool]:
-    """Return rays, their signs, the mean variance of the others, and whether that is all."""
+    """Return rays, their signs, the mean of the other variance, and whether that is all of it."""
     nothing = np.empty((len(V), 0)), np.empty(0, dtype=np.float32)
     H = np.asarray(np.linalg.inv(V), dtype=np.float64)
     H.flat[:: len(H) + 1] -= ridge
     total = float(np.einsum("ij,ji->", V, H)) / mass
-    if total < _SPREAD:
+    if total < CONSTANT_VARIANCE:
         return *nothing, total, True
     between = V - own
     seen = between @ H
     mean, size = float(np.trace(seen)), float(np.einsum("ij,ji->", seen, seen))
-    if 2.0 * size <= (_LEFT * mass) ** 2:
+    if 2.0 * size <= (RAY_ERROR * mass) ** 2:
         return *nothing, mean / mass, False
     L = _root(H)
     values, vectors = np.linalg.eigh(L.T @ between @ L)
     order = np.argsort(-np.abs(values), kind="stable")
     left = np.sqrt(2.0 * np.cumsum(values[order[::-1]] ** 2)[::-1]) / mass
-    kept = order[: min(most, int((left > _LEFT).sum()))]
+    kept = order[: min(most, int((left > RAY_ERROR).sum()))]
     rays = between @ (L @ vectors[:, kept]) / np.sqrt(np.abs(values[kept]))
     sign = np.sign(values[kept]).astype(np.float32)
     return rays, sign, (mean - float(values[kept].sum())) / mass, False
 
 
 def _root(H: Floats) -> Floats:
-    """Return L with LLᵀ = H, but for rounding; directions that rows do not see are of length 0."""
-    extra = 1e-9 * float(np.trace(H)) / len(H)
+    """Return L with LLᵀ = H up to rounding; H may be singular."""
+    extra = _FIRST_RIDGE * float(np.trace(H)) / len(H)
     while True:
-        factor, wrong = lapack.dpotrf(H + extra * np.eye(len(H)), lower=1)
-        if not wrong:
+        factor, failed = lapack.dpotrf(H + extra * np.eye(len(H)), lower=1)
+        if not failed:
             return np.asarray(factor)
-        extra = 10.0 * extra + 1e-12
+        extra = 10.0 * extra + _LEAST_RIDGE
 
 
 def _pairs_of(
@@ -225,7 +236,7 @@ def _pairs_of(
     """Return the pairs and the weights of their products."""
     factors = {k: track.effect[2:].T for k, track in tracks.items()}
     columns, spans = parts.columns, {(b.part, b.shared): at for b, at in parts.spans.items()}
-    # The first products of all pairs that share penalties are one block, the others another.
+    # Of all pairs with shared penalties, the first products form one block, the others another.
     nothing = np.zeros((0, columns.shape[1]))
     lines = columns[spans["product", True]] if ("product", True) in spans else nothing
     others = columns[spans["surface", True]] if ("surface", True) in spans else nothing

@@ -1,29 +1,26 @@
-"""Tables of the variables of a fitted additive model: what each adds, and how sure that is."""
+"""Tables of the variables of a fitted additive model: effects and their variance."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from varcal._arrays import AnyArray, Bools, Floats, Ints, Singles
 from varcal._binning.cut_grid import CutGrid
-from varcal.calibrators._variable.design import SCORE, Block, Design, few_columns
-from varcal.calibrators._variable.spline_basis import LevelBasis, NumberBasis, Parts
+from varcal.calibrators._variable._columns.design import SCORE, Block, Design, few_columns
+from varcal.calibrators._variable._columns.spline_basis import LevelBasis, NumberBasis, Parts
 
 __all__ = ["ModelParts", "Track", "tracks_of"]
 
-Floats = NDArray[np.float64]
-Singles = NDArray[np.float32]
-Ints = NDArray[np.intp]
 
-#: Knots between which tables are straight within this error are left out, in runs of so many: the
-#: tables of all variables must stay in cache.
-_STRAIGHT = 5e-5
-_RUNS = (8, 4, 2)
-#: Ranks that have a knot, whatever values there are.
-_EVEN = 257
+#: Knots are left out where the table is straight within this error, because the tables of all
+#: variables should stay in cache; README.md shows its sensitivity.
+TABLE_ERROR = 5e-5
+#: Lengths of the runs of knots that are tried for that, the longest first.
+KNOT_RUNS = (8, 4, 2)
+#: Even ranks that have a knot, however few distinct values there are.
+RANK_KNOTS = 257
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,16 +30,16 @@ class Track:
     Attributes
     ----------
     knots : ndarray or None
-        Where numbers are read off; None for levels, whose codes are the columns of the tables.
+        Values at which numbers are tabulated; None for levels, whose codes index the tables.
     grid : CutGrid or None
-        What finds the knot below a number.
+        Finds the knot below a number.
     effect : ndarray of shape (2 + w, G)
-        What the variable adds, what times z̃, and the columns that enter products.
+        The effect, the effect times z̃, and the columns that enter products.
     step : ndarray of shape (2 + w, G) or None
-        How much more that is at the next knot.
+        The difference to the next knot.
     spread : ndarray of shape (G, 3 + 2 R)
-        The variance that the variable has by itself, by powers of z̃, and what it adds to the
-        rays, and what times z̃.
+        The variance of the variable's own effect, as coefficients of powers of z̃, and what it
+        adds to the rays, without and times z̃.
     """
 
     knots: Floats | None
@@ -51,8 +48,8 @@ class Track:
     step: Floats | None
     spread: Singles
 
-    def place(self, values: NDArray[Any]) -> tuple[Ints, Floats | None]:
-        """Return the column of the tables for each value, and how far it is to the next one."""
+    def place(self, values: AnyArray) -> tuple[Ints, Floats | None]:
+        """Return the table column of each value, and the share of the way to the next one."""
         if self.knots is None or self.grid is None:
             return np.asarray(values, dtype=np.intp), None
         at = self.grid.find(values)
@@ -61,19 +58,19 @@ class Track:
             share -= gap
             np.subtract(values, gap, out=gap)
             np.divide(gap, share, out=share)
-        # Of NaN and 0 these take the number.
+        # Unlike maximum and minimum, these replace NaN.
         np.fmax(share, 0.0, out=share)
         np.fmin(share, 1.0, out=share)
         gone = np.isnan(values)
         if gone.any():
-            # The last column of the tables is that of missing values.
+            # The last column of a table is for missing values.
             at[gone], share[gone] = len(self.knots), 0.0
         return at, share
 
 
 @dataclass(frozen=True, eq=False)
 class ModelParts:
-    """What the tables of all variables are made of.
+    """The parts of a model from which tables are made.
 
     Attributes
     ----------
@@ -82,7 +79,7 @@ class ModelParts:
     V : ndarray of shape (p, p) or None
         The covariance; None where the variance is a constant.
     spans : dict of Block to slice
-        Where each block has its own.
+        The rows of each block in `columns`.
     """
 
     columns: Floats
@@ -90,7 +87,7 @@ class ModelParts:
     spans: dict[Block, slice]
 
     def of(self, k: int, parts: Parts, *, by_score: bool) -> tuple[Floats, Ints]:
-        """Return the columns of a variable, one row a knot, and which of the model they are."""
+        """Return the columns of a variable, one row per knot, and their positions in the model."""
         rows = len(next(iter(parts.values())))
         found, places = [np.empty((rows, 0))], [np.empty(0, dtype=np.intp)]
         for block, span in self.spans.items():
@@ -100,7 +97,7 @@ class ModelParts:
         return np.hstack(found), np.concatenate(places)
 
     def track(self, knots: Floats | None, parts: Parts, k: int, factor: Floats | None) -> Track:
-        """Read one variable off."""
+        """Tabulate one variable."""
         plain, here = self.of(k, parts, by_score=False)
         sloped, there = self.of(k, parts, by_score=True)
         main, slope = plain @ self.columns[here], sloped @ self.columns[there]
@@ -122,14 +119,14 @@ class ModelParts:
             kept = _needed(knots, effect)
             knots, effect, spread = knots[kept[:-1]], effect[:, kept], spread[kept]
             grid = CutGrid.of(knots[1:-1].tolist())
-            # From the last knot and from missing values there is nowhere to go.
+            # There is no next knot after the last one and after missing values.
             step = np.diff(effect, axis=1, append=0.0)
             step[:, -2:] = 0.0
         return Track(knots, grid, effect, step, spread.astype(np.float32))
 
 
 def tracks_of(design: Design, model: ModelParts) -> dict[int, Track]:
-    """Return the tables of the score, −1, and of the variables that a model looks at."""
+    """Return the tables of the score (−1) and of the variables in a model."""
     paired = design.paired()
     tracks = {SCORE: _score_track(design, model, paired)}
     for k, basis in enumerate(design.bases):
@@ -144,7 +141,7 @@ def _track(basis: NumberBasis | LevelBasis, k: int, model: ModelParts, paired: s
     else:
         ends = [basis.low, basis.high] if basis.raw_scale > 0 else []
         steps = [basis.atoms, np.nextafter(basis.atoms, -np.inf), np.nextafter(basis.atoms, np.inf)]
-        knots = _knots(np.concatenate([_read_at(basis), ends, *steps]))
+        knots = _knots(np.concatenate([_tabulated_values(basis), ends, *steps]))
         values = np.append(knots, np.nan)
     parts = basis.parts(values)
     return model.track(knots, parts, k, few_columns(parts) if k in paired else None)
@@ -153,7 +150,7 @@ def _track(basis: NumberBasis | LevelBasis, k: int, model: ModelParts, paired: s
 def _score_track(design: Design, model: ModelParts, paired: set[int]) -> Track:
     basis = design.score
     inner = [basis.low, basis.high, min(max(0.0, basis.low), basis.high)]
-    knots = _knots(np.append(inner, [] if basis.rank is None else _read_at(basis.rank)))
+    knots = _knots(np.append(inner, [] if basis.rank is None else _tabulated_values(basis.rank)))
     values = np.append(knots, knots[0])
     paired_score = (
         design.score_only().ingredients(values, []).paired_score if SCORE in paired else None
@@ -161,16 +158,16 @@ def _score_track(design: Design, model: ModelParts, paired: set[int]) -> Track:
     return model.track(knots, basis.parts(values), SCORE, paired_score)
 
 
-def _needed(knots: Floats, table: Floats) -> NDArray[np.bool_]:
-    """Return which columns of a table are needed to read it off; the last is never left out."""
+def _needed(knots: Floats, table: Floats) -> Bools:
+    """Return which columns of a table cannot be interpolated from others; the last is kept."""
     needed = np.ones(table.shape[1], dtype=np.bool_)
     last = len(knots) - 1
-    for run in _RUNS:
+    for run in KNOT_RUNS:
         ends = np.append(np.arange(0, last, run), last)
         near = [np.interp(knots, knots[ends], row[ends]) for row in table[:, :-1]]
         wrong = np.abs(np.array(near) - table[:, :-1]).max(axis=0)
-        straight = np.maximum.reduceat(wrong, ends[:-1]) <= _STRAIGHT
-        # Within a run that was left out before, nothing is left to do.
+        straight = np.maximum.reduceat(wrong, ends[:-1]) <= TABLE_ERROR
+        # Runs from which knots were left out before stay as they are.
         straight &= np.minimum.reduceat(needed[:-1], ends[:-1])
         inside = np.repeat(straight, np.diff(ends))
         inside[ends[:-1]] = False
@@ -178,9 +175,9 @@ def _needed(knots: Floats, table: Floats) -> NDArray[np.bool_]:
     return needed
 
 
-def _read_at(basis: NumberBasis) -> Floats:
-    """Return values that are dense in ranks: where values are far apart a curve still bends."""
-    even = np.linspace(basis.rank[0], basis.rank[-1], _EVEN)
+def _tabulated_values(basis: NumberBasis) -> Floats:
+    """Return values that are dense in ranks: a curve bends also where values are far apart."""
+    even = np.linspace(basis.rank[0], basis.rank[-1], RANK_KNOTS)
     return np.append(basis.at, np.interp(even, basis.rank, basis.at))
 
 

@@ -9,44 +9,50 @@ changes. As a function of η the log-loss of a row has the slopes
           \mathrm{E}\,\frac{d^2\ell}{d\eta^2} = t^2 \operatorname{Var}_q l, \qquad
           t = e^\eta,\; l = \ln p,\; \bar l = \mathrm{E}_q l,
 
-so that the same penalized fit serves as for two classes. A small correction for classes that are
-taken for one another follows, which leaves the largest class the largest; where that moves the
-best temperature, the model of all variables is learned again after it.
+so the penalized fit is the same as for two classes. A small correction for classes that are
+confused with one another follows, which keeps the largest class the largest; where it changes the
+best temperature, the model of all variables is fitted again after it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 
+from varcal._arrays import AnyArray, Bools, Floats, Ints
 from varcal.calibrators._solvers.softmax import softmax
+from varcal.calibrators._variable._columns.design import Design
 from varcal.calibrators._variable.additive_model import AdditiveModel, Sample, fit_additive
 from varcal.calibrators._variable.confusion import Confusion, fit_confusion
-from varcal.calibrators._variable.design import Design
-from varcal.calibrators._variable.folds import MOST_ROWS, RowKeys, n_folds_of, row_folds
+from varcal.calibrators._variable.folds import RowKeys, n_folds_of, row_folds
 from varcal.calibrators._variable.trust import Trusted, fit_trusted, too_few
 
 __all__ = ["TemperatureLoss", "TemperatureModel", "fit_temperature_model"]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
 
-#: Powers are kept within these bounds on the logarithmic scale.
-_MOST = 8.0
+# Tuned constants; README.md shows what changes at half and at twice each value.
+
+#: A probability of 0 is read as this share of the least positive one among calibration rows.
+BELOW_LEAST = np.exp(-1.0)
+#: The log-likelihood that learning the temperature again after the correction of confusions must
+#: gain, and that bringing the mean confidence to the accuracy may cost.
+WORTHWHILE = 3.0
+
+# Numerical limits.
+
+#: The largest |ln t|.
+LARGEST_LOG_POWER = 8.0
+#: The largest shift of ln t that brings the mean confidence to the accuracy, and its tolerance.
+LARGEST_SHIFT, SHIFT_TOLERANCE = 1.5, 1e-6
+#: The least working weight of a row.
+LEAST_WORKING_WEIGHT = 1e-9
 _TINY = float(np.finfo(np.float64).tiny)
-#: A probability of 0 is taken for this share of the least one among calibration rows.
-_BELOW_LEAST = np.exp(-1.0)
-#: The log-likelihood that a temperature learned after the correction must bring, and that the
-#: mean confidence may cost.
-_WORTH = 3.0
 
 
 def log_rows(p: Floats, floor: float = _TINY) -> Floats:
-    """Return ln p minus the largest of each row, with a floor."""
+    """Return ln p minus the largest of each row; p is at least `floor`."""
     logs = np.log(np.maximum(p, floor))
     return np.asarray(logs - logs.max(axis=1, keepdims=True))
 
@@ -77,9 +83,9 @@ class TemperatureLoss:
     weight : ndarray of float
         Weights.
     offset : ndarray of float
-        What is added to the predictor.
+        A constant that is added to each predictor.
     added : ndarray of shape (n, K) or None
-        What is added to the logits after the power.
+        What is added to the logits after the power is applied.
     """
 
     logs: Floats
@@ -106,7 +112,7 @@ class TemperatureLoss:
         return self.weight
 
     def shifted(self, eta: Floats) -> TemperatureLoss:
-        """Return the loss of what is added to a predictor."""
+        """Return the loss of what is added to the given predictor."""
         return replace(self, offset=self.offset + eta)
 
     def slopes(self, eta: Floats) -> tuple[Floats, Floats]:
@@ -118,14 +124,14 @@ class TemperatureLoss:
         own = self.logs[np.arange(len(self.y)), self.y]
         spread = (q * self.logs**2).sum(axis=1) - mean**2
         first = self.weight * power * (own - mean)
-        return first, self.weight * np.maximum(power**2 * spread, 1e-9)
+        return first, self.weight * np.maximum(power**2 * spread, LEAST_WORKING_WEIGHT)
 
-    def firmer(self, curvature: Floats) -> Floats:
-        """Return 0: rows that are all but certain say little of their temperature."""
+    def extra_weight(self, curvature: Floats) -> Floats:
+        """Return 0: nearly certain rows say little about their temperature."""
         return np.zeros(len(curvature))
 
-    def take(self, rows: NDArray[np.bool_] | Ints | slice) -> TemperatureLoss:
-        """Return the loss of some rows."""
+    def take(self, rows: Bools | Ints | slice) -> TemperatureLoss:
+        """Return the loss of some of the rows."""
         return TemperatureLoss(
             self.logs[rows],
             self.y[rows],
@@ -143,12 +149,12 @@ class TemperatureLoss:
         return np.asarray(scaled - scaled.max(axis=1, keepdims=True))
 
     def _power(self, eta: Floats) -> Floats:
-        return np.asarray(np.exp(np.clip(self.offset + eta, -_MOST, _MOST)))
+        return np.asarray(np.exp(np.clip(self.offset + eta, -LARGEST_LOG_POWER, LARGEST_LOG_POWER)))
 
 
 @dataclass(frozen=True, eq=False)
 class TemperatureModel:
-    """A blend of three log inverse temperatures: none, of the score alone, of score and V.
+    """A mixture of three log inverse temperatures: 0, one of the score alone, one of score and V.
 
     Attributes
     ----------
@@ -157,12 +163,12 @@ class TemperatureModel:
     score_share, full_share : float
         How far each is trusted over the one before.
     shift : float
-        What keeps the mean confidence on the calibration rows at their accuracy.
+        Brings the mean confidence of calibration rows to their accuracy.
     floor : float
-        The least probability; a smaller one counts as this, where any model is trusted or a true
-        class was below it.
+        The least probability: smaller ones are raised to it, if a model is trusted or a true class
+        was below it.
     confusion : Confusion
-        The correction for classes that are taken for one another.
+        The correction for classes that are confused with one another.
     keep_argmax : bool
         Whether the largest class stays the largest.
     """
@@ -176,7 +182,7 @@ class TemperatureModel:
     confusion: Confusion
     keep_argmax: bool
 
-    def log_power(self, p: Floats, columns: list[NDArray[Any]]) -> Floats:
+    def log_power(self, p: Floats, columns: list[AnyArray]) -> Floats:
         """Return the log inverse temperature of rows."""
         z = certainty(p)
         eta = np.zeros(len(z))
@@ -186,14 +192,14 @@ class TemperatureModel:
             eta = eta + self.full_share * (self.full.lookup.predictor(z, columns)[0] - eta)
         return np.asarray(eta + self.shift)
 
-    def error(self, p: Floats, columns: list[NDArray[Any]], eta: Floats) -> Floats:
-        """Return the standard error of log inverse temperatures; see the two-class model."""
+    def error(self, p: Floats, columns: list[AnyArray], eta: Floats) -> Floats:
+        """Return the standard error of log inverse temperatures; see `LogisticModel.error`."""
         own, variance = self.full.predictor(certainty(p), columns)
         apart = self.shift + own - eta
         return np.asarray(np.sqrt(variance + (1 - self.full_share) * apart**2))
 
     def class_error(self, p: Floats) -> Floats:
-        """Return the standard error of the logit of each class, from the confusions alone."""
+        """Return the standard error of the logit of each class, due to the correction alone."""
         return np.asarray(np.sqrt(self.confusion.variance(self.logs(p))))
 
     def logs(self, p: Floats) -> Floats:
@@ -203,7 +209,7 @@ class TemperatureModel:
     def probabilities(self, p: Floats, eta: Floats) -> Floats:
         """Return calibrated probabilities, given the log inverse temperature."""
         logs = self.logs(p)
-        base = logs * np.exp(np.clip(eta, -_MOST, _MOST))[:, None]
+        base = logs * np.exp(np.clip(eta, -LARGEST_LOG_POWER, LARGEST_LOG_POWER))[:, None]
         logits = self.confusion.corrected(base, logs, keep_argmax=self.keep_argmax)
         return softmax(logits)
 
@@ -211,11 +217,11 @@ class TemperatureModel:
 def fit_temperature_model(
     p: Floats,
     y: Ints,
-    columns: list[NDArray[Any]],
+    columns: list[AnyArray],
     n_levels: list[int],
     weight: Floats | None = None,
     *,
-    groups: NDArray[Any] | None = None,
+    groups: AnyArray | None = None,
     interactions: bool = True,
     keep_argmax: bool = True,
     confusions: bool = True,
@@ -229,23 +235,23 @@ def fit_temperature_model(
     y : ndarray of int
         Class numbers.
     columns, n_levels, weight, groups, interactions
-        As for two classes.
+        As in `fit_logistic_model`.
     keep_argmax : bool
         Whether the largest class stays the largest.
     confusions : bool
-        Whether to correct for classes that are taken for one another.
+        Whether to correct for classes that are confused with one another.
     """
     z, mass = certainty(p), np.ones(len(p)) if weight is None else weight
     design = Design.of(z, columns, n_levels, weight, varying=False)
     keys = RowKeys.of(p, y, weight, z, [columns[k] for k in design.live()])
     n_folds = n_folds_of(float(mass.sum()))
     folds = keys.folds(n_folds) if groups is None else row_folds(n_folds, groups)
-    floor = _BELOW_LEAST * float(p.min(where=p > 0, initial=1.0))
-    # A true class of probability 0 speaks against the scores, however few the rows are.
+    floor = BELOW_LEAST * float(p.min(where=p > 0, initial=1.0))
+    # A true class with probability 0 proves the scores wrong, however few the rows are.
     refuted = bool((p[np.arange(len(y)), y] < floor).any())
     loss = TemperatureLoss(log_rows(p, floor), y, mass, np.zeros(len(y)))
     rows = Sample(z, columns, loss, folds, units=groups)
-    picked = keys.sample(MOST_ROWS)
+    picked = keys.fitting_rows()
     some = (rows.take(picked) if len(picked) < len(rows) else rows).prepared(design)
     fitted = fit_trusted(
         design, some, rows, np.zeros(len(some)), lambda eta, variance, rows: eta, pairs=interactions
@@ -263,7 +269,7 @@ def fit_temperature_model(
     eta = model.log_power(p, columns)
     if confusions and not too_few(rows):
         logs = model.logs(p[picked])
-        base = logs * np.exp(np.clip(eta[picked], -_MOST, _MOST))[:, None]
+        base = logs * np.exp(np.clip(eta[picked], -LARGEST_LOG_POWER, LARGEST_LOG_POWER))[:, None]
         confusion = fit_confusion(
             base,
             logs,
@@ -285,20 +291,20 @@ def fit_temperature_model(
 
 
 def _fitted_again(fitted: Trusted, rows: Sample, eta: Floats) -> Trusted:
-    """Return the models with the one of all variables learned again, where that is worth it."""
+    """Return the models, with that of all variables fitted again if that gains enough."""
     full = fit_additive(fitted.full.model.design, rows, pairs=False)
-    if rows.loss.value(eta) - rows.loss.value(full.model.of_sample(rows)[0]) < _WORTH:
+    if rows.loss.value(eta) - rows.loss.value(full.model.of_sample(rows)[0]) < WORTHWHILE:
         return fitted
     edf = fitted.full.edf | full.edf
     return replace(fitted, full=replace(full, edf=edf, trials=fitted.full.trials))
 
 
 def _mean_shift(model: TemperatureModel, p: Floats, y: Ints, eta: Floats, mass: Floats) -> float:
-    r"""Return what brings the mean confidence to the accuracy, as far as they are clearly apart.
+    r"""Return the shift that brings the mean confidence to the accuracy, if they clearly differ.
 
-    The likelihood knows more of the level than the accuracy does: a gap within its standard error
-    e is left, a larger one closed but for :math:`e^2 / \text{gap}^2` of the way, unless the
-    likelihood has much against it.
+    The likelihood holds more information on the level than the accuracy does. So a gap within its
+    standard error e stays, and of a larger one the share :math:`1 - e^2 / \text{gap}^2` is closed,
+    unless that lowers the likelihood too much.
     """
 
     def gap(shift: float) -> float:
@@ -312,13 +318,13 @@ def _mean_shift(model: TemperatureModel, p: Floats, y: Ints, eta: Floats, mass: 
     if apart <= error:
         return 0.0
 
-    low, high = -1.5, 1.5
+    low, high = -LARGEST_SHIFT, LARGEST_SHIFT
     if gap(low) > 0 or gap(high) < 0:
         return 0.0
-    shift = (1.0 - error / apart) * float(brentq(gap, low, high, xtol=1e-6))
+    shift = (1.0 - error / apart) * float(brentq(gap, low, high, xtol=SHIFT_TOLERANCE))
 
     def loss(shift: float) -> float:
         own = model.probabilities(p, eta + shift)[np.arange(len(y)), y]
         return -float(mass @ np.log(np.maximum(own, _TINY)))
 
-    return shift if loss(shift) - loss(0.0) < _WORTH else 0.0
+    return shift if loss(shift) - loss(0.0) < WORTHWHILE else 0.0

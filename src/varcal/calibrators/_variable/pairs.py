@@ -7,32 +7,31 @@ covariance V, the score of a variance component for T at zero is
           M = T^\top W T - T^\top W X\, V\, X^\top W T,
 
 and over :math:`\sqrt{2 \operatorname{tr} M^2}` it is roughly standard normal where nothing is
-missing. The pairs with the largest scores are then tried on rows that did not fit them.
+missing. The pairs with the largest scores are then tried on held-out rows.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from varcal.calibrators._variable.design import Block, Design, group_numbers
+from varcal._arrays import AnyArray, Floats, Ints
+from varcal.calibrators._variable._columns.design import Block, Design, group_numbers
 from varcal.calibrators._variable.reml import Loss, fit_gam
 
 __all__ = ["Gain", "gain_of", "held_out_gain", "pair_scores"]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
 
-#: Pairs that are screened together.
-_TOGETHER = 32
+#: Pairs whose products are held in memory together.
+SCREENED_TOGETHER = 32
+#: The least standard error, against division by 0.
+_LEAST_ERROR = 1e-300
 
 
 @dataclass(frozen=True)
 class Gain:
-    """What a term saves on rows that did not fit it.
+    """By how much a term lowers the loss of held-out rows.
 
     Attributes
     ----------
@@ -41,7 +40,7 @@ class Gain:
     error : float
         The standard error of that.
     count : float
-        The independent savings that it is the mean of: rows, or groups of rows.
+        The number of independent savings in that mean: rows, or groups of rows.
     """
 
     value: float
@@ -51,12 +50,12 @@ class Gain:
     @property
     def ratio(self) -> float:
         """Return the gain in standard errors."""
-        return self.value / max(self.error, 1e-300)
+        return self.value / max(self.error, _LEAST_ERROR)
 
 
 def pair_scores(
     design: Design,
-    factors: dict[int, NDArray[Any]],
+    factors: dict[int, AnyArray],
     X: Floats,
     eta: Floats,
     V: Floats,
@@ -74,17 +73,17 @@ def pair_scores(
     X, eta, V, loss
         The fitted model without the pairs: columns, predictor, posterior covariance, loss.
     pairs : list of (int, int)
-        The pairs asked about.
+        The pairs to score.
     """
-    # Half the digits are plenty to rank pairs by.
+    # Single precision is enough to rank pairs.
     residual, weight = (each.astype(np.float32) for each in loss.slopes(eta))
     weighted = np.ascontiguousarray((X * weight[:, None]).T, dtype=np.float32)
     halves = {k: columns.astype(np.float32) for k, columns in factors.items()}
     scores = np.empty(len(pairs))
-    for begin in range(0, len(pairs), _TOGETHER):
+    for begin in range(0, len(pairs), SCREENED_TOGETHER):
         some = [
             design.pair_columns(halves, pair, fine=False)
-            for pair in pairs[begin : begin + _TOGETHER]
+            for pair in pairs[begin : begin + SCREENED_TOGETHER]
         ]
         every = np.hstack(some)
         cross = (weighted @ every).astype(np.float64)
@@ -95,7 +94,7 @@ def pair_scores(
             end = own.stop
             M = (T * weight[:, None]).T @ T - cross[:, own].T @ explained[:, own]
             excess = float(squares[own].sum() - np.trace(M))
-            scores[k] = excess / max(float(np.sqrt(2.0 * (M**2).sum())), 1e-300)
+            scores[k] = excess / max(float(np.sqrt(2.0 * (M**2).sum())), _LEAST_ERROR)
     return scores
 
 
@@ -106,12 +105,12 @@ def held_out_gain(
     folds: Ints,
     units: Ints | None = None,
 ) -> Gain:
-    """Return what blocks of columns save on held-out rows beyond a predictor that is given.
+    """Return by how much columns lower the loss of held-out rows, given a predictor.
 
     Parameters
     ----------
     blocks : list of (Block, ndarray)
-        The columns on trial; their penalties are learned anew without each fold.
+        The columns; their penalties are learned again without each fold.
     loss : Loss
         The loss of the rows.
     eta : ndarray
@@ -125,7 +124,7 @@ def held_out_gain(
     gains = np.zeros(len(eta))
     for fold in np.unique(folds):
         out = folds == fold
-        fit = fit_gam(T[~out], loss.shifted(eta).take(~out), groups, max_steps=8)
+        fit = fit_gam(T[~out], loss.shifted(eta).take(~out), groups)
         held = loss.take(out)
         gains[out] = held.rows(eta[out]) - held.rows(eta[out] + T[out] @ fit.beta)
     return gain_of(gains, loss.mass(), units)
@@ -134,7 +133,7 @@ def held_out_gain(
 def gain_of(saved: Floats, mass: Floats, units: Ints | None = None) -> Gain:
     """Return the mean of weighted savings, with its standard error.
 
-    Rows of one unit count as one saving: what they have in common is seen once.
+    The rows of one unit count as one saving, because they are not independent.
 
     Parameters
     ----------

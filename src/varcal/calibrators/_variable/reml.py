@@ -11,7 +11,7 @@ the Laplace-approximated marginal likelihood (REML) by the Fellner–Schall upda
 
 alternated with penalized Newton steps. The density :math:`\lambda^{-a/2}` keeps variances off 0,
 where the mode of a variance component lies too often: a group without evidence keeps a degrees
-of freedom (a = 0.1), so that many small effects are shrunk, not cut off.
+of freedom (a = `PRIOR_EDF`), so that many small effects are shrunk and not removed.
 
 References
 ----------
@@ -31,34 +31,68 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 from scipy.special import expit
 
+from varcal._arrays import Bools, Floats, Ints
+
 __all__ = ["GamFit", "LogisticLoss", "Loss", "fit_gam", "quadratic_form", "refine"]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
 
-#: The share of a group that the data say nothing about.
+# Tuned constants; README.md shows what changes at half and at twice each value.
+
+#: a, the effective degrees of freedom that a group keeps where the data say nothing about it.
 PRIOR_EDF = 0.1
-_SMALL = 1e-8
-#: Where penalties start: stiff, since from soft starts the iteration ends in worse optima.
+#: Where penalties start: stiff, because from soft starts the iteration ends in worse optima.
 FIRST_PENALTY = 100.0
-#: The working weight from which certain rows count in the posterior covariance.
-_FIRM = 0.01
+#: The least working weight of a row, as a share of its weight, in the posterior covariance: that of
+#: a probability of about 1 %.
+CERTAIN_WEIGHT = 0.01
+
+# Limits of the iteration. They bound time and rounding; the optimum does not depend on them.
+
+#: Newton steps at most.
+MAX_STEPS = 40
+#: Rounds of the penalty update at most, for each Newton step.
+PENALTY_ROUNDS = 15
+#: Newton steps end when the linear predictor and log λ change by less than these.
+ETA_TOLERANCE = 0.01
+PENALTY_TOLERANCE = 0.03
+#: The rounds within a step end when log λ changes by less than this.
+ROUND_TOLERANCE = 0.01
+#: The range of λ.
+LEAST_PENALTY = 1e-7
+LARGEST_PENALTY = 1e7
+#: The largest change of log λ in a round, and the largest factor of λ in a Newton step.
+LARGEST_MOVE = 5.0
+LARGEST_FACTOR = 20.0
+#: Below this multiple of `PRIOR_EDF` the update has no reliable fixed point: EM steps, raised to a
+#: power since single ones are short, take its place.
+EM_BELOW = 3.0
+EM_POWER = 3
+#: The largest ratio of successive changes of log λ that is extrapolated to its limit.
+LARGEST_RATIO = 0.8
+#: A step is halved down to this share of itself while the loss rises by more than the slack.
+SHORTEST_STEP = 1e-3
+LOSS_SLACK = 1e-7
+#: A ridge on every coefficient, also on those without a penalty.
+SMALLEST_RIDGE = 1e-8
+#: The least working weight of a row, and the least sum of squares of a group.
+LEAST_WORKING_WEIGHT = 1e-9
+LEAST_SQUARES = 1e-10
 #: Rows from which curvature and variance are summed in single precision.
-_MANY = 1_000
+SINGLE_PRECISION_ROWS = 1_000
 
 
 class Loss(Protocol):
-    """Minus the log-likelihood of rows, as a function of one linear predictor a row.
+    """Minus the log-likelihood of rows, as a function of their linear predictors.
 
     Attributes
     ----------
     offset : ndarray of float
-        What is added to the predictor.
+        A constant that is added to each predictor.
     """
 
     @property
     def offset(self) -> Floats:
-        """Return what is added to the predictor."""
+        """Return the constants that are added to predictors."""
 
     def rows(self, eta: Floats) -> Floats:
         """Return the loss of each row."""
@@ -70,16 +104,16 @@ class Loss(Protocol):
         """Return the weight of each row."""
 
     def shifted(self, eta: Floats) -> Loss:
-        """Return the loss as a function of what is added to a predictor."""
+        """Return the loss as a function of what is added to the given predictor."""
 
     def slopes(self, eta: Floats) -> tuple[Floats, Floats]:
-        """Return minus the first derivative and the (expected) second one, a row each."""
+        """Return minus the first and the (expected) second derivative for each row."""
 
-    def firmer(self, curvature: Floats) -> Floats:
-        """Return what is added to second derivatives for the posterior covariance, a row each."""
+    def extra_weight(self, curvature: Floats) -> Floats:
+        """Return what is added to each second derivative for the posterior covariance."""
 
-    def take(self, rows: NDArray[np.bool_] | Ints | slice) -> Loss:
-        """Return the loss of some rows."""
+    def take(self, rows: Bools | Ints | slice) -> Loss:
+        """Return the loss of some of the rows."""
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -96,7 +130,7 @@ class LogisticLoss:
     weight : ndarray of float
         Weights.
     offset : ndarray of float
-        What is added to the linear predictor.
+        A constant that is added to each linear predictor.
     """
 
     y: Floats
@@ -120,24 +154,27 @@ class LogisticLoss:
         return self.weight
 
     def shifted(self, eta: Floats) -> LogisticLoss:
-        """Return the loss of what is added to a predictor."""
+        """Return the loss of what is added to the given predictor."""
         return LogisticLoss(self.y, self.weight, self.offset + eta)
 
     def slopes(self, eta: Floats) -> tuple[Floats, Floats]:
         """Return residuals and working weights."""
         mean = expit(self.offset + eta)
-        return self.weight * (self.y - mean), self.weight * np.maximum(mean * (1.0 - mean), 1e-9)
+        return self.weight * (self.y - mean), self.weight * np.maximum(
+            mean * (1.0 - mean), LEAST_WORKING_WEIGHT
+        )
 
-    def firmer(self, curvature: Floats) -> Floats:
-        """Return what raises working weights to those of a probability of about 1 %.
+    def extra_weight(self, curvature: Floats) -> Floats:
+        """Return what raises working weights to that of a probability of about 1 %.
 
-        Where outcomes are all but certain the likelihood is flat outwards and steep inwards, and
-        a normal posterior around its mode would say that the predictor may as well turn round.
+        Where outcomes are nearly certain, the likelihood is flat on one side of the mode and steep
+        on the other; a normal posterior around the mode would give the steep side, too, a large
+        probability.
         """
-        return np.maximum(_FIRM * self.weight - curvature, 0.0)
+        return np.maximum(CERTAIN_WEIGHT * self.weight - curvature, 0.0)
 
-    def take(self, rows: NDArray[np.bool_] | Ints | slice) -> LogisticLoss:
-        """Return the loss of some rows."""
+    def take(self, rows: Bools | Ints | slice) -> LogisticLoss:
+        """Return the loss of some of the rows."""
         return LogisticLoss(self.y[rows], self.weight[rows], self.offset[rows])
 
 
@@ -154,17 +191,15 @@ class GamFit:
     edf : ndarray of shape (G,)
         Effective degrees of freedom of each group.
     covariance : ndarray of shape (p, p)
-        Posterior covariance of the coefficients, with certain rows made firmer.
+        Posterior covariance of the coefficients, with extra weight on nearly certain rows.
     ridge : ndarray of shape (p,)
         The penalty of each coefficient.
     mass : float
-        The sum of the weights behind that covariance.
+        The sum of the working weights in that covariance.
     evidence : float
-        The log marginal likelihood (Laplace), up to a constant of the free columns.
-    iterations : int
-        Newton steps.
+        The log marginal likelihood (Laplace), up to a constant for unpenalized columns.
     converged : bool
-        Whether λ and the linear predictor settled.
+        Whether λ and the linear predictor converged.
     """
 
     beta: Floats
@@ -174,7 +209,6 @@ class GamFit:
     ridge: Floats
     mass: float
     evidence: float
-    iterations: int
     converged: bool
 
 
@@ -184,18 +218,18 @@ def quadratic_form(X: Floats, V: Floats) -> Floats:
     >>> quadratic_form(np.array([[1.0, 2.0]]), np.eye(2))
     array([5.])
     """
-    short = _shortened(X)
+    short = _in_short_precision(X)
     product = short @ V.astype(short.dtype)
     return np.asarray(np.einsum("ij,ij->i", product, short), dtype=np.float64)
 
 
-def _shortened(X: Floats) -> NDArray[np.floating[Any]]:
-    """Return many rows in single precision; few cost nothing, and stay as exact as they are."""
-    return X.astype(np.float32) if len(X) >= _MANY else X
+def _in_short_precision(X: Floats) -> NDArray[np.floating[Any]]:
+    """Return many rows in single precision, which is faster; few rows stay as they are."""
+    return X.astype(np.float32) if len(X) >= SINGLE_PRECISION_ROWS else X
 
 
 def gram(X: NDArray[np.floating[Any]], weight: Floats) -> Floats:
-    """Return XᵀWX; numpy sees one array times itself and does half the work."""
+    """Return XᵀWX, as an array times itself, which costs numpy half the work."""
     scaled = X * np.sqrt(weight).astype(X.dtype)[:, None]
     return np.asarray(scaled.T @ scaled, dtype=np.float64)
 
@@ -207,8 +241,8 @@ def fit_gam(
     *,
     start: Floats | None = None,
     penalties: Floats | None = None,
-    max_steps: int = 40,
-    least_penalty: float = 1e-7,
+    max_steps: int | None = None,
+    least_penalty: float | None = None,
 ) -> GamFit:
     """Fit coefficients and penalties together.
 
@@ -217,18 +251,18 @@ def fit_gam(
     X : ndarray of shape (n, p)
         The design.
     loss : Loss
-        What is minimized.
+        The loss to minimize.
     groups : ndarray of int, shape (p,)
-        The group of every column; −1 is free of penalty.
+        The group of every column; −1 for columns without a penalty.
     start : ndarray of shape (p,), optional
-        Where the coefficients start.
+        Initial coefficients.
     penalties : ndarray of shape (G,), optional
-        Where λ starts, from a fit of much the same; by default stiff, as columns are expected to
-        be of unit scale.
-    max_steps : int
-        The most Newton steps.
-    least_penalty : float
-        The least λ.
+        Initial λ, from a similar fit; by default `FIRST_PENALTY`, which suits columns of unit
+        variance.
+    max_steps : int, optional
+        Newton steps at most; by default `MAX_STEPS`.
+    least_penalty : float, optional
+        The least λ; by default `LEAST_PENALTY`.
 
     Examples
     --------
@@ -245,22 +279,24 @@ def fit_gam(
     beta = np.zeros(X.shape[1]) if start is None else start.copy()
     inside = groups >= 0
     squares = np.bincount(groups[inside], beta[inside] ** 2, minlength=n_groups)
-    # A start far from 0 must not be pulled back before its penalty is learned.
+    # A start far from 0 must not be shrunk before its penalty is learned.
     lam = (
         size / np.maximum(size / FIRST_PENALTY, squares) if penalties is None else penalties.copy()
     )
     eta = X @ beta
-    # Where steps end is for the exact gradient to say: curvature in single precision will do.
-    short = _shortened(X)
+    # The exact gradient decides where steps end, so single precision is enough for curvature.
+    short = _in_short_precision(X)
     H, weight = np.zeros((len(beta), len(beta))), np.zeros(len(eta))
-    converged, step, warm = False, 0, penalties is not None
-    for step in range(1, max_steps + 1):
+    converged, warm = False, penalties is not None
+    most = MAX_STEPS if max_steps is None else max_steps
+    least = LEAST_PENALTY if least_penalty is None else least_penalty
+    for step in range(1, most + 1):
         residual, weight = loss.slopes(eta)
         H = gram(short, weight)
         right = H @ beta + X.T @ residual
         before = lam
         lam, goal = _learn_penalties(
-            H, right, groups, size, lam, least_penalty, rounds=15 if warm or step > 1 else 1
+            H, right, groups, size, lam, least, rounds=PENALTY_ROUNDS if warm or step > 1 else 1
         )
         shift = X @ (goal - beta)
         share = _descent(loss, eta, shift, _ridge(lam, groups), beta, goal)
@@ -269,13 +305,13 @@ def fit_gam(
         change = float(np.abs(np.log(lam / before)).max(initial=0.0))
         if (
             step > (1 if warm else 2)
-            and float(np.abs(shift).max(initial=0.0)) < 0.01
-            and change < 0.03
+            and float(np.abs(shift).max(initial=0.0)) < ETA_TOLERANCE
+            and change < PENALTY_TOLERANCE
         ):
             converged = True
             break
     ridge = _ridge(lam, groups)
-    # The last step is so short that the working weights before it will do.
+    # The last step was short enough to use the working weights from before it.
     V = _inverse(H, ridge)
     traces = np.bincount(groups[inside], np.diag(V)[inside], minlength=n_groups)
     evidence = (
@@ -284,35 +320,36 @@ def fit_gam(
         + 0.5 * float(np.log(ridge[inside]).sum())
         + 0.5 * float(np.linalg.slogdet(V)[1])
     )
-    edf, more = size - lam * traces, loss.firmer(weight)
-    firm, mass = _firmed(H, short, more), float((weight + more).sum())
-    covariance = V if firm is H else _inverse(firm, ridge)
-    return GamFit(beta, lam, edf, covariance, ridge, mass, evidence, step, converged)
+    edf, extra = size - lam * traces, loss.extra_weight(weight)
+    raised, mass = _with_certain_rows(H, short, extra), float((weight + extra).sum())
+    covariance = V if raised is H else _inverse(raised, ridge)
+    return GamFit(beta, lam, edf, covariance, ridge, mass, evidence, converged)
 
 
-def _firmed(H: Floats, X: NDArray[np.floating[Any]], more: Floats) -> Floats:
-    """Return XᵀWX with more weight on some rows."""
-    some = more > 0
-    return H + gram(X[some], more[some]) if some.any() else H
+def _with_certain_rows(H: Floats, X: NDArray[np.floating[Any]], extra: Floats) -> Floats:
+    """Return XᵀWX with extra weight on some rows."""
+    some = extra > 0
+    return H + gram(X[some], extra[some]) if some.any() else H
 
 
 def _ridge(lam: Floats, own: Ints) -> Floats:
+    """Return the penalty of every coefficient."""
     if not len(lam):
-        return np.full(len(own), _SMALL)
-    return np.where(own >= 0, lam[np.maximum(own, 0)], 0.0) + _SMALL
+        return np.full(len(own), SMALLEST_RIDGE)
+    return np.where(own >= 0, lam[np.maximum(own, 0)], 0.0) + SMALLEST_RIDGE
 
 
 def _inverse_root(H: Floats, ridge: Floats) -> Floats:
-    """Return R with RᵀR = (H + diag(ridge))⁻¹; the diagonal grows until it is positive definite."""
+    """Return R with RᵀR = (H + diag(ridge))⁻¹; a diagonal is added until it exists."""
     if not len(H):
         return H
     extra = 0.0
     while True:
         A = H.copy()
         A.flat[:: len(A) + 1] += ridge + extra
-        # A is symmetric: its transpose is the same in the order of columns that LAPACK wants.
-        factor, wrong = lapack.dpotrf(A.T, lower=1, overwrite_a=1)
-        if not wrong:
+        # A is symmetric, and its transpose has the column order that LAPACK expects.
+        factor, failed = lapack.dpotrf(A.T, lower=1, overwrite_a=1)
+        if not failed:
             return np.asarray(lapack.dtrtri(factor, lower=1, overwrite_c=1)[0])
         extra = max(10.0 * extra, 1e-10 * float(np.trace(H)) / len(H) + 1e-12)
 
@@ -331,13 +368,13 @@ def _learn_penalties(
     lam: Floats,
     least: float,
     *,
-    rounds: int = 15,
+    rounds: int,
 ) -> tuple[Floats, Floats]:
     """Iterate the penalties on the quadratic approximation; return λ and β.
 
-    Every other round goes to where the last two lead, as Aitken does.
+    Every other round extrapolates the last two, as in Aitken's method.
     """
-    begun, penalized = lam, own >= 0
+    first, penalized = lam, own >= 0
     beta = np.zeros(len(own))
     moved = np.zeros(len(lam))
     for turn in range(rounds):
@@ -349,21 +386,22 @@ def _learn_penalties(
         traces = np.bincount(own[penalized], spread[penalized], minlength=len(lam))
         squares = np.bincount(own[penalized], beta[penalized] ** 2, minlength=len(lam))
         edf = size - lam * traces
-        quick = (edf - PRIOR_EDF) / np.maximum(squares, 1e-10)
-        # Near the prior's share the quick update has no solution: take long steps of EM there.
-        sure = lam * ((size - PRIOR_EDF) / (squares + traces) / lam) ** 3
-        move = np.log(np.where(edf > 3 * PRIOR_EDF, quick, sure) / lam)
+        fellner_schall = (edf - PRIOR_EDF) / np.maximum(squares, LEAST_SQUARES)
+        # Near `PRIOR_EDF` the Fellner–Schall update has no solution: take long EM steps instead.
+        em = lam * ((size - PRIOR_EDF) / (squares + traces) / lam) ** EM_POWER
+        move = np.log(np.where(edf > EM_BELOW * PRIOR_EDF, fellner_schall, em) / lam)
         if turn % 2:
-            # Steps that shrink evenly are summed up to their limit.
+            # The sum of steps that shrink geometrically.
             with np.errstate(divide="ignore", invalid="ignore"):
                 ratio = np.nan_to_num(move / moved)
-            move = move / (1.0 - np.clip(ratio, 0.0, 0.8))
+            move = move / (1.0 - np.clip(ratio, 0.0, LARGEST_RATIO))
         moved = move
-        new = lam * np.exp(np.clip(move, -5.0, 5.0))
-        new = np.clip(new, begun / 20.0, begun * 20.0).clip(least, 1e7)
+        new = lam * np.exp(np.clip(move, -LARGEST_MOVE, LARGEST_MOVE))
+        new = np.clip(new, first / LARGEST_FACTOR, first * LARGEST_FACTOR)
+        new = new.clip(least, LARGEST_PENALTY)
         change = np.abs(np.log(new / lam)).max(initial=0.0)
         lam = new
-        if change < 0.01:
+        if change < ROUND_TOLERANCE:
             break
     return lam, beta
 
@@ -371,14 +409,14 @@ def _learn_penalties(
 def _descent(
     loss: Loss, eta: Floats, shift: Floats, ridge: Floats, now: Floats, goal: Floats
 ) -> float:
-    """Return the largest halved step towards the goal that lowers the penalized loss."""
+    """Return the first of 1, ½, ¼, … of the way to the goal that lowers the penalized loss."""
 
     def penalized(share: float) -> float:
         beta = now + share * (goal - now)
         return loss.value(eta + share * shift) + 0.5 * float(ridge @ beta**2)
 
     before, share = penalized(0.0), 1.0
-    while share > 1e-3 and not penalized(share) <= before + 1e-7:
+    while share > SHORTEST_STEP and not penalized(share) <= before + LOSS_SLACK:
         share /= 2.0
     return share
 
@@ -390,32 +428,32 @@ def refine(
     *,
     steps: int = 1,
 ) -> tuple[Floats, Floats, float]:
-    """Take Newton steps on rows too many for one matrix.
+    """Take Newton steps on more rows than fit into one matrix.
 
     Returns coefficients, their covariance and the sum of the working weights.
 
     Parameters
     ----------
     beta, ridge : ndarray of shape (p,)
-        Coefficients and penalties that were learned on a sample.
+        Coefficients and penalties learned on a sample.
     chunks : callable
-        Gives (design, loss) of one chunk of rows after another.
+        Yields (design, loss) for one chunk of rows after another.
     steps : int
         Passes over the rows.
     """
     size = len(beta)
-    firm, mass = np.zeros((size, size)), 0.0
+    raised, mass = np.zeros((size, size)), 0.0
     for _ in range(steps):
         H, right, mass = np.zeros((size, size)), np.zeros(size), 0.0
-        firm = np.zeros((size, size))
+        raised = np.zeros((size, size))
         for X, loss in chunks():
             residual, weight = loss.slopes(X @ beta)
-            short = _shortened(X)
+            short = _in_short_precision(X)
             part = gram(short, weight)
             H += part
-            more = loss.firmer(weight)
-            firm += _firmed(part, short, more)
+            extra = loss.extra_weight(weight)
+            raised += _with_certain_rows(part, short, extra)
             right += X.T @ residual
-            mass += float((weight + more).sum())
+            mass += float((weight + extra).sum())
         beta = beta + _inverse(H, ridge) @ (right - ridge * beta)
-    return beta, _inverse(firm, ridge), mass
+    return beta, _inverse(raised, ridge), mass

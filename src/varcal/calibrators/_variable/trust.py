@@ -6,59 +6,74 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from varcal._arrays import Floats
+from varcal.calibrators._variable._columns.design import SCORE, Block, Design
 from varcal.calibrators._variable.additive_model import Fitted, Sample, fit_additive, refit
-from varcal.calibrators._variable.design import SCORE, Block, Design
 from varcal.calibrators._variable.pairs import Gain, gain_of
 
-__all__ = ["LEAST_UNITS", "Trusted", "fit_trusted", "share_of", "too_few"]
+__all__ = ["Trusted", "fit_trusted", "share_of", "too_few"]
 
-Floats = NDArray[np.float64]
 
-#: Held-out gains, in standard errors, between which the share goes from 0 to 1.
-_RAMP = (0.0, 1.0)
-#: The same for the variables, whose penalties have shrunk them already.
-_VARIABLES_RAMP = (-0.5, 0.5)
-#: Over the number of savings, the standard errors by which the ramp starts later: the error of a
-#: few savings is itself hardly known.
-_LATER = 50.0
-#: Gains in log marginal likelihood between which the score's curve is beyond doubt.
-_BEYOND_DOUBT = (10.0, 20.0)
-#: Rows, and groups, below which the scores are left as they are.
-_LEAST_ROWS = 20.0
+# Tuned constants; README.md shows what changes at half and at twice each value.
+
+#: Held-out gains, in standard errors, between which the trust in the score's curve, or in a
+#: correction of confusions, rises from 0 to 1.
+SCORE_RAMP = (0.0, 1.0)
+#: The same for the model of all variables, which its penalties have shrunk already.
+VARIABLES_RAMP = (-0.5, 0.5)
+#: Both ramps start later by this number of standard errors divided by the number of independent
+#: savings: the standard error of a few savings is itself uncertain.
+FEW_SAVINGS = 50.0
+#: The gain in log marginal likelihood of one learned penalty where there is nothing to learn, and
+#: its standard deviation.
+NULL_GAIN = 0.25
+NULL_GAIN_SD = 1.25
+#: Gains beyond that, in standard deviations, between which the trust in the model of all variables
+#: rises from 0 to 1 without comparing on held-out rows.
+EVIDENCE_RAMP = (0.5, 1.0)
+#: Gains in log marginal likelihood between which the score's curve is trusted whatever the loss of
+#: held-out rows.
+BEYOND_DOUBT = (10.0, 20.0)
+#: Rows, and groups, below which the scores stay as they are.
+LEAST_ROWS = 20.0
 LEAST_UNITS = 5
-#: Rows, besides those for each variable, below which nothing but a line of the score is tried.
-_FEW = 50.0
-_FEW_EACH = 5.0
+#: Below this number of rows, plus so many for each variable, only a line of the score is fitted.
+FEW_ROWS = 50.0
+FEW_ROWS_PER_VARIABLE = 5.0
 
 
 def evidence_share(gain: float, n_blocks: int) -> float:
     """Return the share of the larger model by its gain in log marginal likelihood alone.
 
-    Every penalty that is learned gains about ¼ where there is nothing to learn, give or take 1;
-    only what is well beyond that counts.
+    Where there is nothing to learn, every learned penalty still gains about ¼, with a standard
+    deviation of about 1; only gains well beyond that count.
 
     >>> evidence_share(9.0, 16), evidence_share(7.75, 16), evidence_share(5.0, 16)
     (1.0, 0.5, 0.0)
     """
-    beyond = (gain - 0.25 * n_blocks) / (1.25 * np.sqrt(max(n_blocks, 1)))
-    return float(np.clip(2.0 * beyond - 1.0, 0.0, 1.0))
+    beyond = (gain - NULL_GAIN * n_blocks) / (NULL_GAIN_SD * np.sqrt(max(n_blocks, 1)))
+    return _ramp(float(beyond), EVIDENCE_RAMP)
 
 
-def share_of(gain: Gain, ramp: tuple[float, float] = _RAMP) -> float:
-    """Return the share of the larger model: 0 without evidence, 1 with enough of it.
+def share_of(gain: Gain, ramp: tuple[float, float] | None = None) -> float:
+    """Return how far the larger model is trusted: 0 without evidence, 1 with enough of it.
 
     >>> share_of(Gain(0.0, 1.0)), share_of(Gain(0.5, 1.0)), share_of(Gain(2.0, 1.0))
     (0.0, 0.5, 1.0)
 
-    Few savings must say more:
+    Of few savings, more evidence is required:
 
     >>> share_of(Gain(2.0, 1.0, 25.0)), share_of(Gain(2.5, 1.0, 25.0))
     (0.0, 0.5)
     """
-    later = _LATER / gain.count
-    return float(np.clip((gain.ratio - later - ramp[0]) / (ramp[1] - ramp[0]), 0.0, 1.0))
+    return _ramp(gain.ratio - FEW_SAVINGS / gain.count, SCORE_RAMP if ramp is None else ramp)
+
+
+def _ramp(value: float, ends: tuple[float, float]) -> float:
+    """Return 0 below the first end, 1 above the second, and the share of the way between."""
+    low, high = ends
+    return float(np.clip((value - low) / (high - low), 0.0, 1.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,9 +85,9 @@ class Trusted:
     score, full : Fitted
         The models.
     score_share : float
-        How far the first is trusted over the score as it is, between 0 and 1.
+        How far the first is trusted over the scores as they are, between 0 and 1.
     full_share : float
-        How far the second is trusted over what that gives.
+        How far the second is trusted over the result of that.
     """
 
     score: Fitted
@@ -90,24 +105,25 @@ def fit_trusted(
     *,
     pairs: bool,
 ) -> Trusted:
-    """Fit both models and weigh them.
+    """Fit both models and decide how far each is trusted.
 
-    Where the marginal likelihood leaves no doubt the larger model is trusted whole; elsewhere
-    both models are fitted again without each fold, penalties and all, and judged on the rest;
-    they start from the fits of all rows, and pairs are looked for where those have any.
-    The marginal likelihood takes rows as independent, so with groups it is not asked. With few
-    rows there is one model, a line of the score, and with very few it is not trusted.
+    Where the marginal likelihood leaves no doubt, the larger model is trusted completely. Elsewhere
+    both models are fitted again without each fold, including penalties and pairs, starting from
+    the fits of all rows, and are compared on the held-out rows. The marginal likelihood assumes
+    independent rows, so it is not used with groups. With few rows the only model is a line of the
+    score, and with very few rows it is not trusted.
 
     Parameters
     ----------
     design : Design
         The terms.
     rows, whole : Sample
-        The rows that decide, and all rows, on which coefficients are fitted in the end.
+        The rows on which penalties and trust are learned, and all rows, on which coefficients are
+        fitted in the end.
     base : ndarray
         The predictor that leaves the scores of `rows` as they are.
     moderate : callable
-        What makes a predictor of a model, its variance and its rows one that is used.
+        Turns a model's predictor, its variance and its rows into the predictor that is used.
     pairs : bool
         Whether to look for pairs.
     """
@@ -118,7 +134,7 @@ def fit_trusted(
             bare, lambda part: fit_additive(terms, part, pairs=False, like=like), moderate
         )
 
-    if float(rows.loss.mass().sum()) < _FEW + _FEW_EACH * len(design.live()):
+    if float(rows.loss.mass().sum()) < FEW_ROWS + FEW_ROWS_PER_VARIABLE * len(design.live()):
         alone = alone.restricted((Block("level", (SCORE,)), Block("slope", (SCORE,))))
         score = fit_additive(alone, bare, pairs=False)
         share = 0.0 if too_few(rows) else _score_share(bare, base, small_of(alone, score), score)
@@ -138,7 +154,7 @@ def fit_trusted(
         large = _held_out(
             rows, lambda part: fit_additive(design, part, pairs=pairs, like=full), moderate
         )
-        full_share = max(full_share, share_of(_gain(rows, small, large), _VARIABLES_RAMP))
+        full_share = max(full_share, share_of(_gain(rows, small, large), VARIABLES_RAMP))
     if len(rows) < len(whole):
         score, full = refit(score, replace(whole, columns=[])), refit(full, whole)
     return Trusted(score, full, score_share, full_share)
@@ -147,20 +163,19 @@ def fit_trusted(
 def _score_share(rows: Sample, base: Floats, held_out: Floats, score: Fitted) -> float:
     """Return how far the curve of the score is trusted over the scores as they are.
 
-    A few scores that are absurdly wrong make the error of held-out savings as large as the savings:
-    there the marginal likelihood decides, if it is well beyond doubt.
+    A few extremely wrong scores make the standard error of held-out savings as large as the
+    savings; there the marginal likelihood decides, if it leaves no doubt.
     """
     share = share_of(_gain(rows, base, held_out))
     if rows.units is not None:
         return share
-    low, high = _BEYOND_DOUBT
     gained = score.evidence + rows.loss.value(base)
-    return max(share, float(np.clip((gained - low) / (high - low), 0.0, 1.0)))
+    return max(share, _ramp(gained, BEYOND_DOUBT))
 
 
 def too_few(rows: Sample) -> bool:
-    """Return whether rows, or groups of them, are too few to say anything."""
-    if float(rows.loss.mass().sum()) < _LEAST_ROWS:
+    """Return whether there are too few rows, or groups of rows, to learn anything."""
+    if float(rows.loss.mass().sum()) < LEAST_ROWS:
         return True
     return rows.units is not None and len(np.unique(rows.units)) < LEAST_UNITS
 
@@ -170,7 +185,7 @@ def _held_out(
     fit: Callable[[Sample], Fitted],
     moderate: Callable[[Floats, Floats, Sample], Floats],
 ) -> Floats:
-    """Return the predictor of every row from models of the other folds."""
+    """Return the predictor of each row from a model of the other folds."""
     eta = np.empty(len(rows))
     for fold in np.unique(rows.folds):
         out = rows.folds == fold
@@ -181,10 +196,10 @@ def _held_out(
 
 
 def _gain(rows: Sample, small: Floats, large: Floats) -> Gain:
-    """Return the mean loss that the larger model saves, with its standard error.
+    """Return by how much the larger model lowers the mean loss, with its standard error.
 
-    That is at least what it would be if the smaller model were true: rows that happen to agree
-    are no proof.
+    The standard error is at least the one that would hold if the smaller model were true: savings
+    that happen to be nearly equal are not evidence.
     """
     mass = rows.loss.mass()
     gain = gain_of(rows.loss.rows(small) - rows.loss.rows(large), mass, rows.units)

@@ -3,40 +3,45 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
+from varcal._arrays import AnyArray, Floats
+from varcal.calibrators._variable._columns.design import Design
+from varcal.calibrators._variable._columns.score_basis import log_odds
 from varcal.calibrators._variable.additive_model import AdditiveModel, Sample, chunks_of
-from varcal.calibrators._variable.design import Design
-from varcal.calibrators._variable.folds import MOST_ROWS, RowKeys, n_folds_of, row_folds
+from varcal.calibrators._variable.folds import RowKeys, n_folds_of, row_folds
 from varcal.calibrators._variable.last_curve import fit_link, left_out
 from varcal.calibrators._variable.reml import LogisticLoss
-from varcal.calibrators._variable.score_basis import log_odds
 from varcal.calibrators._variable.trust import Trusted, fit_trusted
 
 __all__ = ["LogisticModel", "fit_logistic_model", "moderated"]
 
-Floats = NDArray[np.float64]
 
-#: Scores at which a monotone model is evaluated.
-_GRID = 65
-#: Twice the usual π/8: the penalties are uncertain, too.
-_MODERATION = np.pi / 4
-#: The mean number of equal rows from which no row counts as left out.
-_REPEATS = 2.0
+# Tuned constants; README.md shows what changes at half and at twice each value.
+
+#: How strongly logits are moderated by their variance: twice the usual π/8, because the penalties
+#: are uncertain, too.
+MODERATION = np.pi / 4
+#: The mean number of equal rows from which there is no last curve: leaving out one of them leaves
+#: the others in.
+MOST_REPEATS = 2.0
+#: Scores at which a monotone model is evaluated; half as many again are spread evenly.
+MONOTONE_GRID = 65
+
+#: Newton steps of the mean shift at most, the longest one, and the one that ends the search.
+_SHIFT_STEPS, _LONGEST_SHIFT, _SHIFT_TOLERANCE = 100, 2.0, 1e-12
 
 
 def moderated(eta: Floats, variance: Floats) -> Floats:
-    """Return the logit of the mean probability where the logit is normal around η."""
-    return np.asarray(eta / np.sqrt(1.0 + _MODERATION * variance))
+    """Return about the logit of the mean probability, if the logit is normal around η."""
+    return np.asarray(eta / np.sqrt(1.0 + MODERATION * variance))
 
 
 @dataclass(frozen=True, eq=False)
 class LogisticModel:
-    r"""A blend of three logits: the score's own, one of the score alone, one of score and V.
+    r"""A mixture of three logits: the score's own, one of the score alone, one of score and V.
 
     .. math:: \eta = z + a (\eta_s - z) + b (\eta_v - z - a (\eta_s - z)) + c
 
@@ -45,15 +50,15 @@ class LogisticModel:
     score, full : AdditiveModel
         :math:`\eta_s` and :math:`\eta_v`.
     score_share, full_share : float
-        a and b, between 0 and 1; both are 0 where there is no evidence against the scores.
+        a and b, between 0 and 1; both are 0 where there is no evidence that scores are wrong.
     link : AdditiveModel or None
-        What is added to :math:`\eta_v` as a function of itself, as left-out rows asked for.
+        The last curve, a function of :math:`\eta_v` that is added to it; None if it did not help.
     shift : float
-        c, which keeps the mean on the calibration rows.
+        c, which makes the mean probability of calibration rows equal to the mean outcome.
     monotone : bool
-        Whether η never falls when the score rises and V stays.
+        Whether η never falls when the score rises and V is fixed.
     tilt : float
-        The least slope of η along the score's logit, where it is monotone.
+        The least slope of η along the score's logit if it is monotone.
     """
 
     score: AdditiveModel
@@ -65,21 +70,21 @@ class LogisticModel:
     monotone: bool = False
     tilt: float = 0.0
 
-    def log_odds(self, p: Floats, columns: list[NDArray[Any]]) -> Floats:
+    def log_odds(self, p: Floats, columns: list[AnyArray]) -> Floats:
         """Return the calibrated logit."""
         z = log_odds(p)
         if not self.monotone:
-            return self._blend(z, columns)
+            return self._mixture(z, columns)
         eta = np.empty(len(z))
         for rows in chunks_of(len(z)):
-            eta[rows] = self._risen(z[rows], [column[rows] for column in columns])
+            eta[rows] = self._monotone_log_odds(z[rows], [column[rows] for column in columns])
         return eta
 
-    def error(self, p: Floats, columns: list[NDArray[Any]], eta: Floats) -> Floats:
+    def error(self, p: Floats, columns: list[AnyArray], eta: Floats) -> Floats:
         """Return the standard error of calibrated logits.
 
-        It is that of the model with all variables, however little it is trusted: where the data
-        are few, they cannot rule out the effects that the answer leaves out.
+        It is that of the model with all variables, however little that is trusted: few data cannot
+        rule out the effects that the prediction leaves out.
         """
         z = log_odds(p)
         own, variance = self.full.predictor(z, columns)
@@ -92,35 +97,36 @@ class LogisticModel:
         return np.asarray(np.sqrt(spread + (1 - self.full_share) * apart**2))
 
     def _linked(self, eta: Floats) -> tuple[Floats, Floats]:
-        """Return η_v after the link, and the variance that the link adds."""
+        """Return η_v after the last curve, and the variance that the curve adds."""
         if self.link is None:
             return eta, np.zeros(len(eta))
         added, variance = self.link.lookup.predictor(eta, [])
         return moderated(eta + added, variance), variance
 
-    def _risen(self, z: Floats, columns: list[NDArray[Any]]) -> Floats:
-        """Return the logit that never falls along the score, by a running maximum on a grid.
+    def _monotone_log_odds(self, z: Floats, columns: list[AnyArray]) -> Floats:
+        """Return the logit, made monotone along the score by a running maximum on a grid.
 
-        The grid ends where scores are winsorized; beyond it only the score's own share moves.
+        The grid ends where scores are winsorized; beyond it only the score's own logit changes.
         """
-        grid = self.full.design.score.grid(_GRID)
-        curve = np.column_stack([self._blend(np.full(len(z), at), columns) for at in grid])
+        grid = self.full.design.score.grid(MONOTONE_GRID)
+        curve = np.column_stack([self._mixture(np.full(len(z), at), columns) for at in grid])
         curve = np.maximum.accumulate(curve - self.tilt * grid, axis=1)
-        kept = np.clip(z, grid[0], grid[-1])
-        right = np.clip(np.searchsorted(grid, kept), 1, len(grid) - 1)
+        inner = np.clip(z, grid[0], grid[-1])
+        right = np.clip(np.searchsorted(grid, inner), 1, len(grid) - 1)
         rows = np.arange(len(z))
-        share = (kept - grid[right - 1]) / (grid[right] - grid[right - 1])
+        share = (inner - grid[right - 1]) / (grid[right] - grid[right - 1])
         low, high = curve[rows, right - 1], curve[rows, right]
         own = (1 - self.full_share) * (1 - self.score_share)
-        beyond = self._bounded(z) - kept
+        beyond = self._bounded(z) - inner
         return np.asarray(low + share * (high - low) + own * beyond + self.tilt * z)
 
     def _bounded(self, z: Floats) -> Floats:
-        """Return the score's own logit: one of 0 or 1 cannot be moved by a part of the way."""
+        """Return the score's own logit, finite where it is mixed with others."""
         trusted = self.score_share > 0 or self.full_share > 0
         return self.score.design.score.bounded(z) if trusted else z
 
-    def _blend(self, z: Floats, columns: list[NDArray[Any]]) -> Floats:
+    def _mixture(self, z: Floats, columns: list[AnyArray]) -> Floats:
+        """Return the logit before it is made monotone."""
         eta = self._bounded(z)
         if self.score_share > 0 and self.full_share < 1:
             own, spread = self.score.lookup.predictor(z, [])
@@ -136,11 +142,11 @@ class LogisticModel:
 def fit_logistic_model(
     p: Floats,
     y: Floats,
-    columns: list[NDArray[Any]],
+    columns: list[AnyArray],
     n_levels: list[int],
     weight: Floats | None = None,
     *,
-    groups: NDArray[Any] | None = None,
+    groups: AnyArray | None = None,
     interactions: bool = True,
     monotone: bool = False,
     tilt: float = 0.0,
@@ -152,42 +158,42 @@ def fit_logistic_model(
     p, y : ndarray of shape (n,)
         Probabilities and outcomes, 0 or 1.
     columns : list of ndarray
-        The variables: numbers with NaN, or codes with −1 where they are missing.
+        The variables: numbers with NaN, or codes with −1, where values are missing.
     n_levels : list of int
-        How many levels each variable has, 0 for numbers.
+        The number of levels of each variable, 0 for numbers.
     weight : ndarray, optional
         Weights.
     groups : ndarray of int, optional
-        Rows of one group share a fold.
+        The group of each row; rows of a group share a fold.
     interactions : bool
         Whether to look for pairs.
     monotone : bool
-        Whether the calibrated probability may never fall when the score rises.
+        Whether the calibrated probability must not fall when the score rises.
     tilt : float
-        The least slope along the score's logit, where it is monotone.
+        The least slope along the score's logit if it is monotone.
     """
     z, mass = log_odds(p), np.ones(len(p)) if weight is None else weight
     design = Design.of(z, columns, n_levels, weight)
     keys = RowKeys.of(p, y, weight, z, [columns[k] for k in design.live()])
     n_folds = n_folds_of(float(mass.sum()))
     folds = keys.folds(n_folds) if groups is None else row_folds(n_folds, groups)
-    # With the score as offset, every penalty pulls towards leaving it as it is.
+    # With the score as offset, penalties shrink towards leaving it unchanged.
     loss = LogisticLoss(y, mass, design.score.clipped(z))
     start = (-design.score.mean, -design.score.scale)
     rows = Sample(z, columns, loss, folds, start, groups)
-    picked = keys.sample(MOST_ROWS)
+    picked = keys.fitting_rows()
     some = (rows.take(picked) if len(picked) < len(rows) else rows).prepared(design)
     fitted = fit_trusted(
-        design, some, rows, some.z - some.loss.offset, _moderated_loss, pairs=interactions
+        design, some, rows, some.z - some.loss.offset, _moderated_predictor, pairs=interactions
     )
     model = LogisticModel(
         fitted.score.model,
         fitted.full.model,
         fitted.score_share,
         fitted.full_share,
-        # Leaving out one of equal rows, or of a group, leaves the others in.
+        # Leaving out one of several equal rows, or one of a group, leaves the others in.
         _link(fitted.full.model, some, loss.take(picked))
-        if groups is None and keys.repeats(picked) < _REPEATS
+        if groups is None and keys.repeats(picked) < MOST_REPEATS
         else None,
         0.0,
         monotone,
@@ -199,26 +205,26 @@ def fit_logistic_model(
 
 
 def _link(model: AdditiveModel, rows: Sample, loss: LogisticLoss) -> AdditiveModel | None:
-    """Return what is added to the predictor as a function of itself."""
+    """Return the last curve."""
     eta, variance = model.of_sample(rows)
     without = moderated(*left_out(loss.offset + eta, variance, loss.y))
     return fit_link(without, LogisticLoss(loss.y, loss.weight, without))
 
 
-def _moderated_loss(eta: Floats, variance: Floats, rows: Sample) -> Floats:
-    """Return what is added to the offset, so that the sum is moderated."""
+def _moderated_predictor(eta: Floats, variance: Floats, rows: Sample) -> Floats:
+    """Return the predictor that, added to the offset, gives the moderated logit."""
     offset = rows.loss.offset
     return moderated(offset + eta, variance) - offset
 
 
 def mean_shift(eta: Floats, y: Floats, mass: Floats) -> float:
-    """Return what must be added to logits so that the mean probability is the mean outcome."""
+    """Return the shift of logits that makes the mean probability the mean outcome."""
     goal, total = float(mass @ y), 0.0
-    for _ in range(100):
+    for _ in range(_SHIFT_STEPS):
         mean = expit(eta + total)
         missing = goal - float(mass @ mean)
         step = missing / max(float(mass @ (mean * (1.0 - mean))), 1e-12)
-        total += float(np.clip(step, -2.0, 2.0))
-        if abs(step) < 1e-12:
+        total += float(np.clip(step, -_LONGEST_SHIFT, _LONGEST_SHIFT))
+        if abs(step) < _SHIFT_TOLERANCE:
             break
     return total

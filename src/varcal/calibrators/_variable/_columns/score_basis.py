@@ -1,13 +1,13 @@
-"""Columns that the score itself adds to an additive model."""
+"""The columns of the score in an additive model."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from varcal.calibrators._variable.spline_basis import (
+from varcal._arrays import Floats
+from varcal.calibrators._variable._columns.spline_basis import (
     NumberBasis,
     Parts,
     usable_scale,
@@ -17,22 +17,32 @@ from varcal.calibrators._variable.spline_basis import (
 
 __all__ = ["ScoreBasis", "log_odds"]
 
-Floats = NDArray[np.float64]
+# Tuned constants; ../README.md shows what changes at half and at twice each value.
+
+#: z is winsorized at this quantile and at 1 minus it.
+SCORE_WINSOR = 0.005
+#: |z| is left out where its standard deviation is below this share of that of z: scores mirrored
+#: around ½ differ in sign alone.
+FOLD_SPREAD = 0.05
+#: Scores of exactly 0 or 1 only say "beyond all others": their logit is taken to lie this far
+#: beyond the others.
+BEYOND = 1.0
+#: Their logit where there are no other scores.
+ALL_CERTAIN = 5.0
+#: B-splines and columns of the last curve, which must be coarse; see `last_curve.py`.
+LINK_SPLINES = 6
+LINK_COLUMNS = 4
+
+# Numerical limits.
+
+#: Values that stand for all between the lowest and the highest logit of the last curve.
+LINK_GRID = 257
 _TINY = float(np.finfo(np.float64).tiny)
 _EPS = 2.0**-54
-#: |z| must vary so much, in units of z: scores mirrored around ½ say nothing between them.
-_FOLD = 0.05
-#: Logits of 0 and 1, and the certainty of 1, are the end of floats: they say "beyond all others",
-#: which is taken for this far.
-_BEYOND = 1.0
-#: What they are taken for where there are no others.
-_HARD = 5.0
-#: Values that stand for all between the lowest and the highest.
-_EVEN = 257
 
 
 def log_odds(p: Floats) -> Floats:
-    """Return logit p, with floors only where a float cannot go on.
+    """Return logit p, finite also for 0 and 1.
 
     >>> log_odds(np.array([0.0, 0.5, 1.0])).round(1)
     array([-708.4,    0. ,   37.4])
@@ -41,26 +51,27 @@ def log_odds(p: Floats) -> Floats:
 
 
 def _ends() -> Floats:
+    """Return the logits of 0 and 1, and the certainty of 1 among many classes."""
     return np.append(log_odds(np.array([0.0, 1.0])), -np.log(_TINY))
 
 
 @dataclass(frozen=True, eq=False)
 class ScoreBasis:
-    """The score as a winsorized logit z, its distance from the fence, and a curve of its rank.
+    """The score as a winsorized logit z, as |z|, and as a curve of its rank.
 
     Attributes
     ----------
     low, high : float
-        z is kept within these quantiles of the calibration rows.
+        The quantiles of the calibration rows at which z is winsorized.
     least, most : float
-        Not far beyond the calibration rows, scores of 0 and 1 apart; z is kept within these where
-        more extreme scores must not rule.
+        Bounds a little beyond the calibration scores other than 0 and 1; z is clipped to them
+        where it is mixed with other logits.
     mean, scale : float
-        What standardizes z.
+        Mean and standard deviation of z.
     fold_mean, fold_scale : float
-        What standardizes |z|; a scale of 0 leaves it out.
+        Mean and standard deviation of |z|; a scale of 0 leaves it out.
     rank : NumberBasis or None
-        The curve in the rank of z, or in z itself; None where all scores are equal.
+        The curve of the rank of z, or of z itself; None where all scores are equal.
     """
 
     low: float
@@ -74,15 +85,15 @@ class ScoreBasis:
     rank: NumberBasis | None
 
     @classmethod
-    def of(
-        cls, z: Floats, weight: Floats | None, *, winsor: float = 0.005, by_rank: bool = True
-    ) -> ScoreBasis:
+    def of(cls, z: Floats, weight: Floats | None, *, by_rank: bool = True) -> ScoreBasis:
         """Learn the columns from the logits of the calibration rows."""
         found, counts = weighted_counts(z, weight)
-        low, high = weighted_quantiles(found, counts, (winsor, 1 - winsor))
-        inside = found[~np.isclose(found[:, None], _ends(), rtol=0.0, atol=_BEYOND).any(axis=1)]
+        low, high = weighted_quantiles(found, counts, (SCORE_WINSOR, 1 - SCORE_WINSOR))
+        inside = found[~np.isclose(found[:, None], _ends(), rtol=0.0, atol=BEYOND).any(axis=1)]
         least, most = (
-            (inside[0] - _BEYOND, inside[-1] + _BEYOND) if len(inside) else (-_HARD, _HARD)
+            (inside[0] - BEYOND, inside[-1] + BEYOND)
+            if len(inside)
+            else (-ALL_CERTAIN, ALL_CERTAIN)
         )
         low, high = np.clip((low, high), least, most)
         kept, share = np.clip(found, low, high), counts / counts.sum()
@@ -91,13 +102,15 @@ class ScoreBasis:
         scale = usable_scale(spread, max(1.0, float(np.abs(kept).max()))) or 1.0
         fold_mean = float(share @ np.abs(kept))
         fold_scale = float(np.sqrt(share @ (np.abs(kept) - fold_mean) ** 2))
-        # Of two scores |z| says no more than z.
-        folds = fold_scale > _FOLD * scale and len(np.unique(kept)) > 2
+        # For two distinct scores |z| adds nothing to z.
+        folds = fold_scale > FOLD_SPREAD * scale and len(np.unique(kept)) > 2
         if by_rank:
-            rank = NumberBasis.of(np.clip(z, low, high), weight, temper=1.0, atom=2.0, raw=False)
+            rank = NumberBasis.of(np.clip(z, low, high), weight, temper=1.0, smooth_only=True)
         else:
-            even = np.linspace(low, high, _EVEN)
-            rank = NumberBasis.of(even, None, n_splines=6, n_curves=4, atom=2.0, raw=False)
+            even = np.linspace(low, high, LINK_GRID)
+            rank = NumberBasis.of(
+                even, None, n_splines=LINK_SPLINES, n_curves=LINK_COLUMNS, smooth_only=True
+            )
         return cls(
             low=float(low),
             high=float(high),
@@ -111,15 +124,15 @@ class ScoreBasis:
         )
 
     def clipped(self, z: Floats) -> Floats:
-        """Return z within the fitted quantiles."""
+        """Return z, winsorized."""
         return np.clip(z, self.low, self.high)
 
     def bounded(self, z: Floats) -> Floats:
-        """Return z not far beyond the calibration rows."""
+        """Return z, clipped a little beyond the calibration rows."""
         return np.clip(z, self.least, self.most)
 
     def grid(self, size: int) -> Floats:
-        """Return increasing values of z that span the fitted ones, denser where rows are."""
+        """Return increasing values over the range of z, denser where there are more rows."""
         if self.rank is None or self.low == self.high:
             return np.array([self.low - 1.0, self.low + 1.0])
         even = np.linspace(self.rank.rank[0], self.rank.rank[-1], size)
@@ -144,7 +157,7 @@ class ScoreBasis:
         return blocks
 
     def pair_columns(self, z: Floats, most: int) -> Floats:
-        """Return the few columns that enter products with other variables."""
+        """Return the columns that enter products with other variables."""
         if self.rank is None:
             return np.empty((len(z), 0))
         parts = self.rank.parts(self.clipped(z))

@@ -1,19 +1,20 @@
-"""Columns that one variable adds to an additive model: ranks, curves, raw values, atoms, levels.
+"""The columns of one variable in an additive model: rank, curve, raw value, atoms, levels.
 
 A number enters by its tempered mid-rank u in [0, 1] (a value held by m rows counts √m, so that
-heaps do not swallow the scale), as a line in u and as a cubic P-spline in u whose second-difference
-penalty is turned into a ridge; besides by its winsorized raw value, by an indicator of every value
-that holds a large share of the rows, and by an indicator of missing values. A category enters as
-a random effect. Every block has unit total variance on the calibration rows.
+frequent values do not take up most of the scale): as a line in u, and as a cubic P-spline in u
+whose second-difference penalty is transformed into a ridge. In addition it enters by its winsorized
+raw value, by an indicator of each value that many rows hold (an atom), and by an indicator of
+missing values. A category enters as a random effect. Every block has unit total variance on the
+calibration rows.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from varcal._arrays import AnyArray, Bools, Floats, Ints
 
 __all__ = [
     "LevelBasis",
@@ -24,34 +25,47 @@ __all__ = [
     "weighted_quantiles",
 ]
 
-Floats = NDArray[np.float64]
 #: The blocks of one variable by the name of their part.
 Parts = dict[str, Floats]
 
+# Tuned constants; ../README.md shows what changes at half and at twice each value.
+
+#: B-splines of a curve at most, and rows for each: few rows have fewer splines.
+SPLINES = 20
+ROWS_PER_SPLINE = 20.0
+#: Columns of a curve: the smoothest of the splines' combinations.
+CURVE_COLUMNS = 12
+#: A value held by m rows counts m to this power in ranks: 1 gives mid-ranks, 0 ranks of the
+#: distinct values.
+TEMPER = 0.5
 #: A value that holds at least this share of the rows gets an indicator.
-ATOM = 0.1
-#: Raw values are kept within these quantiles.
+ATOM_SHARE = 0.1
+#: Raw values are winsorized at this quantile and at 1 minus it.
 WINSOR = 0.005
-#: A raw value that says so much of its variance by the rank's line is left out.
-_SAID = 0.95
-#: Ranks are stored at no more points than these.
-_GRID = 1024
-#: A spline for every so many rows, up to the full number.
-_ROWS_A_SPLINE = 20.0
-#: A category has at most so many columns, and a level of its own at least so many rows.
-_LEVELS = 60
-_LEAST_LEVEL = 3.0
-#: A spread of so little, beside the size of the values, is rounding.
-_ROUNDING = 1e-9
+#: The raw value is left out where the line of its rank explains more than this share of its
+#: variance.
+REDUNDANT_SHARE = 0.95
+#: Columns of a category at most, and rows that a level with a column of its own has at least.
+LEVEL_COLUMNS = 60
+LEVEL_ROWS = 3.0
+
+# Numerical limits.
+
+#: Cubic splines are at least five: two pieces.
+LEAST_SPLINES = 5
+#: Ranks are stored at this number of points at most.
+RANK_GRID = 1024
+#: A spread below this share of the values' size is rounding.
+ROUNDING = 1e-9
 
 
 def usable_scale(spread: float, size: float = 1.0) -> float:
-    """Return a standard deviation, or 0 where values of that size do not really vary.
+    """Return a standard deviation, or 0 if it is mere rounding for values of that size.
 
     >>> usable_scale(0.5), usable_scale(1e-16), usable_scale(1e-3, size=1e9)
     (0.5, 0.0, 0.0)
     """
-    return spread if spread > _ROUNDING * size else 0.0
+    return spread if spread > ROUNDING * size else 0.0
 
 
 def weighted_counts(values: Floats, weight: Floats | None) -> tuple[Floats, Floats]:
@@ -84,7 +98,7 @@ def bspline_columns(u: Floats, n_splines: int) -> Floats:
     columns = np.zeros((len(u), n_splines))
     flat = columns.ravel()
     at = np.arange(len(u)) * n_splines + first
-    # Products: a power of 3 is a slow logarithm in numpy.
+    # Products are faster than numpy's powers.
     rest, square = 1 - t, t * t
     cube = square * t
     flat[at] = rest * rest * rest / 6
@@ -94,34 +108,34 @@ def bspline_columns(u: Floats, n_splines: int) -> Floats:
     return columns
 
 
-def _ridge_turn(n_splines: int, most: int) -> Floats:
-    """Return the map under which the second-difference penalty is a ridge, smoothest first."""
+def _ridge_map(n_splines: int, most: int) -> Floats:
+    """Return the map that makes the second-difference penalty a ridge, smoothest column first."""
     differences = np.diff(np.eye(n_splines), 2, axis=0)
     values, vectors = np.linalg.eigh(differences.T @ differences)
     turn = vectors[:, 2:] / np.sqrt(values[2:])
-    # The sign of an eigenvector is the library's choice: fix it, for equal files everywhere.
+    # The sign of an eigenvector depends on the library: fix it, so that files are equal everywhere.
     turn *= np.sign(turn[np.abs(turn).argmax(axis=0), np.arange(turn.shape[1])])
     return np.asarray(turn[:, :most])
 
 
 @dataclass(frozen=True, eq=False)
 class NumberBasis:
-    """The columns of a number or an instant.
+    """The columns of a number or a date.
 
     Attributes
     ----------
     at, rank : ndarray
-        Values and their tempered mid-ranks, which are interpolated between.
+        Values and their tempered mid-ranks, between which ranks are interpolated.
     rank_mean, rank_scale : float
-        What standardizes the rank.
+        Mean and standard deviation of the rank.
     n_splines : int
-        The splines before they are turned.
+        The number of B-splines before the transformation.
     turn, shift, slope : ndarray
         The curve is ``splines @ turn − shift − line · slope``: centred, orthogonal to the line.
     low, high, raw_mean, raw_scale : float
-        What winsorizes and standardizes the raw value; a scale of 0 leaves it out.
+        Bounds, mean and standard deviation of the raw value; a scale of 0 leaves it out.
     atoms, atom_mean, atom_scale : ndarray
-        Values with an indicator, and what standardizes it.
+        Values with an indicator, and mean and standard deviation of the indicators.
     missing_mean : float
         The share of missing rows; 0 leaves their indicator out.
     """
@@ -149,14 +163,25 @@ class NumberBasis:
         values: Floats,
         weight: Floats | None,
         *,
-        n_splines: int = 20,
-        n_curves: int = 12,
-        temper: float = 0.5,
-        atom: float = ATOM,
-        winsor: float = WINSOR,
-        raw: bool = True,
+        n_splines: int | None = None,
+        n_curves: int | None = None,
+        temper: float | None = None,
+        smooth_only: bool = False,
     ) -> NumberBasis | None:
-        """Learn the columns from the calibration rows; None where nothing varies."""
+        """Learn the columns from the calibration rows; None where nothing varies.
+
+        Parameters
+        ----------
+        values, weight : ndarray
+            The variable, NaN where it is missing, and weights.
+        n_splines, n_curves, temper : optional
+            In place of `SPLINES`, `CURVE_COLUMNS` and `TEMPER`.
+        smooth_only : bool
+            Whether to leave out the raw value and the indicators of frequent values.
+        """
+        n_splines = SPLINES if n_splines is None else n_splines
+        n_curves = CURVE_COLUMNS if n_curves is None else n_curves
+        temper = TEMPER if temper is None else temper
         values = np.asarray(values, dtype=np.float64)
         gone = np.isnan(values)
         total = float(len(values) if weight is None else weight.sum())
@@ -175,28 +200,30 @@ class NumberBasis:
         mean = float(share @ rank)
         scale = usable_scale(float(np.sqrt(share @ (rank - mean) ** 2))) or 1.0
         line = (rank - mean) / scale
-        splines = int(max(5, min(n_splines, len(found) + 2, total / _ROWS_A_SPLINE)))
-        turn = _ridge_turn(splines, n_curves)
+        splines = int(max(LEAST_SPLINES, min(n_splines, len(found) + 2, total / ROWS_PER_SPLINE)))
+        turn = _ridge_map(splines, n_curves)
         curve = bspline_columns(rank, splines) @ turn
         shift = share @ curve
         curve = curve - shift
         slope = (share * line) @ curve
         curve = curve - line[:, None] * slope
         spread = float(np.sqrt((share @ curve**2).sum()))
-        if len(found) < 3 or spread < 1e-9:
+        if len(found) < 3 or spread < ROUNDING:
             turn, shift, slope, spread = turn[:, :0], shift[:0], slope[:0], 1.0
-        low, high = weighted_quantiles(found, counts, (winsor, 1 - winsor))
+        low, high = weighted_quantiles(found, counts, (WINSOR, 1 - WINSOR))
         if low == high:
             low, high = found[0], found[-1]
         kept_raw = np.clip(found, low, high)
         raw_mean = float(share @ kept_raw)
         apart = kept_raw - raw_mean
-        # Squares of very large numbers must not overflow.
+        # The squares of very large numbers would overflow.
         size = float(np.abs(apart).max()) or 1.0
         raw_scale = size * float(np.sqrt(share @ (apart / size) ** 2))
         raw_scale = usable_scale(raw_scale, float(np.abs(kept_raw).max()))
-        said = float(share @ (line * (apart / (raw_scale or 1.0))))
-        heavy = (share >= atom) & (share < 1 - _ROUNDING) & (len(found) > 2)
+        correlation = float(share @ (line * (apart / (raw_scale or 1.0))))
+        several = len(found) > 2 and not smooth_only
+        uses_raw = several and correlation**2 <= REDUNDANT_SHARE
+        heavy = (share >= ATOM_SHARE) & (share < 1 - ROUNDING) & several
         grid = _thinned(rank, heavy)
         return cls(
             at=found[grid],
@@ -210,7 +237,7 @@ class NumberBasis:
             low=float(low),
             high=float(high),
             raw_mean=raw_mean,
-            raw_scale=raw_scale if raw and len(found) > 2 and said**2 <= _SAID else 0.0,
+            raw_scale=raw_scale if uses_raw else 0.0,
             atoms=found[heavy],
             atom_mean=share[heavy],
             atom_scale=np.sqrt(share[heavy] * (1 - share[heavy])),
@@ -218,17 +245,17 @@ class NumberBasis:
         )
 
     def ranks(self, values: Floats) -> Floats:
-        """Return the tempered mid-rank of values; beyond the fitted range, that of its ends."""
+        """Return the tempered mid-rank of values; beyond the fitted range, that of its end."""
         u = np.interp(values, self.at, self.rank)
         lost = ~np.isfinite(u)
         if lost.any():
-            # Between subnormal numbers the slope of a rank is too large for a float.
+            # Between subnormal numbers the slope of the rank overflows.
             at = np.searchsorted(self.at, values[lost])
             u[lost] = self.rank[np.minimum(at, len(self.rank) - 1)]
         return u
 
-    def parts(self, values: NDArray[Any]) -> Parts:
-        """Return the blocks of columns; missing values are at 0, the mean, in all but theirs."""
+    def parts(self, values: AnyArray) -> Parts:
+        """Return the blocks; missing values are 0, the mean, in all but their own indicator."""
         values = np.asarray(values, dtype=np.float64)
         gone = np.isnan(values)
         u = self.ranks(np.where(gone, self.at[0], values))
@@ -250,11 +277,11 @@ class NumberBasis:
         return blocks
 
 
-def _thinned(rank: Floats, needed: NDArray[np.bool_]) -> NDArray[np.intp]:
-    """Return positions of at most some thousand ranks, evenly spread, with their neighbours."""
-    if len(rank) <= _GRID:
+def _thinned(rank: Floats, needed: Bools) -> Ints:
+    """Return positions of about `RANK_GRID` evenly spaced ranks and of the needed ones."""
+    if len(rank) <= RANK_GRID:
         return np.arange(len(rank))
-    even = np.searchsorted(rank, np.linspace(rank[0], rank[-1], _GRID))
+    even = np.searchsorted(rank, np.linspace(rank[0], rank[-1], RANK_GRID))
     heavy = np.flatnonzero(needed)
     around = np.concatenate([heavy - 1, heavy, heavy + 1])
     picked = np.concatenate([[0, len(rank) - 1], even, around])
@@ -263,19 +290,19 @@ def _thinned(rank: Floats, needed: NDArray[np.bool_]) -> NDArray[np.intp]:
 
 @dataclass(frozen=True, eq=False)
 class LevelBasis:
-    """The columns of a category: a random effect; unseen levels are at the population.
+    """The columns of a category, a random effect; unseen levels are at the population mean.
 
     Attributes
     ----------
     rows : ndarray of shape (n_levels + 2, width)
-        The columns of each fitted level, then of unseen ones (code −2), which are at 0, the mean,
+        The columns of each fitted level, then of unseen levels (code −2), which are 0, the mean,
         then of missing values (code −1). Rare levels share a column.
     """
 
     rows: Floats
 
     @classmethod
-    def of(cls, codes: NDArray[np.intp], n_levels: int, weight: Floats | None) -> LevelBasis | None:
+    def of(cls, codes: Ints, n_levels: int, weight: Floats | None) -> LevelBasis | None:
         """Learn the columns from codes; None where nothing varies.
 
         Examples
@@ -289,7 +316,9 @@ class LevelBasis:
         if len(held) < 2:
             return None
         largest = held[np.argsort(-counts[held], kind="stable")]
-        own = np.sort(largest[: _LEVELS - 1][counts[largest[: _LEVELS - 1]] >= _LEAST_LEVEL])
+        own = np.sort(
+            largest[: LEVEL_COLUMNS - 1][counts[largest[: LEVEL_COLUMNS - 1]] >= LEVEL_ROWS]
+        )
         pooled = np.setdiff1d(held, own)
         if not len(own):
             return None
@@ -297,13 +326,13 @@ class LevelBasis:
         column[own, np.arange(len(own))] = 1.0
         column[pooled, -1:] = 1.0
         if column.shape[1] == 2:
-            # One indicator says it all of two levels.
+            # Two levels need one indicator.
             column = column[:, 1:]
         share = counts @ column / counts.sum()
         scale = usable_scale(float(np.sqrt((share * (1 - share)).sum()))) or 1.0
         rows = np.where((counts > 0)[:, None], (column - share) / scale, 0.0)
         return cls(np.insert(rows, n_levels, 0.0, axis=0))
 
-    def parts(self, codes: NDArray[Any]) -> Parts:
-        """Return the one block of columns."""
+    def parts(self, codes: AnyArray) -> Parts:
+        """Return the block of columns."""
         return {"levels": self.rows[np.asarray(codes, dtype=np.intp)]}

@@ -1,4 +1,4 @@
-"""The variable calibrator: all variables at once, as far as the data speak for them."""
+"""The variable calibrator: score and all variables in one additive model."""
 
 from __future__ import annotations
 
@@ -6,15 +6,17 @@ import warnings
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, logit, ndtri
 from sklearn.utils.validation import check_is_fitted
 
+from varcal._arrays import AnyArray, Floats
+from varcal._options import check_choice, check_level, check_share
 from varcal.calibrators._interface.calibrator import Calibrator
 from varcal.calibrators._interface.fitted_variables import Schema
-from varcal.calibrators._interface.parameters import check_choice
-from varcal.calibrators._interface.rows import Floats, Rows, score_rows
+from varcal.calibrators._interface.rows import CalibrationRows, score_rows
 from varcal.calibrators._solvers.logistic import two_columns
+from varcal.calibrators._variable import trust
+from varcal.calibrators._variable._columns.score_basis import log_odds
 from varcal.calibrators._variable.effects import Effects
 from varcal.calibrators._variable.explain import curves_of, pair_name, terms_of_fit
 from varcal.calibrators._variable.folds import RowKeys
@@ -23,72 +25,73 @@ from varcal.calibrators._variable.many_classes import (
     certainty,
     fit_temperature_model,
 )
-from varcal.calibrators._variable.score_basis import log_odds
-from varcal.calibrators._variable.trust import LEAST_UNITS, Trusted
+from varcal.calibrators._variable.trust import Trusted
 from varcal.calibrators._variable.two_classes import LogisticModel, fit_logistic_model
 from varcal.exceptions import InputError, VarcalWarning
 
 __all__ = ["VariableCalibrator"]
 
-#: Rows on which the size of terms is measured.
-_MEASURED = 10_000
-#: The least slope that keeps rows apart where their order must stay.
-_TILT = 1e-5
-_INTERVAL_POINTS = 9
-#: The mean up to which weights that are no whole numbers pass for numbers of rows.
-_MOST_ROWS_EACH = 2.0
+#: Rows on which the sizes of terms are measured.
+MEASURED_ROWS = 10_000
+#: The least slope along the score's logit with `preserve_ranking`, which keeps distinct scores
+#: distinct.
+TILT = 1e-5
+#: Points of an interval of η at which probabilities are evaluated.
+INTERVAL_POINTS = 9
+#: The mean from which weights that are not whole numbers are unlikely to be numbers of rows.
+MOST_ROWS_EACH = 2.0
 
 
 class VariableCalibrator(Calibrator):
-    r"""Calibration by score and many variables together, each as far as the data speak for it.
+    r"""Calibration by score and many variables together, each as far as the data support it.
 
-    Two classes: a penalized additive model of the logit, with the score as it is at the centre,
+    Two classes: a penalized additive model of the logit, shrunk towards the score as it is,
 
     .. math:: \eta = z + s(z) + \sum_j \{f_j(v_j) + \tilde z\, g_j(v_j)\}
               + \sum_{(j,k)} h_{jk}(v_j, v_k), \qquad z = \mathrm{logit}\, p, \qquad
               \mathrm{logit}\, q = \eta + l(\eta),
 
-    with smooth functions of numbers and dates, random effects of categories, and an effect of
-    missing values; the last curve, l, comes from left-out rows, where they ask for one. More
-    classes: a temperature that depends on the same terms,
-    :math:`q_k \propto p_k^{e^\eta}`, and a small correction for classes that are taken for one
-    another; the most probable class stays the most probable.
+    with smooth functions of numbers and dates, random effects of categories, and effects of
+    missing values. The last curve, l, is learned from left-out rows, if it helps. More classes: a
+    temperature that depends on the same terms, :math:`q_k \propto p_k^{e^\eta}`, and a small
+    correction for classes that are confused with one another; the most probable class stays the
+    most probable.
 
-    How smooth each function is comes from the data (REML). Pairs of variables get a term of
-    their own only where rows that did not fit it say that it pays. Where the whole model has no
-    clear evidence, held-out rows decide how far it is trusted over the score alone, and that
-    over leaving the scores as they are: with few rows the answer shrinks to score-based
-    calibration, and below 20 rows to the identity. Logits are moderated by their posterior
-    variance. Where the model is trusted whole, the mean probability on the calibration rows equals
-    the mean outcome; where it is trusted in part, the mean moves that part of the way.
+    The smoothness of each function is estimated from the data (REML). A pair of variables gets a
+    term of its own only if it lowers the loss of held-out rows. Unless the evidence for the whole
+    model is clear, held-out rows decide how far it is trusted over the score alone, and that over
+    leaving the scores unchanged: with few rows the result shrinks to score-based calibration, and
+    below 20 rows to the identity. Logits are moderated by their posterior variance. If the model
+    is fully trusted, the mean probability of the calibration rows equals the mean outcome; if it
+    is trusted in part, the mean moves that part of the way.
 
-    A weight of 2 is the same as writing the row twice; weights that are all below 1 are brought
-    to their effective number of rows, and those that are no whole numbers and far above 1 are
-    warned of: divide sampling weights by their mean. Rows of one group are held out together, one
-    group counts as one observation of what a model saves, and only held-out groups decide how far
-    it is trusted; with fewer than 5 groups the scores stay as they are. Intervals take rows as
-    independent.
+    A weight of 2 is the same as repeating the row. Weights that are all below 1 are scaled to their
+    effective number of rows. Weights that are not whole numbers and are far above 1 cause a
+    warning: divide sampling weights by their mean. The rows of a group are held out together and
+    count as one observation of how much a model helps, and only held-out groups decide how far it
+    is trusted; with fewer than 5 groups the scores stay unchanged. Intervals assume independent
+    rows.
 
-    A score of exactly 0 or 1 counts as a little beyond the least and the largest of the others.
-    Without V it is a score-based calibrator. An unseen category counts as the population, a
-    number beyond the fitted range as the end of the range. Nothing is random, and the order of
-    rows does not matter.
+    A score of exactly 0 or 1 is treated as one a little beyond the least or largest of the
+    others. Without variables this is a score-based calibrator. An unseen category gets the mean
+    effect, a number beyond the fitted range that of the end of the range. Nothing is random, and
+    the order of rows does not matter.
 
     Parameters
     ----------
     interactions : {"auto", False}
-        Whether to look for pairs of variables.
+        Whether to look for interactions of two variables.
     monotone : bool
-        Whether the probability may never fall when the score rises and V stays (two classes).
-        Prediction takes some sixty times as long.
+        Whether the probability must not fall when the score rises and V is fixed (two classes).
+        Prediction takes about sixty times as long.
     preserve_ranking : bool
-        Whether the order of all rows by score stays, so that AUC does; V then cannot move rows
-        past each other, and only the score is calibrated. With more classes the order of the
-        classes within each row stays.
+        Whether to keep the order of all rows by score, and so the AUC. Variables cannot change
+        that order, so only the score is calibrated. With more classes, the order of the classes
+        within each row is kept.
     max_shift : float, optional
-        The most that a probability may move; the mean is then not kept.
+        The largest change of a probability; the mean may then differ from the mean outcome.
     keep_argmax : bool
-        With more than two classes, whether the most probable class stays so.
+        With more than two classes, whether the most probable class must stay the same.
 
     Attributes
     ----------
@@ -96,14 +99,14 @@ class VariableCalibrator(Calibrator):
         The model.
     terms_ : tuple of Term
         Every variable, the score and the pairs: effective degrees of freedom, how much they
-        moved probabilities, and whether the data spoke for them.
+        changed probabilities, and whether there is evidence for them.
     pairs_ : tuple of PairTrial
-        The pairs that were looked at.
+        The candidate pairs.
     edf_ : float
-        Effective degrees of freedom of the model, 0 where none is trusted.
+        Effective degrees of freedom of the model, 0 if none is trusted.
     score_trust_, variables_trust_ : float
-        How far the score's curve is trusted over the scores as they are, and the model of all
-        variables over that, between 0 and 1.
+        How far the curve of the score is trusted over the scores as they are, and the model of
+        all variables over that, between 0 and 1.
     schema_ : Schema
         The variables.
 
@@ -162,22 +165,22 @@ class VariableCalibrator(Calibrator):
         self.max_shift = max_shift
         self.keep_argmax = keep_argmax
 
-    def _learn(self, rows: Rows) -> None:
+    def _learn(self, rows: CalibrationRows) -> None:
         self._check_parameters()
         if self.monotone and rows.n_classes > 2:
             raise InputError(
                 f"monotone=True needs two classes; y has {rows.n_classes}",
-                "leave it out, or calibrate one class against the rest",
+                "leave out monotone, or calibrate one class against the rest",
             )
         if rows.groups is not None:
-            _check_many(len(np.unique(rows.groups)))
+            _warn_of_few_groups(len(np.unique(rows.groups)))
         self.schema_ = (
             Schema.of(rows.variables, type(self).__name__) if rows.variables else Schema((), (), ())
         )
         columns = self._columns(rows)
         n_levels = [len(levels) for levels in self.schema_.levels[: len(columns)]]
         if rows.weight is not None:
-            _check_counts(rows.weight)
+            _warn_of_large_weights(rows.weight)
             rows = rows.weighted(_row_counts(rows.weight))
         model: LogisticModel | TemperatureModel
         if rows.p.ndim == 1:
@@ -191,7 +194,7 @@ class VariableCalibrator(Calibrator):
                 groups=rows.groups,
                 interactions=bool(self.interactions),
                 monotone=self.monotone or self.preserve_ranking,
-                tilt=_TILT if self.preserve_ranking else 0.0,
+                tilt=TILT if self.preserve_ranking else 0.0,
             )
         else:
             z = certainty(rows.p)
@@ -207,28 +210,26 @@ class VariableCalibrator(Calibrator):
                 confusions=not self.preserve_ranking,
             )
         self.model_ = model
-        self._note(fitted, rows, z, columns)
+        self._record_terms(fitted, rows, z, columns)
 
     def _check_parameters(self) -> None:
         check_choice("interactions", self.interactions, ["auto", False])
         for name in ("monotone", "preserve_ranking", "keep_argmax"):
             check_choice(name, getattr(self, name), [True, False])
-        if self.max_shift is not None and not (
-            isinstance(self.max_shift, int | float | np.number) and 0 <= self.max_shift <= 1
-        ):
-            raise InputError(
-                f"max_shift must lie between 0 and 1; got {self.max_shift!r}", "0.1, for one"
-            )
+        if self.max_shift is not None:
+            check_share("max_shift", self.max_shift)
 
-    def _columns(self, rows: Rows) -> list[NDArray[Any]]:
-        """Return the variables that the model looks at."""
+    def _columns(self, rows: CalibrationRows) -> list[AnyArray]:
+        """Return the variables that the model uses."""
         columns = self.schema_.align(rows.variables, unseen=-2)
         return [] if self.preserve_ranking and rows.n_classes == 2 else columns
 
-    def _note(self, fitted: Trusted, rows: Rows, z: Floats, columns: list[NDArray[Any]]) -> None:
-        """Note what the fit says of itself."""
+    def _record_terms(
+        self, fitted: Trusted, rows: CalibrationRows, z: Floats, columns: list[AnyArray]
+    ) -> None:
+        """Set the attributes that describe the fit."""
         live = [columns[k] for k in self.model_.full.design.live()]
-        some = RowKeys.of(rows.p, rows.y, rows.weight, z, live).sample(_MEASURED)
+        some = RowKeys.of(rows.p, rows.y, rows.weight, z, live).sample(MEASURED_ROWS)
         part = rows.block(some)
         here = [column[some] for column in columns]
         mass = np.ones(len(some)) if rows.weight is None else rows.weight[some]
@@ -249,18 +250,18 @@ class VariableCalibrator(Calibrator):
         self.edf_ = float(sum(term.edf for term in terms))
         self.score_trust_, self.variables_trust_ = fitted.score_share, fitted.full_share
 
-    def _predictor(self, p: Floats, columns: list[NDArray[Any]]) -> Floats:
+    def _predictor(self, p: Floats, columns: list[AnyArray]) -> Floats:
         if isinstance(self.model_, LogisticModel):
             return self.model_.log_odds(p, columns)
         return self.model_.log_power(p, columns)
 
     def _top(self, p: Floats, eta: Floats) -> Floats:
-        """Return the probability that is followed: of the second class, or the largest."""
+        """Return the probability of the second class, or with more classes the largest one."""
         if isinstance(self.model_, LogisticModel):
             return np.asarray(expit(eta))
         return np.asarray(self.model_.probabilities(p, eta).max(axis=1))
 
-    def _answer(self, rows: Rows) -> Floats:
+    def _answer(self, rows: CalibrationRows) -> Floats:
         columns = self._columns(rows)
         return self._limited(rows, self._probabilities(rows.p, self._predictor(rows.p, columns)))
 
@@ -269,8 +270,8 @@ class VariableCalibrator(Calibrator):
             return two_columns(eta, lambda block: block)
         return self.model_.probabilities(p, eta)
 
-    def _limited(self, rows: Rows, answer: Floats) -> Floats:
-        """Bring an answer within `max_shift` of the scores."""
+    def _limited(self, rows: CalibrationRows, answer: Floats) -> Floats:
+        """Limit the change of scores to `max_shift`."""
         if self.max_shift is None:
             return answer
         before = rows.columns()
@@ -284,28 +285,28 @@ class VariableCalibrator(Calibrator):
     def predict_interval(
         self, p: object, v: object = None, *, level: float = 0.95
     ) -> tuple[Floats, Floats]:
-        """Return between which values the calibrated probabilities are known to lie.
+        """Return intervals of the calibrated probabilities.
 
-        The posterior of the model with all variables: of the logit, or with more classes of the
-        log inverse temperature and of what is added to the logit of each class, normal around the
-        answer. It speaks of the probability of an outcome, not of the outcome. With `max_shift` it
-        ends where answers may not go; with more classes and `keep_argmax=True` a class that is
-        held back, as it should be the largest and was not, may lie beyond it.
+        They come from the posterior of the model with all variables: of the logit, or with more
+        classes of the log inverse temperature and of the correction of each class's logit, normal
+        around the prediction. They are intervals of the probability of an outcome, not of the
+        outcome. With `max_shift` they end where predictions must end. With more classes and
+        `keep_argmax=True`, the probability of a class that would have become the largest, and was
+        limited, may lie outside.
 
         Parameters
         ----------
         p, v
             As for `predict_proba`.
         level : float
-            The probability that an interval covers, on average over rows.
+            The coverage of the intervals, on average over rows.
 
         Returns
         -------
         low, high : ndarray of shape (n, K)
         """
         check_is_fitted(self)
-        if not (isinstance(level, int | float | np.number) and 0 < level < 1):
-            raise InputError(f"level must lie between 0 and 1; got {level!r}", "0.95, for one")
+        check_level(level)
         self._check_names(p)
         rows = score_rows(p, v, len(self.classes_))
         columns = self._columns(rows)
@@ -313,8 +314,8 @@ class VariableCalibrator(Calibrator):
         reach = float(ndtri(0.5 + level / 2)) * self.model_.error(rows.p, columns, eta)
         answer = self._limited(rows, self._probabilities(rows.p, eta))
         low, high = answer.copy(), answer.copy()
-        # The probability of a middling class may turn round within the interval.
-        for share in np.linspace(-1.0, 1.0, _INTERVAL_POINTS):
+        # The probability of a middle class may have its extreme inside the interval.
+        for share in np.linspace(-1.0, 1.0, INTERVAL_POINTS):
             other = self._probabilities(rows.p, eta + share * reach)
             np.minimum(low, other, out=low)
             np.maximum(high, other, out=high)
@@ -328,7 +329,7 @@ class VariableCalibrator(Calibrator):
         return low, high
 
     def effects(self) -> Effects:
-        """Return what each variable does to the probability, as curves with bands."""
+        """Return the effect of each variable on the probability, as curves with bands."""
         check_is_fitted(self)
         binary = isinstance(self.model_, LogisticModel)
         curves = (
@@ -339,16 +340,16 @@ class VariableCalibrator(Calibrator):
         scale = "logit" if binary else "log inverse temperature"
         return Effects(scale, curves, self.terms_)
 
-    def _told(self) -> tuple[str, list[dict[str, Any]]]:
+    def _describe(self) -> tuple[str, list[dict[str, Any]]]:
         names = self.schema_.names
         own = [pair_name(trial.pair, names) for trial in self.pairs_ if trial.admitted]
         off = [term.name for term in self.terms_ if not term.active]
         words = [
             f"{self.edf_:.1f} effective degrees of freedom.",
-            f"The curve of the score is trusted to {self.score_trust_:.0%}, the model of all "
-            f"variables to {self.variables_trust_:.0%}."
+            f"Score correction: {_applied(self.score_trust_)}.",
+            f"Variable correction: {_applied(self.variables_trust_)}."
             if names
-            else f"No variables; the curve of the score is trusted to {self.score_trust_:.0%}.",
+            else "No variables.",
         ]
         if own:
             words.append(f"Pairs with a term of their own: {', '.join(own)}.")
@@ -366,36 +367,47 @@ class VariableCalibrator(Calibrator):
         return " ".join(words), table
 
 
-def _check_many(n_groups: int) -> None:
-    """Warn where groups are too few to say anything."""
-    if n_groups < LEAST_UNITS:
+def _applied(share: float) -> str:
+    """Describe how far a model is trusted.
+
+    >>> _applied(1.0), _applied(0.25), _applied(0.0)
+    ('applied in full', 'applied at 25%', 'not applied')
+    """
+    if share == 1:
+        return "applied in full"
+    return f"applied at {share:.0%}" if share else "not applied"
+
+
+def _warn_of_few_groups(n_groups: int) -> None:
+    """Warn if there are too few groups to learn from."""
+    if n_groups < trust.LEAST_UNITS:
         held = f"{n_groups} unit{'s' * (n_groups > 1)}"
         warnings.warn(
-            f"groups holds {held}, and fewer than {LEAST_UNITS} say nothing about others: "
-            "the scores stay as they are",
+            f"groups holds {held}; at least {trust.LEAST_UNITS} are needed to learn anything about "
+            "others, so the scores stay as they are",
             VarcalWarning,
             stacklevel=5,
         )
 
 
 def _widened(answer: Floats, end: Floats, reach: Floats) -> Floats:
-    """Return the ends of intervals, moved by an error of the logit independent of their own."""
+    """Return the ends of intervals, widened by an independent error of the logit."""
     middle = logit(answer)
     with np.errstate(invalid="ignore"):
         apart = np.hypot(logit(end) - middle, reach)
         moved = expit(middle + np.sign(reach) * apart)
-    # A probability of 0 or 1 has no logit.
+    # The logit of 0 and 1 is infinite.
     return np.asarray(np.where(np.isfinite(middle) & (reach != 0), moved, end))
 
 
-def _check_counts(weight: Floats) -> None:
-    """Warn of weights that stand for many more rows than there are, and are no counts."""
+def _warn_of_large_weights(weight: Floats) -> None:
+    """Warn of weights that are far above 1 and are not counts of rows."""
     mean = float(weight.mean())
-    if mean <= _MOST_ROWS_EACH or (weight == np.rint(weight)).all():
+    if mean <= MOST_ROWS_EACH or (weight == np.rint(weight)).all():
         return
     warnings.warn(
-        "sample_weight is taken for the number of rows that each row stands for: "
-        f"{float(weight.sum()):,.0f} in all, on {len(weight):,} rows, so that the fit trusts them "
+        "sample_weight is read as the number of rows that each row stands for: "
+        f"{float(weight.sum()):,.0f} in total on {len(weight):,} rows, so the fit trusts them "
         f"{mean:,.1f} times as much as rows without weights; if these are sampling weights, "
         "divide them by their mean",
         VarcalWarning,
@@ -404,9 +416,9 @@ def _check_counts(weight: Floats) -> None:
 
 
 def _row_counts(weight: Floats) -> Floats:
-    r"""Return weights that say how many rows they stand for.
+    r"""Return weights as numbers of rows.
 
-    Weights that are all below 1 are no counts: they are brought to their effective number of
+    Weights that are all below 1 are not counts: they are scaled to their effective number of
     rows, :math:`(\sum w)^2 / \sum w^2`.
 
     >>> _row_counts(np.array([0.1, 0.1])), _row_counts(np.array([1.0, 3.0]))
@@ -414,6 +426,6 @@ def _row_counts(weight: Floats) -> Floats:
     """
     if weight.max() >= 1:
         return weight
-    # Weights that differ by hundreds of orders of magnitude must not underflow when squared.
+    # The squares of very small weights would underflow.
     scaled = weight / weight.max()
     return np.asarray(scaled * (scaled.sum() / (scaled**2).sum()))

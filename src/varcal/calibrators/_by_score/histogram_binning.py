@@ -1,4 +1,4 @@
-"""Histogram binning: the hit rate of a score's bin, and the bins themselves."""
+"""Histogram binning: the hit rate of each bin of the score."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import Any, Literal
 
 import numpy as np
 
+from varcal._arrays import Floats
+from varcal._options import check_choice, check_count
 from varcal.calibrators._interface.one_vs_rest import OneVsRestCalibrator, stacked
-from varcal.calibrators._interface.parameters import check_choice, check_count
-from varcal.calibrators._interface.rows import Floats
 
 __all__ = ["HistogramCalibrator", "StepMap", "bin_means", "chunk_edges"]
 
 
 @dataclass(frozen=True, eq=False)
 class StepMap:
-    """One value a bin; bins are closed on the right, the last edge is 1."""
+    """One value per bin; bins are closed on the right and the last edge is 1."""
 
     edges: Floats
     values: Floats
@@ -26,11 +26,11 @@ class StepMap:
         return self.values[np.searchsorted(self.edges, score, side="left")]
 
     def columns(self, score: Floats) -> Floats:
-        """Return the probabilities of "not" and of "yes"."""
+        """Return the probabilities of "no" and "yes"."""
         return stacked(self(score))
 
-    def told(self) -> dict[str, Any]:
-        """Return the extent of the steps."""
+    def table_row(self) -> dict[str, Any]:
+        """Return the number of bins and the range of the steps."""
         return {
             "bins": self.edges.size,
             "lowest": float(self.values.min()),
@@ -39,18 +39,19 @@ class StepMap:
 
 
 class HistogramCalibrator(OneVsRestCalibrator):
-    r"""Histogram binning: every score of a bin gets the bin's hit rate.
+    r"""Histogram binning: all scores in a bin get the bin's hit rate.
 
     .. math:: q(p) = \frac{\sum_{i: p_i \in B(p)} w_i y_i}{\sum_{i: p_i \in B(p)} w_i}
 
-    An empty bin gives its midpoint. More than two classes: one against the rest, normalized.
+    The value of an empty bin is its midpoint. With more than two classes, each is calibrated
+    against the rest and rows are normalized.
 
     Parameters
     ----------
     n_bins : int
-        The number of bins; ties can leave fewer.
+        The number of bins; with ties there may be fewer.
     binning : {"quantile", "uniform"}
-        Bins of near-equal weight, with edges midway between neighbouring scores, or bins of
+        Bins of nearly equal weight, with edges midway between neighbouring scores, or bins of
         equal width.
 
     References
@@ -89,7 +90,7 @@ class HistogramCalibrator(OneVsRestCalibrator):
 
 
 def chunk_edges(score: Floats, weight: Floats | None, n_bins: int) -> Floats:
-    """Return the right edges of near-equal chunks of the sorted scores, the last one 1.
+    """Return the right edges of nearly equal chunks of the sorted scores; the last one is 1.
 
     An edge lies midway between the last score of a chunk and the first of the next. Chunks are
     those of `numpy.array_split`; a weight counts as that many equal rows.
@@ -100,7 +101,7 @@ def chunk_edges(score: Floats, weight: Floats | None, n_bins: int) -> Floats:
     total = float(reached[-1])
     inner = np.arange(1, n_bins)
     whole, rest = divmod(total, n_bins)
-    # Fractional weights have no unit to split by: plain fractions of the total.
+    # Fractional weights are not counts of rows: split the total into equal fractions.
     is_count = weight is None or bool((weight == np.floor(weight)).all())
     bounds = inner * whole + np.minimum(inner, rest) if is_count else inner * total / n_bins
     last = np.searchsorted(reached, bounds, side="left")
@@ -111,7 +112,7 @@ def chunk_edges(score: Floats, weight: Floats | None, n_bins: int) -> Floats:
 
 
 def bin_means(edges: Floats, score: Floats, value: Floats, weight: Floats | None) -> Floats:
-    """Return the weighted mean of a value in each bin of the score, its midpoint if empty."""
+    """Return the weighted mean of a value in each bin; of an empty bin, its midpoint."""
     index = np.searchsorted(edges, score, side="left")
     mass = np.bincount(index, weight, minlength=edges.size)
     moved = value if weight is None else value * weight

@@ -4,45 +4,46 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from varcal.calibrators._variable.score_basis import ScoreBasis
-from varcal.calibrators._variable.spline_basis import LevelBasis, NumberBasis, Parts
+from varcal._arrays import AnyArray, Bools, Floats, Ints
+from varcal.calibrators._variable._columns.score_basis import ScoreBasis
+from varcal.calibrators._variable._columns.spline_basis import LevelBasis, NumberBasis, Parts
 
 __all__ = ["SCORE", "Block", "Design", "Ingredients", "few_columns", "group_numbers"]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
 
-#: The number under which blocks name the score, which is no column of V.
+#: The number that stands for the score, which is not a column of V.
 SCORE = -1
 #: Parts of a variable whose effect may vary with the score.
 VARYING = ("line", "curve", "levels", "missing")
+
+# Tuned constants; ../README.md shows what changes at half and at twice each value.
+
 #: Columns of a curve, beside its line, that enter the products of pairs with a shared penalty.
-_PAIR_CURVES = 2
+SHARED_PAIR_CURVES = 2
 #: The same for pairs with a penalty of their own.
-_OWN_CURVES = 5
-_PAIR_LEVELS = 12
+OWN_PAIR_CURVES = 5
+#: Columns of a category that enter products: those of its first levels.
+PAIR_LEVELS = 12
 
 
 @dataclass(frozen=True)
 class Block:
-    """Some columns under one penalty.
+    """Columns that share one penalty.
 
     Attributes
     ----------
     part : str
-        What the columns are: "line", "curve", "raw", "atoms", "missing", "levels", for the score
-        "level", "slope", "fold", "curve", and for pairs "product" or "surface".
+        The kind of columns: "line", "curve", "raw", "atoms", "missing" or "levels"; for the score
+        "level", "slope", "fold" or "curve"; for pairs "product" or "surface".
     variables : tuple of int
-        The columns of V concerned, −1 for the score, several for products.
+        The variables concerned, −1 for the score; several for products.
     by_score : bool
         Whether the block is multiplied by z̃, so that its effect varies with the score.
     shared : bool
-        Whether many pairs share the penalty.
+        Whether several pairs share the penalty.
     """
 
     part: str
@@ -52,18 +53,18 @@ class Block:
 
     @property
     def free(self) -> bool:
-        """Return whether the block has no penalty, as only the intercept."""
+        """Return whether the block has no penalty; only the intercept has none."""
         return self.part == "level"
 
     @property
     def is_pair(self) -> bool:
-        """Return whether the block is made of products."""
+        """Return whether the block holds products of two variables."""
         return self.part in ("product", "surface")
 
 
 @dataclass(frozen=True, eq=False)
 class Ingredients:
-    """What all designs on the same rows are made of.
+    """The columns from which all designs on the same rows are built.
 
     Attributes
     ----------
@@ -82,8 +83,8 @@ class Ingredients:
     paired_score: Floats
     parts: list[Parts]
 
-    def take(self, rows: Ints | NDArray[np.bool_] | slice) -> Ingredients:
-        """Return those of some rows."""
+    def take(self, rows: Ints | Bools | slice) -> Ingredients:
+        """Return the columns of some rows."""
         return Ingredients(
             self.unit[rows],
             {name: block[rows] for name, block in self.score.items()},
@@ -94,20 +95,20 @@ class Ingredients:
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """How (score, V) becomes columns.
+    """How the score and the variables become columns.
 
     Attributes
     ----------
     score : ScoreBasis
-        The score's columns.
+        The columns of the score.
     bases : tuple of NumberBasis, LevelBasis or None
-        One a variable; None where it does not vary.
+        The columns of each variable; None where it does not vary.
     pairs : tuple of (int, int)
-        Pairs whose products share two penalties, one for lines and one for the rest.
+        Pairs whose products share two penalties: one for products of lines, one for the others.
     own : tuple of (int, int)
         Pairs with a penalty of their own.
     only : tuple of Block or None
-        The blocks that are in the model; None for all.
+        The blocks in the model; None means all.
     varying : bool
         Whether effects of V may vary with the score.
     """
@@ -123,7 +124,7 @@ class Design:
     def of(
         cls,
         z: Floats,
-        columns: list[NDArray[Any]],
+        columns: list[AnyArray],
         n_levels: list[int],
         weight: Floats | None,
         *,
@@ -137,11 +138,11 @@ class Design:
         return cls(ScoreBasis.of(z, weight), bases, varying=varying)
 
     def live(self) -> list[int]:
-        """Return the variables that vary; others must not even move a fold."""
+        """Return the variables that vary; others must not even influence the folds."""
         return [k for k, basis in enumerate(self.bases) if basis is not None]
 
     def candidate_pairs(self) -> list[tuple[int, int]]:
-        """Return all pairs of variables that vary, and of each with the score."""
+        """Return all pairs of varying variables, and each of these paired with the score."""
         live = self.live()
         scored = live if self.score.rank is not None else []
         return [*combinations(live, 2), *((SCORE, k) for k in scored)]
@@ -153,14 +154,14 @@ class Design:
     def with_pairs(
         self, pairs: tuple[tuple[int, int], ...], own: tuple[tuple[int, int], ...]
     ) -> Design:
-        """Return the design with products of pairs, beside the blocks that it has."""
+        """Return the design with products of pairs added."""
         only = self.only
         if only is not None:
             only = (*only, *_pair_names(pairs, own))
         return replace(self, pairs=pairs, own=own, only=only)
 
     def restricted(self, blocks: tuple[Block, ...]) -> Design:
-        """Return the design with some of its blocks."""
+        """Return the design with only some of its blocks."""
         held = {block.variables for block in blocks if block.is_pair and not block.shared}
         shared = any(block.shared for block in blocks)
         return replace(
@@ -170,8 +171,8 @@ class Design:
             own=tuple(pair for pair in self.own if pair in held),
         )
 
-    def parts(self, columns: list[NDArray[Any]]) -> list[Parts]:
-        """Return the blocks of every variable that the model looks at."""
+    def parts(self, columns: list[AnyArray]) -> list[Parts]:
+        """Return the blocks of every variable in the model."""
         if not self.bases:
             return []
         needed = None
@@ -183,22 +184,22 @@ class Design:
             for k, (basis, values) in enumerate(zip(self.bases, columns, strict=True))
         ]
 
-    def ingredients(self, z: Floats, columns: list[NDArray[Any]]) -> Ingredients:
-        """Return what the blocks of rows are made of."""
-        few = SCORE in self.paired() or self.only is None
+    def ingredients(self, z: Floats, columns: list[AnyArray]) -> Ingredients:
+        """Return the columns from which the blocks of rows are built."""
+        paired = SCORE in self.paired() or self.only is None
         return Ingredients(
             self.score.unit(z)[:, None],
             self.score.parts(z),
-            self.score.pair_columns(z, _OWN_CURVES) if few else np.empty((len(z), 0)),
+            self.score.pair_columns(z, OWN_PAIR_CURVES) if paired else np.empty((len(z), 0)),
             self.parts(columns),
         )
 
-    def blocks(self, z: Floats, columns: list[NDArray[Any]]) -> list[tuple[Block, Floats]]:
+    def blocks(self, z: Floats, columns: list[AnyArray]) -> list[tuple[Block, Floats]]:
         """Return all blocks with their columns, in the order of the design matrix."""
         return self.blocks_of(self.ingredients(z, columns))
 
     def blocks_of(self, rows: Ingredients) -> list[tuple[Block, Floats]]:
-        """Return the blocks of rows whose ingredients are known."""
+        """Return the blocks of rows, given their ingredients."""
         found: list[tuple[Block, Floats]] = []
 
         def add(block: Block, columns: Floats) -> None:
@@ -214,12 +215,12 @@ class Design:
                     add(Block(part, (k,), by_score=True), block)
         return [*found, *self.products(self.factors_of(rows, self.paired()))]
 
-    def matrix(self, z: Floats, columns: list[NDArray[Any]]) -> Floats:
+    def matrix(self, z: Floats, columns: list[AnyArray]) -> Floats:
         """Return the design matrix, shape (n, p)."""
         return np.hstack([block for _, block in self.blocks(z, columns)])
 
     def layout(self) -> list[tuple[Block, int]]:
-        """Return the blocks and how many columns each has."""
+        """Return the blocks and their numbers of columns."""
         row = [
             np.array([-2]) if isinstance(basis, LevelBasis) else np.array([np.nan])
             for basis in self.bases
@@ -227,7 +228,7 @@ class Design:
         found = self.blocks(np.array([self.score.mean]), row)
         return [(block, columns.shape[1]) for block, columns in found]
 
-    def factors_of(self, rows: Ingredients, variables: set[int]) -> dict[int, NDArray[Any]]:
+    def factors_of(self, rows: Ingredients, variables: set[int]) -> dict[int, AnyArray]:
         """Return the columns of variables that enter products."""
         return {
             k: rows.paired_score if k == SCORE else few_columns(rows.parts[k])
@@ -235,22 +236,22 @@ class Design:
         }
 
     def pair_columns(
-        self, factors: dict[int, NDArray[Any]], pair: tuple[int, int], *, fine: bool
-    ) -> NDArray[Any]:
+        self, factors: dict[int, AnyArray], pair: tuple[int, int], *, fine: bool
+    ) -> AnyArray:
         """Return the products of the columns of two variables."""
         left, right = (self.factor(factors[k], k, fine=fine) for k in pair)
         return np.asarray((left[:, :, None] * right[:, None, :]).reshape(len(left), -1))
 
-    def factor(self, columns: NDArray[Any], k: int, *, fine: bool) -> NDArray[Any]:
-        """Return the columns of a variable that enter products of a kind."""
+    def factor(self, columns: AnyArray, k: int, *, fine: bool) -> AnyArray:
+        """Return the columns of a variable that enter products: few, or `fine`, all of them."""
         whole = fine or (k != SCORE and isinstance(self.bases[k], LevelBasis))
-        return columns if whole else columns[:, : 1 + _PAIR_CURVES]
+        return columns if whole else columns[:, : 1 + SHARED_PAIR_CURVES]
 
     def paired(self) -> set[int]:
         """Return the variables that are in a pair."""
         return {k for pair in (*self.pairs, *self.own) for k in pair}
 
-    def products(self, factors: dict[int, NDArray[Any]]) -> list[tuple[Block, Floats]]:
+    def products(self, factors: dict[int, AnyArray]) -> list[tuple[Block, Floats]]:
         """Return the blocks of pairs, which come last in the design matrix."""
         coarse = [self.pair_columns(factors, pair, fine=False) for pair in self.pairs]
         fine = [self.pair_columns(factors, pair, fine=True) for pair in self.own]
@@ -275,7 +276,7 @@ def _pair_names(
 
 
 def group_numbers(blocks: list[tuple[Block, Floats]]) -> Ints:
-    """Return the penalty group of every column: one a block, −1 for the free ones."""
+    """Return the penalty group of every column: one per block, −1 for the intercept."""
     free = np.array([block.free for block, _ in blocks])
     number = np.where(free, -1, np.cumsum(~free) - 1)
     return np.asarray(np.repeat(number, [columns.shape[1] for _, columns in blocks]))
@@ -284,6 +285,6 @@ def group_numbers(blocks: list[tuple[Block, Floats]]) -> Ints:
 def few_columns(parts: Parts) -> Floats:
     """Return the few columns of a variable that enter products."""
     if "levels" in parts:
-        return parts["levels"][:, :_PAIR_LEVELS]
+        return parts["levels"][:, :PAIR_LEVELS]
     line = parts["line"]
-    return np.hstack([line, parts["curve"][:, :_OWN_CURVES]]) if "curve" in parts else line
+    return np.hstack([line, parts["curve"][:, :OWN_PAIR_CURVES]]) if "curve" in parts else line

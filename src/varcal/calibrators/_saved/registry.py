@@ -1,0 +1,98 @@
+"""The closed list of classes that a saved calibrator may consist of.
+
+A new calibrator is added to `CALIBRATORS`, every new dataclass in its fitted attributes to `PARTS`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from varcal.calibrators._by_score.beta import BetaCalibrator, BetaMap
+from varcal.calibrators._by_score.dirichlet import DirichletCalibrator
+from varcal.calibrators._by_score.histogram_binning import HistogramCalibrator, StepMap
+from varcal.calibrators._by_score.isotonic import IsotonicCalibrator, IsotonicMap
+from varcal.calibrators._by_score.platt import PlattCalibrator, PlattMap
+from varcal.calibrators._by_score.scaling_binning import ScalingBinningCalibrator, ScalingBinningMap
+from varcal.calibrators._by_score.temperature import TemperatureCalibrator
+from varcal.calibrators._by_score.vector_scaling import VectorScalingCalibrator
+from varcal.calibrators._by_variable.augmented import AugmentedCalibrator, LinearMap
+from varcal.calibrators._by_variable.augmented_terms import LevelTerms, NumberTerms
+from varcal.calibrators._by_variable.partition import Leaf, Split
+from varcal.calibrators._by_variable.tree import TreeCalibrator
+from varcal.calibrators._interface.calibrator import Calibrator
+from varcal.calibrators._interface.fitted_variables import Schema
+from varcal.calibrators._interface.one_vs_rest import IdentityMap
+from varcal.calibrators._variable._columns.design import Block, Design
+from varcal.calibrators._variable._columns.score_basis import ScoreBasis
+from varcal.calibrators._variable._columns.spline_basis import LevelBasis, NumberBasis
+from varcal.calibrators._variable.additive_model import AdditiveModel, PairTrial
+from varcal.calibrators._variable.confusion import Confusion
+from varcal.calibrators._variable.effects import Term
+from varcal.calibrators._variable.many_classes import TemperatureModel
+from varcal.calibrators._variable.two_classes import LogisticModel
+from varcal.calibrators._variable.variable_calibrator import VariableCalibrator
+
+__all__ = ["CALIBRATORS", "PARTS", "SHARED_STATE", "saved_state"]
+
+#: The calibrators that a file may hold, by the name of their class.
+CALIBRATORS: dict[str, type[Calibrator]] = {
+    cls.__name__: cls
+    for cls in (
+        AugmentedCalibrator,
+        BetaCalibrator,
+        DirichletCalibrator,
+        HistogramCalibrator,
+        IsotonicCalibrator,
+        PlattCalibrator,
+        ScalingBinningCalibrator,
+        TemperatureCalibrator,
+        TreeCalibrator,
+        VariableCalibrator,
+        VectorScalingCalibrator,
+    )
+}
+#: The dataclasses that the fitted attributes of calibrators may consist of. The names of the
+#: classes and of their fields are part of the file format.
+PARTS: dict[str, type[Any]] = {
+    cls.__name__: cls
+    for cls in (
+        AdditiveModel,
+        BetaMap,
+        Block,
+        Confusion,
+        Design,
+        IdentityMap,
+        IsotonicMap,
+        Leaf,
+        LevelBasis,
+        LevelTerms,
+        LinearMap,
+        LogisticModel,
+        NumberBasis,
+        NumberTerms,
+        PairTrial,
+        PlattMap,
+        ScalingBinningMap,
+        Schema,
+        ScoreBasis,
+        Split,
+        StepMap,
+        TemperatureModel,
+        Term,
+    )
+}
+#: The fitted attributes that every calibrator has, and their types.
+SHARED_STATE = {
+    "classes_": np.ndarray,
+    "n_features_in_": int,
+    "fitted_rows_": str,
+    "score_names_": tuple,
+    "separated_": bool,
+}
+
+
+def saved_state(cls: type[Calibrator]) -> tuple[str, ...]:
+    """Return the names of the fitted attributes that a file holds."""
+    return (*SHARED_STATE, *cls._state)

@@ -1,0 +1,1 @@
+"""The columns of score, variables and pairs in the additive model."""
