@@ -18,7 +18,7 @@ from varcal.experiments import reproduce, verdict
 from varcal.experiments._claims import Claim, ClaimResult
 from varcal.experiments._corrected_protocol import _recalibrated, run_corrected
 from varcal.experiments._figure import Figure
-from varcal.experiments._loess_lines import loess_line
+from varcal.experiments._loess import loess_line
 from varcal.experiments._paper_files import paper_file
 from varcal.experiments._paper_protocol import run_paper, worst_gap
 from varcal.experiments._published import PUBLISHED, Published

@@ -18,7 +18,7 @@ from varcal._engines.kernel_numpy import collect, make_bins
 from varcal._input.variables import Variable
 from varcal._measures.metrics import calibration_error
 from varcal.experiments._figure import Figure
-from varcal.experiments._loess_interpolated import interpolated_loess
+from varcal.experiments._loess import interpolated_loess
 from varcal.experiments._published import PUBLISHED, UNCALIBRATED, Target
 from varcal.experiments._splits import Rows, Split
 from varcal.experiments._study import Study

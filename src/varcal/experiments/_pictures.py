@@ -11,7 +11,7 @@ from matplotlib.ticker import PercentFormatter
 from numpy.typing import NDArray
 
 from varcal.experiments._corrected_protocol import CorrectedRun
-from varcal.experiments._loess_lines import loess_line
+from varcal.experiments._loess import loess_line
 from varcal.experiments._paper_protocol import PaperRun
 from varcal.experiments._published import AUGMENTED, PUBLISHED, TREE
 from varcal.experiments._study import Study
