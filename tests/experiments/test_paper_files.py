@@ -212,9 +212,11 @@ class TestFailures:
 
     def test_without_pooch(self, files, monkeypatch):
         monkeypatch.setitem(sys.modules, "pooch", None)
-        with pytest.raises(MissingDependencyError, match=f"downloading {FILE} needs pooch") as found:
+        with pytest.raises(
+            MissingDependencyError, match=f"downloading {FILE} needs pooch"
+        ) as error:
             files.path("adult")
-        assert "'reproduce'" in found.value.hint
+        assert "'reproduce'" in error.value.hint
 
 
 class TestFolder:

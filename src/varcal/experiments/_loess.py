@@ -31,25 +31,26 @@ MOST_CELLS = 500
 
 
 def loess_vertices(x: ArrayLike, *, span: float, cell: float = 0.2) -> Floats:
-    r"""Where interpolated LOESS is fitted.
+    r"""Return the vertices at which interpolated LOESS is fitted.
 
-    The box is the data's range widened by half a percent on each side. A cell of more than
-    :math:`\lfloor n \cdot span \cdot cell \rfloor` rows is split at its median row; if that row
-    is tied with its successor, at the first untied row at +1, -1, +2, -2, … from it.
+    The box is the range of the data, widened by half a percent on each side. A cell of more than
+    :math:`\lfloor n \cdot span \cdot cell \rfloor` rows is split at its median row. If that row
+    is tied with its successor, the cell is split at the first untied row at +1, -1, +2, -2, …
+    from it.
 
     Parameters
     ----------
     x : array-like of shape (n,)
-        Rows' positions, ascending.
+        The positions of the rows, ascending.
     span : float
-        Share of the rows in a neighbourhood.
+        The share of the rows in a neighbourhood.
     cell : float
-        Largest cell, as a share of a neighbourhood.
+        The size of the largest cell, as a share of a neighbourhood.
 
     Returns
     -------
     ndarray
-        Ascending vertices.
+        The vertices, ascending.
 
     References
     ----------
@@ -82,8 +83,8 @@ def loess_vertices(x: ArrayLike, *, span: float, cell: float = 0.2) -> Floats:
 
 
 def _untied_median(x: Floats, first: int, last: int) -> int:
-    """Row nearest the median that differs from its successor; the median if none is found."""
-    # Rows count from one in the rule of halves, hence the two.
+    """Return the row nearest the median that differs from its successor, else the median."""
+    # The original code counts rows from one, hence the two.
     median = (first + last + 2) // 2 - 1
     offset = 0
     while first <= median + offset < last:
@@ -107,13 +108,13 @@ def interpolated_loess(
     Parameters
     ----------
     x : array-like of shape (n,)
-        Rows' positions, ascending.
+        The positions of the rows, ascending.
     y : array-like of shape (n,) or (n, r)
-        Responses, one column each.
+        One response, or one per column.
     at : array-like of shape (m,)
-        Where; points outside the box are clipped to it.
+        The points to evaluate at. Points outside the box are clipped to it.
     span, degree, cell
-        As in :func:`loess_vertices`; degree of the local polynomial.
+        As in :func:`loess_vertices`; `degree` is that of the local polynomial.
 
     Returns
     -------
@@ -157,10 +158,11 @@ class LoessLine:
 
 
 def loess_line(x: Floats, y: Floats, at: Floats, *, span: float) -> LoessLine:
-    """Fit y on x at some points.
+    """Fit y on x, and return the line with its 95 % band at some points.
 
-    Rows that share a value of x are one cell, which changes nothing and saves a square of time;
-    of very many values neighbours are joined, which moves a fit by some 1e-4.
+    Rows with the same value of x are merged into one cell, which is exact and much faster. If
+    there are very many values, neighbouring ones are merged too, which moves the fit by about
+    1e-4.
 
     Examples
     --------
@@ -171,7 +173,7 @@ def loess_line(x: Floats, y: Floats, at: Floats, *, span: float) -> LoessLine:
     """
     values, place = np.unique(x, return_inverse=True)
     if len(values) > MOST_CELLS:
-        # A cell is narrow in rows and in x: the first keeps it small, the second keeps tails.
+        # Cells are narrow in both rows and x: few rows per cell, and no wide cells in the tails.
         by_rank = MOST_CELLS * np.cumsum(np.bincount(place)) // len(x)
         by_width = (MOST_CELLS * (values - values[0])) // (values[-1] - values[0])
         place = np.unique(by_rank + by_width, return_inverse=True)[1][place]
@@ -188,9 +190,9 @@ def loess_line(x: Floats, y: Floats, at: Floats, *, span: float) -> LoessLine:
 
 @dataclass(frozen=True)
 class ResidualScale:
-    r"""Scale of the residuals and its degrees of freedom, as LOESS has them.
+    r"""Scale of the residuals and its degrees of freedom, as LOESS defines them.
 
-    With rows' hat matrix :math:`L` and :math:`A = (I - L)(I - L)^T`, :math:`\delta_1 = tr\,A`,
+    With the hat matrix :math:`L` and :math:`A = (I - L)(I - L)^T`, :math:`\delta_1 = tr\,A`,
     :math:`\delta_2 = tr\,A^2`, :math:`s^2 = \sum w r^2 / \delta_1`; the standard error at x is
     :math:`s \sqrt{\sum_j l_j(x)^2 / w_j}`, referred to Student's t with
     :math:`\delta_1^2 / \delta_2` degrees of freedom.
@@ -211,14 +213,14 @@ class ResidualScale:
         return self.delta1**2 / self.delta2 if self.delta2 > 0 else np.inf
 
     def standard_error(self, weights: Floats, weight: ArrayLike | None = None) -> Floats:
-        """Return the standard error of the fits that these smoother weights make.
+        """Return the standard error of the fits with these smoother weights.
 
         Parameters
         ----------
         weights : ndarray of shape (m, k)
-            Smoother weights, as :func:`smoother_weights` gives them.
+            Smoother weights from :func:`smoother_weights`.
         weight : array-like of shape (k,), optional
-            Sum of row weights in each cell; ones if left out.
+            The sum of the row weights in each cell, 1 by default.
         """
         squared = weights**2
         inverse = np.ones(weights.shape[1]) if weight is None else 1 / np.asarray(weight, float)
@@ -236,14 +238,14 @@ def residual_scale(
     counts: ArrayLike | None = None,
     within: ArrayLike | float = 0.0,
 ) -> ResidualScale:
-    """Residual scale of a local polynomial by its exact deltas.
+    """Return the residual scale of a local polynomial, with exact deltas.
 
     Parameters
     ----------
     x, y, weight, span, degree, counts
         As in :func:`local_polynomial`; one response.
     within : array-like of shape (k,)
-        Sum of squares of the rows of each cell around the cell's mean; nothing for single rows.
+        For each cell, the sum of squares of its rows around their mean; 0 for single rows.
 
     Examples
     --------
@@ -260,7 +262,7 @@ def residual_scale(
     hat = smoother_weights(x, x, span=span, degree=degree, weight=prior, counts=counts)
     squares = prior / many * (np.asarray(within) + many * (y - hat @ y) ** 2)
     trace = float(np.trace(hat))
-    # Rows of a cell share a fit: beyond their mean, I - L leaves them as they are.
+    # The rows of a cell share one fit, so I - L changes only their mean.
     rest = np.eye(len(x)) - hat * (np.sqrt(many)[:, None] / np.sqrt(many))
     gram = rest @ rest.T
     inner = float(many.sum() - len(x))
