@@ -100,7 +100,9 @@ def _row(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
-def _beside(name: str, title: str, corner: str, rows: dict[str, dict[str, Figure]]) -> Table:
+def _comparison_table(
+    name: str, title: str, corner: str, rows: dict[str, dict[str, Figure]]
+) -> Table:
     """Return a table of figures next to the paper's, with one verdict per row."""
     heads = list(next(iter(rows.values())))
     columns: dict[str, list[Any]] = {corner: list(rows)}
@@ -155,7 +157,9 @@ def paper_tables(run: PaperRun) -> list[Table]:
     return [
         _others(run, title)
         if name == "others"
-        else _beside(name, title, "variable" if name == "worst" else "method", makers[name]())
+        else _comparison_table(
+            name, title, "variable" if name == "worst" else "method", makers[name]()
+        )
         for name, title in study.tables.items()
     ]
 
