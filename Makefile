@@ -1,15 +1,22 @@
-# Each target sets up all that it needs in .venv.
+# Each target installs what it needs into .venv.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test bench clean
+.PHONY: demo check test bench clean
 
 demo: $(VENV)/.core
 	$(BIN)/varcal demo
 
-test: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 2 --dist loadgroup --cov --cov-report=term-missing:skip-covered --cov-fail-under=95
+# Lint, format and types.
+check: $(VENV)/.dev
+	$(BIN)/python -m ruff check .
+	$(BIN)/python -m ruff format --check .
+	$(BIN)/python -m mypy
+
+# PYTEST_ARGS adds options, as in: make test PYTEST_ARGS='-m "not slow"'
+test: check
+	$(BIN)/python -m pytest -n 2 --dist loadgroup --cov --cov-report=term-missing:skip-covered --cov-fail-under=95 $(PYTEST_ARGS)
 
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/bench_vece.py

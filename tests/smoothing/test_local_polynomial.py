@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from varcal._smoothing.local_polynomial import local_polynomial, nearest_bandwidth, smoother_weights
 from varcal.exceptions import InputError
-from varcal.experiments._residual_scale import residual_scale
+from varcal.experiments._loess import residual_scale
 
 
 def sample(kind: str, n: int, seed: int = 0):

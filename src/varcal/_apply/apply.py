@@ -14,7 +14,7 @@ from varcal._evidence.roles import told_at
 from varcal._files.atomic import whole_file
 from varcal._files.sources import DELIMITERS, Source, format_of, sources_of
 from varcal._text.progress import counted
-from varcal.exceptions import InputError
+from varcal.exceptions import InputError, import_library
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -161,6 +161,8 @@ def apply_to(
     column: str,
 ) -> Applied:
     """Add calibrated probabilities to files that are already found; see `apply`."""
+    import_library("pyarrow", f"reading {sources[0].shown}")
+
     from varcal._files.streams import RowStream  # noqa: PLC0415  pyarrow loads when first used
     from varcal.calibrators import Calibrator, load_calibrator  # noqa: PLC0415
 
@@ -245,6 +247,8 @@ def _apply_lazily(
     v: str | Sequence[str] | None,
     column: str,
 ) -> Applied:
+    import_library("pyarrow", f"writing {str(out)!r}")
+
     from varcal._files.sinks import open_sink  # noqa: PLC0415
 
     work = calibration_of(calibrator, rows, p, v, column)

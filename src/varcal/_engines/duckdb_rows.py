@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from varcal._engines.faults import reading_rows
 from varcal._engines.parquet_files import ParquetFiles
 from varcal._engines.protocol import BATCH_ROWS, T, Work, map_batches
-from varcal.exceptions import InputError, MissingDependencyError
+from varcal.exceptions import InputError, MissingDependencyError, import_library
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +48,7 @@ class DuckRows:
     @classmethod
     def of_relation(cls, relation: Any) -> DuckRows:
         """Wrap a relation."""
+        import_library("pyarrow", "reading a DuckDB relation")
         with reading_rows(cls.shown):
             rows = cls(tuple(relation.columns), relation)
         count = Counter(name.casefold() for name in rows.columns)
@@ -63,12 +64,10 @@ class DuckRows:
     def of_files(cls, files: ParquetFiles) -> DuckRows:
         """Open Parquet files, which must be alike: DuckDB casts to the types of the first."""
         try:
-            import duckdb  # noqa: PLC0415  loads when first used
-        except ModuleNotFoundError:
-            raise MissingDependencyError(
-                f"reading {files.shown} in place needs duckdb",
-                "pip install 'varcal[duckdb]', or give data=pyarrow.dataset.dataset(path)",
-            ) from None
+            duckdb = import_library("duckdb", f"reading {files.shown} in place")
+        except MissingDependencyError as error:
+            other = f"{error.hint}; or give data=pyarrow.dataset.dataset(path)"
+            raise MissingDependencyError(error.message, other) from None
         # Statistics in Parquet leave NaN out, and DuckDB would believe that there is none.
         query = f"FROM read_parquet(?, hive_partitioning={bool(files.keys)}, can_have_nan=true)"
         with reading_rows(files.shown):

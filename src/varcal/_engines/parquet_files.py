@@ -43,11 +43,12 @@ class ParquetFiles:
         cls, sources: Sequence[Source], base: str = "", *, partitioned: bool = True
     ) -> ParquetFiles:
         """Check that files fit together; where not partitioned, folders add no column."""
+        names = same_columns(sources)
+
         from pyarrow import parquet  # noqa: PLC0415  pyarrow loads when first used
 
         from varcal._files.streams import settled_types  # noqa: PLC0415
 
-        names = same_columns(sources)
         schemas = []
         for source in sources:
             with reading(source):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from varcal._engines.protocol import BATCH_ROWS, AddedWork, T, Work
-from varcal.exceptions import InputError, MissingDependencyError
+from varcal.exceptions import InputError, MissingDependencyError, import_library
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -54,6 +54,7 @@ class SparkRows:
     @classmethod
     def of(cls, frame: Any) -> SparkRows:
         """Wrap a data frame."""
+        import_library("pyarrow", "reading a Spark data frame")
         return cls(tuple(frame.columns), frame)
 
     def count(self) -> int:

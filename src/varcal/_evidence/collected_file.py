@@ -24,7 +24,7 @@ from varcal._files.atomic import whole_file, write_whole
 from varcal._input.groups import N_BUCKETS
 from varcal._input.predictions import Part
 from varcal._version import __version__
-from varcal.exceptions import InputError
+from varcal.exceptions import InputError, import_library
 
 #: The layout of a saved collection; a file of a later one is refused.
 FORMAT = 1
@@ -39,7 +39,7 @@ def save(collected: Collected, path: str | PathLike[str]) -> None:
         text = json.dumps(_head(collected) | {"tables": tables}, allow_nan=False)
         write_whole(path, text)
         return
-    import pyarrow as pa  # noqa: PLC0415  loads when first used
+    pa = import_library("pyarrow", f"writing {str(path)!r}")
     from pyarrow import parquet  # noqa: PLC0415
 
     sizes = [len(cell) for cell, _ in parts]
@@ -97,6 +97,7 @@ def _read(path: str | PathLike[str]) -> tuple[dict[str, Any], list[Any]]:
         cells = [np.array(one["cell"] or np.zeros(0, np.intp)) for one in tables]
         sums = [np.array(one["sums"], dtype=np.float64) for one in tables]
         return head, list(zip(cells, sums, strict=True))
+    import_library("pyarrow", f"reading {str(path)!r}")
     from pyarrow import parquet  # noqa: PLC0415
 
     rows = parquet.read_table(path)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from varcal._options import check_choice
-from varcal.exceptions import InputError
+from varcal.exceptions import InputError, import_library
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -126,8 +126,7 @@ def _is_aside(part: str) -> bool:
 @contextmanager
 def reading(source: Source) -> Iterator[None]:
     """Turn what a reader raises into a message that names the file."""
-    import pyarrow as pa  # noqa: PLC0415  pyarrow loads when a file is read
-
+    pa = import_library("pyarrow", f"reading {source.shown}")
     try:
         yield
     except (pa.ArrowException, OSError, EOFError, UnicodeDecodeError) as error:

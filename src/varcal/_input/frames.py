@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any, cast
 
 import narwhals as nw
 import numpy as np
 
 from varcal._options import check_choice
-from varcal.exceptions import InputError, MissingDependencyError
+from varcal.exceptions import InputError, import_library
 
 #: The frame libraries that results can be given in.
 BACKENDS = ("pandas", "polars", "pyarrow", "modin", "cudf")
@@ -92,10 +91,7 @@ def frame_of(columns: Mapping[str, Any], backend: str | None) -> Any:
     """
     backend = backend or "pandas"
     check_choice("backend", backend, BACKENDS)
-    try:
-        import_module(backend)
-    except ModuleNotFoundError:
-        raise MissingDependencyError.of(backend, "to_frame()") from None
+    import_library(backend, "to_frame()")
     # polars keeps an object array as opaque Python objects; a list becomes strings and nulls.
     data = {
         name: column.tolist()

@@ -49,29 +49,6 @@ def counted(items: Iterable[T], what: str, rows: Callable[[T], int]) -> Iterator
 
 
 @contextmanager
-def byte_bar(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """Give a function that is told how many bytes are there, and shows it on a terminal.
-
-    Parameters
-    ----------
-    what : str
-        What the bar says.
-    total : int or None
-        Bytes in all, where they are known.
-    """
-    if not sys.stderr.isatty():
-        yield lambda done: None
-        return
-    from rich import progress as bars  # noqa: PLC0415  rich loads when first needed
-    from rich.console import Console  # noqa: PLC0415
-
-    columns = (bars.TextColumn("{task.description}"), bars.BarColumn(), bars.DownloadColumn())
-    with bars.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=total)
-        yield lambda done: bar.update(task, completed=done)
-
-
-@contextmanager
 def steps(what: str) -> Iterator[Callable[[], None]]:
     """Give a function to call after each step of long work, which a terminal shows counted."""
     if not sys.stderr.isatty():

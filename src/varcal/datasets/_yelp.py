@@ -83,12 +83,9 @@ def load_yelp() -> Dataset:
     >>> len(fit), len(held)
     (10000, 19500)
     """
-    import pyarrow.parquet as pq  # noqa: PLC0415  pyarrow loads when a file is read
-
-    path = resources.files("varcal.datasets") / "yelp.parquet"
-    with path.open("rb") as file:
-        table = pq.read_table(file)
-    stored = {name: table[name].to_numpy() for name in table.column_names}
+    path = resources.files("varcal.datasets") / "yelp.npz"
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+        stored = dict(archive)
     words = np.maximum(stored["words"].astype(np.int64), 1)
     X: dict[str, NDArray[Any]] = {name: stored[name].astype(np.int64) for name in COUNTS}
     X |= {name: stored[count] / words for name, count in PROPORTIONS.items()}
@@ -100,5 +97,5 @@ def load_yelp() -> Dataset:
         y=stored["y"].astype(np.int64),
         p=1 / (1 + np.exp(-stored["logit"].astype(np.float64))),
         X=X,
-        split=stored["split"].astype(np.str_),
+        split=stored["split"],
     )

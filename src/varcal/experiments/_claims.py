@@ -1,4 +1,4 @@
-"""What the paper claims of its methods, and how each claim fares."""
+"""The paper's claims about its methods, and whether they hold."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from varcal.experiments._study import Study
 
 __all__ = ["CHANCE", "Claim", "ClaimResult", "claims_of"]
 
-#: What a perfect model would show on as many rows, 95 times in 100.
+#: Stands for the 95 % quantile of what a perfect model would show on as many rows.
 CHANCE = "chance"
-#: Fewer splits than these settle nothing.
+#: With fewer splits there is no verdict.
 FEW_SPLITS = 20
-#: A figure counts as kept if it is worse by no more than a tenth of a point.
+#: A figure counts as kept if it is worse by at most 0.1 percentage points.
 KEPT = 0.001
 
 
 @dataclass(frozen=True)
 class Claim:
-    """One claim: how a figure of a method stands to that of another.
+    """One claim: how a method's figure compares with that of another method.
 
     Attributes
     ----------
     text : str
         The claim in words.
     kind : {"lowers", "keeps", "exceeds"}
-        Whether the method's figure is smaller, is not worse, or is larger.
+        Whether the method's figure is claimed to be smaller, not worse, or larger.
     method, against : str
-        The two methods; the other may be `CHANCE`.
+        The two methods; `against` may be `CHANCE`.
     measure, variable : str
-        Of what.
+        The figure: what is measured, and along which variable.
     margin : float
-        By how much a figure may be worse and still be kept.
+        By how much a figure may be worse and still count as kept.
     """
 
     text: str
@@ -50,11 +50,11 @@ class Claim:
 
     @property
     def other(self) -> Target:
-        """The figure that it is compared with."""
+        """The figure it is compared with."""
         return self.against, self.measure, self.variable
 
     def true(self, change: float) -> bool:
-        """Whether the claim is true where the figures differ by this."""
+        """Return whether the claim is true if the figures differ by `change`."""
         if self.kind == "exceeds":
             return change > 0
         if self.kind == "lowers":
@@ -63,7 +63,7 @@ class Claim:
         return worse <= self.margin
 
     def confirmed(self, low: float, high: float) -> bool:
-        """Whether an interval of the difference bears the claim out, or leaves it standing."""
+        """Return whether an interval of the difference supports the claim or does not refute it."""
         if self.kind == "exceeds":
             return low > 0
         if self.kind == "lowers":
@@ -73,7 +73,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class ClaimResult:
-    """How a claim fares.
+    """A claim, and what the splits show.
 
     Attributes
     ----------
@@ -82,11 +82,11 @@ class ClaimResult:
     change, spread : float
         Mean and standard deviation over splits of the method's figure minus the other's.
     n_true, n_splits : int
-        In how many splits it is true, of how many.
+        The number of splits in which it is true, and of all splits.
     low, high : float
         The 95 % interval of the difference on the paper's own split.
     n_bins : int
-        Bins that the figure is computed over.
+        The number of bins that the figure is computed over.
     """
 
     claim: Claim
@@ -100,37 +100,38 @@ class ClaimResult:
 
     @property
     def verdict(self) -> str:
-        """What to make of the claim.
+        """The verdict on the claim.
 
-        It holds if it is true in nine of ten splits and the interval on the paper's own split
-        agrees, and is reversed if it is true in one of ten at most. Splits share most of their
-        test rows: agreement among them is about calibration rows, the interval about test rows.
+        It holds if it is true in at least nine of ten splits and the interval on the paper's own
+        split agrees. It is reversed if it is true in at most one of ten. Splits share most of
+        their test rows: their agreement reflects the choice of calibration rows, and the interval
+        that of test rows.
 
         >>> claim = Claim("the tree lowers ECE", "lowers", "tree", "beta", "ECE")
         >>> ClaimResult(claim, -0.01, 0.002, 45, 50, -0.02, -0.001).verdict
         'holds'
         >>> ClaimResult(claim, -0.01, 0.002, 45, 50, -0.02, 0.001).verdict
-        'true mostly, within noise'
+        'mostly true, within noise'
         >>> ClaimResult(claim, 0.01, 0.002, 5, 50, 0.001, 0.002).verdict
         'reversed'
         """
         if self.claim.variable and self.n_bins < 2:
-            return "one bin says nothing"
+            return "not testable: only one bin"
         if self.n_splits < FEW_SPLITS:
             return "too few splits"
         if 10 * self.n_true >= 9 * self.n_splits:
             sure = self.claim.confirmed(self.low, self.high)
-            return "holds" if sure else "true mostly, within noise"
+            return "holds" if sure else "mostly true, within noise"
         return "reversed" if 10 * self.n_true <= self.n_splits else "depends on the split"
 
 
 def claims_of(study: Study) -> list[Claim]:
-    """Return what the paper claims of a study."""
+    """Return the paper's claims about a study."""
     score, variable = study.score_based, study.variable
     claims = [
         Claim(f"{score} lowers ECE", "lowers", score, UNCALIBRATED, "ECE"),
         Claim(
-            f"After {score} VECE along {variable} is more than chance",
+            f"After {score}, VECE along {variable} exceeds chance",
             "exceeds",
             score,
             CHANCE,

@@ -1,7 +1,8 @@
-"""The `corrected` protocol: what holds up when the evaluation is put right.
+"""The `corrected` protocol: the paper's claims under a corrected evaluation.
 
-Bins over the calibrated confidence, correctness by the calibrated argmax, probabilities that sum
-to one, intervals and noise floors, and 50 divisions into calibration and test rows, not one.
+Bins are over the calibrated confidence, predictions are judged by the calibrated argmax, and
+probabilities sum to one. Figures have intervals and noise floors, and there are 50 splits into
+calibration and test rows instead of one.
 """
 
 from __future__ import annotations
@@ -45,9 +46,9 @@ class CorrectedRun:
     methods : tuple of str
         The methods, uncalibrated first.
     values : dict of ndarray
-        Each figure (a share) in every split, by target.
+        Each figure (a fraction) in every split, by target.
     floors, floor_highs : dict of ndarray
-        Mean and 95 % quantile of what a perfect model would show, as `values`.
+        Mean and 95 % quantile of what a perfect model would show, in the form of `values`.
     first : dict of Measured
         ECE and VECE of the paper's own split, with intervals.
     test : Rows
@@ -55,9 +56,9 @@ class CorrectedRun:
     probabilities : dict of ndarray
         Their probabilities by method.
     claims : tuple of ClaimResult
-        What the paper claims and how it fares.
+        The paper's claims, and whether they hold.
     notes : tuple of str
-        What calibrators warned of, and in how many splits.
+        Warnings of the calibrators, and in how many splits they came.
     """
 
     study: Study
@@ -73,7 +74,7 @@ class CorrectedRun:
 
     @property
     def n_splits(self) -> int:
-        """How many divisions were drawn."""
+        """The number of splits."""
         return len(next(iter(self.values.values())))
 
 
@@ -84,16 +85,16 @@ def run_corrected(
     n_splits: int = 50,
     tick: Callable[[], Any] = lambda: None,
 ) -> CorrectedRun:
-    """Evaluate every method of a study on many divisions of its rows.
+    """Evaluate every method of a study on many splits of its rows.
 
     Parameters
     ----------
     study, rows
         The study and its model outputs.
     n_splits : int
-        How many divisions; the first is the paper's own.
+        The number of splits; the first is the paper's own.
     tick : callable
-        Called after each division.
+        Called after each split.
     """
     found: list[dict[Target, Measured | float]] = []
     warned: Counter[str] = Counter()
@@ -128,13 +129,13 @@ def run_corrected(
 
 
 def _recalibrated(study: Study, split: Split) -> tuple[dict[str, Floats], set[str]]:
-    """Return probabilities by method, scaling-binning normalized, and what was warned of."""
+    """Return the probabilities by method, scaling-binning normalized, and all warnings."""
     methods = dict(study.methods)
     methods[BINNING] = ScalingBinningCalibrator
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         probabilities = calibrated(study, split, methods)
-    # What differs from split to split is a number; what matters is the kind.
+    # The numbers in a warning differ between splits; replaced, equal warnings can be counted.
     return probabilities, {re.sub(r"\d[\d,.]*", "n", str(one.message)) for one in caught}
 
 
@@ -165,7 +166,7 @@ def _judged(
     highs: dict[Target, Floats],
     measured: dict[Target, Measured],
 ) -> Iterator[ClaimResult]:
-    """See in how many splits each claim is true, and what the paper's own split can tell."""
+    """Count the splits in which each claim is true, and get its interval on the paper's split."""
     names = (study.variable, *study.others)
     X = {name: test.variables[name] for name in names}
     bins = {name: make_bins([Variable(name, "numeric", X[name])]).size for name in names}

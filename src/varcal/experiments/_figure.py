@@ -1,4 +1,4 @@
-"""Figure: a number of ours beside the published one, and the verdict."""
+"""Figure: one of our numbers next to the published one, with a verdict."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from varcal.experiments._published import Published, Target
 
 __all__ = ["Figure"]
 
-#: How far ours may lie from what the authors recorded: six decimals of a share, and 1e-5
-#: percentage points of VCE(v*).
+#: The allowed distance from the value that the authors recorded: 1e-5 percentage points for
+#: VCE(v*), two units of the sixth decimal of a fraction otherwise.
 RECORD_TOLERANCE = {"VCE(v*)": 1e-5}
 SHARE_TOLERANCE = 2e-6
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A number beside its published value.
+    """A number and its published value.
 
     Attributes
     ----------
@@ -28,7 +28,7 @@ class Figure:
     published : Published or None
         The paper's.
     same_model : bool
-        Whether the paper's model made our predictions, so that the two must agree.
+        Whether our predictions are those of the paper's model, so that both must agree.
     """
 
     target: Target
@@ -38,17 +38,17 @@ class Figure:
 
     @property
     def printed(self) -> str:
-        """The paper's figure with its unit, or nothing."""
+        """The paper's figure with its unit, or an empty text."""
         return f"{self.published.printed}%" if self.published and self.published.printed else ""
 
     @property
     def shown(self) -> str:
-        """Ours with four decimals of a percent, which are six of a share."""
+        """Ours in percent with four decimals, which are six of a fraction."""
         return f"{self.value:.4f}%" if math.isfinite(self.value) else "–"
 
     @property
     def difference(self) -> float:
-        """Ours minus the published value in percentage points: the recorded one where known."""
+        """Ours minus the published value (the recorded one if known), in percentage points."""
         if self.published is None:
             return math.nan
         if self.published.recorded is None:
@@ -62,7 +62,7 @@ class Figure:
 
     @property
     def wanted(self) -> str:
-        """The published value, as precisely as it is known."""
+        """The published value, as precise as it is known."""
         if self.published is None or self.published.recorded is None:
             return self.printed
         return f"{self._recorded():.4f}%"
@@ -91,7 +91,7 @@ class Figure:
 
     @property
     def verdict(self) -> str:
-        """What a reader should make of it.
+        """How ours compares with the published value.
 
         >>> Figure(("Beta calibration", "ECE", ""), 1.64612, Published("1.65", 0.016461)).verdict
         'equal'
@@ -105,5 +105,5 @@ class Figure:
         if self.failed:
             return f"differs by {self.difference:+.4f}"
         if self.published.remark and not self.prints_equal:
-            return f"equal to the record; {self.published.remark}"
-        return "equal" if self.published.printed else "equal to the record"
+            return f"equal to the authors' output; {self.published.remark}"
+        return "equal" if self.published.printed else "equal to the authors' output"

@@ -1,7 +1,7 @@
-"""The `paper` protocol: what the authors ran, details that differ from the text included.
+"""The `paper` protocol: exactly what the authors ran, even where it differs from their text.
 
-ECE is binned over the *uncalibrated* 1 − max p, and a prediction is right or wrong by the
-*uncalibrated* argmax, also after recalibration; only accuracies use the calibrated argmax.
+ECE is binned over the *uncalibrated* 1 − max p. A prediction counts as right or wrong by the
+*uncalibrated* argmax, also after recalibration. Only accuracies use the calibrated argmax.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from varcal._engines.kernel_numpy import collect
 from varcal._input.variables import Variable
 from varcal._measures.metrics import calibration_error
 from varcal.experiments._figure import Figure
-from varcal.experiments._loess_interpolated import interpolated_loess
+from varcal.experiments._loess import interpolated_loess
 from varcal.experiments._published import PUBLISHED, UNCALIBRATED, Target
 from varcal.experiments._splits import Rows, Split
 from varcal.experiments._study import Study
@@ -40,7 +40,7 @@ class PaperRun:
     test : Rows
         The test rows.
     probabilities : dict of ndarray
-        Of the test rows, by method; uncalibrated first.
+        The probabilities of the test rows by method, uncalibrated first.
     figures : dict of Figure
         Every figure by target.
     """
@@ -52,7 +52,7 @@ class PaperRun:
 
     @property
     def failed(self) -> list[Figure]:
-        """The figures that should agree with the paper and do not."""
+        """The figures that should agree with the paper but do not."""
         return [figure for figure in self.figures.values() if figure.failed]
 
     @property
@@ -64,7 +64,7 @@ class PaperRun:
 def calibrated(
     study: Study, split: Split, methods: dict[str, Callable[[], Any]] | None = None
 ) -> dict[str, Floats]:
-    """Return the test rows' probabilities by method, uncalibrated first."""
+    """Return the probabilities of the test rows by method, uncalibrated first."""
     variable = study.variable
     found = {UNCALIBRATED: split.test.p}
     for name, make in (methods or study.methods).items():
@@ -82,7 +82,7 @@ def run_paper(study: Study, split: Split) -> PaperRun:
     study : Study
         The study.
     split : Split
-        Calibration and test rows, the paper's own for published digits.
+        Calibration and test rows; the published figures are those of the paper's own split.
     """
     test = split.test
     probabilities = calibrated(study, split)
@@ -124,9 +124,9 @@ def ten_bins(
 def worst_gap(
     x: Floats, wrong: NDArray[np.bool_], predicted: Floats, *, span: float = 0.9
 ) -> float:
-    """Return VCE(v*) as a share: the largest distance of two interpolated LOESS curves.
+    """Return VCE(v*) as a fraction: the largest distance between two interpolated LOESS curves.
 
-    On 500 points between the 5 % and 95 % quantiles of x.
+    The distance is taken at 500 points between the 5 % and 95 % quantiles of x.
     """
     order = np.argsort(x, kind="stable")
     low, high = np.quantile(x, [0.05, 0.95])

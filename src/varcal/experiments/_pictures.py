@@ -1,4 +1,4 @@
-"""The paper's figures, drawn so that its readers recognize them."""
+"""The paper's figures, drawn in its own style. This module needs matplotlib."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 from numpy.typing import NDArray
 
+from varcal._measures.curve import curve
 from varcal.experiments._corrected_protocol import CorrectedRun
-from varcal.experiments._loess_lines import loess_line
+from varcal.experiments._loess import loess_line
 from varcal.experiments._paper_protocol import PaperRun
 from varcal.experiments._published import AUGMENTED, PUBLISHED, TREE
 from varcal.experiments._study import Study
+from varcal.experiments._theory import THEOREMS, TheoryRun
+from varcal.plotting import before_after
 from varcal.plotting._colours import ACTUAL, DENSITY, FAINT, INK, PREDICTED
 
-__all__ = ["bare", "first_figure", "reliability_panels", "split_dots", "variable_panels"]
+__all__ = ["corrected_pictures", "study_pictures", "theory_picture"]
 
 Floats = NDArray[np.float64]
 POINTS = 200
@@ -27,19 +30,19 @@ def _panels(many: int, *, height: float, share: bool = True) -> tuple[Figure, li
     figure = Figure(figsize=(3.4 * many, height), layout="constrained")
     axes = figure.subplots(1, many, sharex=share, sharey=share, squeeze=False)[0]
     for ax in axes:
-        bare(ax)
+        _plain_axes(ax)
     return figure, list(axes)
 
 
-def bare(ax: Axes) -> None:
-    """Leave two spines and quiet ticks."""
+def _plain_axes(ax: Axes) -> None:
+    """Keep two spines, and make the ticks faint."""
     ax.spines[["top", "right"]].set_visible(False)
     ax.spines[["left", "bottom"]].set_color(FAINT)
     ax.tick_params(labelsize=9, color=FAINT, labelcolor=INK)
 
 
 def variable_panels(run: PaperRun, methods: tuple[str, ...]) -> Figure:
-    """Draw actual and predicted error along the variable, one panel a method."""
+    """Draw actual and predicted error along the variable, one panel per method."""
     study = run.study
     figure, axes = _panels(len(methods), height=3.2)
     for ax, method in zip(axes, methods, strict=True):
@@ -77,7 +80,7 @@ def _error_lines(ax: Axes, run: PaperRun, method: str) -> None:
 
 
 def reliability_panels(run: PaperRun, methods: tuple[str, ...]) -> Figure:
-    """Draw accuracy against confidence in fixed-width bins on (0.5, 1], one panel a method."""
+    """Draw accuracy against confidence in fixed-width bins on (0.5, 1], one panel per method."""
     figure, axes = _panels(len(methods), height=3.9)
     for ax, method in zip(axes, methods, strict=True):
         score = run.probabilities[method].max(axis=1)
@@ -92,7 +95,7 @@ def reliability_panels(run: PaperRun, methods: tuple[str, ...]) -> Figure:
 
 
 def _bars(ax: Axes, score: Floats, hit: NDArray[np.bool_], edges: Floats) -> None:
-    """Draw the hit rate of each bin against the diagonal; the fainter the fewer its rows."""
+    """Draw the accuracy of each bin and the diagonal; bins with few rows are fainter."""
     place = np.clip(np.searchsorted(edges, score) - 1, -1, len(edges) - 2)
     inside = place >= 0
     n = np.bincount(place[inside], minlength=len(edges) - 1)
@@ -112,7 +115,7 @@ def _bars(ax: Axes, score: Floats, hit: NDArray[np.bool_], edges: Floats) -> Non
 
 
 def first_figure(run: PaperRun) -> tuple[Figure, Figure]:
-    """Draw Figures 1a and 1b: P(y = 1) against the positive rate, and error along age."""
+    """Draw Figures 1a and 1b: the positive rate by P(y = 1), and the error along age."""
     method = run.study.score_based
     a, (ax,) = _panels(1, height=3.6)
     _bars(ax, run.probabilities[method][:, 1], run.test.y == 1, np.linspace(0, 1, 11))
@@ -131,7 +134,7 @@ def first_figure(run: PaperRun) -> tuple[Figure, Figure]:
 
 
 def split_dots(run: CorrectedRun) -> Figure:
-    """Draw ECE and VECE of each method in every split, with the noise floor and the paper's."""
+    """Draw ECE and VECE of each method in every split, the noise, and the paper's values."""
     study = run.study
     figure, axes = _panels(2, height=0.55 * len(run.methods) + 1.6, share=False)
     figure.set_figwidth(9.0)
@@ -143,7 +146,7 @@ def split_dots(run: CorrectedRun) -> Figure:
             jitter = rng.uniform(-0.22, 0.22, len(values))
             ax.barh(
                 place, 100 * run.floor_highs[target].mean(), 0.7, color=DENSITY, zorder=1,
-                label="up to here by chance alone" if place == 0 else None,
+                label="possible by chance alone" if place == 0 else None,
             )  # fmt: skip
             ax.plot(
                 values, place + jitter, ".", color=ACTUAL, alpha=0.45, markersize=4, zorder=2,
@@ -191,10 +194,7 @@ def study_pictures(run: PaperRun) -> dict[str, Figure]:
 
 
 def corrected_pictures(run: CorrectedRun) -> dict[str, Any]:
-    """Return what the corrected protocol shows, by file name."""
-    from varcal._measures.curve import curve  # noqa: PLC0415  only pictures need it
-    from varcal.plotting import before_after  # noqa: PLC0415
-
+    """Return the figures of the corrected protocol by file name."""
     study: Study = run.study
     x = {study.axis: run.test.variables[study.variable]}
     curves = {
@@ -202,3 +202,34 @@ def corrected_pictures(run: CorrectedRun) -> dict[str, Any]:
         for method in study.shown
     }
     return {"splits": split_dots(run), "corrected-variable-plots": before_after(curves)}
+
+
+def theory_picture(run: TheoryRun) -> Figure:
+    """Draw ECE and VECE against α, with formulas as lines and simulations as marks."""
+    figure = Figure(figsize=(10.2, 3.7), layout="constrained")
+    shown = (2, 10)
+    for ax, (theorem, title) in zip(figure.subplots(1, 3), THEOREMS.items(), strict=True):
+        _plain_axes(ax)
+        for k, style in zip(shown, ("-", "--"), strict=True):
+            cases = [one for one in run.cases if (one.theorem, one.classes) == (theorem, k)]
+            alphas = [case.alpha for case in cases]
+            for name, colour, mark in (("ECE", PREDICTED, "o"), ("VECE", ACTUAL, "s")):
+                field = name.lower()
+                ax.plot(
+                    alphas, [getattr(case, f"{field}_formula") for case in cases],
+                    color=colour, linestyle=style, linewidth=1.4, label=f"{name}, K = {k}",
+                )  # fmt: skip
+                ax.plot(
+                    alphas, [getattr(case, field) for case in cases], mark, color=colour,
+                    markersize=4 if name == "ECE" else 7,
+                    fillstyle="full" if name == "ECE" else "none",
+                )  # fmt: skip
+        ax.set_title(title.replace(": ", ":\n"), fontsize=10, color=INK, loc="left")
+        ax.set_xlabel("α", fontsize=10, color=INK)
+        ax.set_ylim(bottom=-0.01)
+        ax.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+    axes = figure.axes
+    axes[0].set_ylabel("Error (lines: formula, marks: simulated)", fontsize=10, color=INK)
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False, fontsize=9)
+    return figure

@@ -1,6 +1,7 @@
-"""Every figure that the paper prints, and the six decimals that its authors recorded.
+"""Every figure that the paper prints, and the six decimals in the authors' own output.
 
-Method, measure and variable name a figure. Where print and record disagree, the remark says so.
+A figure is identified by method, measure and variable. If the paper and the output disagree, the
+remark says so.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ class Published:
     Attributes
     ----------
     printed : str
-        As the paper prints it, in percent; empty where it does not.
+        As the paper prints it, in percent; empty if it does not.
     recorded : float or None
-        As the authors' own output holds it: a share, or percent for VCE(v*).
+        As in the authors' own output: a fraction, or percent for VCE(v*).
     remark : str
-        Why print and record differ, where they do.
+        Why the two differ, if they do.
     """
 
     printed: str
@@ -43,7 +44,7 @@ class Published:
 def _errors(
     variable: str, rows: dict[str, tuple[str, float | None, str, float | None]]
 ) -> dict[Target, Published]:
-    """Return ECE and VECE of each method: printed, recorded, printed, recorded."""
+    """Return ECE and VECE of each method from tuples of printed and recorded values."""
     found: dict[Target, Published] = {}
     for method, (ece, ece_recorded, vece, vece_recorded) in rows.items():
         if ece or ece_recorded is not None:
@@ -171,14 +172,14 @@ PUBLISHED: dict[str, dict[Target, Published]] = {
     )
     | {
         (DIRICHLET, "ECE", ""): Published(
-            "0.80", 0.007885, "the authors' output holds 0.7885 %, which rounds to 0.79"
+            "0.80", 0.007885, "the authors' output has 0.7885 %, which rounds to 0.79"
         ),
         (DIRICHLET, "VECE", "median_rt"): Published("1.12", 0.011205),
     }
     | _accuracies({UNCALIBRATED: ("97.2", 0.971933), DIRICHLET: ("96.9", 0.968971)})
     | {
         (TREE, "accuracy", ""): Published(
-            "96.0", 0.959186, "the authors' output holds 95.9186 %, which rounds to 95.9"
+            "96.0", 0.959186, "the authors' output has 95.9186 %, which rounds to 95.9"
         )
     },
     "yelp": _errors(

@@ -1,4 +1,4 @@
-"""reproduce: from the name of an experiment to its Reproduction."""
+"""reproduce: run an experiment by its name."""
 
 from __future__ import annotations
 
@@ -8,26 +8,25 @@ from pathlib import Path
 from typing import Any
 
 from varcal._options import check_choice
-from varcal.exceptions import InputError
+from varcal.exceptions import InputError, import_library
 from varcal.experiments._census_story import CensusStory, census_story
 from varcal.experiments._claims import ClaimResult
 from varcal.experiments._corrected_protocol import run_corrected
 from varcal.experiments._figure import Figure
 from varcal.experiments._paper_files import paper_file
 from varcal.experiments._paper_protocol import run_paper
-from varcal.experiments._pictures import corrected_pictures, study_pictures
 from varcal.experiments._reproduction import Reproduction
 from varcal.experiments._result_tables import Table, corrected_tables, paper_tables
 from varcal.experiments._splits import Rows, read_rows, yelp_rows
 from varcal.experiments._study import STUDIES, Study
-from varcal.experiments._theory import run_theory, theory_picture, theory_tables
+from varcal.experiments._theory import run_theory, theory_tables
 from varcal.plotting import before_after
 
 __all__ = ["EXPERIMENTS", "PROTOCOLS", "reproduce"]
 
-#: What can be reproduced without training a model, in the order of the paper.
+#: The experiments that train no model, in the order of the paper.
 EXPERIMENTS = ("theory", "cardio", "adult", "yelp", "bank", "cifar")
-#: Trains one: Adult from the raw census data.
+#: Trains a model: Adult from the raw census data.
 CENSUS = "census"
 PROTOCOLS = ("paper", "corrected")
 
@@ -40,22 +39,23 @@ def reproduce(
     n_splits: int = 50,
     tick: Callable[[], Any] = lambda: None,
 ) -> Reproduction:
-    """Run one experiment of the paper and lay every published figure beside ours.
+    """Run one experiment of the paper, and compare every published figure with ours.
 
     Parameters
     ----------
     name : {"theory", "cardio", "adult", "yelp", "bank", "cifar", "census"}
-        The experiment; `census` is Adult from the raw census data, model and all.
+        The experiment; `census` is Adult from the raw census data, including the model.
     data : path, optional
-        Folder that holds the authors' output files; without it they are downloaded from the
-        authors' repository, checked and cached. `theory` and `yelp` need none; for `census`,
-        what holds ``adult.data`` and ``adult.test``, by default the bundled copy.
+        A folder that contains the authors' output files. By default, they are downloaded from
+        the authors' repository, checked and cached. `theory` and `yelp` need no files. For
+        `census`, a folder that contains ``adult.data`` and ``adult.test``; by default, the
+        bundled copy.
     protocols : iterable of {"paper", "corrected"}
-        What the authors ran, to the digit, and what holds up when the evaluation is put right.
+        The evaluation exactly as the authors ran it, and a corrected one.
     n_splits : int
-        Divisions into calibration and test rows under `corrected`.
+        The number of splits into calibration and test rows under `corrected`.
     tick : callable
-        Called now and then, for a progress bar.
+        Called after each step, to show progress.
 
     Returns
     -------
@@ -78,6 +78,7 @@ def reproduce(
         raise InputError(
             f"n_splits must be a whole number of at least 2; got {n_splits!r}", "try 50"
         )
+    import_library("matplotlib", "drawing the figures", "reproduce")
     if name == "theory":
         return _theory(tick)
     if name == CENSUS:
@@ -95,30 +96,32 @@ def _study(
     n_splits: int,
     tick: Callable[[], Any],
 ) -> Reproduction:
+    from varcal.experiments import _pictures  # noqa: PLC0415  needs matplotlib
+
     tables: list[Table] = []
     pictures: dict[str, Any] = {}
     figures: list[Figure] = []
     failures: list[str] = []
-    finding = [] if study.same_model else ["run anew with a model of our own"]
+    finding = [] if study.same_model else ["run again with our own model"]
     remarks = list(study.remarks)
     if "paper" in protocols:
         run = run_paper(study, rows.split(study.n_cal, 0))
         tick()
         tables += paper_tables(run)
-        pictures |= study_pictures(run)
+        pictures |= _pictures.study_pictures(run)
         figures = [figure for figure in run.figures.values() if figure.published]
         failures = [
             f"{' '.join(part for part in figure.target if part)}: "
-            f"{figure.shown} against {figure.wanted}"
+            f"{figure.shown}, published {figure.wanted}"
             for figure in run.failed
         ]
         tick()
     if "corrected" in protocols:
         again = run_corrected(study, rows, n_splits=n_splits, tick=tick)
         tables += corrected_tables(again)
-        pictures |= corrected_pictures(again)
-        finding.append(_standing(again.claims))
-        remarks += [f"Warned of: {note}" for note in again.notes]
+        pictures |= _pictures.corrected_pictures(again)
+        finding.append(_summary(again.claims))
+        remarks += [f"Warning: {note}" for note in again.notes]
     return Reproduction(
         study.name,
         study.title,
@@ -131,8 +134,8 @@ def _study(
     )
 
 
-def _standing(claims: tuple[ClaimResult, ...]) -> str:
-    """Say how many claims stand up, and which way the others fall."""
+def _summary(claims: tuple[ClaimResult, ...]) -> str:
+    """Say how many claims hold, and give the verdicts on the others."""
     found = Counter(one.verdict for one in claims)
     text = f"{found.pop('holds', 0)} of {len(claims)} claims hold"
     rest = ", ".join(f"{verdict}: {many}" for verdict, many in found.items())
@@ -140,6 +143,8 @@ def _standing(claims: tuple[ClaimResult, ...]) -> str:
 
 
 def _theory(tick: Callable[[], Any]) -> Reproduction:
+    from varcal.experiments import _pictures  # noqa: PLC0415  needs matplotlib
+
     run = run_theory(tick=tick)
     failures = tuple(
         f"theorem {case.theorem}, K = {case.classes}, α = {case.alpha:g}"
@@ -151,17 +156,17 @@ def _theory(tick: Callable[[], Any]) -> Reproduction:
         "theory",
         "Theory",
         tuple(theory_tables(run)),
-        {"theorems": theory_picture(run)},
+        {"theorems": _pictures.theory_picture(run)},
         failures=failures,
         finding=f"{good} of {len(run.cases)} cases agree with the theorems",
     )
 
 
 def census_reproduction(story: CensusStory) -> Reproduction:
-    """Lay out the story of Adult from the raw census."""
+    """Return the tables and pictures of Adult from the raw census."""
     held = story.conclusions
     failures = tuple(
-        f"{name.replace('_', ' ')}: not so" for name, holds in held.items() if not holds
+        f"{name.replace('_', ' ')}: does not hold" for name, holds in held.items() if not holds
     )
     curves = {name: story.audits[name]["age"] for name in ("uncalibrated", "beta", "tree on age")}
     conclusions = {
@@ -173,7 +178,7 @@ def census_reproduction(story: CensusStory) -> Reproduction:
         "Adult from the raw census",
         (
             Table("figures-by-model", f"{story.head} (%)", dict(story.shown())),
-            Table("conclusions", "What the paper concludes of Adult", conclusions),
+            Table("conclusions", "The paper's conclusions about Adult", conclusions),
         ),
         {"variable-plots": before_after(curves)},
         failures=failures,

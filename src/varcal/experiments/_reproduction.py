@@ -1,4 +1,4 @@
-"""Reproduction: what one experiment gives, and its folder of tables and pictures."""
+"""Reproduction: the results of one experiment, and the folder that they are written to."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from varcal.experiments._result_tables import Table, csv_text
 __all__ = ["Reproduction", "check_folder", "drop_index", "verdict", "write_index"]
 
 
-#: Every file that a run may write; those of an earlier run are removed.
+#: All files that a run may write. Those of an earlier run are removed.
 STALE = (
     *(
         f"{name}.csv"
@@ -38,7 +38,7 @@ STALE = (
 
 @dataclass(frozen=True, eq=False)
 class Reproduction:
-    """One experiment, reproduced.
+    """The results of one experiment.
 
     Attributes
     ----------
@@ -47,15 +47,15 @@ class Reproduction:
     tables : tuple of Table
         Its tables.
     pictures : dict of matplotlib Figure
-        Its pictures, by file name without ending.
+        Its pictures, by file name without extension.
     figures : tuple of Figure
         Every number that has a published value.
     failures : tuple of str
-        What should agree and does not, in words.
+        What should agree with the paper but does not, in words.
     remarks : tuple of str
-        What a reader must know.
+        What a reader should know.
     finding : str
-        What was found besides, in a few words.
+        Further results in a few words.
     """
 
     name: str
@@ -74,7 +74,7 @@ class Reproduction:
 
     @property
     def summary(self) -> str:
-        """One line."""
+        """The results in one line."""
         return f"{self.title}: {', '.join(self._parts())}"
 
     def _parts(self) -> list[str]:
@@ -84,13 +84,13 @@ class Reproduction:
         return [*parts, self.finding] if self.finding else parts
 
     def text(self) -> str:
-        """Return every table for a terminal."""
+        """Return the main tables as text for a terminal."""
         head = [self.title, "=" * len(self.title), *self.remarks]
         shown = [table.text() for table in self.tables if not table.detail]
         return "\n\n".join(["\n".join(head), *shown])
 
     def markdown(self) -> str:
-        """Return everything as one Markdown page, which shows the pictures beside it."""
+        """Return all tables as a Markdown page that shows the pictures of the same folder."""
         parts = [f"# {self.title}", self.summary + ".", *self.remarks]
         if self.failures:
             parts.append(
@@ -101,11 +101,11 @@ class Reproduction:
         return "\n\n".join(parts) + "\n"
 
     def to_frame(self, backend: str | None = None) -> Any:
-        """Return every figure beside the paper's, as a frame (pandas by default)."""
+        """Return every figure and the paper's as a frame (of pandas by default)."""
         return frame_of(self.columns(), backend)
 
     def columns(self) -> dict[str, list[Any]]:
-        """Return every figure beside the paper's, by column."""
+        """Return every figure and the paper's by column."""
         return {
             "experiment": [self.name] * len(self.figures),
             "method": [figure.target[0] for figure in self.figures],
@@ -120,17 +120,17 @@ class Reproduction:
         }
 
     def write(self, folder: str | Path) -> Path:
-        """Write README.md, one CSV a table, figures.csv and one PNG a picture into a folder.
+        """Write README.md, figures.csv, one CSV per table and one PNG per picture to a folder.
 
         Parameters
         ----------
         folder : path
-            Made if need be; files of the same names are replaced.
+            Created if necessary; existing files of these names are replaced.
         """
         check_folder(folder)
         home = Path(folder)
         home.mkdir(parents=True, exist_ok=True)
-        # What an earlier run left here and this one does not make would tell another story.
+        # Files of an earlier run with other options would contradict this one.
         for name in STALE:
             (home / name).unlink(missing_ok=True)
         for name, picture in self.pictures.items():
@@ -145,7 +145,7 @@ class Reproduction:
 
 
 def verdict(found: Sequence[Reproduction]) -> str:
-    """Return one line about several experiments.
+    """Return the results of several experiments in one line.
 
     >>> verdict([Reproduction("theory", "Theory", (), finding="72 of 72 cases agree")])
     'Theory: 72 of 72 cases agree'
@@ -157,15 +157,15 @@ def verdict(found: Sequence[Reproduction]) -> str:
     wrong = sum(len(one.failures) for one in found)
     text = f"{equal} of {len(same)} published figures equal, " if same else ""
     done = f"{len(found)} experiments"
-    return f"{text}{done}: " + (f"{wrong} statements fail" if wrong else "nothing fails")
+    return f"{text}{done}: " + (f"{wrong} failures" if wrong else "no failures")
 
 
 def check_folder(folder: str | Path) -> None:
-    """See early that a folder can be made and written to."""
+    """Check early that a folder can be created and written to."""
     home = Path(folder)
     above = next(one for one in (home, *home.absolute().parents) if one.exists())
     if not above.is_dir() or not os.access(above, os.W_OK):
-        what = "is not a folder" if not above.is_dir() else "may not be written to"
+        what = "is not a folder" if not above.is_dir() else "is not writable"
         raise InputError(
             f"cannot write to {str(folder)!r}: {str(above)!r} {what}", "choose another folder"
         )
@@ -175,7 +175,7 @@ _INDEX = "# The paper, reproduced"
 
 
 def drop_index(folder: str | Path) -> None:
-    """Remove the index of an earlier run of everything, which a later one may belie."""
+    """Remove the index of an earlier run of all experiments, which may no longer be true."""
     page = Path(folder) / "README.md"
     if page.is_file() and page.read_text(encoding="utf-8").startswith(_INDEX):
         page.unlink()
@@ -183,7 +183,7 @@ def drop_index(folder: str | Path) -> None:
 
 
 def write_index(found: Sequence[Reproduction], folder: str | Path) -> None:
-    """Write a page that leads to the folder of each experiment, and one CSV of all figures."""
+    """Write a page with a link to each experiment, and one CSV file of all figures."""
     home = Path(folder)
     lines = [
         f"- [{one.title}]({one.name}/README.md): {one.summary.partition(': ')[2]}" for one in found

@@ -1,4 +1,4 @@
-"""Table: what an experiment prints, as text, Markdown and CSV."""
+"""Table: the results of an experiment as text, Markdown and CSV."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ class Table:
     Attributes
     ----------
     name : str
-        What its file is called.
+        The name of its file.
     title : str
         Its heading.
     columns : dict of list
         The cells by column, text or numbers.
     note : str
-        What a reader must know.
+        An explanation below the table.
     detail : bool
-        Whether it is for the files only, not for the terminal.
+        Whether it is only written to files and not printed.
     """
 
     name: str
@@ -73,7 +73,7 @@ class Table:
         return "\n\n".join([*parts, self.note] if self.note else parts)
 
     def csv(self) -> str:
-        """Return the table as CSV, numbers in full."""
+        """Return the table as CSV, with numbers in full precision."""
         return csv_text(self.columns)
 
 
@@ -100,8 +100,10 @@ def _row(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
-def _beside(name: str, title: str, corner: str, rows: dict[str, dict[str, Figure]]) -> Table:
-    """Lay out figures beside the paper's, one verdict a row."""
+def _comparison_table(
+    name: str, title: str, corner: str, rows: dict[str, dict[str, Figure]]
+) -> Table:
+    """Return a table of figures next to the paper's, with one verdict per row."""
     heads = list(next(iter(rows.values())))
     columns: dict[str, list[Any]] = {corner: list(rows)}
     for head in heads:
@@ -116,7 +118,7 @@ def _printed(figure: Figure) -> str:
 
 
 def _verdicts(row: dict[str, Figure]) -> str:
-    """Join the verdicts of a row, each with its figure where they differ."""
+    """Return the verdict of a row, or one per figure if they differ."""
     said = {head: figure.verdict for head, figure in row.items() if figure.verdict}
     if len(set(said.values())) < 2:
         return next(iter(said.values()), "")
@@ -155,13 +157,15 @@ def paper_tables(run: PaperRun) -> list[Table]:
     return [
         _others(run, title)
         if name == "others"
-        else _beside(name, title, "variable" if name == "worst" else "method", makers[name]())
+        else _comparison_table(
+            name, title, "variable" if name == "worst" else "method", makers[name]()
+        )
         for name, title in study.tables.items()
     ]
 
 
 def _others(run: PaperRun, title: str) -> Table:
-    """Return VECE by variable and method, one figure a row."""
+    """Return VECE by variable and method, one figure per row."""
     study = run.study
     names = (study.variable, *study.others)
     found = [run.figures[method, "VECE", name] for name in names for method in study.shown]
@@ -176,7 +180,7 @@ def _others(run: PaperRun, title: str) -> Table:
 
 
 def corrected_tables(run: CorrectedRun) -> list[Table]:
-    """Return what holds up: figures over splits, and claims."""
+    """Return the figures over splits, and whether the claims hold."""
     study, many = run.study, f"over {run.n_splits} splits"
     claims: dict[str, list[Any]] = {
         "claim": [one.claim.text for one in run.claims],
@@ -189,12 +193,13 @@ def corrected_tables(run: CorrectedRun) -> list[Table]:
     }
     note = (
         "Noise: mean and 95 % quantile of what a perfect model would show on as many rows. The "
-        "last columns are of the paper's own split: plug-in, debiased, ends of its 95 % interval."
+        "last columns are for the paper's own split: the plug-in value, the debiased value and "
+        "its 95 % interval."
     )
     claims_note = (
-        "Change in percentage points, mean and standard deviation over splits; low and high are "
-        "the 95 % interval of the change on the paper's own split (of VECE itself against "
-        "chance). Splits share most of their test rows."
+        "Change is in percentage points, with its mean and standard deviation over splits. Low "
+        "and high are the 95 % interval of the change on the paper's own split (of VECE itself "
+        "where it is compared with chance). Splits share most of their test rows."
     )
     tables = [
         Table(
@@ -203,7 +208,7 @@ def corrected_tables(run: CorrectedRun) -> list[Table]:
             _over_splits(run, [("ECE", ""), ("VECE", study.variable), ("accuracy", "")]),
             note,
         ),
-        Table("claims", f"{study.title}: what the paper claims, {many}", claims, claims_note),
+        Table("claims", f"{study.title}: the paper's claims, {many}", claims, claims_note),
         Table(
             "by-split", f"{study.title}, corrected: every split (%)", _by_split(run), detail=True
         ),
@@ -244,7 +249,7 @@ def _over_splits(run: CorrectedRun, wanted: list[tuple[str, str]]) -> dict[str, 
 
 
 def _by_split(run: CorrectedRun) -> dict[str, list[Any]]:
-    """Return every figure of every split, one a row."""
+    """Return every figure of every split, one per row."""
     rows = [
         (measure, method, variable, k, 100 * float(value))
         for (method, measure, variable), values in run.values.items()

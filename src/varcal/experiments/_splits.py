@@ -1,4 +1,4 @@
-"""Rows: the model outputs of a study, and their division into calibration and test rows."""
+"""Rows: the model outputs of a study, and their splits into calibration and test rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from varcal.datasets import load_yelp
-from varcal.exceptions import InputError
+from varcal.exceptions import InputError, import_library
 from varcal.experiments._study import Study
 
 __all__ = ["Rows", "Split", "read_rows", "yelp_rows"]
@@ -27,11 +27,11 @@ class Rows:
     p : ndarray of shape (n, K)
         Probabilities of the uncalibrated model.
     y, pred : ndarray of int
-        Label, and the class that the uncalibrated model predicts.
+        The label, and the class that the uncalibrated model predicts.
     variables : dict of ndarray
         The variables by name.
     calibration : ndarray of int, optional
-        The calibration rows of the first division, where it is fixed.
+        The calibration rows of the first split, if it is fixed.
     """
 
     p: Floats
@@ -49,9 +49,9 @@ class Rows:
         return Rows(self.p[rows], self.y[rows], self.pred[rows], variables)
 
     def split(self, n_cal: int, seed: int) -> Split:
-        """Divide as the paper does: the first rows of a permutation calibrate, the rest test.
+        """Split as the paper does: the first rows of a permutation calibrate, the rest test.
 
-        Seed 0 is the paper's own division. The test rows stay in the order of the file.
+        Seed 0 gives the paper's own split. The test rows keep the order of the file.
         """
         chosen = np.random.RandomState(seed).permutation(len(self))[:n_cal]
         if seed == 0 and self.calibration is not None:
@@ -69,12 +69,12 @@ class Split:
     test: Rows
 
 
-_UNCHANGED = "give the authors' file, unchanged"
+_UNCHANGED = "use the authors' file without changes"
 
 
 def read_rows(study: Study, path: Path) -> Rows:
     """Read the authors' output file of a study."""
-    import pyarrow as pa  # noqa: PLC0415  loads when first needed
+    pa = import_library("pyarrow", f"reading {path.name!r}", "reproduce")
     from pyarrow import csv  # noqa: PLC0415
 
     try:
@@ -103,13 +103,13 @@ def read_rows(study: Study, path: Path) -> Rows:
             )
     if len(table) <= study.n_cal:
         raise InputError(
-            f"{path.name!r} has {len(table):,} rows, and {study.n_cal:,} are for calibration alone",
+            f"{path.name!r} has {len(table):,} rows, but calibration alone needs {study.n_cal:,}",
             _UNCHANGED,
         )
     y, pred = (numbers[name].astype(np.int64) for name in ("actual", "pred"))
     p = np.column_stack([numbers[name] for name in names])
     rows = Rows(p, y, pred, {name: numbers[name] for name in variables})
-    # The authors leave the few patients of at most 32 years out.
+    # The authors leave out the few patients who are 32 or younger.
     return rows.take(rows.variables["age"] > 32) if study.name == "cardio" else rows
 
 
@@ -118,7 +118,9 @@ def _numbers(column: Any, name: str, path: Path) -> Floats:
     try:
         values = np.asarray(column.to_numpy(), dtype=np.float64)
     except (TypeError, ValueError):
-        raise InputError(f"{path.name!r} column {name!r} is not all numbers", _UNCHANGED) from None
+        raise InputError(
+            f"{path.name!r} column {name!r} has values that are not numbers", _UNCHANGED
+        ) from None
     bad = ~np.isfinite(values)
     if bad.any():
         row = int(bad.argmax())
@@ -134,7 +136,7 @@ def _numbers(column: Any, name: str, path: Path) -> Floats:
 
 
 def yelp_rows(study: Study) -> Rows:
-    """Return the predictions of our own model on Yelp sentences, which the project bundles."""
+    """Return the bundled predictions of our own model on Yelp sentences."""
     yelp = load_yelp()
     p = np.column_stack([1 - yelp.p, yelp.p])
     names = (study.variable, *study.others)

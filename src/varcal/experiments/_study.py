@@ -1,4 +1,4 @@
-"""Study: what the paper did with one data set, as a specification."""
+"""Study: the specification of what the paper did with one data set."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ class Study:
     Attributes
     ----------
     name, title : str
-        Short name, and the one of headings.
+        The short name, and the one in headings.
     variable, axis : str
         The variable of interest, and its name on axes.
     n_cal : int
-        Rows of the calibration set.
+        The number of calibration rows.
     methods : dict
-        Makes a calibrator, by the paper's name of the method.
+        Functions that make a calibrator, by the paper's name of the method.
     score_based : str
         The paper's best score-based method.
     others : tuple of str
@@ -48,15 +48,15 @@ class Study:
     worst : tuple of str
         Variables whose VCE(v*) after score-based calibration is reported.
     classes : int
-        How many.
+        The number of classes.
     same_model : bool
         Whether the predictions are those of the paper's model.
     span, trim : float
-        LOESS of its plots: the span, and the share left out at either end.
+        LOESS in its plots: the span, and the fraction of rows left out at each end.
     tables : dict
-        The paper's captions of what is computed.
+        The paper's captions of the tables that are computed.
     remarks : tuple of str
-        How the published experiment differs from its text.
+        Where the published experiment differs from the text.
     """
 
     name: str
@@ -77,7 +77,7 @@ class Study:
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """The methods of pictures with three panels."""
+        """The methods shown in the pictures."""
         wanted = (UNCALIBRATED, self.score_based, TREE)
         return tuple(name for name in wanted if name == UNCALIBRATED or name in self.methods)
 
@@ -113,9 +113,9 @@ STUDIES = {
                 "augmented": "Table 10: Adult Income, augmented beta",
             },
             remarks=(
-                "The published tree has depth 3, where the text says 2. So many scores of this "
-                "model tie that the ten bins of its ECE are three, and those of capital-gain and "
-                "capital-loss one.",
+                "The published tree has depth 3; the text says 2. So many scores of this model are "
+                "tied that its ECE has three bins instead of ten, and VECE along capital-gain and "
+                "capital-loss has one.",
             ),
         ),
         Study(
@@ -134,8 +134,8 @@ STUDIES = {
                 "augmented": "Table 12: Bank Marketing, augmented beta",
             },
             remarks=(
-                "The published tree has leaves of at least 1/20 of the calibration rows, where "
-                "the text says 1/10.",
+                "The leaves of the published tree have at least 1/20 of the calibration rows; the "
+                "text says 1/10.",
             ),
         ),
         Study(
@@ -153,7 +153,7 @@ STUDIES = {
             span=0.8,
             trim=0.015,
             tables={"errors": "Introduction: calibration error of the model of Figure 1"},
-            remarks=("Patients of at most 32 years are left out, which the text does not say.",),
+            remarks=("Patients of age 32 or younger are left out, which the text does not say.",),
         ),
         Study(
             "cifar",
@@ -173,9 +173,9 @@ STUDIES = {
                 "accuracy": "Table 6: Accuracy before and after calibration",
             },
             remarks=(
-                "The published figures are of 7,767 test rows (the text says 3,943) and a tree of "
-                "depth 3 (the text says 2). They count a prediction as right by the uncalibrated "
-                "argmax, which hides that recalibration changes predictions.",
+                "The published figures use 7,767 test rows (the text says 3,943) and a tree of "
+                "depth 3 (the text says 2). They judge predictions by the uncalibrated argmax, "
+                "which hides that recalibration changes predictions.",
             ),
         ),
         Study(
@@ -196,9 +196,9 @@ STUDIES = {
                 "augmented": "Table 11: Yelp, augmented beta",
             },
             remarks=(
-                "The paper's outputs are not public: these are of our own model on short Yelp "
-                "sentences, so that the published figures stand beside ours for orientation only. "
-                "There is no count of named entities, for want of a recognizer in a package.",
+                "The paper's outputs are not public. These are from our own model on short Yelp "
+                "sentences, so the published figures are shown for orientation only. Named "
+                "entities are not counted, because no recognizer can be installed as a package.",
             ),
         ),
     )

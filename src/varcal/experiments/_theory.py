@@ -1,4 +1,4 @@
-"""The three theorems, simulated across numbers of classes and α, beside their closed forms."""
+"""The three theorems, simulated for several numbers of classes and α, and their closed forms."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
-from matplotlib.ticker import PercentFormatter
 
 from varcal._binning.bins import joint_index
 from varcal._inference.measured import measure
@@ -17,17 +15,15 @@ from varcal._measures.metrics import calibration_error
 from varcal.datasets import make_consistent, make_ece_bound, make_vece_bound
 from varcal.datasets._simulation import Simulation
 from varcal.experiments._paper_protocol import ten_bins
-from varcal.experiments._pictures import bare
 from varcal.experiments._result_tables import Table
-from varcal.plotting._colours import ACTUAL, INK, PREDICTED
 
-__all__ = ["TheoryRun", "run_theory", "theory_picture", "theory_tables"]
+__all__ = ["THEOREMS", "TheoryRun", "run_theory", "theory_tables"]
 
 CLASSES = (2, 3, 10, 100)
 ALPHAS = (0.02, 0.05, 0.1, 0.15, 0.2, 0.25)
-#: α of theorem 3 is a mean gap, at most (K − 1)/(3K): 1/6 with two classes.
+#: α of theorem 3 is a mean gap, which is at most (K − 1)/(3K): 1/6 with two classes.
 GAPS = (0.02, 0.05, 0.08, 0.1, 0.13, 0.16)
-#: Simulated and true value may differ by this many standard errors, once in 10,000 by chance.
+#: Standard errors by which a simulated value may differ from the truth: once in 10,000 cases.
 REACH = 3.9
 
 
@@ -38,15 +34,15 @@ class Simulated:
     Attributes
     ----------
     theorem, classes, alpha
-        Which case.
+        The case.
     ece_formula, vece_formula : float
         The closed forms.
     ece_limit : float
-        ECE over ten bins: gaps of either sign cancel inside a bin.
+        ECE over ten bins, where gaps of opposite sign cancel within a bin.
     ece, vece : float
-        Simulated, over ten bins of equal support.
+        The simulated values, over ten bins of equal support.
     ece_agrees, vece_agrees : bool
-        Whether the simulated value is the limit up to sampling error.
+        Whether the simulated value equals the limit up to sampling error.
     """
 
     theorem: int
@@ -62,7 +58,7 @@ class Simulated:
 
     @property
     def agrees(self) -> bool:
-        """Whether both do."""
+        """Whether both agree."""
         return self.ece_agrees and self.vece_agrees
 
 
@@ -75,7 +71,7 @@ class TheoryRun:
     cases : tuple of Simulated
         The cases.
     n_rows : int
-        Rows of each.
+        The number of rows of each.
     """
 
     cases: tuple[Simulated, ...]
@@ -109,7 +105,7 @@ def run_theory(n_rows: int = 100_000, *, tick: Callable[[], Any] = lambda: None)
 def _simulated(theorem: int, k: int, alpha: float, sim: Simulation) -> Simulated:
     score, hit = sim.p.max(axis=1), sim.p.argmax(axis=1) == sim.y
     limits = (sim.ece_in_bins(10), sim.vece_in_bins(10))
-    # The closed forms, against integrals of the gaps that rows are drawn from.
+    # Integrals of the gaps that rows are drawn from check the closed forms.
     integrals = (sim.ece_in_bins(500), sim.vece_in_bins(500))
     drift = REACH * float((score - sim.rate).std()) / np.sqrt(len(sim))
     values, agree = [], []
@@ -118,7 +114,7 @@ def _simulated(theorem: int, k: int, alpha: float, sim: Simulation) -> Simulated
     ):
         over = Variable("v", "numeric", x)
         stats = ten_bins(over, score, hit)
-        # The truth over these very rows and bins: what is left is the chance of each hit.
+        # The truth for these rows and bins: only the randomness of each hit remains.
         place = joint_index(stats.bins, [over], slice(None))
         truth = float(np.abs(np.bincount(place, score - sim.rate)).sum()) / len(sim)
         value = calibration_error(stats)
@@ -126,7 +122,7 @@ def _simulated(theorem: int, k: int, alpha: float, sim: Simulation) -> Simulated
         floor = measure(stats, 0.95).noise_floor
         by_chance = -REACH * error <= value - truth <= floor + REACH * error
         right = abs(integral - formula) <= 1e-3 * formula + 1e-9
-        # A binned mean of absolute gaps is lifted by chance where the gap is small.
+        # Chance raises a binned mean of absolute gaps if the gap is small.
         lifted = floor if limit < drift else 0.0
         agree.append(bool(right and by_chance and abs(truth - limit) <= drift + lifted))
         values.append(value)
@@ -143,7 +139,7 @@ def _simulated(theorem: int, k: int, alpha: float, sim: Simulation) -> Simulated
     )
 
 
-_TITLES = {
+THEOREMS = {
     1: "Theorem 1: ECE → 0 while VECE → 1/2 − 1/(2K)",
     2: "Theorem 2: VECE = 0 while ECE → 1/2 − 1/(2K)",
     3: "Theorem 3: consistently overconfident, ECE = VECE",
@@ -151,9 +147,9 @@ _TITLES = {
 
 
 def theory_tables(run: TheoryRun) -> list[Table]:
-    """Return one table a theorem."""
+    """Return one table per theorem."""
     tables = []
-    for theorem, title in _TITLES.items():
+    for theorem, title in THEOREMS.items():
         cases = [case for case in run.cases if case.theorem == theorem]
         columns: dict[str, list[Any]] = {
             "K": [case.classes for case in cases],
@@ -168,43 +164,12 @@ def theory_tables(run: TheoryRun) -> list[Table]:
         tables.append(
             Table(
                 f"theorem-{theorem}",
-                f"{title} ({run.n_rows:,} rows a line)",
+                f"{title} ({run.n_rows:,} rows per line)",
                 columns,
-                "Ten bins: what an estimate over ten bins tends to, since gaps of either sign "
-                "cancel inside a bin."
+                "Ten bins: the limit of an estimate over ten bins, where gaps of opposite sign "
+                "cancel within a bin."
                 if theorem == 1
                 else "",
             )
         )
     return tables
-
-
-def theory_picture(run: TheoryRun) -> Figure:
-    """Draw ECE and VECE against α, formulas as lines and simulations as dots."""
-    figure = Figure(figsize=(10.2, 3.7), layout="constrained")
-    shown = (2, 10)
-    for ax, (theorem, title) in zip(figure.subplots(1, 3), _TITLES.items(), strict=True):
-        bare(ax)
-        for k, style in zip(shown, ("-", "--"), strict=True):
-            cases = [one for one in run.cases if (one.theorem, one.classes) == (theorem, k)]
-            alphas = [case.alpha for case in cases]
-            for name, colour, mark in (("ECE", PREDICTED, "o"), ("VECE", ACTUAL, "s")):
-                field = name.lower()
-                ax.plot(
-                    alphas, [getattr(case, f"{field}_formula") for case in cases],
-                    color=colour, linestyle=style, linewidth=1.4, label=f"{name}, K = {k}",
-                )  # fmt: skip
-                ax.plot(
-                    alphas, [getattr(case, field) for case in cases], mark, color=colour,
-                    markersize=4 if name == "ECE" else 7,
-                    fillstyle="full" if name == "ECE" else "none",
-                )  # fmt: skip
-        ax.set_title(title.replace(": ", ":\n"), fontsize=10, color=INK, loc="left")
-        ax.set_xlabel("α", fontsize=10, color=INK)
-        ax.set_ylim(bottom=-0.01)
-        ax.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
-    axes = figure.axes
-    axes[0].set_ylabel("Error (lines: formula, marks: simulated)", fontsize=10, color=INK)
-    handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False, fontsize=9)
-    return figure

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
-from varcal.exceptions import InputError, MissingDependencyError
+from varcal.exceptions import InputError, import_library
 
 if TYPE_CHECKING:
     from varcal._measures.curve import Curve
@@ -29,11 +29,9 @@ def draw(kind: str, result: Any, *, ax: Any = None, backend: str = "matplotlib",
     if backend == "plotly":
         if ax is not None:
             raise InputError('ax is for backend="matplotlib"', "leave ax out: a Figure is returned")
-        try:
-            import_module("plotly")
-        except ModuleNotFoundError:
-            raise MissingDependencyError.of("plotly", 'plot(backend="plotly")') from None
+        import_library("plotly", 'plot(backend="plotly")')
         return import_module(f"varcal.plotting._plotly.{kind}").draw(result, **how)
+    import_library("matplotlib", "plot()")
     return import_module(f"varcal.plotting._matplotlib.{kind}").draw(result, ax, **how)
 
 

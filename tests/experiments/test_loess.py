@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from varcal.experiments._loess_interpolated import interpolated_loess, loess_vertices
+from varcal.experiments._loess import interpolated_loess, loess_vertices
 
 PAPER = Path(
     os.environ.get("VARCAL_PAPER_DATA")

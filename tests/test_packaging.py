@@ -1,0 +1,182 @@
+"""What an installation without extras can do, and what its errors say."""
+
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from varcal.exceptions import EXTRAS
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+OPTIONAL = PROJECT["optional-dependencies"]
+
+# Run first in a new process, so that importing an optional library fails as if it were missing.
+BLOCK = """
+import sys
+OPTIONAL = {
+    "duckdb", "matplotlib", "numba", "pandas", "plotly", "polars", "pooch", "pyarrow", "pyspark",
+    "requests",
+}
+class Refuse:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in OPTIONAL:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Refuse())
+import numpy as np
+import varcal as vc
+sim = vc.datasets.make_gap(1000, "tilt", vece=0.1, random_state=0)
+y, p, v = sim.y, sim.p, {"age": 20 + 60 * sim.v}
+"""
+
+
+def run(code, cwd):
+    command = [sys.executable, "-c", BLOCK + code]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+
+
+def test_the_core_needs_no_optional_library(tmp_path):
+    code = """
+from sklearn.linear_model import LogisticRegression
+found = vc.audit(y, p, v, event="positive")
+repr(found), found._repr_html_(), found.to_dict()
+for ending in ("html", "md", "json"):
+    found.report(f"report.{ending}")
+found.save("audit.json"), vc.load_audit("audit.json")
+repr(vc.curve(y, p, v, event="positive")), repr(vc.estimate(y, p, v)), repr(vc.reliability(y, p))
+vc.vece(y, p, v), vc.ece(y, p), repr(vc.bin_table(y, p, v))
+bins = vc.make_bins("y", "p", data={"y": y, "p": p, **v})
+total = vc.collect({"y": y, "p": p, **v}, bins)
+(total + total).save("sums.json"), vc.load_collected("sums.json")
+names = [name for name in vc.calibrators.__all__ if name.endswith("Calibrator")]
+many = {"DirichletCalibrator", "VectorScalingCalibrator"}
+fitted = [getattr(vc, n)().fit(p, y, v) for n in names if n != "Calibrator" and n not in many]
+models = {type(one).__name__: one.predict_proba(p, v)[:, 1] for one in fitted}
+fitted[-1].save("calibrator.json"), vc.load_calibrator("calibrator.json")
+vc.VariableCalibratedClassifier(LogisticRegression(), variables=[0]).fit(
+    np.column_stack([v["age"], p]), y
+)
+compared = vc.compare(y, {"raw": p, **models}, v)
+compared.report("comparison.html"), compared._repr_html_()
+for load in (vc.datasets.load_adult, vc.datasets.load_census, vc.datasets.load_yelp):
+    load()
+print(vc.experiments.EXPERIMENTS[0], not OPTIONAL & {m.partition(".")[0] for m in sys.modules})
+"""
+    done = run(code, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["theory", "True"]
+    assert "<html" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_the_demo_needs_no_optional_library(tmp_path):
+    done = run("import varcal.cli; varcal.cli.main(['demo'])", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "varcal-demo.html").is_file()
+
+
+MISSING = {
+    "vc.audit('y', 'p', data='rows.csv')": ("reading 'rows.csv' needs pyarrow", "files"),
+    "vc.audit('y', 'p', data='rows.pq')": ("reading 'rows.pq' needs pyarrow", "files"),
+    "vc.apply(vc.PlattCalibrator().fit(p, y), 'rows.csv', 'out.csv', p='p')": (
+        "reading 'rows.csv' needs pyarrow",
+        "files",
+    ),
+    "vc.load_collected('rows.parquet')": ("reading 'rows.parquet' needs pyarrow", "files"),
+    "vc.collect(rows, vc.make_bins('y', 'p', data=rows)).save('sums.parquet')": (
+        "writing 'sums.parquet' needs pyarrow",
+        "files",
+    ),
+    "vc.curve(y, p, v).plot()": ("plot() needs matplotlib", "plot"),
+    "vc.audit(y, p, v).plot()": ("plot() needs matplotlib", "plot"),
+    "vc.curve(y, p, v).plot(backend='plotly')": ('plot(backend="plotly") needs plotly', "plotly"),
+    "vc.audit(y, p, v).to_frame()": ("to_frame() needs pandas", ""),
+    "vc.datasets.load_adult().to_frame('polars')": ("to_frame() needs polars", "polars"),
+    "vc.experiments.reproduce('theory')": ("drawing the figures needs matplotlib", "reproduce"),
+}
+
+
+@pytest.fixture(scope="module")
+def errors(tmp_path_factory):
+    """The errors of all calls of `MISSING`, from one process."""
+    folder = tmp_path_factory.mktemp("core")
+    for name in ("rows.csv", "rows.pq", "rows.parquet"):
+        (folder / name).write_text("y,p,age\n1,0.5,3\n", encoding="utf-8")
+    code = f"""
+import json
+rows, said = {{"y": y, "p": p, **v}}, {{}}
+for call in {list(MISSING)}:
+    try:
+        eval(call)
+    except vc.exceptions.MissingDependencyError as error:
+        said[call] = str(error)
+print(json.dumps(said))
+"""
+    done = run(code, folder)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("call", MISSING)
+def test_a_missing_library_is_named_with_its_extra(call, errors):
+    message, extra = MISSING[call]
+    hint = f"pip install {message.rpartition(' ')[2]}"
+    if extra:
+        hint += f""", or the extra '{extra}': pip install ".[{extra}]" in a checkout"""
+    assert errors[call] == f"{message}\nhint: {hint}"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["audit", "rows.csv", "--label", "y", "--prob", "p"], "reading 'rows.csv' needs pyarrow"),
+        (["reproduce", "adult"], "drawing the figures needs matplotlib"),
+    ],
+)
+def test_the_command_line_says_what_to_install(arguments, message, tmp_path):
+    (tmp_path / "rows.csv").write_text("y,p,age\n1,0.5,3\n", encoding="utf-8")
+    done = run(f"import varcal.cli; varcal.cli.main({arguments})", tmp_path)
+    assert done.returncode == 2
+    first, second = done.stderr.splitlines()
+    assert first == f"error: {message}"
+    assert second.startswith("hint: pip install ")
+
+
+def test_standard_input_without_pyarrow(tmp_path):
+    code = "import varcal.cli; varcal.cli.main('audit - --format csv --label y --prob p'.split())"
+    command = [sys.executable, "-c", BLOCK + code]
+    done = subprocess.run(
+        command, cwd=tmp_path, input="y,p\n1,0.5\n", capture_output=True, text=True, check=False
+    )
+    assert done.stderr.startswith("error: reading standard input needs pyarrow\nhint: ")
+
+
+def names(requirements):
+    return {re.split(r"[\[<>=;]", one)[0] for one in requirements}
+
+
+def test_every_optional_library_has_the_extra_that_errors_name():
+    for library, extra in EXTRAS.items():
+        assert library in names(OPTIONAL[extra]), library
+    users = set(OPTIONAL) - {"all", "dev"}
+    assert OPTIONAL["all"] == [f"varcal[{','.join(one for one in OPTIONAL if one in users)}]"]
+    assert "varcal[all]" in OPTIONAL["dev"]
+
+
+def test_the_oldest_versions_are_those_of_pyproject():
+    bounds = dict(
+        re.fullmatch(r"([\w-]+)(?:\[\w+\])?>=([\d.]+)", one).groups()
+        for group in (
+            PROJECT["dependencies"],
+            *(OPTIONAL[extra] for extra in OPTIONAL if extra != "dev"),
+            [one for one in OPTIONAL["dev"] if one.startswith("pandas>")],
+        )
+        for one in group
+        if not one.startswith("varcal")
+    )
+    lines = (ROOT / ".ci" / "oldest.txt").read_text(encoding="utf-8").splitlines()
+    pins = dict(line.removesuffix(".*").split("==") for line in lines if not line.startswith("#"))
+    assert pins == bounds
