@@ -325,10 +325,10 @@ def broken(tmp_path, name, rows):
         ("ragged.csv", "Expected 3 columns, got 2"),
         ("twice.csv", "two columns of the same name: 'age'"),
         ("latin.csv", "(?i)utf-?8"),
-        ("cut.parquet", "cannot read .* as parquet.*\nhint: the file is cut short"),
-        ("cut.feather", "cannot read .* as arrow.*\nhint: the file is cut short"),
+        ("cut.parquet", "cannot read .* as parquet.*\nhint: the file is truncated"),
+        ("cut.feather", "cannot read .* as arrow.*\nhint: the file is truncated"),
         ("cut.csv.gz", "cannot read|no rows"),
-        ("array.json", "one object a line"),
+        ("array.json", "one object per line"),
         ("lacks.jsonl", "no column 'age' .*\nhint: did you mean 'agee'"),
         ("text.csv", "text.csv': p 'p' holds levels, not numbers"),
         ("rows.xlsx", "no file"),
@@ -348,8 +348,8 @@ def test_unusable_files_leave_nothing_behind(name, said, out, rows, tree, tmp_pa
 def test_outputs_that_cannot_be(rows, tree, tmp_path):
     path = write(rows, tmp_path / "in.csv")
     for out, said in {
-        tmp_path / "out.xlsx": "tells no format",
-        tmp_path / "out.parquet.gz": "tells no format",
+        tmp_path / "out.xlsx": "unknown file extension",
+        tmp_path / "out.parquet.gz": "unknown file extension",
         tmp_path / "no" / "out.csv": "cannot write .*No such file",
         tmp_path / "in.csv" / "out.csv": "cannot write",
     }.items():

@@ -73,9 +73,9 @@ class FileRows:
     @cached_property
     def schema(self) -> Any:
         """The columns with the types that hold all their values."""
-        from varcal._files.streams import settled_types  # noqa: PLC0415
+        from varcal._files.streams import common_types  # noqa: PLC0415
 
-        return settled_types(self.sources, self.columns)
+        return common_types(self.sources, self.columns)
 
 
 def open_files(given: Paths) -> DuckRows | ArrowRows | FileRows:

@@ -45,7 +45,7 @@ class ParquetFiles:
         """Check that files fit together; where not partitioned, folders add no column."""
         from pyarrow import parquet  # noqa: PLC0415  pyarrow loads when first used
 
-        from varcal._files.streams import settled_types  # noqa: PLC0415
+        from varcal._files.streams import common_types  # noqa: PLC0415
 
         names = same_columns(sources)
         schemas = []
@@ -54,7 +54,7 @@ class ParquetFiles:
                 schemas.append(parquet.read_schema(source.path))
         first = schemas[0]
         alike = all(one.names == first.names and one.types == first.types for one in schemas)
-        schema = settled_types(sources, names).remove_metadata()
+        schema = common_types(sources, names).remove_metadata()
         keys = _keys(sources, base, names) if partitioned else ()
         return cls(tuple(sources), schema, alike, keys, base)
 
