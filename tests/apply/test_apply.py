@@ -226,7 +226,7 @@ def test_several_files_and_globs(rows, tree, expected, tmp_path):
     odd = rows.set_column(0, "id", pa.array(range(N)))
     write(odd, tmp_path / "odd.parquet")
     with pytest.raises(
-        InputError, match=r"column 'id' is int64 in .*odd.parquet', and string before"
+        InputError, match=r"column 'id' has type int64 in .*odd.parquet', but string"
     ):
         vc.apply(tree, [tmp_path / "b1.parquet", tmp_path / "odd.parquet"], tmp_path / "o.parquet")
 
