@@ -325,7 +325,9 @@ def test_workers_without_varcal():
             raise RuntimeError("ModuleNotFoundError: No module named 'varcal'")
 
     work = _scan.Scan(None, 1.0)
-    with pytest.raises(MissingDependencyError, match="workers has no varcal"):
+    with pytest.raises(
+        MissingDependencyError, match="varcal is not installed in the Python of Spark's workers"
+    ):
         list(_spark.SparkRows.of(Frame()).map(["y"], work))
 
 

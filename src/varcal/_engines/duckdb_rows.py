@@ -62,7 +62,7 @@ class DuckRows:
 
     @classmethod
     def of_files(cls, files: ParquetFiles) -> DuckRows:
-        """Open Parquet files of the same types: DuckDB casts all files to the types of the first."""
+        """Open Parquet files of the same types: DuckDB casts all to the types of the first."""
         try:
             import duckdb  # noqa: PLC0415  loaded when first used
         except ModuleNotFoundError:
@@ -70,7 +70,7 @@ class DuckRows:
                 f"reading {files.shown} without loading it into memory needs duckdb",
                 "pip install 'varcal[duckdb]', or pass data=pyarrow.dataset.dataset(path)",
             ) from None
-        # The statistics in Parquet files ignore NaN, from which DuckDB would infer that there is none.
+        # The statistics in Parquet files ignore NaN; DuckDB would infer that there is none.
         query = f"FROM read_parquet(?, hive_partitioning={bool(files.keys)}, can_have_nan=true)"
         with reading_rows(files.shown):
             connection = duckdb.connect()

@@ -20,7 +20,7 @@ from varcal._input.variables import Variable
 
 #: Blocks of rows per task of a thread, so that starting a task costs little beside its work.
 _BLOCKS_PER_TASK = 4
-#: Upper limit of threads: memory bandwidth is used up, and more threads wait for each other.
+#: Upper limit of threads: more of them wait for each other.
 _MOST_THREADS = 8
 
 

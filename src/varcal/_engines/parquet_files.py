@@ -86,7 +86,7 @@ class ParquetFiles:
 
 
 def _keys(sources: Sequence[Source], base: str, names: Sequence[str]) -> tuple[str, ...]:
-    """Return the columns that folders add: the same for all files, and not in the files themselves."""
+    """Return the columns that folders add, which must be the same for all files."""
     first = _keys_of(sources[0], base)
     for source in sources:
         own = _keys_of(source, base)

@@ -31,8 +31,7 @@ from numpy.typing import NDArray
 T = TypeVar("T")
 Work = Callable[[Any, int], T]
 
-#: Rows per batch. Large enough that the overhead per batch is small, small enough that the batches
-#: of all threads stay within some 100 MB.
+#: Rows per batch: a megabyte per column of floats.
 BATCH_ROWS = 1 << 17
 #: Up to this many rows, rows are read into memory.
 FEW_ROWS = 1_000_000
@@ -92,7 +91,7 @@ class AddedWork(Protocol[T]):
         """Return the result that consists of these parts."""
 
     def cells(self, answer: T) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return the positions of the cells that are not empty, and their sums, one row per cell."""
+        """Return the positions and the sums, one row per cell, of the cells that are not empty."""
 
     def of_cells(self, place: NDArray[np.int64], sums: NDArray[np.float64]) -> T:
         """Return the result that consists of these cells."""

@@ -30,10 +30,9 @@ TEXT_FORMATS = ("csv", "tsv", "jsonl")
 #: The delimiter of each format with columns separated by a character.
 DELIMITERS = {"csv": ",", "tsv": "\t"}
 
-#: Bytes of JSON lines that are parsed at a time. Large enough that parsing dominates the overhead
-#: per block, small enough that memory stays bounded.
+#: Bytes of JSON lines that are parsed at a time, so that memory does not grow with the file.
 JSON_BLOCK_BYTES = 1 << 20
-#: Bytes of CSV in a batch if only the header is needed or no other size is asked for.
+#: Bytes of CSV in a batch, unless the caller asks for another size.
 CSV_BLOCK_BYTES = 1 << 22
 
 
