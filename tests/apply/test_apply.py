@@ -271,7 +271,7 @@ def test_fitted_on_arrays(rows, tmp_path):
     p, y, age = (rows[name].to_numpy() for name in ("p", "y", "age"))
     cal = vc.TreeCalibrator().fit(p, y, age)
     path, out = write(rows, tmp_path / "in.csv"), tmp_path / "out.csv"
-    with pytest.raises(InputError, match=r"not known.*\n.*p="):
+    with pytest.raises(InputError, match=r"unknown.*\n.*p="):
         vc.apply(cal, path, out)
     with pytest.raises(InputError, match="no column 'v'"):
         vc.apply(cal, path, out, p="p")
