@@ -235,7 +235,7 @@ def test_source_may_be_the_output(rows, tree, tmp_path):
     path = write(rows, tmp_path / "rows.csv")
     vc.apply(tree, path, path)
     assert read(path).column_names[-1] == "p_calibrated"
-    with pytest.raises(InputError, match="has a column 'p_calibrated' already"):
+    with pytest.raises(InputError, match="already has a column 'p_calibrated'"):
         vc.apply(tree, path, path)
     vc.apply(tree, path, path, column="again")
     assert read(path)["again"].to_pylist() == read(path)["p_calibrated"].to_pylist()

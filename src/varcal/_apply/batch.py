@@ -112,7 +112,7 @@ def added_columns(
     for name in added:
         if name in known:
             raise InputError(
-                f"{shown} has a column {name!r} already",
+                f"{shown} already has a column {name!r}",
                 "choose another name for the new one with column=",
             )
     return added

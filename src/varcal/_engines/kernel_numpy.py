@@ -1,4 +1,4 @@
-"""The reference engine: rows in numpy arrays."""
+"""The reference kernel: sums rows into bins with numpy."""
 
 from __future__ import annotations
 

@@ -89,8 +89,8 @@ def format_of(path: str | PathLike[str], format: str | None = None) -> tuple[str
             return known, gzipped
     all_extensions = ", ".join(chain.from_iterable(FORMATS.values()))
     raise InputError(
-        f"unknown file extension: {str(path)!r}",
-        f"supported are {all_extensions}; text formats may also end in .gz",
+        f"unknown file extension of {str(path)!r}",
+        f"use one of {all_extensions}; those of text files also with .gz",
     )
 
 
