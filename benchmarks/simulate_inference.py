@@ -244,9 +244,8 @@ def groups(replicates: int) -> None:
             (claim,) = claims(predictions, "positive")
             options = {"n_bins": 10, "binning": "quantile", "bins": None}
             one = profile(predictions, claim, predictions.variables[0], options)
-            tested = (one, claim, predictions, predictions.variables[0])
-            found += profile_test(*tested) < 0.05
-            constant += profile_test(*tested, beyond=True) < 0.05
+            found += profile_test(one, None, grouped=True) < 0.05
+            constant += profile_test(one, None, grouped=True, beyond=True) < 0.05
             covered += float(interval(gap_law(one.coarse))[0]) <= 0
         rates = [100 * x / replicates for x in (found, constant, covered)]
         print(f"| {many} | {size} | {rates[0]:.1f} % | {rates[1]:.1f} % | {rates[2]:.1f} % |")
