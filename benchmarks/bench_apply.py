@@ -1,9 +1,11 @@
-"""Time and peak memory of `varcal apply` on large files, each run in a process of its own.
+"""Time and peak memory of `varcal apply` on large files, each run in its own process.
 
-Run as ``python benchmarks/bench_apply.py [rows]``; five million rows by default. The target is a
-peak below 500 MB for Parquet.
+    python benchmarks/bench_apply.py [rows]
+
+Five million rows by default. The target is a peak below 500 MB for Parquet.
 """
 
+import argparse
 import subprocess
 import sys
 import tempfile
@@ -18,7 +20,7 @@ TARGET_MB = 500
 
 
 def write_rows(path: Path, n_rows: int) -> None:
-    """Write rows with a score, two variables, a text and an id, a part at a time."""
+    """Write rows with a score, two variables, a text and an id, in parts."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -50,7 +52,7 @@ def save_calibrator(path: Path) -> None:
 
 
 def measure(calibrator: Path, source: Path, out: Path) -> tuple[float, float]:
-    """Return seconds and the peak of resident memory in MB."""
+    """Return the time in seconds and the peak of resident memory in MB."""
     code = (
         "import resource, sys, varcal as vc;"
         "vc.apply(*sys.argv[1:4], p='p', column=sys.argv[4]);"
@@ -92,4 +94,6 @@ def report(folder: Path, source: str, out: str) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 5_000_000)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("rows", nargs="?", type=int, default=5_000_000)
+    main(parser.parse_args().rows)

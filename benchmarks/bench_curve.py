@@ -1,6 +1,8 @@
-"""Time of a whole curve: scikit-misc's LOESS with standard errors against ours, and at scale.
+"""Time of a complete curve: scikit-misc's LOESS with standard errors compared with ours.
 
-python benchmarks/bench_curve.py [--quick]
+    python benchmarks/bench_curve.py [--quick]
+
+Prints Markdown tables: the comparison, our times by number of rows, and by kind of variable.
 """
 
 from __future__ import annotations
@@ -21,16 +23,16 @@ Floats = NDArray[np.float64]
 
 
 def rows(n: int) -> tuple[Floats, Floats, Floats]:
-    """Draw a skewed variable, scores, and hits that fall short in the upper tail."""
+    """Draw a skewed variable, scores, and hits that are rarer than predicted in the upper tail."""
     rng = np.random.default_rng(n)
     v, s = rng.gamma(2, size=n), rng.beta(5, 2, n)
     return v, s, (rng.random(n) < s - 0.1 * np.minimum(v / 4, 1)).astype(float)
 
 
-def quantile_cells(v: Floats, s: Floats, hit: Floats, many: int = 1000) -> Cells:
-    """Cells of equal counts; edges from a sample of at most 200,000 rows."""
+def quantile_cells(v: Floats, s: Floats, hit: Floats, n_cells: int = 1000) -> Cells:
+    """Return cells of equal counts, with edges from a sample of at most 200,000 rows."""
     sample = v if len(v) <= 200_000 else np.random.default_rng(0).choice(v, 200_000)
-    edges = np.unique(np.quantile(sample, np.arange(1, many) / many))
+    edges = np.unique(np.quantile(sample, np.arange(1, n_cells) / n_cells))
     cell = np.searchsorted(edges, v)
     e = hit - s
     sums = [np.bincount(cell, term, len(edges) + 1) for term in (hit, s, e * e, s * (1 - s), v)]
@@ -41,7 +43,7 @@ def quantile_cells(v: Floats, s: Floats, hit: Floats, many: int = 1000) -> Cells
 
 
 def whole_curve(cells: Cells) -> Bands:
-    """Smooth both curves, make every band, find v* and its set, and the density."""
+    """Smooth both curves, and compute all bands, v* and its set, and the density."""
     at = np.linspace(*np.interp([0.05, 0.95], np.cumsum(cells.n) / cells.n.sum(), cells.x), 200)
     weights = smoother_weights(cells.x, at, span=0.9, counts=cells.n)
     weights @ np.column_stack([1 - cells.hit_rate, 1 - cells.mean_score])
@@ -50,7 +52,7 @@ def whole_curve(cells: Cells) -> Bands:
 
 
 def seconds(call: Callable[[], object], repeats: int = 5) -> float:
-    """Least processor time of a few runs: other work on the machine does not count."""
+    """Return the minimum CPU time of a few runs, on which other work has little effect."""
     best = np.inf
     for _ in range(repeats):
         started = time.process_time()

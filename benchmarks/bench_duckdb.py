@@ -1,10 +1,12 @@
-"""Audits of Parquet files out of core, beside DuckDB's own time for plain GROUP BY over them.
+"""Out-of-core audits of a Parquet file, compared with plain GROUP BY queries in DuckDB.
 
-Run as ``python benchmarks/bench_duckdb.py [rows] [--file FILE] [--rounds N]``; ten million rows
-with five variables by default. Each run is a process of its own, so that peaks of memory are its
-own; the best time and the highest peak of the rounds count. The targets, for 100 million rows on
-two cores: at most three times five plain GROUP BY (one a variable, over evenly wide bins, with a
-count and the means of score and outcome), and less than 1.5 GB of memory.
+    python benchmarks/bench_duckdb.py [rows] [--file FILE] [--rounds N]
+
+Ten million rows with five variables by default. Each run has its own process, so that its peak
+memory can be measured; the table shows the minimum time and the highest peak of all rounds. The
+targets, for 100 million rows on two cores, are at most three times the time of five plain GROUP BY
+queries (one per variable, over bins of equal width, with a count and the means of score and
+outcome), and less than 1.5 GB of memory.
 """
 
 import argparse
@@ -24,12 +26,13 @@ _TIMED = """
 import json, resource, sys, time
 path = sys.argv[1]
 start, cpu = time.perf_counter(), time.process_time()
-{work}
+{task}
 print(json.dumps([time.perf_counter() - start, time.process_time() - cpu,
                   resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024]))
 """
-WORKS = {
-    "five GROUP BY in DuckDB": f"""
+#: The code of each task, which is run in its own process.
+TASKS = {
+    "five plain GROUP BY queries in DuckDB": f"""
 import duckdb
 for v in {VARIABLES}:
     bins = f"SELECT floor(4 * {{v}}) AS bin, count(*), avg(p), avg(y) FROM '{{path}}' GROUP BY bin"
@@ -55,7 +58,7 @@ vc.vece("y", "p", "v0", data=path)
 
 
 def write_rows(path: Path, n_rows: int) -> None:
-    """Write rows with an outcome, a score and five variables, a part at a time."""
+    """Write rows with an outcome, a score and five variables, in parts."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -74,9 +77,9 @@ def write_rows(path: Path, n_rows: int) -> None:
     writer.close()
 
 
-def measure(work: str, path: Path) -> tuple[float, float, float]:
-    """Return seconds, seconds of CPU, and the peak of resident memory in MB."""
-    code = _TIMED.format(work=WORKS[work])
+def measure(task: str, path: Path) -> tuple[float, float, float]:
+    """Return the time and the CPU time in seconds, and the peak of resident memory in MB."""
+    code = _TIMED.format(task=TASKS[task])
     done = subprocess.run(
         [sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True
     )
@@ -84,10 +87,10 @@ def measure(work: str, path: Path) -> tuple[float, float, float]:
     return seconds, cpu, peak
 
 
-def of_rounds(
+def best_of(
     now: tuple[float, float, float], before: tuple[float, float, float]
 ) -> tuple[float, float, float]:
-    """Keep the shorter times and the higher peak: memory must suffice in every round."""
+    """Return the shorter times and the higher peak: memory must suffice in every round."""
     return min(now[0], before[0]), min(now[1], before[1]), max(now[2], before[2])
 
 
@@ -101,16 +104,16 @@ def main(n_rows: int, file: Path | None, rounds: int) -> None:
         n_rows = parquet.read_metadata(path).num_rows
         best: dict[str, tuple[float, float, float]] = {}
         for _ in range(rounds):
-            for work in WORKS:
-                now = measure(work, path)
-                best[work] = of_rounds(now, best.get(work, now))
-    floor = best["five GROUP BY in DuckDB"]
+            for task in TASKS:
+                now = measure(task, path)
+                best[task] = best_of(now, best.get(task, now))
+    floor = best["five plain GROUP BY queries in DuckDB"]
     print(f"{n_rows:,} rows, {len(VARIABLES)} variables\n")
-    print("| work | seconds | ratio | CPU seconds | ratio | peak MB |")
+    print("| task | seconds | ratio | CPU seconds | ratio | peak MB |")
     print("| --- | --- | --- | --- | --- | --- |")
-    for work, (seconds, cpu, peak) in best.items():
+    for task, (seconds, cpu, peak) in best.items():
         print(
-            f"| {work} | {seconds:.1f} | {seconds / floor[0]:.2f} | {cpu:.1f} | "
+            f"| {task} | {seconds:.1f} | {seconds / floor[0]:.2f} | {cpu:.1f} | "
             f"{cpu / floor[1]:.2f} | {peak:,.0f} |"
         )
     ratio, peak = best["vc.audit, DuckDB"][0] / floor[0], best["vc.audit, DuckDB"][2]
@@ -120,7 +123,9 @@ def main(n_rows: int, file: Path | None, rounds: int) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("rows", nargs="?", type=int, default=10_000_000)
-    parser.add_argument("--file", type=Path, help="rows to use, or where to write them")
+    parser.add_argument(
+        "--file", type=Path, help="file of rows to use; it is written if it does not exist"
+    )
     parser.add_argument("--rounds", type=int, default=2)
     given = parser.parse_args()
     main(given.rows, given.file, given.rounds)

@@ -1,10 +1,11 @@
-"""Peers side by side: the time of each against ours for the same question, in one run.
+"""Other packages compared with varcal on the same task: CPU times and results, in one run.
 
     python benchmarks/bench_peers.py [--rows N] [--curve-rows M]
 
-Prints a Markdown table, one row a peer: CPU times (least of a few runs), their ratio, and how far
-the two answers lie apart where both answer the same question. Peers that are not installed are
-listed as such. Curves have fewer rows, as peers take time that grows with their square.
+Prints a Markdown table with one row per function of another package: CPU times (minimum of a few
+runs), their ratio, and the largest difference of the results if both compute the same quantity.
+Packages that are not installed are marked as such. Curves are computed on fewer rows, because the
+time of other packages grows with the square of their number.
 """
 
 from __future__ import annotations
@@ -22,12 +23,13 @@ from numpy.typing import NDArray
 import varcal as vc
 
 Floats = NDArray[np.float64]
-EVEN = np.linspace(0, 1, 11)
+#: The edges of ten bins of equal width.
+EQUAL_WIDTH = np.linspace(0, 1, 11)
 
 
 @dataclass(frozen=True)
 class Data:
-    """Outcomes, probabilities and one variable, along which the model is off."""
+    """Outcomes, probabilities and one variable, along which the model is miscalibrated."""
 
     y: NDArray[np.int64]
     p: Floats
@@ -43,39 +45,39 @@ class Data:
 
     @property
     def score(self) -> Floats:
-        """The claimed probability that the likelier class is right."""
+        """The predicted probability of the more likely class."""
         return np.maximum(self.p, 1 - self.p)
 
     @property
     def hit(self) -> NDArray[np.bool_]:
-        """Whether it is right."""
+        """Whether the more likely class was right."""
         return (self.p > 0.5) == self.y
 
 
 @dataclass(frozen=True)
 class Peer:
-    """A peer's answer and ours to one question.
+    """A function of another package and ours for the same task.
 
     Attributes
     ----------
     name, module : str
-        What it is called, and what must be installed.
-    question : str
-        What is asked.
+        The name in the table, and the module that must be installed.
+    quantity : str
+        What is computed.
     theirs, ours : callable
-        From data to the answer, numbers in the same order.
-    apart : float or None
-        How far the answers may lie apart; None where only the questions are alike.
+        From data to the result, with numbers in the same order.
+    tolerance : float or None
+        The largest difference allowed; None if the quantities are similar but not the same.
     curve : bool
-        Whether it is run on fewer rows.
+        Whether to run it on fewer rows.
     """
 
     name: str
     module: str
-    question: str
+    quantity: str
     theirs: Callable[[Data], object]
     ours: Callable[[Data], object]
-    apart: float | None
+    tolerance: float | None
     curve: bool = False
 
 
@@ -118,7 +120,7 @@ def mcgrad_ece(data: Data) -> float:
 
 
 def our_even_ece(data: Data) -> float:
-    return vc.ece(data.y, data.p, event="positive", bins=EVEN)
+    return vc.ece(data.y, data.p, event="positive", bins=EQUAL_WIDTH)
 
 
 def mcgrad_worst(data: Data) -> float:
@@ -149,34 +151,34 @@ def our_reliability(data: Data) -> object:
     return vc.reliability(data.y, data.p, event="positive")
 
 
-def places(data: Data) -> Floats:
+def grid(data: Data) -> Floats:
     return np.linspace(*np.quantile(data.v, [0.05, 0.95]), 100)
 
 
 def skmisc_curve(data: Data) -> Floats:
     from skmisc.loess import loess
 
-    at = places(data)
-    found = []
-    for claim in (1.0 - data.hit, 1.0 - data.score):
-        fit = loess(data.v, claim, span=0.9, degree=2, surface="direct")
+    at = grid(data)
+    curves = []
+    for error in (1.0 - data.hit, 1.0 - data.score):
+        fit = loess(data.v, error, span=0.9, degree=2, surface="direct")
         fit.fit()
         answer = fit.predict(at, stderror=True)
         answer.confidence(0.05)
-        found.append(answer.values)
-    return np.concatenate(found)
+        curves.append(answer.values)
+    return np.concatenate(curves)
 
 
 def lowess_curve(data: Data) -> Floats:
     from statsmodels.nonparametric.smoothers_lowess import lowess
 
-    at = places(data)
+    at = grid(data)
     parts = (1.0 - data.hit, 1.0 - data.score)
     return np.concatenate([lowess(part, data.v, frac=0.9, it=0, xvals=at) for part in parts])
 
 
 def our_curve(data: Data, degree: int) -> Floats:
-    found = vc.curve(data.y, data.p, data.v, span=0.9, degree=degree, grid=places(data))
+    found = vc.curve(data.y, data.p, data.v, span=0.9, degree=degree, grid=grid(data))
     return np.concatenate([found.error, found.predicted_error])
 
 
@@ -191,11 +193,12 @@ PEERS = [
          sklearn_bins, our_bins, 1e-9),
     Peer("model-diagnostics `compute_bias`", "model_diagnostics", "gap by variable",
          diagnostics_bias, our_bias, 1e-9),
-    Peer("MCGrad `expected_calibration_error`", "mcgrad", "ECE, even bins",
+    Peer("MCGrad `expected_calibration_error`", "mcgrad", "ECE, equal-width bins",
          mcgrad_ece, our_even_ece, 1e-6),
-    Peer("MCGrad `MulticalibrationError`", "mcgrad", "worst place of a variable (ours: an audit)",
+    Peer("MCGrad `MulticalibrationError`", "mcgrad", "worst segment of a variable (ours: an audit)",
          mcgrad_worst, our_audit, None),
-    Peer("relplot `binnedECE`", "relplot", "ECE, even bins", relplot_even_ece, our_even_ece, 1e-9),
+    Peer("relplot `binnedECE`", "relplot", "ECE, equal-width bins",
+         relplot_even_ece, our_even_ece, 1e-9),
     Peer("relplot `smECE`", "relplot", "calibration along the score (ours: curve, bands, test)",
          relplot_smooth, our_reliability, None),
     Peer("scikit-misc `loess`, direct", "skmisc", "error curves, local quadratic, with bands",
@@ -206,7 +209,7 @@ PEERS = [
 
 
 def seconds(call: Callable[[], object], repeats: int) -> float:
-    """Return the least processor time of a few runs: other work on the machine does not count."""
+    """Return the minimum CPU time of a few runs, on which other work has little effect."""
     best = np.inf
     for _ in range(repeats):
         started = time.process_time()
@@ -216,20 +219,20 @@ def seconds(call: Callable[[], object], repeats: int) -> float:
 
 
 def compare(peer: Peer, data: Data, repeats: int) -> str:
-    """Return the row of a peer; its answers must agree with ours."""
+    """Return the row of the table for a peer, whose results must agree with ours."""
     n = f"{len(data.y):,}"
     if find_spec(peer.module) is None:
-        return f"| {peer.name} | {peer.question} | {n} | not installed | | | |"
+        return f"| {peer.name} | {peer.quantity} | {n} | not installed | | | |"
     theirs, ours = peer.theirs(data), peer.ours(data)
-    apart = "another figure"
-    if peer.apart is not None:
-        most = float(np.max(np.abs(np.asarray(theirs) - np.asarray(ours))))
-        assert most <= peer.apart, f"{peer.name}: {most} apart"
-        apart = f"{most:.0e}"
+    difference = "another figure"
+    if peer.tolerance is not None:
+        largest = float(np.max(np.abs(np.asarray(theirs) - np.asarray(ours))))
+        assert largest <= peer.tolerance, f"{peer.name}: the results differ by {largest}"
+        difference = f"{largest:.0e}"
     slow = seconds(lambda: peer.theirs(data), 1 if peer.curve else repeats)
     fast = seconds(lambda: peer.ours(data), repeats)
     times = f"{1e3 * slow:.1f} | {1e3 * fast:.1f} | {slow / max(fast, 1e-9):.1f}"
-    return f"| {peer.name} | {peer.question} | {n} | {times} | {apart} |"
+    return f"| {peer.name} | {peer.quantity} | {n} | {times} | {difference} |"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -239,7 +242,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--repeats", type=int, default=5)
     options = parser.parse_args(arguments)
     rows, few = Data.draw(options.rows), Data.draw(options.curve_rows)
-    print("| peer | question | rows | CPU ms | ours, CPU ms | peer / ours | answers apart |")
+    print("| package | quantity | rows | CPU ms | ours, CPU ms | package / ours | difference |")
     print("|---|---|---|---|---|---|---|")
     for peer in PEERS:
         print(compare(peer, few if peer.curve else rows, options.repeats), flush=True)

@@ -1,4 +1,4 @@
-"""Time of a report beside its audit's own, and the size of the page.
+"""Time to write a report compared with that of its audit, and the size of the file.
 
 python benchmarks/bench_report.py [--quick]
 """
@@ -17,8 +17,8 @@ import numpy as np
 import varcal as vc
 
 
-def columns(n: int, many: int) -> dict[str, np.ndarray]:
-    """Make numeric, whole-number, tied, categorical and date columns in turn."""
+def columns(n: int, n_variables: int) -> dict[str, np.ndarray]:
+    """Make columns that are, in turn, numeric, integer, tied, categorical and dates."""
     rng = np.random.default_rng(1)
     kinds: list[Callable[[], np.ndarray]] = [
         lambda: rng.gamma(2, size=n),
@@ -27,11 +27,11 @@ def columns(n: int, many: int) -> dict[str, np.ndarray]:
         lambda: rng.choice([f"level {k}" for k in range(12)], n),
         lambda: np.datetime64("2020-01-01") + rng.integers(0, 1500, n).astype("m8[D]"),
     ]
-    return {f"variable {k}": kinds[k % len(kinds)]() for k in range(many)}
+    return {f"variable {k}": kinds[k % len(kinds)]() for k in range(n_variables)}
 
 
 def seconds(call: Callable[[], object], repeats: int = 3) -> float:
-    """Least processor time of a few runs: other work on the machine does not count."""
+    """Return the minimum CPU time of a few runs, on which other work has little effect."""
     best = np.inf
     for _ in range(repeats):
         started = time.process_time()
@@ -44,23 +44,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
     quick = parser.parse_args().quick
-    n, many = (5000, 5) if quick else (100_000, 30)
-    X = columns(n, many)
+    n, n_variables = (5000, 5) if quick else (100_000, 30)
+    X = columns(n, n_variables)
     rng = np.random.default_rng(2)
     p = rng.uniform(0.05, 0.95, n)
     y = (rng.random(n) < p - 0.1 * (X["variable 1"] > 60)).astype(int)
     audit = vc.audit(y, p, X)
     took = seconds(lambda: vc.audit(y, p, X), 1 if quick else 3)
-    print(f"audit of {many} variables x {n:,} rows: {took:.2f} s\n")
-    print("| form | time | of the audit's | size | gzipped |")
+    print(f"audit of {n_variables} variables × {n:,} rows: {took:.2f} s\n")
+    print("| format | time | / time of the audit | size | gzipped |")
     print("|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:
         for suffix in ("html", "md", "json"):
             path = Path(folder) / f"report.{suffix}"
-            form = seconds(lambda path=path: audit.report(path))
+            spent = seconds(lambda path=path: audit.report(path))
             content = path.read_bytes()
             print(
-                f"| {suffix} | {form:.2f} s | {form / took:.2f} | {len(content) / 1e6:.2f} MB "
+                f"| {suffix} | {spent:.2f} s | {spent / took:.2f} | {len(content) / 1e6:.2f} MB "
                 f"| {len(gzip.compress(content)) / 1e3:.0f} kB |"
             )
 

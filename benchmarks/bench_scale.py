@@ -1,12 +1,12 @@
-"""What VECE costs on long and wide data, against the floor and against pandas, in one run.
+"""Cost of VECE on long and wide data, compared with a lower bound and with pandas, in one run.
 
     python benchmarks/bench_scale.py [--rows N] [--variables K] [--large] [--plot FILE.png]
 
-Prints Markdown: one table at N rows × K variables (10 M × 10 by default), with the memory beyond
-the input (peak of traced allocations); then the cost against the number of rows and of variables,
-and the slope of log cost on log size over the last three sizes (1 is linear). The floor is
-`np.sum` over every column. Times are the processor's, of all threads together, for each variable
-the least of a few runs, then summed; wall clocks stand beside them.
+Prints Markdown: a table for N rows × K variables (10 M × 10 by default), with the memory needed in
+addition to the input (peak of traced allocations); then the cost by number of rows and by number of
+variables, with the slope of log cost on log size over the last three sizes (1 is linear). The lower
+bound ("floor") is `np.sum` over every column. Times are CPU times of all threads, the minimum of a
+few runs for each variable, summed over variables; wall-clock times are shown next to them.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ ENGINES = ["numpy", "fast"] if find_spec("numba") else ["numpy"]
 
 
 @dataclass(frozen=True)
-class World:
-    """Outcomes, probabilities and variables of several shapes."""
+class Sample:
+    """Outcomes, probabilities, and variables of several distributions."""
 
     y: NDArray[np.int64]
     p: NDArray[np.float64]
     variables: list[NDArray[np.float64]]
 
     @classmethod
-    def draw(cls, n: int, many: int) -> World:
-        """Draw n rows of a calibrated model and many variables."""
+    def draw(cls, n: int, n_variables: int) -> Sample:
+        """Draw n rows of a calibrated model with some variables."""
         rng = np.random.default_rng(0)
         shapes: list[Callable[[], NDArray[np.float64]]] = [
             lambda: rng.normal(50, 15, n),
@@ -57,18 +57,18 @@ class World:
         ]
         p = rng.beta(2, 3, n)
         y = (rng.random(n) < p).astype(np.int64)
-        return cls(y, p, [shapes[k % len(shapes)]() for k in range(many)])
+        return cls(y, p, [shapes[k % len(shapes)]() for k in range(n_variables)])
 
     def floor(self) -> list[Call]:
-        """Read every column once."""
+        """Sum every column."""
         return [partial(np.sum, column) for column in (self.y, self.p, *self.variables)]
 
     def ours(self) -> list[Call]:
-        """Ask for each variable as a user would."""
+        """Call `vece` for each variable, as a user would."""
         return [partial(vc.vece, self.y, self.p, v) for v in self.variables]
 
     def fine_pass(self) -> list[Call]:
-        """Sum all moments in a thousand cells, as curves and audits need them."""
+        """Sum all moments in a thousand cells, as curves and audits do."""
         named = {f"v{k}": v for k, v in enumerate(self.variables)}
         predictions = Predictions.of(self.y, self.p, named)
         (claim,) = claims(predictions)
@@ -79,7 +79,7 @@ class World:
         ]
 
     def pandas_lean(self) -> list[Call]:
-        """As little work as pandas can do: codes, no copies, two means."""
+        """Do as little as possible in pandas: integer codes, no copies, two means."""
         score, hit = np.maximum(self.p, 1 - self.p), (self.p > 0.5) == self.y
         frame = pd.DataFrame({"score": score, "hit": hit}, copy=False)
 
@@ -92,7 +92,7 @@ class World:
         return [partial(vece, v) for v in self.variables]
 
     def pandas_plain(self) -> list[Call]:
-        """The paper's way: the bins become a column of a copied frame, then group by group."""
+        """Do as the paper does: add the bins as a column to a copy, and loop over groups."""
         columns = {f"v{k}": v for k, v in enumerate(self.variables)}
         score, hit = np.maximum(self.p, 1 - self.p), (self.p > 0.5) == self.y
         frame = pd.DataFrame({"score": score, "hit": hit, **columns})
@@ -119,10 +119,10 @@ def engine(name: str) -> Iterator[None]:
             os.environ["VARCAL_ENGINE"] = before
 
 
-def least(calls: list[Call], repeats: int) -> tuple[float, float]:
-    """Return the processor time and the wall clock of all calls, each the least of a few."""
+def minimum(calls: list[Call], repeats: int) -> tuple[float, float]:
+    """Return the CPU time and the wall-clock time of all calls, each the minimum of a few runs."""
     cpu, wall = np.empty((repeats, len(calls))), np.empty((repeats, len(calls)))
-    for place in np.ndindex(cpu.shape):  # one round of all after another
+    for place in np.ndindex(cpu.shape):  # every call once, then the next round
         started = time.process_time(), time.perf_counter()
         calls[place[1]]()
         cpu[place], wall[place] = time.process_time() - started[0], time.perf_counter() - started[1]
@@ -132,22 +132,22 @@ def least(calls: list[Call], repeats: int) -> tuple[float, float]:
 def peak(call: Call) -> float:
     tracemalloc.start()
     call()
-    _, most = tracemalloc.get_traced_memory()
+    _, largest = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    return most / 1e6
+    return largest / 1e6
 
 
-def one_table(n: int, many: int, repeats: int) -> None:
-    world = World.draw(n, many)
-    lean = world.pandas_lean()
+def one_table(n: int, n_variables: int, repeats: int) -> None:
+    sample = Sample.draw(n, n_variables)
+    lean = sample.pandas_lean()
     with engine("numpy"):
-        ours, theirs = world.ours()[0](), lean[0]()
-    assert abs(ours - theirs) < 2e-3, (ours, theirs)  # edges of long columns are sampled
-    print(f"VECE of {many} variables, {n:,} rows, 10 bins\n")
+        ours, theirs = sample.ours()[0](), lean[0]()
+    assert abs(ours - theirs) < 2e-3, (ours, theirs)  # the edges of long columns are sampled
+    print(f"VECE of {n_variables} variables, {n:,} rows, 10 bins\n")
     print("| | CPU s | wall s | × floor | pandas / this | MB beyond input |")
     print("|---|---|---|---|---|---|")
-    floor = least(world.floor(), repeats)
-    pandas = least(lean, repeats)
+    floor = minimum(sample.floor(), repeats)
+    pandas = minimum(lean, repeats)
     print(f"| floor: `np.sum` of every column | {floor[0]:.3f} | {floor[1]:.3f} | 1 | | |")
 
     def row(name: str, calls: list[Call], times: tuple[float, float], compared: bool) -> None:
@@ -156,15 +156,15 @@ def one_table(n: int, many: int, repeats: int) -> None:
         print(f"| {name} | {shown} | {ratio} | {peak(calls[0]):.0f} |", flush=True)
 
     row("pandas `qcut` + `groupby`, without copies", lean, pandas, True)
-    plain = world.pandas_plain()
-    row("pandas `qcut` + `groupby`, the paper's way", plain, least(plain, 1), True)
+    plain = sample.pandas_plain()
+    row("pandas `qcut` + `groupby`, the paper's way", plain, minimum(plain, 1), True)
     del plain
-    tasks = {"`varcal.vece`": world.ours(), "1,000 cells, all moments": world.fine_pass()}
+    tasks = {"`varcal.vece`": sample.ours(), "1,000 cells, all moments": sample.fine_pass()}
     for title, calls in tasks.items():
         for name in ENGINES:
             with engine(name):
-                calls[0]()  # which loads the kernels
-                times = least(calls, repeats)
+                calls[0]()  # load the kernels
+                times = minimum(calls, repeats)
                 row(f"{title}, {name}", calls, times, compared=title == "`varcal.vece`")
     if "fast" not in ENGINES:
         print("\nThe `fast` extra (numba) is not installed.")
@@ -173,21 +173,21 @@ def one_table(n: int, many: int, repeats: int) -> None:
 Series = dict[str, list[float]]
 
 
-def costs(worlds: Iterator[World], repeats: int) -> Series:
-    """Time everything on worlds of growing size."""
+def costs(samples: Iterator[Sample], repeats: int) -> Series:
+    """Measure all contestants on samples of growing size."""
     found: Series = {}
-    for world in worlds:
-        contestants = [("np.sum", "numpy", world.floor())]
-        contestants += [(f"varcal, {name}", name, world.ours()) for name in ENGINES]
-        contestants += [("pandas, without copies", "numpy", world.pandas_lean())]
+    for sample in samples:
+        contestants = [("np.sum", "numpy", sample.floor())]
+        contestants += [(f"varcal, {name}", name, sample.ours()) for name in ENGINES]
+        contestants += [("pandas, without copies", "numpy", sample.pandas_lean())]
         for label, name, calls in contestants:
             with engine(name):
-                found.setdefault(label, []).append(least(calls, repeats)[0])
+                found.setdefault(label, []).append(minimum(calls, repeats)[0])
     return found
 
 
 def slope(sizes: Sequence[int], seconds: Sequence[float]) -> float:
-    """Return the slope over the last three sizes, where constant costs no longer count."""
+    """Return the slope over the last three sizes, where constant costs hardly matter."""
     logs = np.log(np.maximum(seconds[-3:], 1e-9))
     return float(np.polyfit(np.log(sizes[-3:]), logs, 1)[0])
 
@@ -223,22 +223,25 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--variables", type=int, default=10)
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--large", action="store_true", help="go on to ten times as many rows")
+    parser.add_argument("--large", action="store_true", help="also measure ten times as many rows")
     parser.add_argument("--plot", help="draw the costs into this PNG file")
     options = parser.parse_args(arguments)
     one_table(options.rows, options.variables, options.repeats)
     top = round(np.log10(options.rows)) + options.large
     rows = [10**k for k in range(min(4, top - 1), top + 1)]
-    by_rows = costs((World.draw(n, 1) for n in rows), options.repeats)
+    by_rows = costs((Sample.draw(n, 1) for n in rows), options.repeats)
     show("One variable, by rows", rows, by_rows)
     n = options.rows // 10
-    many = [1, 2, 5, 10, 20]
-    by_many = costs((World.draw(n, k) for k in many), options.repeats)
-    show(f"{n:,} rows, by variables", many, by_many)
+    numbers = [1, 2, 5, 10, 20]
+    by_variables = costs((Sample.draw(n, k) for k in numbers), options.repeats)
+    show(f"{n:,} rows, by variables", numbers, by_variables)
     if options.plot:
         draw(
             options.plot,
-            {"rows (one variable)": (rows, by_rows), f"variables ({n:,} rows)": (many, by_many)},
+            {
+                "rows (one variable)": (rows, by_rows),
+                f"variables ({n:,} rows)": (numbers, by_variables),
+            },
         )
 
 

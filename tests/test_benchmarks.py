@@ -33,7 +33,7 @@ def test_every_peer_has_a_row_and_agrees(peers, capsys):
             assert cells[3] == "not installed"
         else:
             assert all(float(cell) >= 0 for cell in cells[3:6])
-            assert (cells[6] == "another figure") == (peer.apart is None)
+            assert (cells[6] == "another figure") == (peer.tolerance is None)
 
 
 def test_a_peer_that_is_not_installed_is_listed(peers):
@@ -43,7 +43,7 @@ def test_a_peer_that_is_not_installed_is_listed(peers):
 
 def test_a_peer_that_disagrees_is_noticed(peers):
     wrong = peers.Peer("wrong", "numpy", "VECE", lambda data: 1.0, peers.our_vece, 1e-9)
-    with pytest.raises(AssertionError, match=r"wrong: .* apart"):
+    with pytest.raises(AssertionError, match=r"wrong: the results differ by"):
         peers.compare(wrong, peers.Data.draw(100), 1)
 
 
@@ -62,8 +62,8 @@ def test_peaks_are_the_highest_of_the_rounds_and_rows_those_of_the_file(
 ):
     bench = benchmark("bench_duckdb")
     bench.write_rows(tmp_path / "rows.parquet", 1_234)
-    rounds = iter([(2.0, 3.0, 100.0)] * len(bench.WORKS) + [(1.0, 4.0, 50.0)] * len(bench.WORKS))
-    monkeypatch.setattr(bench, "measure", lambda work, path: next(rounds))
+    rounds = iter([(2.0, 3.0, 100.0)] * len(bench.TASKS) + [(1.0, 4.0, 50.0)] * len(bench.TASKS))
+    monkeypatch.setattr(bench, "measure", lambda task, path: next(rounds))
     bench.main(10_000_000, tmp_path / "rows.parquet", 2)
     text = capsys.readouterr().out
     assert text.startswith("1,234 rows")

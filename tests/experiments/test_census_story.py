@@ -84,8 +84,8 @@ class TestSource:
     @pytest.mark.parametrize(
         ("text", "said"),
         [
-            ("", r"adult\.data holds no rows"),
-            ("1, 2, 3\n", r"adult\.data must have 15 fields a row.*at row 0"),
+            ("", r"adult\.data has no rows"),
+            ("1, 2, 3\n", r"adult\.data must have 15 fields per row.*at row 0"),
             (ROW.format(">50K").replace("25", "old"), r"adult\.data: invalid literal.*'old'"),
         ],
     )

@@ -81,7 +81,7 @@ def test_types_that_differ_hold_all_values(tmp_path, monkeypatch, few, folder):
 def test_types_that_fit_no_common_one(tmp_path):
     write(make_rows(k=np.arange(N)), tmp_path / "a.parquet")
     write(make_rows(k=np.arange(N).astype(str)), tmp_path / "b.parquet")
-    with pytest.raises(InputError, match=r"'k' is string in .*b\.parquet', and int64 before it"):
+    with pytest.raises(InputError, match=r"'k' has type string in .*b\.parquet', but int64"):
         vc.ece("y", "p", data=tmp_path)
     coded = make_rows(k=pa.array(np.arange(N).astype(str)).dictionary_encode())
     write(coded, tmp_path / "a.parquet")

@@ -1,1 +1,1 @@
-"""A fitted calibrator over files and lazy rows of any size."""
+"""Applying a fitted calibrator to files and lazy rows of any size."""

@@ -1,4 +1,4 @@
-"""Applying a saved calibrator to files of any size."""
+"""Adding calibrated probabilities to files and lazy rows: `apply`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,13 @@ from itertools import chain
 from os import PathLike
 from typing import TYPE_CHECKING, Any, cast, overload
 
-from varcal._apply.batch import added_columns, calibration_of, score_columns, variable_columns
+from varcal._apply.batch import (
+    added_columns,
+    calibration_of,
+    new_columns,
+    score_columns,
+    variable_columns,
+)
 from varcal._engines.open import lazy_rows
 from varcal._evidence.roles import told_at
 from varcal._files.atomic import whole_file
@@ -26,16 +32,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Applied:
-    """What was written.
+    """A summary of what `apply` wrote.
 
     Attributes
     ----------
     out : str
-        The file.
+        The path of the file.
     n_rows : int
-        Its rows.
+        The number of rows.
     columns : tuple of str
-        The columns that were added.
+        The new columns.
     """
 
     out: str
@@ -82,42 +88,42 @@ def apply(
     column: str = "p_calibrated",
     format: str | None = None,
 ) -> Any:
-    r"""Add calibrated probabilities to files or lazy rows, a chunk at a time.
+    r"""Add calibrated probabilities to files or lazy rows, in chunks.
 
-    Memory does not depend on the number of rows. All other columns stay as they are, from CSV to
-    CSV letter by letter. The output is written whole or not at all.
+    Memory does not grow with the number of rows. All other columns are kept as they are; from CSV
+    to CSV their text does not change. The output is written completely or not at all.
 
     Parameters
     ----------
     calibrator : Calibrator or path
-        Fitted, or where it was saved.
+        A fitted calibrator, or the path of a saved one.
     source : path, glob, a list of them, folder, or lazy rows
         CSV, TSV and JSON lines (each also gzipped), Parquet, Arrow or Feather; a folder of
-        Parquet files, partitioned or not; a DuckDB relation, a polars lazy frame or a PyArrow
-        dataset; a Spark data frame.
+        Parquet files, partitioned or not; a DuckDB relation, a polars lazy frame, a PyArrow
+        dataset or a Spark data frame.
     out : path
-        One file for all rows; its ending says the format. None for a Spark data frame, which
-        Spark itself writes.
+        The file to write all rows to; its extension determines the format. None for a Spark data
+        frame, which Spark itself writes.
     p, v : column name or names, optional
-        The uncalibrated probabilities and the variables, in the order of the fit; by default the
-        columns of the names that they had there.
+        The columns of uncalibrated probabilities and of variables, in the order of the fit. By
+        default those with the same names as in the fit.
     column : str
-        The new column: the calibrated probability of the second class. With more than two
-        classes, one a class, called ``f"{column}_{label}"``.
+        The name of the new column, the calibrated probability of the second class. With more than
+        two classes there is one new column per class, named ``f"{column}_{label}"``.
     format : {"csv", "tsv", "parquet", "arrow", "jsonl"}, optional
-        That of `source`, where its ending does not tell.
+        The format of `source`, if it cannot be inferred from the file extension.
 
     Returns
     -------
     Applied or pyspark.sql.DataFrame
-        What was written; for a Spark data frame another one, with the new columns, which are
-        computed when Spark needs them.
+        A summary of what was written. For a Spark data frame, a new data frame with the new
+        columns, which are computed when Spark needs them.
 
     Raises
     ------
     InputError
-        If a file cannot be read or written, if a column is not there, or if one of the new name
-        is there already.
+        If a file cannot be read or written, if a column is missing, or if a new column already
+        exists.
 
     Examples
     --------
@@ -133,19 +139,19 @@ def apply(
     'id,p,age,p_calibrated'
     """
     if out is not None:
-        format_of(out)  # before anything slow
-    rows = _lazy(source)
+        format_of(out)  # raise an error before anything slow
+    rows = _as_lazy_rows(source)
     if rows is not None and rows.engine == "spark":
         from varcal._apply.spark import apply_in_spark  # noqa: PLC0415
 
         if out is not None:
             raise InputError(
-                f"out is {str(out)!r}, and source is a Spark data frame",
-                "leave out= away, and let Spark write what it returns: .write.parquet(path)",
+                f"out is {str(out)!r}, but source is a Spark data frame",
+                "leave out= out, and let Spark write the result: .write.parquet(path)",
             )
         return apply_in_spark(calibrator, cast(Any, rows), p, v, column)
     if out is None:
-        raise InputError("out is None", "give the path of the file that is to be written")
+        raise InputError("out is None", "give the path of the file to write")
     if rows is not None:
         return _apply_lazily(calibrator, rows, out, p, v, column)
     return apply_to(calibrator, sources_of(cast(Any, source), format), out, p=p, v=v, column=column)
@@ -160,10 +166,10 @@ def apply_to(
     v: str | Sequence[str] | None,
     column: str,
 ) -> Applied:
-    """Add calibrated probabilities to files that are already found; see `apply`."""
+    """Add calibrated probabilities to a list of files; see `apply`."""
     import_library("pyarrow", f"reading {sources[0].shown}")
 
-    from varcal._files.streams import RowStream  # noqa: PLC0415  pyarrow loads when first used
+    from varcal._files.streams import RowStream  # noqa: PLC0415  pyarrow is loaded when first used
     from varcal.calibrators import Calibrator, load_calibrator  # noqa: PLC0415
 
     fitted = calibrator if isinstance(calibrator, Calibrator) else load_calibrator(calibrator)
@@ -173,8 +179,8 @@ def apply_to(
         sources,
         tuple(dict.fromkeys([*scores, *variables.values()])),
         as_text=out_format in DELIMITERS,
-        texts=_named(fitted, variables, "levels"),
-        instants=_named(fitted, variables, "datetime"),
+        texts=_columns_of_kind(fitted, variables, "levels"),
+        instants=_columns_of_kind(fitted, variables, "datetime"),
     )
     added = added_columns(fitted, column, rows.schema.names, sources[0].shown)
     with whole_file(out) as draft:
@@ -202,10 +208,9 @@ def _write(
     n_rows = 0
     chunks: Iterator[Chunk] = iter(rows)
     with open_sink(draft, format, gzipped, schema) as sink:
-        for chunk in counted(chunks, "Applying", lambda one: one.kept.num_rows):
-            answer = _answer(fitted, chunk, scores, variables)
-            new = [answer[:, 1]] if len(added) == 1 else list(answer.T)
-            columns = [*chunk.kept.columns, *(pa.array(each) for each in new)]
+        for chunk in counted(chunks, "Applying", lambda chunk: chunk.kept.num_rows):
+            new = new_columns(_calibrate(fitted, chunk, scores, variables), added)
+            columns = [*chunk.kept.columns, *(pa.array(column) for column in new)]
             sink.write(pa.RecordBatch.from_arrays(columns, schema=schema))
             n_rows += chunk.kept.num_rows
     if not n_rows:
@@ -213,13 +218,14 @@ def _write(
     return n_rows
 
 
-def _answer(
+def _calibrate(
     fitted: Calibrator, chunk: Chunk, scores: tuple[str, ...], variables: dict[str, str]
 ) -> Any:
+    """Return the calibrated probabilities of a chunk, one column per class."""
     import pyarrow as pa  # noqa: PLC0415
 
     table = pa.table(chunk.used)
-    v = {name: table.column(own) for name, own in variables.items()}
+    v = {name: table.column(column) for name, column in variables.items()}
     try:
         with told_at(chunk.first_row):  # rows are counted within the file
             return fitted.predict_proba(table.select(list(scores)), v or None)
@@ -227,15 +233,15 @@ def _answer(
         raise InputError(f"{chunk.source.shown}: {error.message}", error.hint) from None
 
 
-def _named(fitted: Calibrator, variables: dict[str, str], kind: str) -> frozenset[str]:
-    """Return the columns of variables that are of a kind; of levels, those of texts."""
+def _columns_of_kind(fitted: Calibrator, variables: dict[str, str], kind: str) -> frozenset[str]:
+    """Return the columns of variables of one kind; for levels, only those whose levels are text."""
     schema = getattr(fitted, "schema_", None)
     if schema is None:
         return frozenset()
     return frozenset(
         variables[name]
-        for name, own, levels in zip(schema.names, schema.kinds, schema.levels, strict=True)
-        if own == kind and all(isinstance(level, str) for level in levels)
+        for name, own_kind, levels in zip(schema.names, schema.kinds, schema.levels, strict=True)
+        if own_kind == kind and all(isinstance(level, str) for level in levels)
     )
 
 
@@ -252,21 +258,21 @@ def _apply_lazily(
     from varcal._files.sinks import open_sink  # noqa: PLC0415
 
     work = calibration_of(calibrator, rows, p, v, column)
-    answers = rows.map(rows.columns, work)
-    first = next(answers, None)
+    tables = rows.map(rows.columns, work)
+    first = next(tables, None)
     if first is None:
         raise InputError("source has no rows", "at least one row is needed")
     n_rows = 0
     with whole_file(out) as draft, open_sink(draft, *format_of(out), first.schema) as sink:
-        for table in counted(chain([first], answers), "Applying", len):
+        for table in counted(chain([first], tables), "Applying", len):
             for batch in table.cast(first.schema).to_batches():
                 sink.write(batch)
             n_rows += len(table)
     return Applied(str(out), n_rows, work.added)
 
 
-def _lazy(source: Any) -> LazyRows | None:
-    """Wrap lazy rows, and a folder; files go by their own way, which keeps text as it is."""
+def _as_lazy_rows(source: Any) -> LazyRows | None:
+    """Wrap lazy rows and folders; return None for files, which are streamed to keep their text."""
     if isinstance(source, str | PathLike):
         from varcal._engines.file_rows import folder_files, is_folder  # noqa: PLC0415
 
@@ -275,12 +281,14 @@ def _lazy(source: Any) -> LazyRows | None:
         from varcal._engines.arrow_rows import ArrowRows  # noqa: PLC0415
 
         return ArrowRows.of_files(folder_files(source))
-    if isinstance(source, list | tuple) and all(isinstance(x, str | PathLike) for x in source):
+    if isinstance(source, list | tuple) and all(
+        isinstance(path, str | PathLike) for path in source
+    ):
         return None
     rows = lazy_rows(source)
     if rows is None:
         raise InputError(
             f"source is a {type(source).__name__}, neither files nor lazy rows",
-            "call calibrator.predict_proba for rows in memory",
+            "for rows in memory call calibrator.predict_proba",
         )
     return rows

@@ -1,4 +1,4 @@
-"""Calibrate: the work on a batch of lazy rows that adds calibrated probabilities."""
+"""`Calibrate`: adds calibrated probabilities to a batch of lazy rows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from varcal._evidence.roles import told_at
 from varcal.exceptions import InputError
 
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow as pa
+    from numpy.typing import NDArray
 
     from varcal._engines.protocol import LazyRows
     from varcal.calibrators import Calibrator
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Calibrate:
-    """The work on a batch of lazy rows: the same columns, and calibrated probabilities.
+    """The work that adds calibrated probabilities to the columns of a batch.
 
     Attributes
     ----------
@@ -28,9 +30,9 @@ class Calibrate:
     scores : tuple of str
         The columns of uncalibrated probabilities.
     variables : dict
-        The column for each variable of the fit.
+        The column of each variable of the fit.
     added : tuple of str
-        The new columns.
+        The names of the new columns.
     counted : bool
         Whether `start` is the number of a row.
     """
@@ -42,16 +44,15 @@ class Calibrate:
     counted: bool = True
 
     def __call__(self, frame: Any, start: int) -> pa.Table:
-        """Calibrate rows from the one numbered `start`."""
+        """Calibrate a batch whose first row has the number `start`."""
         import narwhals as nw  # noqa: PLC0415
         import pyarrow as pa  # noqa: PLC0415
 
         table: pa.Table = nw.from_native(frame, eager_only=True).to_arrow()
-        v = {name: table.column(own) for name, own in self.variables.items()}
+        v = {name: table.column(column) for name, column in self.variables.items()}
         with told_at(start if self.counted else None):
-            answer = self.fitted.predict_proba(table.select(list(self.scores)), v or None)
-        new = [answer[:, 1]] if len(self.added) == 1 else list(answer.T)
-        for name, column in zip(self.added, new, strict=True):
+            q = self.fitted.predict_proba(table.select(list(self.scores)), v or None)
+        for name, column in zip(self.added, new_columns(q, self.added), strict=True):
             table = table.append_column(name, pa.array(column))
         return table
 
@@ -63,7 +64,7 @@ def calibration_of(
     v: str | Sequence[str] | None,
     column: str,
 ) -> Calibrate:
-    """Check that lazy rows have the columns that a calibrator needs, and return the work."""
+    """Return the work that applies a calibrator, after checking that the rows have its columns."""
     from varcal.calibrators import Calibrator, load_calibrator  # noqa: PLC0415
 
     fitted = calibrator if isinstance(calibrator, Calibrator) else load_calibrator(calibrator)
@@ -76,18 +77,18 @@ def calibration_of(
 
 
 def score_columns(fitted: Calibrator, p: str | Sequence[str] | None) -> tuple[str, ...]:
+    """Return the columns of uncalibrated probabilities."""
     names = fitted.score_names_ if p is None else (p,) if isinstance(p, str) else tuple(p)
     if not names:
         raise InputError(
-            "which columns hold the probabilities is not known: the calibrator was fitted on an "
-            "array",
+            "the columns of the probabilities are unknown: the calibrator was fitted on an array",
             "name them with p=",
         )
     return names
 
 
 def variable_columns(fitted: Calibrator, v: str | Sequence[str] | None) -> dict[str, str]:
-    """Return the column of the file for each variable of the fit."""
+    """Return the column of each variable of the fit."""
     schema = getattr(fitted, "schema_", None)
     own: tuple[str, ...] = () if schema is None else schema.names
     names = own if v is None else (v,) if isinstance(v, str) else tuple(v)
@@ -97,7 +98,7 @@ def variable_columns(fitted: Calibrator, v: str | Sequence[str] | None) -> dict[
         raise InputError(
             f"v names {len(names)} columns, but the calibrator was fitted on {len(own)}: "
             + ", ".join(map(repr, own)),
-            "name one column a variable, in that order",
+            "name one column per variable, in that order",
         )
     return dict(zip(own, names, strict=True))
 
@@ -105,13 +106,18 @@ def variable_columns(fitted: Calibrator, v: str | Sequence[str] | None) -> dict[
 def added_columns(
     fitted: Calibrator, column: str, known: Sequence[str], shown: str
 ) -> tuple[str, ...]:
-    """Name the new columns, which must not be there yet."""
-    added = tuple(f"{column}_{label}" for label in fitted.classes_)
-    added = (column,) if len(fitted.classes_) == 2 else added
+    """Return the names of the new columns, which must not exist yet."""
+    two = len(fitted.classes_) == 2
+    added = (column,) if two else tuple(f"{column}_{label}" for label in fitted.classes_)
     for name in added:
         if name in known:
             raise InputError(
-                f"{shown} has a column {name!r} already",
+                f"{shown} already has a column {name!r}",
                 "choose another name for the new one with column=",
             )
     return added
+
+
+def new_columns(q: NDArray[np.float64], added: Sequence[str]) -> list[NDArray[np.float64]]:
+    """Return the values of the new columns: the second class, or every class of more than two."""
+    return [q[:, 1]] if len(added) == 1 else list(q.T)

@@ -1,4 +1,4 @@
-"""A calibrator over the rows of a Spark data frame, where they are."""
+"""Applying a calibrator to a Spark data frame, on Spark's workers."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CalibrateWorker:
-    """What a worker of Spark does with its part of the rows.
+    """The function that a worker runs on a partition.
 
     Attributes
     ----------
     text : str
-        The calibrator as JSON: it is read, not unpickled.
+        The calibrator as JSON, from which each worker loads it.
     columns : tuple of str
         The names of the columns.
     scores, variables, added
@@ -37,7 +37,7 @@ class CalibrateWorker:
     added: tuple[str, ...]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Add calibrated probabilities to the rows of one part."""
+        """Add calibrated probabilities to the rows of one partition."""
         import pyarrow as pa  # noqa: PLC0415
 
         from varcal.calibrators._saved.json_file import read_calibrator  # noqa: PLC0415
@@ -45,13 +45,13 @@ class CalibrateWorker:
         fitted = read_calibrator(self.text, "the calibrator")
         work = Calibrate(fitted, self.scores, self.variables, self.added, counted=False)
         needed = list(dict.fromkeys([*self.scores, *self.variables.values()]))
-        place = [self.columns.index(name) for name in needed]
+        positions = [self.columns.index(name) for name in needed]
         for batch in batches:
             new: list[Any] = [pa.array([], pa.float64())] * len(self.added)
             if len(batch):
-                used = pa.table([batch.column(k) for k in place], needed)
-                answer = work(used, 0)
-                new = [answer.column(name).combine_chunks() for name in self.added]
+                used = pa.table([batch.column(k) for k in positions], needed)
+                calibrated = work(used, 0)
+                new = [calibrated.column(name).combine_chunks() for name in self.added]
             names = [*batch.schema.names, *self.added]
             yield pa.RecordBatch.from_arrays([*batch.columns, *new], names)
 

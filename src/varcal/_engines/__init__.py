@@ -1,1 +1,1 @@
-"""Engines: each turns rows of its own kind of source into BinnedStats."""
+"""Engines: each one reads rows from one kind of source and sums them into `BinnedStats`."""

@@ -1,4 +1,4 @@
-"""Rows that PyArrow reads: datasets of files in any format that it knows."""
+"""Rows read by PyArrow: datasets of files in any format that it supports."""
 
 from __future__ import annotations
 
@@ -9,6 +9,11 @@ from typing import Any, ClassVar
 from varcal._engines.faults import reading_rows
 from varcal._engines.parquet_files import ParquetFiles
 from varcal._engines.protocol import BATCH_ROWS, T, Work, map_batches
+
+#: Batches and files that PyArrow reads in advance. Its defaults (16 and 4) can hold whole files in
+#: memory without being faster.
+_BATCH_READAHEAD = 4
+_FRAGMENT_READAHEAD = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,7 +27,7 @@ class ArrowRows:
     dataset : pyarrow.dataset.Dataset
         The rows.
     shown : str
-        How messages call them.
+        The name of the dataset in messages.
     """
 
     columns: tuple[str, ...]
@@ -40,19 +45,19 @@ class ArrowRows:
 
     @classmethod
     def of_files(cls, files: ParquetFiles) -> ArrowRows:
-        """Open Parquet files, whose columns are cast to types that hold all values."""
+        """Open Parquet files; columns are cast to types that fit all values."""
         from pyarrow import dataset  # noqa: PLC0415
 
-        how: dict[str, Any] = {"format": "parquet"}
+        options: dict[str, Any] = {"format": "parquet"}
         if files.keys:
-            how |= {"partitioning": "hive", "partition_base_dir": files.base or None}
+            options |= {"partitioning": "hive", "partition_base_dir": files.base or None}
         with reading_rows(files.shown):
-            told = dataset.dataset(files.paths, **how).schema
+            inferred = dataset.dataset(files.paths, **options).schema
             schema = files.schema
             for key in files.keys:
-                schema = schema.append(told.field(key))
-            found = dataset.dataset(files.paths, schema=schema, **how)
-        return cls(files.columns, found, files.shown)
+                schema = schema.append(inferred.field(key))
+            opened = dataset.dataset(files.paths, schema=schema, **options)
+        return cls(files.columns, opened, files.shown)
 
     def count(self) -> int:
         """Return the number of rows."""
@@ -65,18 +70,20 @@ class ArrowRows:
             return self.dataset.to_table(columns=list(columns))
 
     def map(self, columns: Sequence[str], work: Work[T]) -> Iterator[T]:
-        """Yield what a work returns for each batch of rows, in their order."""
+        """Yield the result of a work for each batch of rows, in order."""
         return map_batches(self._batches(columns), work)
 
     def _batches(self, columns: Sequence[str]) -> Iterator[Any]:
         import pyarrow as pa  # noqa: PLC0415
         from pyarrow import dataset as ds  # noqa: PLC0415
 
-        # Reading far ahead would fill memory, up to whole files, without being faster.
-        how: dict[str, Any] = {"batch_readahead": 4, "fragment_readahead": 1}
+        options: dict[str, Any] = {
+            "batch_readahead": _BATCH_READAHEAD,
+            "fragment_readahead": _FRAGMENT_READAHEAD,
+        }
         if isinstance(getattr(self.dataset, "format", None), ds.ParquetFileFormat):
-            how["fragment_scan_options"] = ds.ParquetFragmentScanOptions(pre_buffer=False)
+            options["fragment_scan_options"] = ds.ParquetFragmentScanOptions(pre_buffer=False)
         with reading_rows(self.shown):
-            scanner = self.dataset.scanner(columns=list(columns), batch_size=BATCH_ROWS, **how)
+            scanner = self.dataset.scanner(columns=list(columns), batch_size=BATCH_ROWS, **options)
             for batch in scanner.to_batches():
                 yield pa.Table.from_batches([batch])

@@ -1,4 +1,4 @@
-"""Rows that DuckDB reads: Parquet files, hive-partitioned folders of them, and relations."""
+"""Rows read by DuckDB: Parquet files, hive-partitioned folders of them, and relations."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from varcal.exceptions import InputError, MissingDependencyError, import_library
 class DuckRows:
     """The rows of a DuckDB relation.
 
-    DuckDB takes names that differ by case only for the same, and renames one of them; columns
-    are therefore found by position.
+    DuckDB treats names that differ only by case as equal and renames one of them. Columns are
+    therefore found by position.
 
     Attributes
     ----------
     columns : tuple of str
-        The names of the columns, as the user knows them.
+        The names of the columns, as the user sees them.
     relation : DuckDBPyRelation
         The rows.
     shown : str
-        How messages call them.
+        The name of the relation or of the files in messages.
     """
 
     columns: tuple[str, ...]
@@ -42,7 +42,8 @@ class DuckRows:
     def __post_init__(self) -> None:
         if not hasattr(self.relation, "to_arrow_reader"):
             raise MissingDependencyError(
-                "reading a relation in batches needs a newer duckdb", "pip install -U duckdb"
+                "reading a relation in batches needs a newer version of duckdb",
+                "pip install -U duckdb",
             )
 
     @classmethod
@@ -51,32 +52,34 @@ class DuckRows:
         import_library("pyarrow", "reading a DuckDB relation")
         with reading_rows(cls.shown):
             rows = cls(tuple(relation.columns), relation)
-        count = Counter(name.casefold() for name in rows.columns)
+        counts = Counter(name.casefold() for name in rows.columns)
         for name in rows.columns:
-            if count[name.casefold()] > 1:
+            if counts[name.casefold()] > 1:
                 raise InputError(
                     f"the DuckDB relation has two columns of the same name: {name!r}",
-                    "name each once: SELECT … AS …",
+                    "give each column its own name: SELECT … AS …",
                 )
         return rows
 
     @classmethod
     def of_files(cls, files: ParquetFiles) -> DuckRows:
-        """Open Parquet files, which must be alike: DuckDB casts to the types of the first."""
+        """Open Parquet files of the same types: DuckDB casts all to the types of the first."""
         try:
-            duckdb = import_library("duckdb", f"reading {files.shown} in place")
+            duckdb = import_library(
+                "duckdb", f"reading {files.shown} without loading it into memory"
+            )
         except MissingDependencyError as error:
-            other = f"{error.hint}; or give data=pyarrow.dataset.dataset(path)"
+            other = f"{error.hint}; or pass data=pyarrow.dataset.dataset(path)"
             raise MissingDependencyError(error.message, other) from None
-        # Statistics in Parquet leave NaN out, and DuckDB would believe that there is none.
+        # The statistics in Parquet files ignore NaN; DuckDB would infer that there is none.
         query = f"FROM read_parquet(?, hive_partitioning={bool(files.keys)}, can_have_nan=true)"
         with reading_rows(files.shown):
             connection = duckdb.connect()
-            connection.execute("SET enable_progress_bar = false")  # standard output is the user's
-            # The other half of the processors sums up what is read.
+            connection.execute("SET enable_progress_bar = false")  # keep standard output clean
+            # The other half of the processors is left for summing the rows.
             connection.execute(f"SET threads = {max(1, (os.cpu_count() or 1) // 2)}")
             relation = connection.sql(query, params=[files.paths])
-            # Partitions come after the columns of the files, those above the folder too.
+            # The columns of partitions come last, including those of folders above the one given.
             own = [*relation.columns[: len(files.schema.names)], *files.keys]
             return cls(files.columns, relation.project(", ".join(map(_quoted, own))), files.shown)
 
@@ -91,7 +94,7 @@ class DuckRows:
             return self._selected(columns).to_arrow_table().rename_columns(list(columns))
 
     def map(self, columns: Sequence[str], work: Work[T]) -> Iterator[T]:
-        """Yield what a work returns for each batch of rows, in their order."""
+        """Yield the result of a work for each batch of rows, in order."""
         return map_batches(self._batches(columns), work)
 
     def _batches(self, columns: Sequence[str]) -> Iterator[Any]:
@@ -104,7 +107,7 @@ class DuckRows:
     def _selected(self, columns: Sequence[str]) -> Any:
         own = self.relation.columns
         quoted = [_quoted(own[self.columns.index(name)]) for name in columns]
-        # Names in the answer differ by more than case, whatever those of the columns do.
+        # c0, c1, … are different names for DuckDB even if those of the columns are not.
         return self.relation.project(", ".join(f"{name} AS c{k}" for k, name in enumerate(quoted)))
 
 

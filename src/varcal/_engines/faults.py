@@ -1,4 +1,4 @@
-"""What goes wrong while an engine reads is told as what it is: rows that cannot be had."""
+"""Errors raised while an engine reads rows, turned into `InputError`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from contextlib import contextmanager
 
 from varcal.exceptions import InputError
 
-# By library, the root of the errors that it raises for data, files and queries.
-_ROOTS = {
+#: For each library, the base class of the errors that it raises for data, files and queries.
+_BASE_ERRORS = {
     "duckdb": "Error",
     "pyarrow": "ArrowException",
     "polars.exceptions": "PolarsError",
@@ -18,29 +18,36 @@ _ROOTS = {
 
 @contextmanager
 def reading_rows(shown: str) -> Iterator[None]:
-    """Turn what a reader raises into a message that names the rows.
+    """Turn the errors of a reader into an `InputError` that names the rows.
 
+    Parameters
+    ----------
+    shown : str
+        The name of the rows in the message.
+
+    Examples
+    --------
     >>> with reading_rows("rows.parquet"):
     ...     raise OSError(5, "Input/output error")
     Traceback (most recent call last):
     varcal.exceptions.InputError: cannot read rows.parquet: Input/output error
-    hint: check that the files are whole, and that the query runs by itself
+    hint: check that the files are complete, and that the query runs on its own
     """
     try:
         yield
-    except _roots() as error:
-        said = getattr(error, "strerror", None) or str(error).strip() or type(error).__name__
+    except _base_errors() as error:
+        reason = getattr(error, "strerror", None) or str(error).strip() or type(error).__name__
         raise InputError(
-            f"cannot read {shown}: {said.splitlines()[0]}",
-            "check that the files are whole, and that the query runs by itself",
+            f"cannot read {shown}: {reason.splitlines()[0]}",
+            "check that the files are complete, and that the query runs on its own",
         ) from error
 
 
-def _roots() -> tuple[type[Exception], ...]:
-    """Return the errors of the system and of the libraries that are loaded."""
+def _base_errors() -> tuple[type[Exception], ...]:
+    """Return the errors of the operating system and of those libraries that are loaded."""
     loaded = [
-        getattr(sys.modules[library], root)
-        for library, root in _ROOTS.items()
-        if hasattr(sys.modules.get(library), root)
+        getattr(sys.modules[library], name)
+        for library, name in _BASE_ERRORS.items()
+        if hasattr(sys.modules.get(library), name)
     ]
     return (OSError, *loaded)

@@ -1,4 +1,4 @@
-"""Rows of files: Parquet goes to DuckDB, text and Arrow files are read by PyArrow."""
+"""Rows of files: Parquet files are read by DuckDB, text and Arrow files by PyArrow."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from varcal._engines.protocol import T, Work, map_batches
 from varcal._files.sources import Source, same_columns, sources_in, sources_of
 from varcal.exceptions import InputError
 
-# How queries begin, after which no path goes on.
+#: The beginning of a query. A string that matches is a path only if there is such a file.
 _QUERY = re.compile(r"\s*(select|from|with)\s", re.IGNORECASE)
 
 Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
@@ -27,10 +27,10 @@ Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
 
 @dataclass(frozen=True, eq=False)
 class FileRows:
-    """The rows of CSV, TSV, JSON lines and Arrow files, with types that hold in all of them.
+    """The rows of CSV, TSV, JSON lines and Arrow files, with types that fit all of them.
 
-    Text does not say its types, and a sample of it may mislead: they are settled over all rows,
-    as everywhere in varcal, before any is used.
+    Text files do not declare types, and those of a sample may be wrong for other rows. The types
+    are therefore determined from all rows before any row is used.
 
     Attributes
     ----------
@@ -53,12 +53,12 @@ class FileRows:
 
     def read(self, columns: Sequence[str]) -> Any:
         """Return some columns of all rows as an Arrow table."""
-        import pyarrow as pa  # noqa: PLC0415  loads when first used
+        import pyarrow as pa  # noqa: PLC0415  loaded when first used
 
         return pa.concat_tables([*self._batches(columns)] or [self.schema.empty_table()])
 
     def map(self, columns: Sequence[str], work: Work[T]) -> Iterator[T]:
-        """Yield what a work returns for each batch of rows, in their order."""
+        """Yield the result of a work for each batch of rows, in order."""
         return map_batches(self._batches(columns), work)
 
     def _batches(self, columns: Sequence[str]) -> Iterator[Any]:
@@ -72,17 +72,17 @@ class FileRows:
 
     @cached_property
     def schema(self) -> Any:
-        """The columns with the types that hold all their values."""
-        from varcal._files.streams import settled_types  # noqa: PLC0415
+        """The columns, with types that fit all their values."""
+        from varcal._files.streams import common_types  # noqa: PLC0415
 
-        return settled_types(self.sources, self.columns)
+        return common_types(self.sources, self.columns)
 
 
 def open_files(given: Paths) -> DuckRows | ArrowRows | FileRows:
     """Open a file, a glob, a list of them, or a folder of Parquet files."""
     if isinstance(given, str) and _QUERY.match(given) and not glob.glob(given):
         raise InputError(
-            f"data is a query without its connection: {given!r}", "give connection.sql(query)"
+            f"data is a query without a connection: {given!r}", "pass connection.sql(query)"
         )
     if is_folder(given):
         return _open_parquet(folder_files(cast(Any, given)))
@@ -93,7 +93,7 @@ def open_files(given: Paths) -> DuckRows | ArrowRows | FileRows:
 
 
 def is_folder(given: object) -> bool:
-    """Tell whether a path is that of a folder."""
+    """Tell whether a value is the path of a folder."""
     return isinstance(given, str | PathLike) and bool(str(given)) and os.path.isdir(given)
 
 
@@ -103,10 +103,10 @@ def folder_files(folder: str | PathLike[str]) -> ParquetFiles:
 
 
 def rows_of_files(sources: Sequence[Source]) -> FileRows:
-    """Check that files have the same columns, each once."""
+    """Open files of rows, after checking that their columns are unique and the same."""
     return FileRows(tuple(same_columns(sources)), tuple(sources))
 
 
 def _open_parquet(files: ParquetFiles) -> DuckRows | ArrowRows:
-    """Read with DuckDB what it reads rightly: it casts all files to the types of the first."""
+    """Use DuckDB only if all files have the same types: it casts them to those of the first."""
     return DuckRows.of_files(files) if files.alike else ArrowRows.of_files(files)

@@ -1,4 +1,4 @@
-"""Which code sums rows into bins: numpy, or the compiled kernels of the `fast` extra."""
+"""Choosing the kernel that sums rows into bins: numpy, or numba with the `fast` extra."""
 
 from __future__ import annotations
 
@@ -12,27 +12,30 @@ from varcal.exceptions import MissingDependencyError
 
 Engine = Literal["numpy", "fast"]
 
-#: Loading the kernels takes about as long as summing this many rows in numpy.
+#: From this many rows on numba is used: loading its kernels takes about as long as summing this
+#: many rows with numpy (`benchmarks/bench_scale.py`).
 LEAST_ROWS = 1_000_000
-#: Set it to "numpy" or "fast" to have one of them for any number of rows.
+#: The environment variable that selects "numpy" or "fast" whatever the number of rows.
 VARIABLE = "VARCAL_ENGINE"
 
 
 def engine_for(n: int) -> Engine:
-    """Choose for n rows: "fast" if it pays and numba is there, unless the environment says which.
+    """Choose the kernel for n rows.
 
+    Returns "fast" if there are at least `LEAST_ROWS` rows and numba is installed, unless the
+    environment variable ``VARCAL_ENGINE`` selects one.
+
+    Examples
+    --------
     >>> engine_for(1000)
     'numpy'
     """
-    asked = os.environ.get(VARIABLE) or "auto"
-    check_choice(VARIABLE, asked, ("auto", "numpy", "fast"))
-    if asked == "fast" and not _has_numba():
+    choice = os.environ.get(VARIABLE) or "auto"
+    check_choice(VARIABLE, choice, ("auto", "numpy", "fast"))
+    if choice == "fast" and not _has_numba():
         raise MissingDependencyError.of("numba", f"{VARIABLE}=fast")
-    return (
-        "fast"
-        if asked == "fast" or (asked == "auto" and n >= LEAST_ROWS and _has_numba())
-        else "numpy"
-    )
+    worth_loading = choice == "auto" and n >= LEAST_ROWS and _has_numba()
+    return "fast" if choice == "fast" or worth_loading else "numpy"
 
 
 @cache

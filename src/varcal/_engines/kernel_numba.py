@@ -1,4 +1,4 @@
-"""Compiled kernels (numba) that sum rows into bins: bit for bit the sums of the numpy engine."""
+"""Kernels compiled by numba that sum rows into bins, bit for bit equal to the numpy kernel."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ from varcal._binning.stats import FIELDS
 from varcal._input.events import Derived, SlicedColumn
 from varcal._input.variables import Variable
 
-# Blocks of rows that a thread takes at a time.
-_BLOCKS = 4
-# More wait for each other.
+#: Blocks of rows per task of a thread, so that starting a task costs little beside its work.
+_BLOCKS_PER_TASK = 4
+#: Upper limit of threads: more of them wait for each other.
 _MOST_THREADS = 8
 
 
-def _read(number: Any) -> Any:
+def _readonly(number: Any) -> Any:
     """Return the type of a contiguous array that may be read-only."""
     return Array(number, 1, "C", readonly=True)
 
 
-_floats, _places, _flags = _read(float64), _read(uint32), _read(uint8)
-_found, _sums = uint32[::1], float64[:, ::1]
+_floats, _places, _flags = _readonly(float64), _readonly(uint32), _readonly(uint8)
+_output, _sums = uint32[::1], float64[:, ::1]
 
 
 def _compiled(*types: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Compile a function for arguments of these types when it is first called.
 
-    The machine code is kept for the next process where there is a place that can be written to.
+    The machine code is cached for the next process if there is a writable folder for it.
     """
 
-    def wrap(function: Callable[..., Any]) -> Callable[..., Any]:
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         @cache
         def kernel() -> Callable[..., Any]:
             options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
@@ -50,10 +50,10 @@ def _compiled(*types: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]
 
         return wraps(function)(lambda *values: kernel()(*values))
 
-    return wrap
+    return decorate
 
 
-@_compiled(_floats, _floats, _places, _floats, float64, int64, uint32, _found)
+@_compiled(_floats, _floats, _places, _floats, float64, int64, uint32, _output)
 def _look_up(values, cuts, start, first, scale, steps, missing, out):  # type: ignore[no-untyped-def]
     """Write the number of cuts below each value (`missing` for NaN); return the number of NaN."""
     top = float(start.size - 1)
@@ -62,7 +62,7 @@ def _look_up(values, cuts, start, first, scale, steps, missing, out):  # type: i
     for i in range(values.size):
         v = values[i]
         place = (v - low) * scale
-        place = place if place > 0.0 else 0.0  # also where it is NaN
+        place = place if place > 0.0 else 0.0  # also if it is NaN
         place = place if place < top else top
         j = np.uint32(np.int32(place))
         out[i] = start[j] + np.uint32(v > first[j])
@@ -77,9 +77,9 @@ def _look_up(values, cuts, start, first, scale, steps, missing, out):  # type: i
     return absent
 
 
-@_compiled(_floats, _floats, uint32, _found)
+@_compiled(_floats, _floats, uint32, _output)
 def _search(values, cuts, missing, out):  # type: ignore[no-untyped-def]
-    """Do as `_look_up` does, for cuts that no even grid tells apart."""
+    """Do the same as `_look_up` by bisection, for cuts too close together for an even grid."""
     absent = 0
     for i in range(values.size):
         v = values[i]
@@ -96,13 +96,13 @@ def _search(values, cuts, missing, out):  # type: ignore[no-untyped-def]
     return absent
 
 
-@_compiled(_floats, _read(int64), float64[::1], uint8[::1])
+@_compiled(_floats, _readonly(int64), float64[::1], uint8[::1])
 def _claim(p, y, score, hit):  # type: ignore[no-untyped-def]
-    """Write the larger of p and 1 − p, and whether it speaks of the class that y is."""
+    """Write the larger of p and 1 − p, and whether its class is that of y."""
     for i in range(p.size):
-        one, other = p[i], 1.0 - p[i]
-        score[i] = one if one > other else other
-        hit[i] = (one > 0.5) == (y[i] == 1)
+        positive, negative = p[i], 1.0 - p[i]
+        score[i] = positive if positive > negative else negative
+        hit[i] = (positive > 0.5) == (y[i] == 1)
 
 
 @_compiled(_places, _floats, _flags, _sums)
@@ -180,8 +180,8 @@ def sum_rows(
     moments: bool,
     step: int,
 ) -> NDArray[np.float64]:
-    """Do as `_numpy.sum_rows` does: blocks of `step` rows, added up in their order."""
-    names = _NAMES[moments, weight is not None]
+    """Do the same as `kernel_numpy.sum_rows`: sum blocks of `step` rows, and add them in order."""
+    names = _SUMMED_FIELDS[moments, weight is not None]
 
     def block(start: int) -> NDArray[np.float64]:
         rows = slice(start, start + step)
@@ -206,7 +206,8 @@ def sum_rows(
     return table
 
 
-_NAMES = {
+#: The fields that each kernel sums, by whether all moments are needed and weights are given.
+_SUMMED_FIELDS = {
     (False, False): ("n", "hit", "score"),
     (False, True): ("n", "weight", "hit", "score"),
     (True, False): ("n", "hit", "score", "square", "null", "fourth", "x"),
@@ -217,14 +218,14 @@ _NAMES = {
 def _in_order(
     block: Callable[[int], NDArray[np.float64]], starts: Sequence[int]
 ) -> Iterator[NDArray[np.float64]]:
-    """Yield the sums of blocks in their order, worked out by as many threads as numba may use."""
-    # Not get_num_threads(), which starts threads of numba's own that do not survive a fork.
+    """Yield the sums of blocks in order, computed by as many threads as numba may use."""
+    # numba.get_num_threads() would start threads of numba, which do not survive a fork.
     allowed = vars(numba.config)["NUMBA_NUM_THREADS"]
-    threads = min(allowed, _MOST_THREADS, -(-len(starts) // _BLOCKS))
+    threads = min(allowed, _MOST_THREADS, -(-len(starts) // _BLOCKS_PER_TASK))
     if threads < 2:
         yield from map(block, starts)
         return
-    tasks = [starts[k : k + _BLOCKS] for k in range(0, len(starts), _BLOCKS)]
+    tasks = [starts[k : k + _BLOCKS_PER_TASK] for k in range(0, len(starts), _BLOCKS_PER_TASK)]
     with ThreadPoolExecutor(threads) as pool:
         for several in pool.map(lambda task: [block(start) for start in task], tasks):
             yield from several
@@ -256,7 +257,7 @@ def _cells_of(bins: Bins, variables: Sequence[Variable], rows: slice) -> NDArray
     else:
         absent = _search(values, grid.cuts, last, found)
     if absent and not bins.missing:
-        bins.index(variables[0], rows)  # which says what is wrong
+        bins.index(variables[0], rows)  # raises the error for missing values
     return found
 
 

@@ -1,4 +1,4 @@
-"""The reference engine: rows in numpy arrays."""
+"""The reference kernel: sums rows into bins with numpy."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from varcal._engines.kernel_choice import engine_for
 from varcal._input.events import SlicedColumn
 from varcal._input.variables import Variable
 
-# Rows taken at a time: their temporaries stay in the processor's cache.
+#: Rows summed at a time: their temporary arrays stay in the processor's cache.
 _CHUNK = 65_536
 
 
@@ -31,17 +31,17 @@ def collect(
 ) -> BinnedStats:
     """Sum rows into bins.
 
-    The binning variables, the score and the hit are separate on purpose: the paper's protocol
-    bins over the score of one model and scores another.
+    The binning variables, the score and the hit are separate arguments because the paper's
+    protocol bins by the score of one model and evaluates another.
 
     Parameters
     ----------
     bins : Bins
         The bins.
     variables : sequence of Variable
-        What is binned, in the order of the bins' parts.
+        The variables to bin by, in the order of the parts of `bins`.
     score, hit : ndarray
-        The claim of each row and whether it came true.
+        The predicted probability of the event in each row, and whether it occurred.
     weight : ndarray, optional
         Sampling weights.
     bucket : ndarray of int, optional
@@ -50,14 +50,14 @@ def collect(
         Whether to sum all fields. Otherwise only rows, weight, hit and score, which are all
         that a plain metric needs; the other fields are NaN.
     n_all : int, optional
-        Rows in all, where these are one batch of many: by them it is chosen who adds up.
+        The total number of rows, if these are one batch of many. It determines the kernel.
     """
     size = n_buckets * bins.size
-    step = max(_CHUNK, 2 * size)  # the sums of a chunk cost as much as some rows
-    add_up = sum_rows
+    step = max(_CHUNK, 2 * size)  # adding the sums of a chunk costs as much as some rows
+    kernel = sum_rows
     if engine_for(len(score) if n_all is None else n_all) == "fast":
-        from varcal._engines.kernel_numba import sum_rows as add_up  # noqa: PLC0415
-    table = add_up(bins, variables, score, hit, weight, bucket, size, moments=moments, step=step)
+        from varcal._engines.kernel_numba import sum_rows as kernel  # noqa: PLC0415
+    table = kernel(bins, variables, score, hit, weight, bucket, size, moments=moments, step=step)
     if weight is None:
         for target, source in _UNWEIGHTED.items():
             table[FIELDS.index(target)] = table[FIELDS.index(source)]
@@ -78,7 +78,7 @@ def sum_rows(
     moments: bool,
     step: int,
 ) -> NDArray[np.float64]:
-    """Return the sums, fields by cells; those that weights of 1 repeat are left at 0."""
+    """Return the sums, fields × cells; without weights, fields equal to others are left at 0."""
     table = np.zeros((len(FIELDS), size))
     for start in range(0, len(score), step):
         rows = slice(start, start + step)
@@ -102,7 +102,7 @@ def sum_rows(
     return table
 
 
-# Without weights these sums are those.
+#: Without weights, the sums of each of these fields equal those of the other.
 _UNWEIGHTED = {
     "weight": "n",
     "weight2": "n",
@@ -112,7 +112,7 @@ _UNWEIGHTED = {
     "null2": "null",
 }
 
-
+#: The fields that a plain metric needs.
 _PLAIN = ("n", "weight", "hit", "score")
 
 
@@ -123,7 +123,7 @@ def _terms(
     w: NDArray[np.float64] | None,
     moments: bool,
 ) -> dict[str, NDArray[np.float64]]:
-    """Return what each row adds to each field, but plain counts."""
+    """Return what each row adds to each field, except to plain counts."""
     if not moments:
         return {"score": s} if w is None else {"weight": w, "hit": w * h, "score": w * s}
     u = s * (1.0 - s)

@@ -1,4 +1,4 @@
-"""Which engine reads rows that are not in memory."""
+"""Choosing the engine that reads rows that are not in memory."""
 
 from __future__ import annotations
 
@@ -13,15 +13,17 @@ from varcal._files.sources import Source
 
 
 def lazy_rows(data: Any) -> LazyRows | None:
-    """Wrap data that is not in memory; None if it is.
+    """Return data that is not in memory as lazy rows, and None for data in memory.
 
-    Asking for the type of `data` loads no library.
+    Checking the type of `data` does not import any library.
 
+    Examples
+    --------
     >>> lazy_rows({"y": [0, 1]}) is None
     True
     """
     kind = type(data)
-    if hasattr(kind, "counted") and hasattr(kind, "map"):  # lazy rows already
+    if hasattr(kind, "counted") and hasattr(kind, "map"):  # already lazy rows
         rows: LazyRows = data
         return rows
     if _is_path(data) or (isinstance(data, list | tuple) and data and all(map(_is_path, data))):
@@ -48,13 +50,13 @@ def lazy_rows(data: Any) -> LazyRows | None:
 
 
 def rows_of_sources(sources: Sequence[Source]) -> tuple[Any, LazyRows]:
-    """Return the Arrow schema of files that are already listed, and their rows in batches."""
+    """Return the Arrow schema of a list of files, and their rows."""
     if all(source.format == "parquet" for source in sources):
         from varcal._engines.arrow_rows import ArrowRows  # noqa: PLC0415
         from varcal._engines.parquet_files import ParquetFiles  # noqa: PLC0415
 
-        found = ArrowRows.of_files(ParquetFiles.of(sources, partitioned=False))
-        return found.dataset.schema, found
+        parquet_rows = ArrowRows.of_files(ParquetFiles.of(sources, partitioned=False))
+        return parquet_rows.dataset.schema, parquet_rows
     from varcal._engines.file_rows import rows_of_files  # noqa: PLC0415
 
     rows = rows_of_files(sources)
@@ -66,7 +68,7 @@ def _is_path(data: object) -> bool:
 
 
 def _is_arrow_dataset(data: object) -> bool:
-    """Tell whether data is a PyArrow dataset, which narwhals has no test for."""
+    """Tell whether data is a PyArrow dataset, for which narwhals has no test."""
     pyarrow = libraries.get_pyarrow()
     return (
         pyarrow is not None

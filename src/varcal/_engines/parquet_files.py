@@ -1,4 +1,4 @@
-"""Several Parquet files as one: the same columns in each, and those that their folders tell."""
+"""Several Parquet files read as one, with the columns that partitioned folders add."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class ParquetFiles:
     sources : tuple of Source
         The files.
     schema : pyarrow.Schema
-        Their columns, with types that hold all values.
+        Their columns, with types that fit all values.
     alike : bool
         Whether all files have the same columns in the same order and of the same types.
     keys : tuple of str
         The columns that folders such as ``day=3`` add.
     base : str
-        The folder below which folders add columns; empty for the whole path.
+        Only folders below this one add columns; empty if all folders of the path do.
     """
 
     sources: tuple[Source, ...]
@@ -42,12 +42,22 @@ class ParquetFiles:
     def of(
         cls, sources: Sequence[Source], base: str = "", *, partitioned: bool = True
     ) -> ParquetFiles:
-        """Check that files fit together; where not partitioned, folders add no column."""
+        """Check that files have the same columns and compatible types.
+
+        Parameters
+        ----------
+        sources : sequence of Source
+            The files.
+        base : str
+            As the attribute.
+        partitioned : bool
+            Whether folders such as ``day=3`` add columns.
+        """
         names = same_columns(sources)
 
-        from pyarrow import parquet  # noqa: PLC0415  pyarrow loads when first used
+        from pyarrow import parquet  # noqa: PLC0415  pyarrow is loaded when first used
 
-        from varcal._files.streams import settled_types  # noqa: PLC0415
+        from varcal._files.streams import common_types  # noqa: PLC0415
 
         schemas = []
         for source in sources:
@@ -55,7 +65,7 @@ class ParquetFiles:
                 schemas.append(parquet.read_schema(source.path))
         first = schemas[0]
         alike = all(one.names == first.names and one.types == first.types for one in schemas)
-        schema = settled_types(sources, names).remove_metadata()
+        schema = common_types(sources, names).remove_metadata()
         keys = _keys(sources, base, names) if partitioned else ()
         return cls(tuple(sources), schema, alike, keys, base)
 
@@ -66,37 +76,37 @@ class ParquetFiles:
 
     @property
     def paths(self) -> list[str]:
-        """Where the files are."""
+        """The paths of the files."""
         return [str(source.path) for source in self.sources]
 
     @property
     def shown(self) -> str:
-        """How messages call the files."""
+        """The name of the files in messages."""
         more = len(self.sources) - 1
         return self.sources[0].shown + (f" and {more:,} more" if more else "")
 
 
 def _keys(sources: Sequence[Source], base: str, names: Sequence[str]) -> tuple[str, ...]:
-    """Return what folders add, which must be the same for all files and no column of theirs."""
+    """Return the columns that folders add, which must be the same for all files."""
     first = _keys_of(sources[0], base)
     for source in sources:
         own = _keys_of(source, base)
         if sorted(own) != sorted(first):
-            told = [", ".join(map(repr, each)) or "no column" for each in (own, first)]
+            added = [", ".join(map(repr, each)) or "no column" for each in (own, first)]
             raise InputError(
-                f"the folders of {source.shown} add {told[0]}, those of {sources[0].shown} "
-                f"{told[1]}",
-                "give files of the same partitions, or those of one folder at a time",
+                f"the folders of {source.shown} add {added[0]}, those of {sources[0].shown} "
+                f"{added[1]}",
+                "pass files with the same partitions, or the files of one folder at a time",
             )
-    # DuckDB takes names that differ by case only for the same.
+    # DuckDB treats names that differ only by case as equal.
     taken = {name.casefold(): name for name in names}
     for key in first:
         if key.casefold() in taken:
             raise InputError(
-                f"a folder of {sources[0].shown} adds a column {key!r}, but there is "
-                f"{taken[key.casefold()]!r} already",
-                "rename the folders or the column; pyarrow.dataset.dataset(path) reads the "
-                "files alone",
+                f"a folder of {sources[0].shown} adds a column {key!r}, but there already is a "
+                f"column {taken[key.casefold()]!r}",
+                "rename the folders or the column, or pass pyarrow.dataset.dataset(path), which "
+                "ignores the names of folders",
             )
         taken[key.casefold()] = key
     return first

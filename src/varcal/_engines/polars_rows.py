@@ -1,4 +1,4 @@
-"""Rows that polars reads: lazy frames, in its streaming engine."""
+"""Rows read by polars: lazy frames, with its streaming engine."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from varcal._engines.faults import reading_rows
 from varcal._engines.protocol import BATCH_ROWS, T, Work, map_batches
 from varcal.exceptions import MissingDependencyError
 
+#: The name of the rows in messages.
 _SHOWN = "the polars LazyFrame"
 
 
@@ -37,7 +38,8 @@ class PolarsRows:
         """Wrap a lazy frame."""
         if not hasattr(frame, "collect_batches"):
             raise MissingDependencyError(
-                "reading a lazy frame in batches needs a newer polars", "pip install -U polars"
+                "reading a lazy frame in batches needs a newer version of polars",
+                "pip install -U polars",
             )
         with reading_rows(_SHOWN):
             return cls(tuple(frame.collect_schema().names()), frame)
@@ -55,7 +57,7 @@ class PolarsRows:
             return self._selected(columns).collect(engine="streaming")
 
     def map(self, columns: Sequence[str], work: Work[T]) -> Iterator[T]:
-        """Yield what a work returns for each batch of rows, in their order."""
+        """Yield the result of a work for each batch of rows, in order."""
         return map_batches(self._batches(columns), work)
 
     def _batches(self, columns: Sequence[str]) -> Iterator[Any]:
@@ -65,5 +67,5 @@ class PolarsRows:
     def _selected(self, columns: Sequence[str]) -> Any:
         from polars import selectors  # noqa: PLC0415
 
-        # A plain name such as "*" or "^a$" would stand for other columns.
+        # select() would read a name such as "*" or "^a$" as a pattern.
         return self.frame.select(selectors.by_name(*columns))

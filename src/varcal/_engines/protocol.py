@@ -1,18 +1,19 @@
-"""The seam of lazy engines: rows that are not in memory, worked on in batches.
+"""The protocol of lazy engines: rows that are not in memory, processed in batches.
 
-A `LazyRows` is all that an engine has to be. It names its columns, counts its rows, reads a few
-columns whole (only asked of it where they are few rows), and maps a *work* over its rows:
-``work(frame, start)`` is called with an eager frame of the asked columns, of any library that
-narwhals knows, under the names that were asked for, and with a number that no other batch has
-(that of its first row where the engine keeps the order of rows, `counted`). It returns something
-small. Works are frozen dataclasses of plain values and arrays, so that they can be pickled to
-other processes; `Scan` and `Tally` of `varcal._evidence` are the two that audits use, and their
-answers are summed with ``+`` in any grouping.
+An engine implements `LazyRows`. It names its columns, counts its rows, reads some columns
+completely (used only if there are few rows), and maps a *work* over its rows. A work is a callable
+``work(frame, start)``. Its first argument is an eager frame with the requested columns, from any
+library that narwhals supports. The second is a number that is unique to the batch; if the engine
+keeps the order of rows (`counted`), it is the number of the first row. The result is small.
 
-An engine that runs where the rows are (Spark) pickles the work to its workers, which may add up
-their answers, and yields what they return; where answers are plain sums (`AddedWork`) it adds
-them up itself; one that reads here gives its batches to `map_batches`, which spreads them over
-threads and yields answers in the order of the rows.
+Works are frozen dataclasses of plain values and arrays, so that they can be pickled and sent to
+other processes. Audits use two of them, `Scan` and `Tally` of `varcal._evidence`, whose results can
+be added with ``+`` in any grouping.
+
+An engine that reads rows in this process passes its batches to `map_batches`, which spreads them
+over threads and yields the results in the order of the rows. Spark pickles the work and sends it to
+its workers, which may add up their own results. If the results are plain sums (`AddedWork`), Spark
+adds them up as well.
 """
 
 from __future__ import annotations
@@ -30,12 +31,13 @@ from numpy.typing import NDArray
 T = TypeVar("T")
 Work = Callable[[Any, int], T]
 
-#: Rows that are handed over at a time.
+#: Rows per batch: a megabyte per column of floats.
 BATCH_ROWS = 1 << 17
-#: Up to this many rows, and values in the asked columns, rows are read into memory.
+#: Up to this many rows, rows are read into memory.
 FEW_ROWS = 1_000_000
+#: The same for the number of values in the requested columns (400 MB of floats).
 FEW_VALUES = 50_000_000
-# More threads than this only wait for each other.
+#: Upper limit of threads: more of them wait for the reader and for each other.
 _MOST_THREADS = 4
 
 
@@ -44,19 +46,19 @@ class LazyRows(Protocol):
 
     @property
     def engine(self) -> str:
-        """How results call it."""
+        """The name of the engine in results."""
 
     @property
     def backend(self) -> str | None:
-        """The frame library that results answer in."""
+        """The library of the frames that results return."""
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of the columns, as the user knows them."""
+        """The names of the columns, as the user sees them."""
 
     @property
     def counted(self) -> bool:
-        """Whether `start` is the number of a row, which messages may then tell."""
+        """Whether `start` is the number of a row, so that messages can name rows."""
 
     def count(self) -> int:
         """Return the number of rows."""
@@ -65,46 +67,55 @@ class LazyRows(Protocol):
         """Return some columns of all rows as an eager frame."""
 
     def map(self, columns: Sequence[str], work: Work[T]) -> Iterator[T]:
-        """Yield what a work returns for each batch of rows."""
+        """Yield the result of a work for each batch of rows."""
 
 
 @runtime_checkable
 class AddedWork(Protocol[T]):
-    """A work whose answers are sums of numbers, which anyone can add up."""
+    """A work whose results are arrays of sums, which can be added outside of it."""
 
     @property
     def width(self) -> int:
-        """The number of sums in a cell."""
+        """The number of sums per cell."""
 
     def __call__(self, frame: Any, start: int) -> T:
-        """Work on a batch."""
+        """Return the result for a batch."""
 
     def parts(self, frame: Any, start: int) -> Iterator[NDArray[Any]]:
-        """Work on a batch, and yield its answer part by part; those left out at the end are 0."""
+        """Yield the result for a batch part by part; parts missing at the end are 0."""
 
     def no_parts(self) -> list[NDArray[Any]]:
-        """Return the parts of an answer about no rows."""
+        """Return the parts of the result for no rows."""
 
     def of_parts(self, parts: Sequence[NDArray[Any]]) -> T:
-        """Return the answer that such parts make up."""
+        """Return the result that consists of these parts."""
 
     def cells(self, answer: T) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return the places of the cells that are not empty, and their sums, a row each."""
+        """Return the positions and the sums, one row per cell, of the cells that are not empty."""
 
     def of_cells(self, place: NDArray[np.int64], sums: NDArray[np.float64]) -> T:
-        """Return the answer that such cells are of."""
+        """Return the result that consists of these cells."""
 
 
 def is_few(n_rows: int, n_columns: int) -> bool:
-    """Tell whether rows are few enough to be read whole."""
+    """Tell whether there are few enough rows to read them into memory."""
     return n_rows <= FEW_ROWS and n_rows * n_columns <= FEW_VALUES
 
 
 def map_batches(batches: Iterable[Any], work: Work[T]) -> Iterator[T]:
-    """Work on batches in threads, a few at a time, and yield answers in their order.
+    """Process batches in threads, a few at a time, and yield the results in order.
 
-    The answers of an `AddedWork` are added up on the way, and one is yielded.
+    The results of an `AddedWork` are added up, and only their sum is yielded.
 
+    Parameters
+    ----------
+    batches : iterable of frames
+        The rows.
+    work : callable
+        Called with each batch and the number of its first row.
+
+    Examples
+    --------
     >>> import pyarrow as pa
     >>> batches = [pa.table({"x": [1, 2]}), pa.table({"x": [3]})]
     >>> list(map_batches(batches, lambda frame, start: (start, frame.num_rows)))
@@ -120,32 +131,33 @@ def map_batches(batches: Iterable[Any], work: Work[T]) -> Iterator[T]:
 
 
 def _mapped(batches: Iterable[Any], work: Callable[[Any, int, int], T]) -> Iterator[T]:
-    """Call work(batch, first row, number) in threads."""
+    """Call ``work(batch, first_row, number_of_batch)`` in threads; yield the results in order."""
     threads = min(os.cpu_count() or 1, _MOST_THREADS)
     start = number = 0
     waiting: deque[Future[T]] = deque()
     with ThreadPoolExecutor(threads) as pool:
         try:
             for batch in batches:
-                many = len(batch)
-                if not many:
+                n_rows = len(batch)
+                if not n_rows:
                     continue
                 waiting.append(pool.submit(work, batch, start, number))
-                start, number = start + many, number + 1
+                start, number = start + n_rows, number + 1
                 if len(waiting) > threads:
                     yield waiting.popleft().result()
             while waiting:
                 yield waiting.popleft().result()
         finally:
-            for one in waiting:
-                one.cancel()
+            for future in waiting:
+                future.cancel()
 
 
 class _Total:
-    """One answer that threads add to, part by part, so that no batch keeps its own.
+    """A sum to which threads add the results of batches, part by part.
 
-    Batches take turns in their order at each part, and the sums are the same to the bit whoever
-    is faster. Threads begin batches in that order, so the one that is waited for is at work.
+    No batch has to keep a complete result of its own. For each part, batches are added in their
+    order, so that the sums are the same to the bit whichever thread is faster. Threads start
+    batches in that order as well, so the batch that others wait for is always being processed.
     """
 
     def __init__(self, work: AddedWork[Any]) -> None:
@@ -158,9 +170,9 @@ class _Total:
     def add(self, batch: Any, start: int, number: int) -> None:
         """Add a batch."""
         try:
-            found = self.work.parts(batch, start)
+            parts = self.work.parts(batch, start)
             for k in range(len(self.parts)):
-                part = next(found, None)
+                part = next(parts, None)
                 with self._turn:
                     self._turn.wait_for(lambda k=k: self._is_turn(number, k))  # type: ignore[misc]
                     if self._failed < number:

@@ -1,4 +1,4 @@
-"""Rows that Spark holds: data frames, classic and of Spark Connect, worked on where they are."""
+"""Rows of Spark data frames, classic and Spark Connect, processed on Spark's workers."""
 
 from __future__ import annotations
 
@@ -19,22 +19,23 @@ from varcal.exceptions import InputError, MissingDependencyError, import_library
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Longer rows are a burden for Spark, and more than its messages take.
+#: Pickled results are sent in rows of at most this size: Spark limits the size of messages.
 _PIECE_BYTES = 1 << 22
-# Rows of sums that are sent at a time.
+#: Cells of sums per Arrow batch that a worker sends.
 _SENT_ROWS = 1 << 15
-# Batches are numbered by part and row, so that each has its own number.
-_PART_ROWS = 1 << 40
+#: A number above that of the rows of any partition. The first row of a batch in partition k has the
+#: number k · _PARTITION_ROWS + its position, which is unique.
+_PARTITION_ROWS = 1 << 40
 
 
 @dataclass(frozen=True, eq=False)
 class SparkRows:
     """The rows of a Spark data frame.
 
-    Works travel to the workers of Spark, which therefore need varcal. Spark takes names that
-    differ by case only for the same, and reads dots and backticks in names as its own signs;
-    columns are therefore found by position. Only methods of the frame are used: the functions of
-    ``pyspark.sql`` ask the process, not the frame, whether it is of Spark Connect.
+    Works are sent to the workers of Spark, which therefore need varcal. Spark treats names that
+    differ only by case as equal, and gives dots and backticks in names a meaning. Columns are
+    therefore found by position. Only methods of the frame are used: the functions of
+    ``pyspark.sql`` look at the process, not at the frame, to detect Spark Connect.
 
     Attributes
     ----------
@@ -66,22 +67,22 @@ class SparkRows:
         return self._selected(columns).toArrow().rename_columns(list(columns))
 
     def map(self, columns: Sequence[str], work: Work[T]) -> Iterator[T]:
-        """Yield what a work returns for each part of the rows, or for all of them together."""
+        """Yield the result of a work for each partition, or for all rows together."""
         if isinstance(work, AddedWork):
-            yield self._added(columns, work)
+            yield self._summed(columns, work)
         else:
-            yield from self._parts(columns, work)
+            yield from self._by_partition(columns, work)
 
     def renamed(self) -> Any:
-        """Return the frame with plain names: c0, c1, …."""
+        """Return the frame with its columns renamed to c0, c1, …."""
         return self.frame.toDF(*(f"c{k}" for k in range(len(self.columns))))
 
-    def _added(self, columns: Sequence[str], work: AddedWork[T]) -> T:
-        """Have Spark add up the sums of all parts."""
+    def _summed(self, columns: Sequence[str], work: AddedWork[T]) -> T:
+        """Let Spark add up the sums of all partitions."""
         names = [f"f{k}" for k in range(work.width)]
         schema = f"place long, {', '.join(f'{name} double' for name in names)}, fault string"
         sent = self._selected(columns).mapInArrow(SumWorker(tuple(columns), work), schema)
-        with _on_workers():
+        with _explain_missing_varcal():
             found = (
                 sent.groupBy("place").agg({"fault": "min"} | dict.fromkeys(names, "sum")).toArrow()
             )
@@ -89,19 +90,19 @@ class SparkRows:
         values = [found.column(f"sum({name})").to_numpy() for name in names]
         return work.of_cells(found.column("place").to_numpy(), np.column_stack(values))
 
-    def _parts(self, columns: Sequence[str], work: Work[T]) -> Iterator[T]:
-        """Bring the answers of all parts here, in their order."""
+    def _by_partition(self, columns: Sequence[str], work: Work[T]) -> Iterator[T]:
+        """Collect the results of all partitions, in order."""
         schema = "part long, piece long, content binary, fault string"
         sent = self._selected(columns).mapInArrow(PartWorker(tuple(columns), work), schema)
-        with _on_workers():
+        with _explain_missing_varcal():
             found = sent.toArrow().sort_by([("part", "ascending"), ("piece", "ascending")])
         _raise_faults(found.column("fault"))
         pieces = zip(found.column("part").to_pylist(), found.column("content"), strict=True)
-        for _, held in groupby(pieces, key=itemgetter(0)):
-            yield pickle.loads(b"".join(piece.as_py() for _, piece in held))
+        for _, group in groupby(pieces, key=itemgetter(0)):
+            yield pickle.loads(b"".join(piece.as_py() for _, piece in group))
 
     def check_single(self, columns: Sequence[str]) -> None:
-        """Refuse names that two columns have, as they may after a join."""
+        """Raise an error if two columns have the same name, as they may after a join."""
         for name in columns:
             if self.columns.count(name) > 1:
                 raise InputError(
@@ -115,26 +116,26 @@ class SparkRows:
 
 @dataclass(frozen=True)
 class PartWorker:
-    """What a worker of Spark does with its part of the rows: one answer, in pieces.
+    """The function that a worker runs on a partition: one result, pickled and sent in pieces.
 
     Attributes
     ----------
     columns : tuple of str
-        The names of the columns, as the user knows them.
+        The names of the columns, as the user sees them.
     work : callable
-        The work; answers are added up.
+        The work; its results for several batches are added up.
     """
 
     columns: tuple[str, ...]
     work: Any
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Work on the rows of one part."""
+        """Process the rows of one partition."""
         import pyarrow as pa  # noqa: PLC0415
 
-        part = _part()
-        answer, fault = _answer(self, batches, part)
-        content = b"" if answer is None else pickle.dumps(answer)
+        part = _partition()
+        result, fault = _result(self, batches, part)
+        content = b"" if result is None else pickle.dumps(result)
         names = ["part", "piece", "content", "fault"]
         pieces = [content[k : k + _PIECE_BYTES] for k in range(0, len(content), _PIECE_BYTES)]
         rows: list[tuple[Any, ...]] = [(part, k, each, None) for k, each in enumerate(pieces)]
@@ -147,12 +148,12 @@ class PartWorker:
 
 @dataclass(frozen=True)
 class SumWorker:
-    """What a worker of Spark does with its part of the rows: sums that Spark can add up.
+    """The function that a worker runs on a partition: sums that Spark can add up.
 
     Attributes
     ----------
     columns : tuple of str
-        The names of the columns, as the user knows them.
+        The names of the columns, as the user sees them.
     work : AddedWork
         The work.
     """
@@ -161,60 +162,63 @@ class SumWorker:
     work: AddedWork[Any]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Work on the rows of one part."""
+        """Process the rows of one partition."""
         import pyarrow as pa  # noqa: PLC0415
 
-        answer, fault = _answer(self, batches, _part())
+        result, fault = _result(self, batches, _partition())
         names = ["place", *(f"f{k}" for k in range(self.work.width)), "fault"]
         if fault is not None:
-            nothing = [pa.nulls(1, pa.float64())] * self.work.width
-            yield pa.record_batch([pa.array([-1]), *nothing, pa.array([fault])], names)
-        elif answer is not None:
-            place, values = self.work.cells(answer)
+            no_sums = [pa.nulls(1, pa.float64())] * self.work.width
+            yield pa.record_batch([pa.array([-1]), *no_sums, pa.array([fault])], names)
+        elif result is not None:
+            place, values = self.work.cells(result)
             for start in range(0, len(place), _SENT_ROWS):
                 rows = slice(start, start + _SENT_ROWS)
                 cells = [pa.array(column) for column in values[rows].T]
-                fault_free = pa.nulls(len(place[rows]), pa.string())
-                yield pa.record_batch([pa.array(place[rows]), *cells, fault_free], names)
+                no_fault = pa.nulls(len(place[rows]), pa.string())
+                yield pa.record_batch([pa.array(place[rows]), *cells, no_fault], names)
 
 
-def _answer(
+def _result(
     worker: PartWorker | SumWorker, batches: Iterable[pa.RecordBatch], part: int
 ) -> tuple[Any, str | None]:
-    """Return the sum of the answers for all rows of a part, and what is wrong with them."""
-    start, total = part * _PART_ROWS, None
+    """Return the sum of the results for all rows of a partition, and the error, if any, as JSON."""
+    start, total = part * _PARTITION_ROWS, None
     try:
-        for table in joined(batches):
-            answer = worker.work(table.rename_columns(list(worker.columns)), start)
-            total = answer if total is None else total + answer
+        for table in merge_batches(batches):
+            result = worker.work(table.rename_columns(list(worker.columns)), start)
+            total = result if total is None else total + result
             start += len(table)
     except InputError as error:
-        # An error that is raised here would come out as a trace of Java and Python.
+        # Spark would wrap an error raised here into a long trace of Java and Python.
         return None, json.dumps([error.message, error.hint])
     return total, None
 
 
-def joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Join small batches into tables of about `BATCH_ROWS` rows.
+def merge_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Merge small batches into tables of about `BATCH_ROWS` rows.
 
+    Examples
+    --------
     >>> import pyarrow as pa
     >>> batch = pa.record_batch({"x": [1, 2]})
-    >>> [len(table) for table in joined([batch, batch.slice(2), batch])]
+    >>> [len(table) for table in merge_batches([batch, batch.slice(2), batch])]
     [4]
     """
     import pyarrow as pa  # noqa: PLC0415
 
-    held: list[pa.RecordBatch] = []
+    waiting: list[pa.RecordBatch] = []
     for batch in batches:
-        held += [batch] if len(batch) else []
-        if sum(map(len, held)) >= BATCH_ROWS:
-            yield pa.Table.from_batches(held)
-            held = []
-    if held:
-        yield pa.Table.from_batches(held)
+        waiting += [batch] if len(batch) else []
+        if sum(map(len, waiting)) >= BATCH_ROWS:
+            yield pa.Table.from_batches(waiting)
+            waiting = []
+    if waiting:
+        yield pa.Table.from_batches(waiting)
 
 
-def _part() -> int:
+def _partition() -> int:
+    """Return the number of the partition that this worker is processing."""
     from pyspark import TaskContext  # noqa: PLC0415
 
     context = TaskContext.get()
@@ -222,20 +226,21 @@ def _part() -> int:
 
 
 def _raise_faults(column: Any) -> None:
-    """Raise what workers found wrong; where several did, the first in the order of texts."""
+    """Raise the error that workers reported; of several, the first in alphabetical order."""
     faults = column.drop_null().to_pylist()
     if faults:
         raise InputError(*json.loads(min(faults)))
 
 
 @contextmanager
-def _on_workers() -> Iterator[None]:
+def _explain_missing_varcal() -> Iterator[None]:
+    """Turn a failed import of varcal on a worker into an error that says what to install."""
     try:
         yield
     except Exception as error:
         if "No module named 'varcal" not in str(error):
             raise
         raise MissingDependencyError(
-            "the Python of Spark's workers has no varcal",
-            "install it on every node for the Python that PYSPARK_PYTHON names",
+            "varcal is not installed in the Python of Spark's workers",
+            "install it on every node, for the Python that PYSPARK_PYTHON names",
         ) from error

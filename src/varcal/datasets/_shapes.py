@@ -1,4 +1,4 @@
-"""A binary model whose gap along a variable has a chosen shape and size."""
+"""`make_gap`: a binary model whose gap along a variable has a chosen shape and size."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from varcal._options import check_choice
 from varcal.datasets._simulation import Simulation, checked_n
 from varcal.exceptions import InputError
 
@@ -20,7 +21,17 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Shape:
-    """A curve on [0, 1] with its largest and smallest value and its positive and negative area."""
+    """A curve on [0, 1].
+
+    Attributes
+    ----------
+    curve : callable
+        The curve.
+    top, bottom : float
+        Its maximum and minimum.
+    over, under : float
+        The areas of its positive and negative part.
+    """
 
     curve: Callable[[Floats], Floats]
     top: float
@@ -84,23 +95,28 @@ SCORES = {
     "confident": Scores(5, 0.5),
 }
 
-# The heap and the unequal levels are what quantile bins stumble over in real columns.
-TIED_LAST, TIED_HEAP, TIED_SHARE = 20, 16, 0.3
+#: The tied variable: integers 0 … `TIED_LAST`, of which one is very frequent. Quantile bins of such
+#: columns, which are common in real data, do not have equal counts.
+TIED_LAST, TIED_FREQUENT, TIED_SHARE = 20, 16, 0.3
+#: The categorical variable: levels and their unequal shares.
 LEVELS = np.array(list("abcdefgh"))
 LEVEL_SHARES = np.array([0.02, 0.08, 0.15, 0.20, 0.15, 0.10, 0.15, 0.15])
+#: Relative rounding error allowed in checks of the size of a gap.
+_ROUNDING = 1e-12
+#: The kinds of variables.
 VARIABLES = ("continuous", "tied", "categorical")
 
 
 @dataclass(frozen=True)
 class Gap:
-    """The true gap as a function of v: a shape at v's place on [0, 1], scaled."""
+    """The true gap as a function of v: a scaled shape at the position of v in [0, 1]."""
 
     shape: str
     variable: str
     scale: float = 1.0
 
     def __call__(self, v: ArrayLike) -> Floats:
-        return self.scale * SHAPES[self.shape].curve(_place(np.asarray(v), self.variable))
+        return self.scale * SHAPES[self.shape].curve(_position(np.asarray(v), self.variable))
 
 
 def make_gap(
@@ -112,16 +128,16 @@ def make_gap(
     variable: str = "continuous",
     random_state: int | np.random.Generator | None = 0,
 ) -> Simulation:
-    r"""Draw a binary model whose gap along v is known and sums to a given VECE.
+    r"""Simulate a binary model whose gap along v has a known shape and a given VECE.
 
-    Scores s with mean :math:`\mu` are independent of v. Where the gap :math:`g(v)` is positive the
-    outcome is rarer than the score says, where it is negative more frequent:
+    Scores s with mean :math:`\mu` are independent of v. If the gap :math:`g(v)` is positive, the
+    event is rarer than the score predicts; if it is negative, more frequent:
 
     .. math:: P(y = 1 \mid s, v) = s\,\bigl(1 - g^+(v)/\mu\bigr) +
               (1 - s)\,g^-(v)/(1 - \mu),
 
     so that :math:`E[s \mid v] - P(y = 1 \mid v) = g(v)` exactly, and every gap between
-    :math:`\mu - 1` and :math:`\mu` can be had without clipping. g is the shape scaled to
+    :math:`\mu - 1` and :math:`\mu` is possible without clipping. g is the shape scaled to
     :math:`E|g(v)| =` ``vece``.
 
     Parameters
@@ -129,15 +145,15 @@ def make_gap(
     n : int
         The number of rows.
     shape : {"tilt", "hump", "step", "tail", "sine", "none"}, default "tilt"
-        On v's place x in [0, 1]: 2x − 1; sin² πx; −0.55 below x = 0.45 and 0.45 above; a ramp from
-        x = 0.7 on; sin 6πx; zero.
+        With x in [0, 1] the position of v: 2x − 1; sin² πx; −0.55 below x = 0.45 and 0.45 above; a
+        ramp from x = 0.7 on; sin 6πx; zero.
     vece : float, default 0.04
-        The population's VECE; of no effect for ``"none"``.
+        The population's VECE; ignored for ``"none"``.
     scores : {"beta", "uniform", "rare", "confident"}, default "beta"
-        Beta(2, 5); U(0.2, 0.8); Beta(2, 98), that is 2 % positives; Beta(5, 1/2), heaped at 1.
+        Beta(2, 5); U(0.2, 0.8); Beta(2, 98), with 2 % positives; Beta(5, 1/2), concentrated at 1.
     variable : {"continuous", "tied", "categorical"}, default "continuous"
-        U(0, 1); integers 0 … 20 with 30 % of the rows heaped at 16; strings "a" … "h" of unequal
-        shares, the rarest 2 %.
+        U(0, 1); integers 0 … 20, with an additional 30 % of the rows at 16; strings "a" … "h" with
+        unequal shares, the smallest 2 %.
     random_state : int, Generator or None, default 0
         The seed.
 
@@ -149,7 +165,7 @@ def make_gap(
     Raises
     ------
     InputError
-        If the scores leave no room for the gap; the message names the largest ``vece``.
+        If the gap is too large for the scores; the message names the largest possible ``vece``.
 
     References
     ----------
@@ -164,19 +180,19 @@ def make_gap(
     array(['f', 'd', 'b'], dtype='<U1')
     """
     n = checked_n(n)
-    _check_choice("shape", shape, tuple(SHAPES))
-    _check_choice("scores", scores, tuple(SCORES))
-    _check_choice("variable", variable, VARIABLES)
+    check_choice("shape", shape, tuple(SHAPES))
+    check_choice("scores", scores, tuple(SCORES))
+    check_choice("variable", variable, VARIABLES)
     vece = 0.0 if shape == "none" else _checked_vece(vece)
     score = SCORES[scores]
     top, bottom, over, under = _extent(shape, variable)
     scale = vece / (over + under) if vece else 0.0
-    _check_room(scale * top, scale * bottom, vece, score.mean, shape, scores)
+    _check_size(scale * top, scale * bottom, vece, score.mean, shape, scores)
     gap = Gap(shape, variable, scale)
 
     rng = np.random.default_rng(random_state)
     v, s = _draw_variable(n, variable, rng), score.draw(n, rng)
-    # Only rounding errors are clipped: the gap has been checked to fit.
+    # Clipping removes only rounding errors, because the size of the gap has been checked.
     rate = np.clip(s - _spread(s, gap(v), score.mean), 0.0, 1.0)
     # The gap at a score s is slope·(s − crossing), as the two parts of the formula are linear in s.
     slope = scale * (over / score.mean + under / (1 - score.mean))
@@ -197,7 +213,7 @@ def make_gap(
 
 
 def _spread(s: Floats, gap: Floats, mean: float) -> Floats:
-    """Spread a gap over the scores such that the outcome's rate stays within [0, 1]."""
+    """Distribute a gap over the scores such that the probability of the event stays in [0, 1]."""
     return np.where(gap > 0, gap * s / mean, gap * (1 - s) / (1 - mean))
 
 
@@ -205,8 +221,8 @@ def _sloped(score: ArrayLike, slope: float, crossing: float) -> Floats:
     return slope * (np.asarray(score, dtype=float) - crossing)
 
 
-def _place(v: NDArray[Any], variable: str) -> Floats:
-    """Return where on [0, 1] the values of a variable stand."""
+def _position(v: NDArray[Any], variable: str) -> Floats:
+    """Return the positions of the values of a variable in [0, 1]."""
     if variable == "categorical":
         unknown = ~np.isin(v, LEVELS)
         if unknown.any():
@@ -222,29 +238,24 @@ def _draw_variable(n: int, variable: str, rng: np.random.Generator) -> NDArray[A
         return rng.choice(LEVELS, size=n, p=LEVEL_SHARES)
     if variable == "tied":
         values = rng.integers(TIED_LAST + 1, size=n)
-        return np.where(rng.random(n) < TIED_SHARE, TIED_HEAP, values)
+        return np.where(rng.random(n) < TIED_SHARE, TIED_FREQUENT, values)
     return rng.random(n)
 
 
 def _extent(shape: str, variable: str) -> tuple[float, float, float, float]:
-    """Return an unscaled gap's maximum, minimum, and expected positive and negative part."""
+    """Return the maximum, minimum, and mean positive and negative part of an unscaled gap."""
     if variable == "continuous":
         known = SHAPES[shape]
         return known.top, known.bottom, known.over, known.under
     if variable == "tied":
         values: NDArray[Any] = np.arange(TIED_LAST + 1)
         shares = np.full(len(values), (1 - TIED_SHARE) / len(values))
-        shares[TIED_HEAP] += TIED_SHARE
+        shares[TIED_FREQUENT] += TIED_SHARE
     else:
         values, shares = LEVELS, LEVEL_SHARES
     gap = Gap(shape, variable)(values)
     over, under = shares @ np.maximum(gap, 0), shares @ np.maximum(-gap, 0)
     return float(gap.max()), float(gap.min()), float(over), float(under)
-
-
-def _check_choice(argument: str, value: str, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise InputError.choice(argument, value, allowed)
 
 
 def _checked_vece(vece: float) -> float:
@@ -253,14 +264,15 @@ def _checked_vece(vece: float) -> float:
     return float(vece)
 
 
-def _check_room(
+def _check_size(
     top: float, bottom: float, vece: float, mean: float, shape: str, scores: str
 ) -> None:
+    """Raise an error if the gap is not between mean − 1 and mean, the range for these scores."""
     excess = max(top / mean, -bottom / (1 - mean))
-    if excess > 1 + 1e-12:
+    if excess > 1 + _ROUNDING:
         raise InputError(
             f"vece={vece:g} is too large for shape={shape!r} with scores={scores!r}: the gap would "
-            f"reach {top if top / mean == excess else bottom:.4g} and scores with mean {mean:.3g} "
-            f"have room for {mean - 1:.3g} … {mean:.3g}",
+            f"reach {top if top / mean == excess else bottom:.4g}, but scores with mean {mean:.3g} "
+            f"allow only {mean - 1:.3g} to {mean:.3g}",
             f"use a vece of at most {np.floor(vece / excess * 1e6) / 1e6:g}, or other scores",
         )

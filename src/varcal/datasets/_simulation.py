@@ -1,4 +1,4 @@
-"""Simulation: drawn rows beside the truth that they were drawn from."""
+"""`Simulation`: simulated rows together with their true calibration errors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from varcal.exceptions import InputError
 
 __all__ = ["Simulation"]
 
-# Even, so that a jump at the middle of a bin falls between two cells.
+#: Cells per bin in numerical integrals over bins. It is even, so that a jump in the middle of a bin
+#: falls between two cells.
 CELLS_PER_BIN = 1000
 
 
@@ -31,17 +32,17 @@ class Simulation:
     Attributes
     ----------
     name : str
-        The function that drew it, with its parameters.
+        The function that simulated the rows, with its parameters.
     event : {"correct", "positive"}
-        What the score claims: that the argmax is right, or that y = 1.
+        What the score is the probability of: that the argmax is right, or that y = 1.
     y : ndarray of int, shape (n,)
         Labels 0 … K − 1.
     p : ndarray of float, shape (n, K) or (n,)
-        Class probabilities; P(y = 1) alone where the event is ``"positive"``.
+        Class probabilities; only P(y = 1) if the event is ``"positive"``.
     v : ndarray, shape (n,)
         The variable.
     rate : ndarray of float, shape (n,)
-        The true probability of a hit, row by row: what a perfect model would have said.
+        The true probability of a hit in each row, which a perfect model would predict.
     ece, vece : float
         The population values (integrals, not binned).
     gap : callable
@@ -88,8 +89,8 @@ class Simulation:
     def ece_in_bins(self, n_bins: int = 10) -> float:
         """Return the population's ECE over bins of equal support.
 
-        Gaps of opposite sign cancel inside a bin, so that this is at most ``ece``; it is what an
-        estimate over ``n_bins`` quantile bins converges to.
+        An estimate over ``n_bins`` quantile bins converges to this value. It is at most ``ece``,
+        because gaps of opposite sign cancel inside a bin.
 
         Parameters
         ----------
@@ -108,7 +109,7 @@ class Simulation:
         >>> round(sim.ece, 6), round(sim.ece_in_bins(10), 6)
         (0.025, 0.024)
         """
-        return _in_bins(self.score_gap(self.score_quantile(_ranks(n_bins))), n_bins)
+        return _in_bins(self.score_gap(self.score_quantile(_cell_ranks(n_bins))), n_bins)
 
     def vece_in_bins(self, n_bins: int = 10) -> float:
         """Return the population's VECE over bins of equal support; v must be continuous.
@@ -126,7 +127,7 @@ class Simulation:
         Raises
         ------
         InputError
-            If v is tied or categorical, where bins of equal support do not exist.
+            If v is tied or categorical, because bins of equal support then do not exist.
 
         Examples
         --------
@@ -137,10 +138,10 @@ class Simulation:
         if self.v.dtype.kind != "f":
             raise InputError(
                 f"vece_in_bins: v of {self.name} has ties, so its bins cannot have equal support",
-                "compare with .vece, or bin .gap(v) over the bins that you use",
+                "compare with .vece, or average .gap(v) over your own bins",
             )
-        # Every simulator draws its continuous v from U(0, 1): a value is its own rank.
-        return _in_bins(self.gap(_ranks(n_bins)), n_bins)
+        # A continuous v is always from U(0, 1), so that a value is its own rank.
+        return _in_bins(self.gap(_cell_ranks(n_bins)), n_bins)
 
     def to_frame(self, backend: str = "pandas") -> Any:
         """Return one frame with the columns y, p (or p_0 … p_{K−1}) and v.
@@ -148,7 +149,7 @@ class Simulation:
         Parameters
         ----------
         backend : {"pandas", "polars", "pyarrow", "modin", "cudf"}, default "pandas"
-            The library whose frame is wanted.
+            The library of the frame.
 
         Returns
         -------
@@ -170,9 +171,9 @@ class Simulation:
         return frame_of({"y": self.y, **probabilities, "v": v}, backend)
 
 
-def _ranks(n_bins: int) -> NDArray[np.float64]:
+def _cell_ranks(n_bins: int) -> NDArray[np.float64]:
     if n_bins < 1:
-        raise InputError(f"n_bins must be at least 1; got {n_bins}", "ten is usual")
+        raise InputError(f"n_bins must be at least 1; got {n_bins}", "for example n_bins=10")
     cells = n_bins * CELLS_PER_BIN
     return (np.arange(cells) + 0.5) / cells
 
@@ -182,7 +183,7 @@ def _in_bins(gap: NDArray[np.float64], n_bins: int) -> float:
 
 
 def checked_n(n: int) -> int:
-    """Return n, the number of rows, if it is one."""
+    """Return the number of rows, after checking that it is a positive integer."""
     if not isinstance(n, (int, np.integer)) or isinstance(n, bool) or n < 1:
         raise InputError(f"n must be a positive integer; got {n!r}", "for example n=10_000")
     return int(n)

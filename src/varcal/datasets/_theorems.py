@@ -1,4 +1,4 @@
-"""The paper's three theorems as classifiers to draw rows from."""
+"""Simulated classifiers that attain the bounds of the paper's three theorems."""
 
 from __future__ import annotations
 
@@ -8,12 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from varcal._options import check_choice
 from varcal.datasets._simulation import Simulation, checked_n
 from varcal.exceptions import InputError
 
 __all__ = ["make_consistent", "make_ece_bound", "make_vece_bound"]
 
 Floats = NDArray[np.float64]
+
+#: Rounding error allowed in `alpha`.
+_ROUNDING = 1e-12
 
 
 def make_vece_bound(
@@ -23,7 +27,7 @@ def make_vece_bound(
     alpha: float = 0.05,
     random_state: int | np.random.Generator | None = 0,
 ) -> Simulation:
-    r"""Draw a classifier that looks calibrated by its score and is far off along V (theorem 1).
+    r"""Simulate a classifier that is nearly calibrated by its score but not along V (theorem 1).
 
     With :math:`\gamma = 1/2 + 1/(2K)`, scores :math:`s \sim U(\gamma - \alpha, \gamma + \alpha)`
     are independent of :math:`v \sim U(0, 1)`. The accuracy is :math:`1 - \alpha` below
@@ -91,7 +95,7 @@ def make_ece_bound(
     alpha: float = 0.05,
     random_state: int | np.random.Generator | None = 0,
 ) -> Simulation:
-    r"""Draw a classifier that is calibrated along V and far off by its score (theorem 2).
+    r"""Simulate a classifier that is calibrated along V but not by its score (theorem 2).
 
     Half of the scores are from :math:`U(1/K, 1/K + \alpha)`, half from :math:`U(1 - \alpha, 1)`;
     the accuracy is :math:`\gamma = 1/2 + 1/(2K)` whatever the score and :math:`v \sim U(0, 1)`.
@@ -107,7 +111,7 @@ def make_ece_bound(
     n_classes : int, default 2
         K, at least 2.
     alpha : float, default 0.05
-        The width of either half, above 0 (at 0 the low scores would tie all classes) and up to
+        The width of either half, above 0 (at 0, low scores would be ties of all classes) and up to
         (K − 1)/(2K).
     random_state : int, Generator or None, default 0
         The seed.
@@ -152,7 +156,7 @@ def make_consistent(
     direction: str = "over",
     random_state: int | np.random.Generator | None = 0,
 ) -> Simulation:
-    r"""Draw a consistently over- or underconfident classifier, whose ECE equals its VECE.
+    r"""Simulate a consistently over- or underconfident classifier, whose ECE equals its VECE.
 
     With :math:`v \sim U(0, 1)` and :math:`g(v) = \alpha\,(1/2 + v)`, overconfident scores are
     :math:`s \sim U(\gamma, 1)` with accuracy :math:`s - g(v)`; underconfident ones are
@@ -193,8 +197,7 @@ def make_consistent(
     array([-0.05, -0.15])
     """
     k = _checked_classes(n_classes)
-    if direction not in ("over", "under"):
-        raise InputError.choice("direction", direction, ("over", "under"))
+    check_choice("direction", direction, ("over", "under"))
     _check_alpha(alpha, (k - 1) / (3 * k), "(K - 1)/(3K)", k)
     rng = np.random.default_rng(random_state)
     middle = 0.5 + 0.5 / k
@@ -222,7 +225,7 @@ def _classifier(
     rng: np.random.Generator,
     **truth: Any,
 ) -> Simulation:
-    """Predict a random class with the given score, right at the given rate."""
+    """Predict a random class with the given score, which is right with the given probability."""
     n = len(score)
     predicted = rng.integers(k, size=n)
     other = (predicted + rng.integers(1, k, size=n)) % k
@@ -233,7 +236,7 @@ def _classifier(
 
 
 def _ranks(n: int, rng: np.random.Generator) -> Floats:
-    """Draw from U(0, 1], so that a score never ties all classes at exactly 1/K."""
+    """Draw from U(0, 1], so that no score is exactly 1/K, which would be a tie of all classes."""
     return 1.0 - rng.random(checked_n(n))
 
 
@@ -260,17 +263,17 @@ def _checked_classes(n_classes: int) -> int:
     if not isinstance(n_classes, (int, np.integer)) or n_classes < 2:
         raise InputError(
             f"n_classes must be an integer of at least 2; got {n_classes!r}",
-            "a classifier chooses between two classes or more",
+            "use at least two classes",
         )
     return int(n_classes)
 
 
 def _check_alpha(alpha: float, largest: float, formula: str, k: int, *, zero: bool = False) -> None:
-    # A caller's own (K - 1)/(2K) may be off by a rounding error.
-    if (alpha >= 0 if zero else alpha > 0) and alpha <= largest + 1e-12:
+    # (K - 1)/(2K) as computed by the caller may have a rounding error.
+    if (alpha >= 0 if zero else alpha > 0) and alpha <= largest + _ROUNDING:
         return
     lowest = "from 0" if zero else "above 0 and"
     raise InputError(
         f"alpha must be {lowest} up to {formula} = {largest:.6g} for {k} classes; got {alpha!r}",
-        "beyond it the score or the accuracy leaves its range, or the gap changes sign",
+        "outside of this range a score or an accuracy would be impossible, or the gap change sign",
     )

@@ -1,4 +1,4 @@
-"""Yelp sentences: text variables and a fine-tuned transformer's out-of-sample predictions."""
+"""Yelp sentences, with the out-of-sample predictions of a fine-tuned transformer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from varcal.datasets._dataset import Dataset
 __all__ = ["load_yelp"]
 
 COUNTS = ("length", "special_characters", "words")
-# The variable, and the stored count that it is the share of in the words.
+#: Each proportion, and the stored count that is divided by the number of words.
 PROPORTIONS = {
     "stop_word_proportion": "stop_words",
     "noun_proportion": "nouns",
@@ -35,28 +35,29 @@ SOURCE = (
     "Dataset, https://www.yelp.com/dataset; numbers computed by tools/train_yelp.py."
 )
 LICENCE = (
-    "The numbers: that of varcal. The sentences, which fall under the terms of the Yelp Dataset, "
-    "are not included and cannot be restored from the numbers."
+    "The numbers are under the licence of varcal. The sentences, which are subject to the terms of "
+    "the Yelp Dataset, are not included and cannot be restored from the numbers."
 )
 
 
 def load_yelp() -> Dataset:
     r"""Return 29,500 sentences from Yelp reviews, as numbers, with a transformer's predictions.
 
-    The paper's Yelp experiment, run anew, as its outputs are not public: a transformer fine-tuned
-    to tell positive from negative, in the paper's sizes (70,500 rows for training, 10,000 for
-    calibration, 19,500 for testing). It differs in two ways. The rows are single sentences of at
-    most 15 words, labelled by the review that they come from, where the paper has whole reviews.
-    And the model is MiniLM (6 layers), not BERT, all its layers trained for one epoch. Every
-    sentence occurs once only, so none of these was trained on. As the paper's, the model is right
-    nearly always and overconfident: in 96.8 % of the test rows, with a mean confidence of 98.0 %.
-    ``tools/train_yelp.py`` in the source repository makes the file.
+    This is a rerun of the paper's Yelp experiment, whose outputs are not public: a transformer
+    fine-tuned to classify reviews as positive or negative, with the paper's numbers of rows (70,500
+    for training, 10,000 for calibration, 19,500 for testing). There are two differences. The rows
+    are single sentences of at most 15 words with the label of their review; the paper has whole
+    reviews. And the model is MiniLM (6 layers) instead of BERT; all its layers were trained for one
+    epoch. Each sentence occurs only once, so none of these rows was used for training. Like the
+    paper's, the model is nearly always right, but overconfident: it is right in 96.8 % of the test
+    rows, with a mean confidence of 98.0 %. ``tools/train_yelp.py`` in the source repository creates
+    the file.
 
     Returns
     -------
     Dataset
-        y is 1 where the review is positive; p is P(y = 1), from a stored logit, so that 1 − p is
-        precise as well. split is "calibration" or "test". X has the variables
+        y is 1 if the review is positive; p is P(y = 1), computed from a stored logit, so that 1 − p
+        is precise as well. split is "calibration" or "test". X has the variables
 
         - length: characters of the tokenized sentence, spaces included;
         - special_characters: characters other than letters, digits and spaces;
@@ -65,8 +66,8 @@ def load_yelp() -> Dataset:
         - noun_, verb_, adjective_, adverb_, pronoun_, determiner_ and preposition_proportion: their
           shares of the words, by TextBlob's PatternTagger.
 
-        A sentence without words has the proportions 0. There is no count of named entities, which
-        the paper also has: no recognizer was found that pip installs together with its model.
+        The proportions of a sentence without words are 0. The paper's count of named entities is
+        missing: no recognizer was found that pip installs together with its model.
 
     References
     ----------

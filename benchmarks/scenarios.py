@@ -1,4 +1,4 @@
-"""Worlds with a known truth: scores, a variable, and a gap of a given shape and size."""
+"""Simulated scenarios with a known truth: scores, a variable, and a gap of known shape and size."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from scipy import special
 
-SCORES = ("beta(2,5)", "uniform", "rare", "heaped")
+SCORES = ("beta(2,5)", "uniform", "rare", "concentrated")
 VARIABLES = ("continuous", "tied", "categorical")
 SHAPES = {
     "tilt": lambda u: 2 * u - 1,
@@ -18,8 +18,10 @@ SHAPES = {
     "sine": lambda u: np.sin(6 * np.pi * u),
     "flat": lambda u: np.ones_like(u),
 }
+#: The shares of the values of the tied variable, and the coarse bin of each.
 ATOMS = np.array([0.32, 0.02, 0.03, 0.15, 0.05, 0.08, 0.1, 0.03, 0.02, 0.12, 0.04, 0.03, 0.01])
 TIED = np.array([0, 1, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 5])
+#: The shares of the levels of the categorical variable.
 LEVELS = np.array([0.35, 0.25, 0.15, 0.1, 0.07, 0.05, 0.03])
 
 
@@ -31,18 +33,18 @@ def score_at(kind: str, q: np.ndarray) -> np.ndarray:
         return 0.2 + 0.6 * q
     if kind == "rare":
         return special.betaincinv(0.8, 39.2, q)
-    if kind == "heaped":
+    if kind == "concentrated":
         return np.where(q < 0.4, 0.5 + 1.2 * q, 0.98 + 0.02 * np.clip((q - 0.4) / 0.4, 0, 1))
     raise ValueError(kind)
 
 
 @dataclass(frozen=True)
-class World:
-    """A joint law of score, hit, variable and weight.
+class Scenario:
+    """A joint distribution of score, hit, variable and weight.
 
-    ``vece`` is the error of the population over the coarse bins; the size of the gap is
-    solved for. ``slope`` is the correlation of score and variable on the normal scale,
-    ``offset`` a constant added to the gap.
+    ``vece`` is the error of the population over the coarse bins, from which the size of the gap is
+    computed. ``slope`` is the correlation of score and variable on the normal scale, and ``offset``
+    a constant that is added to the gap.
     """
 
     score: str = "uniform"
@@ -81,7 +83,7 @@ class World:
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """Number of fine and of coarse bins."""
+        """The numbers of fine and of coarse bins."""
         return {
             "continuous": (200, self.n_bins),
             "tied": (len(ATOMS), int(TIED[-1]) + 1),
@@ -101,7 +103,7 @@ class World:
 
     @cached_property
     def size(self) -> float:
-        """Size of the gap that gives the wanted VECE (beyond the overall gap if offset)."""
+        """The size of the gap that gives the chosen VECE (without the overall gap, if any)."""
         if not self.vece:
             return 0.0
         center = self.offset != 0
