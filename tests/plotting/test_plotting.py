@@ -16,8 +16,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle, StepPatch
 
 import varcal as vc
+from varcal._text.numbers import points
 from varcal.exceptions import InputError, MissingDependencyError
-from varcal.plotting._words import escape, points, sides
+from varcal.plotting._words import escape, sides
 
 NAMES = ["$\\frac$", "_hidden", "<b>bold</b> & <script>alert(1)</script>", "a" * 90, "%{x}", " "]
 

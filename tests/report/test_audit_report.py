@@ -12,6 +12,7 @@ import pytest
 import varcal as vc
 from varcal._measures.regions import Region
 from varcal._smoothing.density import density
+from varcal._text.numbers import interval, percent, signed
 from varcal.exceptions import InputError
 from varcal.report import summarise
 from varcal.report.audit.markdown import escape, markdown
@@ -19,7 +20,7 @@ from varcal.report.audit.page import html
 from varcal.report.html.axes import date_axis, number_axis, number_text, share_axis
 from varcal.report.html.markup import el
 from varcal.report.json_form import json_text, plain
-from varcal.report.words import Named, interval, percent, region_words, signed, wording
+from varcal.report.words import Named, region_words, wording
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "report.json"
 

@@ -17,22 +17,6 @@ from varcal.exceptions import InputError
 EVENTS = ("correct", "positive", "classwise")
 #: The claim that the most likely class is right, among those about a class by its position.
 CORRECT = -1
-_SIDES = {
-    "correct": ("overconfident", "underconfident"),
-    "positive": ("predicted too high", "predicted too low"),
-}
-_SHORT_SIDES = {"correct": ("over", "under"), "positive": ("too high", "too low")}
-
-
-def gap_side(gap: float, event: str, *, short: bool = False) -> str:
-    """Name the sign of a gap, for people.
-
-    >>> gap_side(0.1, "correct"), gap_side(-0.1, "positive")
-    ('overconfident', 'predicted too low')
-    """
-    sides = _SHORT_SIDES if short else _SIDES
-    over, under = sides["positive" if event == "positive" else "correct"]
-    return over if gap > 0 else under
 
 
 class Rows(Protocol):

@@ -22,7 +22,7 @@ from varcal._inference.gap_law import minimum_detectable
 from varcal._inference.measured import Measured, error_sums, gap_law, measure, with_p
 from varcal._options import check_level
 from varcal._text.html_tables import html_table
-from varcal._text.tables import p_text
+from varcal._text.numbers import p_text
 from varcal.exceptions import InputError
 
 Floats = NDArray[np.float64]
