@@ -407,7 +407,7 @@ def test_notebooks_show_escaped_tables(tilt, audit):
     ]
     for page in shown:
         assert "<img" not in page and "&lt;img" in page and page.startswith("<table>")
-    assert "Missing values are a bin of their own in occupation" in audit._repr_html_()
+    assert "Missing values of occupation are in a bin of their own" in audit._repr_html_()
 
 
 def test_words():

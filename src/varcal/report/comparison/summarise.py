@@ -119,7 +119,7 @@ def _along(rows: list[ComparisonRow]) -> Sentence:
     elif better:
         head = f"improves VECE along {better} of {many} but fixes it along none"
     else:
-        head = f"shows no improvement of VECE along any of {many}"
+        head = f"shows no improvement of VECE along {many}"
     worse = by[MADE_WORSE]
     if not worse:
         return Sentence.of(f"{head} and makes it worse along none")
