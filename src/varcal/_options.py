@@ -23,7 +23,9 @@ def check_level(level: object) -> None:
     >>> check_level(0.95)
     """
     if not isinstance(level, Real) or not 0 < float(level) < 1:
-        raise InputError(f"level must lie between 0 and 1; got {level!r}", "try 0.95")
+        raise InputError(
+            f"level must lie between 0 and 1; got {level!r}", "try 0.95", argument="level"
+        )
 
 
 def check_n_bins(n_bins: object) -> None:
@@ -32,4 +34,8 @@ def check_n_bins(n_bins: object) -> None:
     >>> check_n_bins(10)
     """
     if isinstance(n_bins, bool) or not isinstance(n_bins, Integral) or int(n_bins) < 1:
-        raise InputError(f"n_bins must be a whole number of at least 1; got {n_bins!r}", "try 10")
+        raise InputError(
+            f"n_bins must be a whole number of at least 1; got {n_bins!r}",
+            "try 10",
+            argument="n_bins",
+        )

@@ -235,7 +235,7 @@ def test_source_may_be_the_output(rows, tree, tmp_path):
     path = write(rows, tmp_path / "rows.csv")
     vc.apply(tree, path, path)
     assert read(path).column_names[-1] == "p_calibrated"
-    with pytest.raises(InputError, match="has a column 'p_calibrated' already"):
+    with pytest.raises(InputError, match="already has a column 'p_calibrated'"):
         vc.apply(tree, path, path)
     vc.apply(tree, path, path, column="again")
     assert read(path)["again"].to_pylist() == read(path)["p_calibrated"].to_pylist()
@@ -348,8 +348,8 @@ def test_unusable_files_leave_nothing_behind(name, said, out, rows, tree, tmp_pa
 def test_outputs_that_cannot_be(rows, tree, tmp_path):
     path = write(rows, tmp_path / "in.csv")
     for out, said in {
-        tmp_path / "out.xlsx": "tells no format",
-        tmp_path / "out.parquet.gz": "tells no format",
+        tmp_path / "out.xlsx": "unknown file extension",
+        tmp_path / "out.parquet.gz": "unknown file extension",
         tmp_path / "no" / "out.csv": "cannot write .*No such file",
         tmp_path / "in.csv" / "out.csv": "cannot write",
     }.items():

@@ -83,7 +83,7 @@ def test_what_is_wrong_is_said(tree, answer, tmp_path):
     rows, _ = answer
     with pytest.raises(InputError, match="no column 'q'"):
         vc.apply(tree, ds.dataset(rows), tmp_path / "out.parquet", p="q")
-    with pytest.raises(InputError, match="has a column 'age' already"):
+    with pytest.raises(InputError, match="already has a column 'age'"):
         vc.apply(tree, ds.dataset(rows), tmp_path / "out.parquet", column="age")
     with pytest.raises(InputError, match="no rows"):
         vc.apply(tree, ds.dataset(rows.slice(0, 0)), tmp_path / "out.parquet")

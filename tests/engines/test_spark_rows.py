@@ -287,7 +287,7 @@ def test_what_cannot_be_applied(classic_frame, tree, tmp_path):
         vc.apply(tree, tmp_path / "in.csv")
     with pytest.raises(InputError, match="no column 'q'"):
         vc.apply(tree, classic_frame, p="q")
-    with pytest.raises(InputError, match="has a column 'age' already"):
+    with pytest.raises(InputError, match="already has a column 'age'"):
         vc.apply(tree, classic_frame, column="age")
     twice = classic_frame.toDF(*classic_frame.columns[:-1], "p")
     with pytest.raises(InputError, match="two columns of the same name"):

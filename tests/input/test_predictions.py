@@ -326,7 +326,7 @@ REJECTED = {
     "sparse p": (dict(y=[0, 1], p=csr_array(np.eye(2))), "single csr_array", ".toarray()"),
     "strings in a table p": (dict(y=[0, 1], p=[["a", "b"], ["c", "d"]]), "p holds levels", "y"),
     "all missing p": (dict(y=[0, 1], p=[None, None]), "p is missing: nan at row 0", "fill"),
-    "huge p": (dict(y=[0, 1], p=[10**400, 0.2]), "p holds a number that no float can", ""),
+    "huge p": (dict(y=[0, 1], p=[10**400, 0.2]), "p holds a number too large for a float", ""),
     "scalar weight": (
         dict(y=[0, 1], p=[0.1, 0.2], sample_weight=1.0),
         "sample_weight is a single float",
@@ -394,7 +394,7 @@ def test_columns_named_as_the_labels_in_another_order_are_refused(make_frame):
     said = vc.ece("y", ["yes", "no"], data=data, classes=["yes", "no"])
     assert said == vc.ece("y", ["no", "yes"], data=data) == vc.ece(y, q)
     numbers = pd.DataFrame({1: q, 0: columns["no"]})
-    with pytest.raises(InputError, match="the columns of p are named") as caught:
+    with pytest.raises(InputError, match="p has columns named") as caught:
         Predictions.of([0, 1, 0], numbers)
     assert caught.value.hint.endswith("classes=[1, 0]")
 

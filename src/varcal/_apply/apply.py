@@ -142,10 +142,13 @@ def apply(
             raise InputError(
                 f"out is {str(out)!r}, and source is a Spark data frame",
                 "leave out= away, and let Spark write what it returns: .write.parquet(path)",
+                argument="out",
             )
         return apply_in_spark(calibrator, cast(Any, rows), p, v, column)
     if out is None:
-        raise InputError("out is None", "give the path of the file that is to be written")
+        raise InputError(
+            "out is None", "give the path of the file that is to be written", argument="out"
+        )
     if rows is not None:
         return _apply_lazily(calibrator, rows, out, p, v, column)
     return apply_to(calibrator, sources_of(cast(Any, source), format), out, p=p, v=v, column=column)
@@ -222,7 +225,7 @@ def _answer(
         with told_at(chunk.first_row):  # rows are counted within the file
             return fitted.predict_proba(table.select(list(scores)), v or None)
     except InputError as error:
-        raise InputError(f"{chunk.source.shown}: {error.message}", error.hint) from None
+        raise error.reworded(f"{chunk.source.shown}: {error.message}") from None
 
 
 def _named(fitted: Calibrator, variables: dict[str, str], kind: str) -> frozenset[str]:
@@ -251,7 +254,7 @@ def _apply_lazily(
     answers = rows.map(rows.columns, work)
     first = next(answers, None)
     if first is None:
-        raise InputError("source has no rows", "at least one row is needed")
+        raise InputError("source has no rows", "at least one row is needed", argument="source")
     n_rows = 0
     with whole_file(out) as draft, open_sink(draft, *format_of(out), first.schema) as sink:
         for table in counted(chain([first], answers), "Applying", len):
@@ -278,5 +281,6 @@ def _lazy(source: Any) -> LazyRows | None:
         raise InputError(
             f"source is a {type(source).__name__}, neither files nor lazy rows",
             "call calibrator.predict_proba for rows in memory",
+            argument="source",
         )
     return rows

@@ -79,9 +79,10 @@ def score_columns(fitted: Calibrator, p: str | Sequence[str] | None) -> tuple[st
     names = fitted.score_names_ if p is None else (p,) if isinstance(p, str) else tuple(p)
     if not names:
         raise InputError(
-            "which columns hold the probabilities is not known: the calibrator was fitted on an "
-            "array",
-            "name them with p=",
+            "the columns of the probabilities are not known: the calibrator was fitted on an array",
+            "name them with {p}",
+            argument="p",
+            settings={"p": ...},
         )
     return names
 
@@ -97,7 +98,8 @@ def variable_columns(fitted: Calibrator, v: str | Sequence[str] | None) -> dict[
         raise InputError(
             f"v names {len(names)} columns, but the calibrator was fitted on {len(own)}: "
             + ", ".join(map(repr, own)),
-            "name one column a variable, in that order",
+            "name one column per variable, in that order",
+            argument="v",
         )
     return dict(zip(own, names, strict=True))
 
@@ -111,7 +113,9 @@ def added_columns(
     for name in added:
         if name in known:
             raise InputError(
-                f"{shown} has a column {name!r} already",
-                "choose another name for the new one with column=",
+                f"{shown} already has a column {name!r}",
+                "choose another name for the new column with {column}",
+                argument="column",
+                settings={"column": ...},
             )
     return added

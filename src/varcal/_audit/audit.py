@@ -104,11 +104,14 @@ def audit(
     """
     check_level(level)
     if not 0 <= threshold < 1:
-        raise InputError(f"threshold must lie in [0, 1); got {threshold!r}", "try 0.02")
+        raise InputError(
+            f"threshold must lie in [0, 1); got {threshold!r}", "try 0.02", argument="threshold"
+        )
     if event == "classwise":
         raise InputError(
-            'an audit is of one claim, and event="classwise" makes one a class',
+            "event is 'classwise', which makes one claim per class; an audit judges one claim",
             'use event="correct" or "positive"; vece(…, event="classwise") gives the mean',
+            argument="event",
         )
     options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins}
     plain: BinOptions = {"n_bins": n_bins, "binning": "quantile", "bins": None}
@@ -126,12 +129,14 @@ def audit(
     )
     evidence.warn_in_sample()
     if not evidence.along:
-        raise InputError("X is None", "give the variables to audit")
+        raise InputError("X is None", "give the variables to audit", argument="X")
     (key,) = evidence.keys(event, pos_label)
     check_cut_names(bins, evidence.along)
     absent = evidence.absent()
     if len(absent) == len(evidence.along):
-        raise InputError("every variable is missing at every row", "give a variable with values")
+        raise InputError(
+            "X has no value at any row of any variable", "give a variable with values", argument="X"
+        )
     rival = _other_claim(evidence, event)
     found = []
     held = [one.name for one in evidence.along if one.name not in absent]
@@ -230,6 +235,7 @@ def audit_estimator(model: Any, X: Any, y: object, **options: Any) -> Audit:
             raise InputError(
                 f"model has no {name}: {type(model).__name__}",
                 "give a fitted classifier that predicts probabilities",
+                argument="model",
             )
     p = np.asarray(model.predict_proba(X))
     return audit(y, p, X, classes=list(model.classes_), **options)

@@ -258,13 +258,16 @@ class Audit:
         """
         if not isinstance(previous, Audit):
             raise InputError(
-                f"previous is a {type(previous).__name__}", "give an Audit, as load_audit returns"
+                f"previous is a {type(previous).__name__}",
+                "give an Audit, as load_audit returns",
+                argument="previous",
             )
         if (previous.event, previous.level) != (self.event, self.level):
             raise InputError(
-                f"the audits differ: event {previous.event!r} at level {previous.level}, and "
+                f"previous is of event {previous.event!r} at level {previous.level}, this audit of "
                 f"event {self.event!r} at level {self.level}",
-                "compare audits of one event at one level",
+                "compare audits of the same event at the same level",
+                argument="previous",
             )
         return changes(
             {row.variable: row.beyond for row in previous.rows},
@@ -390,7 +393,9 @@ def load_audit(path: str | PathLike[str]) -> Audit:
         text = Path(path).read_text(encoding="utf-8")
     except OSError as error:
         raise InputError(
-            f"cannot read {str(path)!r}: {error.strerror}", "give a file that audit.save() wrote"
+            f"cannot read {str(path)!r}: {error.strerror}",
+            "give a file that audit.save() wrote",
+            argument="path",
         ) from None
     except UnicodeDecodeError:
         text = ""  # not JSON, so refused below
@@ -398,14 +403,18 @@ def load_audit(path: str | PathLike[str]) -> Audit:
         data = json.loads(text)
         if data["format"] > FORMAT:
             raise InputError(
-                f"{str(path)!r} was written by a later varcal ({data['varcal']})", "update varcal"
+                f"{str(path)!r} was written by a later varcal ({data['varcal']})",
+                "update varcal",
+                argument="path",
             )
         return Audit.from_dict(data)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(
-            f"{str(path)!r} is not a saved audit", "give a file that audit.save() wrote"
+            f"{str(path)!r} is not a saved audit",
+            "give a file that audit.save() wrote",
+            argument="path",
         ) from None
 
 

@@ -101,16 +101,20 @@ def compare(
         raise InputError.choice("hits", hits, HITS)
     if event == "classwise":
         raise InputError(
-            'a comparison is of one claim, and event="classwise" makes one a class',
+            "event is 'classwise', which makes one claim per class; a comparison judges one claim",
             'use event="correct" or "positive"',
+            argument="event",
         )
     if not isinstance(methods, Mapping) or not methods:
         raise InputError(
             f"methods must be a dict of probabilities by name; got {type(methods).__name__}",
             'for example {"raw": p0, "beta": p1}',
+            argument="methods",
         )
     if len({str(name) for name in methods}) < len(methods):
-        raise InputError(f"two methods have the same name: {list(methods)}", "rename one")
+        raise InputError(
+            f"methods has two of the same name: {list(methods)}", "rename one", argument="methods"
+        )
     if X is ALL and data is None:
         X = None
     checked = {

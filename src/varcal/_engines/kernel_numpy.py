@@ -77,6 +77,7 @@ def check_cut_names(bins: object, variables: Sequence[Named]) -> None:
         raise InputError(
             f"bins is one list of cut points for {len(known)} variables",
             f"give them by name, such as bins={{{known[0]!r}: […]}}",
+            argument="bins",
         )
 
 
@@ -110,6 +111,7 @@ def fine_bins(
         raise InputError(
             f"bins gives cut points for {variable.name!r}, which has levels",
             "cut points are for numeric and datetime variables",
+            argument="bins",
         )
     if counts is None:
         present = variable.values[variable.values >= 0]

@@ -104,7 +104,9 @@ class SparkRows:
         for name in columns:
             if self.columns.count(name) > 1:
                 raise InputError(
-                    f"data has two columns of the same name: {name!r}", "rename one of them"
+                    f"data has two columns of the same name: {name!r}",
+                    "rename one of them",
+                    argument="data",
                 )
 
     def _selected(self, columns: Sequence[str]) -> Any:
@@ -189,7 +191,7 @@ def _answer(
             start += len(table)
     except InputError as error:
         # An error that is raised here would come out as a trace of Java and Python.
-        return None, json.dumps([error.message, error.hint])
+        return None, json.dumps([error.message, error.hint, error.argument])
     return total, None
 
 

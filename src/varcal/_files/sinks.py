@@ -130,6 +130,7 @@ def _texts(name: str, column: Any) -> list[str | None]:
         raise InputError(
             f"column {name!r} of type {column.type} cannot be written as text",
             "write Parquet or Arrow, or leave the column out",
+            argument="column",
         ) from None
     return texts
 

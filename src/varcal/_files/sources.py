@@ -68,8 +68,8 @@ def format_of(path: str | PathLike[str], format: str | None = None) -> tuple[str
             return known, gzipped
     endings_shown = ", ".join(ending for endings in FORMATS.values() for ending in endings)
     raise InputError(
-        f"the ending of {str(path)!r} tells no format",
-        f"known are {endings_shown}; those of text also with .gz",
+        f"unknown file extension of {str(path)!r}",
+        f"use one of {endings_shown}; those of text files also with .gz",
     )
 
 
@@ -205,7 +205,7 @@ def check_columns(source: Source, known: Sequence[str], wanted: Sequence[str]) -
     """Refuse a file that lacks a column, with the nearest name that it has."""
     for name in wanted:
         if name not in known:
-            raise InputError.no_column(name, known, source.shown)
+            raise InputError.no_column(name, known, where=source.shown)
 
 
 def column_names(source: Source) -> list[str]:

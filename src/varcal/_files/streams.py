@@ -180,6 +180,7 @@ def _united(before: pa.Schema, own: pa.Schema, source: Source) -> pa.Schema:
             raise InputError(
                 f"column {one.name!r} is {other.type} in {source.shown}, and {one.type} before it",
                 "bring the files to the same types, or give them one at a time",
+                argument="column",
             ) from None
     return pa.schema(fields, metadata=before.metadata)
 

@@ -117,8 +117,10 @@ def claim_keys(
     check_choice("event", event, EVENTS)
     if pos_label is not None and event != "positive":
         raise InputError(
-            f'pos_label={pos_label!r} has no meaning with event="{event}"',
-            'use event="positive", or leave pos_label out',
+            f"pos_label is {pos_label!r}, which has no meaning with event {event!r}",
+            "use {event}, or leave {pos_label} out",
+            argument="pos_label",
+            settings={"event": "positive", "pos_label": None},
         )
     if event == "correct":
         return [CORRECT]
@@ -165,8 +167,10 @@ def _about(predictions: Predictions, position: int) -> Claim:
 def _position(classes: Sequence[Hashable], pos_label: Hashable) -> int:
     if len(classes) != 2:
         raise InputError(
-            f'event="positive" needs two classes; p has {len(classes)}',
-            'use event="correct" or event="classwise"',
+            f"event is 'positive', which needs two classes; there are {len(classes)}",
+            'use {event}, or "classwise" where one figure for all classes is wanted',
+            argument="event",
+            settings={"event": "correct"},
         )
     if pos_label is None:
         return 1

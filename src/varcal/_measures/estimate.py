@@ -200,11 +200,16 @@ def estimate(
     evidence.warn_in_sample()
     if len(evidence.along) > 1:
         raise InputError(
-            f"an estimate is along one variable; v has {len(evidence.along)}",
-            "give one column; audit() takes many, one at a time",
+            f"v has {len(evidence.along)} variables; an estimate is along one",
+            "give one column; audit() takes many and looks at each by itself",
+            argument="v",
         )
     if test != "combined" and evidence.grouped:
-        raise InputError(f'test="{test}" takes every row as independent', 'use test="combined"')
+        raise InputError(
+            f"test is {test!r}, which takes every row as independent",
+            'use test="combined"',
+            argument="test",
+        )
     return estimate_of(
         evidence, event, level=level, test=test, pos_label=pos_label, random_state=random_state
     )

@@ -1,4 +1,4 @@
-"""`varcal demo`: the bundled model, its variables ranked, the worst one bin by bin."""
+"""`varcal demo`: audit the bundled model and show its worst variable bin by bin."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from varcal.cli._audit import REPORTS
     metavar="REPORT",
     default="varcal-demo.html",
     show_default=True,
-    help="Report to write: .html, .md or .json.",
+    help="Write a report: .html, .md or .json.",
 )
 def demo(output: str) -> None:
     """Rank the variables of bundled census data, show the worst one, write a report.
@@ -50,4 +50,4 @@ def demo(output: str) -> None:
     }
     print(text_table(shown) + "\n")
     found.report(output)
-    print(f"the whole story as a page → {output}")
+    print(f"full report → {output}")

@@ -133,6 +133,7 @@ def _texts(source: Path) -> list[str]:
         raise InputError(
             f"source {str(source)!r} is neither a folder nor a zip file or wheel",
             f"name what holds {' and '.join(PARTS)}, or leave it out for the bundled copy",
+            argument="source",
         )
     with zipfile.ZipFile(source) as archive:
         names = {

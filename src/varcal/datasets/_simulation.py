@@ -172,7 +172,9 @@ class Simulation:
 
 def _ranks(n_bins: int) -> NDArray[np.float64]:
     if n_bins < 1:
-        raise InputError(f"n_bins must be at least 1; got {n_bins}", "ten is usual")
+        raise InputError(
+            f"n_bins must be at least 1; got {n_bins}", "ten is usual", argument="n_bins"
+        )
     cells = n_bins * CELLS_PER_BIN
     return (np.arange(cells) + 0.5) / cells
 

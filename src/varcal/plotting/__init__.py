@@ -28,7 +28,11 @@ def draw(kind: str, result: Any, *, ax: Any = None, backend: str = "matplotlib",
         raise InputError.choice("backend", backend, BACKENDS)
     if backend == "plotly":
         if ax is not None:
-            raise InputError('ax is for backend="matplotlib"', "leave ax out: a Figure is returned")
+            raise InputError(
+                'ax is for backend="matplotlib"',
+                "leave ax out: a Figure is returned",
+                argument="ax",
+            )
         try:
             import_module("plotly")
         except ModuleNotFoundError:
@@ -70,9 +74,13 @@ def before_after(
     """
     named = {str(name): curve for name, curve in curves.items()}
     if not named:
-        raise InputError("curves is empty", "give at least one curve")
+        raise InputError("curves is empty", "give at least one curve", argument="curves")
     if isinstance(columns, bool) or not isinstance(columns, int) or columns < 1:
-        raise InputError(f"columns must be a whole number of at least 1; got {columns!r}", "try 4")
+        raise InputError(
+            f"columns must be a whole number of at least 1; got {columns!r}",
+            "try 4",
+            argument="columns",
+        )
     first = next(iter(named.values()))
     for name, curve in named.items():
         alike = ("variable", "kind", "event", "labels")

@@ -152,10 +152,12 @@ class Dots:
         for name, length in lengths.items():
             if length != many:
                 raise InputError(
-                    f"{name} has {length} values for {many} names", "give one value per name"
+                    f"{name} has {length} values for {many} names",
+                    "give one value per name",
+                    name,
                 )
         if not many:
-            raise InputError("names is empty", "there is nothing to draw")
+            raise InputError("names is empty", "there is nothing to draw", argument="names")
         assert found["value"] is not None and found["low"] is not None and found["high"] is not None
         full = np.ones(many, bool) if filled is None else np.asarray(filled, bool)
         return cls(

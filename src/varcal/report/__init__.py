@@ -72,5 +72,6 @@ def _form(forms: dict[str, Callable[[S], str]], path: str | PathLike[str]) -> Ca
         raise InputError(
             f"path has an unknown extension for a report: {str(path)!r}",
             f"use one of {', '.join(forms)}",
+            argument="path",
         )
     return form
