@@ -204,7 +204,7 @@ def test_wrong_options(options, message):
 def test_no_variables():
     with pytest.raises(InputError, match="X is not given"):
         vc.audit([0, 1], [0.2, 0.6])
-    with pytest.raises(InputError, match="no column besides"):
+    with pytest.raises(InputError, match="no column left"):
         vc.audit("y", "p", data={"y": [0, 1], "p": [0.2, 0.6]})
     with pytest.raises(InputError, match="X is None"):
         vc.audit([0, 1], [0.2, 0.6], None)

@@ -68,7 +68,7 @@ def format_of(path: str | PathLike[str], format: str | None = None) -> tuple[str
             return known, gzipped
     endings_shown = ", ".join(ending for endings in FORMATS.values() for ending in endings)
     raise InputError(
-        f"unknown file extension of {str(path)!r}",
+        f"unknown file extension: {str(path)!r}",
         f"use one of {endings_shown}; those of text files also with .gz",
     )
 

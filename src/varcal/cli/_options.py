@@ -109,7 +109,7 @@ def check_output(path: str, extensions: tuple[str, ...]) -> None:
     """Refuse an output that cannot be written, before anything is computed."""
     if not path.lower().endswith(extensions):
         raise InputError(
-            f"unknown file extension of {path!r}", f"use one of {', '.join(extensions)}"
+            f"unknown file extension: {path!r}", f"use one of {', '.join(extensions)}"
         )
     if not Path(path).absolute().parent.is_dir():
         raise InputError(
