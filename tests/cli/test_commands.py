@@ -104,7 +104,9 @@ def test_help_of_calibrate_names_every_method():
 def test_audit_ranks_and_explains(folder):
     done = run("audit", "rows.parquet", *COLUMNS, "--exclude", "w,who", cwd=folder)
     assert done.returncode == 0
-    assert done.stderr.startswith("warning: columns of these types cannot be variables and are ignored: tags (list")
+    assert done.stderr.startswith(
+        "warning: columns of these types cannot be variables and are ignored: tags (list"
+    )
     lines = done.stdout.splitlines()
     assert "most along age" in lines[0]
     assert re.fullmatch(
@@ -198,9 +200,7 @@ def test_apply_to_standard_input(folder, calibrated, tmp_path):
     done = run(*given, cwd=folder, given="p,age\n0.5,40\n0.5,70\n", TMPDIR=str(tmp_path))
     assert done.returncode == 0 and len(out.read_text().splitlines()) == 2
     done = run(*given, cwd=folder, given="p,agee\n0.5,40\n", TMPDIR=str(tmp_path))
-    assert done.stderr == (
-        "error: no column 'age' in standard input\nhint: did you mean 'agee'?\n"
-    )
+    assert done.stderr == ("error: no column 'age' in standard input\nhint: did you mean 'agee'?\n")
     assert [path.name for path in tmp_path.iterdir()] == ["o.jsonl"]
 
 
@@ -342,7 +342,8 @@ def test_unlabelled_rows(tmp_path):
         "hint: fill it in, or leave such rows out with --drop-unlabelled\n"
     )
     assert (
-        "100 rows without an outcome" in run("audit", *given, "--drop-unlabelled", cwd=tmp_path).stdout
+        "100 rows without an outcome"
+        in run("audit", *given, "--drop-unlabelled", cwd=tmp_path).stdout
     )
     done = run("calibrate", *given, "--drop-unlabelled", "-o", "cal.json", cwd=tmp_path)
     assert "fitted on 400 rows" in done.stdout

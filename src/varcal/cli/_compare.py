@@ -34,9 +34,10 @@ from varcal.exceptions import InputError
 @options.format_option
 @options.as_json
 def compare(**given: Any) -> None:
-    """Compare sets of probabilities for the same rows with the first of them.
+    """Compare sets of probabilities on the same rows.
 
-    Use rows that neither the model nor a calibrator has seen.
+    Every set is compared with the first. Use rows that neither the model nor a calibrator has
+    seen.
 
     \b
     Examples:

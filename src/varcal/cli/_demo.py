@@ -18,10 +18,10 @@ from varcal.cli._audit import REPORTS
     help="Write a report: .html, .md or .json.",
 )
 def demo(output: str) -> None:
-    """Rank the variables of bundled census data, show the worst one, write a report.
+    """Audit a model of bundled census data and write a report.
 
     A neural network predicts whether a person earns more than 50,000 dollars. Its confidence
-    is too high everywhere, but much more so in some places than in others.
+    is too high everywhere, but much more so for some people than for others.
 
     \b
     Examples:

@@ -53,7 +53,7 @@ files = click.argument("files", nargs=-1, required=True, metavar="FILE...")
 format_option = click.option(
     "--format",
     type=click.Choice(list(FORMATS)),
-    help="Format of FILE if its extension does not tell it, as for - (standard input).",
+    help="Format of FILE, for standard input (-) and unknown file extensions.",
 )
 label = click.option("--label", required=True, metavar="COLUMN", help="Column of true labels.")
 weight = click.option("--weight", metavar="COLUMN", help="Column of sampling weights.")
@@ -108,9 +108,7 @@ claim = together(
 def check_output(path: str, extensions: tuple[str, ...]) -> None:
     """Refuse an output that cannot be written, before anything is computed."""
     if not path.lower().endswith(extensions):
-        raise InputError(
-            f"unknown file extension: {path!r}", f"use one of {', '.join(extensions)}"
-        )
+        raise InputError(f"unknown file extension: {path!r}", f"use one of {', '.join(extensions)}")
     if not Path(path).absolute().parent.is_dir():
         raise InputError(
             f"cannot write {path!r}: no folder {str(Path(path).parent)!r}", "make the folder first"

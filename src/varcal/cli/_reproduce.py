@@ -49,7 +49,7 @@ DIFFERS = 1
 def reproduce(
     ctx: click.Context, name: str, data: str | None, out: str, protocol: str, splits: int
 ) -> None:
-    """Run an experiment of the paper and compare each published figure with ours.
+    """Run the experiments of the paper and check its figures.
 
     NAME is adult, bank, cardio, cifar, yelp, theory, census (Adult from the raw census data,
     including the model) or all (everything but census). The paper is Kelly and Smyth,
