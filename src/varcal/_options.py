@@ -28,7 +28,9 @@ def check_level(level: object) -> None:
     >>> check_level(0.95)
     """
     if not isinstance(level, Real) or not 0 < float(level) < 1:
-        raise InputError(f"level must lie between 0 and 1; got {level!r}", "try 0.95")
+        raise InputError(
+            f"level must lie between 0 and 1; got {level!r}", "try 0.95", argument="level"
+        )
 
 
 def check_n_bins(n_bins: object) -> None:
@@ -37,7 +39,11 @@ def check_n_bins(n_bins: object) -> None:
     >>> check_n_bins(10)
     """
     if isinstance(n_bins, bool) or not isinstance(n_bins, Integral) or int(n_bins) < 1:
-        raise InputError(f"n_bins must be a whole number of at least 1; got {n_bins!r}", "try 10")
+        raise InputError(
+            f"n_bins must be a whole number of at least 1; got {n_bins!r}",
+            "try 10",
+            argument="n_bins",
+        )
 
 
 def check_count(argument: str, value: object, least: int) -> None:
@@ -47,7 +53,9 @@ def check_count(argument: str, value: object, least: int) -> None:
     """
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
         raise InputError(
-            f"{argument} must be an integer of at least {least}; got {value!r}", f"try {least}"
+            f"{argument} must be an integer of at least {least}; got {value!r}",
+            f"try {least}",
+            argument=argument,
         )
 
 
@@ -57,7 +65,9 @@ def check_not_negative(argument: str, value: object) -> None:
     >>> check_not_negative("l2", 0.5)
     """
     if not isinstance(value, Real) or not 0 <= float(value) < np.inf:
-        raise InputError(f"{argument} must be a number of at least 0; got {value!r}", "try 0")
+        raise InputError(
+            f"{argument} must be a number of at least 0; got {value!r}", "try 0", argument=argument
+        )
 
 
 def check_share(argument: str, value: object, most: float = 1.0) -> None:
@@ -67,7 +77,9 @@ def check_share(argument: str, value: object, most: float = 1.0) -> None:
     """
     if not isinstance(value, Real) or not 0 <= float(value) <= most:
         raise InputError(
-            f"{argument} must lie between 0 and {most:g}; got {value!r}", f"try {most / 10:g}"
+            f"{argument} must lie between 0 and {most:g}; got {value!r}",
+            f"try {most / 10:g}",
+            argument=argument,
         )
 
 
@@ -77,4 +89,6 @@ def check_eps(value: object) -> None:
     >>> check_eps(1e-12)
     """
     if not isinstance(value, Real) or not 0 < float(value) < 0.5:
-        raise InputError(f"eps must lie between 0 and 0.5; got {value!r}", "try 1e-12")
+        raise InputError(
+            f"eps must lie between 0 and 0.5; got {value!r}", "try 1e-12", argument="eps"
+        )

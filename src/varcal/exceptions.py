@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from types import ModuleType
+from typing import Any
 
 __all__ = [
     "DownloadError",
@@ -17,7 +19,7 @@ __all__ = [
 
 
 class VarcalError(Exception):
-    """The root of all errors that varcal raises on purpose.
+    """The base class of all errors that varcal raises on purpose.
 
     Parameters
     ----------
@@ -32,24 +34,99 @@ class VarcalError(Exception):
         self.hint = hint
         super().__init__(f"{message}\nhint: {hint}" if hint else message)
 
-    def __reduce__(self) -> tuple[type[VarcalError], tuple[str, str]]:
+    def __reduce__(self) -> tuple[type[VarcalError], tuple[Any, ...]]:
         return type(self), (self.message, self.hint)
 
 
 class InputError(VarcalError, ValueError):
-    """An argument that cannot be used as it is."""
+    """An argument that cannot be used as it is.
+
+    Parameters
+    ----------
+    message : str
+        What is wrong. If it is about one argument, it begins with the name of the argument.
+    hint : str, optional
+        The way out. ``{name}`` stands for a setting.
+    argument : str, optional
+        The argument that the message is about.
+    settings : dict, optional
+        The settings that the hint names, with their values: None to name the setting alone, `...`
+        for a value that the user has to choose.
+
+    Examples
+    --------
+    >>> error = InputError("y has no label", "pass {unlabelled}", "y", {"unlabelled": "drop"})
+    >>> error.hint
+    'pass unlabelled="drop"'
+    >>> error.spelled({"y": "--label"}, lambda name, value: f"--{value}-{name}")
+    ('--label has no label', 'pass --drop-unlabelled')
+    """
+
+    def __init__(
+        self,
+        message: str,
+        hint: str = "",
+        argument: str = "",
+        settings: Mapping[str, object] | None = None,
+    ) -> None:
+        self.argument = argument
+        self.settings = dict(settings or {})
+        self._template = hint
+        super().__init__(message, self._hint(python_setting))
+
+    def __reduce__(self) -> tuple[type[InputError], tuple[Any, ...]]:
+        return type(self), (self.message, self._template, self.argument, self.settings)
+
+    def reworded(self, message: str) -> InputError:
+        """Return the same error with another message."""
+        return type(self)(message, self._template, self.argument, self.settings)
+
+    def spelled(
+        self, arguments: Mapping[str, str], setting: Callable[[str, object], str]
+    ) -> tuple[str, str]:
+        """Return message and hint with the names that another front end uses.
+
+        Parameters
+        ----------
+        arguments : mapping
+            Names of arguments, by their names in Python.
+        setting : callable
+            From the name and the value of a setting to its spelling.
+        """
+        message, name = self.message, self.argument
+        first = re.match(r"\w*", message)
+        if name in arguments and first is not None and first[0] == name:
+            message = arguments[name] + message.removeprefix(name)
+        return message, self._hint(setting)
+
+    def _hint(self, setting: Callable[[str, object], str]) -> str:
+        hint = self._template
+        for name, value in self.settings.items():
+            hint = hint.replace(f"{{{name}}}", setting(name, value))
+        return hint
 
     @classmethod
     def at_row(
-        cls, argument: str, problem: str, value: object, row: int, count: int, hint: str
+        cls,
+        argument: str,
+        problem: str,
+        value: object,
+        row: int,
+        count: int,
+        hint: str,
+        *,
+        column: int | None = None,
+        settings: Mapping[str, object] | None = None,
     ) -> InputError:
         """Name the first offending row and how many there are."""
+        where = argument if column is None else f"{argument} in column {column}"
         more = f" ({count:,} such rows)" if count > 1 else ""
-        return cls(f"{argument} {problem}: {value!r} at row {row}{more}", hint)
+        message = f"{where} {problem}: {value!r} at row {row}{more}"
+        return cls(message, hint, argument, settings)
 
     @classmethod
     def choice(cls, argument: str, value: object, allowed: Iterable[object]) -> InputError:
-        """Name the values that an option takes."""
+        """Name the values that are allowed."""
         options = list(allowed)
         texts = [str(option) for option in options]
         near = nearest(str(value), texts)
@@ -58,18 +135,20 @@ class InputError(VarcalError, ValueError):
             hint = f"the type differs: give the {kind}, not a {type(value).__name__}"
         else:
             hint = f"did you mean {near!r}?" if near else "use one of the values above"
-        return cls(
-            f"{argument} must be one of {', '.join(map(repr, options))}; got {value!r}", hint
-        )
+        shown = ", ".join(map(repr, options))
+        return cls(f"{argument} must be one of {shown}; got {value!r}", hint, argument)
 
     @classmethod
-    def no_column(cls, name: str, columns: Iterable[str], argument: str) -> InputError:
-        """Name the column that is not there and the nearest that is."""
+    def no_column(
+        cls, name: str, columns: Iterable[str], argument: str = "", *, where: str = "data"
+    ) -> InputError:
+        """Name the column that does not exist and the one with the most similar name."""
         known = [str(column) for column in columns]
         near = nearest(name, known)
         shown = ", ".join(map(repr, known[:12])) + (" …" if len(known) > 12 else "")
         hint = f"did you mean {near!r}?" if near else f"the columns are {shown}"
-        return cls(f"{argument}: no column {name!r} in data", hint)
+        prefix = f"{argument}: " if argument else ""
+        return cls(f"{prefix}no column {name!r} in {where}", hint, argument)
 
 
 #: The extra of varcal that installs an optional library.
@@ -128,15 +207,28 @@ def import_library(library: str, purpose: str, extra: str = "") -> ModuleType:
 
 
 class DownloadError(VarcalError, OSError):
-    """A file cannot be had whole from where it is kept."""
+    """A file cannot be downloaded completely."""
 
 
 class VarcalWarning(UserWarning):
-    """Something that a careful user wants to know of, though the answer stands."""
+    """Something that a careful user should know, although the result is valid."""
+
+
+def python_setting(name: str, value: object) -> str:
+    """Write a setting as a keyword argument.
+
+    >>> python_setting("event", "positive"), python_setting("classes", ...)
+    ('event="positive"', 'classes=…')
+    """
+    if value is None:
+        return name
+    if value is ...:
+        return f"{name}=…"
+    return f'{name}="{value}"' if isinstance(value, str) else f"{name}={value!r}"
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name that is most like a mistyped one.
+    """Return the known name that is most similar to a mistyped one.
 
     >>> nearest("agee", ["age", "hours"])
     'age'

@@ -433,7 +433,7 @@ def test_what_cannot_be_opened(tmp_path, monkeypatch):
     with pytest.raises(InputError, match="p is None"):
         vc.audit("y", data=tmp_path / "rows.parquet")
     parquet.write_table(make_table(50).select(["y", "p"]), tmp_path / "two.parquet")
-    with pytest.raises(InputError, match="no column besides y and p"):
+    with pytest.raises(InputError, match="data has no column left for a variable"):
         vc.audit("y", "p", data=tmp_path / "two.parquet")
     with pytest.raises(InputError, match="v names a column twice"):
         vc.vece("y", "p", ["x", "x"], data=tmp_path / "rows.parquet")

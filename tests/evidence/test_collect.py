@@ -136,7 +136,7 @@ def test_saved_and_loaded_statistics_are_the_same(rows, tmp_path, ending):
 
 def test_files_that_are_no_statistics(rows, tmp_path):
     day = vc.collect(rows, vc.make_bins("y", "p", ["v"], data=rows))
-    with pytest.raises(InputError, match="tells no format"):
+    with pytest.raises(InputError, match="unknown extension"):
         day.save(tmp_path / "day.csv")
     with pytest.raises(InputError, match="cannot read"):
         vc.load_collected(tmp_path / "none.json")

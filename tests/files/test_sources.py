@@ -144,7 +144,7 @@ def test_every_reader_wants_the_same_columns(tmp_path, tree, large, monkeypatch,
         lambda: vc.apply(tree, folder, out),
         lambda: vc.apply(tree, files, out),
     ):
-        with pytest.raises(InputError, match=r"b\.parquet': no column 'more'"):
+        with pytest.raises(InputError, match=r"no column 'more' in '.*b\.parquet'"):
             use()
     for _ in ("large", "small"):
         code, said = audited(capsys, *files)

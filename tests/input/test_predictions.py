@@ -166,14 +166,14 @@ REJECTED = {
         "p must sum to 1 in each row (within 1e-06), but sums to: 0.9",
         "one column for every class",
     ),
-    "lengths": (dict(y=[0, 1, 1], p=[0.5, 0.5]), "lengths differ: y 3, p 2", "one value a row"),
+    "lengths": (dict(y=[0, 1, 1], p=[0.5, 0.5]), "lengths differ: y 3, p 2", "one value per row"),
     "length of v": (dict(y=[0, 1], p=[0.5, 0.5], v=[1, 2, 3]), "y 2, p 2, v 'v' 3", ""),
     "length of weight": (dict(y=[0, 1], p=[0.5, 0.5], sample_weight=[1]), "sample_weight 1", ""),
     "length of groups": (dict(y=[0, 1], p=[0.5, 0.5], groups=[1]), "groups 1", ""),
     "unknown label": (
         dict(y=["a", "x", "b"], p=[0.1, 0.2, 0.3], classes=["a", "b"]),
         "y is not among classes ['a', 'b']: 'x' at row 1",
-        "add it to classes=",
+        "add it to classes",
     ),
     "labels of another type": (
         dict(y=[0, 1], p=[0.1, 0.2], classes=["0", "1"]),
@@ -190,14 +190,14 @@ REJECTED = {
     "wrong classes": (
         dict(y=[0, 1], p=[0.1, 0.2], classes=[0, 1, 2]),
         "2 distinct labels",
-        "one label a",
+        "one label per",
     ),
     "swapped": (dict(y=[0.2, 0.9], p=[0, 1]), "y is not a label: 0.2 at row 0", "look swapped"),
     "maybe swapped": (dict(y=[0.2, 0.9], p=[0.3, 0.1]), "y is not a label", "are swapped"),
     "swapped strings": (
         dict(y=[0.2, 0.9], p=["a", "b"]),
         "p holds levels, not numbers",
-        "comes before p",
+        "labels go in y",
     ),
     "boolean p": (dict(y=[0, 1], p=[True, False]), "p holds booleans, not numbers", ""),
     "empty": (dict(y=[], p=[]), "y and p are empty", "at least one row"),
@@ -229,7 +229,7 @@ REJECTED = {
     "table of weights": (
         dict(y=[0, 1], p=[0.1, 0.2], sample_weight=np.ones((2, 2))),
         "sample_weight has shape (2, 2)",
-        "one weight a row",
+        "one weight per row",
     ),
     "missing group": (
         dict(y=[0, 1], p=[0.1, 0.2], groups=["a", None]),
@@ -272,7 +272,7 @@ REJECTED = {
     "length of a variable named p": (
         dict(y=[0, 1], p=[0.5, 0.5], v={"p": [1, 2, 3]}),
         "lengths differ: y 2, p 2, v 'p' 3",
-        "one value a row",
+        "one value per row",
     ),
     "table without columns": (
         dict(y=[0, 1], p=[0.5, 0.5], v=np.empty((2, 0))),
@@ -299,7 +299,7 @@ REJECTED = {
     "infinite label": (dict(y=[0, np.inf], p=[0.1, 0.2]), "not a label: inf at row 1", "2**53"),
     "huge label": (dict(y=[0, 1e300], p=[0.1, 0.2]), "not a label: 1e+300 at row 1", "2**53"),
     "label beyond int64": (dict(y=[0, 2**70], p=[0.1, 0.2]), "not a label", "integers or strings"),
-    "label beyond floats": (dict(y=[0, 10**400], p=[0.1, 0.2]), "y holds a number that no", "±"),
+    "label beyond floats": (dict(y=[0, 10**400], p=[0.1, 0.2]), "y holds a number too large", "±"),
     "durations as y": (
         dict(y=np.array([0, 1], "m8[s]"), p=[0.1, 0.2]),
         "y holds durations",
@@ -326,7 +326,7 @@ REJECTED = {
     "sparse p": (dict(y=[0, 1], p=csr_array(np.eye(2))), "single csr_array", ".toarray()"),
     "strings in a table p": (dict(y=[0, 1], p=[["a", "b"], ["c", "d"]]), "p holds levels", "y"),
     "all missing p": (dict(y=[0, 1], p=[None, None]), "p is missing: nan at row 0", "fill"),
-    "huge p": (dict(y=[0, 1], p=[10**400, 0.2]), "p holds a number that no float can", ""),
+    "huge p": (dict(y=[0, 1], p=[10**400, 0.2]), "p holds a number too large for a float", ""),
     "scalar weight": (
         dict(y=[0, 1], p=[0.1, 0.2], sample_weight=1.0),
         "sample_weight is a single float",
@@ -347,7 +347,7 @@ REJECTED = {
     "nested classes": (
         dict(y=[0, 1], p=[0.1, 0.2], classes=[[0], [1]]),
         "2 distinct labels",
-        "one label a column",
+        "one label per probability column",
     ),
     "array of unlabelled": (
         dict(y=[0, 1], p=[0.1, 0.2], unlabelled=np.array(["raise", "drop"])),
@@ -394,7 +394,7 @@ def test_columns_named_as_the_labels_in_another_order_are_refused(make_frame):
     said = vc.ece("y", ["yes", "no"], data=data, classes=["yes", "no"])
     assert said == vc.ece("y", ["no", "yes"], data=data) == vc.ece(y, q)
     numbers = pd.DataFrame({1: q, 0: columns["no"]})
-    with pytest.raises(InputError, match="the columns of p are named") as caught:
+    with pytest.raises(InputError, match="p has columns named") as caught:
         Predictions.of([0, 1, 0], numbers)
     assert caught.value.hint.endswith("classes=[1, 0]")
 

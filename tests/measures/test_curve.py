@@ -161,7 +161,7 @@ def test_wrong_options(options, message):
 
 
 def test_one_variable_at_a_time():
-    with pytest.raises(InputError, match="along one variable; v has 2"):
+    with pytest.raises(InputError, match="v has 2 variables; a curve is along one"):
         vc.curve([0, 1], [0.2, 0.6], np.ones((2, 2)))
     with pytest.raises(InputError, match="missing at every row"):
         vc.curve([0, 1], [0.2, 0.6], [np.nan, np.nan])

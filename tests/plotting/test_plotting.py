@@ -16,8 +16,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle, StepPatch
 
 import varcal as vc
+from varcal._text.numbers import points
 from varcal.exceptions import InputError, MissingDependencyError
-from varcal.plotting._words import escape, points, sides
+from varcal.plotting._words import escape, sides
 
 NAMES = ["$\\frac$", "_hidden", "<b>bold</b> & <script>alert(1)</script>", "a" * 90, "%{x}", " "]
 
@@ -406,7 +407,7 @@ def test_notebooks_show_escaped_tables(tilt, audit):
     ]
     for page in shown:
         assert "<img" not in page and "&lt;img" in page and page.startswith("<table>")
-    assert "Missing values are a bin of their own in occupation" in audit._repr_html_()
+    assert "Missing values of occupation are in a bin of their own" in audit._repr_html_()
 
 
 def test_words():

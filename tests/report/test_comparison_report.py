@@ -138,8 +138,8 @@ def test_plotly_holds_the_same_figures(found):
 def test_headlines_say_what_was_fixed(summary, found):
     truth, worse = map(str, summary.headlines)
     assert re.match(r"truth fixes VECE along \d of 4 variables", truth)
-    assert "makes none worse; accuracy " in truth
-    assert re.search(r"makes \d worse \((v|side|noise|when)", worse)
+    assert "makes it worse along none; accuracy " in truth
+    assert re.search(r"makes it worse along \d \((v|side|noise|when)", worse)
     assert "log-loss made worse (+0." in worse and "ECE made worse (+" in worse
     assert worse.count("accuracy") == 1
     first = summary.variables[0]
@@ -157,16 +157,16 @@ def test_headlines_of_few_sets_and_figures(world):
     comparison_markdown(summarise_comparison(alone))
     bare = vc.compare(sim.y, {"raw": sim.p, "same": sim.p}, None, event="positive")
     said = summarise_comparison(bare)
-    assert str(said.headlines[0]).startswith("same does not demonstrably change ECE; accuracy unch")
+    assert str(said.headlines[0]).startswith("same shows no change of ECE; accuracy unch")
     assert 'id="variables"' not in comparison_html(said)
     assert "Variable by variable" not in comparison_markdown(said)
     same = vc.compare(sim.y, {"raw": sim.p, "same": sim.p}, {"v": sim.v}, event="positive")
-    assert "demonstrably improves VECE along none of 1 variable, makes none worse" in str(
+    assert "shows no improvement of VECE along 1 variable and makes it worse along none" in str(
         summarise_comparison(same).headlines[0]
     )
     many = {f"m{k}": sim.p for k in range(6)}
     page = comparison_html(summarise_comparison(vc.compare(sim.y, many, None)))
-    assert 'class="headline"' not in page and "<li><bdi>m5</bdi> does not" in page
+    assert 'class="headline"' not in page and "<li><bdi>m5</bdi> shows no change" in page
 
 
 def test_whose_predictions_count_is_said(world):
@@ -176,8 +176,8 @@ def test_whose_predictions_count_is_said(world):
         " ".join(map(str, summarise_comparison(vc.compare(sim.y, sets, None, hits=hits)).notes))
         for hits in ("recomputed", "first")
     )
-    assert "Each set's own predictions say what is correct" in own
-    assert "the predictions of raw say what is correct, for every set" in first
+    assert "Each set is judged by its own predictions" in own
+    assert "the predictions of raw count as correct or wrong for every set" in first
     risk = summarise_comparison(vc.compare(sim.y, sets, None, event="positive"))
     assert "correct" not in " ".join(map(str, risk.notes))
     assert "held out" in str(risk.notes[0])
@@ -194,8 +194,8 @@ def test_groups_gaps_and_rows_left_out_are_said(rng):
     assert list(found.curves) == ["v"]
     summary = summarise_comparison(found)
     notes = " ".join(map(str, summary.notes))
-    assert "7 rows without outcome were left out." in notes
-    assert "empty has no value at any row: no curve." in notes
+    assert "7 rows without an outcome were left out." in notes
+    assert "empty has no value at any row, so it has no curve." in notes
     assert "Rows belong to groups" in " ".join(summary.method)
     assert "a jackknife over groups of rows" in " ".join(summary.method)
     comparison_html(summary)
@@ -256,6 +256,6 @@ def test_report_writes_by_suffix(found, tmp_path):
     for name, start in (("a.html", "<!doctype html>"), ("a.md", "# Mine"), ("a.json", "{")):
         found.report(tmp_path / name, title="Mine")
         assert (tmp_path / name).read_text(encoding="utf-8").startswith(start)
-    with pytest.raises(InputError, match="no suffix that a report can have"):
+    with pytest.raises(InputError, match="unknown extension for a report"):
         found.report(tmp_path / "a.pdf")
     assert len(list(tmp_path.iterdir())) == 3

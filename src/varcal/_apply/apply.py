@@ -148,10 +148,11 @@ def apply(
             raise InputError(
                 f"out is {str(out)!r}, but source is a Spark data frame",
                 "leave out= out, and let Spark write the result: .write.parquet(path)",
+                argument="out",
             )
         return apply_in_spark(calibrator, cast(Any, rows), p, v, column)
     if out is None:
-        raise InputError("out is None", "give the path of the file to write")
+        raise InputError("out is None", "give the path of the file to write", argument="out")
     if rows is not None:
         return _apply_lazily(calibrator, rows, out, p, v, column)
     return apply_to(calibrator, sources_of(cast(Any, source), format), out, p=p, v=v, column=column)
@@ -230,7 +231,7 @@ def _calibrate(
         with told_at(chunk.first_row):  # rows are counted within the file
             return fitted.predict_proba(table.select(list(scores)), v or None)
     except InputError as error:
-        raise InputError(f"{chunk.source.shown}: {error.message}", error.hint) from None
+        raise error.reworded(f"{chunk.source.shown}: {error.message}") from None
 
 
 def _columns_of_kind(fitted: Calibrator, variables: dict[str, str], kind: str) -> frozenset[str]:
@@ -261,7 +262,7 @@ def _apply_lazily(
     tables = rows.map(rows.columns, work)
     first = next(tables, None)
     if first is None:
-        raise InputError("source has no rows", "at least one row is needed")
+        raise InputError("source has no rows", "at least one row is needed", argument="source")
     n_rows = 0
     with whole_file(out) as draft, open_sink(draft, *format_of(out), first.schema) as sink:
         for table in counted(chain([first], tables), "Applying", len):
@@ -290,5 +291,6 @@ def _as_lazy_rows(source: Any) -> LazyRows | None:
         raise InputError(
             f"source is a {type(source).__name__}, neither files nor lazy rows",
             "for rows in memory call calibrator.predict_proba",
+            argument="source",
         )
     return rows

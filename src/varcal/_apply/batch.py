@@ -82,7 +82,9 @@ def score_columns(fitted: Calibrator, p: str | Sequence[str] | None) -> tuple[st
     if not names:
         raise InputError(
             "the columns of the probabilities are unknown: the calibrator was fitted on an array",
-            "name them with p=",
+            "name them with {p}",
+            argument="p",
+            settings={"p": ...},
         )
     return names
 
@@ -99,6 +101,7 @@ def variable_columns(fitted: Calibrator, v: str | Sequence[str] | None) -> dict[
             f"v names {len(names)} columns, but the calibrator was fitted on {len(own)}: "
             + ", ".join(map(repr, own)),
             "name one column per variable, in that order",
+            argument="v",
         )
     return dict(zip(own, names, strict=True))
 
@@ -113,7 +116,9 @@ def added_columns(
         if name in known:
             raise InputError(
                 f"{shown} already has a column {name!r}",
-                "choose another name for the new one with column=",
+                "choose another name for the new one with {column}",
+                argument="column",
+                settings={"column": ...},
             )
     return added
 

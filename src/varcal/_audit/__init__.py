@@ -1,1 +1,1 @@
-"""Audits of many variables and comparisons of several models."""
+"""Audits of many variables, comparisons of sets of probabilities, and their verdicts."""

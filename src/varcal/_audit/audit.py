@@ -1,4 +1,4 @@
-"""Auditing: every variable ranked by what lies beyond the overall gap."""
+"""`audit`: rank variables by how much of their error goes beyond the overall gap."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from varcal._audit.audit_result import Audit, AuditRow, EventSummary, points
+from varcal._audit.audit_result import Audit, AuditRow, EventSummary
+from varcal._audit.verdicts import NO_EVIDENCE, TOO_FEW_ROWS, VARIES, VARIES_SLIGHTLY
 from varcal._binning.choose import check_cut_names
 from varcal._binning.stats import BinnedStats
 from varcal._evidence.evidence import Evidence
@@ -25,12 +26,13 @@ from varcal._measures.estimate import OverallGap, detectable_of, overall_gap, pr
 from varcal._measures.regions import describe_region, main_region
 from varcal._measures.score_profile import score_profile
 from varcal._options import check_level
+from varcal._text.numbers import points
 from varcal._text.progress import progress
 from varcal.exceptions import InputError
 
-#: With fewer rows than this along a variable, nothing is said of it.
+#: A variable with fewer rows than this is not judged unless its test finds something.
 FEW_ROWS = 100
-#: Nor where only a gap above this could be found.
+#: Nor is one along which only a gap above this could have been found.
 TOO_COARSE = 0.1
 
 
@@ -56,40 +58,41 @@ def audit(
 ) -> Audit:
     r"""Rank variables by how much a model's calibration changes along them.
 
-    VECE is never below the overall gap :math:`|\bar s - \bar h|`, so that a model which is
-    overconfident everywhere has the same VECE along every column, noise included. The ranking
-    therefore goes by what lies *beyond* it,
+    VECE is never below the overall gap :math:`|\bar s - \bar h|`, so a model that is equally
+    overconfident everywhere has the same VECE along every column, even along noise. Variables
+    are therefore ranked by what lies *beyond* the overall gap,
 
     .. math:: \text{beyond} = \sum_b \frac{n_b}{n} \, |g_b - \bar g|,
 
-    with :math:`g_b` the gap of bin b and :math:`\bar g` the overall gap: debiased, with its
-    own interval and test, and p-values adjusted for the number of variables.
+    where :math:`g_b` is the gap of bin b and :math:`\bar g` the overall gap. It is debiased and
+    has its own interval and test; p-values are adjusted for the number of variables.
 
     Parameters
     ----------
     y, p : array-like or column names
         Labels and probabilities, as in `vece`.
     X : frame, dict of columns, array, or column names, optional
-        The variables; with `data=` every column that has no other role by default.
+        The variables. By default every column of `data` that has no other role.
     data, event, classes, pos_label, sample_weight, from_logits, unlabelled
         As in `vece`; `event` is "correct" or "positive".
     n_bins, binning, bins
-        As in `vece`, except that frequent values have bins of their own by default
+        As in `vece`, except that by default frequent values get bins of their own
         (``binning="atoms"``).
     level : float
         Level of intervals, bands and tests.
     threshold : float
-        Size of `beyond` that matters: with its interval above it the verdict is "varies".
+        The size of `beyond` that matters. The verdict is "varies" if the interval of `beyond`
+        lies above it.
     groups : array-like or column name, optional
-        Units that rows belong to (patients, customers): intervals, bands and tests then allow
-        for dependence within a unit.
+        Units that rows belong to, such as patients or customers. Intervals, bands and tests
+        then allow for dependence within a unit.
     random_state : int
-        For simulated null distributions, where outcomes are sparse.
+        Seed of the simulated null distributions that are used where outcomes are sparse.
 
     Returns
     -------
     Audit
-        With `rows`, `to_frame()`, `save()`, and ``audit["age"]`` for the curve of a variable.
+        One row per variable; ``audit["age"]`` is the curve of a variable.
 
     Examples
     --------
@@ -101,11 +104,14 @@ def audit(
     """
     check_level(level)
     if not 0 <= threshold < 1:
-        raise InputError(f"threshold must lie in [0, 1); got {threshold!r}", "try 0.02")
+        raise InputError(
+            f"threshold must lie in [0, 1); got {threshold!r}", "try 0.02", argument="threshold"
+        )
     if event == "classwise":
         raise InputError(
-            'an audit is of one claim, and event="classwise" makes one a class',
+            "event is 'classwise', which makes one claim per class; an audit judges one claim",
             'use event="correct" or "positive"; vece(…, event="classwise") gives the mean',
+            argument="event",
         )
     options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins}
     plain: BinOptions = {"n_bins": n_bins, "binning": "quantile", "bins": None}
@@ -123,12 +129,14 @@ def audit(
     )
     evidence.warn_in_sample()
     if not evidence.along:
-        raise InputError("X is None", "give the variables to audit")
+        raise InputError("X is None", "give the variables to audit", argument="X")
     (key,) = evidence.keys(event, pos_label)
     check_cut_names(bins, evidence.along)
     absent = evidence.absent()
     if len(absent) == len(evidence.along):
-        raise InputError("every variable is missing at every row", "give a variable with values")
+        raise InputError(
+            "X has no value at any row of any variable", "give a variable with values", argument="X"
+        )
     rival = _other_claim(evidence, event)
     found = []
     held = [one.name for one in evidence.along if one.name not in absent]
@@ -200,9 +208,9 @@ def audit_estimator(model: Any, X: Any, y: object, **options: Any) -> Audit:
     Parameters
     ----------
     model : fitted classifier
-        With `predict_proba` and `classes_`, as in scikit-learn.
+        A classifier with `predict_proba` and `classes_`, as in scikit-learn.
     X : frame or array
-        The features; every column is audited, columns of an array as v0, v1, …
+        The features. Every column is audited; columns of an array are called v0, v1, …
     y : array-like
         The labels.
     **options
@@ -227,6 +235,7 @@ def audit_estimator(model: Any, X: Any, y: object, **options: Any) -> Audit:
             raise InputError(
                 f"model has no {name}: {type(model).__name__}",
                 "give a fitted classifier that predicts probabilities",
+                argument="model",
             )
     p = np.asarray(model.predict_proba(X))
     return audit(y, p, X, classes=list(model.classes_), **options)
@@ -234,7 +243,7 @@ def audit_estimator(model: Any, X: Any, y: object, **options: Any) -> Audit:
 
 @dataclass(frozen=True, eq=False)
 class _Finding:
-    """What was found along one variable, before it is ranked."""
+    """The results for one variable, before it is ranked."""
 
     profile: Profile
     vece: Measured
@@ -281,16 +290,16 @@ def _ranked(found: list[_Finding], threshold: float, level: float) -> tuple[Audi
 
 def _verdict(one: _Finding, p_holm: float, threshold: float, level: float) -> str:
     if p_holm <= 1 - level:
-        return "varies" if one.beyond.low >= threshold else "varies slightly"
+        return VARIES if one.beyond.low >= threshold else VARIES_SLIGHTLY
     stats = one.profile.coarse
     one_bin = (stats.total("weight") > 0).sum() < 2 and one.profile.kind == "levels"
     if one_bin or int(stats.n.sum()) < FEW_ROWS or detectable_of(stats, level) > TOO_COARSE:
-        return "too few rows"
-    return "no evidence"
+        return TOO_FEW_ROWS
+    return NO_EVIDENCE
 
 
 def _other_claim(evidence: Evidence, event: str) -> int | None:
-    """Return the other of the two claims that a binary model makes."""
+    """Return the other of the two claims of a binary model."""
     if len(evidence.classes) != 2:
         return None
     (key,) = evidence.keys("positive" if event == "correct" else "correct")
@@ -323,26 +332,26 @@ def _notes(
     if other is not None and other.event == "positive":
         notes += _disagreement(overall, other, evidence.classes[1])
     if evidence.n_dropped:
-        notes.append(f"{evidence.n_dropped:,} rows without outcome were left out.")
+        notes.append(f"{evidence.n_dropped:,} rows without an outcome were left out.")
     if absent:
-        notes.append(f"Left out, missing at every row: {', '.join(sorted(absent))}.")
+        notes.append(f"Left out because every value is missing: {', '.join(sorted(absent))}.")
     gaps = [row.variable for row in rows if row.missing > 0]
     if gaps:
         shown = ", ".join(gaps[:5]) + (" …" if len(gaps) > 5 else "")
-        notes.append(f"Missing values are a bin of their own in {shown}, and not in the curve.")
+        notes.append(f"Missing values of {shown} are in a bin of their own, not in the curve.")
     if edges == "sampled":
-        notes.append("The edges of bins are quantiles of a random sample; figures are of all rows.")
+        notes.append("Bin edges come from a random sample of the rows; all figures use every row.")
     return tuple(notes)
 
 
 def _disagreement(overall: OverallGap, other: EventSummary, positive: Hashable) -> list[str]:
-    """Say so when the risk is wrong by more than top-label confidence lets on."""
+    """Say so if the probability of the positive class is further off than the confidence."""
     sure = other.gap_low > 0 or other.gap_high < 0
     if not sure or abs(other.gap) <= abs(overall.gap) + 0.01:
         return []
     side = "over" if other.gap > 0 else "under"
     return [
         f"P(y = {positive!r}) is {side}-predicted by {points(abs(other.gap))} points overall, "
-        f"while confidence in the predicted class is off by {points(abs(overall.gap))}: errors "
-        'on the two sides of 0.5 cancel. Look at event="positive" too.'
+        f"but confidence in the predicted class is off by {points(abs(overall.gap))} only, because "
+        'errors on the two sides of 0.5 cancel. Look at event="positive" as well.'
     ]

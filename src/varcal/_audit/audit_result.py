@@ -1,4 +1,4 @@
-"""Audit: what was found along every variable, to read, keep and compare with last month's."""
+"""Audit: the results for every variable, to read, save and compare with an earlier audit."""
 
 from __future__ import annotations
 
@@ -10,53 +10,53 @@ from pathlib import Path
 from typing import Any
 
 from varcal._audit.audit_changes import Changes, changes
+from varcal._audit.verdicts import FINDINGS
 from varcal._files.atomic import write_whole
 from varcal._inference.measured import Measured
-from varcal._input.events import gap_side
 from varcal._input.frames import frame_of
 from varcal._measures.bin_table import BinTable
 from varcal._measures.curve import Curve
 from varcal._measures.score_profile import ScoreProfile
 from varcal._text.html_tables import html_table
-from varcal._text.tables import p_text, text_table
+from varcal._text.numbers import count, gap_side, p_text, points, signed
+from varcal._text.tables import text_table
 from varcal._version import __version__
 from varcal.exceptions import InputError
 
-#: The layout of a saved audit; a file of a later one is refused.
+#: The version of the file format; files of a later one are refused.
 FORMAT = 1
-VERDICTS = ("varies", "varies slightly", "no evidence", "too few rows")
 
 
 @dataclass(frozen=True)
 class AuditRow:
-    """What is known of one variable.
+    """The results for one variable.
 
     Attributes
     ----------
     variable, kind : str
         The variable and its kind.
     verdict : {"varies", "varies slightly", "no evidence", "too few rows"}
-        Whether the gap changes along it: by more than the audit's threshold for sure, by less
-        or not surely more, not demonstrably, or not to be told.
+        Whether the gap changes along the variable: surely by more than the audit's threshold;
+        surely, but perhaps by less; without evidence of a change; or with too few rows to say.
     vece, beyond : Measured
         VECE, and the same statistic after the overall gap is removed, each with its debiased
-        value, interval, noise floor and the p-value of "it is zero".
+        value, interval, noise floor and the p-value of the hypothesis that it is zero.
     p_holm, p_bh : float
         The p-value of `beyond`, adjusted for the number of variables.
     rank_low, rank_high : int
-        The places in the ranking that its interval allows.
+        The range of ranks that the interval of `beyond` allows.
     direction : {"over", "under", "mixed", "none"}
-        Where the gap surely is: above zero, below, both, nowhere.
+        Where the gap surely differs from zero: above it, below it, both, or nowhere.
     where : str
-        The region around v* where the gap surely differs from the overall one, in words.
+        The region around v* where the gap surely differs from the overall gap, in words.
     worst : str
-        v*, for people.
+        v*, the value at which the gap is largest, as text.
     vce : float
         VCE(v*), the largest gap.
     n_bins : int
-        Bins of the figures.
+        The number of bins behind the figures.
     missing : float
-        Share of rows whose value is missing.
+        The share of rows whose value is missing.
     """
 
     variable: str
@@ -89,7 +89,7 @@ class EventSummary:
 
 @dataclass(frozen=True, eq=False)
 class Audit:
-    """Every variable of a model's predictions, ranked by what lies beyond the overall gap.
+    """The variables of an audit, ranked by what lies beyond the overall gap.
 
     Attributes
     ----------
@@ -100,30 +100,30 @@ class Audit:
     error, predicted_error : float
         1 − accuracy and 1 − mean confidence over all rows.
     rows : tuple of AuditRow
-        One a variable, the one that goes furthest beyond the overall gap first.
+        One per variable, the one with the largest `beyond` first.
     curves : dict of Curve
-        One a variable; ``audit["age"]`` is one of them.
+        One per variable; ``audit["age"]`` is one of them.
     tables : dict of BinTable
-        The bins behind the figures, one table a variable.
+        The bins behind the figures, one table per variable.
     score : ScoreProfile
         Hit rate along the score itself: the reliability diagram and ECE.
     other : EventSummary or None
-        For two classes the other of "correct" and "positive".
+        With two classes, the overall gap and VECE under the other event.
     notes : tuple of str
-        What a careful reader should know, in words.
+        Remarks on the data and the results.
     level, threshold : float
-        Level of all intervals and tests; size of `beyond` that matters.
+        The level of all intervals and tests, and the size of `beyond` that matters.
     n_rows, n_dropped : int
-        Rows audited, and rows left out because their outcome is not known.
+        The rows audited, and the rows left out because their outcome is not known.
     label : str
-        The class that the claim speaks of, for event "positive".
+        The class that the probabilities are about, for event "positive".
     n_bins, binning
         How variables were binned.
     grouped : bool
         Whether dependence within groups was allowed for.
     engine, edges : str
-        Who summed the rows, and whether bins were chosen by all of them ("exact") or by a sample
-        ("sampled").
+        What summed the rows, and whether bins were chosen from all of them ("exact") or from a
+        sample ("sampled").
     """
 
     event: str
@@ -174,19 +174,7 @@ class Audit:
     @property
     def sentence(self) -> str:
         """The finding in one sentence."""
-        sure = self.gap_low > 0 or self.gap_high < 0
-        head = (
-            f"Overall {gap_side(self.gap, self.event)} by {points(abs(self.gap))} points"
-            if sure
-            else f"Overall no gap can be told from zero ({points(self.gap)} points)"
-        )
-        found = [row for row in self.rows if row.verdict in VERDICTS[:2]]
-        if not found:
-            return f"{head}; along none of {len(self)} variables does the gap demonstrably change."
-        return (
-            f"{head}; the gap changes along {len(found)} of {len(self)} variables, "
-            f"most along {found[0].variable}."
-        )
+        return "".join(headline_parts(self))
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything in plain Python types, ready for JSON."""
@@ -237,12 +225,12 @@ class Audit:
         write_whole(path, json.dumps(self.to_dict(), allow_nan=False))
 
     def report(self, path: str | PathLike[str], *, title: str = "Calibration audit") -> None:
-        """Write the audit for people: a self-contained page, Markdown, or JSON.
+        """Write a report: a self-contained HTML page, Markdown, or JSON.
 
         Parameters
         ----------
         path : path
-            Where; the suffix says what: ``.html``, ``.md`` or ``.json``.
+            The file; its extension sets the format: ``.html``, ``.md`` or ``.json``.
         title : str
             The heading.
 
@@ -266,17 +254,20 @@ class Audit:
         Parameters
         ----------
         previous : Audit
-            The earlier one, on other rows.
+            The earlier audit, on other rows.
         """
         if not isinstance(previous, Audit):
             raise InputError(
-                f"previous is a {type(previous).__name__}", "give an Audit, as load_audit returns"
+                f"previous is a {type(previous).__name__}",
+                "give an Audit, as load_audit returns",
+                argument="previous",
             )
         if (previous.event, previous.level) != (self.event, self.level):
             raise InputError(
-                f"the audits differ: event {previous.event!r} at level {previous.level}, and "
+                f"previous is of event {previous.event!r} at level {previous.level}, this audit of "
                 f"event {self.event!r} at level {self.level}",
-                "compare audits of one event at one level",
+                "compare audits of the same event at the same level",
+                argument="previous",
             )
         return changes(
             {row.variable: row.beyond for row in previous.rows},
@@ -293,21 +284,21 @@ class Audit:
         top: int = 20,
         backend: str = "matplotlib",
     ) -> Any:
-        """Draw the ranking: a dot with its interval a variable.
+        """Draw the ranking: one dot with its interval per variable.
 
-        Grey bars reach as far as chance alone would carry a perfect model; hollow dots are
+        Grey bars show how large the value of a perfect model could be by chance; hollow dots are
         variables without evidence.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to draw; a new figure without it.
+            Where to draw; a new figure by default.
         quantity : {"beyond", "vece"}
             What lies beyond the overall gap, or VECE itself.
         top : int
-            The most variables drawn.
+            The largest number of variables to draw.
         backend : {"matplotlib", "plotly"}
-            Who draws.
+            The library that draws.
 
         Returns
         -------
@@ -319,7 +310,7 @@ class Audit:
         return draw("dots", audit_dots(self, quantity, top), ax=ax, backend=backend)
 
     def to_frame(self) -> Any:
-        """Return the ranking as a frame of the input's library, one row a variable."""
+        """Return the ranking as a frame of the input's library, one row per variable."""
         return frame_of(self._columns(), self.backend)
 
     def _columns(self) -> dict[str, list[Any]]:
@@ -348,7 +339,7 @@ class Audit:
         }
 
     def _shown(self) -> dict[str, list[Any]]:
-        """Return the columns that people read."""
+        """Return the columns of the printed table."""
         columns = self._columns()
         shown = {name: columns[name] for name in ("variable", "vece", "beyond")}
         shown["interval"] = [f"{row.beyond.low:.4f}–{row.beyond.high:.4f}" for row in self.rows]
@@ -358,14 +349,31 @@ class Audit:
         shown["where"] = columns["where"]
         return shown
 
+    @property
+    def _head(self) -> str:
+        return f"{self.sentence}\n{self.n_rows:,} rows · event {self.event}"
+
     def __repr__(self) -> str:
-        head = f"{self.sentence}\n{self.n_rows:,} rows · event {self.event}"
         notes = (f"note: {note}" for note in self.notes)
-        return "\n".join([head, "", text_table(self._shown()), *notes])
+        return "\n".join([self._head, "", text_table(self._shown()), *notes])
 
     def _repr_html_(self) -> str:
-        head = f"{self.sentence}\n{self.n_rows:,} rows · event {self.event}"
-        return html_table(self._shown(), head, "\n".join(self.notes))
+        return html_table(self._shown(), self._head, "\n".join(self.notes))
+
+
+def headline_parts(audit: Audit) -> tuple[str, str, str]:
+    """Return the text before the name of a variable, the name (or ""), and the text after it."""
+    if audit.gap_low > 0 or audit.gap_high < 0:
+        side = gap_side(audit.gap, audit.event)
+        overall = f"Overall {side} by {points(abs(audit.gap))} points"
+    else:
+        size = f"gap {signed(audit.gap)} points, could be zero"
+        overall = f"On average predictions match outcomes ({size})"
+    found = [row for row in audit.rows if row.verdict in FINDINGS]
+    if not found:
+        return f"{overall}; no variable shows a change.", "", ""
+    many = f"{len(found)} of {count(len(audit), 'variable')}"
+    return f"{overall}; the gap changes along {many}, most along ", found[0].variable, "."
 
 
 def load_audit(path: str | PathLike[str]) -> Audit:
@@ -385,31 +393,33 @@ def load_audit(path: str | PathLike[str]) -> Audit:
         text = Path(path).read_text(encoding="utf-8")
     except OSError as error:
         raise InputError(
-            f"cannot read {str(path)!r}: {error.strerror}", "give a file that audit.save() wrote"
+            f"cannot read {str(path)!r}: {error.strerror}",
+            "give a file that audit.save() wrote",
+            argument="path",
         ) from None
     except UnicodeDecodeError:
-        text = ""  # no JSON: refused below
+        text = ""  # not JSON, so refused below
     try:
         data = json.loads(text)
         if data["format"] > FORMAT:
             raise InputError(
-                f"{str(path)!r} was written by a later varcal ({data['varcal']})", "update varcal"
+                f"{str(path)!r} was written by a later varcal ({data['varcal']})",
+                "update varcal",
+                argument="path",
             )
         return Audit.from_dict(data)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(
-            f"{str(path)!r} is not a saved audit", "give a file that audit.save() wrote"
+            f"{str(path)!r} is not a saved audit",
+            "give a file that audit.save() wrote",
+            argument="path",
         ) from None
 
 
 def _row_dict(row: AuditRow) -> dict[str, Any]:
     return vars(row) | {"vece": vars(row.vece), "beyond": vars(row.beyond)}
-
-
-def points(value: float) -> str:
-    return f"{100 * value:.1f}"
 
 
 def _rank_text(row: AuditRow) -> str:

@@ -1,4 +1,4 @@
-"""Comparing sets of probabilities on held-out rows: figures, paired differences, verdicts."""
+"""`compare`: sets of probabilities for the same held-out rows, against the first of them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from varcal._audit.comparison import HIGHER_IS_BETTER, Comparison, ComparisonRow
+from varcal._audit.verdicts import BASELINE, BETTER, FIXED, MADE_WORSE, UNCHANGED
 from varcal._engines.kernel_numpy import collect
 from varcal._evidence.profile import Profile, profile, rows_behind
 from varcal._evidence.question import BinOptions
@@ -29,7 +30,7 @@ from varcal.exceptions import InputError
 Floats = NDArray[np.float64]
 
 HITS = ("recomputed", "first")
-#: Rows without groups are dealt into this many buckets, one left out at a time.
+#: Rows without groups are split into this many parts, each left out once by the jackknife.
 N_PARTS = 100
 
 
@@ -54,10 +55,10 @@ def compare(
 ) -> Comparison:
     r"""Compare sets of probabilities for the same held-out rows with the first of them.
 
-    Accuracy, log-loss, Brier score, AUC (two classes), ECE, and the VECE of each variable: the
-    figure with its interval, its paired difference from the first set with an interval, and a
-    verdict. Differences of ECE and VECE have jackknife intervals over parts of the rows, the
-    others the sandwich interval of the paired differences (AUC: DeLong's).
+    The figures are accuracy, log-loss, Brier score, AUC (two classes), ECE, and the VECE of each
+    variable. Each comes with an interval, its paired difference from the first set (also with an
+    interval) and a verdict. Intervals of differences are jackknife intervals over parts of the
+    rows for ECE and VECE, DeLong's for AUC, and sandwich intervals for the others.
 
     Parameters
     ----------
@@ -66,19 +67,20 @@ def compare(
     methods : dict
         Probabilities by name, as arrays or column names; the first is the baseline.
     X : frame, dict of columns, or column names, optional
-        The variables; with `data=` every column that has no other role. None for none.
+        The variables. By default every column of `data` that has no other role; None for no
+        variables.
     data, event, n_bins, binning, bins, classes, pos_label, sample_weight, unlabelled
         As in `vece`; `event` is "correct" or "positive".
     hits : {"recomputed", "first"}
-        Whose most likely class says what is correct under ``event="correct"``: each set's own,
-        or that of the first set. The second is the rule of the paper, which hides that a
+        Which prediction counts under ``event="correct"``: each set's own most likely class, or
+        that of the first set. The second is the rule of the paper; it does not show that a
         calibrator changes predictions.
     level : float
-        Level of all intervals.
+        The level of all intervals.
     groups : array-like or column name, optional
         Units that rows belong to.
     random_state : int
-        For dealing rows into parts.
+        Seed of the split of the rows into parts.
 
     Returns
     -------
@@ -89,9 +91,9 @@ def compare(
     >>> import varcal as vc
     >>> sim = vc.datasets.make_gap(4000, "tilt", vece=0.1)
     >>> truth = sim.p - sim.gap(sim.v)
-    >>> found = vc.compare(sim.y, {"raw": sim.p, "mended": truth.clip(0, 1)}, {"v": sim.v},
+    >>> found = vc.compare(sim.y, {"raw": sim.p, "repaired": truth.clip(0, 1)}, {"v": sim.v},
     ...                    event="positive")
-    >>> found.row("mended", "VECE", "v").verdict
+    >>> found.row("repaired", "VECE", "v").verdict
     'fixed'
     """
     check_level(level)
@@ -99,16 +101,20 @@ def compare(
         raise InputError.choice("hits", hits, HITS)
     if event == "classwise":
         raise InputError(
-            'a comparison is of one claim, and event="classwise" makes one a class',
+            "event is 'classwise', which makes one claim per class; a comparison judges one claim",
             'use event="correct" or "positive"',
+            argument="event",
         )
     if not isinstance(methods, Mapping) or not methods:
         raise InputError(
             f"methods must be a dict of probabilities by name; got {type(methods).__name__}",
             'for example {"raw": p0, "beta": p1}',
+            argument="methods",
         )
     if len({str(name) for name in methods}) < len(methods):
-        raise InputError(f"two methods have the same name: {list(methods)}", "rename one")
+        raise InputError(
+            f"methods has two of the same name: {list(methods)}", "rename one", argument="methods"
+        )
     if X is ALL and data is None:
         X = None
     checked = {
@@ -148,7 +154,7 @@ def compare(
             _error_row(side, figure, figures[0], name, level)
             for side, figure in zip(sides, figures, strict=True)
         ]
-        # A variable without a single value has figures, and no curve to run along it.
+        # A variable without a single value has figures but no curve.
         if name and len(figures[0].profile.cells()):
             curves[name] = {
                 side.name: curve_of(
@@ -308,7 +314,7 @@ def _row(
     within_noise: bool = False,
 ) -> ComparisonRow:
     if baseline:
-        verdict, change = "baseline", (0.0, 0.0, 0.0)
+        verdict, change = BASELINE, (0.0, 0.0, 0.0)
     else:
         verdict = _verdict(metric, change, within_noise)
     return ComparisonRow(side.name, metric, variable, *value, noise, *change, verdict)
@@ -319,5 +325,5 @@ def _verdict(metric: str, change: tuple[float, float, float], within_noise: bool
     if metric in HIGHER_IS_BETTER:
         low, high = -high, -low
     if high < 0:
-        return "fixed" if within_noise else "better"
-    return "made worse" if low > 0 else "unchanged"
+        return FIXED if within_noise else BETTER
+    return MADE_WORSE if low > 0 else UNCHANGED

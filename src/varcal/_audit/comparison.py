@@ -1,4 +1,4 @@
-"""Comparison: what recalibration fixed, left and made worse, on held-out rows."""
+"""Comparison: what recalibration fixed, left as it was and made worse, on held-out rows."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from dataclasses import dataclass, field, fields
 from os import PathLike
 from typing import Any
 
+from varcal._audit.verdicts import CHANGED
 from varcal._input.frames import frame_of
 from varcal._measures.curve_result import Curve
 from varcal._text.html_tables import html_table
 from varcal._text.tables import text_table
 
-#: Figures of which more is better.
+#: Figures that are better when larger.
 HIGHER_IS_BETTER = ("accuracy", "AUC")
-#: Numbers of a row that may be missing.
+#: The numbers of a row, any of which may be NaN.
 _NUMBERS = (
     "value",
     "low",
@@ -33,16 +34,16 @@ class ComparisonRow:
     Attributes
     ----------
     method, metric, variable : str
-        The set, the figure, and for VECE the variable.
+        The set of probabilities, the figure, and for VECE the variable.
     value, low, high : float
         The figure (debiased for ECE and VECE) with its interval.
     noise_floor : float
-        For ECE and VECE, the 95 % quantile of the plug-in of a perfect model.
+        For ECE and VECE, the 95 % quantile of the plug-in value of a perfect model.
     difference, difference_low, difference_high : float
-        From the first set, on the same rows, with its interval.
+        The difference from the first set on the same rows, with its interval.
     verdict : str
         "baseline" for the first set; "fixed" (better, and now within noise), "better",
-        "unchanged" (cannot be told) or "made worse".
+        "unchanged" (no change can be shown) or "made worse".
     """
 
     method: str
@@ -65,17 +66,17 @@ class Comparison:
     Attributes
     ----------
     rows : tuple of ComparisonRow
-        One a method and figure.
+        One per method and figure.
     methods : tuple of str
         The sets, the baseline first.
     event, hits : str
-        What is claimed, and whose argmax says what is correct.
+        What the probabilities are about, and whose predictions count as correct or wrong.
     level : float
-        Level of all intervals.
+        The level of all intervals.
     n_rows, n_dropped : int
-        Rows compared, and rows left out because their outcome is not known.
+        The rows compared, and the rows left out because their outcome is not known.
     curves : dict of dict of Curve
-        By variable, then by method; none for a variable that is missing at every row.
+        By variable, then by method. A variable that is missing at every row has none.
     n_bins, binning
         How variables were binned.
     grouped : bool
@@ -156,21 +157,23 @@ class Comparison:
         top: int = 8,
         backend: str = "matplotlib",
     ) -> Any:
-        """Draw one figure of every set: a dot with its interval, grouped by variable.
+        """Draw one figure of every set: dots with intervals, grouped by variable.
 
-        The baseline is hollow; each other set says its verdict and its difference from the
-        baseline. Grey bars reach as far as chance alone would carry a perfect model.
+        The dot of the baseline is hollow. Beside each other set stand its verdict and its
+        difference from the baseline. Grey bars show how large the value of a perfect model could
+        be by chance.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to draw; a new figure without it.
+            Where to draw; a new figure by default.
         metric : {"VECE", "ECE", "accuracy", "log-loss", "Brier", "AUC"}
-            The figure.
+            The figure to draw.
         top : int
-            The most variables drawn, the one with the largest VECE of the baseline first.
+            The largest number of variables to draw, those with the largest VECE of the baseline
+            first.
         backend : {"matplotlib", "plotly"}
-            Who draws.
+            The library that draws.
 
         Returns
         -------
@@ -182,12 +185,12 @@ class Comparison:
         return draw("dots", comparison_dots(self, metric, top), ax=ax, backend=backend)
 
     def report(self, path: str | PathLike[str], *, title: str = "Before and after") -> None:
-        """Write the comparison for people: a self-contained page, Markdown, or JSON.
+        """Write a report: a self-contained HTML page, Markdown, or JSON.
 
         Parameters
         ----------
         path : path
-            Where; the suffix says what: ``.html``, ``.md`` or ``.json``.
+            The file; its extension sets the format: ``.html``, ``.md`` or ``.json``.
         title : str
             The heading.
 
@@ -207,13 +210,12 @@ class Comparison:
         write_comparison(self, path, title=title)
 
     def _shown(self) -> dict[str, list[str]]:
-        """Return the columns that people read: the figures, then a column a method."""
+        """Return the columns of the printed table: the figures, then one column per method."""
         columns = {"figure": [f"{metric} {variable}".strip() for metric, variable in self.figures]}
         for method in self.methods:
             found = [self.row(method, *figure) for figure in self.figures]
             columns[f"{method} " if method == "figure" else method] = [
-                f"{row.value:.4f}"
-                + ("" if row.verdict in ("baseline", "unchanged") else f" {row.verdict}")
+                f"{row.value:.4f}" + (f" {row.verdict}" if row.verdict in CHANGED else "")
                 for row in found
             ]
         return columns

@@ -102,6 +102,7 @@ def fine_bins(
         raise InputError(
             f"bins gives cut points for {variable.name!r}, which has levels",
             "cut points are for numeric and datetime variables",
+            argument="bins",
         )
     if counts is None:
         present = variable.values[variable.values >= 0]
@@ -128,6 +129,7 @@ def check_cut_names(bins: object, variables: Sequence[Named]) -> None:
         raise InputError(
             f"bins is one list of cut points for {len(known)} variables",
             f"give them by name, such as bins={{{known[0]!r}: […]}}",
+            argument="bins",
         )
 
 
@@ -142,6 +144,7 @@ def cut_points(bins: object, name: str) -> Sequence[Any] | None:
             f"bins gives no cut points for {name!r}: {bins!r}",
             "give a list such as bins=[18, 30, 65], or a dict of such lists by variable; "
             "their number alone is n_bins=",
+            argument="bins",
         )
     return bins  # type: ignore[return-value]
 
@@ -285,15 +288,19 @@ def _given_cuts(
         raise InputError(
             f"bins for {variable.name!r} must be {variable.kind} cut points; got {cuts!r}",
             "give a list in increasing order",
+            argument="bins",
         )
     if not np.isfinite(edges).all():
         raise InputError(
             f"bins for {variable.name!r} must be finite; got {cuts!r}",
             "leave the others out: rows beyond the cuts, and missing ones, get their own bins",
+            argument="bins",
         )
     if (np.diff(edges) <= 0).any():
         raise InputError(
-            f"bins for {variable.name!r} do not increase: {list(cuts)!r}", "sort them, each once"
+            f"bins for {variable.name!r} do not increase: {list(cuts)!r}",
+            "sort them, each once",
+            argument="bins",
         )
     first, last = float(edges[0]), float(edges[-1])
     low, high = (float(edge) for edge in summary.quantiles(np.array([0.0, 1.0])))

@@ -82,7 +82,9 @@ def open_files(given: Paths) -> DuckRows | ArrowRows | FileRows:
     """Open a file, a glob, a list of them, or a folder of Parquet files."""
     if isinstance(given, str) and _QUERY.match(given) and not glob.glob(given):
         raise InputError(
-            f"data is a query without a connection: {given!r}", "pass connection.sql(query)"
+            f"data is a query without a connection: {given!r}",
+            "pass connection.sql(query)",
+            argument="data",
         )
     if is_folder(given):
         return _open_parquet(folder_files(cast(Any, given)))

@@ -106,7 +106,9 @@ class SparkRows:
         for name in columns:
             if self.columns.count(name) > 1:
                 raise InputError(
-                    f"data has two columns of the same name: {name!r}", "rename one of them"
+                    f"data has two columns of the same name: {name!r}",
+                    "rename one of them",
+                    argument="data",
                 )
 
     def _selected(self, columns: Sequence[str]) -> Any:
@@ -191,7 +193,7 @@ def _result(
             start += len(table)
     except InputError as error:
         # Spark would wrap an error raised here into a long trace of Java and Python.
-        return None, json.dumps([error.message, error.hint])
+        return None, json.dumps([error.message, error.hint, error.argument])
     return total, None
 
 

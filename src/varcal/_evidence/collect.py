@@ -81,7 +81,7 @@ def make_bins(
         names, y, p, X, sample_weight, groups, from_logits=from_logits, unlabelled=unlabelled
     )
     if not roles.v:
-        raise InputError("X is None", "name the variables")
+        raise InputError("X is None", "name the variables", argument="X")
     if rows is None:
         roles.read(_plain(data), classes=classes)  # the door says what is wrong, and where
         survey = Survey.of(Scan(roles, 1.0)(_plain(data), 0), roles, classes)
@@ -128,7 +128,9 @@ def collect(batch: object, bins: BinPlan) -> Collected:
     (Collected: 2,000 rows along 1 variables (age), 2000)
     """
     if not isinstance(bins, BinPlan):
-        raise InputError(f"bins is a {type(bins).__name__}", "give what make_bins() returned")
+        raise InputError(
+            f"bins is a {type(bins).__name__}", "give what make_bins() returned", argument="bins"
+        )
     rows = lazy_rows(batch)
     if rows is not None:
         for name in bins.roles.columns:

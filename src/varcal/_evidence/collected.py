@@ -106,6 +106,7 @@ class Collected(Evidence):
             raise InputError(
                 f'event="{event}" was not collected; there are {", ".join(sorted(shown))}',
                 "name it when the bins are made: make_bins(…, events=[…])",
+                argument="event",
             )
         return keys
 
@@ -147,6 +148,7 @@ class Collected(Evidence):
         raise InputError(
             f'test="{statistic}" needs every row in its order, and the rows are not at hand',
             'use test="combined", or fewer rows in memory',
+            argument="test",
         )
 
     def about(self, v: object) -> Collected:
@@ -154,7 +156,9 @@ class Collected(Evidence):
         names = [] if v is None else [v] if isinstance(v, str) else v
         if not isinstance(names, list | tuple) or not all(isinstance(x, str) for x in names):
             raise InputError(
-                f"v is a {type(v).__name__}", "name one of the variables that were collected"
+                f"v is a {type(v).__name__}",
+                "name one of the variables that were collected",
+                argument="v",
             )
         known = {one.name: one for one in self.along}
         for name in names:

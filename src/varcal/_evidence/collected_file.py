@@ -236,6 +236,8 @@ def _ending(path: str | PathLike[str]) -> str:
     ending = Path(path).suffix.lower()
     if ending not in ENDINGS:
         raise InputError(
-            f"the ending of {str(path)!r} tells no format", f"give {' or '.join(ENDINGS)}"
+            f"path has an unknown extension: {str(path)!r}",
+            f"use {' or '.join(ENDINGS)}",
+            argument="path",
         )
     return ending

@@ -104,7 +104,9 @@ def sum_up(rows: LazyRows, plan: BinPlan, n_rows: int, *, moments: bool = True) 
 def _not_nothing(found: Collected) -> Collected:
     """Refuse to answer where no row counts."""
     if not found.n_rows:
-        raise InputError("y has no label at any row", "at least one outcome is needed")
+        raise InputError(
+            "y has no label at any row", "at least one outcome is needed", argument="y"
+        )
     weighted = found.plan.roles.sample_weight is not None
     if weighted and not found.sums.tables[0][FIELDS.index("weight")].any():
         raise no_weight()
@@ -122,7 +124,8 @@ def _of_collected(
         if value is not None:
             raise InputError(
                 f"{argument} is given together with collected statistics",
-                "they hold all that was said when they were collected",
+                "leave it out: it was settled when the rows were collected",
+                argument,
             )
     options, plan = question.options, found.plan
     binning = QUANTILE if v is None else plan.binning  # the score's own bins
@@ -133,5 +136,6 @@ def _of_collected(
                 f"{argument} is given together with collected statistics"
                 + ("" if own[argument] is None else f", whose own is {own[argument]!r}"),
                 f"it is settled before rows are collected: make_bins(…, {argument}=…)",
+                argument,
             )
     return _not_nothing(found if v is ALL else found.about(v))

@@ -69,16 +69,20 @@ class Roles:
                     raise InputError.no_column(name, known, argument)
             if len(set(names[argument])) < len(names[argument]):
                 raise InputError(
-                    f"{argument} names a column twice: {list(names[argument])}", "name each once"
+                    f"{argument} names a column twice: {list(names[argument])}",
+                    "name each once",
+                    argument,
                 )
         for argument in ("y", "p"):
             if not names[argument]:
-                raise InputError(f"{argument} is None", "name its column")
+                raise InputError(f"{argument} is None", "name its column", argument)
         if v is ALL:
             taken = {name for found in names.values() for name in found}
             names["v"] = tuple(name for name in known if name not in taken)
             if not names["v"]:
-                raise InputError("data has no column besides y and p", "give the variables")
+                raise InputError(
+                    "data has no column left for a variable", "give the variables", argument="data"
+                )
         return cls(
             names["y"][0],
             names["p"],
@@ -129,7 +133,7 @@ def told_at(start: int | None) -> Iterator[None]:
             message = re.sub(row, "", message)
         else:
             message = re.sub(row, lambda m: f" at row {int(m[1]) + start}", message)
-        raise InputError(message, error.hint) from None
+        raise error.reworded(message) from None
 
 
 def _names(argument: str, value: object) -> tuple[str, ...]:
@@ -143,4 +147,5 @@ def _names(argument: str, value: object) -> tuple[str, ...]:
     raise InputError(
         f"{argument} is a {type(value).__name__}, and data is read in batches",
         f"name {'columns' if several else 'a column'} of data",
+        argument,
     )

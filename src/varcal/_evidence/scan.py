@@ -203,7 +203,9 @@ class Survey:
     def of(cls, seen: Seen, roles: Roles, classes: Sequence[Hashable] | None) -> Survey:
         """Settle the classes and the scale of weights."""
         if not seen.n_rows:
-            raise InputError("y has no label at any row", "at least one outcome is needed")
+            raise InputError(
+                "y has no label at any row", "at least one outcome is needed", argument="y"
+            )
         if roles.sample_weight is not None and seen.heaviest == 0:
             raise no_weight()
         if roles.groups is not None and seen.units is not None:

@@ -44,7 +44,9 @@ def whole_file(path: str | PathLike[str]) -> Iterator[Path]:
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():
         what = "a folder" if target.is_dir() else "not a regular file"
-        raise InputError(f"cannot write {str(path)!r}: it is {what}", "give the name of a file")
+        raise InputError(
+            f"cannot write {str(path)!r}: it is {what}", "give the name of a file", argument="path"
+        )
     draft: Path | None = None
     try:
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
@@ -66,6 +68,7 @@ def whole_file(path: str | PathLike[str]) -> Iterator[Path]:
         raise InputError(
             f"cannot write {str(path)!r}: {error.strerror or error}",
             "choose a folder that is writable and has free space",
+            argument="path",
         ) from None
 
 

@@ -157,6 +157,7 @@ def _as_text(name: str, column: Any) -> list[str | None]:
         raise InputError(
             f"column {name!r} of type {column.type} cannot be written as text",
             "write Parquet or Arrow instead, or drop the column",
+            argument="column",
         ) from None
     return texts
 

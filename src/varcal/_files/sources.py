@@ -89,7 +89,7 @@ def format_of(path: str | PathLike[str], format: str | None = None) -> tuple[str
             return known, gzipped
     all_extensions = ", ".join(chain.from_iterable(FORMATS.values()))
     raise InputError(
-        f"unknown file extension of {str(path)!r}",
+        f"unknown file extension: {str(path)!r}",
         f"use one of {all_extensions}; those of text files also with .gz",
     )
 
@@ -244,7 +244,7 @@ def check_columns(source: Source, known: Sequence[str], wanted: Sequence[str]) -
     """Raise an error if a file lacks a column; the message suggests the most similar name."""
     for name in wanted:
         if name not in known:
-            raise InputError.no_column(name, known, source.shown)
+            raise InputError.no_column(name, known, where=source.shown)
 
 
 def column_names(source: Source) -> list[str]:

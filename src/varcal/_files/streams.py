@@ -214,6 +214,7 @@ def _unified(before: pa.Schema, own: pa.Schema, source: Source) -> pa.Schema:
                 f"column {known.name!r} has type {new.type} in {source.shown}, but {known.type} in "
                 "the files before it",
                 "convert the files to the same types, or pass one file at a time",
+                argument="column",
             ) from None
     return pa.schema(fields, metadata=before.metadata)
 

@@ -58,6 +58,7 @@ def cluster_test(
         raise InputError(
             f"groups has {int((coarse.field('weight').sum(axis=1) > 0).sum())} units with weight",
             "a test needs at least 6",
+            argument="groups",
         )
     observed = float(cauchy([_hotelling(part[None])[0] for part in parts]))
     if len(parts[0]) >= FEW_GROUPS:

@@ -80,7 +80,11 @@ def gap_law(stats: BinnedStats, *, beyond: bool = False) -> GapLaw:
     error = stats.field("score") - stats.field("hit")
     many = int((by_bucket.sum(axis=1) > 0).sum())
     if many < 2:
-        raise InputError("only one group has weight", "at least two units are needed")
+        raise InputError(
+            "groups has only one unit with weight",
+            "at least two units are needed",
+            argument="groups",
+        )
 
     def covariance(residual: Floats, least: Floats) -> Floats:
         inverse = np.divide(1.0, weight, out=np.zeros_like(weight), where=weight > 0)

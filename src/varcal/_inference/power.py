@@ -59,7 +59,9 @@ def rows_needed(
     """
     for name, value in (("gap", gap), ("power", power), ("variance", variance)):
         if not 0 < value < 1:
-            raise InputError(f"{name} must lie between 0 and 1; got {value!r}", "for example 0.05")
+            raise InputError(
+                f"{name} must lie between 0 and 1; got {value!r}", "for example 0.05", name
+            )
     check_level(level)
     check_n_bins(n_bins)
     need = _noncentrality(np.asarray(n_bins), 1 - level, power)

@@ -17,22 +17,6 @@ from varcal.exceptions import InputError
 EVENTS = ("correct", "positive", "classwise")
 #: The claim that the most likely class is right, among those about a class by its position.
 CORRECT = -1
-_SIDES = {
-    "correct": ("overconfident", "underconfident"),
-    "positive": ("predicted too high", "predicted too low"),
-}
-_SHORT_SIDES = {"correct": ("over", "under"), "positive": ("too high", "too low")}
-
-
-def gap_side(gap: float, event: str, *, short: bool = False) -> str:
-    """Name the sign of a gap, for people.
-
-    >>> gap_side(0.1, "correct"), gap_side(-0.1, "positive")
-    ('overconfident', 'predicted too low')
-    """
-    sides = _SHORT_SIDES if short else _SIDES
-    over, under = sides["positive" if event == "positive" else "correct"]
-    return over if gap > 0 else under
 
 
 class SlicedColumn(Protocol):
@@ -133,8 +117,10 @@ def claim_keys(
     check_choice("event", event, EVENTS)
     if pos_label is not None and event != "positive":
         raise InputError(
-            f'pos_label={pos_label!r} has no meaning with event="{event}"',
-            'use event="positive", or leave pos_label out',
+            f"pos_label is {pos_label!r}, which has no meaning with event {event!r}",
+            "use {event}, or leave {pos_label} out",
+            argument="pos_label",
+            settings={"event": "positive", "pos_label": None},
         )
     if event == "correct":
         return [CORRECT]
@@ -181,8 +167,10 @@ def _about(predictions: Predictions, position: int) -> Claim:
 def _position(classes: Sequence[Hashable], pos_label: Hashable) -> int:
     if len(classes) != 2:
         raise InputError(
-            f'event="positive" needs two classes; p has {len(classes)}',
-            'use event="correct" or event="classwise"',
+            f"event is 'positive', which needs two classes; there are {len(classes)}",
+            'use {event}, or "classwise" where one figure for all classes is wanted',
+            argument="event",
+            settings={"event": "correct"},
         )
     if pos_label is None:
         return 1

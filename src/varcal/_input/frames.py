@@ -48,6 +48,7 @@ class Table:
             raise InputError(
                 f"{argument} is a {type(source).__name__}",
                 "give a frame of pandas, polars or pyarrow, or a dict of columns",
+                argument,
             )
         names = getattr(source, "columns", None)
         if hasattr(source, "column_names"):  # pyarrow: its .columns are the arrays
@@ -111,5 +112,6 @@ def _unique(names: list[Any], argument: str) -> tuple[str, ...]:
         raise InputError(
             f"{argument} has two columns of the same name: {', '.join(map(repr, sorted(twice)))}",
             "rename one of them",
+            argument,
         )
     return tuple(texts)

@@ -79,7 +79,9 @@ def buckets(
 def check_several(many: int) -> None:
     """Refuse groups that are one only."""
     if many < 2:
-        raise InputError("groups has one group only", "at least two units are needed")
+        raise InputError(
+            "groups has one group only", "at least two units are needed", argument="groups"
+        )
 
 
 def _places(unit: Variable, known: Sequence[Hashable]) -> Ints:

@@ -29,6 +29,7 @@ class Labels:
             raise InputError(
                 f"y holds {'durations' if column.duration else 'dates'}",
                 "labels are integers, booleans, strings or categories",
+                argument="y",
             )
         return cls(column)
 
@@ -72,13 +73,19 @@ class Labels:
         row = int(off.argmax())
         swapped = p.ndim == 1 and bool(np.all((p == 0) | (p == 1)))
         hint = (
-            "y and p look swapped: the outcome comes first, then the probability"
+            "{y} and {p} look swapped: {y} is the outcome, {p} the probability"
             if swapped
             else "labels are integers, booleans, strings or categories; if these are "
-            "probabilities, y and p are swapped"
+            "probabilities, {y} and {p} are swapped"
         )
         raise InputError.at_row(
-            "y", "is not a label", float(values[row]), row, int(off.sum()), hint
+            "y",
+            "is not a label",
+            float(values[row]),
+            row,
+            int(off.sum()),
+            hint,
+            settings={"y": None, "p": None},
         )
 
     def encode(
@@ -102,8 +109,11 @@ class Labels:
         if len(found) != n_classes:
             shown = ", ".join(map(repr, found[:8])) + (" …" if len(found) > 8 else "")
             raise InputError(
-                f"y holds {len(found)} distinct labels ({shown}), but p is for {n_classes} classes",
-                "give classes=[…] with every label in the order of the columns of p",
+                f"y holds {len(found)} distinct labels ({shown}), but there are probabilities for "
+                f"{n_classes} classes",
+                "list every label in the order of the probability columns with {classes}",
+                argument="y",
+                settings={"classes": ...},
             )
         return codes, found
 
@@ -131,15 +141,16 @@ class Labels:
         self, n_classes: int, given: Sequence[Hashable]
     ) -> tuple[Ints, tuple[Hashable, ...]]:
         if isinstance(given, str) or not isinstance(given, Iterable):
-            raise InputError(f"classes is {given!r}", "give a list of labels")
+            raise InputError(f"classes is {given!r}", "give a list of labels", argument="classes")
         classes = tuple(c.item() if isinstance(c, np.generic) else c for c in given)
         if not all(isinstance(c, Hashable) for c in classes) or not (
             len(classes) == len(set(classes)) == n_classes
         ):
             raise InputError(
-                f"classes must name {n_classes} distinct labels, as p has as many classes; "
-                f"got {list(classes)!r}",
-                "one label a column of p, in their order",
+                f"classes must name {n_classes} distinct labels, one for each class of the "
+                f"probabilities; got {list(classes)!r}",
+                "give one label per probability column, in their order",
+                argument="classes",
             )
         codes, found = self._distinct()
         position = {label: k for k, label in enumerate(classes)}
@@ -152,7 +163,8 @@ class Labels:
                 unknown[0],
                 row,
                 int(np.isin(codes, [found.index(label) for label in unknown]).sum()),
-                "add it to classes=, or check the type of the labels",
+                "add it to {classes}, or check the type of the labels",
+                settings={"classes": None},
             )
         lookup = np.array([position[label] for label in found], dtype=np.intp)
         return lookup[codes], classes

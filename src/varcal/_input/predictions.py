@@ -181,14 +181,17 @@ class Predictions:
                     labels.raw(row),
                     row,
                     int(unknown.sum()),
-                    'fill it in, or leave such rows out with unlabelled="drop"',
+                    "fill it in, or leave such rows out with {unlabelled}",
+                    settings={"unlabelled": "drop"},
                 )
             kept = ~unknown
             n_dropped = int(unknown.sum())
             if n_dropped == len(labels):
                 if part is not None:
                     return cls.none(part, n_dropped)
-                raise InputError("y has no label at any row", "at least one outcome is needed")
+                raise InputError(
+                    "y has no label at any row", "at least one outcome is needed", argument="y"
+                )
             labels, probability = labels.take(kept), probability[kept]
             variables = tuple(variable.take(kept) for variable in variables)
             weight = None if weight is None else weight[kept]
@@ -252,9 +255,12 @@ def _column(value: object, table: Table | None, argument: str) -> object:
         raise InputError(
             f"{argument} is the string {value!r}",
             "give an array, or a column name together with data=",
+            argument,
         )
     if table is not None and isinstance(value, int):
-        raise InputError(f"{argument} is the number {value!r}", "names of columns are strings")
+        raise InputError(
+            f"{argument} is the number {value!r}", "names of columns are strings", argument
+        )
     return value
 
 
@@ -273,7 +279,9 @@ def probabilities(p: object, table: Table | None) -> tuple[AnyArray, tuple[str, 
     names = _names(p, table)
     if names is not None and table is not None:
         if len(set(names)) < len(names):
-            raise InputError(f"p names a column twice: {names}", "name one column a class")
+            raise InputError(
+                f"p names a column twice: {names}", "name one column per class", argument="p"
+            )
         frame = table
     elif is_frame(p):
         frame = Table.of(p, "p")
@@ -298,13 +306,14 @@ def _shaped(p: AnyArray) -> AnyArray:
     if p.ndim not in (1, 2) or 0 in p.shape[1:]:
         raise InputError(
             f"p has shape {p.shape}",
-            "give (n,) for P(y = second class), or (n, K) with one column a class",
+            "give (n,) for P(y = second class), or (n, K) with one column per class",
+            argument="p",
         )
     return p
 
 
 _NUMBERS_HINT = {
-    "p": "give real numbers; labels go in y, which comes before p",
+    "p": "give real numbers; labels go in {y}",
     "sample_weight": "weights are real numbers, finite and not negative",
 }
 
@@ -312,7 +321,7 @@ _NUMBERS_HINT = {
 def _numbers(values: object, argument: str) -> AnyArray:
     """Return real numbers in their own dtype, without a copy where they are already so."""
     if is_frame(values):
-        raise InputError(f"{argument} is a frame", "give one column of it")
+        raise InputError(f"{argument} is a frame", "give one column of it", argument)
     array = plain_array(values, argument) if as_series(values) is None else None
     if array is not None and array.ndim > 1:
         if array.dtype.kind in "iuf":
@@ -327,19 +336,23 @@ def _numbers(values: object, argument: str) -> AnyArray:
         shown: str = "durations" if column.duration else column.kind
         if column.levels == (False, True):
             shown = "booleans"
-        hint = _NUMBERS_HINT[argument.split(" ")[0]]
-        raise InputError(f"{argument} holds {shown}, not numbers", hint)
+        name = argument.split(" ")[0]
+        raise InputError(
+            f"{argument} holds {shown}, not numbers", _NUMBERS_HINT[name], name, {"y": None}
+        )
     return column.values
 
 
 def _other_columns(table: Table | None, *roles: object) -> list[str]:
     """Name the columns of data that are neither outcome, probability, weight nor group."""
     if table is None:
-        raise InputError("no variables are given", "give a frame of variables, or data=")
+        raise InputError("X is not given", "give a frame of variables, or data=", argument="X")
     taken = {name for role in roles for name in _names(role, table) or ()}
     others = [name for name in table.columns if name not in taken]
     if not others:
-        raise InputError("data has no column besides y and p", "give the variables")
+        raise InputError(
+            "data has no column left for a variable", "give the variables", argument="data"
+        )
     return others
 
 
@@ -349,12 +362,14 @@ def _variables(v: object, table: Table | None) -> tuple[tuple[Variable, ...], st
         return (), None
     if names is not None and table is not None:
         if len(set(names)) < len(names):
-            raise InputError(f"v names a column twice: {names}", "name each variable once")
+            raise InputError(
+                f"v names a column twice: {names}", "name each variable once", argument="v"
+            )
         return tuple(Variable.of(table.column(n, "v"), n) for n in names), table.backend
     if is_frame(v) or isinstance(v, Mapping):
         frame = Table.of(v, "v")
         if not frame.columns:
-            raise InputError("v has no columns", "give at least one variable")
+            raise InputError("v has no columns", "give at least one variable", argument="v")
         return tuple(Variable.of(frame.column(n, "v"), n) for n in frame.columns), frame.backend
     column = _column(v, table, "v")
     name = getattr(v, "name", None)
@@ -366,7 +381,9 @@ def _variables(v: object, table: Table | None) -> tuple[tuple[Variable, ...], st
     if array.ndim != 2:
         return (Variable.of(array, name),), None
     if not array.shape[1]:
-        raise InputError(f"v has shape {array.shape}: no columns", "give at least one variable")
+        raise InputError(
+            f"v has shape {array.shape}: no columns", "give at least one variable", argument="v"
+        )
     return tuple(Variable.of(array[:, k], f"v{k}") for k in range(array.shape[1])), None
 
 
@@ -374,10 +391,10 @@ def _check_lengths(lengths: dict[str, int], *, by_name: bool) -> None:
     if len(set(lengths.values())) > 1:
         shown = ", ".join(f"{name} {count:,}" for name, count in lengths.items())
         names = "; with data=, names of columns are strings" if by_name else ""
-        raise InputError(f"lengths differ: {shown}", f"give one value a row in each{names}")
+        raise InputError(f"lengths differ: {shown}", f"give one value per row in each{names}")
     if not lengths["p"]:
         what = "y and p are" if "y" in lengths else "p is"
-        raise InputError(f"{what} empty", "at least one row is needed")
+        raise InputError(f"{what} empty", "at least one row is needed", argument="p")
 
 
 def from_log_odds(logits: Floats) -> Floats:
@@ -400,9 +417,9 @@ def _check_probabilities(p: Floats, given: np.dtype[Any]) -> None:
             _raise_at(p, missing, "is missing", "leave such rows out or fill them in first")
         outside = (p < 0) | (p > 1)
         if low < -0.5 or high > 1.5:
-            hint = "logits are taken with from_logits=True, percentages divided by 100"
+            hint = "if these are logits, pass {from_logits}; divide percentages by 100"
         else:
-            hint = "a probability lies in [0, 1]; if this is rounding, np.clip(p, 0, 1) first"
+            hint = "probabilities lie in [0, 1]; if this is a rounding error, clip them first"
         _raise_at(p, outside, "is outside [0, 1]", hint)
     if p.ndim == 2:
         rounding = float(np.finfo(given).eps) if given.kind == "f" else 0.0
@@ -423,9 +440,18 @@ def _check_probabilities(p: Floats, given: np.dtype[Any]) -> None:
 def _raise_at(p: Floats, bad: Bools, problem: str, hint: str) -> None:
     rows = bad if bad.ndim == 1 else bad.any(axis=1)
     row = int(rows.argmax())
-    where = "p" if bad.ndim == 1 else f"p in column {int(bad[row].argmax())}"
-    value = float(p[row] if bad.ndim == 1 else p[row, bad[row].argmax()])
-    raise InputError.at_row(where, problem, value, row, int(rows.sum()), hint)
+    column = None if bad.ndim == 1 else int(bad[row].argmax())
+    value = float(p[row] if column is None else p[row, column])
+    raise InputError.at_row(
+        "p",
+        problem,
+        value,
+        row,
+        int(rows.sum()),
+        hint,
+        column=column,
+        settings={"from_logits": True},
+    )
 
 
 def _check_order(names: Sequence[str], classes: Sequence[Hashable]) -> None:
@@ -435,16 +461,21 @@ def _check_order(names: Sequence[str], classes: Sequence[Hashable]) -> None:
         return
     order = [classes[texts.index(name)] for name in names]
     raise InputError(
-        f"the columns of p are named {list(names)!r}, but the classes are in the order "
-        f"{list(classes)!r}",
-        f"names of columns carry no meaning: say it with classes={order!r}",
+        f"p has columns named {list(names)!r}, but the classes are in the order {list(classes)!r}",
+        "names of columns have no meaning: state the order with {classes}",
+        argument="p",
+        settings={"classes": order},
     )
 
 
 def _checked_weights(given: AnyArray, part: Part | None) -> Floats:
     weight: Floats = given.astype(np.float64, copy=False)
     if weight.ndim != 1:
-        raise InputError(f"sample_weight has shape {weight.shape}", "give one weight a row")
+        raise InputError(
+            f"sample_weight has shape {weight.shape}",
+            "give one weight per row",
+            argument="sample_weight",
+        )
     bad = ~(np.isfinite(weight) & (weight >= 0))
     if bad.any():
         row = int(bad.argmax())
@@ -469,7 +500,9 @@ def _checked_weights(given: AnyArray, part: Part | None) -> Floats:
 
 def no_weight() -> InputError:
     """Return the error of weights that are all 0."""
-    return InputError("sample_weight is 0 at every row", "at least one row must count")
+    return InputError(
+        "sample_weight is 0 at every row", "at least one row must count", argument="sample_weight"
+    )
 
 
 def weight_exponent(largest: float) -> int:

@@ -25,7 +25,7 @@ _STRETCH = 32_768
 # What to do with an argument that is a table where a column is wanted.
 _ONE_COLUMN = {
     "v": "several variables go in a frame, a dict of columns or a two-dimensional array",
-    "y": "give one label a row: one column of the table, or y.argmax(axis=1) of one-hot rows",
+    "y": "give one label per row: one column of the table, or y.argmax(axis=1) of one-hot rows",
 }
 
 
@@ -95,10 +95,16 @@ class Variable:
         values = plain_array(column, called)
         if values.ndim != 1:
             raise InputError(
-                f"{called} has shape {values.shape}; a column has one value a row",
-                _ONE_COLUMN.get(argument, "give one value a row"),
+                f"{called} has shape {values.shape}; a column has one value per row",
+                _ONE_COLUMN.get(argument, "give one value per row"),
+                argument=_argument(called),
             )
         return _from_array(values, name, called)
+
+
+def _argument(called: str) -> str:
+    """Return the argument in the name of a column, such as v of "v 'age'"."""
+    return called.split(" ")[0]
 
 
 def as_series(column: object) -> nw.Series[Any] | None:
@@ -128,13 +134,16 @@ def plain_array(values: object, argument: str) -> AnyArray:
         raise InputError(
             f"{argument} cannot be read as an array: {error}",
             "give a list, a numpy array, or a series of pandas, polars or pyarrow",
+            argument=_argument(argument),
         ) from None
     if array.ndim == 0:
         what = "None" if values is None else f"a single {type(values).__name__}"
         way = (
             "call .toarray() on it first" if hasattr(values, "toarray") else "give a list or array"
         )
-        raise InputError(f"{argument} is {what}, not a column of values", way)
+        raise InputError(
+            f"{argument} is {what}, not a column of values", way, argument=_argument(argument)
+        )
     return array
 
 
@@ -225,7 +234,9 @@ def _from_series(series: nw.Series[Any], name: str, called: str) -> Variable:
     if dtype == nw.Unknown:
         return _from_array(_unknown_array(series, called), name, called)
     raise InputError(
-        f"{called} is of type {dtype}", "give numbers, booleans, strings, categories or dates"
+        f"{called} is of type {dtype}",
+        "give numbers, booleans, strings, categories or dates",
+        argument=_argument(called),
     )
 
 
@@ -300,6 +311,7 @@ def _from_array(values: AnyArray, name: str, called: str) -> Variable:
     raise InputError(
         f"{called} has dtype {values.dtype}",
         "give real numbers, booleans, strings, categories or dates",
+        argument=_argument(called),
     )
 
 
@@ -323,7 +335,9 @@ def _from_objects(values: AnyArray, name: str, called: str) -> Variable:
             floats = [np.nan if is_missing(value) else float(value) for value in values]
         except (OverflowError, ValueError) as error:
             raise InputError(
-                f"{called} holds a number that no float can: {error}", "numbers lie within ±1.8e308"
+                f"{called} holds a number too large for a float: {error}",
+                "numbers lie within ±1.8e308",
+                argument=_argument(called),
             ) from None
         return Variable(name, "numeric", np.array(floats, dtype=np.float64))
     if all(issubclass(t, dt.date | np.datetime64) for t in types):
@@ -335,6 +349,7 @@ def _from_objects(values: AnyArray, name: str, called: str) -> Variable:
     raise InputError(
         f"{called} is an object array that holds {shown}",
         "convert it to one type: numbers, booleans, strings, categories or dates",
+        argument=_argument(called),
     )
 
 

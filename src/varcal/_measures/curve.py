@@ -101,8 +101,9 @@ def curve(
     options: BinOptions = {"n_bins": N_BINS, "binning": ATOMS, "bins": None}
     if event == "classwise":
         raise InputError(
-            'a curve shows one claim, and event="classwise" makes one a class',
+            "event is 'classwise', which makes one claim per class; a curve shows one claim",
             'use event="correct", or for one class p against y == class with event="positive"',
+            argument="event",
         )
     evidence = gather(
         y,
@@ -118,16 +119,23 @@ def curve(
     )
     if len(evidence.along) != 1:
         raise InputError(
-            f"a curve is along one variable; v has {len(evidence.along)}",
+            f"v has {len(evidence.along)} variables; a curve is along one",
             "give one column; vece() and bin_table() take several at once",
+            argument="v",
         )
     check_level(level)
     if not 0 <= trim < 0.5:
-        raise InputError(f"trim must lie in [0, 0.5); got {trim!r}", "try 0.05")
+        raise InputError(f"trim must lie in [0, 0.5); got {trim!r}", "try 0.05", argument="trim")
     if degree not in (0, 1, 2, 3, 4):
-        raise InputError(f"degree must be 0, 1, 2, 3 or 4; got {degree!r}", "the paper's is 2")
+        raise InputError(
+            f"degree must be 0, 1, 2, 3 or 4; got {degree!r}", "the paper's is 2", argument="degree"
+        )
     if bandwidth is not None and not bandwidth > 0:
-        raise InputError(f"bandwidth must be positive; got {bandwidth!r}", "or leave it out")
+        raise InputError(
+            f"bandwidth must be positive; got {bandwidth!r}",
+            "or leave it out",
+            argument="bandwidth",
+        )
     (key,) = evidence.keys(event, pos_label)
     found = evidence.profile(key, evidence.along[0].name)
     fit: dict[str, Any] = {"span": span, "bandwidth": bandwidth, "degree": degree}
@@ -161,7 +169,9 @@ def curve_of(
     cells = found.cells()
     if not len(cells):
         raise InputError(
-            f"variable {found.name!r} is missing at every row", "a curve needs values to run along"
+            f"v {found.name!r} is missing at every row",
+            "give a variable with values",
+            argument="v",
         )
     if found.kind == "levels":
         bands = level_bands(cells, level=level)
@@ -243,7 +253,9 @@ def _on_grid(
 ) -> tuple[Floats, dict[str, Floats], Bools]:
     if isinstance(grid, int | np.integer):
         if grid < 2:
-            raise InputError(f"grid must have at least 2 points; got {grid!r}", "try 100")
+            raise InputError(
+                f"grid must have at least 2 points; got {grid!r}", "try 100", argument="grid"
+            )
         rank = (np.cumsum(cells.weight) - cells.weight / 2) / cells.weight.sum()
         low, high = np.interp([trim, 1 - trim], rank, bands.x)
         at = np.linspace(low, high, int(grid))
@@ -255,6 +267,7 @@ def _on_grid(
                 f"grid leaves the data: {outside[0]:g} is outside "
                 f"[{bands.x[0]:g}, {bands.x[-1]:g}]",
                 "give points inside; a curve is not extrapolated",
+                argument="grid",
             )
     drawn = {name: np.interp(at, bands.x, values) for name, values in series.items()}
     nearest = np.abs(at[:, None] - bands.x).argmin(axis=1)

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from varcal._arrays import Bools, Floats
-from varcal._input.events import gap_side
 from varcal._input.frames import frame_of
 from varcal._measures.histogram import Histogram
 from varcal._measures.regions import Region, describe_region, value_label
 from varcal._text.html_tables import html_table
+from varcal._text.numbers import gap_side
 
 #: The arrays of a curve, in the order in which tables show them.
 SERIES = (

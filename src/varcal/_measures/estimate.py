@@ -23,7 +23,7 @@ from varcal._inference.power import minimum_detectable
 from varcal._inference.simulated_null import ScoredRows
 from varcal._options import check_level
 from varcal._text.html_tables import html_table
-from varcal._text.tables import p_text
+from varcal._text.numbers import p_text
 from varcal.exceptions import InputError
 
 TESTS = ("combined", *CUMULATIVE)
@@ -199,11 +199,16 @@ def estimate(
     evidence.warn_in_sample()
     if len(evidence.along) > 1:
         raise InputError(
-            f"an estimate is along one variable; v has {len(evidence.along)}",
-            "give one column; audit() takes many, one at a time",
+            f"v has {len(evidence.along)} variables; an estimate is along one",
+            "give one column; audit() takes many and looks at each by itself",
+            argument="v",
         )
     if test != "combined" and evidence.grouped:
-        raise InputError(f'test="{test}" takes every row as independent', 'use test="combined"')
+        raise InputError(
+            f"test is {test!r}, which takes every row as independent",
+            'use test="combined"',
+            argument="test",
+        )
     return estimate_of(
         evidence, event, level=level, test=test, pos_label=pos_label, random_state=random_state
     )

@@ -215,7 +215,7 @@ def vece(
         unlabelled=unlabelled,
     )
     if not found.along:
-        raise InputError("v is None", "give a variable; without one use ece(y, p)")
+        raise InputError("v is None", "give a variable; without one use ece(y, p)", argument="v")
     return _mean_error(found, question, norm, side)
 
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from varcal._input.events import gap_side
 from varcal._smoothing.bands import Bands
 from varcal._smoothing.cells import Cells
 from varcal._text.edges import show_instant, show_number
+from varcal._text.numbers import gap_side
 
 
 @dataclass(frozen=True)

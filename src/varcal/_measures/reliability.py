@@ -219,8 +219,9 @@ def reliability(
     check_level(level)
     if event == "classwise":
         raise InputError(
-            'a diagram shows one claim, and event="classwise" makes one a class',
+            "event is 'classwise', which makes one claim per class; a diagram shows one claim",
             'use event="correct", or for one class p against y == class with event="positive"',
+            argument="event",
         )
     options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins}
     evidence = gather(

@@ -90,11 +90,19 @@ def vece_scorer(variables: str | int | Sequence[str | int], **options: Any) -> S
     given: tuple[Any, ...] = tuple(variables) if several else (variables,)  # type: ignore[arg-type]
     names = tuple(int(name) if isinstance(name, Integral) else name for name in given)
     if not names:
-        raise InputError("variables is empty", "name at least one column of X")
+        raise InputError(
+            "variables is empty", "name at least one column of X", argument="variables"
+        )
     if any(not isinstance(name, str | int) for name in names):
-        raise InputError(f"variables is {variables!r}", "give names or positions of columns of X")
+        raise InputError(
+            f"variables is {variables!r}",
+            "give names or positions of columns of X",
+            argument="variables",
+        )
     if len({str(name) for name in names}) < len(names):
-        raise InputError(f"variables names a column twice: {list(names)}", "name each once")
+        raise InputError(
+            f"variables names a column twice: {list(names)}", "name each once", argument="variables"
+        )
     return Scorer(vece, names, options)
 
 
@@ -105,6 +113,7 @@ def _column(X: Any, name: str | int) -> Any:
             raise InputError(
                 f"variables names column {name!r}, but X is a {type(X).__name__} without names",
                 "give its position, or pass X as a frame",
+                argument="variables",
             )
         return frame.column(name, "variables")
     width = len(frame.columns) if frame is not None else np.shape(X)[1]
@@ -112,6 +121,7 @@ def _column(X: Any, name: str | int) -> Any:
         raise InputError(
             f"variables gives position {name}, but X has {width} columns",
             f"positions go from 0 to {width - 1}",
+            argument="variables",
         )
     if frame is not None:
         return frame.column(frame.columns[name], "variables")

@@ -179,13 +179,16 @@ def _bandwidth(
             f"span and bandwidth: exactly one is needed; got span={span!r}, "
             f"bandwidth={bandwidth!r}",
             "pass span=0.9 for nearest neighbours, or bandwidth= in the units of x",
+            argument="span",
         )
     if bandwidth is not None:
         reach = np.broadcast_to(np.asarray(bandwidth, float), at.shape).copy()
     else:
         assert span is not None
         if not span > 0:
-            raise InputError(f"span must be positive; got {span!r}", "try span=0.9")
+            raise InputError(
+                f"span must be positive; got {span!r}", "try span=0.9", argument="span"
+            )
         reach = nearest_bandwidth(x, at, span, counts=counts)
     right = np.searchsorted(x, at)
     before, after = x[np.maximum(right - 1, 0)], x[np.minimum(right, len(x) - 1)]

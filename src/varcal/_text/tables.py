@@ -30,12 +30,3 @@ def show_cell(value: Any, name: str) -> str:
             return "–"
         return f"{value:.3f}" if name == "share" else f"{value:.4f}"
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
-
-
-def p_text(p: float) -> str:
-    """Show a p-value.
-
-    >>> p_text(0.00002), p_text(0.04)
-    ('<0.001', '0.040')
-    """
-    return "<0.001" if p < 0.001 else f"{p:.3f}"

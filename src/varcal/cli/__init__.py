@@ -1,4 +1,4 @@
-"""The command line: one file a command, `_group.py` for what they share."""
+"""The command line: one file per command, `_program.py` for what they share."""
 
 from varcal.cli._apply import apply
 from varcal.cli._audit import audit

@@ -16,24 +16,24 @@ from varcal.cli._input_files import opened
 @click.command()
 @click.argument("calibrator", metavar="CAL.json")
 @options.files
-@click.option("-o", "--output", required=True, metavar="OUT", help="One file for all rows.")
+@click.option("-o", "--output", required=True, metavar="OUT", help="The file to write all rows to.")
 @click.option(
     "--prob",
     multiple=True,
     metavar="COLUMN",
-    help="Column of probabilities, once a class; as at the fit without it.",
+    help="Column of probabilities, one --prob per class; by default as at the fit.",
 )
 @click.option(
     "--variables",
     callback=options.names,
     metavar="A,B,...",
-    help="Columns of variables in the order of the fit; of the same names without it.",
+    help="Columns of variables, in the order of the fit; by default those of the same names.",
 )
 @click.option(
     "--column",
     default="p_calibrated",
     show_default=True,
-    help="The new column; with more than two classes, what their names begin with.",
+    help="Name of the new column; with more than two classes, the beginning of their names.",
 )
 @options.format_option
 def apply(**given: Any) -> None:
@@ -61,4 +61,4 @@ def apply(**given: Any) -> None:
         )
     took = time.perf_counter() - start
     added = ", ".join(done.columns)
-    print(f"{done.n_rows:,} rows with {added} in {took:.1f}s → {done.out}")
+    print(f"added {added} to {done.n_rows:,} rows in {took:.1f}s → {done.out}")

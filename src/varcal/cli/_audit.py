@@ -1,4 +1,4 @@
-"""`varcal audit`: rank variables, write a report, guard a threshold."""
+"""`varcal audit`: rank variables, write a report, check thresholds."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ from typing import Any
 
 import click
 
+from varcal._audit.verdicts import GATES
+from varcal._text.numbers import count, p_equation
 from varcal.cli import _options as options
-from varcal.cli._input_files import as_labels, naming, one_label, rows_in_place
+from varcal.cli._input_files import as_labels, one_label, rows_in_place
+from varcal.cli._spelling import naming_columns
 
 REPORTS = (".html", ".md", ".json")
 
@@ -24,7 +27,7 @@ REPORTS = (".html", ".md", ".json")
     required=True,
     multiple=True,
     metavar="COLUMN",
-    help="Column of P(second label); once a class for more than two.",
+    help="Column of P(second label); with more than two classes, one --prob per class.",
 )
 @options.variables
 @options.exclude
@@ -32,35 +35,35 @@ REPORTS = (".html", ".md", ".json")
 @options.claim
 @options.classes
 @options.drop_unlabelled
-@click.option("--from-logits", is_flag=True, help="The --prob columns hold logits.")
+@click.option("--from-logits", is_flag=True, help="The --prob columns contain logits.")
 @click.option(
     "--threshold",
     callback=options.fraction,
     default="0.02",
     show_default=True,
-    help="Size beyond the overall gap that matters.",
+    help="The size beyond the overall gap that matters.",
 )
 @options.format_option
-@click.option("-o", "--output", metavar="REPORT", help="Report to write: .html, .md or .json.")
+@click.option("-o", "--output", metavar="REPORT", help="Write a report: .html, .md or .json.")
 @options.as_json
 @click.option(
     "--max-vece",
     callback=options.fraction,
     metavar="SIZE",
-    help="Exit with 1 if the (debiased) VECE of a variable is above, as 0.05 or 5%.",
+    help="Exit with 1 if the (debiased) VECE of a variable is above SIZE, such as 0.05 or 5%.",
 )
 @click.option(
     "--fail-on",
-    type=click.Choice(["significant", "varies"]),
-    help="Exit with 1 if the gap significantly changes along a variable, or by more than the "
-    "--threshold.",
+    type=click.Choice(list(GATES)),
+    help="Exit with 1 if the gap changes significantly along a variable (significant), or surely "
+    "by more than --threshold (varies).",
 )
 @click.pass_context
 def audit(ctx: click.Context, /, **given: Any) -> None:
     """Rank variables by how much calibration changes along them.
 
-    FILE is CSV, TSV, JSON lines (each also .gz), Parquet, Arrow or Feather; several files, globs
-    and - for standard input work too. Large files are worked on in batches, in little memory.
+    FILE is CSV, TSV, JSON lines (each also .gz), Parquet, Arrow or Feather. Several files, globs
+    and - for standard input also work. Large files are read in batches, with little memory.
 
     \b
     Examples:
@@ -82,7 +85,7 @@ def audit(ctx: click.Context, /, **given: Any) -> None:
         given["variables"],
         given["exclude"],
     )
-    with rows as (data, variables, labels), naming(given):
+    with rows as (data, variables, labels), naming_columns(given):
         from varcal._audit.audit import audit as run  # noqa: PLC0415  slow, and not needed to refuse
 
         found = run(
@@ -115,38 +118,35 @@ def audit(ctx: click.Context, /, **given: Any) -> None:
         print(json.dumps(plain, allow_nan=False, ensure_ascii=False))
     else:
         print("\n".join(audit_lines(found)) + "\n")
-    # With --json standard output is the document's alone.
+    # With --json only the document goes to standard output.
     for failure in failures:
         print(f"{_failed()} {failure}", file=sys.stderr if given["as_json"] else sys.stdout)
     took = f"in {time.perf_counter() - start:.1f}s" + (f" → {output}" if output else "")
-    many = f"{len(found)} variable{'s' * (len(found) > 1)}"
+    many = count(len(found), "variable")
     if given["max_vece"] is None and given["fail_on"] is None:
-        said = f"{many} ranked"
+        outcome = f"{many} ranked"
     else:
-        said = f"{len({one.split(': ')[0] for one in failures})} of {many} failed"
+        outcome = f"{len({one.split(': ')[0] for one in failures})} of {many} failed"
     if not given["as_json"]:
-        print(f"{said} {took}")
+        print(f"{outcome} {took}")
     ctx.exit(1 if failures else 0)
 
 
 def failures_of(found: Any, max_vece: float | None, fail_on: str | None) -> list[str]:
-    """Say which thresholds are exceeded, one line each."""
-    from varcal.cli._audit_text import p_text  # noqa: PLC0415
-
+    """Return one line for each threshold that is exceeded."""
     failures = []
     for row in found.rows:
         if max_vece is not None and row.vece.debiased > max_vece:
             size = _above(row.vece.debiased, max_vece)
             failures.append(f"{row.variable}: VECE {size} > {max_vece:g} (--max-vece)")
-        varies = ("varies",) if fail_on == "varies" else ("varies", "varies slightly")
-        if fail_on is not None and row.verdict in varies:
-            size = f"beyond {row.beyond.debiased:.3f}, {p_text(row.p_holm)}"
+        if fail_on is not None and row.verdict in GATES[fail_on]:
+            size = f"beyond {row.beyond.debiased:.3f}, {p_equation(row.p_holm)}"
             failures.append(f"{row.variable}: {row.verdict}, {size} (--fail-on {fail_on})")
     return failures
 
 
 def _above(value: float, limit: float) -> str:
-    """Show a value with as many digits as it takes to see that it is above a limit."""
+    """Write a value with enough digits to see that it is above a limit."""
     digits = next((k for k in range(3, 17) if float(f"{value:.{k}f}") > limit), 17)
     return f"{value:.{digits}f}"
 

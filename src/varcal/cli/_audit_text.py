@@ -1,37 +1,30 @@
-"""An audit as lines of text, each of which can be read and searched for alone."""
+"""An audit as lines of text, each of which can be read and searched for by itself."""
 
 from __future__ import annotations
 
 from varcal._audit.audit_result import Audit, AuditRow
 from varcal._measures.regions import main_region
+from varcal._text.numbers import count, gap_mark, level_text, p_equation
 
 
 def audit_lines(found: Audit) -> list[str]:
-    """Return the finding, the ranking and how to read it."""
-    level = f"{100 * found.level:g}%"
-    spoken = "confidence" if found.event == "correct" else "predicted probability"
+    """Return the finding, the ranking and a legend."""
+    level = level_text(found.level)
+    score = "confidence" if found.event == "correct" else "predicted probability"
     return [
         found.sentence,
         f"{found.n_rows:,} rows · {_rates(found)}",
         "",
         *_aligned([_cells(found, row) for row in found.rows]),
         "",
-        f"VECE ({level} interval): mean gap between {spoken} and what happened along the variable; "
+        f"VECE ({level} interval): mean gap between {score} and what happened along the variable; "
         "never below the overall gap",
-        "beyond: what is left of it once the overall gap is removed · p: that nothing is left, "
-        f"adjusted for {len(found)} variable{'s' * (len(found) > 1)}",
-        "▲ over, ▼ under: the largest gap where it surely differs from the overall one",
+        "beyond: what is left of it once the overall gap is removed · p: how likely this would be "
+        f"if the gap were the same everywhere, adjusted for {count(len(found), 'variable')}",
+        f"{gap_mark(1, found.event)}, {gap_mark(-1, found.event)}: the largest gap where it surely "
+        "differs from the overall gap",
         *(f"note: {note}" for note in found.notes),
     ]
-
-
-def p_text(p: float) -> str:
-    """Show a p-value.
-
-    >>> p_text(0.0002), p_text(0.25)
-    ('p<0.001', 'p=0.250')
-    """
-    return "p<0.001" if p < 0.001 else f"p={p:.3f}"
 
 
 def _rates(found: Audit) -> str:
@@ -46,7 +39,7 @@ def _cells(found: Audit, row: AuditRow) -> list[str]:
         row.variable.replace("\n", " "),
         f"VECE {vece.debiased:.3f} ({vece.low:.3f}–{vece.high:.3f})",
         f"beyond {beyond.debiased:.3f}",
-        p_text(row.p_holm),
+        p_equation(row.p_holm),
         row.verdict,
         _where(found, row),
     ]
@@ -58,9 +51,8 @@ def _where(found: Audit, row: AuditRow) -> str:
     if region is None:
         return ""
     gap = max(region.gap_low, region.gap_high, key=abs)
-    side = "▲ over" if gap > 0 else "▼ under"
     label = region.label.replace(" to ", "–").replace("\n", " ")
-    return f"{side} {abs(gap):.3f} at {label} ({region.n:,} rows)"
+    return f"{gap_mark(gap, found.event)} {abs(gap):.3f} at {label} ({region.n:,} rows)"
 
 
 def _aligned(rows: list[list[str]]) -> list[str]:

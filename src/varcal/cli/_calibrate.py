@@ -1,4 +1,4 @@
-"""`varcal calibrate`: fit a calibrator and keep it."""
+"""`varcal calibrate`: fit a calibrator and save it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from varcal.cli import _options as options
-from varcal.cli._input_files import as_labels, naming, read_rows
+from varcal.cli._input_files import as_labels, read_rows
+from varcal.cli._spelling import naming_columns
 from varcal.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def _complete(ctx: click.Context, option: click.Parameter, incomplete: str) -> l
     required=True,
     multiple=True,
     metavar="COLUMN",
-    help="Column of P(second label); once a class for more than two.",
+    help="Column of P(second label); with more than two classes, one --prob per class.",
 )
 @click.option(
     "--variables",
@@ -61,7 +62,7 @@ def _complete(ctx: click.Context, option: click.Parameter, incomplete: str) -> l
     shell_complete=_complete,
     default="auto",
     show_default=True,
-    help="auto, tree, augmented (these look at variables), beta, platt, isotonic, histogram, "
+    help="auto, tree, augmented (these use variables), beta, platt, isotonic, histogram, "
     "scaling-binning, temperature, vector-scaling, dirichlet.",
 )
 @click.option(
@@ -75,11 +76,13 @@ def _complete(ctx: click.Context, option: click.Parameter, incomplete: str) -> l
 @options.classes
 @options.drop_unlabelled
 @options.format_option
-@click.option("-o", "--output", required=True, metavar="CAL.json", help="Calibrator to write.")
+@click.option(
+    "-o", "--output", required=True, metavar="CAL.json", help="The file to write the calibrator to."
+)
 def calibrate(**given: Any) -> None:
     """Learn to repair probabilities from rows with known labels.
 
-    Use rows that the model was not trained on, and judge the result on others again.
+    Use rows that the model was not trained on, and judge the result on yet other rows.
 
     \b
     Examples:
@@ -96,13 +99,13 @@ def calibrate(**given: Any) -> None:
     name = type(calibrator).__name__
     if calibrator._needs_variables and not given["variables"]:
         raise InputError(
-            f"{name} looks at variables, and none is named",
-            "name them: --variables age,income; or take --method beta",
+            f"{name} needs variables, but none is given",
+            "name them, as in --variables age,income, or use --method beta",
         )
     if given["group"] and not calibrator._uses_groups:
         raise InputError(
-            f"{name} holds no rows out, so that it has no use for --group {given['group']}",
-            "leave --group out, or take --method auto",
+            f"{name} holds no rows out, so it cannot use --group {given['group']}",
+            "leave --group out, or use --method auto",
         )
     single = {f"--{role}": [given[role]] for role in ("label", "weight", "group") if given[role]}
     table, variables = read_rows(
@@ -112,14 +115,14 @@ def calibrate(**given: Any) -> None:
         given["variables"] or [],
     )
     if calibrator._uses_variables and not given["variables"]:
-        print("note: no --variables, so that the score alone is calibrated", file=sys.stderr)
+        print("note: without --variables only the score is used", file=sys.stderr)
     if given["variables"] and not calibrator._uses_variables:
-        print(f"warning: {name} does not look at --variables", file=sys.stderr)
+        print(f"warning: {name} does not use --variables", file=sys.stderr)
     labels = table.column(given["label"])
     if given["drop_unlabelled"]:
         table = table.filter(labels.is_valid())
         labels = table.column(given["label"])
-    with naming(given):
+    with naming_columns(given):
         calibrator.fit(
             table.select(list(given["prob"])),
             labels,
@@ -140,7 +143,9 @@ def _built(method: type[Calibrator], parameters: tuple[str, ...]) -> Calibrator:
     for text in parameters:
         name, equals, value = text.partition("=")
         if not equals:
-            raise InputError(f"--param {text!r} is not NAME=VALUE", "for example max_depth=4")
+            raise InputError(
+                f"--param {text!r} is not NAME=VALUE", "for example --param max_depth=4"
+            )
         if name not in known or name == "calibrator":
             shown = [one for one in known if one != "calibrator"]
             raise InputError.choice(f"the parameter of {method.__name__}", name, shown)

@@ -1,4 +1,4 @@
-"""`varcal compare`: before and after, method against method."""
+"""`varcal compare`: compare sets of probabilities on the same rows."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from typing import Any
 
 import click
 
+from varcal._audit.verdicts import BETTER, FIXED, MADE_WORSE
 from varcal.cli import _options as options
-from varcal.cli._input_files import as_labels, naming, one_label, read_rows
+from varcal.cli._input_files import as_labels, one_label, read_rows
+from varcal.cli._spelling import naming_columns
 from varcal.exceptions import InputError
 
 
@@ -20,7 +22,8 @@ from varcal.exceptions import InputError
     required=True,
     multiple=True,
     metavar="NAME=COLUMN",
-    help="A set of probabilities, the first to compare with; NAME=A,B,C for one column a class.",
+    help="A set of probabilities, with its name; the first is the one to compare with. "
+    "NAME=A,B,C for one column per class.",
 )
 @options.variables
 @options.exclude
@@ -31,9 +34,10 @@ from varcal.exceptions import InputError
 @options.format_option
 @options.as_json
 def compare(**given: Any) -> None:
-    """Compare sets of probabilities for the same rows with the first of them.
+    """Compare sets of probabilities on the same rows.
 
-    Use rows that neither the model nor a calibrator has seen.
+    Every set is compared with the first. Use rows that neither the model nor a calibrator has
+    seen.
 
     \b
     Examples:
@@ -52,7 +56,7 @@ def compare(**given: Any) -> None:
     from varcal._audit.compare import compare as run  # noqa: PLC0415  slow, and not needed to refuse
 
     labels = table.column(given["label"])
-    with naming(given, list(sets)):
+    with naming_columns(given, list(sets)):
         found = run(
             given["label"],
             sets,
@@ -70,8 +74,8 @@ def compare(**given: Any) -> None:
         print(json.dumps(found.to_dict(), allow_nan=False, ensure_ascii=False))
         return
     print(f"{found!r}\n")
-    print("fixed: better, and what is left is within noise · better, made worse: surely so")
-    print("accuracy and AUC: more is better · all others: less is better")
+    print(f"{FIXED}: better, and what is left is within noise · {BETTER}, {MADE_WORSE}: surely so")
+    print("accuracy and AUC: larger is better · all others: smaller is better")
 
 
 def _sets(given: tuple[str, ...]) -> dict[str, list[str]]:

@@ -1,4 +1,4 @@
-"""`varcal demo`: the bundled model, its variables ranked, the worst one bin by bin."""
+"""`varcal demo`: audit the bundled model and show its worst variable bin by bin."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from varcal.cli._audit import REPORTS
     metavar="REPORT",
     default="varcal-demo.html",
     show_default=True,
-    help="Report to write: .html, .md or .json.",
+    help="Write a report: .html, .md or .json.",
 )
 def demo(output: str) -> None:
-    """Rank the variables of bundled census data, show the worst one, write a report.
+    """Audit a model of bundled census data and write a report.
 
     A neural network predicts whether a person earns more than 50,000 dollars. Its confidence
-    is too high everywhere, but much more so in some places than in others.
+    is too high everywhere, but much more so for some people than for others.
 
     \b
     Examples:
@@ -50,4 +50,4 @@ def demo(output: str) -> None:
     }
     print(text_table(shown) + "\n")
     found.report(output)
-    print(f"the whole story as a page → {output}")
+    print(f"full report → {output}")

@@ -15,7 +15,7 @@ Command = Callable[..., Any]
 
 
 def names(ctx: click.Context, option: click.Parameter, value: str | None) -> list[str] | None:
-    """Read names of columns with commas between them."""
+    """Read names of columns, separated by commas."""
     if value is None:
         return None
     found = [name.strip() for name in value.split(",")]
@@ -25,7 +25,7 @@ def names(ctx: click.Context, option: click.Parameter, value: str | None) -> lis
 
 
 def fraction(ctx: click.Context, option: click.Parameter, value: str | None) -> float | None:
-    """Read a share, as 0.05 or 5%."""
+    """Read a share such as 0.05 or 5%."""
     if value is None:
         return None
     text = value.strip()
@@ -53,33 +53,35 @@ files = click.argument("files", nargs=-1, required=True, metavar="FILE...")
 format_option = click.option(
     "--format",
     type=click.Choice(list(FORMATS)),
-    help="Format of FILE where its ending does not tell, as for - (standard input).",
+    help="Format of FILE, for standard input (-) and unknown file extensions.",
 )
 label = click.option("--label", required=True, metavar="COLUMN", help="Column of true labels.")
 weight = click.option("--weight", metavar="COLUMN", help="Column of sampling weights.")
 group = click.option(
-    "--group", metavar="COLUMN", help="Column of units whose rows belong together."
+    "--group",
+    metavar="COLUMN",
+    help="Column of units, such as patients, whose rows belong together.",
 )
 classes = click.option(
     "--classes",
     callback=names,
     metavar="A,B,...",
-    help="Labels in the order of the --prob columns; sorted without it.",
+    help="Labels in the order of the --prob columns; sorted by default.",
 )
 variables = click.option(
     "--variables",
     callback=names,
     metavar="A,B,...",
-    help="Columns to look along; all that have no other role without it.",
+    help="Columns to look along; by default all that have no other role.",
 )
 exclude = click.option(
     "--exclude",
     callback=names,
     metavar="A,B,...",
-    help="Columns that are no variables, such as ids.",
+    help="Columns to ignore, such as ids.",
 )
 drop_unlabelled = click.option(
-    "--drop-unlabelled", is_flag=True, help="Leave out rows without a label."
+    "--drop-unlabelled", is_flag=True, help="Leave out rows that have no label."
 )
 as_json = click.option("--json", "as_json", is_flag=True, help="Write JSON to standard output.")
 claim = together(
@@ -89,9 +91,9 @@ claim = together(
         default="correct",
         show_default=True,
         help="What is judged: confidence in the predicted class, or the probability of the "
-        "positive one.",
+        "positive class.",
     ),
-    click.option("--pos-label", metavar="LABEL", help="The positive label; the second without it."),
+    click.option("--pos-label", metavar="LABEL", help="The positive label; by default the second."),
     group,
     click.option(
         "--level",
@@ -103,12 +105,10 @@ claim = together(
 )
 
 
-def check_output(path: str, endings: tuple[str, ...]) -> None:
-    """Refuse an output that cannot be written before anything is computed."""
-    if not path.lower().endswith(endings):
-        raise InputError(
-            f"the ending of {path!r} tells no format", f"known here are {', '.join(endings)}"
-        )
+def check_output(path: str, extensions: tuple[str, ...]) -> None:
+    """Refuse an output that cannot be written, before anything is computed."""
+    if not path.lower().endswith(extensions):
+        raise InputError(f"unknown file extension: {path!r}", f"use one of {', '.join(extensions)}")
     if not Path(path).absolute().parent.is_dir():
         raise InputError(
             f"cannot write {path!r}: no folder {str(Path(path).parent)!r}", "make the folder first"

@@ -1,4 +1,4 @@
-"""`varcal` itself: how it starts, speaks, fails and ends, whatever the command."""
+"""The program `varcal`: help, warnings, errors and exit codes of all commands."""
 
 from __future__ import annotations
 
@@ -13,33 +13,19 @@ from typing import Any, NoReturn
 import click
 
 from varcal._version import __version__
-from varcal.exceptions import VarcalError, VarcalWarning, nearest
+from varcal.cli._spelling import OPTIONS, option_text
+from varcal.exceptions import InputError, VarcalError, VarcalWarning, nearest
 
+#: Exit codes.
 BAD_INPUT, OUR_BUG, INTERRUPTED, BROKEN_PIPE, TERMINATED = 2, 3, 130, 141, 143
-
-# Messages of the library name its arguments; here they are options.
-_AS_OPTIONS = {
-    'unlabelled="drop"': "--drop-unlabelled",
-    "from_logits=True": "--from-logits",
-    "classes=[…]": "--classes a,b,…",
-    "classes=": "--classes ",
-    'event="positive"': "--event positive",
-    'event="correct"': "--event correct",
-    "give real numbers; labels go in y, which comes before p": "name a column of numbers",
-    "columns of p": "--prob columns",
-    "y and p": "--label and --prob",
-    "save the fitted calibrator again with .save(path)": "make it again with varcal calibrate",
-    "column=": "--column",
-    "p=": "--prob",
-}
 
 
 class _ReaderLeftError(Exception):
-    """Nobody reads standard output any more; click would end with 1, our failed gate."""
+    """Standard output was closed; click would exit with 1, which here means a failed gate."""
 
 
 class _Commands(click.Group):
-    """Whatever goes wrong ends with one readable message and a telling exit code."""
+    """A group of commands whose errors are one readable message and an exit code."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -52,11 +38,13 @@ class _Commands(click.Group):
 
     def main(self, *args: Any, **kwargs: Any) -> NoReturn:
         _write_in_any_encoding()
-        _speak_warnings()
+        _show_warnings()
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
         kwargs = {"prog_name": "varcal"} | kwargs | {"standalone_mode": False}
         try:
             code = super().main(*args, **kwargs)
+        except InputError as error:
+            code = _fail(*error.spelled(OPTIONS, option_text))
         except VarcalError as error:
             code = _fail(error.message, error.hint)
         except click.ClickException as error:
@@ -65,7 +53,7 @@ class _Commands(click.Group):
             print("interrupted: nothing was written", file=sys.stderr)
             code = INTERRUPTED
         except _ReaderLeftError:
-            # The reader left; what is still buffered has nowhere to go.
+            # What is still buffered cannot be written any more.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             code = BROKEN_PIPE
         except Exception:
@@ -87,17 +75,15 @@ def main() -> None:
       varcal audit preds.csv --label y --prob p      rank all other columns
       varcal calibrate cal.csv --label y --prob p --variables age -o cal.json
       varcal apply cal.json new.csv -o calibrated.csv
-      varcal compare test.csv --label y --prob raw=p --prob mended=p_calibrated
-      varcal reproduce all --data paper-outputs      the paper's figures beside ours
+      varcal compare test.csv --label y --prob raw=p --prob repaired=p_calibrated
+      varcal reproduce all --data paper-outputs      the paper's figures next to ours
 
-    Exit codes: 0 fine, 1 a threshold that you set is exceeded or a
-    published figure is missed, 2 bad input.
+    Exit codes: 0 success, 1 a threshold that you set is exceeded or a
+    published figure is not reproduced, 2 bad input.
     """
 
 
 def _fail(message: str, hint: str, code: int = BAD_INPUT) -> int:
-    for own, option in _AS_OPTIONS.items():
-        hint = hint.replace(own, option)
     print(f"error: {message}", file=sys.stderr)
     if hint:
         print(f"hint: {hint}", file=sys.stderr)
@@ -105,19 +91,19 @@ def _fail(message: str, hint: str, code: int = BAD_INPUT) -> int:
 
 
 def _usage(error: click.ClickException) -> tuple[str, str]:
-    """Return what is wrong with the arguments, and the way out."""
+    """Return the message and the hint of an error in the arguments."""
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "varcal"
-    said, _, near = error.format_message().rstrip(".?)").partition(" Did you mean ")
+    message, _, near = error.format_message().rstrip(".?)").partition(" Did you mean ")
     if isinstance(error, click.NoSuchOption):
         known = [] if context is None else [o for p in context.command.params for o in p.opts]
-        said, near = f"no option {error.option_name}", nearest(error.option_name, known) or ""
+        message, near = f"no option {error.option_name}", nearest(error.option_name, known) or ""
     hint = f"did you mean {near}?" if near else f"{path} --help shows the options and examples"
-    return said.rstrip("."), hint
+    return message.rstrip("."), hint
 
 
-def _speak_warnings() -> None:
-    """Show varcal's own warnings in one line, and nobody else's unless asked with -W."""
+def _show_warnings() -> None:
+    """Show varcal's own warnings in one line each, and no others unless asked for with -W."""
     if not sys.warnoptions:
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", VarcalWarning)
@@ -128,7 +114,7 @@ def _speak_warnings() -> None:
     warnings.showwarning = show
 
 
-# What our output holds beyond ASCII, and what stands for it where the encoding cannot hold it.
+# The characters of our output beyond ASCII, and what replaces them in encodings without them.
 _PLAIN = {
     "−": "-",
     "–": "-",
@@ -145,7 +131,7 @@ _PLAIN = {
 
 
 def _write_in_any_encoding() -> None:
-    """Let output streams replace what their encoding cannot hold, instead of failing."""
+    """Let output streams replace characters that their encoding lacks, instead of failing."""
     codecs.register_error("varcal.plain", _plain)
     for stream in (sys.stdout, sys.stderr):
         try:
@@ -156,5 +142,5 @@ def _write_in_any_encoding() -> None:
 
 def _plain(error: UnicodeError) -> tuple[str, int]:
     assert isinstance(error, UnicodeEncodeError)
-    found = error.object[error.start : error.end]
-    return "".join(_PLAIN.get(character, "?") for character in found), error.end
+    lacking = error.object[error.start : error.end]
+    return "".join(_PLAIN.get(character, "?") for character in lacking), error.end

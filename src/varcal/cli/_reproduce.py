@@ -1,4 +1,4 @@
-"""`varcal reproduce`: the paper's experiments, each published figure beside ours."""
+"""`varcal reproduce`: run the paper's experiments and compare each published figure with ours."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ DIFFERS = 1
 @click.option(
     "--data",
     metavar="FOLDER",
-    help="Folder with the authors' output files (adult_out.csv.gz, ...); downloaded and cached "
-    "without it. For census, what holds adult.data and adult.test; theory and yelp need none.",
+    help="Folder with the authors' output files (adult_out.csv.gz, ...); by default they are "
+    "downloaded and cached. For census, the folder or archive with adult.data and adult.test; "
+    "theory and yelp need none.",
 )
 @click.option(
     "-o",
@@ -28,33 +29,33 @@ DIFFERS = 1
     metavar="FOLDER",
     default="varcal-reproduce",
     show_default=True,
-    help="Where tables (Markdown, CSV) and pictures (PNG) go, one folder an experiment.",
+    help="Folder for tables (Markdown, CSV) and plots (PNG), with one subfolder per experiment.",
 )
 @click.option(
     "--protocol",
     type=click.Choice(["paper", "corrected", "both"]),
     default="both",
     show_default=True,
-    help="What the authors ran, to the digit, or what holds up when it is evaluated rightly.",
+    help="Exactly what the authors ran, or the same with a corrected evaluation.",
 )
 @click.option(
     "--splits",
     type=click.IntRange(2, 10_000),
     default=50,
     show_default=True,
-    help="Divisions into calibration and test rows under the corrected protocol.",
+    help="Number of random splits into calibration and test rows (corrected protocol).",
 )
 @click.pass_context
 def reproduce(
     ctx: click.Context, name: str, data: str | None, out: str, protocol: str, splits: int
 ) -> None:
-    """Run an experiment of the paper and lay each published figure beside ours.
+    """Run the experiments of the paper and check its figures.
 
     NAME is adult, bank, cardio, cifar, yelp, theory, census (Adult from the raw census data,
-    model and all) or all (everything but census). The paper is Kelly and Smyth, Variable-Based
-    Calibration for Machine Learning Classifiers, AAAI 2023.
+    including the model) or all (everything but census). The paper is Kelly and Smyth,
+    Variable-Based Calibration for Machine Learning Classifiers, AAAI 2023.
 
-    Exit code 1: a figure that should equal the published one does not.
+    The exit code is 1 if a figure that should equal the published one does not.
 
     \b
     Examples:

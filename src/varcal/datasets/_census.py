@@ -141,6 +141,7 @@ def _texts(source: Path) -> list[str]:
         raise InputError(
             f"source {str(source)!r} is neither a folder nor a zip file or wheel",
             _BOTH_OR_NONE,
+            argument="source",
         )
     with zipfile.ZipFile(source) as archive:
         names = {

@@ -227,7 +227,9 @@ def _position(v: NDArray[Any], variable: str) -> Floats:
         unknown = ~np.isin(v, LEVELS)
         if unknown.any():
             raise InputError(
-                f"v has no level {str(v[unknown][0])!r}", f"the levels are {', '.join(LEVELS)}"
+                f"v has no level {str(v[unknown][0])!r}",
+                f"the levels are {', '.join(LEVELS)}",
+                argument="v",
             )
         return (np.searchsorted(LEVELS, v.astype(LEVELS.dtype)) + 0.5) / len(LEVELS)
     return v / TIED_LAST if variable == "tied" else v.astype(float)

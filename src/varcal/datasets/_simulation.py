@@ -173,7 +173,11 @@ class Simulation:
 
 def _cell_ranks(n_bins: int) -> NDArray[np.float64]:
     if n_bins < 1:
-        raise InputError(f"n_bins must be at least 1; got {n_bins}", "for example n_bins=10")
+        raise InputError(
+            f"n_bins must be at least 1; got {n_bins}",
+            "for example n_bins=10",
+            argument="n_bins",
+        )
     cells = n_bins * CELLS_PER_BIN
     return (np.arange(cells) + 0.5) / cells
 

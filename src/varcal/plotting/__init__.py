@@ -1,7 +1,7 @@
-"""Pictures of results, by matplotlib or plotly. Nothing is computed here.
+"""Plots of results with matplotlib or plotly. No statistic is computed here.
 
-Results draw themselves (``curve.plot()``, ``audit.plot()``, …); this package holds what draws
-several at once.
+Most results have a method for it (``curve.plot()``, ``audit.plot()``, …); the functions here draw
+several results at once, or values of your own.
 """
 
 from __future__ import annotations
@@ -23,12 +23,16 @@ BACKENDS = ("matplotlib", "plotly")
 
 
 def draw(kind: str, result: Any, *, ax: Any = None, backend: str = "matplotlib", **how: Any) -> Any:
-    """Have a result drawn by a backend: what every `plot` method calls."""
+    """Draw a result with one of the backends; every `plot` method calls this."""
     if backend not in BACKENDS:
         raise InputError.choice("backend", backend, BACKENDS)
     if backend == "plotly":
         if ax is not None:
-            raise InputError('ax is for backend="matplotlib"', "leave ax out: a Figure is returned")
+            raise InputError(
+                'ax is for backend="matplotlib"',
+                "leave ax out: a Figure is returned",
+                argument="ax",
+            )
         import_library("plotly", 'plot(backend="plotly")')
         return import_module(f"varcal.plotting._plotly.{kind}").draw(result, **how)
     import_library("matplotlib", "plot()")
@@ -38,21 +42,22 @@ def draw(kind: str, result: Any, *, ax: Any = None, backend: str = "matplotlib",
 def before_after(
     curves: Mapping[str, Curve], *, columns: int = 4, backend: str = "matplotlib"
 ) -> Any:
-    """Draw curves of one variable side by side on shared axes: a model before and after.
+    """Draw curves of one variable side by side on shared axes, before and after recalibration.
 
     Parameters
     ----------
     curves : mapping of str to Curve
-        The curves by name of method, in the order of the panels; all along one variable.
+        The curves by name of the method, in the order of the panels. All must be of the same
+        variable.
     columns : int
-        The most panels in a row.
+        The largest number of panels in a row.
     backend : {"matplotlib", "plotly"}
-        Who draws.
+        The library that draws.
 
     Returns
     -------
     matplotlib Figure, or plotly Figure
-        Each title holds VECE with its interval and the worst gap, in percentage points.
+        The title of each panel gives VECE with its interval and the worst gap, in points.
 
     Examples
     --------
@@ -67,9 +72,13 @@ def before_after(
     """
     named = {str(name): curve for name, curve in curves.items()}
     if not named:
-        raise InputError("curves is empty", "give at least one curve")
+        raise InputError("curves is empty", "give at least one curve", argument="curves")
     if isinstance(columns, bool) or not isinstance(columns, int) or columns < 1:
-        raise InputError(f"columns must be a whole number of at least 1; got {columns!r}", "try 4")
+        raise InputError(
+            f"columns must be a whole number of at least 1; got {columns!r}",
+            "try 4",
+            argument="columns",
+        )
     first = next(iter(named.values()))
     for name, curve in named.items():
         alike = ("variable", "kind", "event", "labels")
@@ -78,7 +87,7 @@ def before_after(
             raise InputError(
                 f"curve {name!r} differs from the first in {differ[0]}: "
                 f"{getattr(curve, differ[0])!r} against {getattr(first, differ[0])!r}",
-                "panels on shared axes show one variable and one event",
+                "give curves of the same variable and the same event",
             )
     return draw("panels", named, backend=backend, columns=columns)
 
@@ -99,30 +108,30 @@ def dots(
     ax: Any = None,
     backend: str = "matplotlib",
 ) -> Any:
-    """Draw values with their intervals, one a row: a ranking of variables or of methods.
+    """Draw values with their intervals, one per row: a ranking of variables or of methods.
 
     Parameters
     ----------
     names : sequence of str
-        What each row is, from top to bottom.
+        The names of the rows, from top to bottom.
     value, low, high : array-like
         The values and the ends of their intervals, in [0, 1].
     noise : array-like, optional
-        Up to where chance alone would carry each, as a grey bar.
+        How large each value could be by chance alone, drawn as a grey bar.
     plug_in : array-like, optional
-        A second, raw value of each, as a cross.
+        A second, raw value for each row, drawn as a cross.
     filled : array-like of bool, optional
-        Whether a dot is filled, for a finding, or hollow; all are filled by default.
+        Whether each dot is filled (a finding) or hollow; all are filled by default.
     texts : sequence of str, optional
-        A word at the end of each row.
+        A short text at the end of each row.
     lines : sequence of (float, str)
-        Upright lines of reference and their names.
+        Vertical reference lines and their names.
     label, title : str
-        Name of the axis, and the title.
+        The label of the axis, and the title.
     ax : matplotlib Axes, optional
-        Where to draw; a new figure without it.
+        Where to draw; a new figure by default.
     backend : {"matplotlib", "plotly"}
-        Who draws.
+        The library that draws.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""The colours of every picture: safe for the colour-blind, and never the only sign."""
+"""The colours of all plots: safe for the colour-blind, and never the only sign."""
 
 from __future__ import annotations
 

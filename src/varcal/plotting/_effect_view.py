@@ -1,4 +1,4 @@
-"""What both pictures of an effect show: which levels, which range, and the words."""
+"""What the plot of an effect shows in both backends: levels, ranges and texts."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ from varcal.plotting._words import short
 
 Floats = NDArray[np.float64]
 
-#: One colour, line, dash of plotly and marker a score, from low to high.
+#: Colours, lines, dashes of plotly and markers by score, from low to high.
 COLOURS = ("#0072B2", "#1B1F24", "#D55E00")
 LINES = ("--", "-", ":")
 DASHES = ("dash", "solid", "dot")
 MARKERS = ("v", "o", "^")
 SYMBOLS = ("triangle-down", "circle", "triangle-up")
-#: Levels that are drawn; beyond these names could not be read.
+#: The largest number of levels drawn; with more, names could not be read.
 MOST_LEVELS = 20
-#: Distinct numbers up to which each is a dot.
+#: Up to this many distinct numbers are drawn as dots.
 FEW_VALUES = 12
-#: The room for missing values at the right, in widths of the picture.
+#: The width of the area for missing values at the right, as a part of the x axis.
 MISSING_ROOM = 0.12
-#: The share of the range from which its inner part is not worth a cut.
+#: If the inner range is a larger part of the whole than this, the whole is drawn.
 _ALMOST = 0.9
 _RAISED = {"logit": "probability", "log inverse temperature": "confidence"}
 
 
 @dataclass(frozen=True, eq=False)
 class Shown:
-    """One curve of a picture.
+    """One curve of the plot.
 
     Attributes
     ----------
     score : str
-        The score at which it stands; empty where there is one curve only.
+        The score that it belongs to; empty if there is only one curve.
     value, low, high : ndarray
-        What is drawn.
+        The values and the ends of their intervals.
     missing : ndarray or None
-        Value, low and high of missing values, where they stand apart.
+        Value, low and high of missing values, if they are drawn apart.
     """
 
     score: str
@@ -52,26 +52,26 @@ class Shown:
 
 @dataclass(frozen=True, eq=False)
 class EffectView:
-    """The effect of one variable, ready to be drawn.
+    """The effect of one variable as it is drawn.
 
     Attributes
     ----------
     kind : {"numeric", "datetime", "levels"}
-        What the variable holds.
+        The kind of the variable.
     x : ndarray
-        Where values stand: numbers, seconds, or rows of levels from top to bottom.
+        The positions of values: numbers, seconds, or rows of levels from top to bottom.
     names : tuple of str
         The levels.
     curves : tuple of Shown
-        One a score.
+        One per score.
     dots : bool
-        Whether values are dots rather than lines.
+        Whether values are drawn as dots, not lines.
     span, reach : tuple of (float, float)
         The ends of both axes.
     along, size : str
-        What the axes show.
+        The labels of the axes.
     title : str
-        What the picture shows.
+        The title of the plot.
     """
 
     kind: str
@@ -87,7 +87,7 @@ class EffectView:
 
     @classmethod
     def of(cls, curves: tuple[Effect, ...], scale: str) -> EffectView:
-        """Choose what is shown of the curves of one variable."""
+        """Choose what to show of the curves of one variable."""
         first = curves[0]
         scores = [score_text(curve.score) for curve in curves] if len(curves) > 1 else [""]
         name = short(first.name, 40)
@@ -120,31 +120,31 @@ class EffectView:
             reach=_reach(shown),
             along=f"{name} ({note})" if note else name,
             size=f"change of the {scale}\n(above 0: {_RAISED.get(scale, scale)} raised)",
-            title=f"Effect of {name}, others at their mean",
+            title=f"Effect of {name}, other variables at their mean",
         )
 
     @property
     def missing(self) -> bool:
-        """Whether missing values stand apart."""
+        """Whether missing values are drawn apart."""
         return self.curves[0].missing is not None
 
     @property
     def missing_at(self) -> float:
-        """Where missing values stand."""
+        """The position of missing values."""
         low, high = self.span
         return high + MISSING_ROOM / 2 * (high - low)
 
     def style(self, k: int) -> int:
-        """Return the style of a curve; a single one has that of the middle."""
+        """Return the index of the style of a curve; a single curve has the middle one."""
         return k if len(self.curves) > 1 else 1
 
     def offset(self, k: int, width: float) -> float:
-        """Return by how much the dots of a curve stand aside, that none hides another."""
+        """Return how far the dots of a curve are moved aside, so that none hides another."""
         return width * (k - (len(self.curves) - 1) / 2)
 
 
 def score_text(score: float) -> str:
-    """Name a score; two decimals would make all small ones alike.
+    """Name a score with digits enough to tell small or large ones apart.
 
     >>> score_text(0.5), score_text(3.21e-17), score_text(0.9999)
     ('at score 0.5', 'at score 3.2e-17', 'at score 0.9999')
@@ -171,7 +171,7 @@ def _span(x: Floats, curve: Effect) -> tuple[tuple[float, float], bool]:
 
 
 def _within(x: Floats, span: tuple[float, float]) -> Floats:
-    """Return the values inside a span, and its ends where values go on beyond them."""
+    """Return the values inside a span, and its ends if values go on beyond them."""
     ends = np.clip(span, x[0], x[-1])
     return np.unique(np.concatenate([x[(x > ends[0]) & (x < ends[1])], ends]))
 
@@ -195,10 +195,10 @@ def _levels(
     kept = np.sort(np.argsort(-largest, kind="stable")[:MOST_LEVELS])
     shown = []
     for curve, score in zip(curves, scores, strict=True):
-        told = np.column_stack([curve.value, curve.low, curve.high])[kept]
+        rows = np.column_stack([curve.value, curve.low, curve.high])[kept]
         if curve.missing is not None:
-            told = np.vstack([told, curve.missing])
-        shown.append(Shown(score, told[:, 0], told[:, 1], told[:, 2], None))
+            rows = np.vstack([rows, curve.missing])
+        shown.append(Shown(score, rows[:, 0], rows[:, 1], rows[:, 2], None))
     texts = [short(str(names[k]), 24) for k in kept]
     texts += ["(missing)"] if curves[0].missing is not None else []
     every = len(kept) == len(names)

@@ -12,7 +12,7 @@ from varcal.plotting._words import sides
 
 @dataclass(frozen=True)
 class Frame:
-    """What panels share: the ranges of both axes, and which texts are drawn."""
+    """The ranges of both axes, and which texts are drawn."""
 
     low: float
     high: float
@@ -32,6 +32,6 @@ def frame_of(curves: list[Curve]) -> Frame:
         seen |= not seen.any()
         tops += [drawn.actual[seen].max(), drawn.predicted[seen].max()]
         tops.append(np.quantile(drawn.high[seen], 0.98))
-    # Levels need room for a word beside the outermost dot.
+    # Levels need room for a word beside the dot furthest to the right.
     space = 1.4 if curves[0].kind == "levels" else 1.08
     return Frame(low, high, min(max(space * max(tops), 0.01), 1.0))

@@ -1,4 +1,4 @@
-"""Rankings: rows of a dot-and-whisker picture, ready for any backend."""
+"""Rankings: the rows of a plot of dots and whiskers, for any backend."""
 
 from __future__ import annotations
 
@@ -9,21 +9,22 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from varcal._audit.audit_result import Audit
-from varcal._input.events import gap_side
+from varcal._audit.verdicts import FINDINGS
 from varcal._measures.estimate import Estimate
+from varcal._text.numbers import gap_side, level_text, points
 from varcal.exceptions import InputError
-from varcal.plotting._words import estimate_title, points
+from varcal.plotting._words import estimate_title
 
 Floats = NDArray[np.float64]
 
 QUANTITIES = ("beyond", "vece")
-#: Rows that a heading and the space above it take.
+#: The height of a heading with the space above it, in rows.
 _HEAD = 1.4
 
 
 @dataclass(frozen=True, eq=False)
 class Dots:
-    """Values with intervals, one a row, from top to bottom.
+    """Values with intervals, one per row, from top to bottom.
 
     Attributes
     ----------
@@ -32,19 +33,19 @@ class Dots:
     value, low, high : ndarray
         The values and their intervals.
     noise : ndarray or None
-        Up to where chance alone would carry each.
+        How large each value could be by chance alone.
     plug_in : ndarray or None
-        A second, raw value of each, drawn hollow.
+        A second, raw value for each row, drawn as a cross.
     filled : ndarray of bool
         Whether a dot is filled (a finding) or hollow (none).
     texts : tuple of str
-        A word beside each row, or none at all.
+        A short text beside each row, or none at all.
     lines : tuple of (float, str)
-        Upright lines and their names.
+        Vertical lines and their names.
     label, title : str
         Name of the axis, and the title.
     more : int
-        Rows (blocks, where rows have headings) left out at the end.
+        The number of rows left out at the end, or of blocks if rows have headings.
     headings : tuple of str
         The heading of the block that each row is in, or none at all.
     shares : bool
@@ -77,7 +78,7 @@ class Dots:
 
     @property
     def places(self) -> Floats:
-        """How far down each row is: a block leaves room above for its heading."""
+        """How far down each row is; above each block there is room for its heading."""
         starts = [k for k, _ in self.blocks]
         return np.array(
             [k + sum(_HEAD for start in starts if start <= k) for k in range(len(self.names))],
@@ -86,7 +87,7 @@ class Dots:
 
     @property
     def ticks(self) -> tuple[Floats, tuple[str, ...], tuple[bool, ...]]:
-        """Where texts stand beside the rows, what they say, and which of them are headings."""
+        """Positions of the texts beside the rows, the texts, and which of them are headings."""
         places = self.places
         found = [
             (float(place), name, False) for place, name in zip(places, self.names, strict=True)
@@ -138,7 +139,7 @@ class Dots:
         shares: bool = True,
         zero: bool = True,
     ) -> Dots:
-        """Check lengths and bring everything into arrays."""
+        """Check lengths and convert everything to arrays."""
         many = len(names)
         arrays = {"value": value, "low": low, "high": high, "noise": noise, "plug_in": plug_in}
         found = {
@@ -150,9 +151,13 @@ class Dots:
         lengths |= {"headings": len(headings)} if headings else {}
         for name, length in lengths.items():
             if length != many:
-                raise InputError(f"{name} has {length} values for {many} names", "give one a name")
+                raise InputError(
+                    f"{name} has {length} values for {many} names",
+                    "give one value per name",
+                    name,
+                )
         if not many:
-            raise InputError("names is empty", "there is nothing to draw")
+            raise InputError("names is empty", "there is nothing to draw", argument="names")
         assert found["value"] is not None and found["low"] is not None and found["high"] is not None
         full = np.ones(many, bool) if filled is None else np.asarray(filled, bool)
         return cls(
@@ -183,11 +188,11 @@ def audit_dots(audit: Audit, quantity: str, top: int) -> Dots:
     overall = f"Overall {gap_side(audit.gap, audit.event)} by {points(abs(audit.gap))} points"
     if quantity == "beyond":
         lines = [(audit.threshold, f"threshold {points(audit.threshold)}")]
-        label = f"beyond the overall gap, {100 * audit.level:g}% interval"
-        title = f"{overall}; what varies beyond it"
+        label = f"beyond the overall gap, {level_text(audit.level)} interval"
+        title = f"{overall}; what lies beyond it"
     else:
         lines = [(abs(audit.gap), f"overall gap {points(abs(audit.gap))}")]
-        label = f"VECE, {100 * audit.level:g}% interval"
+        label = f"VECE, {level_text(audit.level)} interval"
         title = f"{overall}; VECE by variable"
     return Dots.of(
         [row.variable for row in rows],
@@ -195,7 +200,7 @@ def audit_dots(audit: Audit, quantity: str, top: int) -> Dots:
         [one.low for one in found],
         [one.high for one in found],
         noise=[one.noise_high for one in found],
-        filled=[row.verdict.startswith("varies") for row in rows],
+        filled=[row.verdict in FINDINGS for row in rows],
         texts=[row.verdict for row in rows],
         lines=lines,
         label=label,
@@ -214,6 +219,6 @@ def estimate_dots(estimate: Estimate) -> Dots:
         noise=[estimate.noise_high],
         plug_in=[estimate.value],
         filled=[estimate.p_value <= 1 - estimate.level],
-        label=f"{estimate.metric}, {100 * estimate.level:g}% interval",
+        label=f"{estimate.metric}, {level_text(estimate.level)} interval",
         title=estimate_title(estimate),
     )

@@ -1,4 +1,4 @@
-"""Reports: one summary of an audit or a comparison, shown as a page, as Markdown or as JSON."""
+"""Reports of audits and comparisons as HTML pages, Markdown or JSON."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ __all__ = [
 
 S = TypeVar("S")
 
-#: How a summary is written, by the suffix of the file.
+#: What writes the summary of an audit, by the extension of the file.
 FORMS: dict[str, Callable[[Summary], str]] = {
     ".html": html,
     ".htm": html,
@@ -53,7 +53,7 @@ COMPARISON_FORMS: dict[str, Callable[[ComparisonSummary], str]] = {
 def write_report(
     audit: Audit, path: str | PathLike[str], *, title: str = "Calibration audit"
 ) -> None:
-    """Write the report of an audit, whole or not at all; the suffix says in which form."""
+    """Write the report of an audit, whole or not at all, in the format of the extension."""
     form = _form(FORMS, path)
     write_whole(path, form(summarise(audit, title)))
 
@@ -61,7 +61,7 @@ def write_report(
 def write_comparison(
     comparison: Comparison, path: str | PathLike[str], *, title: str = "Before and after"
 ) -> None:
-    """Write the report of a comparison, whole or not at all; the suffix says in which form."""
+    """Write the report of a comparison, whole or not at all, in the format of the extension."""
     form = _form(COMPARISON_FORMS, path)
     write_whole(path, form(summarise_comparison(comparison, title)))
 
@@ -70,7 +70,8 @@ def _form(forms: dict[str, Callable[[S], str]], path: str | PathLike[str]) -> Ca
     form = forms.get(Path(path).suffix.lower())
     if form is None:
         raise InputError(
-            f"path has no suffix that a report can have: {str(path)!r}",
-            f"end it in one of {', '.join(forms)}",
+            f"path has an unknown extension for a report: {str(path)!r}",
+            f"use one of {', '.join(forms)}",
+            argument="path",
         )
     return form

@@ -1,4 +1,4 @@
-"""The report as JSON: the summary, value by value."""
+"""The report as JSON: the summary as it is."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from varcal.report.audit.summary import Summary
 from varcal.report.comparison.summary import ComparisonSummary
 from varcal.report.words import Sentence
 
-#: The layout of the file.
+#: The version of the layout of the file.
 SCHEMA_VERSION = 1
 
 

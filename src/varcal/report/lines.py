@@ -1,4 +1,4 @@
-"""Lines: the part of a curve that is drawn, at so many points and no single rows."""
+"""Lines: the points of a curve that are drawn, none of which shows a single row."""
 
 from __future__ import annotations
 
@@ -7,25 +7,26 @@ from numpy.typing import NDArray
 
 from varcal._measures.curve import Curve
 from varcal._measures.regions import value_label
+from varcal._text.numbers import percent
 from varcal.report.audit.summary import Line
 from varcal.report.html.axes import number_text
-from varcal.report.words import Wording, percent
+from varcal.report.words import Wording
 
 Array = NDArray[np.float64]
 
-#: A drawn curve has at most so many points, a chart of levels so many rows.
+#: The largest number of points of a curve, and of rows in a chart of levels.
 MOST_POINTS = 120
 MOST_LEVELS = 30
-#: A curve with fewer rows a point than this is drawn at so many even points instead.
-ROWS_A_POINT, EVEN_POINTS = 5, 60
-#: Dates that span more seconds than this (ten days) are written without their hours.
+#: A curve with fewer rows per point than this is drawn at evenly spaced points instead.
+ROWS_PER_POINT, EVEN_POINTS = 5, 60
+#: Dates that span more seconds than this (ten days) are written without the time of day.
 MANY_DAYS = 864_000
 
 
 def curve_line(
     curve: Curve, within: tuple[float, float] | None, words: Wording
 ) -> tuple[Line, int]:
-    """Return what is drawn of a curve, and where v* or its nearest point is in it."""
+    """Return the points of a curve that are drawn, and the position of the one nearest v*."""
     error, predicted = centre(curve)
     ends = [curve.error_low, curve.error_high]
     series = [error, *(ends[::-1] if words.risk else ends), predicted]
@@ -53,7 +54,7 @@ def curve_line(
 
 
 def score_line(curve: Curve) -> Line:
-    """Return what is drawn of the hit rate along the score."""
+    """Return the points of the hit rate along the score that are drawn."""
     x, series = _drawn(curve, None, [centre(curve)[0], curve.error_high, curve.error_low])
     actual, low, high = (_rates(one, complement=True) for one in series)
     return Line(
@@ -68,7 +69,7 @@ def score_line(curve: Curve) -> Line:
 
 
 def centre(curve: Curve) -> tuple[Array, Array]:
-    """Return the estimates that the bands lie around: what v*, VCE and the regions speak of."""
+    """Return the estimates at the centre of the bands, from which v*, VCE and regions come."""
     low, high = curve.predicted_error_low, curve.predicted_error_high
     clipped = (low <= 0) | (high >= 1)
     predicted = np.where(clipped, curve.predicted_error, (low + high) / 2)
@@ -77,7 +78,7 @@ def centre(curve: Curve) -> tuple[Array, Array]:
 
 
 def value_text(curve: Curve, value: float) -> str:
-    """Write a value of a variable: days without hours where it spans many."""
+    """Write a value of a variable; dates that span many days have no time of day."""
     text = value_label(value, curve.kind, curve.labels)
     if curve.kind == "numeric":
         return number_text(float(f"{value:.4g}") if abs(value) < 1e4 else round(value))
@@ -89,13 +90,13 @@ def value_text(curve: Curve, value: float) -> str:
 def _drawn(
     curve: Curve, within: tuple[float, float] | None, series: list[Array]
 ) -> tuple[Array, list[Array]]:
-    """Keep to the range of the chart, and to points that many rows stand behind."""
+    """Keep to the range of the chart, and to points that rest on several rows."""
     x = curve.x
     inside = np.arange(len(x))
     if within is not None:
         inside = np.flatnonzero((x >= within[0]) & (x <= within[1]))
         inside = inside if len(inside) > 1 else np.arange(len(x))
-    if len(x) > 1 and curve.n_rows < ROWS_A_POINT * len(x):
+    if len(x) > 1 and curve.n_rows < ROWS_PER_POINT * len(x):
         even = np.linspace(x[inside[0]], x[inside[-1]], EVEN_POINTS)
         return even, [np.interp(even, x, one) for one in series]
     if len(inside) > MOST_POINTS:

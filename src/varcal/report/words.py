@@ -1,19 +1,18 @@
-"""Words and numbers of the report: how sizes are written, and what is said of them."""
+"""Sentences of the report, and the words that depend on the event."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from varcal._input.events import gap_side
 from varcal._measures.regions import Region
+from varcal._text.numbers import OVER, UNDER, count, gap_side, percent, points, signed
 
-MINUS = "\N{MINUS SIGN}"
-#: Longer names are cut in sentences and tables; the full one is in the JSON.
+#: Longer names are cut in sentences and tables; the JSON report has them in full.
 NAME_LENGTH = 60
 
 
 class Named(str):
-    """Text that came from the data (a column, a level, a label): isolated and escaped."""
+    """Text that came from the data (a column, a level, a label), to be escaped."""
 
     __slots__ = ()
 
@@ -41,7 +40,7 @@ class Sentence:
 
 
 def cut(text: str, length: int = NAME_LENGTH) -> str:
-    """Cut a long name and say how long it is; quote one that could not be seen.
+    """Cut a long name and say how long it is; quote a blank one.
 
     >>> cut("a" * 100, 5), cut(" ")
     ('aaaaa… (100 characters)', "' '")
@@ -51,71 +50,9 @@ def cut(text: str, length: int = NAME_LENGTH) -> str:
     return text if len(text) <= length + 20 else f"{text[:length]}… ({len(text):,} characters)"
 
 
-def percent(value: float) -> str:
-    """Write a share.
-
-    >>> percent(0.153), percent(-0.00001), percent(float("nan"))
-    ('15.3%', '0.0%', '–')
-    """
-    return "–" if value != value else f"{_fixed(value)}%"
-
-
-def points(value: float) -> str:
-    """Write a gap or an error in points, without a sign of its own.
-
-    >>> points(0.0683), points(-0.2)
-    ('6.8', '−20.0')
-    """
-    return "–" if value != value else _fixed(value)
-
-
-def signed(value: float) -> str:
-    """Write a gap in points with its sign.
-
-    >>> signed(0.0683), signed(-0.00001)
-    ('+6.8', '0.0')
-    """
-    text = points(value)
-    return text if text in ("0.0", "–") or text.startswith(MINUS) else f"+{text}"
-
-
-def p_text(p: float) -> str:
-    """Write a p-value.
-
-    >>> p_text(1e-9), p_text(0.0421)
-    ('<0.001', '0.042')
-    """
-    return "<0.001" if p < 0.001 else f"{p:.3f}"
-
-
-def count(n: int, noun: str = "") -> str:
-    """Write a number of things.
-
-    >>> count(16281, "row"), count(1, "row")
-    ('16,281 rows', '1 row')
-    """
-    return f"{n:,}" if not noun else f"{n:,} {noun}{'' if n == 1 else 's'}"
-
-
-def interval(low: float, high: float) -> str:
-    """Write an interval in points.
-
-    >>> interval(-0.012, 0.03)
-    '−1.2 to 3.0'
-    """
-    return f"{points(low)} to {points(high)}"
-
-
-def _fixed(value: float) -> str:
-    text = f"{100 * value:.1f}"
-    if text == "-0.0":
-        return "0.0"
-    return text.replace("-", MINUS)
-
-
 @dataclass(frozen=True)
 class Wording:
-    """What the figures of an event are called.
+    """The names of the figures of an event.
 
     Attributes
     ----------
@@ -128,7 +65,7 @@ class Wording:
     score, hit : str
         The axes of the reliability diagram.
     risk : bool
-        Whether charts show the hit rate rather than its complement.
+        Whether charts show the hit rate, not its complement.
     """
 
     actual: str
@@ -186,7 +123,7 @@ def wording(event: str) -> Wording:
 
 
 def region_words(region: Region, words: Wording) -> Sentence:
-    """Say where the gap is and by how much.
+    """Say where the gap is and how large.
 
     >>> region = Region(60, 72, "60 to 72", "over", 0.061, 0.094, 0.1, 1204)
     >>> str(region_words(region, CORRECT))
@@ -194,11 +131,11 @@ def region_words(region: Region, words: Wording) -> Sentence:
     """
     if region.gap_low < 0 < region.gap_high:
         size = f"gap of {signed(region.gap_low)} to {signed(region.gap_high)} points"
-        mark = "▲" if region.direction == "over" else "▼"
+        mark = OVER if region.direction == "over" else UNDER
     else:
         small, large = sorted((abs(region.gap_low), abs(region.gap_high)))
         ends = [points(small), points(large)]
-        mark = "▲" if region.gap_high > 0 else "▼"
+        mark = OVER if region.gap_high > 0 else UNDER
         range_ = ends[0] if ends[0] == ends[1] else " to ".join(ends)
         size = f"{words.side(region.gap_high)} by {range_} points"
     rows = count(region.n, "row")

@@ -1,1 +1,1 @@
-"""Pictures drawn by matplotlib."""
+"""Plots drawn with matplotlib."""

@@ -1,4 +1,4 @@
-"""Axes: the user's or our own, the sizes of texts on them, and the foot of a picture."""
+"""Axes, given or new: their ticks and texts, and the histogram and strip at the foot."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 from numpy.typing import NDArray
 
-from varcal._input.events import gap_side
 from varcal._measures.curve_result import Curve
 from varcal._measures.histogram import Histogram
+from varcal._text.numbers import gap_side
 from varcal.plotting._colours import DENSITY, FAINT, GROUND, INK, SIDES
 
 Floats = NDArray[np.float64]
 
 dates: Any = _dates  # untyped in matplotlib
 
-#: Names are texts, whatever dollar signs they hold.
+#: Names are plain text, even if they contain dollar signs.
 PLAIN: dict[str, Any] = {"parse_math": False, "usetex": False}
-#: Heights in parts of the axes: bars of the histogram, strip of regions, zero of the y axis.
+#: Heights as parts of the axes: bars of the histogram, strip of regions, zero of the y axis.
 BARS, STRIP, ZERO = 0.13, (0.15, 0.205), 0.24
 
 
@@ -31,7 +31,7 @@ def own_axes(ax: Axes | None, width: float, height: float) -> Axes:
     """Return the given axes, or those of a new figure."""
     if ax is not None:
         return ax
-    import matplotlib.pyplot as plt  # noqa: PLC0415  a figure of its own is the only use
+    import matplotlib.pyplot as plt  # noqa: PLC0415  needed only for a new figure
 
     made: Axes = plt.subplots(figsize=(width, height), layout="constrained")[1]
     return made
@@ -45,7 +45,7 @@ def inches(ax: Axes) -> tuple[float, float]:
 
 
 def text_size(ax: Axes) -> float:
-    """Return the size of texts: the user's own, smaller on small axes."""
+    """Return the size of texts: the user's font size, reduced on small axes."""
     usual = float(mpl.rcParams["font.size"])
     return usual * float(np.clip(0.52 + 0.1 * inches(ax)[0], 0.65, 0.95))
 
@@ -58,7 +58,7 @@ def clean(ax: Axes, size: float) -> None:
 
 
 def title(ax: Axes, text: str, size: float) -> None:
-    """Set the title, at the left, on two lines where one would leave the figure."""
+    """Set the title, left-aligned, on two lines if it is too long for one."""
     left, right = ax.get_position().x0, 1.0
     room = (right - left) * ax.get_figure(root=True).get_figwidth()  # type: ignore[union-attr]
     if ax.get_subplotspec() is not None and len(ax.get_figure().axes) > 1:  # type: ignore[union-attr]
@@ -76,7 +76,7 @@ def percent(axis: Any, high: float) -> None:
 
 
 def share_axis(ax: Axes, top: float, label: str, size: float, *, low: float = 0.0) -> None:
-    """Set up a y axis in percent above a foot."""
+    """Set up a y axis in percent, with room for the foot below it."""
     ax.set_ylim(low - (top - low) * ZERO / (1 - ZERO), top)
     percent(ax.yaxis, top - low)
     ticks = ax.yaxis.get_major_locator().tick_values(low, top)
@@ -87,7 +87,7 @@ def share_axis(ax: Axes, top: float, label: str, size: float, *, low: float = 0.
 
 
 def positions(x: Floats, kind: str) -> Floats:
-    """Return where values of a variable stand on the x axis."""
+    """Return the positions of values on the x axis."""
     if kind != "datetime":
         return np.asarray(x, np.float64)
     stamps = np.array(np.round(np.asarray(x) * 1e6), "M8[us]")
@@ -142,7 +142,7 @@ def beside(ax: Axes, y: float, text: str, size: float) -> None:
 
 
 def strip(ax: Axes, curve: Curve, size: float, pad: float) -> None:
-    """Mark where the band leaves zero, with triangles and words as well as colours."""
+    """Mark where the band excludes zero, with triangles and words as well as colours."""
     low, high = ax.get_xlim()
     point = (high - low) / (72 * inches(ax)[0])
     middle, last = sum(STRIP) / 2, -np.inf
@@ -198,7 +198,7 @@ def strip(ax: Axes, curve: Curve, size: float, pad: float) -> None:
 
 
 def end_labels(ax: Axes, ends: list[tuple[float, str, str]], size: float) -> None:
-    """Name lines at their right ends, (y, text, colour), pushed apart where they are close."""
+    """Label lines at their right ends, given as (y, text, colour), without overlap."""
     low, high = ax.get_ylim()
     least = 1.25 * size / 72 / inches(ax)[1] * (high - low)
     ordered = sorted(ends)

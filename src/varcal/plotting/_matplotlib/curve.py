@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.axes import Axes
 
-from varcal._input.events import gap_side
 from varcal._measures.curve import Curve
+from varcal._text.numbers import gap_side, level_text
 from varcal.plotting._colours import ACTUAL, GROUND, INK, PREDICTED, PREDICTED_TEXT, SIDES
 from varcal.plotting._matplotlib.axes import (
     PLAIN,
@@ -54,8 +54,8 @@ def panel(ax: Axes, curve: Curve, frame: Frame) -> None:
     share_axis(ax, frame.top, drawn.title if frame.notes else "", size)
     foot(ax, curve.histogram, curve.kind, size, named=frame.notes)
     x = positions(curve.x, curve.kind)
-    stands_alone = curve.span == 0
-    if stands_alone:
+    single_values = curve.span == 0
+    if single_values:
         _dots(ax, x, drawn, size)
     else:
         ax.fill_between(
@@ -64,10 +64,10 @@ def panel(ax: Axes, curve: Curve, frame: Frame) -> None:
         ax.plot(x, drawn.predicted, color=PREDICTED, linestyle=(0, (4, 2)), linewidth=1.6)
         ax.plot(x, drawn.actual, color=ACTUAL, linewidth=1.8)
     step = float(np.diff(curve.x).min()) if len(curve.x) > 1 else 1.0
-    strip(ax, curve, size, 0.35 * step if stands_alone else 0.0)
+    strip(ax, curve, size, 0.35 * step if single_values else 0.0)
     if frame.notes:
         if curve.regions:
-            beside(ax, sum(STRIP) / 2, f"{100 * curve.level:g}% sure", size)
+            beside(ax, sum(STRIP) / 2, f"{level_text(curve.level)} sure", size)
         ax.set_xlabel(
             f"{short(curve.variable, 40)}\n{curve_note(curve)}", fontsize=size, color=INK, **PLAIN
         )
@@ -81,7 +81,7 @@ def panel(ax: Axes, curve: Curve, frame: Frame) -> None:
 
 
 def _dots(ax: Axes, x: np.ndarray, drawn: Sides, size: float) -> None:
-    """Draw values that stand alone: a dot with its whisker, against a dash."""
+    """Draw single values: a dot with its whisker, and a dash for the prediction."""
     low, high = ax.get_xlim()
     step = float(np.diff(x).min()) if len(x) > 1 else high - low
     dash = np.clip(0.6 * step / (high - low) * 72 * inches(ax)[0], 4, 2 * size)
@@ -106,7 +106,7 @@ def _reach(drawn: Sides) -> np.ndarray:
 
 
 def _levels(ax: Axes, curve: Curve, frame: Frame, size: float) -> None:
-    """Draw levels from top to bottom: a dot with its whisker, against a dash."""
+    """Draw levels from top to bottom: a dot with its whisker, and a dash for the prediction."""
     drawn = sides(curve)
     width, height = inches(ax)
     places = np.arange(len(curve.x))
@@ -149,7 +149,7 @@ def _levels(ax: Axes, curve: Curve, frame: Frame, size: float) -> None:
 
 
 def _side(ax: Axes, place: float, direction: str, event: str, size: float) -> None:
-    """Mark a level at the right: surely over or under."""
+    """Mark a level whose gap surely differs from zero, at the right."""
     colour, word = SIDES[direction], gap_side(1 if direction == "over" else -1, event, short=True)
     ax.plot(
         [1.02], [place], marker="^" if direction == "over" else "v", markersize=0.55 * size,
@@ -163,7 +163,7 @@ def _side(ax: Axes, place: float, direction: str, event: str, size: float) -> No
 
 
 def _name_marks(ax: Axes, drawn: Sides, row: int, frame: Frame, size: float) -> None:
-    """Name dot and dash in the row where they are furthest apart."""
+    """Label the dot and the dash in the row where they are furthest apart."""
     marks = [
         (drawn.predicted[row], drawn.predicted[row], "predicted", PREDICTED_TEXT),
         (drawn.low[row], drawn.high[row], "actual", ACTUAL),
@@ -175,7 +175,7 @@ def _name_marks(ax: Axes, drawn: Sides, row: int, frame: Frame, size: float) -> 
         (left, left[0] > 6 * size * point, True),
         (right, frame.top - right[1] > 4.5 * size * point, False),
     ):
-        # Outside if there is room, else between dot and dash, else under them.
+        # Outside if there is room, otherwise between dot and dash, otherwise below them.
         if not outside:
             goes_left = not goes_left
         under = not outside and between < 12 * size * point

@@ -81,7 +81,7 @@ def draw(dots: Dots, ax: Axes | None) -> Axes:
 
 
 def _name_marks(ax: Axes, dots: Dots, size: float) -> None:
-    """Name the grey bar and the cross in the first row, where there is room for it."""
+    """Label the grey bar and the cross in the first row that has room for it."""
     point = (ax.get_xlim()[1] - ax.get_xlim()[0]) / (72 * inches(ax)[0])
     style: dict[str, Any] = {
         "fontsize": 0.85 * size,

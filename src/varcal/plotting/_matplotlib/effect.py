@@ -70,7 +70,7 @@ def _levels(ax: Axes, view: EffectView, size: float) -> None:
 
 
 def _numbers(ax: Axes, view: EffectView, size: float) -> None:
-    """Draw curves along numbers or dates, missing values at the right."""
+    """Draw curves along numbers or dates, with missing values at the right."""
     ax.axhline(0.0, color=FAINT, linewidth=0.8, zorder=1)
     low, high = (float(end) for end in positions(np.array(view.span), view.kind))
     whole = view.dots and bool((view.x % 1 == 0).all())
@@ -95,7 +95,7 @@ def _numbers(ax: Axes, view: EffectView, size: float) -> None:
 
 
 def _missing(ax: Axes, view: EffectView, size: float) -> None:
-    """Make room at the right, where no value stands, and draw missing values there."""
+    """Make room at the right of all values, and draw missing values there."""
     low, high = ax.get_xlim()
     room = MISSING_ROOM * (high - low)
     ticks = [tick for tick in ax.get_xticks() if low <= tick <= high]

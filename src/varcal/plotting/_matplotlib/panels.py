@@ -1,4 +1,4 @@
-"""Before and after: several curves of one variable as small multiples on shared axes."""
+"""Before and after: several curves of one variable side by side on shared axes."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from varcal.plotting._words import panel_title, short, sides
 
 
 def draw(curves: dict[str, Curve], ax: Any, columns: int) -> Figure:
-    """Draw one panel a curve in a new figure."""
-    import matplotlib.pyplot as plt  # noqa: PLC0415  a figure of its own is the only use
+    """Draw one panel per curve in a new figure."""
+    import matplotlib.pyplot as plt  # noqa: PLC0415  needed only for a new figure
 
     first = next(iter(curves.values()))
     across = min(columns, len(curves))

@@ -7,6 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from varcal._measures.reliability import Reliability
+from varcal._text.numbers import points
 from varcal.plotting._colours import ACTUAL, DENSITY, FAINT, INK
 from varcal.plotting._matplotlib.axes import (
     PLAIN,
@@ -17,7 +18,7 @@ from varcal.plotting._matplotlib.axes import (
     share_axis,
     text_size,
 )
-from varcal.plotting._words import points, reliability_names
+from varcal.plotting._words import reliability_names
 
 
 def draw(found: Reliability, ax: Axes | None) -> Axes:
@@ -63,12 +64,12 @@ def draw(found: Reliability, ax: Axes | None) -> Axes:
         elinewidth=1.0,
         zorder=4,
     )
-    _words(ax, found, size)
+    _write_ece(ax, found, size)
     return ax
 
 
 def lowest(found: Reliability) -> float:
-    """Return where both axes begin: 0, or just below what the most likely class can have."""
+    """Return where both axes begin: at 0, or for event "correct" just below the lowest value."""
     if found.event != "correct":
         return 0.0
     ends = [
@@ -79,8 +80,8 @@ def lowest(found: Reliability) -> float:
     return float(np.floor(10 * min(ends) + 1e-9) / 10)
 
 
-def _words(ax: Axes, found: Reliability, size: float) -> None:
-    """Write the ECE at the top left, or at the bottom right where lines run there."""
+def _write_ece(ax: Axes, found: Reliability, size: float) -> None:
+    """Write the ECE at the top left, or at the bottom right if lines are in the way."""
     low, ece = ax.get_xlim()[0], found.ece
     text = f"ECE {points(ece.debiased)} points\n({points(ece.low)}–{points(ece.high)})"
     beneath = [

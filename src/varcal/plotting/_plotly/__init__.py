@@ -1,1 +1,1 @@
-"""Pictures drawn by plotly."""
+"""Plots drawn with plotly."""

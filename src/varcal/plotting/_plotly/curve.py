@@ -9,10 +9,11 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from varcal._measures.curve import Curve
+from varcal._text.numbers import gap_mark
 from varcal.plotting._colours import ACTUAL, DENSITY, GROUND, PREDICTED, PREDICTED_TEXT, SIDES
 from varcal.plotting._plotly.layout import BAND, finish, layout, percent
 from varcal.plotting._ranges import Frame, frame_of
-from varcal.plotting._words import Sides, curve_note, curve_title, escape, mark_of, short, sides
+from varcal.plotting._words import Sides, curve_note, curve_title, escape, short, sides
 
 
 def draw(curve: Curve) -> Any:
@@ -111,7 +112,7 @@ def values(x: np.ndarray, kind: str) -> Any:
 
 
 def _foot(figure: Any, curve: Curve, column: int) -> None:
-    """Draw the histogram, and above it where the band leaves zero."""
+    """Draw the histogram, and above it the strip where the band excludes zero."""
     edges, share = curve.histogram.edges, curve.histogram.share
     place = {"row": 2, "col": column}
     middle = values((edges[1:] + edges[:-1]) / 2, curve.kind)
@@ -150,7 +151,7 @@ def _foot(figure: Any, curve: Curve, column: int) -> None:
             name=region.direction,
             **place,
         )
-        mark = mark_of(region.direction, curve.event)
+        mark = gap_mark(1 if region.direction == "over" else -1, curve.event)
         wide = (end - start) / (edges[-1] - edges[0]) > 0.12
         figure.add_annotation(
             x=values(np.array([(start + end) / 2]), curve.kind)[0],
@@ -183,7 +184,7 @@ def _dots(at: Any, drawn: Sides, along: str) -> Any:
 
 
 def _dashes(x: Any, y: Any, symbol: str) -> Any:
-    """Return short strokes."""
+    """Return short strokes for the prediction."""
     marker = {"symbol": symbol, "size": 12, "line": {"color": PREDICTED, "width": 3}}
     return go.Scatter(x=x, y=y, mode="markers", name="predicted", marker=marker)
 
@@ -205,7 +206,7 @@ def _levels(figure: Any, curve: Curve, drawn: Sides, column: int, frame: Frame) 
             figure.add_annotation(
                 x=float(drawn.high[place_y]),
                 y=int(place_y),
-                text=mark_of(found[k], curve.event),
+                text=gap_mark(1 if found[k] == "over" else -1, curve.event),
                 font={"color": SIDES[found[k]], "size": 11},
                 showarrow=False,
                 xanchor="left",

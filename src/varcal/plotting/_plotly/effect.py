@@ -56,7 +56,7 @@ def _levels(figure: Any, view: EffectView) -> None:
 
 
 def _numbers(figure: Any, view: EffectView) -> None:
-    """Draw curves along numbers or dates, missing values at the right."""
+    """Draw curves along numbers or dates, with missing values at the right."""
     figure.add_hline(y=0, line={"color": FAINT, "width": 1})
     low, high = view.span
     for k, curve in enumerate(view.curves):
@@ -107,7 +107,7 @@ def _line(figure: Any, x: Any, style: int, curve: Shown) -> None:
 
 
 def _missing(figure: Any, view: EffectView, end: float) -> None:
-    """Draw missing values at the right, where no value stands."""
+    """Draw missing values at the right of all values."""
     high = view.span[1]
     ends = values(np.array([high, end]), view.kind)
     figure.add_vrect(x0=ends[0], x1=ends[1], fillcolor="#F3F4F6", line_width=0, layer="below")

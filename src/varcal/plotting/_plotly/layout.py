@@ -1,4 +1,4 @@
-"""What all plotly pictures share."""
+"""What all plotly figures share."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import Any
 
 from varcal.plotting._colours import FAINT, GROUND, INK
 
-#: The colour of the band around actual error, seen through.
+#: The translucent colour of the band around the actual error.
 BAND = "rgba(0, 114, 178, 0.2)"
 
 
 def layout(title: str) -> dict[str, Any]:
-    """Return the plain look of a figure."""
+    """Return the layout of a figure."""
     return {
         "title": {"text": title, "font": {"size": 14}, "x": 0.01, "xanchor": "left"},
         "paper_bgcolor": GROUND,
@@ -32,7 +32,7 @@ def percent() -> dict[str, Any]:
 
 
 def finish(figure: Any) -> Any:
-    """Draw quiet axes."""
+    """Style the axes: no grid, thin lines."""
     axis = {"showgrid": False, "linecolor": FAINT, "ticks": "outside", "automargin": True}
     figure.update_xaxes(zeroline=False, **axis)
     figure.update_yaxes(zeroline=False, **axis)

@@ -1,4 +1,4 @@
-"""Before and after: several curves of one variable as small multiples on shared axes."""
+"""Before and after: several curves of one variable side by side on shared axes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from varcal.plotting._words import escape, panel_title, short, sides
 
 
 def draw(curves: dict[str, Curve], columns: int) -> Any:
-    """Draw one panel a curve in a new figure, all in one row."""
+    """Draw one panel per curve in a new figure, all in one row."""
     first = next(iter(curves.values()))
     titles = [
         escape(panel_title(short(name), curve)).replace("\n", "<br>")

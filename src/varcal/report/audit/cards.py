@@ -1,24 +1,26 @@
-"""Cards: one a variable, with its finding, chart, bins and notes."""
+"""Cards: one per variable, with its finding, chart, bins and notes."""
 
 from __future__ import annotations
 
+from varcal._audit.verdicts import FINDINGS
+from varcal._text.numbers import count, interval, level_text, percent, points, signed
 from varcal.report.audit.charts import read_out, variable_chart
-from varcal.report.audit.ranking import verdict_badge
 from varcal.report.audit.summary import Bin, Summary, VariableSummary
+from varcal.report.html.badge import verdict_badge
 from varcal.report.html.markup import Child, Markup, el
-from varcal.report.words import Named, Wording, count, cut, interval, percent, points, signed
+from varcal.report.words import Named, Wording, cut
 
 
 def cards(summary: Summary, words: Wording) -> Markup:
-    """Make the section of all variables."""
+    """Make the section with one card per variable."""
     return el(
         "section",
         el("h2", "Variable by variable"),
         el(
             "p",
-            f"Solid: {words.actual}, shaded: its band. Dashed: {words.predicted}. "
-            "The strip marks where the prediction is surely wrong; below it, how often values "
-            "occur. Variables without evidence of a change are folded.",
+            f"Solid line: {words.actual}; shaded: its band. Dashed line: {words.predicted}. "
+            "The strip marks where the prediction is surely wrong; the bars below it show how "
+            "often values occur. Variables without evidence of a change are collapsed.",
             class_="note",
         ),
         el("p", "No variable matches the search.", id="none", hidden=True),
@@ -39,15 +41,13 @@ def _card(one: VariableSummary, summary: Summary, words: Wording) -> Markup:
     other = None
     if one.other_vece is not None:
         claim = (
-            "the positive class's probability"
+            "probability of the positive class"
             if summary.overall.other_event == "positive"
-            else "top-class confidence"
+            else "confidence in the predicted class"
         )
-        other = el(
-            "li", f"Under the model's other claim ({claim}): VECE {points(one.other_vece)} points."
-        )
+        other = el("li", f"VECE of the other claim ({claim}): {points(one.other_vece)} points.")
     size = f"{points(one.vece.debiased)} points"
-    ends = f"{summary.level:.0%} interval {interval(one.vece.low, one.vece.high)}"
+    ends = f"{level_text(summary.level)} interval {interval(one.vece.low, one.vece.high)}"
     return el(
         "details",
         heading,
@@ -73,12 +73,12 @@ def _card(one: VariableSummary, summary: Summary, words: Wording) -> Markup:
         class_="card",
         id=number,
         data_v=one.rank,
-        open=one.verdict in ("varies", "varies slightly"),
+        open=one.verdict in FINDINGS,
     )
 
 
 def _reader(one: VariableSummary, number: str, words: Wording) -> Markup:
-    """Make the slider and the line that reads a point of the chart out."""
+    """Make the slider, and the line that says what the chart shows at its place."""
     slider = el(
         "input",
         type="range",
@@ -96,11 +96,11 @@ def _reader(one: VariableSummary, number: str, words: Wording) -> Markup:
 def bin_table(
     bins: tuple[Bin, ...], number: str, name: str, level: float, words: Wording
 ) -> Markup:
-    """Make the folded table of bins."""
+    """Make the collapsed table of bins."""
     heads = ("Bin", "Rows", words.actual.capitalize(), words.predicted.capitalize())
     head = [
         *(el("th", text, scope="col") for text in heads),
-        el("th", "Gap, points", el("small", f"{level:.0%} interval"), scope="col"),
+        el("th", "Gap, points", el("small", f"{level_text(level)} interval"), scope="col"),
     ]
     rows = [
         el(

@@ -7,11 +7,12 @@ from typing import Any, Protocol
 
 from varcal._measures.histogram import Histogram
 from varcal._measures.regions import Region
+from varcal._text.numbers import count, gap_mark, percent, points
 from varcal.report.audit.summary import Line, VariableSummary
 from varcal.report.html.axes import Axis, date_axis, number_axis, share_axis
 from varcal.report.html.chart_parts import band, bars, box, labels, path, svg, x_ticks, y_ticks
 from varcal.report.html.markup import Markup, el
-from varcal.report.words import Named, Wording, count, cut, percent, points
+from varcal.report.words import Named, Wording, cut
 
 # Heights in pixels: plot, strip, histogram, and where the last two begin.
 PLOT, STRIP, BARS = 190, 14, 38
@@ -21,19 +22,19 @@ BOTTOM = BARS_TOP + BARS
 
 
 class Drawn(Protocol):
-    """What a chart of lines needs to know: a variable of an audit, or a panel."""
+    """What a chart of lines draws: a variable of an audit, or a panel of a comparison."""
 
     @property
     def line(self) -> Line:
-        """The curve's two lines."""
+        """The two lines of the curve."""
 
     @property
     def regions(self) -> tuple[Region, ...]:
-        """Where the band leaves zero."""
+        """Where the band of the gap excludes zero."""
 
     @property
     def histogram(self) -> Histogram | None:
-        """Where rows lie."""
+        """How often values occur."""
 
 
 def variable_chart(one: VariableSummary, number: str, words: Wording) -> Markup:
@@ -47,7 +48,7 @@ def variable_chart(one: VariableSummary, number: str, words: Wording) -> Markup:
 
 
 def chart_data(one: VariableSummary) -> dict[str, Any]:
-    """Return what the page's script needs for the read-out: places and tenths of a percent."""
+    """Return what the script of the page reads: places and tenths of a percent."""
     line = one.line
     if line.kind == "levels":
         places: Iterable[float] = [0.0] * len(line.x)
@@ -68,7 +69,7 @@ def chart_data(one: VariableSummary) -> dict[str, Any]:
 
 
 def read_out(line: Line, k: int, words: Wording) -> list[str]:
-    """Say what a chart shows at one point; the page's script says the same at others."""
+    """Say what a chart shows at one point, as the script of the page says it at others."""
     actual, predicted = round(line.actual[k], 3), round(line.predicted[k], 3)
     gap = predicted - actual if words.risk else actual - predicted
     rows = f" ({count(line.n[k], 'row')})" if line.n else ""
@@ -86,7 +87,7 @@ def _tenths(values: Sequence[float]) -> list[int]:
 
 
 def x_axis(lines: Sequence[Line], histogram: Histogram | None) -> Axis:
-    """Make the axis of a variable that holds every line and the histogram."""
+    """Make the axis of a variable, wide enough for every line and the histogram."""
     low, high = min(line.x[0] for line in lines), max(line.x[-1] for line in lines)
     if histogram is not None:
         low, high = min(histogram.edges[0], low), max(histogram.edges[-1], high)
@@ -94,7 +95,7 @@ def x_axis(lines: Sequence[Line], histogram: Histogram | None) -> Axis:
 
 
 def y_axis(lines: Sequence[Line]) -> Axis:
-    """Make the axis of rates that holds every line and its band."""
+    """Make the axis of rates, high enough for every line and its band."""
     return share_axis(max(0.02, *(max(*line.actual_high, *line.predicted) for line in lines)))
 
 
@@ -108,7 +109,7 @@ def lines_chart(
     beside: Sequence[Line] = (),
     cursor: bool = False,
 ) -> Markup:
-    """Draw lines along numbers or dates, on axes that hold other lines beside them too."""
+    """Draw lines along numbers or dates, on axes shared with the lines of other charts."""
     line, together = one.line, beside or [one.line]
     x, y = x_axis(together, one.histogram), y_axis(together)
     return svg(
@@ -140,7 +141,7 @@ def lines_chart(
 
 
 def _cursor() -> Markup:
-    """Make the marks that the page's script moves."""
+    """Make the marks that the script of the page moves."""
     return el(
         "g",
         el("line", x1=0, x2=0, y1=0, y2=BOTTOM),
@@ -170,7 +171,7 @@ def _strip(x: Axis, regions: tuple[Region, ...]) -> Markup:
             )
         )
         if width >= 0.05:
-            mark = "▲ over" if region.direction == "over" else "▼ under"
+            mark = gap_mark(1 if region.direction == "over" else -1, "correct")
             made.append(
                 el(
                     "text",
@@ -185,7 +186,7 @@ def _strip(x: Axis, regions: tuple[Region, ...]) -> Markup:
 
 
 def levels_chart(line: Line, y: Axis, title: str, described: str, words: Wording) -> Markup:
-    """Draw a row a level: a dot with its whisker against a dash."""
+    """Draw one row per level: a dot with its whisker, and a dash for the prediction."""
     rows = []
     for k, label in enumerate(line.labels):
         rows.append(
@@ -215,7 +216,7 @@ def levels_chart(line: Line, y: Axis, title: str, described: str, words: Wording
 
 
 def levels_key(words: Wording) -> Markup:
-    """Say what the marks of a chart of levels are."""
+    """Make the legend of a chart of levels."""
     return el(
         "p",
         el("svg", el("circle", cx=7, cy=7, r=4, class_="dot actual"), class_="key"),

@@ -1,23 +1,13 @@
-"""The report as Markdown, for a pull request, a wiki or a log."""
+"""The report of an audit as Markdown, for a pull request, a wiki or a log."""
 
 from __future__ import annotations
 
 import re
 
+from varcal._text.numbers import count, interval, level_text, p_text, percent, points, signed
 from varcal.report.audit.summary import Bin, Summary, VariableSummary
 from varcal.report.html.markup import clean
-from varcal.report.words import (
-    Named,
-    Sentence,
-    count,
-    cut,
-    interval,
-    p_text,
-    percent,
-    points,
-    signed,
-    wording,
-)
+from varcal.report.words import Named, Sentence, cut, wording
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~$:@>-])")
 
@@ -25,7 +15,7 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~$:@>-])")
 def markdown(summary: Summary) -> str:
     """Return the findings, the ranking and the notes."""
     words, overall = wording(summary.event), summary.overall
-    level = f"{summary.level:.0%}"
+    level = level_text(summary.level)
     lines = [
         f"# {escape(summary.title)}",
         "",
@@ -43,7 +33,7 @@ def markdown(summary: Summary) -> str:
         "|---|---|---|---|---|---|---|",
     ]
     lines += [_row(one) for one in summary.variables]
-    lines += ["", "Sizes are in points (hundredths of probability).", "", "## Reliability", ""]
+    lines += ["", "Sizes are in points (hundredths of a probability).", "", "## Reliability", ""]
     lines += [text(summary.reliability.finding), "", "## Variable by variable", ""]
     for one in summary.variables:
         lines += [f"### {one.rank}. {escape(cut(one.name, 200))}: {one.verdict}", ""]
@@ -80,7 +70,7 @@ def _bin_row(one: Bin) -> str:
 
 
 def text(sentence: Sentence) -> str:
-    """Write a sentence, with what came from the data escaped."""
+    """Write a sentence; text that came from the data is escaped."""
     return "".join(
         escape(part) if isinstance(part, Named) else part.replace("<", "&lt;")
         for part in sentence.parts
@@ -88,7 +78,7 @@ def text(sentence: Sentence) -> str:
 
 
 def escape(value: str) -> str:
-    r"""Write text that is no Markdown and no HTML, on one line.
+    r"""Escape text so that neither Markdown nor HTML is read in it, and put it on one line.
 
     >>> escape("<b> | *a*\n")
     '&lt;b&gt; \\| \\*a\\* '

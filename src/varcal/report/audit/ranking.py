@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
+from varcal._audit.verdicts import VERDICTS
+from varcal._text.numbers import interval, p_text, points
 from varcal.report.audit.summary import Summary, VariableSummary
 from varcal.report.html.axes import Axis, share_axis
+from varcal.report.html.badge import verdict_badge
 from varcal.report.html.markup import Child, Markup, el
-from varcal.report.words import Named, cut, interval, p_text, points
-
-#: A mark a verdict, so that none is told by its colour alone.
-MARKS = {"varies": "●", "varies slightly": "◐", "no evidence": "○", "too few rows": "?"}
-_ORDER = list(MARKS)
-
-
-def verdict_badge(verdict: str, marks: Mapping[str, str] = MARKS) -> Markup:
-    """Show a verdict, with its mark."""
-    kind = verdict.replace(" ", "-")
-    mark = el("span", marks[verdict], aria_hidden="true")
-    return el("span", mark, f" {verdict.capitalize()}", class_=f"verdict {kind}")
+from varcal.report.words import Named, cut
 
 
 def ranking(summary: Summary) -> Markup:
@@ -49,8 +39,8 @@ def ranking(summary: Summary) -> Markup:
         el("h2", "Variables, ranked", id="ranking-title"),
         el(
             "p",
-            "By what lies beyond the overall gap. Size: ● beyond with its interval, ○ VECE; "
-            "dashed line: the overall gap, below which VECE cannot fall.",
+            "Ranked by what lies beyond the overall gap. Size: ● beyond with its interval, ○ VECE; "
+            "dashed line: the overall gap, which VECE cannot be below.",
             id="ranking-note",
             class_="note",
         ),
@@ -95,7 +85,7 @@ def _row(one: VariableSummary, summary: Summary, axis: Axis) -> Markup:
         "tr",
         cell("rank", one.rank, str(one.rank)),
         el("th", link, scope="row", class_="name"),
-        cell("verdict", _ORDER.index(one.verdict), verdict_badge(one.verdict)),
+        cell("verdict", VERDICTS.index(one.verdict), verdict_badge(one.verdict)),
         cell(
             "vece",
             f"{one.vece.debiased:.6f}",

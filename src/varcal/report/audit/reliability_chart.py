@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from varcal._text.numbers import interval, points
 from varcal.report.audit.summary import ReliabilitySummary
 from varcal.report.html.axes import Axis, share_axis
 from varcal.report.html.chart_parts import band, bars, box, path, svg, x_ticks, y_ticks
 from varcal.report.html.markup import Markup, el
-from varcal.report.words import Wording, interval, points
+from varcal.report.words import Wording
 
 PLOT, BARS = 300, 44
 BARS_TOP = PLOT + 6
@@ -67,7 +68,7 @@ def reliability_chart(one: ReliabilitySummary, number: str, words: Wording) -> M
 
 
 def _axis(one: ReliabilitySummary) -> Axis:
-    """One range for both axes: down to the lowest score or rate that is shown."""
+    """Return the range of both axes, which begins at the lowest score or rate shown."""
     held = [bin_ for bin_ in one.bins if bin_.n]
     lowest = min(
         one.line.x[0], *one.line.actual_low, *(min(b.actual, b.predicted) for b in held), 0.95

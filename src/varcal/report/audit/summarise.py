@@ -10,12 +10,14 @@ from importlib.metadata import version
 
 import numpy as np
 
-from varcal._audit.audit_result import VERDICTS, Audit, AuditRow
+from varcal._audit.audit_result import Audit, AuditRow, headline_parts
+from varcal._audit.verdicts import FINDINGS, NO_EVIDENCE, VARIES, VARIES_SLIGHTLY, VERDICTS
 from varcal._measures.bin_table import BinTable
 from varcal._measures.curve import Curve
 from varcal._measures.histogram import Histogram
 from varcal._measures.regions import Region, main_region
 from varcal._measures.score_profile import ScoreProfile
+from varcal._text.numbers import count, interval, level_text, p_text, percent, points, signed
 from varcal._version import __version__
 from varcal.report.audit.method import citation, method
 from varcal.report.audit.summary import (
@@ -27,20 +29,7 @@ from varcal.report.audit.summary import (
     VariableSummary,
 )
 from varcal.report.lines import centre, curve_line, score_line, value_text
-from varcal.report.words import (
-    Named,
-    Sentence,
-    Wording,
-    count,
-    cut,
-    interval,
-    p_text,
-    percent,
-    points,
-    region_words,
-    signed,
-    wording,
-)
+from varcal.report.words import Named, Sentence, Wording, cut, region_words, wording
 
 
 def summarise(
@@ -50,12 +39,12 @@ def summarise(
     created: str | None = None,
     versions: tuple[tuple[str, str], ...] | None = None,
 ) -> Summary:
-    """Say in a summary what an audit found.
+    """Return the summary of an audit, which its report is made from.
 
     Parameters
     ----------
     audit : Audit
-        The findings.
+        The results.
     title : str
         The heading.
     created, versions : optional
@@ -67,7 +56,7 @@ def summarise(
         title=title,
         created=created or now(),
         event=audit.event,
-        headline=_headline(audit, words),
+        headline=_headline(audit),
         worst=_worst(audit, words),
         checked=_checked(audit),
         overall=Overall(
@@ -94,44 +83,31 @@ def summarise(
 
 
 def now() -> str:
-    """Return when a report is made."""
+    """Return the time at which a report is made."""
     return datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def installed() -> tuple[tuple[str, str], ...]:
-    """Return the versions behind the figures."""
+    """Return the versions of the packages behind the figures."""
     packages = tuple((name, version(name)) for name in ("numpy", "scipy"))
     return (("varcal", __version__), ("Python", platform.python_version()), *packages)
 
 
-def _headline(audit: Audit, words: Wording) -> Sentence:
-    sure = audit.gap_low > 0 or audit.gap_high < 0
-    head = (
-        f"Overall {words.side(audit.gap)} by {points(abs(audit.gap))} points"
-        if sure
-        else f"Overall no gap can be told from zero ({signed(audit.gap)} points)"
-    )
-    found = [row for row in audit.rows if row.verdict in VERDICTS[:2]]
-    many = count(len(audit), "variable")
-    if not found:
-        return Sentence.of(f"{head}; along none of {many} does the gap demonstrably change.")
-    return Sentence.of(
-        f"{head}; the gap changes along {len(found)} of {many}, most along ",
-        Named(cut(found[0].variable)),
-        ".",
-    )
+def _headline(audit: Audit) -> Sentence:
+    before, name, after = headline_parts(audit)
+    return Sentence.of(before, Named(cut(name)), after) if name else Sentence.of(before)
 
 
 def _worst(audit: Audit, words: Wording) -> Sentence:
     row = audit.rows[0]
-    if row.verdict not in VERDICTS[:2]:
+    if row.verdict not in FINDINGS:
         return Sentence(())
     worst = worst_words(audit.curves[row.variable], words)
     return Sentence.of(Named(cut(row.variable)), ": ", worst)
 
 
 def _checked(audit: Audit) -> Sentence:
-    along = f", over {count(audit.n_rows, 'row')} and along {count(len(audit), 'variable')}."
+    along = f", in {count(audit.n_rows, 'row')} and along {count(len(audit), 'variable')}."
     if audit.event == "positive":
         return Sentence.of(
             "Checked: whether the predicted probability of ",
@@ -175,19 +151,19 @@ def _variable(audit: Audit, row: AuditRow, rank: int, words: Wording) -> Variabl
 def _finding(row: AuditRow, audit: Audit) -> Sentence:
     size = (
         f"{points(row.beyond.debiased)} points on average beyond the overall gap "
-        f"({audit.level:.0%} interval {interval(row.beyond.low, row.beyond.high)}, "
+        f"({level_text(audit.level)} interval {interval(row.beyond.low, row.beyond.high)}, "
         f"adjusted p {p_text(row.p_holm)})"
     )
     name = Named(cut(row.variable))
-    if row.verdict == "varies":
+    if row.verdict == VARIES:
         return Sentence.of("The gap changes along ", name, f": {size}.")
-    if row.verdict == "varies slightly":
+    if row.verdict == VARIES_SLIGHTLY:
         return Sentence.of(
             "The gap changes along ",
             name,
             f", but not surely by more than {points(audit.threshold)} points: {size}.",
         )
-    if row.verdict == "no evidence":
+    if row.verdict == NO_EVIDENCE:
         return Sentence.of("No evidence that the gap changes along ", name, f": {size}.")
     return Sentence.of("Too few rows to tell whether the gap changes along ", name, f": {size}.")
 
@@ -206,7 +182,7 @@ def _main_region(curve: Curve) -> Region | None:
 
 
 def shown_range(curve: Curve) -> tuple[Histogram | None, tuple[float, float] | None]:
-    """Return the histogram of a curve and the range that a chart keeps to; none for levels."""
+    """Return the histogram of a curve and the range of its chart; None for levels."""
     if curve.kind == "levels":
         return None, None
     edges = curve.histogram.edges
@@ -256,36 +232,36 @@ def _variable_notes(
     if curve.n_missing:
         gap = curve.missing_gap
         notes.append(
-            f"{count(curve.n_missing, 'row')} ({percent(row.missing)}) without a value: a bin of "
-            f"their own, not in the curve; {words.side(gap)} by {points(abs(gap))} points there."
+            f"{count(curve.n_missing, 'row')} ({percent(row.missing)}) without a value are in a "
+            f"bin of their own, not in the curve: {words.side(gap)} by {points(abs(gap))} points."
         )
     notes += _tie_notes(table)
     if within is not None and (within[0] > curve.x[0] or within[1] < curve.x[-1]):
         ends = [value_text(curve, end) for end in within]
         notes.append(f"The chart runs from the 1st to the 99th percentile, {' to '.join(ends)}.")
     if len(curve.x) == 1 and not curve.n_missing:
-        notes.append("The variable has one value only.")
+        notes.append("The variable has only one value.")
     if line.left_out:
         notes.append(
-            f"The chart shows the {len(line.x)} most frequent levels; {line.left_out} more are "
-            "in the table."
+            f"The chart shows the {len(line.x)} most frequent levels; the other {line.left_out} "
+            "are in the table."
         )
     if row.rank_low != row.rank_high:
-        notes.append(f"Its interval allows ranks {row.rank_low} to {row.rank_high}.")
+        notes.append(f"Its rank could be anything from {row.rank_low} to {row.rank_high}.")
     return tuple(Sentence.of(note) for note in notes)
 
 
 def _tie_notes(table: BinTable) -> list[str]:
-    """Name the values that are so frequent that each is a bin of its own."""
+    """Name the values that are so frequent that each has a bin of its own."""
     if "low" not in table.columns:
         return []
     names = ("bin", "low", "high", "share")
     held = [row for row in zip(*(table.columns[name] for name in names), strict=True) if row[3]]
     single = [(label, share) for label, low, high, share in held if low == high]
     if len(single) == sum(1 for row in held if row[1] == row[1]):
-        return [f"Each of its {len(single)} values is a bin of its own."] * (len(single) > 1)
+        return [f"Each of its {len(single)} values has a bin of its own."] * (len(single) > 1)
     return [
-        f"The value {label} holds {percent(share)} of the rows and is a bin of its own."
+        f"{percent(share)} of the rows have the value {label}, which has a bin of its own."
         for label, share in single
     ]
 
@@ -304,7 +280,7 @@ def _reliability(score: ScoreProfile, level: float, words: Wording) -> Reliabili
     return ReliabilitySummary(
         finding=Sentence.of(
             f"ECE, the mean distance between {words.score} and {words.hit} over bins of the "
-            f"{words.score}: {points(ece.debiased)} points ({level:.0%} interval "
+            f"{words.score}, is {points(ece.debiased)} points ({level_text(level)} interval "
             f"{interval(ece.low, ece.high)})."
         ),
         ece=ece,
@@ -320,15 +296,15 @@ def _notes(audit: Audit, words: Wording) -> tuple[Sentence, ...]:
     if audit.other is not None:
         other = wording(audit.other.event)
         what = (
-            "The predicted probability of the positive class"
+            "The other claim of the model, the predicted probability of the positive class,"
             if audit.other.event == "positive"
-            else "Confidence in the predicted class"
+            else "The other claim of the model, the confidence in the predicted class,"
         )
         gap = audit.other.gap
         notes.append(
             Sentence.of(
-                f"The same model's other claim: {what} is off by {signed(gap)} points overall "
-                f"({other.side(gap)}; {audit.level:.0%} interval "
+                f"{what} is off by {signed(gap)} points overall "
+                f"({other.side(gap)}; {level_text(audit.level)} interval "
                 f"{interval(audit.other.gap_low, audit.other.gap_high)})."
             )
         )

@@ -1,4 +1,4 @@
-"""The summary that every form of a report is made from: what it says, without how it looks."""
+"""The content of the report of an audit, whatever its format."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class Bin:
     Attributes
     ----------
     label : str
-        The bin for people.
+        The bin as text.
     n, share
         Its rows and its share of the weight.
     actual, predicted : float
-        As charts show them: error rates, or for event "positive" rates; NaN without rows.
+        As charts show them: error rates, or rates for event "positive"; NaN without rows.
     gap, gap_low, gap_high : float
         Mean score − hit rate with its interval.
     """
@@ -40,14 +40,14 @@ class Bin:
 
 @dataclass(frozen=True)
 class Line:
-    """A curve as it is drawn, thinned and kept within the range of the chart.
+    """A curve as it is drawn: fewer points, within the range of the chart.
 
     Attributes
     ----------
     kind : {"numeric", "datetime", "levels"}
         What x is: numbers, seconds since 1970, or 0, 1, … for levels.
     x, labels
-        Values, and the same for people.
+        The values, and the same as text.
     actual, actual_low, actual_high, predicted : tuple of float
         What happened with its pointwise band, and what was predicted.
     n : tuple of int
@@ -69,19 +69,19 @@ class Line:
 
 @dataclass(frozen=True)
 class VariableSummary:
-    """What is said of one variable.
+    """The content of the report for one variable.
 
     Attributes
     ----------
     rank, rank_low, rank_high : int
-        Its place, and the places that its interval allows.
+        Its rank, and the range of ranks that its interval allows.
     finding, where, worst : Sentence
-        Whether the gap changes, where it differs most from the overall one, and the same with
+        Whether the gap changes, where it differs most from the overall gap, and the same with
         what happened at v*.
     vece, beyond : Measured
         VECE, and what of it lies beyond the overall gap.
     other_vece : float or None
-        VECE under the other claim of a binary model.
+        VECE of the other claim of a binary model.
     regions : tuple of Region
         Where the simultaneous band excludes the prediction.
     """
@@ -119,7 +119,7 @@ class ReliabilitySummary:
     bins : tuple of Bin
         With hit rates as `actual` and mean scores as `predicted`.
     consistency : tuple of float
-        How far a calibrated model's bins stray from the diagonal.
+        How far the bins of a calibrated model can be from the diagonal by chance.
     """
 
     finding: Sentence
@@ -132,7 +132,7 @@ class ReliabilitySummary:
 
 @dataclass(frozen=True)
 class Overall:
-    """The whole set of rows."""
+    """The figures of all rows together."""
 
     gap: float
     gap_low: float
@@ -145,14 +145,14 @@ class Overall:
 
 @dataclass(frozen=True)
 class Summary:
-    """All that a report of an audit says.
+    """The content of a report.
 
     Attributes
     ----------
     headline, worst, checked : Sentence
-        The finding, where it is worst, and what was looked at.
+        The finding, where the gap is largest, and what was checked.
     verdicts : tuple of (str, int)
-        Variables a verdict.
+        The number of variables with each verdict.
     """
 
     title: str

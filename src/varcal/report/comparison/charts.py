@@ -1,29 +1,29 @@
-"""Charts of a comparison: VECE of every method on one scale, and curves as small multiples."""
+"""Charts of a comparison: VECE of every method on one scale, and their curves side by side."""
 
 from __future__ import annotations
 
+from varcal._audit.metric_text import metric_change, metric_text
+from varcal._audit.verdicts import BASELINE
 from varcal.report.audit.charts import levels_chart, levels_key, lines_chart, y_axis
-from varcal.report.audit.ranking import verdict_badge
-from varcal.report.comparison.change_words import change, size
 from varcal.report.comparison.summary import (
-    MARKS,
     ComparisonSummary,
     FigureSummary,
     VariableChange,
 )
 from varcal.report.html.axes import Axis, share_axis
+from varcal.report.html.badge import verdict_badge
 from varcal.report.html.markup import Markup, el
 from varcal.report.words import Named, Wording, cut
 
 
 def vece_axis(summary: ComparisonSummary) -> Axis:
-    """Make the scale that VECE of all variables shares."""
+    """Make the scale on which VECE is shown for all variables."""
     rows = [row for one in summary.variables for row in one.vece.rows]
     return share_axis(max(0.02, *(max(row.high, row.noise_floor, row.value) for row in rows)))
 
 
 def method_dots(one: FigureSummary, axis: Axis, described: str) -> Markup:
-    """Draw a row a method: a dot with its whisker, over what chance alone would give."""
+    """Draw one row per method: a dot with its whisker, over what chance alone would give."""
     grid = [
         el("line", x1=axis.percent(at), x2=axis.percent(at), y1=0, y2="100%", class_="grid")
         for at, _ in axis.ticks
@@ -31,7 +31,7 @@ def method_dots(one: FigureSummary, axis: Axis, described: str) -> Markup:
     rows = []
     for row in one.rows:
         ends = [axis.percent(end) for end in (row.low, row.high)]
-        dot = "hollow" if row.verdict == "baseline" else "dot actual"
+        dot = "hollow" if row.verdict == BASELINE else "dot actual"
         marks = [
             el(
                 "rect",
@@ -44,14 +44,14 @@ def method_dots(one: FigureSummary, axis: Axis, described: str) -> Markup:
             el("line", x1=ends[0], x2=ends[1], y1="50%", y2="50%", class_="whisker"),
             el("circle", cx=axis.percent(row.value), cy="50%", r=4, class_=dot),
         ]
-        said = "" if row.verdict == "baseline" else f" {change(row.metric, row.difference)}"
+        said = "" if row.verdict == BASELINE else f" {metric_change(row.metric, row.difference)}"
         rows.append(
             el(
                 "div",
                 el("span", Named(cut(row.method)), class_="level"),
                 el("svg", grid, marks, class_="row"),
-                el("span", size(row.metric, row.value), class_="rows"),
-                el("span", verdict_badge(row.verdict, MARKS), said),
+                el("span", metric_text(row.metric, row.value), class_="rows"),
+                el("span", verdict_badge(row.verdict), said),
                 class_="level-row method-row",
             )
         )

@@ -1,11 +1,13 @@
-"""A comparison as Markdown, for a pull request, a wiki or a log."""
+"""The report of a comparison as Markdown, for a pull request, a wiki or a log."""
 
 from __future__ import annotations
 
 from varcal._audit.comparison import ComparisonRow
+from varcal._audit.metric_text import metric_change, metric_interval, metric_text
+from varcal._audit.verdicts import MARKS
+from varcal._text.numbers import level_text
 from varcal.report.audit.markdown import escape, text
-from varcal.report.comparison.change_words import change, size, sizes
-from varcal.report.comparison.summary import MARKS, ComparisonSummary, FigureSummary
+from varcal.report.comparison.summary import BETTER_WHEN, ComparisonSummary, FigureSummary
 from varcal.report.words import cut
 
 
@@ -24,8 +26,8 @@ def comparison_markdown(summary: ComparisonSummary) -> str:
         "|---" * (2 + 2 * len(others)) + "|",
         *(_row(one) for one in summary.figures),
         "",
-        f"In brackets: {summary.level:.0%} intervals. Changes are paired differences from {base} "
-        "on the same rows. More is better for accuracy and AUC, less for all others.",
+        f"In brackets: {level_text(summary.level)} intervals. Changes are paired differences from "
+        f"{base} on the same rows. {BETTER_WHEN}",
         "",
     ]
     if summary.variables:
@@ -49,11 +51,13 @@ def _row(one: FigureSummary) -> str:
     name = f"{one.metric} along {escape(cut(one.variable))}" if one.variable else one.metric
     cells = [f"{name}, points" if one.unit == "points" else name, _value(base)]
     for row in others:
-        ends = sizes(row.metric, row.difference_low, row.difference_high)
-        moved = f"{change(row.metric, row.difference)} ({ends})"
+        ends = metric_interval(row.metric, row.difference_low, row.difference_high)
+        moved = f"{metric_change(row.metric, row.difference)} ({ends})"
         cells += [_value(row), f"{MARKS[row.verdict]} {row.verdict} {moved}"]
     return f"| {' | '.join(cells)} |"
 
 
 def _value(row: ComparisonRow) -> str:
-    return f"{size(row.metric, row.value)} ({sizes(row.metric, row.low, row.high)})"
+    return (
+        f"{metric_text(row.metric, row.value)} ({metric_interval(row.metric, row.low, row.high)})"
+    )

@@ -1,30 +1,32 @@
-"""The page of a comparison: headlines, the table of figures, a card a variable."""
+"""The HTML page of a comparison."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from varcal._audit.comparison import ComparisonRow
-from varcal.report.audit.page import list_section, method_section, page
-from varcal.report.audit.ranking import verdict_badge
-from varcal.report.comparison.change_words import change, size, sizes
+from varcal._audit.metric_text import metric_change, metric_interval, metric_text
+from varcal._audit.verdicts import BETTER, CHANGED, FIXED, MADE_WORSE, MARKS, UNCHANGED
+from varcal._text.numbers import count, level_text
 from varcal.report.comparison.charts import method_dots, panels, vece_axis
 from varcal.report.comparison.summary import (
-    MARKS,
+    BETTER_WHEN,
     ComparisonSummary,
     FigureSummary,
     VariableChange,
 )
 from varcal.report.html.axes import Axis
+from varcal.report.html.badge import verdict_badge
 from varcal.report.html.markup import Child, Markup, el
-from varcal.report.words import Named, Wording, count, cut, wording
+from varcal.report.html.page import list_section, method_section, page
+from varcal.report.words import Named, Wording, cut, wording
 
-#: So many methods have a headline each; more are a list.
+#: Up to this many methods have a headline each; more are shown as a list.
 MOST_HEADLINES = 3
 
 
 def comparison_html(summary: ComparisonSummary) -> str:
-    """Return the page of a comparison."""
+    """Return the page as text."""
     words = wording(summary.event)
     sections = [
         ("summary", "Summary", _top(summary)),
@@ -47,7 +49,7 @@ def _top(summary: ComparisonSummary) -> Markup:
         ("Held-out rows", count(summary.n_rows)),
         ("Before", Named(cut(summary.methods[0]))),
         ("After", el("ul", [el("li", Named(cut(name))) for name in summary.methods[1:]] or "–")),
-        ("Level of intervals", f"{summary.level:.0%}"),
+        ("Level of intervals", level_text(summary.level)),
     ]
     if len(summary.methods) == 1:
         facts.pop(2)
@@ -70,7 +72,7 @@ def _headlines(summary: ComparisonSummary) -> Child:
 
 def _figures(summary: ComparisonSummary) -> Markup:
     base, *others = summary.methods
-    level = el("small", f"{summary.level:.0%} interval")
+    level = el("small", f"{level_text(summary.level)} interval")
     first = [
         el("th", "Figure", scope="col", rowspan=2),
         el("th", Named(cut(base)), scope="col"),
@@ -87,7 +89,7 @@ def _figures(summary: ComparisonSummary) -> Markup:
         aria_labelledby="figures-title",
         aria_describedby="figures-note",
     )
-    signs = ", ".join(f"{MARKS[name]} {name}" for name in ("fixed", "better", "made worse"))
+    signs = ", ".join(f"{MARKS[name]} {name}" for name in (FIXED, BETTER, MADE_WORSE))
     return el(
         "section",
         el("h2", "Figures, before and after", id="figures-title"),
@@ -95,8 +97,8 @@ def _figures(summary: ComparisonSummary) -> Markup:
             "p",
             "Changes are paired differences from ",
             Named(cut(base)),
-            f" on the same rows: {signs}, {MARKS['unchanged']} unchanged (no change could be "
-            "shown). More is better for accuracy and AUC, less for all others.",
+            f" on the same rows: {signs}, {MARKS[UNCHANGED]} {UNCHANGED} (no change could be "
+            f"shown). {BETTER_WHEN}",
             id="figures-note",
             class_="note",
         ),
@@ -123,16 +125,16 @@ def _figure(one: FigureSummary) -> Markup:
 
 
 def _value(row: ComparisonRow) -> Markup:
-    ends = el("small", sizes(row.metric, row.low, row.high))
-    return el("td", size(row.metric, row.value), ends)
+    ends = el("small", metric_interval(row.metric, row.low, row.high))
+    return el("td", metric_text(row.metric, row.value), ends)
 
 
 def _change(row: ComparisonRow) -> Markup:
     return el(
         "td",
-        verdict_badge(row.verdict, MARKS),
-        f" {change(row.metric, row.difference)}",
-        el("small", sizes(row.metric, row.difference_low, row.difference_high)),
+        verdict_badge(row.verdict),
+        f" {metric_change(row.metric, row.difference)}",
+        el("small", metric_interval(row.metric, row.difference_low, row.difference_high)),
     )
 
 
@@ -143,10 +145,11 @@ def _variables(summary: ComparisonSummary, words: Wording) -> Markup:
         el("h2", "Variable by variable"),
         el(
             "p",
-            "First VECE of each set, on one scale for all variables: ○ before, ● after, with "
+            "First the VECE of each set, on one scale for all variables: ○ before, ● after, with "
             "intervals; grey: what chance alone would give. Then the curves, on one scale for all "
-            f"sets. Solid: {words.actual}, shaded: its band. Dashed: {words.predicted}. The strip "
-            "marks where the prediction is surely wrong. Variables without a change are folded.",
+            f"sets. Solid line: {words.actual}; shaded: its band. Dashed line: {words.predicted}. "
+            "The strip marks where the prediction is surely wrong. Variables without a change are "
+            "collapsed.",
             class_="note",
         ),
         [_card(one, k, axis, words) for k, one in enumerate(summary.variables, 1)],
@@ -156,8 +159,8 @@ def _variables(summary: ComparisonSummary, words: Wording) -> Markup:
 
 def _card(one: VariableChange, rank: int, axis: Axis, words: Wording) -> Markup:
     number = f"v{rank}"
-    values = [size(row.metric, row.value) for row in one.vece.rows]
-    changed = any(row.verdict not in ("baseline", "unchanged") for row in one.vece.rows)
+    values = [metric_text(row.metric, row.value) for row in one.vece.rows]
+    changed = any(row.verdict in CHANGED for row in one.vece.rows)
     return el(
         "details",
         el(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from varcal._audit.comparison import Comparison, ComparisonRow
+from varcal._audit.metric_text import UNITS, metric_change, metric_interval, metric_text
+from varcal._audit.verdicts import BETTER, FIXED, MADE_WORSE, UNCHANGED
+from varcal._text.numbers import count, level_text
 from varcal.report.audit.method import citation, comparison_method
 from varcal.report.audit.summarise import installed, now, shown_range, worst_words
-from varcal.report.comparison.change_words import UNITS, change, size, sizes
 from varcal.report.comparison.summary import (
     ComparisonSummary,
     FigureSummary,
@@ -13,9 +15,9 @@ from varcal.report.comparison.summary import (
     VariableChange,
 )
 from varcal.report.lines import curve_line
-from varcal.report.words import Named, Sentence, Wording, count, cut, wording
+from varcal.report.words import Named, Sentence, Wording, cut, wording
 
-#: So many variables that were made worse are named in a headline.
+#: The largest number of variables made worse that a headline names.
 MOST_NAMED = 3
 
 
@@ -26,12 +28,12 @@ def summarise_comparison(
     created: str | None = None,
     versions: tuple[tuple[str, str], ...] | None = None,
 ) -> ComparisonSummary:
-    """Say in a summary what a comparison found.
+    """Return the summary of a comparison, which its report is made from.
 
     Parameters
     ----------
     comparison : Comparison
-        The findings.
+        The results.
     title : str
         The heading.
     created, versions : optional
@@ -71,7 +73,7 @@ def summarise_comparison(
 
 
 def _urgency(one: FigureSummary) -> tuple[bool, float]:
-    worse = any(row.verdict == "made worse" for row in one.rows)
+    worse = any(row.verdict == MADE_WORSE for row in one.rows)
     return not worse, -round(one.rows[0].value, 3)
 
 
@@ -87,52 +89,52 @@ def _headline(comparison: Comparison, method: str) -> Sentence:
     along = [row for row in rows if row.metric == "VECE"]
     found = _along(along) if along else Sentence.of(_ECE[comparison.row(method, "ECE").verdict])
     overall = [
-        f"; {row.metric} made worse ({change(row.metric, row.difference)}"
+        f"; {row.metric} {MADE_WORSE} ({metric_change(row.metric, row.difference)}"
         f"{' points' * (row.metric in UNITS)})"
         for row in rows
-        if row.verdict == "made worse" and row.metric not in ("VECE", "accuracy")
+        if row.verdict == MADE_WORSE and row.metric not in ("VECE", "accuracy")
     ]
     accuracy = _accuracy(comparison.row(method, "accuracy"))
     return Sentence.of(Named(cut(method)), " ", found, f"; {accuracy}", *overall, ".")
 
 
 _ECE = {
-    "fixed": "fixes ECE",
-    "better": "improves ECE",
-    "unchanged": "does not demonstrably change ECE",
-    "made worse": "makes ECE worse",
+    FIXED: "fixes ECE",
+    BETTER: "improves ECE",
+    UNCHANGED: "shows no change of ECE",
+    MADE_WORSE: "makes ECE worse",
 }
 
 
 def _along(rows: list[ComparisonRow]) -> Sentence:
-    """Say along how many variables VECE was fixed, improved and made worse."""
+    """Say along how many variables VECE is fixed, improved and made worse."""
     by = {
         verdict: [row for row in rows if row.verdict == verdict]
-        for verdict in ("fixed", "better", "made worse")
+        for verdict in (FIXED, BETTER, MADE_WORSE)
     }
-    many, fixed, better = count(len(rows), "variable"), len(by["fixed"]), len(by["better"])
+    many, fixed, better = count(len(rows), "variable"), len(by[FIXED]), len(by[BETTER])
     if fixed:
         head = f"fixes VECE along {fixed} of {many}"
         head += f", improves it along {better} more" if better else ""
     elif better:
-        head = f"improves VECE along {better} of {many}, fixes it along none"
+        head = f"improves VECE along {better} of {many} but fixes it along none"
     else:
-        head = f"demonstrably improves VECE along none of {many}"
-    worse = by["made worse"]
+        head = f"shows no improvement of VECE along {many}"
+    worse = by[MADE_WORSE]
     if not worse:
-        return Sentence.of(f"{head}, makes none worse")
+        return Sentence.of(f"{head} and makes it worse along none")
     named: list[str] = []
     for row in worse[:MOST_NAMED]:
         named += [", ", Named(cut(row.variable))]
     more = f" and {len(worse) - MOST_NAMED} more" if len(worse) > MOST_NAMED else ""
-    return Sentence.of(f"{head}, makes {len(worse)} worse (", *named[1:], f"{more})")
+    return Sentence.of(f"{head} and makes it worse along {len(worse)} (", *named[1:], f"{more})")
 
 
 def _accuracy(row: ComparisonRow) -> str:
-    ends = sizes(row.metric, row.difference_low, row.difference_high)
-    if row.verdict == "unchanged":
-        return f"accuracy unchanged ({ends} points)"
-    return f"accuracy {row.verdict} ({change(row.metric, row.difference)} points, {ends})"
+    ends = metric_interval(row.metric, row.difference_low, row.difference_high)
+    if row.verdict == UNCHANGED:
+        return f"accuracy {UNCHANGED} ({ends} points)"
+    return f"accuracy {row.verdict} ({metric_change(row.metric, row.difference)} points, {ends})"
 
 
 def _checked(comparison: Comparison) -> Sentence:
@@ -144,25 +146,29 @@ def _checked(comparison: Comparison) -> Sentence:
         else "confidence in the predicted class"
     )
     return Sentence.of(
-        f"Checked: {claim}, of {count(others, 'set')} of probabilities against ",
+        f"Checked: {claim}, for {count(others, 'set')} of probabilities against ",
         Named(cut(comparison.methods[0])),
-        f" over the same {count(comparison.n_rows, 'held-out row')} and along "
+        f" on the same {count(comparison.n_rows, 'held-out row')} and along "
         f"{count(variables, 'variable')}.",
     )
 
 
 def _variable(comparison: Comparison, one: FigureSummary, words: Wording) -> VariableChange:
     base, *others = one.rows
-    level = f"{comparison.level:.0%}"
+    level = level_text(comparison.level)
     parts: list[str] = [
         "VECE of ",
         Named(cut(base.method)),
-        f": {size(base.metric, base.value)} points ({level} interval "
-        f"{sizes(base.metric, base.low, base.high)})",
+        f": {metric_text(base.metric, base.value)} points ({level} interval "
+        f"{metric_interval(base.metric, base.low, base.high)})",
     ]
     for row in others:
-        parts += ["; ", Named(cut(row.method)), f": {size(row.metric, row.value)}, {row.verdict}"]
-        parts.append(f" ({change(row.metric, row.difference)})")
+        parts += [
+            "; ",
+            Named(cut(row.method)),
+            f": {metric_text(row.metric, row.value)}, {row.verdict}",
+        ]
+        parts.append(f" ({metric_change(row.metric, row.difference)})")
     panels = []
     for method, curve in comparison.curves.get(one.variable, {}).items():
         histogram, within = shown_range(curve)
@@ -175,7 +181,8 @@ def _notes(comparison: Comparison) -> tuple[Sentence, ...]:
     base = Named(cut(comparison.methods[0]))
     notes = [
         Sentence.of(
-            "The rows must be held out: figures on rows that a calibrator was fitted on flatter it."
+            "The rows must be held out: on the rows that it was fitted on, a calibrator looks "
+            "better than it is."
         )
     ]
     if comparison.event == "correct" and comparison.hits == "first":
@@ -183,22 +190,24 @@ def _notes(comparison: Comparison) -> tuple[Sentence, ...]:
             Sentence.of(
                 "In ECE and VECE the predictions of ",
                 base,
-                " say what is correct, for every set (the rule of the paper): that a calibrator "
-                "changes predictions does not show there. Accuracy is each set's own.",
+                " count as correct or wrong for every set (the rule of the paper), so ECE and VECE "
+                "do not show that a calibrator changes predictions. Accuracy uses each set's own.",
             )
         )
     elif comparison.event == "correct":
         notes.append(
             Sentence.of(
-                "Each set's own predictions say what is correct: a calibrator that changes them "
-                "is judged by the new ones."
+                "Each set is judged by its own predictions: a calibrator that changes them is "
+                "judged by the new ones."
             )
         )
     if comparison.n_dropped:
         notes.append(
-            Sentence.of(f"{count(comparison.n_dropped, 'row')} without outcome were left out.")
+            Sentence.of(f"{count(comparison.n_dropped, 'row')} without an outcome were left out.")
         )
     for metric, variable in comparison.figures:
         if metric == "VECE" and variable not in comparison.curves:
-            notes.append(Sentence.of(Named(cut(variable)), " has no value at any row: no curve."))
+            notes.append(
+                Sentence.of(Named(cut(variable)), " has no value at any row, so it has no curve.")
+            )
     return tuple(notes)

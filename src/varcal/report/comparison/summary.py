@@ -1,4 +1,4 @@
-"""What a report of a comparison says, without how it looks."""
+"""The content of the report of a comparison, whatever its format."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from varcal._measures.regions import Region
 from varcal.report.audit.summary import Line
 from varcal.report.words import Sentence
 
-#: A mark a verdict, so that none is told by its colour alone.
-MARKS = {"baseline": "–", "fixed": "✓", "better": "↗", "unchanged": "○", "made worse": "✗"}
+#: Which direction is better, in words.
+BETTER_WHEN = "Larger is better for accuracy and AUC, smaller for all others."
 
 
 @dataclass(frozen=True)
@@ -23,9 +23,9 @@ class FigureSummary:
     metric, variable : str
         The figure, and for VECE the variable.
     unit : str
-        What its values are shown in: "points", "%" or none.
+        The unit in which its values are shown: "points", "%" or none.
     rows : tuple of ComparisonRow
-        One a method.
+        One per method.
     """
 
     metric: str
@@ -53,14 +53,14 @@ class Panel:
 
 @dataclass(frozen=True)
 class VariableChange:
-    """What became of VECE along one variable.
+    """How VECE along one variable changed.
 
     Attributes
     ----------
     finding : Sentence
-        VECE before, and what each method made of it.
+        VECE before, and with each of the methods.
     panels : tuple of Panel
-        A curve a method; none where the variable is missing at every row.
+        One curve per method; none if the variable is missing at every row.
     """
 
     name: str
@@ -71,16 +71,16 @@ class VariableChange:
 
 @dataclass(frozen=True)
 class ComparisonSummary:
-    """All that a report of a comparison says.
+    """The content of a report.
 
     Attributes
     ----------
     headlines : tuple of Sentence
-        What each method but the first fixes, leaves and makes worse.
+        What each method but the first fixes, leaves as it is and makes worse.
     figures : tuple of FigureSummary
         The table.
     variables : tuple of VariableChange
-        Those that a method made worse first, then by VECE of the baseline.
+        Those that a method made worse come first, then by VECE of the baseline.
     """
 
     title: str

@@ -1,1 +1,1 @@
-"""The parts of every HTML page: markup, axes, charts."""
+"""What every HTML page is made of: markup, axes, parts of charts, badges, the frame."""

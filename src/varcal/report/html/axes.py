@@ -1,4 +1,4 @@
-"""Axes: round ticks for numbers and dates, and places in percent of a plot."""
+"""Axes of charts: round ticks for numbers and dates, places in percent of the plot."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from varcal._text.edges import show_number
+from varcal._text.numbers import MINUS
 
 _DAY = 86_400
-# Steps of a date axis: seconds, numpy unit, how many of it.
+# Steps of a date axis: length in seconds, numpy unit, number of units.
 _STEPS = [
     *((k, "s", k) for k in (1, 5, 15, 30)),
     *((60 * k, "m", k) for k in (1, 5, 15, 30)),
@@ -30,7 +31,7 @@ class Axis:
     ticks: tuple[tuple[float, str], ...]
 
     def place(self, value: float) -> float:
-        """Return where a value is, from 0 to 1; values outside go to the ends."""
+        """Return where a value is, from 0 to 1; values outside are put at the ends."""
         return min(max((value - self.low) / (self.high - self.low), 0.0), 1.0)
 
     def percent(self, value: float) -> str:
@@ -47,7 +48,7 @@ def number_axis(low: float, high: float) -> Axis:
     ['0', '50,000', '100,000']
     """
     low, high = _apart(low, high)
-    # Long texts leave room for few of them on a phone.
+    # On a phone there is room for only a few long texts.
     for many in (8, 4, 3):
         ticks = [(at, number_text(at)) for at in round_steps(low, high, many)]
         if sum(len(text) + 1 for _, text in ticks) <= 30:
@@ -90,7 +91,7 @@ def share_axis(high: float, low: float = 0.0) -> Axis:
 
 
 def round_steps(low: float, high: float, many: int) -> list[float]:
-    """Return round numbers within a range, about so many."""
+    """Return about as many round numbers within a range as asked for."""
     step = _round_step(high - low, many)
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     return [float(f"{k * step:.12g}") for k in range(first, last + 1)]
@@ -106,7 +107,7 @@ def number_text(value: float) -> str:
         text = f"{value:.3g}"
     else:
         text = f"{value:,.0f}" if abs(value) >= 1e4 else show_number(float(f"{value:.6g}"))
-    return text.replace("-", "\N{MINUS SIGN}") if value < 0 else text
+    return text.replace("-", MINUS) if value < 0 else text
 
 
 def _apart(low: float, high: float) -> tuple[float, float]:

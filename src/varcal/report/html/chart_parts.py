@@ -1,4 +1,4 @@
-"""Parts that charts share: paths in a stretched box, ticks, bars, the frame around a chart."""
+"""Parts that charts share: paths in a stretched box, ticks, bars, labels."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from varcal._measures.histogram import Histogram
 from varcal.report.html.axes import Axis
 from varcal.report.html.markup import Markup, el
 
-#: Paths live in a box of this size, which is stretched over the plot.
+#: Paths are drawn in a square of this size, which is stretched over the plot.
 BOX = 1000
 
 
@@ -41,7 +41,7 @@ def band(
 
 
 def bars(x: Axis, histogram: Histogram, *, y: float, height: float) -> Markup:
-    """Make a histogram, its tallest bar as high as the box."""
+    """Make a histogram whose tallest bar is as high as the box."""
     tallest = max(histogram.share) or 1.0
     shapes = []
     for k, share in enumerate(histogram.share):
@@ -96,7 +96,7 @@ def labels(ends: Iterable[tuple[float, str, str]], *, height: float, apart: floa
 
 
 def svg(*children: Markup, number: str, title: str, text: str, class_: str) -> Markup:
-    """Make a chart that a screen reader can name and describe."""
+    """Make a chart with a title and a description for screen readers."""
     ids = (f"{number}-title", f"{number}-text")
     return el(
         "svg",

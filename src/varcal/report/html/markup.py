@@ -1,4 +1,4 @@
-"""Elements of a page: every text is escaped unless it is already markup."""
+"""Elements of a page: text is escaped unless it is already markup."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 from varcal.report.words import Named, Sentence
 
 _VOID = {"input", "link", "meta", "br"}
-# Control characters and lone surrogates have no place in a page; noncharacters neither.
+# Control characters, lone surrogates and noncharacters are not allowed in a page.
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
 class Markup(str):
-    """Text that is markup and is not escaped again."""
+    """Text that is already markup, and so is not escaped again."""
 
     __slots__ = ()
 
@@ -61,5 +61,5 @@ def inner(child: Child) -> Markup:
 
 
 def clean(text: str) -> str:
-    """Replace characters that a page may not hold."""
+    """Replace characters that are not allowed in a page."""
     return _FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", text)

@@ -1,0 +1,142 @@
+"""Numbers and signs as people read them, the same in every terminal, notebook, page and plot.
+
+Gaps and errors are shown in points (hundredths of a probability), rates in percent.
+"""
+
+from __future__ import annotations
+
+MINUS = "\N{MINUS SIGN}"
+#: Shown for a number that is not known.
+UNKNOWN = "–"
+#: The marks of a gap above and below zero.
+OVER, UNDER = "▲", "▼"
+#: p-values below this are not written out.
+_SMALLEST_P = 0.001
+_SIDES = {
+    "correct": ("overconfident", "underconfident"),
+    "positive": ("predicted too high", "predicted too low"),
+}
+_SHORT_SIDES = {"correct": ("over", "under"), "positive": ("too high", "too low")}
+
+
+def decimals(value: float, digits: int) -> str:
+    """Write a number with a fixed number of decimals and a real minus sign.
+
+    >>> decimals(-0.25, 2), decimals(-0.00001, 4), decimals(float("nan"), 1)
+    ('−0.25', '0.0000', '–')
+    """
+    if value != value:
+        return UNKNOWN
+    text = f"{value:.{digits}f}"
+    return text.lstrip("-") if not float(text) else text.replace("-", MINUS)
+
+
+def with_sign(text: str) -> str:
+    """Put a plus sign before a written number that is above zero.
+
+    >>> with_sign("6.8"), with_sign("0.0"), with_sign("−1.0")
+    ('+6.8', '0.0', '−1.0')
+    """
+    return text if text == UNKNOWN or text.startswith(MINUS) or not float(text) else f"+{text}"
+
+
+def points(value: float) -> str:
+    """Write a difference of probabilities in points.
+
+    >>> points(0.0683), points(-0.2), points(-0.0001)
+    ('6.8', '−20.0', '0.0')
+    """
+    return decimals(100 * value, 1)
+
+
+def signed(value: float) -> str:
+    """Write a difference of probabilities in points, with its sign.
+
+    >>> signed(0.0683), signed(-0.00001)
+    ('+6.8', '0.0')
+    """
+    return with_sign(points(value))
+
+
+def interval(low: float, high: float) -> str:
+    """Write an interval in points.
+
+    >>> interval(-0.012, 0.03)
+    '−1.2 to 3.0'
+    """
+    return f"{points(low)} to {points(high)}"
+
+
+def points_with_interval(value: float, low: float, high: float) -> str:
+    """Write points with their interval, as short as a title needs it.
+
+    >>> points_with_interval(0.206, 0.2, 0.213)
+    '20.6 points (20.0–21.3)'
+    """
+    return f"{points(value)} points ({points(low)}–{points(high)})"
+
+
+def percent(value: float) -> str:
+    """Write a rate or a share.
+
+    >>> percent(0.153), percent(-0.00001), percent(float("nan"))
+    ('15.3%', '0.0%', '–')
+    """
+    text = decimals(100 * value, 1)
+    return text if text == UNKNOWN else f"{text}%"
+
+
+def level_text(level: float) -> str:
+    """Write the level of intervals and tests.
+
+    >>> level_text(0.95), level_text(0.999)
+    ('95%', '99.9%')
+    """
+    return f"{100 * level:g}%"
+
+
+def p_text(p: float) -> str:
+    """Write a p-value.
+
+    >>> p_text(0.00002), p_text(0.04)
+    ('<0.001', '0.040')
+    """
+    return f"<{_SMALLEST_P}" if p < _SMALLEST_P else f"{p:.3f}"
+
+
+def p_equation(p: float) -> str:
+    """Write a p-value with its name.
+
+    >>> p_equation(0.0002), p_equation(0.25)
+    ('p<0.001', 'p=0.250')
+    """
+    return f"p{p_text(p)}" if p < _SMALLEST_P else f"p={p_text(p)}"
+
+
+def count(n: int, noun: str = "") -> str:
+    """Write a number of things.
+
+    >>> count(16281, "row"), count(1, "row")
+    ('16,281 rows', '1 row')
+    """
+    return f"{n:,}" if not noun else f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
+def gap_side(gap: float, event: str, *, short: bool = False) -> str:
+    """Name the sign of a gap.
+
+    >>> gap_side(0.1, "correct"), gap_side(-0.1, "positive")
+    ('overconfident', 'predicted too low')
+    """
+    sides = _SHORT_SIDES if short else _SIDES
+    over, under = sides["positive" if event == "positive" else "correct"]
+    return over if gap > 0 else under
+
+
+def gap_mark(gap: float, event: str) -> str:
+    """Mark the sign of a gap by a triangle and a word.
+
+    >>> gap_mark(0.1, "correct"), gap_mark(-0.1, "positive")
+    ('▲ over', '▼ too low')
+    """
+    return f"{OVER if gap > 0 else UNDER} {gap_side(gap, event, short=True)}"

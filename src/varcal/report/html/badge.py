@@ -1,0 +1,13 @@
+"""The badge of a verdict: its mark and its words."""
+
+from __future__ import annotations
+
+from varcal._audit.verdicts import FAINT, MARKS, STRONG
+from varcal.report.html.markup import Markup, el
+
+
+def verdict_badge(verdict: str) -> Markup:
+    """Show a verdict with its mark."""
+    look = " strong" if verdict in STRONG else " faint" if verdict in FAINT else ""
+    mark = el("span", MARKS[verdict], aria_hidden="true")
+    return el("span", mark, f" {verdict.capitalize()}", class_=f"verdict{look}")
