@@ -1,5 +1,11 @@
+# ruff: noqa: E402 (the number of threads is set before numpy is loaded)
 import os
 from pathlib import Path
+
+# Two workers of pytest-xdist with a thread per core each mostly wait for one another: small
+# fits take up to 50 times as long. Child processes inherit the variables.
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[variable] = "1"
 
 import numpy as np
 import pandas as pd
@@ -7,6 +13,10 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from hypothesis import settings
+from threadpoolctl import threadpool_limits
+
+# For libraries that a plugin loaded before this file.
+threadpool_limits(1)
 
 settings.register_profile("varcal", deadline=None, derandomize=True)
 settings.load_profile("varcal")

@@ -17,13 +17,13 @@ import pytest
 from pyarrow import csv, parquet
 
 import varcal as vc
+from cases.command_line import run
 from cases.lazy_tables import N, make_table, same_tables
 from varcal._engines.duckdb_rows import DuckRows
 from varcal._engines.polars_rows import PolarsRows
 from varcal._evidence import scan as _scan
 from varcal._evidence.gather import gather, lazy_rows
 from varcal._evidence.question import Question
-from varcal.cli import main
 from varcal.exceptions import InputError, MissingDependencyError
 
 
@@ -470,9 +470,7 @@ def test_works_can_be_sent_to_other_processes(table, in_batches):
 
 @pytest.mark.usefixtures("in_batches")
 @pytest.mark.parametrize("ending", ["parquet", "csv"])
-def test_the_command_line_works_on_large_files_in_batches(
-    table, tmp_path, monkeypatch, capsys, ending
-):
+def test_the_command_line_works_on_large_files_in_batches(table, tmp_path, monkeypatch, ending):
     rows = table.select(["y", "p", "x", "text", "w"])
     nested = pa.array([[1]] * N)
     if ending == "parquet":
@@ -481,13 +479,11 @@ def test_the_command_line_works_on_large_files_in_batches(
         csv.write_csv(rows, tmp_path / "rows.csv")
 
     def audited():
-        command = ["audit", str(tmp_path / f"rows.{ending}"), "--label", "y", "--prob", "p"]
-        with pytest.raises(SystemExit) as left:
-            main([*command, "--classes", "0,1", "--weight", "w", "--json"])
-        assert left.value.code in (None, 0)
-        said = capsys.readouterr()
-        assert ("tags" in said.err) == (ending == "parquet")
-        return json.loads(said.out)
+        command = ["audit", tmp_path / f"rows.{ending}", "--label", "y", "--prob", "p"]
+        done = run(*command, "--classes", "0,1", "--weight", "w", "--json")
+        assert done.returncode == 0
+        assert ("tags" in done.stderr) == (ending == "parquet")
+        return json.loads(done.stdout)
 
     whole = audited()
     monkeypatch.setattr("varcal.cli._input_files.LARGE", 0)
