@@ -51,6 +51,23 @@ def paper_data():
     return folder
 
 
+# As above, varcal is imported late.
+@pytest.fixture(scope="session")
+def adult():
+    """The bundled predictions of Adult; not to be changed."""
+    from varcal.datasets import load_adult
+
+    return load_adult()
+
+
+@pytest.fixture(scope="session")
+def age(adult):
+    """The curve of Adult along age; not to be changed."""
+    import varcal as vc
+
+    return vc.curve(adult.y, adult.p, {"age": adult["age"]})
+
+
 @pytest.fixture
 def rng():
     return np.random.default_rng(20230207)

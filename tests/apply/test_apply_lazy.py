@@ -44,7 +44,7 @@ def answer(tree, rows):
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch):
     for name in ("duckdb", "polars", "arrow"):
-        monkeypatch.setattr(f"varcal._engines._{name}.BATCH_ROWS", 777)
+        monkeypatch.setattr(f"varcal._engines.{name}_rows.BATCH_ROWS", 777)
 
 
 @pytest.mark.parametrize("kind", ["relation", "polars", "pyarrow", "folder", "partitions"])

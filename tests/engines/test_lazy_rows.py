@@ -5,7 +5,6 @@ import json
 import pickle
 import sys
 import tracemalloc
-from functools import cache
 from types import SimpleNamespace
 
 import duckdb
@@ -18,7 +17,7 @@ from pyarrow import csv, parquet
 
 import varcal as vc
 from cases.command_line import run
-from cases.lazy_tables import N, make_table, same_tables
+from cases.lazy_tables import N, audits_in_memory, make_table, same_tables
 from varcal._engines.duckdb_rows import DuckRows
 from varcal._engines.polars_rows import PolarsRows
 from varcal._evidence import scan as _scan
@@ -57,7 +56,7 @@ def in_batches(monkeypatch):
     """No rows are few, and batches are small."""
     monkeypatch.setattr("varcal._engines.protocol.FEW_ROWS", 0)
     for name in ("duckdb", "polars", "arrow"):
-        monkeypatch.setattr(f"varcal._engines._{name}.BATCH_ROWS", 777)
+        monkeypatch.setattr(f"varcal._engines.{name}_rows.BATCH_ROWS", 777)
 
 
 @pytest.fixture(params=OPENERS)
@@ -74,13 +73,7 @@ def names_for(opened, table):
 
 @pytest.fixture(scope="module")
 def whole_of(table):
-    """The audit of the table in memory, made once for each setting."""
-
-    @cache
-    def audit(names, weight):
-        return vc.audit("y", "p", list(names), data=table, sample_weight=weight)
-
-    return audit
+    return audits_in_memory(table)
 
 
 @pytest.mark.parametrize("weight", [None, "w"])
@@ -132,6 +125,13 @@ def test_every_function_takes_lazy_rows(opened, table):
         vc.estimate("y", "p", "x", data=opened, test="kuiper")
 
 
+def check_groups(rows):
+    a, b = (
+        vc.estimate("y", "p", "v", data=data, groups="unit") for data in (rows, ds.dataset(rows))
+    )
+    assert (a.low, a.high, a.p_value) == pytest.approx((b.low, b.high, b.p_value))
+
+
 @pytest.mark.usefixtures("in_batches")
 def test_many_groups_are_hashed_alike():
     rng = np.random.default_rng(1)
@@ -144,10 +144,7 @@ def test_many_groups_are_hashed_alike():
             "unit": [f"u{k}" for k in rng.integers(0, 700, n)],
         }
     )
-    a, b = (
-        vc.estimate("y", "p", "v", data=data, groups="unit") for data in (rows, ds.dataset(rows))
-    )
-    assert (a.low, a.high, a.p_value) == pytest.approx((b.low, b.high, b.p_value))
+    check_groups(rows)
 
 
 @pytest.mark.usefixtures("in_batches")
@@ -163,10 +160,7 @@ def test_few_groups_have_buckets_of_their_own():
             "unit": np.sort(names[rng.integers(0, 10, n)]),  # no batch holds all of them
         }
     )
-    a, b = (
-        vc.estimate("y", "p", "v", data=data, groups="unit") for data in (rows, ds.dataset(rows))
-    )
-    assert (a.low, a.high, a.p_value) == pytest.approx((b.low, b.high, b.p_value))
+    check_groups(rows)
 
 
 @pytest.mark.usefixtures("in_batches")

@@ -54,10 +54,9 @@ NAMES = {
 
 
 @pytest.fixture(scope="module")
-def pages(tmp_path_factory):
+def pages(adult, tmp_path_factory):
     """Write the Adult report and one whose every name is hostile; a few more variables in both."""
     folder = tmp_path_factory.mktemp("pages")
-    adult = vc.datasets.load_adult()
     rng = np.random.default_rng(5)
     n = len(adult.y)
     quiet = {"noise": rng.normal(size=n), "coin": rng.choice(["heads", "tails"], n)}
