@@ -44,8 +44,8 @@ def whole_curve(cells: Cells) -> Bands:
     """Smooth both curves, make every band, find v* and its set, and the density."""
     at = np.linspace(*np.interp([0.05, 0.95], np.cumsum(cells.n) / cells.n.sum(), cells.x), 200)
     weights = smoother_weights(cells.x, at, span=0.9, counts=cells.n)
-    weights @ np.column_stack([1 - cells.hit, 1 - cells.score])
-    density(cells.x, cells.w, at, rows=cells.n.sum())
+    weights @ np.column_stack([1 - cells.hit_rate, 1 - cells.mean_score])
+    density(cells.x, cells.weight, at, rows=cells.n.sum())
     return curve_bands(cells)
 
 

@@ -16,11 +16,13 @@ import numpy as np
 from scipy.special import chdtrc
 
 from varcal._evidence.profile import profile
-from varcal._inference.calibration_test import Rows, calibration_test
+from varcal._inference.calibration_test import calibration_test
 from varcal._inference.cumulative_test import cumulative_test
+from varcal._inference.debias import debiased, interval
 from varcal._inference.error_sums import ErrorSums
-from varcal._inference.gap_law import GapLaw, debiased, interval
+from varcal._inference.gap_law import GapLaw
 from varcal._inference.multiplicity import holm
+from varcal._inference.simulated_null import ScoredRows
 from varcal._input.events import claims
 from varcal._input.predictions import Predictions
 from varcal._input.variables import Variable
@@ -49,7 +51,7 @@ def tables(world: World, n: int, replicates: int, seed: int) -> Iterator[tuple]:
 
 def p_value(world: World, one: tuple, seed: int, *, constant: bool = False) -> float:
     _, s, _, weight, coarse, fine, (coarse_sums, fine_sums) = one
-    rows = Rows(s, coarse, fine, weight) if len(s) <= 20_000 else None
+    rows = ScoredRows(s, coarse, fine, weight) if len(s) <= 20_000 else None
     ordered = None if world.variable == "categorical" else fine_sums
     found = calibration_test(coarse_sums, ordered, constant=constant, rows=rows, seed=seed)
     return float(found)
@@ -106,7 +108,7 @@ def family(replicates: int) -> None:
                     ErrorSums.from_rows(index, s[0], h[0], n_bins=size)
                     for index, size in ((coarse, 10), (fine, 200))
                 ]
-                rows = Rows(s[0], coarse, fine)
+                rows = ScoredRows(s[0], coarse, fine)
                 p.append(float(calibration_test(*sums, rows=rows, seed=k)))
             hits += holm(p).min() < 0.05
         print(f"| {score} | {n:,} | {100 * hits / replicates:.1f} % |")
@@ -206,7 +208,7 @@ def _p_values(world: World, n: int, replicates: int, seed: int) -> np.ndarray:
     rows = []
     for k, one in enumerate(tables(world, n, replicates, seed)):
         u, s, h, _, _, _, (coarse, _) = one
-        chi = chdtrc(10, (coarse.we**2 / coarse.w2v).sum())
+        chi = chdtrc(10, (coarse.error**2 / coarse.null2).sum())
         kuiper = cumulative_test(Variable.of(u, "v"), s, h.astype(bool))
         rows.append((p_value(world, one, k), chi, kuiper))
     return np.array(rows)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:  # the same names as in the table below, for type checkers and
     from varcal._evidence.collected import Collected as Collected
     from varcal._evidence.collected_file import load_collected as load_collected
     from varcal._evidence.plan import BinPlan as BinPlan
-    from varcal._inference.gap_law import rows_needed as rows_needed
+    from varcal._inference.power import rows_needed as rows_needed
     from varcal._input.predictions import Predictions as Predictions
     from varcal._measures.bin_table import BinTable as BinTable
     from varcal._measures.bin_table import bin_table as bin_table

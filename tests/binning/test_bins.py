@@ -6,7 +6,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from varcal._binning.bins import JointBins, LevelBins, coarse_index, joint_index
-from varcal._engines.kernel_numpy import ArraySummary, collect, fine_bins, make_bins
+from varcal._binning.choose import fine_bins, make_bins
+from varcal._binning.summary import ArraySummary
+from varcal._engines.kernel_numpy import collect
 from varcal._input.variables import Variable
 from varcal.exceptions import InputError
 

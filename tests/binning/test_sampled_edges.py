@@ -4,8 +4,9 @@ import pytest
 import varcal as vc
 from varcal._binning import summary as _summary
 from varcal._binning.bins import JointBins, LevelBins
+from varcal._binning.choose import fine_bins, make_bins
 from varcal._binning.summary import ArraySummary, SampledSummary, summary_of
-from varcal._engines.kernel_numpy import collect, fine_bins, make_bins
+from varcal._engines.kernel_numpy import collect
 from varcal._input.variables import Variable
 
 N = 200_000

@@ -3,8 +3,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from varcal._binning.choose import make_bins
 from varcal._binning.stats import FIELDS
-from varcal._engines.kernel_numpy import collect, make_bins
+from varcal._engines.kernel_numpy import collect
 from varcal._input.variables import Variable
 from varcal.exceptions import InputError
 

@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import varcal as vc
+from varcal._binning.choose import fine_bins, make_bins
 from varcal._engines import kernel_choice as _choice
 from varcal._engines import kernel_numpy as _numpy
-from varcal._engines.kernel_numpy import collect, fine_bins, make_bins
+from varcal._engines.kernel_numpy import collect
 from varcal._input.variables import Variable
 from varcal.exceptions import InputError, MissingDependencyError
 

@@ -19,9 +19,10 @@ import varcal as vc
 from cases.command_line import run
 from cases.lazy_tables import N, audits_in_memory, make_table, same_tables
 from varcal._engines.duckdb_rows import DuckRows
+from varcal._engines.open import lazy_rows
 from varcal._engines.polars_rows import PolarsRows
 from varcal._evidence import scan as _scan
-from varcal._evidence.gather import gather, lazy_rows
+from varcal._evidence.gather import gather
 from varcal._evidence.question import Question
 from varcal.exceptions import InputError, MissingDependencyError
 

@@ -83,7 +83,8 @@ def test_only_two_figures_are_printed_otherwise_than_recorded(paper_runs):
 
 def test_the_paper_bins_over_the_uncalibrated_predicted_error(rows):
     """So many scores tie that ten bins are three; 1 − max must be computed as the authors did."""
-    from varcal._engines.kernel_numpy import collect, make_bins
+    from varcal._binning.choose import make_bins
+    from varcal._engines.kernel_numpy import collect
     from varcal._input.variables import Variable
 
     test = rows("adult").split(2500, 0).test

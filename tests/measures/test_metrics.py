@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 import varcal as vc
 from varcal import Predictions
-from varcal._engines.kernel_numpy import collect, make_bins
+from varcal._binning.choose import make_bins
+from varcal._engines.kernel_numpy import collect
 from varcal._input.events import claims
 from varcal._input.variables import Variable
 from varcal._measures.metrics import calibration_error

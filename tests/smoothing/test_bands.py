@@ -37,10 +37,10 @@ def test_coarse_cells_keep_every_sum():
     coarse = fine.coarsen(20)
     assert len(coarse) <= 20
     assert coarse.n.sum() == 3000
-    assert coarse.w2_e2.sum() == pytest.approx(np.sum(w**2 * (hit - s) ** 2))
-    assert coarse.w2_null.sum() == pytest.approx(np.sum(w**2 * s * (1 - s)))
-    assert coarse.w @ coarse.x == pytest.approx(w @ v)
-    np.testing.assert_allclose(coarse.group_hit.sum(1), coarse.w_hit)
+    assert coarse.square2.sum() == pytest.approx(np.sum(w**2 * (hit - s) ** 2))
+    assert coarse.null2.sum() == pytest.approx(np.sum(w**2 * s * (1 - s)))
+    assert coarse.weight @ coarse.x == pytest.approx(w @ v)
+    np.testing.assert_allclose(coarse.group_hit.sum(1), coarse.hit)
     assert (np.diff(coarse.x) > 0).all()
     assert fine.coarsen(10_000) is fine
 
@@ -247,7 +247,7 @@ def test_density_near_the_truth_and_of_mass_one(kind):
     v = rng.normal(size=20_000) if kind == "normal" else rng.random(20_000)
     cells = Cells.from_rows(v, v * 0, v * 0 + 0.5, most=1000)
     at = np.linspace(v.min(), v.max(), 400)
-    got = density(cells.x, cells.w, at, rows=20_000)
+    got = density(cells.x, cells.weight, at, rows=20_000)
     truth = np.exp(-(at**2) / 2) / np.sqrt(2 * np.pi) if kind == "normal" else np.ones(400)
     assert np.abs(got - truth).max() < (0.02 if kind == "normal" else 0.12)
     assert (got[1:] + got[:-1]) @ np.diff(at) / 2 == pytest.approx(1, abs=0.02)

@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from varcal._smoothing.local_polynomial import local_polynomial, nearest_bandwidth, smoother_weights
-from varcal._smoothing.span import select_span
 from varcal.exceptions import InputError
 from varcal.experiments._residual_scale import residual_scale
 
@@ -173,31 +172,6 @@ def test_too_few_distinct_values_lower_the_degree():
     quadratic = smoother_weights(x, [0.25], span=2.0, degree=2)
     np.testing.assert_allclose(quadratic, smoother_weights(x, [0.25], span=2.0, degree=1))
     np.testing.assert_allclose(quadratic @ x, [0.25])
-
-
-def test_chosen_span_has_the_least_leave_one_out_error():
-    rng = np.random.default_rng(4)
-    x = np.sort(rng.random(80))
-    y = np.sin(9 * x) + 0.3 * rng.normal(size=80)
-    spans = (0.2, 0.4, 0.8)
-    choice = select_span(x, y, spans=spans, leave_one_out=True)
-    scores = []
-    for span in spans:
-        reach = nearest_bandwidth(x, x, span)
-        left_out = [
-            y[i] - smoother_weights(np.delete(x, i), x[i], bandwidth=reach[i])[0] @ np.delete(y, i)
-            for i in range(80)
-        ]
-        scores.append(np.sum(np.square(left_out)))
-    np.testing.assert_allclose(choice.score, scores, rtol=1e-8)
-    assert choice.span == spans[int(np.argmin(scores))]
-
-
-def test_span_without_residual_freedom_is_never_chosen():
-    x = np.arange(10.0)
-    choice = select_span(x, x % 2, spans=(0.3, 0.9))
-    assert choice.span == 0.9
-    assert select_span(x[:2], x[:2], spans=(0.3, 0.9)).span == 0.9
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, cast, overload
 
 from varcal._apply.batch import added_columns, calibration_of, score_columns, variable_columns
-from varcal._evidence.gather import lazy_rows
+from varcal._engines.open import lazy_rows
 from varcal._evidence.roles import told_at
 from varcal._files.atomic import whole_file
 from varcal._files.sources import DELIMITERS, Source, format_of, sources_of

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from varcal._audit.audit_result import Audit, AuditRow, EventSummary, points
+from varcal._binning.choose import check_cut_names
 from varcal._binning.stats import BinnedStats
-from varcal._engines.kernel_numpy import check_cut_names
 from varcal._evidence.evidence import Evidence
 from varcal._evidence.gather import gather
 from varcal._evidence.profile import Profile

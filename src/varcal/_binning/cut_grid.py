@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from varcal._arrays import Floats, Ints
+
 # Up to this many cuts, comparing with each in turn beats a look-up.
 _FEW_CUTS = 24
 # Cells a cut: first a grid that stays in cache, then finer ones where cuts crowd together.
@@ -39,9 +41,9 @@ class CutGrid:
         The most cuts that a cell holds, or 0 where a search is better.
     """
 
-    cuts: NDArray[np.float64]
+    cuts: Floats
     start: NDArray[np.uint32]
-    first: NDArray[np.float64]
+    first: Floats
     scale: float
     steps: int
 
@@ -70,7 +72,7 @@ class CutGrid:
             return grid
         return cls(ends, grid.start, grid.first, grid.scale, 0)
 
-    def find(self, values: NDArray[np.float64]) -> NDArray[np.intp]:
+    def find(self, values: Floats) -> Ints:
         """Return the number of cuts below each value (NaN: any)."""
         if len(self.cuts) - 1 <= _FEW_CUTS:
             found = np.zeros(len(values), dtype=np.uint8)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from varcal._arrays import Floats, ratio_or_nan
 from varcal._binning.bins import Bins, coarse_index
 from varcal.exceptions import InputError
 
@@ -28,6 +29,9 @@ FIELDS = (
     "x",  # Σ w x
 )
 
+#: The variance of a bin is shrunk to that under calibration as if by this many rows.
+PRIOR_ROWS = 5
+
 
 @dataclass(frozen=True, eq=False)
 class BinnedStats:
@@ -42,7 +46,7 @@ class BinnedStats:
     """
 
     bins: Bins
-    sums: NDArray[np.float64]
+    sums: Floats
 
     def __add__(self, other: BinnedStats) -> BinnedStats:
         if not isinstance(other, BinnedStats):
@@ -64,13 +68,13 @@ class BinnedStats:
         """Whether bins were chosen by all rows, "exact", or by a sample of them, "sampled"."""
         return "sampled" if self.bins.sampled else "exact"
 
-    def field(self, name: str) -> NDArray[np.float64]:
+    def field(self, name: str) -> Floats:
         """Return one sum by bucket of groups and bin, shape (G, B)."""
         return self.sums[FIELDS.index(name)]
 
-    def total(self, name: str) -> NDArray[np.float64]:
+    def total(self, name: str) -> Floats:
         """Return one sum of each bin, over all buckets."""
-        summed: NDArray[np.float64] = self.field(name).sum(axis=0)
+        summed: Floats = self.field(name).sum(axis=0)
         return summed
 
     @property
@@ -79,28 +83,28 @@ class BinnedStats:
         return self.total("n").astype(np.int64)
 
     @property
-    def share(self) -> NDArray[np.float64]:
+    def share(self) -> Floats:
         """Each bin's share of the weight."""
         weight = self.total("weight")
         return weight / weight.sum()
 
     @property
-    def confidence(self) -> NDArray[np.float64]:
+    def confidence(self) -> Floats:
         """Mean score of each bin, NaN where it is empty."""
-        return _ratio(self.total("score"), self.total("weight"))
+        return ratio_or_nan(self.total("score"), self.total("weight"))
 
     @property
-    def accuracy(self) -> NDArray[np.float64]:
+    def accuracy(self) -> Floats:
         """Hit rate of each bin, NaN where it is empty."""
-        return _ratio(self.total("hit"), self.total("weight"))
+        return ratio_or_nan(self.total("hit"), self.total("weight"))
 
     @property
-    def gap(self) -> NDArray[np.float64]:
+    def gap(self) -> Floats:
         """Mean score minus hit rate of each bin: positive is overconfident."""
-        return _ratio(self.total("score") - self.total("hit"), self.total("weight"))
+        return ratio_or_nan(self.total("score") - self.total("hit"), self.total("weight"))
 
     @property
-    def gap_se(self) -> NDArray[np.float64]:
+    def gap_se(self) -> Floats:
         r"""Standard error of each bin's gap.
 
         The sandwich variance, shrunk towards the one under calibration as if by five rows:
@@ -111,9 +115,6 @@ class BinnedStats:
         n = self.total("n")
         error2 = self.total("hit2") - self.total("score2")
         spread = self.total("square2") - 2 * d * error2 + d**2 * self.total("weight2")
-        shrunk = (n * np.maximum(spread, 0.0) + 5 * self.total("null2")) / (n + 4)
-        return np.sqrt(_ratio(shrunk, self.total("weight") ** 2))
-
-
-def _ratio(top: NDArray[np.float64], bottom: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.divide(top, bottom, out=np.full_like(top, np.nan), where=bottom > 0)
+        null = self.total("null2")
+        shrunk = (n * np.maximum(spread, 0.0) + PRIOR_ROWS * null) / (n + PRIOR_ROWS - 1)
+        return np.sqrt(ratio_or_nan(shrunk, self.total("weight") ** 2))

@@ -8,8 +8,8 @@ from operator import add
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from varcal._arrays import AnyArray, Floats, Ints
 from varcal._input.variables import extremes
 
 #: Up to this many finite values quantiles are exact; beyond, those of a sample.
@@ -27,7 +27,7 @@ class ArraySummary:
     #: Whether quantiles and counts are those of a sample.
     sampled = False
 
-    def __init__(self, values: NDArray[Any]) -> None:
+    def __init__(self, values: AnyArray) -> None:
         ordered = np.sort(values.astype(np.float64, copy=False))  # NaN comes last
         self.n_missing = int(len(ordered) - np.searchsorted(ordered, np.nan))
         self._ordered = ordered[: len(ordered) - self.n_missing]
@@ -37,7 +37,7 @@ class ArraySummary:
         )
         self._finite = self._ordered[ends[0] : ends[1]]
 
-    def quantiles(self, levels: NDArray[np.float64]) -> NDArray[np.float64]:
+    def quantiles(self, levels: Floats) -> Floats:
         """Return linearly interpolated quantiles of the finite values, NaN if there are none.
 
         As `numpy.quantile` does it, to the bit.
@@ -76,7 +76,7 @@ class Ends:
     n_high: int = 0
 
     @classmethod
-    def of(cls, values: NDArray[Any]) -> Ends:
+    def of(cls, values: AnyArray) -> Ends:
         """Look at numbers."""
         if not len(values):
             return cls()
@@ -123,7 +123,7 @@ class SampledSummary(ArraySummary):
 
     sampled = True
 
-    def __init__(self, values: NDArray[Any], ends: Ends) -> None:
+    def __init__(self, values: AnyArray, ends: Ends) -> None:
         self.n_missing = ends.n_missing
         self._ends = ends
         wanted = min(-(-SAMPLE * len(values) // ends.n_finite), len(values))
@@ -154,7 +154,7 @@ class SampledSummary(ArraySummary):
         return found + ends.n_high * (value == np.inf and side == "right")
 
 
-def summary_of(values: NDArray[Any]) -> ArraySummary:
+def summary_of(values: AnyArray) -> ArraySummary:
     """Summarize an array: exactly if it holds few enough finite values, else by a sample.
 
     Examples
@@ -170,7 +170,7 @@ def summary_of(values: NDArray[Any]) -> ArraySummary:
 
 
 @lru_cache(maxsize=1)
-def _sample_rows(n: int, many: int) -> NDArray[np.intp]:
+def _sample_rows(n: int, many: int) -> Ints:
     """Return one random row out of each of `many` even stretches of n rows, always the same."""
     place = np.random.default_rng(0).random(many)
     place += np.arange(many)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from varcal._binning.bins import Bins, NumericBins, joint_index
 from varcal._binning.stats import FIELDS
-from varcal._input.events import Derived, Rows
+from varcal._input.events import Derived, SlicedColumn
 from varcal._input.variables import Variable
 
 # Blocks of rows that a thread takes at a time.
@@ -171,8 +171,8 @@ def _add_moments_weighted(cell, x, score, hit, weight, sums):  # type: ignore[no
 def sum_rows(
     bins: Bins,
     variables: Sequence[Variable],
-    score: Rows,
-    hit: Rows,
+    score: SlicedColumn,
+    hit: SlicedColumn,
     weight: NDArray[np.float64] | None,
     bucket: NDArray[np.intp] | None,
     size: int,
@@ -230,7 +230,9 @@ def _in_order(
             yield from several
 
 
-def _claims_of(score: Rows, hit: Rows, rows: slice) -> tuple[NDArray[Any], NDArray[Any]]:
+def _claims_of(
+    score: SlicedColumn, hit: SlicedColumn, rows: slice
+) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the scores and hits of rows, contiguous."""
     if isinstance(score, Derived) and isinstance(hit, Derived) and score.of and hit.of is score.of:
         p, y = (column[rows] for column in score.of)

@@ -2,128 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Protocol
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from varcal._binning.bins import (
-    Bins,
-    JointBins,
-    LevelBins,
-    NumericBins,
-    check_binning,
-    cut_points,
-    joint_index,
-    level_bins,
-    numeric_bins,
-    refine,
-)
+from varcal._binning.bins import Bins, NumericBins, joint_index
 from varcal._binning.stats import FIELDS, BinnedStats
-from varcal._binning.summary import ArraySummary as ArraySummary
-from varcal._binning.summary import summary_of
 from varcal._engines.kernel_choice import engine_for
-from varcal._input.events import Rows
+from varcal._input.events import SlicedColumn
 from varcal._input.variables import Variable
-from varcal.exceptions import InputError
 
 # Rows taken at a time: their temporaries stay in the processor's cache.
 _CHUNK = 65_536
 
 
-class Named(Protocol):
-    """What has a name, as a variable has."""
-
-    @property
-    def name(self) -> str:
-        """The name."""
-
-
-def make_bins(
-    variables: Sequence[Variable],
-    *,
-    n_bins: int = 10,
-    binning: str = "quantile",
-    bins: object = None,
-) -> Bins:
-    """Choose bins for one variable, or joint bins for several.
-
-    Parameters
-    ----------
-    variables : sequence of Variable
-        At least one.
-    n_bins : int
-        Bins of each numeric variable. Levels with less than 1/(10 n_bins) of the rows are pooled.
-    binning : {"quantile", "uniform", "atoms"}
-        How numeric variables are cut.
-    bins : sequence or dict of sequences, optional
-        Cut points, for the one variable or by name.
-    """
-    check_cut_names(bins, variables)
-    parts = tuple(fine_bins(variable, n_bins, binning, bins)[0] for variable in variables)
-    return parts[0] if len(parts) == 1 else JointBins(parts)
-
-
-def check_cut_names(bins: object, variables: Sequence[Named]) -> None:
-    """Refuse cut points for a variable that is not there, and one list for several variables."""
-    known = [variable.name for variable in variables]
-    if isinstance(bins, Mapping):
-        for name in bins:
-            if name not in known:
-                raise InputError.no_column(str(name), known, "bins")
-    elif bins is not None and len(known) > 1:
-        raise InputError(
-            f"bins is one list of cut points for {len(known)} variables",
-            f"give them by name, such as bins={{{known[0]!r}: […]}}",
-        )
-
-
-def fine_bins(
-    variable: Variable,
-    n_bins: int = 10,
-    binning: str = "quantile",
-    bins: object = None,
-    *,
-    n_fine: int = 0,
-    summary: ArraySummary | None = None,
-    counts: tuple[NDArray[np.intp], int] | None = None,
-) -> tuple[NumericBins | LevelBins, NumericBins | LevelBins]:
-    """Choose the bins of a variable, and finer ones (for curves) that keep all their cuts.
-
-    Rows that are not at hand are spoken for by the summary of their numbers, or by how often
-    each level comes and how many are missing.
-    """
-    check_binning(n_bins, binning)
-    cuts = cut_points(bins, variable.name)
-    if variable.kind != "levels":
-        summary = summary_of(variable.values) if summary is None else summary
-        coarse = numeric_bins(variable, summary, n_bins=n_bins, scheme=binning, cuts=cuts)
-        # Given cuts and even ones between the ends owe nothing to a sample.
-        by_rows = cuts is None and binning != "uniform"
-        coarse = replace(coarse, sampled=summary.sampled and by_rows)
-        if not n_fine:
-            return coarse, coarse
-        return coarse, replace(refine(coarse, summary, n_fine), sampled=summary.sampled)
-    if cuts is not None:
-        raise InputError(
-            f"bins gives cut points for {variable.name!r}, which has levels",
-            "cut points are for numeric and datetime variables",
-        )
-    if counts is None:
-        present = variable.values[variable.values >= 0]
-        held = np.bincount(present, minlength=len(variable.levels))
-        counts = held, len(variable) - len(present)
-    levels = level_bins(variable, *counts, rare=1 / (10 * n_bins))
-    return levels, levels
-
-
 def collect(
     bins: Bins,
     variables: Sequence[Variable],
-    score: Rows,
-    hit: Rows,
+    score: SlicedColumn,
+    hit: SlicedColumn,
     weight: NDArray[np.float64] | None = None,
     bucket: NDArray[np.intp] | None = None,
     n_buckets: int = 1,
@@ -171,8 +69,8 @@ def collect(
 def sum_rows(
     bins: Bins,
     variables: Sequence[Variable],
-    score: Rows,
-    hit: Rows,
+    score: SlicedColumn,
+    hit: SlicedColumn,
     weight: NDArray[np.float64] | None,
     bucket: NDArray[np.intp] | None,
     size: int,

@@ -6,9 +6,10 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from varcal._engines.open import lazy_rows
 from varcal._evidence.collected import Collected
 from varcal._evidence.collected_checks import check_finite
-from varcal._evidence.gather import lazy_rows, sum_up, survey_of
+from varcal._evidence.gather import sum_up, survey_of
 from varcal._evidence.plan import BinPlan, opened, plan_of
 from varcal._evidence.question import BinOptions, Question
 from varcal._evidence.roles import Roles

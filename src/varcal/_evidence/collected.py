@@ -17,7 +17,7 @@ from varcal._evidence.plan import BinPlan, closed
 from varcal._evidence.profile import Profile
 from varcal._evidence.question import BinOptions
 from varcal._evidence.tally import Sums
-from varcal._inference.calibration_test import Rows
+from varcal._inference.simulated_null import ScoredRows
 from varcal._input.events import CORRECT, claim_keys
 from varcal._input.variables import Kind
 from varcal.exceptions import InputError
@@ -135,7 +135,7 @@ class Collected(Evidence):
                 found.add(names[0])
         return found
 
-    def rows(self, key: int, name: str | None, found: Profile) -> Rows | None:
+    def rows(self, key: int, name: str | None, found: Profile) -> ScoredRows | None:
         """Return None: the rows are gone."""
         return None
 

@@ -6,8 +6,8 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from varcal._arrays import AnyArray
 from varcal._binning.bins import NumericBins
 from varcal._binning.stats import FIELDS
 from varcal._evidence.plan import BinPlan
@@ -35,7 +35,7 @@ def check_finite(plan: BinPlan, sums: Sums) -> Sums:
     return sums
 
 
-def check_cells(cell: NDArray[Any], sums: NDArray[Any], n_cells: int) -> None:
+def check_cells(cell: AnyArray, sums: AnyArray, n_cells: int) -> None:
     """Raise ValueError unless these are distinct cells of a table, each with sums of rows."""
     if sums.shape != (len(FIELDS), len(cell)) or cell.dtype.kind not in "iu":
         raise ValueError("a cell has no sums, or sums no cell")

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from varcal._arrays import Floats, Ints
 from varcal._binning.bins import Bins, LevelBins, NumericBins
 from varcal._binning.stats import FIELDS
 from varcal._evidence.collected import Collected
@@ -109,7 +109,7 @@ def _read(path: str | PathLike[str]) -> tuple[dict[str, Any], list[Any]]:
     return head, [(column["cell"][one], values[:, one]) for one in held]
 
 
-def _held(table: NDArray[np.float64]) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+def _held(table: Floats) -> tuple[Ints, Floats]:
     """Return the cells of a table that hold rows: with groups most hold none."""
     flat = table.reshape(len(FIELDS), -1)
     cell = np.flatnonzero(flat[0])

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from functools import reduce
 from operator import add
-from os import PathLike
-from typing import Any
 
 from varcal._binning.stats import FIELDS
+from varcal._engines.open import lazy_rows
 from varcal._engines.protocol import LazyRows, is_few
 from varcal._evidence.collected import Collected
-from varcal._evidence.evidence import Evidence, Held
+from varcal._evidence.evidence import Evidence
+from varcal._evidence.held import Held
 from varcal._evidence.plan import BinPlan, plan_of
 from varcal._evidence.question import QUANTILE, Question, Unsaid
 from varcal._evidence.roles import Roles
@@ -109,38 +109,6 @@ def _not_nothing(found: Collected) -> Collected:
     if weighted and not found.sums.tables[0][FIELDS.index("weight")].any():
         raise no_weight()
     return found
-
-
-def lazy_rows(data: Any) -> LazyRows | None:
-    """Wrap data that is not in memory; None if it is."""
-    kind = type(data)
-    if hasattr(kind, "counted") and hasattr(kind, "map"):  # lazy rows already
-        rows: LazyRows = data
-        return rows
-    if isinstance(data, str | PathLike) or (
-        isinstance(data, list | tuple) and data and all(isinstance(x, str | PathLike) for x in data)
-    ):
-        from varcal._engines.file_rows import open_files  # noqa: PLC0415
-
-        return open_files(data)
-    library = kind.__module__.split(".")[0]
-    if kind.__name__ == "DuckDBPyRelation":
-        from varcal._engines.duckdb_rows import DuckRows  # noqa: PLC0415
-
-        return DuckRows.of_relation(data)
-    if library == "polars" and kind.__name__ == "LazyFrame":
-        from varcal._engines.polars_rows import PolarsRows  # noqa: PLC0415
-
-        return PolarsRows.of(data)
-    if library == "pyarrow" and hasattr(data, "scanner"):
-        from varcal._engines.arrow_rows import ArrowRows  # noqa: PLC0415
-
-        return ArrowRows.of(data)
-    if library == "pyspark" and hasattr(kind, "mapInArrow"):
-        from varcal._engines.spark_rows import SparkRows  # noqa: PLC0415
-
-        return SparkRows.of(data)
-    return None
 
 
 def _of_collected(

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from varcal._binning.bins import Bins, JointBins, LevelBins
+from varcal._binning.choose import check_cut_names
 from varcal._binning.stats import BinnedStats
-from varcal._engines.kernel_numpy import check_cut_names
 from varcal._evidence.evidence import SCORE, Along
 from varcal._evidence.question import N_FINE, Question
 from varcal._evidence.roles import Roles

@@ -5,18 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from varcal._arrays import Floats
 from varcal._binning.bins import NumericBins, coarse_index
-from varcal._binning.stats import BinnedStats
-from varcal._engines.kernel_numpy import collect, fine_bins
+from varcal._binning.choose import fine_bins
+from varcal._binning.stats import FIELDS, BinnedStats
+from varcal._engines.kernel_numpy import collect
 from varcal._evidence.question import N_FINE, BinOptions
-from varcal._inference.calibration_test import Rows
+from varcal._inference.simulated_null import ScoredRows
 from varcal._input.events import Claim
 from varcal._input.groups import buckets
 from varcal._input.predictions import Predictions
 from varcal._input.variables import Kind, Variable
 from varcal._smoothing.cells import Cells
+
+# The sums that cells have, too.
+_CELL_FIELDS = tuple(name for name in Cells.__dataclass_fields__ if name in FIELDS)
 
 #: Up to this many rows, sparse outcomes are simulated row by row.
 MOST_ROWS = 20_000
@@ -50,35 +54,19 @@ class Profile:
         keep = stats.total("weight") > 0
         if self.missing:
             keep[-1] = False
-        total = {name: stats.total(name)[keep] for name in _CELL_FIELDS.values()}
+        total = {name: stats.total(name)[keep] for name in _CELL_FIELDS}
         x = np.flatnonzero(keep).astype(float)
         if isinstance(stats.bins, NumericBins):
             edges = np.array([stats.bins.low, *stats.bins.cuts, stats.bins.high])
             # Infinite values count as 0 in Σwx, which must not carry a mean out of its cell.
             inside = keep[: len(edges) - 1]
             x = np.clip(total["x"] / total["weight"], edges[:-1][inside], edges[1:][inside])
-        grouped: dict[str, NDArray[np.float64]] = {}
+        grouped: dict[str, Floats] = {}
         if stats.sums.shape[1] > 1:
             grouped = {
-                f"group_{short}": stats.field(name)[:, keep].T
-                for short, name in (("w", "weight"), ("hit", "hit"), ("score", "score"))
+                f"group_{name}": stats.field(name)[:, keep].T for name in ("weight", "hit", "score")
             }
-        sums = {short: total[name] for short, name in _CELL_FIELDS.items() if short != "x"}
-        return Cells(x=x, **sums, **grouped)
-
-
-_CELL_FIELDS = {
-    "x": "x",
-    "n": "n",
-    "w": "weight",
-    "w2": "weight2",
-    "w_hit": "hit",
-    "w_score": "score",
-    "w2_hit": "hit2",
-    "w2_score": "score2",
-    "w2_e2": "square2",
-    "w2_null": "null2",
-}
+        return Cells(**total | {"x": x}, **grouped)
 
 
 def profile(
@@ -114,10 +102,10 @@ def coarse_stats(
 
 def rows_behind(
     predictions: Predictions, claim: Claim, variable: Variable, found: Profile
-) -> Rows | None:
+) -> ScoredRows | None:
     """Return the rows behind a profile, for simulated outcomes; None where there are many."""
     if len(claim.score) > MOST_ROWS:
         return None
     index = found.fine.bins.index(variable)  # type: ignore[union-attr]
     merged = coarse_index(found.fine.bins, found.coarse.bins)[index]
-    return Rows(claim.score, merged, index, predictions.weight)
+    return ScoredRows(claim.score, merged, index, predictions.weight)

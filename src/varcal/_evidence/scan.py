@@ -8,10 +8,10 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
-from numpy.typing import NDArray
 
+from varcal._arrays import Floats
+from varcal._binning.choose import fine_bins
 from varcal._binning.summary import SAMPLE, ArraySummary, Ends, SampledSummary
-from varcal._engines.kernel_numpy import fine_bins
 from varcal._evidence.question import BinOptions
 from varcal._evidence.roles import Roles, told_at
 from varcal._input.events import claim_of
@@ -29,8 +29,6 @@ from varcal._input.predictions import (
 )
 from varcal._input.variables import Kind, Variable, as_series, held_levels, sort_levels
 from varcal.exceptions import InputError
-
-Floats = NDArray[np.float64]
 
 #: The most values that a sample holds, over all its columns.
 MOST_SAMPLED = 50_000_000

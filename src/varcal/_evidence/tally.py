@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from varcal._arrays import AnyArray, Floats
 from varcal._binning.bins import Bins
 from varcal._binning.stats import FIELDS
 from varcal._engines.kernel_numpy import collect
@@ -51,7 +52,7 @@ class Sums:
 
     n_rows: int
     n_dropped: int
-    tables: tuple[NDArray[np.float64], ...]
+    tables: tuple[Floats, ...]
 
     def __add__(self, other: Sums) -> Sums:
         return Sums(
@@ -97,7 +98,7 @@ class Tally:
         counts, *tables = self.parts(frame, start)
         return self.of_parts([counts, *(tables or self.nothing().tables)])
 
-    def parts(self, frame: Any, start: int) -> Iterator[NDArray[Any]]:
+    def parts(self, frame: Any, start: int) -> Iterator[AnyArray]:
         """Yield the numbers of rows and of rows left out, and then table by table, if any."""
         with told_at(start if self.counted else None):
             rows = self.roles.read(frame, part=self.part)
@@ -126,11 +127,11 @@ class Tally:
             )
             yield stats.sums
 
-    def no_parts(self) -> list[NDArray[Any]]:
+    def no_parts(self) -> list[AnyArray]:
         """Return what parts are added to."""
         return [np.zeros(2, dtype=np.int64), *self.nothing().tables]
 
-    def of_parts(self, parts: Sequence[NDArray[Any]]) -> Sums:
+    def of_parts(self, parts: Sequence[AnyArray]) -> Sums:
         """Return the sums whose parts these are."""
         n_rows, n_dropped = parts[0].tolist()
         return Sums(n_rows, n_dropped, tuple(parts[1:]))
@@ -146,7 +147,7 @@ class Tally:
         """The number of sums in a cell."""
         return len(FIELDS)
 
-    def cells(self, sums: Sums) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def cells(self, sums: Sums) -> tuple[NDArray[np.int64], Floats]:
         """Return the places of the cells that hold rows, and their sums, a row each.
 
         The first cell holds the numbers of rows and of rows left out.
@@ -158,7 +159,7 @@ class Tally:
         place = np.union1d(place, [0])  # of a part whose rows are all left out
         return place, values[place]
 
-    def of_cells(self, place: NDArray[np.int64], sums: NDArray[np.float64]) -> Sums:
+    def of_cells(self, place: NDArray[np.int64], sums: Floats) -> Sums:
         """Return the sums whose cells these are."""
         nothing = self.nothing().tables
         values = np.zeros((1 + sum(table[0].size for table in nothing), len(FIELDS)))
@@ -184,6 +185,6 @@ class Tally:
         )
 
 
-def _rows(table: NDArray[np.float64]) -> NDArray[np.float64]:
+def _rows(table: Floats) -> Floats:
     """Return the cells of a table, a row each."""
     return table.reshape(len(FIELDS), -1).T

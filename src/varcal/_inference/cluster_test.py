@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import fdtrc
 
+from varcal._arrays import Bools, Floats
 from varcal._binning.stats import BinnedStats
-from varcal._inference.calibration_test import cauchy, legendre
+from varcal._inference.multiplicity import cauchy
+from varcal._inference.quadratic_forms import legendre
 from varcal.exceptions import InputError
-
-Floats = NDArray[np.float64]
 
 #: Below this many groups the reference distribution is drawn by flipping the groups' signs.
 FEW_GROUPS = 100
+#: Sign flips; the least p-value is then 0.001.
 DRAWS = 999
+#: A test with k terms needs at least this many times k groups.
+GROUPS_PER_TERM = 2
+#: A term with less than this part of the largest is a combination of the others.
+DEPENDENT = 1e-6
+#: Part of the mean variance added to each, so that the covariance can be inverted.
+RIDGE = 1e-10
 
 
 def cluster_test(
     coarse: BinnedStats,
     fine: BinnedStats,
-    placed: NDArray[np.bool_] | None,
+    placed: Bools | None,
     *,
     constant: bool = False,
     seed: int = 0,
@@ -45,7 +51,7 @@ def cluster_test(
     parts = [_contributions(coarse, None, constant)]
     if placed is not None:
         parts.append(_contributions(fine, placed, constant))
-    parts = [part for part in parts if 0 < part.shape[1] <= len(part) // 2]
+    parts = [part for part in parts if 0 < part.shape[1] <= len(part) // GROUPS_PER_TERM]
     if not parts:
         if not _contributions(coarse, None, constant).shape[1]:
             return 1.0  # one value only: nothing can change along it
@@ -61,7 +67,7 @@ def cluster_test(
     return float((1 + (null <= observed * (1 + 1e-9)).sum()) / (1 + DRAWS))
 
 
-def _contributions(stats: BinnedStats, placed: NDArray[np.bool_] | None, constant: bool) -> Floats:
+def _contributions(stats: BinnedStats, placed: Bools | None, constant: bool) -> Floats:
     """Return each group's sums of w(h − s) over the terms of a test, shape (G, k)."""
     weight = stats.field("weight")
     error = stats.field("hit") - stats.field("score")
@@ -81,7 +87,7 @@ def _contributions(stats: BinnedStats, placed: NDArray[np.bool_] | None, constan
     _, triangle = np.linalg.qr(terms * np.sqrt(total)[:, None])
     size = np.zeros(terms.shape[1])
     size[: len(triangle)] = np.abs(np.diag(triangle))
-    return sums[:, size > 1e-6 * max(size.max(initial=0.0), 1e-300)]
+    return sums[:, size > DEPENDENT * max(size.max(initial=0.0), 1e-300)]
 
 
 def _hotelling(sums: Floats) -> Floats:
@@ -91,7 +97,7 @@ def _hotelling(sums: Floats) -> Floats:
     centred = sums - mean[:, None]
     spread = np.einsum("dgi,dgj->dij", centred, centred) / (many - 1)
     scale = np.einsum("dii->d", spread)[:, None, None] / k
-    spread = spread + 1e-10 * np.maximum(scale, 1e-300) * np.eye(k)
+    spread = spread + RIDGE * np.maximum(scale, 1e-300) * np.eye(k)
     solved = np.linalg.solve(spread, mean[..., None])[..., 0]
     t2 = many * np.einsum("di,di->d", mean, solved)
     return np.asarray(fdtrc(k, many - k, t2 * (many - k) / (k * (many - 1))))

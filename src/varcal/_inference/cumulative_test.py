@@ -5,12 +5,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from varcal._arrays import Bools, Floats
 from varcal._input.variables import Variable
-
-Floats = NDArray[np.float64]
 
 #: The least p-value.
 LEAST = 1e-300
@@ -21,7 +19,7 @@ CUMULATIVE = ("kuiper", "kolmogorov-smirnov")
 def cumulative_test(
     variable: Variable,
     score: Floats,
-    hit: NDArray[np.bool_],
+    hit: Bools,
     weight: Floats | None = None,
     *,
     statistic: str = "kuiper",

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from varcal._arrays import Floats, ratio_or_zero
 
 __all__ = ["ErrorSums", "plug_in"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -19,21 +18,21 @@ class ErrorSums:
 
     With the score :math:`s`, the hit :math:`h \in \{0, 1\}`, :math:`e = h - s` and the
     weight :math:`w`, each array holds one sum per bin. Leading axes are free: replicates,
-    classes, or clusters (see :mod:`varcal._clusters`). All sums merge by addition.
+    or classes.
 
     Parameters
     ----------
     n : array
         Rows.
-    w, w2 : array
+    weight, weight2 : array
         :math:`\sum w` and :math:`\sum w^2`.
-    we, w2e, w2e2 : array
+    error, error2, square2 : array
         :math:`\sum we`, :math:`\sum w^2 e` and :math:`\sum w^2 e^2`.
-    w2s : array
+    score2 : array
         :math:`\sum w^2 s`.
-    w2v : array
-        :math:`\sum w^2 s(1 - s)`, the variance of ``we`` if the scores are right.
-    w4k : array
+    null2 : array
+        :math:`\sum w^2 s(1 - s)`, the variance of ``error`` if the scores are right.
+    fourth : array
         :math:`\sum w^4 s(1 - s)(1 - 6s(1 - s))`, its fourth cumulant.
 
     Examples
@@ -41,19 +40,17 @@ class ErrorSums:
     >>> cells = ErrorSums.from_rows([0, 0, 1], [0.5, 0.5, 0.9], [1, 1, 0], n_bins=2)
     >>> cells.gap
     array([-0.5,  0.9])
-    >>> cells.total().n
-    array(3.)
     """
 
-    n: Array
-    w: Array
-    w2: Array
-    we: Array
-    w2e: Array
-    w2e2: Array
-    w2s: Array
-    w2v: Array
-    w4k: Array
+    n: Floats
+    weight: Floats
+    weight2: Floats
+    error: Floats
+    error2: Floats
+    square2: Floats
+    score2: Floats
+    null2: Floats
+    fourth: Floats
 
     @classmethod
     def from_rows(
@@ -75,7 +72,7 @@ class ErrorSums:
         flat = (index + start).ravel()
         w2, v = w * w, s * (1 - s)
 
-        def sums(values: Array | None) -> Array:
+        def sums(values: Floats | None) -> Floats:
             bulk = np.bincount(
                 flat,
                 None if values is None else values.ravel(),
@@ -85,70 +82,43 @@ class ErrorSums:
 
         return cls(
             n=sums(None),
-            w=sums(w),
-            w2=sums(w2),
-            we=sums(w * e),
-            w2e=sums(w2 * e),
-            w2e2=sums(w2 * e * e),
-            w2s=sums(w2 * s),
-            w2v=sums(w2 * v),
-            w4k=sums(w2 * w2 * v * (1 - 6 * v)),
+            weight=sums(w),
+            weight2=sums(w2),
+            error=sums(w * e),
+            error2=sums(w2 * e),
+            square2=sums(w2 * e * e),
+            score2=sums(w2 * s),
+            null2=sums(w2 * v),
+            fourth=sums(w2 * w2 * v * (1 - 6 * v)),
         )
 
-    def __add__(self, other: ErrorSums) -> ErrorSums:
-        return ErrorSums(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
-
-    def __getitem__(self, key: Any) -> ErrorSums:
-        """Select along the leading axes, or along bins with ``cells[..., key]``."""
-        return ErrorSums(*(getattr(self, f.name)[key] for f in fields(self)))
-
-    def total(self, axis: int = -1) -> ErrorSums:
-        """Sum over an axis: all bins (-1), or all clusters (0)."""
-        return ErrorSums(*(np.asarray(getattr(self, f.name).sum(axis)) for f in fields(self)))
-
-    def coarsen(self, index: ArrayLike, n_bins: int) -> ErrorSums:
-        """Merge bins: bin ``j`` goes into bin ``index[j]``.
-
-        >>> fine = ErrorSums.from_rows([0, 1, 2], [0.5, 0.5, 0.9], [1, 1, 0], n_bins=3)
-        >>> fine.coarsen([0, 0, 1], 2).n
-        array([2., 1.])
-        """
-        onto = np.zeros((self.n.shape[-1], n_bins))
-        onto[np.arange(len(onto)), np.asarray(index, np.intp)] = 1.0
-        return ErrorSums(*(getattr(self, f.name) @ onto for f in fields(self)))
-
     @property
-    def share(self) -> Array:
+    def share(self) -> Floats:
         """Each bin's share of the weight."""
-        return _ratio(self.w, self.w.sum(-1, keepdims=True))
+        return ratio_or_zero(self.weight, self.weight.sum(-1, keepdims=True))
 
     @property
-    def gap(self) -> Array:
+    def gap(self) -> Floats:
         """Mean score less hit rate of each bin: positive is overconfident, 0 if empty."""
-        return _ratio(-self.we, self.w)
+        return ratio_or_zero(-self.error, self.weight)
 
     @property
-    def overall(self) -> Array:
+    def overall(self) -> Floats:
         """Gap over all rows."""
-        return _ratio(-self.we.sum(-1), self.w.sum(-1))
+        return ratio_or_zero(-self.error.sum(-1), self.weight.sum(-1))
 
     @property
-    def effective_n(self) -> Array:
+    def effective_n(self) -> Floats:
         r""":math:`(\sum w)^2 / \sum w^2` over all rows."""
-        return _ratio(self.w.sum(-1) ** 2, self.w2.sum(-1))
+        return ratio_or_zero(self.weight.sum(-1) ** 2, self.weight2.sum(-1))
 
-    def midrank(self) -> Array:
-        r"""Middle of each bin on the weighted rank axis :math:`[0, 1]`."""
-        top = np.cumsum(self.w, -1)
-        return _ratio(top - self.w / 2, top[..., -1:])
-
-    def scatter(self) -> Array:
+    def scatter(self) -> Floats:
         r""":math:`\sum w^2 (e - \bar e_b)^2` of each bin, about the bin's own mean."""
         mean = -self.gap
-        return np.maximum(self.w2e2 - 2 * mean * self.w2e + mean**2 * self.w2, 0.0)
+        return np.maximum(self.square2 - 2 * mean * self.error2 + mean**2 * self.weight2, 0.0)
 
 
-def plug_in(gap: Array, share: Array, *, norm: float = 1, center: bool = False) -> Array:
+def plug_in(gap: Floats, share: Floats, *, norm: float = 1, center: bool = False) -> Floats:
     r"""Return the plug-in calibration error of binned gaps.
 
     :math:`\bigl(\sum_b \pi_b |g_b|^p\bigr)^{1/p}`, or :math:`\max_b |g_b|` over bins that
@@ -174,8 +144,3 @@ def plug_in(gap: Array, share: Array, *, norm: float = 1, center: bool = False) 
     if np.isinf(norm):
         return np.asarray(np.where(share > 0, size, 0.0).max(-1))
     return np.asarray((share * size**norm).sum(-1) ** (1 / norm))
-
-
-def _ratio(top: Array, bottom: Array) -> Array:
-    """Divide, with 0 where nothing is to be divided by."""
-    return np.divide(top, bottom, out=np.zeros(np.broadcast(top, bottom).shape), where=bottom != 0)

@@ -6,15 +6,15 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from varcal._arrays import Floats
 from varcal._binning.stats import FIELDS, BinnedStats
-from varcal._inference.calibration_test import Rows
+from varcal._inference.debias import debiased, interval
 from varcal._inference.error_sums import ErrorSums
-from varcal._inference.gap_law import GapLaw, debiased, interval, noise_floor
+from varcal._inference.gap_law import GapLaw
+from varcal._inference.noise_floor import noise_floor
+from varcal._inference.simulated_null import ScoredRows
 from varcal.exceptions import InputError
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Measured:
 
 
 def measure(
-    stats: BinnedStats, level: float, *, beyond: bool = False, rows: Rows | None = None
+    stats: BinnedStats, level: float, *, beyond: bool = False, rows: ScoredRows | None = None
 ) -> Measured:
     """Measure the mean absolute gap over bins, or what of it lies beyond the overall gap."""
     law = gap_law(stats, beyond=beyond)
@@ -103,24 +103,17 @@ def gap_law(stats: BinnedStats, *, beyond: bool = False) -> GapLaw:
 
 def error_sums(stats: BinnedStats) -> ErrorSums:
     """Return the sums that tests need."""
-    return _sums({name: stats.total(name) for name in FIELDS})
+    return _sums(stats.sums.sum(axis=1))
 
 
-def _sums(field: dict[str, Floats]) -> ErrorSums:
-    return ErrorSums(
-        n=field["n"],
-        w=field["weight"],
-        w2=field["weight2"],
-        we=field["hit"] - field["score"],
-        w2e=field["hit2"] - field["score2"],
-        w2e2=field["square2"],
-        w2s=field["score2"],
-        w2v=field["null2"],
-        w4k=field["fourth"],
-    )
+def _sums(sums: Floats) -> ErrorSums:
+    field = dict(zip(FIELDS, sums, strict=True))
+    field["error"] = field["hit"] - field["score"]
+    field["error2"] = field["hit2"] - field["score2"]
+    return ErrorSums(**{name: field[name] for name in ErrorSums.__dataclass_fields__})
 
 
 def debiased_without(stats: BinnedStats) -> Floats:
     """Return the debiased error without each bucket of rows in turn, for a jackknife."""
     rest = stats.sums.sum(axis=1, keepdims=True) - stats.sums
-    return debiased(GapLaw.from_cells(_sums(dict(zip(FIELDS, rest, strict=True)))))
+    return debiased(GapLaw.from_cells(_sums(rest)))

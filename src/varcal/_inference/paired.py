@@ -5,16 +5,15 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri, stdtrit
 
-Floats = NDArray[np.float64]
+from varcal._arrays import Bools, Floats, Ints
 
 #: The least probability that a log-loss takes, as in scikit-learn: a certain error costs 36.
 LEAST = float(np.finfo(np.float64).eps)
 
 
-def row_losses(p: Floats, y: NDArray[np.intp]) -> dict[str, Floats]:
+def row_losses(p: Floats, y: Ints) -> dict[str, Floats]:
     """Return what each row adds to accuracy, log-loss and Brier score.
 
     The Brier score of two classes is (p − y)²; of more, the sum over classes.
@@ -40,13 +39,8 @@ def row_losses(p: Floats, y: NDArray[np.intp]) -> dict[str, Floats]:
     }
 
 
-def weighted_mean(values: Floats, weight: Floats | None) -> float:
-    """Return the mean of rows by their weights."""
-    return float(np.average(values, weights=weight))
-
-
 def mean_interval(
-    values: Floats, weight: Floats | None, groups: NDArray[np.intp] | None, level: float
+    values: Floats, weight: Floats | None, groups: Ints | None, level: float
 ) -> tuple[float, float, float]:
     """Return a weighted mean and its interval, of independent rows or of whole groups."""
     w = np.ones(len(values)) if weight is None else weight
@@ -62,9 +56,7 @@ def mean_interval(
     return mean, mean - z * se, mean + z * se
 
 
-def auc_parts(
-    score: Floats, hit: NDArray[np.bool_], weight: Floats | None = None
-) -> tuple[float, Floats]:
+def auc_parts(score: Floats, hit: Bools, weight: Floats | None = None) -> tuple[float, Floats]:
     r"""Return the area under the ROC curve and each row's influence on it (DeLong).
 
     With :math:`F_0` the distribution of the negatives' scores and :math:`F_1` of the
@@ -98,7 +90,7 @@ def _place(held: Floats, weight: Floats, values: Floats) -> Floats:
     return np.asarray((left + right) / (2 * below[-1]))
 
 
-def sum_interval(influence: Floats, groups: NDArray[np.intp] | None, level: float) -> float:
+def sum_interval(influence: Floats, groups: Ints | None, level: float) -> float:
     """Return the half-width of the interval of a statistic from its rows' influences."""
     if groups is not None:
         influence = np.bincount(groups, influence).astype(np.float64)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from varcal._arrays import AnyArray, Bools, Floats
 from varcal._input.predictions import Predictions
 from varcal._options import check_choice
 from varcal.exceptions import InputError
@@ -35,12 +35,12 @@ def gap_side(gap: float, event: str, *, short: bool = False) -> str:
     return over if gap > 0 else under
 
 
-class Rows(Protocol):
+class SlicedColumn(Protocol):
     """A column of which stretches are asked for: an array, or worked out when asked."""
 
     def __len__(self) -> int: ...
 
-    def __getitem__(self, rows: slice, /) -> NDArray[Any]: ...
+    def __getitem__(self, rows: slice, /) -> AnyArray: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,13 +59,13 @@ class Derived:
     """
 
     n: int
-    work_out: Callable[[slice], NDArray[Any]]
-    of: tuple[NDArray[Any], ...] = ()
+    work_out: Callable[[slice], AnyArray]
+    of: tuple[AnyArray, ...] = ()
 
     def __len__(self) -> int:
         return self.n
 
-    def __getitem__(self, rows: slice, /) -> NDArray[Any]:
+    def __getitem__(self, rows: slice, /) -> AnyArray:
         return self.work_out(rows)
 
 
@@ -75,23 +75,23 @@ class Claim:
 
     Attributes
     ----------
-    scores, hits : Rows
+    scores, hits : SlicedColumn
         The same, a stretch of rows at a time: one pass over them needs no memory for the whole.
     label : hashable or None
         The class that the claim speaks of; None for "the prediction is correct".
     """
 
-    scores: Rows
-    hits: Rows
+    scores: SlicedColumn
+    hits: SlicedColumn
     label: Hashable = None
 
     @cached_property
-    def score(self) -> NDArray[np.float64]:
+    def score(self) -> Floats:
         """The claimed probabilities."""
         return self.scores[:]
 
     @cached_property
-    def hit(self) -> NDArray[np.bool_]:
+    def hit(self) -> Bools:
         """Whether the event happened, row by row."""
         return self.hits[:]
 
@@ -149,14 +149,14 @@ def claim_of(predictions: Predictions, key: int) -> Claim:
 def _correct(predictions: Predictions) -> Claim:
     p, y = predictions.p, predictions.y
 
-    def score(rows: slice) -> NDArray[np.float64]:
+    def score(rows: slice) -> Floats:
         part = p[rows]
         if p.ndim == 2:
             return np.maximum(part[:, 0], part[:, 1]) if p.shape[1] == 2 else part.max(axis=1)
         other = 1.0 - part
         return np.maximum(part, other, out=other)
 
-    def hit(rows: slice) -> NDArray[np.bool_]:
+    def hit(rows: slice) -> Bools:
         part, outcome = p[rows], y[rows]
         if p.ndim == 1:
             return (part > 0.5) == (outcome == 1)
@@ -169,9 +169,9 @@ def _correct(predictions: Predictions) -> Claim:
 
 
 def _about(predictions: Predictions, position: int) -> Claim:
-    p: NDArray[Any] = predictions.p
+    p: AnyArray = predictions.p
     y = predictions.y
-    scores: Rows = p if p.ndim == 1 else p[:, position]
+    scores: SlicedColumn = p if p.ndim == 1 else p[:, position]
     if p.ndim == 1 and position != 1:
         scores = Derived(len(y), lambda rows: 1.0 - p[rows])
     hits = Derived(len(y), lambda rows: y[rows] == position)

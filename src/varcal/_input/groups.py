@@ -6,8 +6,8 @@ from collections.abc import Hashable, Sequence
 from hashlib import blake2b
 
 import numpy as np
-from numpy.typing import NDArray
 
+from varcal._arrays import Ints
 from varcal._input.variables import Variable, held_levels, sort_levels
 from varcal.exceptions import InputError
 
@@ -26,7 +26,7 @@ def check_units(unit: Variable) -> Variable:
     return unit
 
 
-def group_numbers(unit: Variable) -> NDArray[np.intp]:
+def group_numbers(unit: Variable) -> Ints:
     """Number the groups."""
     if unit.kind == "levels":
         return unit.values
@@ -44,7 +44,7 @@ def distinct_groups(unit: Variable) -> list[Hashable]:
 
 def buckets(
     unit: Variable | None, known: Sequence[Hashable] | None = None
-) -> tuple[NDArray[np.intp] | None, int]:
+) -> tuple[Ints | None, int]:
     """Return the bucket of each row: its group if there are few, else the hash of its value.
 
     Parameters
@@ -82,7 +82,7 @@ def check_several(many: int) -> None:
         raise InputError("groups has one group only", "at least two units are needed")
 
 
-def _places(unit: Variable, known: Sequence[Hashable]) -> NDArray[np.intp]:
+def _places(unit: Variable, known: Sequence[Hashable]) -> Ints:
     position = {level: k for k, level in enumerate(known)}
     levels, numbers = unit.levels, unit.values
     if unit.kind != "levels":
@@ -92,7 +92,7 @@ def _places(unit: Variable, known: Sequence[Hashable]) -> NDArray[np.intp]:
     return lookup[numbers]
 
 
-def _hashes(unit: Variable) -> NDArray[np.intp]:
+def _hashes(unit: Variable) -> Ints:
     """Hash values into buckets, the same in every process and on every machine."""
     if unit.kind == "levels":
         texts = (str(level).encode() for level in unit.levels)

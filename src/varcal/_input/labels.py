@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from varcal._arrays import AnyArray, Bools, Floats, Ints
 from varcal._input.variables import Variable, extremes, held_levels, sort_levels
 from varcal.exceptions import InputError
 
@@ -36,11 +35,11 @@ class Labels:
     def __len__(self) -> int:
         return len(self.column)
 
-    def take(self, rows: NDArray[Any]) -> Labels:
+    def take(self, rows: AnyArray) -> Labels:
         """Return the labels of some rows."""
         return Labels(self.column.take(rows))
 
-    def missing(self) -> NDArray[np.bool_]:
+    def missing(self) -> Bools:
         """Return which rows have no label."""
         return self.column.missing()
 
@@ -51,7 +50,7 @@ class Labels:
             return self.column.levels[value] if value >= 0 else None
         return None if value != value else value.item()
 
-    def check_numbers(self, p: NDArray[np.float64]) -> None:
+    def check_numbers(self, p: Floats) -> None:
         """Refuse numbers that are no labels, and say so where y and p look swapped."""
         values = self.column.values
         if self.column.kind == "levels" or values.dtype.kind != "f":
@@ -88,7 +87,7 @@ class Labels:
         classes: Sequence[Hashable] | None,
         *,
         by_meaning: bool = False,
-    ) -> tuple[NDArray[Any], tuple[Hashable, ...]]:
+    ) -> tuple[AnyArray, tuple[Hashable, ...]]:
         """Number the labels by the columns of p.
 
         Labels 0/1 and booleans always mean [0, 1]; any others belong to the columns in
@@ -108,7 +107,7 @@ class Labels:
             )
         return codes, found
 
-    def _zero_one(self) -> tuple[NDArray[Any], tuple[Hashable, ...]] | None:
+    def _zero_one(self) -> tuple[AnyArray, tuple[Hashable, ...]] | None:
         """Number labels that are all 0/1 or booleans by what they mean; None if some are not."""
         values, levels = self.column.values, self.column.levels
         if self.column.kind == "numeric":
@@ -120,7 +119,7 @@ class Labels:
         pair = (False, True) if isinstance(levels[0], bool) else (0, 1)
         return values if meaning.tolist() == [0, 1] else meaning[values], pair
 
-    def _distinct(self) -> tuple[NDArray[np.intp], tuple[Hashable, ...]]:
+    def _distinct(self) -> tuple[Ints, tuple[Hashable, ...]]:
         if self.column.kind == "numeric":
             found, codes = np.unique(_integers(self.column.values), return_inverse=True)
             return codes.astype(np.intp), tuple(found.tolist())
@@ -130,7 +129,7 @@ class Labels:
 
     def _by_given(
         self, n_classes: int, given: Sequence[Hashable]
-    ) -> tuple[NDArray[np.intp], tuple[Hashable, ...]]:
+    ) -> tuple[Ints, tuple[Hashable, ...]]:
         if isinstance(given, str) or not isinstance(given, Iterable):
             raise InputError(f"classes is {given!r}", "give a list of labels")
         classes = tuple(c.item() if isinstance(c, np.generic) else c for c in given)
@@ -159,5 +158,5 @@ class Labels:
         return lookup[codes], classes
 
 
-def _integers(values: NDArray[Any]) -> NDArray[Any]:
+def _integers(values: AnyArray) -> AnyArray:
     return values.astype(np.int64) if values.dtype.kind == "f" else values

@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from varcal._arrays import AnyArray, Bools, Floats, Ints
 from varcal._input.frames import Table, is_frame
 from varcal._input.groups import check_units, group_numbers
 from varcal._input.labels import Labels
@@ -72,11 +72,11 @@ class Predictions:
         The frame library that the data came in.
     """
 
-    y: NDArray[Any]
-    p: NDArray[np.float64]
+    y: AnyArray
+    p: Floats
     classes: tuple[Hashable, ...]
     variables: tuple[Variable, ...] = ()
-    weight: NDArray[np.float64] | None = None
+    weight: Floats | None = None
     unit: Variable | None = None
     n_dropped: int = 0
     backend: str | None = None
@@ -85,7 +85,7 @@ class Predictions:
         return len(self.y)
 
     @cached_property
-    def groups(self) -> NDArray[np.intp] | None:
+    def groups(self) -> Ints | None:
         """The number of the unit that a row belongs to, None without groups."""
         return None if self.unit is None else group_numbers(self.unit)
 
@@ -226,7 +226,7 @@ class Predictions:
         return cls(np.zeros(0, np.intp), np.zeros(0), part.classes, n_dropped=n_dropped)
 
 
-def read_scores(p: object, v: object = None) -> tuple[NDArray[np.float64], tuple[Variable, ...]]:
+def read_scores(p: object, v: object = None) -> tuple[Floats, tuple[Variable, ...]]:
     """Check probabilities and variables that come without an outcome.
 
     Examples
@@ -268,9 +268,7 @@ def _names(value: object, table: Table | None) -> list[str] | None:
     return list(value) if is_names and value else None  # type: ignore[call-overload]
 
 
-def probabilities(
-    p: object, table: Table | None
-) -> tuple[NDArray[Any], tuple[str, ...], str | None]:
+def probabilities(p: object, table: Table | None) -> tuple[AnyArray, tuple[str, ...], str | None]:
     """Return p in its own dtype, the names of its columns, and the library it came in."""
     names = _names(p, table)
     if names is not None and table is not None:
@@ -289,12 +287,12 @@ def probabilities(
     return _shaped(stacked), tuple(names), frame.backend
 
 
-def weights(sample_weight: object, table: Table | None) -> NDArray[Any]:
+def weights(sample_weight: object, table: Table | None) -> AnyArray:
     """Return weights in their own dtype, before their values are checked."""
     return _numbers(_column(sample_weight, table, "sample_weight"), "sample_weight")
 
 
-def _shaped(p: NDArray[Any]) -> NDArray[Any]:
+def _shaped(p: AnyArray) -> AnyArray:
     if p.ndim == 2 and p.shape[1] == 1:
         p = p[:, 0]
     if p.ndim not in (1, 2) or 0 in p.shape[1:]:
@@ -311,7 +309,7 @@ _NUMBERS_HINT = {
 }
 
 
-def _numbers(values: object, argument: str) -> NDArray[Any]:
+def _numbers(values: object, argument: str) -> AnyArray:
     """Return real numbers in their own dtype, without a copy where they are already so."""
     if is_frame(values):
         raise InputError(f"{argument} is a frame", "give one column of it")
@@ -382,7 +380,7 @@ def _check_lengths(lengths: dict[str, int], *, by_name: bool) -> None:
         raise InputError(f"{what} empty", "at least one row is needed")
 
 
-def from_log_odds(logits: NDArray[np.float64]) -> NDArray[np.float64]:
+def from_log_odds(logits: Floats) -> Floats:
     """Return the probabilities that logits stand for."""
     bad = ~np.isfinite(logits)
     if bad.any():
@@ -394,7 +392,7 @@ def from_log_odds(logits: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(powers / powers.sum(axis=1, keepdims=True))
 
 
-def _check_probabilities(p: NDArray[np.float64], given: np.dtype[Any]) -> None:
+def _check_probabilities(p: Floats, given: np.dtype[Any]) -> None:
     low, high = extremes(p)
     if not (low >= 0 and high <= 1):  # also true when either is NaN
         missing = np.isnan(p)
@@ -422,7 +420,7 @@ def _check_probabilities(p: NDArray[np.float64], given: np.dtype[Any]) -> None:
             )
 
 
-def _raise_at(p: NDArray[np.float64], bad: NDArray[np.bool_], problem: str, hint: str) -> None:
+def _raise_at(p: Floats, bad: Bools, problem: str, hint: str) -> None:
     rows = bad if bad.ndim == 1 else bad.any(axis=1)
     row = int(rows.argmax())
     where = "p" if bad.ndim == 1 else f"p in column {int(bad[row].argmax())}"
@@ -443,8 +441,8 @@ def _check_order(names: Sequence[str], classes: Sequence[Hashable]) -> None:
     )
 
 
-def _checked_weights(given: NDArray[Any], part: Part | None) -> NDArray[np.float64]:
-    weight: NDArray[np.float64] = given.astype(np.float64, copy=False)
+def _checked_weights(given: AnyArray, part: Part | None) -> Floats:
+    weight: Floats = given.astype(np.float64, copy=False)
     if weight.ndim != 1:
         raise InputError(f"sample_weight has shape {weight.shape}", "give one weight a row")
     bad = ~(np.isfinite(weight) & (weight >= 0))

@@ -13,8 +13,8 @@ import warnings
 from collections import OrderedDict
 
 import numpy as np
-from numpy.typing import NDArray
 
+from varcal._arrays import Floats
 from varcal.exceptions import VarcalWarning
 
 __all__ = ["fingerprint", "in_sample", "remember", "warn_in_sample"]
@@ -25,7 +25,7 @@ MEMORY = 256
 _answers: OrderedDict[str, str] = OrderedDict()
 
 
-def fingerprint(*columns: NDArray[np.float64]) -> str:
+def fingerprint(*columns: Floats) -> str:
     """Return a short text that is the same for the same rows in any order.
 
     Parameters
@@ -52,7 +52,7 @@ def fingerprint(*columns: NDArray[np.float64]) -> str:
     return f"{n:x}-{int(mixed.sum(dtype=np.uint64)):016x}"
 
 
-def remember(p: NDArray[np.float64], calibrator: str) -> None:
+def remember(p: Floats, calibrator: str) -> None:
     """Note that `p` is what a calibrator said about the rows that it was fitted on."""
     key = _of_probabilities(p)
     _answers[key] = calibrator
@@ -61,7 +61,7 @@ def remember(p: NDArray[np.float64], calibrator: str) -> None:
         _answers.popitem(last=False)
 
 
-def in_sample(p: NDArray[np.float64]) -> str | None:
+def in_sample(p: Floats) -> str | None:
     """Name the calibrator that was fitted on the rows of `p`, if any is known.
 
     Parameters
@@ -79,7 +79,7 @@ def in_sample(p: NDArray[np.float64]) -> str | None:
     return _answers.get(_of_probabilities(p)) if _answers else None
 
 
-def warn_in_sample(p: NDArray[np.float64], stacklevel: int = 3) -> None:
+def warn_in_sample(p: Floats, stacklevel: int = 3) -> None:
     """Warn where probabilities are a calibrator's answers on the rows that it was fitted on."""
     calibrator = in_sample(p)
     if calibrator is not None:
@@ -91,7 +91,7 @@ def warn_in_sample(p: NDArray[np.float64], stacklevel: int = 3) -> None:
         )
 
 
-def _of_probabilities(p: NDArray[np.float64]) -> str:
+def _of_probabilities(p: Floats) -> str:
     if p.ndim == 1:
         return fingerprint(p)
     return fingerprint(p[:, 1]) if p.shape[1] == 2 else fingerprint(*p.T)

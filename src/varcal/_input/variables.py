@@ -12,8 +12,8 @@ from typing import Any, Literal
 
 import narwhals as nw
 import numpy as np
-from numpy.typing import NDArray
 
+from varcal._arrays import AnyArray, Bools, Floats, Ints
 from varcal.exceptions import InputError
 
 Kind = Literal["numeric", "datetime", "levels"]
@@ -50,18 +50,18 @@ class Variable:
 
     name: str
     kind: Kind
-    values: NDArray[Any]
+    values: AnyArray
     levels: tuple[Hashable, ...] = ()
     duration: bool = False
 
     def __len__(self) -> int:
         return len(self.values)
 
-    def take(self, rows: NDArray[Any]) -> Variable:
+    def take(self, rows: AnyArray) -> Variable:
         """Return the variable on the given rows (positions or a mask)."""
         return replace(self, values=self.values[rows])
 
-    def missing(self) -> NDArray[np.bool_]:
+    def missing(self) -> Bools:
         """Return which rows are missing."""
         if self.kind == "levels":
             return self.values < 0
@@ -114,7 +114,7 @@ def as_series(column: object) -> nw.Series[Any] | None:
     return wrapped if isinstance(wrapped, nw.Series) else None
 
 
-def plain_array(values: object, argument: str) -> NDArray[Any]:
+def plain_array(values: object, argument: str) -> AnyArray:
     """Return a list or an array as numpy sees it, but never mix numbers into strings."""
     if isinstance(values, np.ma.MaskedArray):
         if np.ma.getmaskarray(values).any():
@@ -145,7 +145,7 @@ def is_missing(value: object) -> bool:
     return isinstance(value, float | np.floating) and bool(value != value)
 
 
-def extremes(values: NDArray[Any]) -> tuple[Any, Any]:
+def extremes(values: AnyArray) -> tuple[Any, Any]:
     """Return the smallest and the largest number of a column, NaN if it holds one.
 
     Stretch by stretch, so that the second look finds the numbers still in cache.
@@ -158,7 +158,7 @@ def extremes(values: NDArray[Any]) -> tuple[Any, Any]:
     return np.min([low for low, _ in ends]), np.max([high for _, high in ends])
 
 
-def factorize(values: Iterable[Hashable]) -> tuple[NDArray[np.intp], list[Hashable]]:
+def factorize(values: Iterable[Hashable]) -> tuple[Ints, list[Hashable]]:
     """Number the distinct values in sorted order; missing ones are −1."""
     seen: dict[Hashable, int] = {}
     codes = np.fromiter(
@@ -168,9 +168,7 @@ def factorize(values: Iterable[Hashable]) -> tuple[NDArray[np.intp], list[Hashab
     return sort_levels(codes, list(seen))
 
 
-def sort_levels(
-    codes: NDArray[np.intp], levels: Sequence[Hashable]
-) -> tuple[NDArray[np.intp], list[Hashable]]:
+def sort_levels(codes: Ints, levels: Sequence[Hashable]) -> tuple[Ints, list[Hashable]]:
     """Bring levels into sorted order, and the codes with them; −1 stays."""
     order = _sorted_positions(levels)
     position = np.empty(len(levels) + 1, dtype=np.intp)
@@ -179,9 +177,7 @@ def sort_levels(
     return position[codes], [levels[k] for k in order]
 
 
-def held_levels(
-    codes: NDArray[np.intp], levels: Sequence[Hashable]
-) -> tuple[NDArray[np.intp], list[Hashable]]:
+def held_levels(codes: Ints, levels: Sequence[Hashable]) -> tuple[Ints, list[Hashable]]:
     """Leave out the levels that no row holds; −1 stays."""
     held = np.bincount(codes[codes >= 0], minlength=len(levels)) > 0
     position = np.append(np.where(held, np.cumsum(held) - 1, -1), -1)
@@ -233,7 +229,7 @@ def _from_series(series: nw.Series[Any], name: str, called: str) -> Variable:
     )
 
 
-def _unknown_array(series: nw.Series[Any], called: str) -> NDArray[Any]:
+def _unknown_array(series: nw.Series[Any], called: str) -> AnyArray:
     """Read a type that narwhals has no name for: nulls only, sparse, some time zones."""
     if series.null_count() == len(series):
         return np.full(len(series), None, dtype=object)
@@ -243,7 +239,7 @@ def _unknown_array(series: nw.Series[Any], called: str) -> NDArray[Any]:
     return plain_array(native, called)
 
 
-def _library_codes(native: Any) -> tuple[NDArray[np.intp], list[Hashable]]:
+def _library_codes(native: Any) -> tuple[Ints, list[Hashable]]:
     """Number the distinct values of a series by its own library, in no order; nulls are −1."""
     if hasattr(native, "factorize"):  # pandas and its kin
         codes, levels = native.factorize()
@@ -285,7 +281,7 @@ def _from_codes(codes: Any, levels: Sequence[Hashable], name: str) -> Variable:
     return Variable(name, "levels", codes, tuple(kept))
 
 
-def _from_array(values: NDArray[Any], name: str, called: str) -> Variable:
+def _from_array(values: AnyArray, name: str, called: str) -> Variable:
     match values.dtype.kind:
         case "i" | "u" | "f":
             wide = values.dtype.itemsize > 8
@@ -307,12 +303,12 @@ def _from_array(values: NDArray[Any], name: str, called: str) -> Variable:
     )
 
 
-def _seconds(values: NDArray[Any]) -> NDArray[np.float64]:
-    seconds: NDArray[np.float64] = values / np.timedelta64(1, "s")
+def _seconds(values: AnyArray) -> Floats:
+    seconds: Floats = values / np.timedelta64(1, "s")
     return seconds
 
 
-def _from_objects(values: NDArray[Any], name: str, called: str) -> Variable:
+def _from_objects(values: AnyArray, name: str, called: str) -> Variable:
     types = {type(value) for value in values if not is_missing(value)}
     if all(issubclass(t, str) for t in types) or all(issubclass(t, bool | np.bool_) for t in types):
         codes, levels = factorize(values.tolist())

@@ -8,8 +8,8 @@ from math import isfinite
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from varcal._arrays import Floats
 from varcal._binning.bins import JointBins, NumericBins
 from varcal._binning.stats import BinnedStats
 from varcal._evidence.evidence import Evidence
@@ -194,7 +194,7 @@ def bin_table(
 
 def table_of(
     stats: BinnedStats,
-    reach: NDArray[np.float64],
+    reach: Floats,
     event: str,
     level: float,
     evidence: Evidence,
@@ -213,7 +213,7 @@ def table_of(
     )
 
 
-def _bin_columns(stats: BinnedStats, reach: NDArray[np.float64]) -> dict[str, list[Any]]:
+def _bin_columns(stats: BinnedStats, reach: Floats) -> dict[str, list[Any]]:
     bins = stats.bins
     columns: dict[str, list[Any]] = {"bin": bins.labels()}
     if isinstance(bins, NumericBins):

@@ -6,8 +6,9 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from varcal._arrays import Bools, Floats
 from varcal._evidence.gather import gather
 from varcal._evidence.profile import Profile
 from varcal._evidence.question import ATOMS, N_BINS, BinOptions, Question
@@ -20,8 +21,6 @@ from varcal._smoothing.bands import Bands, curve_bands, level_bands, span_bands
 from varcal._smoothing.cells import Cells
 from varcal._smoothing.density import density
 from varcal.exceptions import InputError
-
-Floats = NDArray[np.float64]
 
 __all__ = ["SERIES", "Curve", "curve", "curve_of"]
 
@@ -175,12 +174,12 @@ def curve_of(
     kept = _kept_cells(cells, bands)
     labels = tuple(found.fine.bins.labels()) if found.kind == "levels" else ()
     if found.kind == "levels":
-        mass = kept.w / kept.w.sum()
+        mass = kept.weight / kept.weight.sum()
     else:
-        mass = density(kept.x, kept.w, kept.x, rows=float(kept.n.sum()))
+        mass = density(kept.x, kept.weight, kept.x, rows=float(kept.n.sum()))
     series = _series(bands, mass)
     at = bands.x
-    overall = float((kept.w_score - kept.w_hit).sum() / kept.w.sum())
+    overall = float((kept.score - kept.hit).sum() / kept.weight.sum())
     worst_set = bands.candidates
     if grid is not None and found.kind != "levels":
         at, series, worst_set = _on_grid(grid, bands, series, kept, trim)
@@ -241,11 +240,11 @@ def _series(bands: Bands, mass: Floats) -> dict[str, Floats]:
 
 def _on_grid(
     grid: int | ArrayLike, bands: Bands, series: dict[str, Floats], cells: Cells, trim: float
-) -> tuple[Floats, dict[str, Floats], NDArray[np.bool_]]:
+) -> tuple[Floats, dict[str, Floats], Bools]:
     if isinstance(grid, int | np.integer):
         if grid < 2:
             raise InputError(f"grid must have at least 2 points; got {grid!r}", "try 100")
-        rank = (np.cumsum(cells.w) - cells.w / 2) / cells.w.sum()
+        rank = (np.cumsum(cells.weight) - cells.weight / 2) / cells.weight.sum()
         low, high = np.interp([trim, 1 - trim], rank, bands.x)
         at = np.linspace(low, high, int(grid))
     else:

@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from varcal._arrays import Bools, Floats
 from varcal._input.events import gap_side
 from varcal._input.frames import frame_of
 from varcal._measures.histogram import Histogram
 from varcal._measures.regions import Region, describe_region, value_label
 from varcal._text.html_tables import html_table
-
-Floats = NDArray[np.float64]
 
 #: The arrays of a curve, in the order in which tables show them.
 SERIES = (
@@ -114,7 +113,7 @@ class Curve:
     vce: float
     vce_low: float
     vce_high: float
-    worst_set: NDArray[np.bool_]
+    worst_set: Bools
     vece: float
     vece_low: float
     vece_high: float

@@ -8,24 +8,23 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from varcal._binning.stats import BinnedStats
 from varcal._evidence.evidence import SCORE, Evidence
 from varcal._evidence.gather import gather
 from varcal._evidence.profile import Profile
 from varcal._evidence.question import N_BINS, QUANTILE, BinOptions, Question
-from varcal._inference.calibration_test import Rows, calibration_test, cauchy
+from varcal._inference.calibration_test import calibration_test
 from varcal._inference.cluster_test import cluster_test
 from varcal._inference.cumulative_test import CUMULATIVE
-from varcal._inference.gap_law import minimum_detectable
 from varcal._inference.measured import Measured, error_sums, gap_law, measure, with_p
+from varcal._inference.multiplicity import cauchy
+from varcal._inference.power import minimum_detectable
+from varcal._inference.simulated_null import ScoredRows
 from varcal._options import check_level
 from varcal._text.html_tables import html_table
 from varcal._text.tables import p_text
 from varcal.exceptions import InputError
-
-Floats = NDArray[np.float64]
 
 TESTS = ("combined", *CUMULATIVE)
 
@@ -268,7 +267,7 @@ def detectable_of(stats: BinnedStats, level: float) -> float:
 
 def profile_test(
     found: Profile,
-    rows: Rows | None,
+    rows: ScoredRows | None,
     *,
     grouped: bool,
     beyond: bool = False,

@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from varcal._arrays import Floats
 from varcal._binning.bins import NumericBins
 from varcal._evidence.profile import Profile
-
-Floats = NDArray[np.float64]
 
 #: The most bars of a numeric variable; a variable of whole numbers may have half as many more.
 MOST_BARS = 40
@@ -76,7 +74,7 @@ def histogram_of(found: Profile, edges: Floats | None = None) -> Histogram:
     if not low < high:
         return Histogram(np.array([low - 0.5, low + 0.5]), np.ones(1), trimmed=False)
     cells = found.cells()
-    mass, whole = cells.w / cells.w.sum(), cells.x == np.round(cells.x)
+    mass, whole = cells.weight / cells.weight.sum(), cells.x == np.round(cells.x)
     if min(mass[whole].sum(), whole.mean()) > 0.5 and low + 1 <= high:
         edges = _whole_edges(low, high)
         bars = np.histogram(cells.x, edges, weights=mass)[0].astype(np.float64)

@@ -67,7 +67,7 @@ def regions_of(
                 direction="over" if sign[first] > 0 else "under",
                 gap_low=float(gaps.min()),
                 gap_high=float(gaps.max()),
-                share=float(cells.w[inside].sum() / cells.w.sum()),
+                share=float(cells.weight[inside].sum() / cells.weight.sum()),
                 n=int(cells.n[inside].sum()),
             )
         )

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from varcal._arrays import Floats
 from varcal._binning.stats import BinnedStats
 from varcal._evidence.gather import gather
 from varcal._evidence.question import N_BINS, QUANTILE, BinOptions, Question
@@ -19,8 +20,6 @@ from varcal._measures.estimate import Estimate, estimate_of
 from varcal._measures.histogram import Histogram, histogram_of
 from varcal._options import check_level
 from varcal.exceptions import InputError
-
-Floats = NDArray[np.float64]
 
 #: The arrays of a reliability diagram, one value a bin.
 BINS = (

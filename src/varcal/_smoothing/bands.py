@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from varcal._arrays import Bools, Floats
 from varcal._smoothing.cells import Cells
 from varcal._smoothing.critical import simultaneous_critical, student_quantile, worst_candidates
 from varcal._smoothing.local_polynomial import smoother_weights
@@ -15,12 +15,21 @@ from varcal._smoothing.variance import cell_variance, effective_groups, group_fa
 
 __all__ = ["Bands", "curve_bands", "level_bands", "span_bands"]
 
-Floats = NDArray[np.float64]
-
+#: Cells that a curve is fitted on.
 MOST_CELLS = 300
+#: Half-spans among which generalized cross-validation chooses.
 HALF_SPANS = (0.02, 0.03, 0.04, 0.05, 0.06, 0.08, 0.1, 0.125, 0.15, 0.2, 0.25, 0.4, 0.7)
-WIDEST = 0.2  # a quartic over more than two fifths of the rows hides what it should show
-FEW_LEVELS = 20
+#: The widest half-span: a quartic over more than two fifths of the rows hides what it should show.
+WIDEST = 0.2
+#: A half-span holds at least this many cells.
+LEAST_CELLS = 4
+#: Half-window of the variance: that of the curve, within these limits.
+NARROWEST_WINDOW, WIDEST_WINDOW = 0.06, 0.13
+#: Up to this many distinct values, each with the given number of rows on average, each value
+#: stands by itself as a level does.
+FEW_LEVELS, ROWS_PER_LEVEL = 20, 10
+#: Cross-validation passes over spans that leave less than this share of residual freedom.
+LEAST_FREEDOM = 0.1
 
 
 @dataclass(frozen=True)
@@ -39,7 +48,7 @@ class Bands:
         Multiples of the standard errors that make pointwise bands, and the simultaneous band.
     low, high : ndarray
         The simultaneous band: it holds the whole true gap curve in `level` of all samples.
-    smooth_error, smooth_predicted_error, smooth_gap : ndarray
+    smooth_error, smooth_predicted_error : ndarray
         Smoother curves to draw, at the cross-validated span.
     worst : int
         Cell of the largest absolute gap, v*.
@@ -69,10 +78,9 @@ class Bands:
     high: Floats
     smooth_error: Floats
     smooth_predicted_error: Floats
-    smooth_gap: Floats
     worst: int
-    searched: NDArray[np.bool_]
-    candidates: NDArray[np.bool_]
+    searched: Bools
+    candidates: Bools
     worst_low: float
     worst_high: float
     half_span: float
@@ -122,14 +130,14 @@ def curve_bands(cells: Cells, *, level: float = 0.95, trim: float = 0.05) -> Ban
     True
     """
     cells = cells.filled().coarsen(MOST_CELLS)
-    if len(cells) <= FEW_LEVELS and cells.n.sum() >= 10 * len(cells):
+    if len(cells) <= FEW_LEVELS and cells.n.sum() >= ROWS_PER_LEVEL * len(cells):
         return level_bands(cells, level=level)
     design = _Design(cells.n)
-    responses = np.column_stack([1 - cells.hit, 1 - cells.score, cells.gap])
+    responses = np.column_stack([1 - cells.hit_rate, 1 - cells.mean_score, cells.gap])
     best = design.best_half_span(responses[:, 2])
-    half_span = min(max(HALF_SPANS[max(best - 1, 0)], 4 / len(cells)), WIDEST)
+    half_span = min(max(HALF_SPANS[max(best - 1, 0)], LEAST_CELLS / len(cells)), WIDEST)
     hat = design.hat(half_span, 4)
-    window = design.hat(float(np.clip(half_span, 0.06, 0.13)), 0)
+    window = design.hat(float(np.clip(half_span, NARROWEST_WINDOW, WIDEST_WINDOW)), 0)
     smooth = design.hat(HALF_SPANS[best], 2) @ responses
     inside = (design.x >= trim) & (design.x <= 1 - trim)
     inside |= not inside.any()
@@ -169,13 +177,13 @@ def span_bands(
     """
     hat, window = (
         smoother_weights(
-            cells.x, cells.x, span=span, bandwidth=bandwidth, degree=d, weight=cells.w,
+            cells.x, cells.x, span=span, bandwidth=bandwidth, degree=d, weight=cells.weight,
             counts=cells.n,
         )
         for d in (degree, 0)
     )  # fmt: skip
-    responses = np.column_stack([1 - cells.hit, 1 - cells.score, cells.gap])
-    rank = (np.cumsum(cells.w) - cells.w / 2) / cells.w.sum()
+    responses = np.column_stack([1 - cells.hit_rate, 1 - cells.mean_score, cells.gap])
+    rank = (np.cumsum(cells.weight) - cells.weight / 2) / cells.weight.sum()
     inside = (rank >= trim) & (rank <= 1 - trim)
     half = 0.5 * span if span is not None else np.nan
     return _bands(cells, responses, hat, window, hat @ responses, half, inside, None, level)
@@ -200,7 +208,7 @@ def level_bands(cells: Cells, *, level: float = 0.95) -> Bands:
     >>> bands.gap.round(3).tolist(), bands.worst
     ([-0.05, 0.2], 1)
     """
-    responses = np.column_stack([1 - cells.hit, 1 - cells.score, cells.gap])
+    responses = np.column_stack([1 - cells.hit_rate, 1 - cells.mean_score, cells.gap])
     hat = np.eye(len(cells))
     inside = np.ones(len(cells), bool)
     return _bands(cells, responses, hat, hat, responses, 0.0, inside, len(cells) - 1.0, level)
@@ -213,7 +221,7 @@ def _bands(
     window: Floats,
     smooth: Floats,
     half_span: float,
-    inside: NDArray[np.bool_],
+    inside: Bools,
     rivals: float | None,
     level: float,
 ) -> Bands:
@@ -221,8 +229,8 @@ def _bands(
     fit = hat @ responses
     factors = [hat * np.sqrt(cell_variance(cells, fit[:, i], hat, window, i)) for i in range(3)]
     dof = np.inf
-    if cells.group_w is not None:
-        dof = max(effective_groups(cells.group_w, cells.w, hat) - 1, 1.0)
+    if cells.group_weight is not None:
+        dof = max(effective_groups(cells.group_weight, cells.weight, hat) - 1, 1.0)
         factors = [
             group_factor(cells, fit[:, i], hat, i, factor) for i, factor in enumerate(factors)
         ]
@@ -246,7 +254,6 @@ def _bands(
         high=np.minimum(gap + reach, 1.0),
         smooth_error=smooth[:, 0],
         smooth_predicted_error=smooth[:, 1],
-        smooth_gap=smooth[:, 2],
         worst=worst,
         searched=inside,
         candidates=candidates,
@@ -284,7 +291,9 @@ class _Design:
             left = np.array([y - hat @ y for hat in hats])
         free = 1 - trace / len(y)
         squares = left**2 @ self.counts
-        score = np.where(free > 0.1, squares / np.maximum(free, 0.1) ** 2, np.inf)
+        score = np.where(
+            free > LEAST_FREEDOM, squares / np.maximum(free, LEAST_FREEDOM) ** 2, np.inf
+        )
         return int(np.argmin(score)) if np.isfinite(score).any() else len(HALF_SPANS) - 1
 
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass, fields
 from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from varcal._arrays import Floats
 
 __all__ = ["Cells"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -21,29 +21,23 @@ class Cells:
     ----------
     x : ndarray of shape (k,)
         Mean of the variable in each cell (its number, for levels).
-    n, w, w2 : ndarray of shape (k,)
-        Rows, Σw and Σw².
-    w_hit, w_score : ndarray of shape (k,)
-        Σw·hit and Σw·score.
-    w2_hit, w2_score : ndarray of shape (k,)
-        Σw²·hit and Σw²·score.
-    w2_e2, w2_null : ndarray of shape (k,)
-        Σw²(hit − score)² and Σw²·score(1 − score).
-    group_w, group_hit, group_score : ndarray of shape (k, G), optional
+    n, weight, weight2, hit, score, hit2, score2, square2, null2 : ndarray of shape (k,)
+        The sums of the same names as in `varcal._binning.stats.FIELDS`.
+    group_weight, group_hit, group_score : ndarray of shape (k, G), optional
         Σw, Σw·hit and Σw·score by cell and bucket of groups.
     """
 
     x: Floats
     n: Floats
-    w: Floats
-    w2: Floats
-    w_hit: Floats
-    w_score: Floats
-    w2_hit: Floats
-    w2_score: Floats
-    w2_e2: Floats
-    w2_null: Floats
-    group_w: Floats | None = None
+    weight: Floats
+    weight2: Floats
+    hit: Floats
+    score: Floats
+    hit2: Floats
+    score2: Floats
+    square2: Floats
+    null2: Floats
+    group_weight: Floats | None = None
     group_hit: Floats | None = None
     group_score: Floats | None = None
 
@@ -51,19 +45,19 @@ class Cells:
         return len(self.x)
 
     @property
-    def hit(self) -> Floats:
+    def hit_rate(self) -> Floats:
         """Hit rate in each cell."""
-        return self.w_hit / self.w
+        return self.hit / self.weight
 
     @property
-    def score(self) -> Floats:
+    def mean_score(self) -> Floats:
         """Mean score in each cell."""
-        return self.w_score / self.w
+        return self.score / self.weight
 
     @property
     def gap(self) -> Floats:
         """Mean score minus hit rate: positive is overconfident."""
-        return (self.w_score - self.w_hit) / self.w
+        return (self.score - self.hit) / self.weight
 
     @classmethod
     def from_rows(
@@ -113,15 +107,15 @@ class Cells:
         cells = cls(
             x=value,
             n=total(np.ones(len(w))),
-            w=total(w),
-            w2=total(w2),
-            w_hit=total(w * hits),
-            w_score=total(w * scores),
-            w2_hit=total(w2 * hits),
-            w2_score=total(w2 * scores),
-            w2_e2=total(w2 * (hits - scores) ** 2),
-            w2_null=total(w2 * scores * (1 - scores)),
-            group_w=by_group(w),
+            weight=total(w),
+            weight2=total(w2),
+            hit=total(w * hits),
+            score=total(w * scores),
+            hit2=total(w2 * hits),
+            score2=total(w2 * scores),
+            square2=total(w2 * (hits - scores) ** 2),
+            null2=total(w2 * scores * (1 - scores)),
+            group_weight=by_group(w),
             group_hit=by_group(w * hits),
             group_score=by_group(w * scores),
         )
@@ -129,7 +123,7 @@ class Cells:
 
     def filled(self) -> Self:
         """Leave out cells without weight."""
-        kept = self.w > 0
+        kept = self.weight > 0
         if kept.all():
             return self
         return type(self)(
@@ -167,4 +161,6 @@ class Cells:
             for name in (field.name for field in fields(self)[1:])
             if (term := getattr(self, name)) is not None
         }
-        return type(self)(x=np.add.reduceat(self.w * self.x, start) / merged["w"], **merged)
+        return type(self)(
+            x=np.add.reduceat(self.weight * self.x, start) / merged["weight"], **merged
+        )

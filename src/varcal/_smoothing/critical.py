@@ -9,12 +9,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
-__all__ = ["path_length", "simultaneous_critical", "student_quantile", "worst_candidates"]
+from varcal._arrays import Bools, Floats
 
-Floats = NDArray[np.float64]
+__all__ = ["path_length", "simultaneous_critical", "student_quantile", "worst_candidates"]
 
 
 def student_quantile(probability: float, dof: float = math.inf) -> float:
@@ -99,12 +98,12 @@ def simultaneous_critical(factor: Floats, *, level: float = 0.95, dof: float = m
 def worst_candidates(
     gap: Floats,
     factor: Floats,
-    inside: NDArray[np.bool_] | None = None,
+    inside: Bools | None = None,
     *,
     rivals: float | None = None,
     level: float = 0.95,
     dof: float = math.inf,
-) -> tuple[int, NDArray[np.bool_]]:
+) -> tuple[int, Bools]:
     r"""Find the point of the largest absolute gap, and all that cannot be told from it.
 
     Kept is every v with :math:`|\hat g(\hat v^*)| - |\hat g(v)| \le z \cdot sd` of that

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
-__all__ = ["density"]
+from varcal._arrays import Floats
 
-Floats = NDArray[np.float64]
+__all__ = ["density"]
 
 
 def density(x: ArrayLike, weight: ArrayLike, at: ArrayLike, *, rows: float) -> Floats:

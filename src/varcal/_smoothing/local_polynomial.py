@@ -12,11 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from varcal._arrays import Floats
 from varcal.exceptions import InputError
 
 __all__ = ["LocalFit", "local_polynomial", "nearest_bandwidth", "smoother_weights"]
-
-Floats = NDArray[np.float64]
 
 _BLOCK = 1 << 15  # numbers in one working array, so that it stays in the processor's cache
 _RANK = 1e-4  # a polynomial of less norm rests on rows of next to no weight

@@ -3,35 +3,36 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from varcal._arrays import Floats
 from varcal._smoothing.cells import Cells
 
 __all__ = ["cell_variance", "effective_groups", "group_factor"]
 
-Floats = NDArray[np.float64]
-
 ERROR, PREDICTED_ERROR, GAP = range(3)
-_PRIOR_ROWS = 4.0  # of variance ¼ each
+#: Rows, half of them hits, that are added to those seen (Agresti and Coull).
+PRIOR_ROWS = 4.0
+#: The share of a row's variance that its residual is taken to keep, at least.
+LEAST_FREEDOM = 0.1
 
 
 def _squares(cells: Cells, fit: Floats, response: int) -> Floats:
     """Σw²(row's response − fit)² in each cell."""
     if response == GAP:
-        first, second = cells.w2_score - cells.w2_hit, cells.w2_e2
+        first, second = cells.score2 - cells.hit2, cells.square2
     elif response == ERROR:
-        first = second = cells.w2 - cells.w2_hit
+        first = second = cells.weight2 - cells.hit2
     else:
-        first = cells.w2 - cells.w2_score
-        second = first - cells.w2_null
-    out: Floats = np.maximum(second - 2 * fit * first + fit**2 * cells.w2, 0.0)
+        first = cells.weight2 - cells.score2
+        second = first - cells.null2
+    out: Floats = np.maximum(second - 2 * fit * first + fit**2 * cells.weight2, 0.0)
     return out
 
 
 def _freedom(hat: Floats, n: Floats) -> Floats:
     """Share of a row's variance that is left in its residual."""
     used = (2 * np.diag(hat) - np.einsum("ij,ij->i", hat, hat)) / n
-    out: Floats = np.maximum(1 - used, 0.1)
+    out: Floats = np.maximum(1 - used, LEAST_FREEDOM)
     return out
 
 
@@ -62,13 +63,13 @@ def cell_variance(cells: Cells, fit: Floats, hat: Floats, window: Floats, respon
     """
     outcome = response != PREDICTED_ERROR
     squares = _squares(cells, fit, response)
-    scale = window @ cells.w2
+    scale = window @ cells.weight2
     unit = window @ (squares / _freedom(hat, cells.n)) / scale
     if outcome:
-        unit = np.maximum(unit, window @ cells.w2_null / scale)
+        unit = np.maximum(unit, window @ cells.null2 / scale)
         rows = (window @ cells.n) / np.einsum("ij,ij->i", window, window)
-        unit = (rows * unit + _PRIOR_ROWS / 4) / (rows + _PRIOR_ROWS)
-    return unit * cells.w2 / cells.w**2
+        unit = (rows * unit + PRIOR_ROWS / 4) / (rows + PRIOR_ROWS)
+    return unit * cells.weight2 / cells.weight**2
 
 
 def group_factor(
@@ -87,11 +88,11 @@ def group_factor(
     independent : ndarray of shape (k, k)
         Factor under independent rows.
     """
-    w, hit, score = cells.group_w, cells.group_hit, cells.group_score
+    w, hit, score = cells.group_weight, cells.group_hit, cells.group_score
     assert w is not None and hit is not None and score is not None
     total = {ERROR: lambda: w - hit, PREDICTED_ERROR: lambda: w - score, GAP: lambda: score - hit}
     residual = total[response]() - fit[:, None] * w
-    residual /= (cells.w * np.sqrt(_freedom(hat, cells.n)))[:, None]
+    residual /= (cells.weight * np.sqrt(_freedom(hat, cells.n)))[:, None]
     filled = w.sum(0) > 0
     many = int(np.count_nonzero(filled))
     factor = hat @ residual[:, filled] * np.sqrt(many / max(many - 1, 1))

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from varcal._engines.open import rows_of_sources
 from varcal._files.sources import Source, column_names, read_table, sources_of
 from varcal.exceptions import InputError, nearest
 
@@ -85,8 +86,8 @@ def rows_in_place(
             table = read_table(sources, None if variables is None else [*taken, *variables])
             schema, data, labels = table.schema, table, table.column(roles["--label"][0])
         else:
-            schema, data = _lazy(sources)
-            frames = data.map(roles["--label"], lambda frame, start: frame)
+            schema, data = rows_of_sources(sources)
+            frames: Any = data.map(roles["--label"], lambda frame, start: frame)
             head = next(frames, None)
             if head is None:
                 raise InputError("the file has no rows", "at least one row is needed")
@@ -96,20 +97,6 @@ def rows_in_place(
         if names is None:
             names = _fit_columns(schema, {*taken, *(exclude or ())})
         yield data, list(dict.fromkeys(names)), labels
-
-
-def _lazy(sources: Sequence[Source]) -> tuple[Any, Any]:
-    """Return the schema of files, and their rows in batches."""
-    if all(source.format == "parquet" for source in sources):
-        from varcal._engines.arrow_rows import ArrowRows  # noqa: PLC0415
-        from varcal._engines.parquet_files import ParquetFiles  # noqa: PLC0415
-
-        found = ArrowRows.of_files(ParquetFiles.of(sources, partitioned=False))
-        return found.dataset.schema, found
-    from varcal._engines.file_rows import rows_of_files  # noqa: PLC0415
-
-    rows = rows_of_files(sources)
-    return rows.schema, rows
 
 
 def _checked_roles(

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from varcal._audit.compare import compare
 from varcal._audit.comparison import Comparison
-from varcal._engines.kernel_numpy import make_bins
+from varcal._binning.choose import make_bins
 from varcal._inference.measured import Measured, measure
 from varcal._input.variables import Variable
 from varcal.calibrators import ScalingBinningCalibrator

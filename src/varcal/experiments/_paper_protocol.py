@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from varcal._binning.choose import make_bins
 from varcal._binning.stats import BinnedStats
-from varcal._engines.kernel_numpy import collect, make_bins
+from varcal._engines.kernel_numpy import collect
 from varcal._input.variables import Variable
 from varcal._measures.metrics import calibration_error
 from varcal.experiments._figure import Figure

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from varcal._binning.bins import show_number
+from varcal._text.edges import show_number
 
 _DAY = 86_400
 # Steps of a date axis: seconds, numpy unit, how many of it.

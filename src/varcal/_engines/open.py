@@ -1,0 +1,75 @@
+"""Which engine reads rows that are not in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from os import PathLike
+from typing import Any
+
+from narwhals import dependencies as libraries
+
+from varcal._engines.protocol import LazyRows
+from varcal._files.sources import Source
+
+
+def lazy_rows(data: Any) -> LazyRows | None:
+    """Wrap data that is not in memory; None if it is.
+
+    Asking for the type of `data` loads no library.
+
+    >>> lazy_rows({"y": [0, 1]}) is None
+    True
+    """
+    kind = type(data)
+    if hasattr(kind, "counted") and hasattr(kind, "map"):  # lazy rows already
+        rows: LazyRows = data
+        return rows
+    if _is_path(data) or (isinstance(data, list | tuple) and data and all(map(_is_path, data))):
+        from varcal._engines.file_rows import open_files  # noqa: PLC0415
+
+        return open_files(data)
+    if libraries.is_duckdb_relation(data):
+        from varcal._engines.duckdb_rows import DuckRows  # noqa: PLC0415
+
+        return DuckRows.of_relation(data)
+    if libraries.is_polars_lazyframe(data):
+        from varcal._engines.polars_rows import PolarsRows  # noqa: PLC0415
+
+        return PolarsRows.of(data)
+    if _is_arrow_dataset(data):
+        from varcal._engines.arrow_rows import ArrowRows  # noqa: PLC0415
+
+        return ArrowRows.of(data)
+    if libraries.is_pyspark_dataframe(data) or libraries.is_pyspark_connect_dataframe(data):
+        from varcal._engines.spark_rows import SparkRows  # noqa: PLC0415
+
+        return SparkRows.of(data)
+    return None
+
+
+def rows_of_sources(sources: Sequence[Source]) -> tuple[Any, LazyRows]:
+    """Return the Arrow schema of files that are already listed, and their rows in batches."""
+    if all(source.format == "parquet" for source in sources):
+        from varcal._engines.arrow_rows import ArrowRows  # noqa: PLC0415
+        from varcal._engines.parquet_files import ParquetFiles  # noqa: PLC0415
+
+        found = ArrowRows.of_files(ParquetFiles.of(sources, partitioned=False))
+        return found.dataset.schema, found
+    from varcal._engines.file_rows import rows_of_files  # noqa: PLC0415
+
+    rows = rows_of_files(sources)
+    return rows.schema, rows
+
+
+def _is_path(data: object) -> bool:
+    return isinstance(data, str | PathLike)
+
+
+def _is_arrow_dataset(data: object) -> bool:
+    """Tell whether data is a PyArrow dataset, which narwhals has no test for."""
+    pyarrow = libraries.get_pyarrow()
+    return (
+        pyarrow is not None
+        and type(data).__module__.startswith("pyarrow")
+        and hasattr(data, "scanner")
+    )

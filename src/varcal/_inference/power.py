@@ -1,0 +1,73 @@
+"""How small an error the test can find, and how many rows it needs."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import chdtri, chndtrinc
+
+from varcal._arrays import Floats
+from varcal._inference.gap_law import GapLaw
+from varcal._options import check_level, check_n_bins
+from varcal.exceptions import InputError
+
+
+def minimum_detectable(law: GapLaw, *, level: float = 0.05, power: float = 0.8) -> Floats:
+    r"""Return the least error that the test is sure to find: with this power whatever its shape.
+
+    The chi-square part rejects with that power when :math:`\sum (g_b / se_{0b})^2` is at least
+    :math:`\lambda`; of all gaps with error :math:`\tau` the hardest to see,
+    :math:`g_b \propto \pi_b se_{0b}^2` with signs that alternate, has
+    :math:`\lambda = \tau^2 / \sum \pi_b^2 se_{0b}^2`. Smooth gaps are found when smaller.
+
+    Examples
+    --------
+    >>> from varcal._inference.error_sums import ErrorSums
+    >>> s = np.full(2000, 0.5)
+    >>> h = np.arange(2000) % 2
+    >>> cells = ErrorSums.from_rows(np.arange(2000) // 200, s, h, n_bins=10)
+    >>> round(float(minimum_detectable(GapLaw.from_cells(cells))), 3)
+    0.049
+    """
+    bins = (law.share > 0).sum(-1) - law.centered
+    spread = np.einsum("...b,...bc,...c->...", law.share, np.abs(law.null_cov), law.share)
+    return np.asarray(np.sqrt(_noncentrality(bins, level, power) * spread))
+
+
+def rows_needed(
+    gap: float, *, variance: float = 0.25, n_bins: int = 10, level: float = 0.95, power: float = 0.8
+) -> int:
+    r"""Return how many rows the test needs to find an error of this size.
+
+    :math:`n = \lambda \sigma^2 / \text{gap}^2`: the inverse of :func:`minimum_detectable` for
+    bins of equal share and a mean variance :math:`\sigma^2` of :math:`s(1 - s)`.
+
+    Parameters
+    ----------
+    gap : float
+        The size of error that matters, between 0 and 1.
+    variance : float
+        Mean of s(1 − s); ¼ is the worst case, 0.05 that of scores near 0.95.
+    n_bins : int
+        Bins of the variable.
+    level, power : float
+        1 − the type-I error, and the wanted chance of finding it.
+
+    Examples
+    --------
+    >>> rows_needed(0.05)
+    1890
+    """
+    for name, value in (("gap", gap), ("power", power), ("variance", variance)):
+        if not 0 < value < 1:
+            raise InputError(f"{name} must lie between 0 and 1; got {value!r}", "for example 0.05")
+    check_level(level)
+    check_n_bins(n_bins)
+    need = _noncentrality(np.asarray(n_bins), 1 - level, power)
+    return int(np.ceil(need * variance / gap**2))
+
+
+def _noncentrality(bins: Floats, level: float, power: float) -> Floats:
+    """Return the noncentrality that the chi-square part of the test finds with this power."""
+    # The Cauchy mean with a second test that sees nothing rejects at about half the level.
+    df = np.maximum(bins, 1)
+    return np.asarray(chndtrinc(chdtri(df, 0.5 * level), df, 1 - power))

@@ -1,0 +1,154 @@
+"""The quadratic forms of the calibration test, with their moments under the null."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import chdtrc
+
+from varcal._arrays import Floats, ratio_or_zero
+from varcal._inference.error_sums import ErrorSums
+
+#: Variance, in rows' worth, added to each bin so that saturated scores cannot dominate.
+PRIOR = 0.5
+#: The variance of a form is at least this part of its mean.
+LEAST_VARIANCE = 0.02
+#: The variance of a cell under a constant gap is at least this part of that without a gap.
+LEAST_MODEL = 0.1
+#: Rows' worth of variance for which the model of a constant gap counts against observed scatter.
+MODEL_ROWS = 50.0
+#: A column with less than this part of its size left is a combination of those before it.
+DEPENDENT = 1e-9
+
+
+@dataclass(frozen=True)
+class Form:
+    """A quadratic form in the sums of ``we``, with its mean and variance under the null.
+
+    Parameters
+    ----------
+    loading : array, (..., cells, terms)
+        The form is the sum of squares of ``we @ loading``.
+    mean, variance : array
+        Its moments.
+    """
+
+    loading: Floats
+    mean: Floats
+    variance: Floats
+
+    def value(self, we: Floats) -> Floats:
+        """Evaluate the form."""
+        return np.asarray((np.einsum("...c,...ck->...k", we, self.loading) ** 2).sum(-1))
+
+    def p_value(self, we: Floats) -> Floats:
+        """Evaluate the form and refer it to its distribution under the null."""
+        return self.tail(self.value(we))
+
+    def tail(self, value: Floats) -> Floats:
+        """Refer a value to the scaled chi-square with this mean and variance."""
+        ratio = 2 * ratio_or_zero(self.mean, self.variance)
+        p = chdtrc(np.maximum(ratio * self.mean, 1e-9), ratio * value)
+        return np.asarray(np.where(self.mean > 0, np.maximum(p, 1e-300), 1.0))
+
+
+def _form(loading: Floats, v: Floats, k: Floats) -> Form:
+    """Work out the null moments of a form from each cell's variance and fourth cumulant."""
+    gram = np.swapaxes(loading * v[..., None], -1, -2) @ loading
+    variance = 2 * (gram**2).sum((-1, -2)) + (k * (loading**2).sum(-1) ** 2).sum(-1)
+    mean = np.trace(gram, axis1=-2, axis2=-1)
+    return Form(loading, mean, np.maximum(variance, LEAST_VARIANCE * mean))
+
+
+def quadratic_forms(
+    coarse: ErrorSums,
+    fine: ErrorSums | None = None,
+    *,
+    constant: bool = False,
+    placed: ArrayLike | None = None,
+) -> list[Form]:
+    """Make the forms of the two tests of :func:`calibration_test`; the second may be absent."""
+    v, k = constant_gap_moments(coarse) if constant else (coarse.null2, coarse.fourth)
+    root = np.sqrt(ratio_or_zero(np.ones(()), v + PRIOR * ratio_or_zero(coarse.weight2, coarse.n)))
+    loading = root[..., None] * np.eye(root.shape[-1])
+    if constant:
+        along = coarse.weight * root
+        along = ratio_or_zero(along, np.sqrt((along**2).sum(-1, keepdims=True)))
+        loading = root[..., None] * _complement(along)
+    forms = [_form(loading, v, k)]
+    if fine is None and constant:
+        return forms
+    cells = coarse if fine is None else fine
+    functions = np.ones((*cells.n.shape, 1)) if fine is None else legendre(cells.weight, placed)
+    if fine is not None:
+        rows = cells.n.sum(-1, keepdims=True)
+        v, k = constant_gap_moments(cells, rows) if constant else (cells.null2, cells.fourth)
+    if constant:
+        functions = functions[..., 1:]
+        functions = functions - (cells.share[..., None] * functions).sum(-2, keepdims=True)
+    total = v + PRIOR * ratio_or_zero(cells.weight2, cells.n.sum(-1, keepdims=True))
+    return [*forms, _form(_orthonormal(functions, total), v, k)]
+
+
+def _complement(unit: Floats) -> Floats:
+    """Return B - 1 orthonormal columns orthogonal to a unit vector, by a reflection."""
+    first = np.zeros_like(unit)
+    first[..., 0] = np.where(unit[..., 0] < 0, 1.0, -1.0)
+    mirror = unit - first
+    size = (mirror**2).sum(-1, keepdims=True)[..., None]
+    reflection = np.eye(unit.shape[-1]) - 2 * ratio_or_zero(
+        mirror[..., :, None] * mirror[..., None, :], size
+    )
+    return np.asarray(reflection[..., 1:])
+
+
+def _orthonormal(functions: Floats, v: Floats) -> Floats:
+    """Orthonormalize functions of the cell (last axis) under the weights v."""
+    columns: list[Floats] = []
+    for j in range(functions.shape[-1]):
+        f = functions[..., j]
+        size = (f**2 * v).sum(-1, keepdims=True)
+        for column in columns:
+            f = f - column * (f * column * v).sum(-1, keepdims=True)
+        norm = (f**2 * v).sum(-1, keepdims=True)
+        columns.append(ratio_or_zero(f, np.sqrt(norm)) * (norm > DEPENDENT * size))
+    return np.stack(columns, -1)
+
+
+def legendre(weight: Floats, placed: ArrayLike | None = None) -> Floats:
+    """Return Legendre polynomials 0, 1, 2 of the mid-rank of each cell, as columns.
+
+    ErrorSums without a place in the order get 0 for the polynomials 1 and 2.
+    """
+    mask = np.ones_like(weight) if placed is None else weight * 0 + np.asarray(placed, float)
+    ranked = weight * mask
+    top = np.cumsum(ranked, -1)
+    x = 2 * ratio_or_zero(top - ranked / 2, top[..., -1:]) - 1
+    return np.stack([np.ones_like(x), x * mask, (1.5 * x**2 - 0.5) * mask], -1)
+
+
+def constant_gap_moments(cells: ErrorSums, evidence: Floats | None = None) -> tuple[Floats, Floats]:
+    r"""Return variance and fourth cumulant of each cell's ``we`` under a constant gap g.
+
+    The hits are then about Bernoulli(s - g), of variance
+    :math:`s(1 - s) + g(2s - 1) - g^2`, which stays right where scores are heaped at 1 and
+    :math:`s(1 - s)` is nearly 0. Hits need not be Bernoulli(s - g) row by row for the gap to
+    be constant in v, so one factor makes the total equal to the observed scatter, and each
+    cell's own scatter about the overall gap counts by its ``evidence`` in rows (those of the
+    cell, unless told), against 50 rows' worth of variance for the model.
+    """
+    g = cells.overall[..., None]
+    model = cells.null2 + g * (2 * cells.score2 - cells.weight2) - g**2 * cells.weight2
+    model = np.maximum(model, LEAST_MODEL * cells.null2)
+    scatter = np.maximum(cells.square2 + 2 * g * cells.error2 + g**2 * cells.weight2, 0.0)
+    rows = cells.n.sum(-1, keepdims=True)
+    scatter = scatter * ratio_or_zero(rows, rows - 1)
+    model = model * ratio_or_zero(scatter.sum(-1, keepdims=True), model.sum(-1, keepdims=True))
+    per_row = ratio_or_zero(model.sum(-1, keepdims=True), cells.weight2.sum(-1, keepdims=True))
+    evidence = cells.n if evidence is None else evidence
+    weight = ratio_or_zero(evidence * per_row, evidence * per_row + MODEL_ROWS)
+    v = weight * scatter + (1 - weight) * model
+    x = np.minimum(ratio_or_zero(v, cells.weight2), 0.25)
+    return v, ratio_or_zero(cells.weight2**2, cells.n) * x * (1 - 6 * x)

@@ -1,0 +1,110 @@
+"""Null distributions by simulated hits, where outcomes are too sparse for moments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from varcal._arrays import Floats, Ints, Singles
+from varcal._inference.multiplicity import cauchy
+from varcal._inference.quadratic_forms import Form
+
+#: Hits are simulated where some bin expects less variance than this, in rows' worth.
+SPARSE_VARIANCE = 5.0
+#: Draws times rows that a simulation may cost.
+SIMULATION_BUDGET = 2_000_000
+#: Fewer draws than this are not worth their time, which ends simulation above 10,000 rows.
+FEWEST_DRAWS = 200
+#: More draws than this are never made.
+MOST_DRAWS = 2_000
+#: Numbers drawn together: one block of hits stays in the processor's cache.
+BLOCK = 2**18
+#: With fewer exceedances than this, the p-value comes from a fitted tail.
+FEWEST_EXCEEDANCES = 20
+#: The part of the draws that the tail is fitted to.
+TAIL_SHARE = 10
+#: How far a simulated statistic may lie below the observed one and count as equal: the draws
+#: are summed in single precision.
+SAME_STATISTIC = 1e-3
+#: The least p-value that is ever returned.
+LEAST_P = 1e-300
+
+
+@dataclass(frozen=True)
+class ScoredRows:
+    """The rows behind cells, for simulating hits where sums are not enough.
+
+    Parameters
+    ----------
+    score : array
+        Scores.
+    coarse, fine : array of int
+        Bin of each row among the coarse and the fine cells.
+    weight : array, optional
+        Weights; 1 if left out.
+    """
+
+    score: Floats
+    coarse: Ints
+    fine: Ints | None = None
+    weight: Floats | None = None
+
+
+def is_sparse(rows: ScoredRows, n_bins: int) -> bool:
+    """Tell whether a bin that holds rows expects little variance."""
+    v = np.bincount(rows.coarse, rows.score * (1 - rows.score), n_bins)
+    return bool((v[np.bincount(rows.coarse, minlength=n_bins) > 0] < SPARSE_VARIANCE).any())
+
+
+def draws_for(rows: ScoredRows) -> int:
+    """Return how many simulations are worth their time: none beyond 10,000 rows."""
+    draws = int(SIMULATION_BUDGET / max(len(rows.score), 1))
+    return min(draws, MOST_DRAWS) if draws >= FEWEST_DRAWS else 0
+
+
+def draw_hits(probability: Floats, draws: int, seed: int) -> Iterator[Singles]:
+    """Draw Bernoulli hits, in blocks of draws that stay small in memory."""
+    rng = np.random.default_rng(seed)
+    p = probability.astype(np.float32)
+    block = max(1, BLOCK // max(len(p), 1))
+    for start in range(0, draws, block):
+        size = (min(block, draws - start), len(p))
+        yield (rng.random(size, dtype=np.float32) < p).astype(np.float32)
+
+
+def simulate(rows: ScoredRows, forms: list[Form], hits: Iterable[Singles]) -> Floats:
+    """Return the p-values that moment matching gives to simulated hits."""
+    w = np.ones_like(rows.score) if rows.weight is None else rows.weight
+    designs = []
+    for form, index in zip(forms, (rows.coarse, rows.fine), strict=False):
+        design = w[:, None] * form.loading[rows.coarse if index is None else index]
+        designs.append((design.astype(np.float32), rows.score @ design))
+    return np.concatenate(
+        [
+            cauchy(
+                [
+                    form.tail(((block @ design - center) ** 2).sum(-1))
+                    for form, (design, center) in zip(forms, designs, strict=True)
+                ]
+            )
+            for block in hits
+        ]
+    )
+
+
+def tail_p(observed: Floats, null: Floats) -> Floats:
+    """Return the place of an observed statistic among simulated ones, large being extreme.
+
+    ``(1 + exceedances) / (1 + draws)``, but where fewer than 20 draws exceed it, an
+    exponential tail fitted to the top tenth of them.
+    """
+    draws = len(null)
+    exceed = int((null >= observed - SAME_STATISTIC).sum())
+    if exceed >= FEWEST_EXCEEDANCES or draws < FEWEST_DRAWS:
+        return np.asarray((1 + exceed) / (1 + draws))
+    top = np.sort(null)[-(draws // TAIL_SHARE) :]
+    scale = max(float((top - top[0]).mean()), SAME_STATISTIC)
+    p = len(top) / draws * np.exp(-(observed - top[0]) / scale)
+    return np.asarray(np.maximum(p, LEAST_P))
