@@ -12,13 +12,16 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from threadpoolctl import threadpool_limits
 
 # For libraries that a plugin loaded before this file.
 threadpool_limits(1)
 
-settings.register_profile("varcal", deadline=None, derandomize=True)
+# No test fails for being slow.
+settings.register_profile(
+    "varcal", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("varcal")
 
 ROOT = Path(__file__).parents[1]

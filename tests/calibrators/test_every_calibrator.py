@@ -215,7 +215,7 @@ scores = st.one_of(
 )
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(rows=st.lists(st.tuples(scores, st.booleans(), st.floats(-5, 5)), min_size=2, max_size=30))
 @pytest.mark.filterwarnings("ignore::varcal.exceptions.VarcalWarning")
 def test_any_scores_give_probabilities(rows):
@@ -227,7 +227,7 @@ def test_any_scores_give_probabilities(rows):
         check_probabilities(fit.predict_proba(p, v), len(y), 2)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(rows=st.lists(st.tuples(scores, st.booleans()), min_size=2, max_size=30))
 @pytest.mark.filterwarnings("ignore::varcal.exceptions.VarcalWarning")
 def test_order_is_kept_by_maps_that_promise_it(rows):

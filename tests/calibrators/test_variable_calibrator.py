@@ -180,7 +180,7 @@ def test_many_classes_get_a_temperature_that_depends_on_the_variable():
 # ------------------------------------------------------------------ options
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(seed=st.integers(0, 10_000), n=st.integers(30, 400))
 def test_monotone_never_falls_along_the_score(seed, n):
     rng = np.random.default_rng(seed)

@@ -25,8 +25,12 @@ MISSING = [
 ]
 if not MISSING:
     from playwright.sync_api import expect, sync_playwright
+
+    expect.set_options(timeout=60_000)
+# One worker of pytest-xdist runs them all: there is one browser, and the pages are made once.
 pytestmark = [
     pytest.mark.browser,
+    pytest.mark.xdist_group("browser"),
     pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}"),
 ]
 FLAGS = [
@@ -303,6 +307,10 @@ def test_policy_keeps_out_a_script_that_got_in(browser, pages):
     title = page.title()
     page.evaluate(
         """() => {
+            window.blocked = [];
+            document.addEventListener("securitypolicyviolation", (event) => {
+                window.blocked.push(event.effectiveDirective);
+            });
             const script = document.createElement("script");
             script.textContent = "document.title = 'run'";
             document.body.append(script);
@@ -310,7 +318,8 @@ def test_policy_keeps_out_a_script_that_got_in(browser, pages):
             document.body.insertAdjacentHTML("beforeend", image);
         }"""
     )
-    page.wait_for_timeout(200)
+    for directive in ("script-src-elem", "script-src-attr"):
+        page.wait_for_function(f"window.blocked.includes('{directive}')")
     assert page.title() == title
     context.close()
 
