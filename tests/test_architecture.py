@@ -145,6 +145,18 @@ def test_doctests(name):
     assert not result.failed
 
 
+def test_type_checkers_see_the_same_names_as_users():
+    tree = ast.parse((SRC / "__init__.py").read_text(encoding="utf-8"))
+    typed = {
+        (node.module, alias.asname)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.col_offset
+        for alias in node.names
+    }
+    lazy = {(f"varcal.{module}", name) for name, module in varcal._HOME.items()}
+    assert typed == lazy | {("varcal", name) for name in varcal._MODULES}
+
+
 def test_unknown_names_are_refused_and_known_ones_listed():
     assert dir(varcal) == sorted(varcal.__all__)
     with pytest.raises(AttributeError, match="no attribute 'vecee'"):

@@ -82,7 +82,7 @@ _PUBLIC = {
     "_evidence.collected": ("Collected",),
     "_evidence.collected_file": ("load_collected",),
     "_evidence.plan": ("BinPlan",),
-    "_inference.gap_law": ("rows_needed",),
+    "_inference.power": ("rows_needed",),
     "_input.predictions": ("Predictions",),
     "_measures.bin_table": (
         "BinTable",

@@ -43,6 +43,9 @@ class NumberSummary(Protocol):
     def above(self, value: float) -> int:
         """Return how many rows hold a larger value."""
 
+    def above_each(self, values: Floats) -> Ints:
+        """Return how many rows hold a larger value, for each of some finite values."""
+
 
 def make_bins(
     variables: Sequence[Variable],
@@ -209,9 +212,9 @@ def refine(bins: NumericBins, summary: NumberSummary, n_bins: int) -> NumericBin
     wanted = summary.quantiles(np.linspace(0, 1, n_bins + 1))[1:-1]
     wanted = np.unique(wanted[np.isfinite(wanted) & (wanted < bins.high)])
     old = np.array(bins.cuts)
-    after = {summary.above(cut) for cut in old.tolist()}
-    new = [cut for cut in wanted.tolist() if (left := summary.above(cut)) and left not in after]
-    return replace(bins, cuts=tuple(sorted({*bins.cuts, *new})))
+    left = summary.above_each(wanted)
+    new = wanted[(left > 0) & ~np.isin(left, summary.above_each(old))]
+    return replace(bins, cuts=tuple(sorted({*bins.cuts, *new.tolist()})))
 
 
 def level_bins(variable: Variable, counts: Ints, n_missing: int, *, rare: float = 0.0) -> LevelBins:

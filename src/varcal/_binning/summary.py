@@ -59,6 +59,10 @@ class ArraySummary:
         """Return how many rows hold a larger value."""
         return len(self._ordered) - int(np.searchsorted(self._ordered, value, side="right"))
 
+    def above_each(self, values: Floats) -> Ints:
+        """Return how many rows hold a larger value, for each of some finite values."""
+        return len(self._ordered) - np.searchsorted(self._ordered, values, side="right")
+
     def count(self, value: float) -> int:
         """Return how many rows hold exactly this value."""
         return len(self._ordered) - self.below(value) - self.above(value)
@@ -141,6 +145,12 @@ class SampledSummary(ArraySummary):
         """Return about how many rows hold a larger value."""
         ends = self._ends
         return ends.n_low + ends.n_finite + ends.n_high - self._until(value, "right")
+
+    def above_each(self, values: Floats) -> Ints:
+        """Return about how many rows hold a larger value, for each of some finite values."""
+        ends, many = self._ends, len(self._finite)
+        below = ends.n_finite * np.searchsorted(self._finite, values, side="right") // many
+        return ends.n_finite + ends.n_high - below
 
     def count(self, value: float) -> int:
         """Return about how many rows hold exactly this value."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from math import factorial, inf
 
 import numpy as np
@@ -82,15 +83,22 @@ class GapLaw:
             df=self.df,
         )
 
-    @property
+    @cached_property
     def value(self) -> Floats:
         """Plug-in error."""
         return plug_in(self.gap, self.share)
 
-    @property
+    @cached_property
     def standard_error(self) -> Floats:
         """Standard error of each bin's gap."""
         return root_diagonal(self.cov)
+
+    @cached_property
+    def correlation(self) -> Floats:
+        """Correlation of the bins' gaps, with 0 on the diagonal."""
+        se = self.standard_error
+        rho = ratio_or_zero(self.cov, se[..., :, None] * se[..., None, :])
+        return np.asarray(np.clip(rho * (1 - np.eye(rho.shape[-1])), -1, 1))
 
     def quantile(self, level: float) -> float:
         """Two-sided quantile of Student's t, or of the normal law if ``df`` is infinite."""
@@ -117,9 +125,7 @@ def plug_in_moments(law: GapLaw, shape: Floats, theta: Floats) -> tuple[Floats, 
     third = (x**3 + 3 * x) * tilt + 2 * (x**2 + 2) * bell - 3 * folded * (x * x + 1) + 2 * folded**3
     variance = (scale**2 * spread).sum(-1)
 
-    flat = law.standard_error
-    rho = ratio_or_zero(law.cov, flat[..., :, None] * flat[..., None, :])
-    rho = np.clip(rho * (1 - np.eye(rho.shape[-1])), -1, 1)
+    rho = law.correlation
     if rho.any():
         hermite = [np.ones_like(x), x]
         for k in range(2, MEHLER_TERMS):
