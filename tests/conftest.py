@@ -1,14 +1,27 @@
+# ruff: noqa: E402 (the number of threads is set before numpy is loaded)
 import os
 from pathlib import Path
+
+# Two workers of pytest-xdist with a thread per core each mostly wait for one another: small
+# fits take up to 50 times as long. Child processes inherit the variables.
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[variable] = "1"
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
+from threadpoolctl import threadpool_limits
 
-settings.register_profile("varcal", deadline=None, derandomize=True)
+# For libraries that a plugin loaded before this file.
+threadpool_limits(1)
+
+# No test fails for being slow.
+settings.register_profile(
+    "varcal", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("varcal")
 
 ROOT = Path(__file__).parents[1]
@@ -39,6 +52,23 @@ def paper_data():
     if not folder.is_dir():
         pytest.skip(f"the paper's outputs are not at {folder}; set VARCAL_PAPER_DATA")
     return folder
+
+
+# As above, varcal is imported late.
+@pytest.fixture(scope="session")
+def adult():
+    """The bundled predictions of Adult; not to be changed."""
+    from varcal.datasets import load_adult
+
+    return load_adult()
+
+
+@pytest.fixture(scope="session")
+def age(adult):
+    """The curve of Adult along age; not to be changed."""
+    import varcal as vc
+
+    return vc.curve(adult.y, adult.p, {"age": adult["age"]})
 
 
 @pytest.fixture

@@ -13,11 +13,6 @@ from varcal.exceptions import InputError
 
 
 @pytest.fixture(scope="module")
-def adult():
-    return vc.datasets.load_adult()
-
-
-@pytest.fixture(scope="module")
 def found(adult):
     return vc.audit(adult.y, adult.p, adult.X)
 

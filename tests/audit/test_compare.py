@@ -62,6 +62,7 @@ def test_auc_with_ties_and_one_class(rng):
     assert np.isnan(auc_parts(s, np.ones(500, bool))[0])
 
 
+@pytest.mark.slow
 def test_intervals_cover_known_truths():
     """Paired differences of log-loss, AUC and VECE on drawn rows, against large-sample truth."""
     rng = np.random.default_rng(5)

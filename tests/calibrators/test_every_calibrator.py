@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from cases.calibrators import ALL, binary, check_probabilities, every, many
+from cases.calibrators import ALL, binary, check_probabilities, every, fitted, many
 from varcal.calibrators import (
     AugmentedCalibrator,
     BetaCalibrator,
@@ -44,7 +44,7 @@ def test_probabilities_classes_and_columns(calibrator, data):
 @every
 def test_both_forms_of_binary_scores_give_the_same_bits(calibrator):
     p, y, v = binary()
-    one = clone(calibrator).fit(p, y, v).predict_proba(p, v)
+    one = fitted(calibrator, binary).predict_proba(p, v)
     fit = clone(calibrator).fit(np.column_stack([1 - p, p]), y, v)
     assert (one == fit.predict_proba(np.column_stack([1 - p, p]), v)).all()
     assert (one == fit.predict_proba(p[:, None], v)).all()
@@ -55,7 +55,7 @@ def test_both_forms_of_binary_scores_give_the_same_bits(calibrator):
 @pytest.mark.parametrize("data", [binary, many])
 def test_labels_of_any_type_keep_their_columns(calibrator, data):
     p, y, v = data()
-    numbers = clone(calibrator).fit(p, y, v)
+    numbers = fitted(calibrator, data)
     names = np.array(["a", "b", "c"])[y]
     words = clone(calibrator).fit(p, names, v)
     assert words.classes_.tolist() == sorted(set(names))
@@ -69,7 +69,7 @@ def test_given_classes_decide_the_columns(calibrator):
     p, y, v = many()
     renamed = np.array(["z", "m", "a"])[y]
     fit = clone(calibrator).fit(p, renamed, v, classes=["z", "m", "a"])
-    plain = clone(calibrator).fit(p, y, v)
+    plain = fitted(calibrator, many)
     assert fit.classes_.tolist() == ["z", "m", "a"]
     assert (fit.predict_proba(p, v) == plain.predict_proba(p, v)).all()
 
@@ -88,7 +88,7 @@ def test_an_integer_weight_is_repetition_and_zero_is_absence(calibrator, data):
 @every
 def test_unit_weights_change_nothing(calibrator):
     p, y, v = binary()
-    plain = clone(calibrator).fit(p, y, v).predict_proba(p, v)
+    plain = fitted(calibrator, binary).predict_proba(p, v)
     weighted = clone(calibrator).fit(p, y, v, sample_weight=np.ones(len(y)))
     assert weighted.predict_proba(p, v) == pytest.approx(plain, abs=1e-10)
 
@@ -122,8 +122,8 @@ def test_inputs_are_left_alone(calibrator):
 
 @every
 def test_rows_are_answered_one_by_one_as_together(calibrator):
-    p, y, v = binary()
-    fit = clone(calibrator).fit(p, y, v)
+    p, _, v = binary()
+    fit = fitted(calibrator, binary)
     together = fit.predict_proba(p, v)
     apart = np.vstack([fit.predict_proba(p[k : k + 1], v[k : k + 1]) for k in range(0, 400, 40)])
     assert apart == pytest.approx(together[::40], abs=1e-14)
@@ -131,8 +131,7 @@ def test_rows_are_answered_one_by_one_as_together(calibrator):
 
 @every
 def test_description_has_words_and_a_table(calibrator):
-    p, y, v = many()
-    shown = clone(calibrator).fit(p, y, v).describe()
+    shown = fitted(calibrator, many).describe()
     assert str(shown).startswith(type(calibrator).__name__)
     assert len(shown.to_frame()) == len(shown.to_dict()["rows"]) >= 1
     assert nw.from_native(shown.to_frame("polars")).shape == shown.to_frame().shape
@@ -216,7 +215,7 @@ scores = st.one_of(
 )
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(rows=st.lists(st.tuples(scores, st.booleans(), st.floats(-5, 5)), min_size=2, max_size=30))
 @pytest.mark.filterwarnings("ignore::varcal.exceptions.VarcalWarning")
 def test_any_scores_give_probabilities(rows):
@@ -228,7 +227,7 @@ def test_any_scores_give_probabilities(rows):
         check_probabilities(fit.predict_proba(p, v), len(y), 2)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(rows=st.lists(st.tuples(scores, st.booleans()), min_size=2, max_size=30))
 @pytest.mark.filterwarnings("ignore::varcal.exceptions.VarcalWarning")
 def test_order_is_kept_by_maps_that_promise_it(rows):

@@ -7,10 +7,9 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
-from cases.calibrators import binary, every, many
+from cases.calibrators import binary, every, fitted, many
 from varcal.calibrators import (
     BetaCalibrator,
     PlattCalibrator,
@@ -26,8 +25,8 @@ from varcal.exceptions import InputError
 @every
 @pytest.mark.parametrize("data", [binary, many])
 def test_the_same_bits_come_back(calibrator, data, tmp_path):
-    p, y, v = data()
-    fit = clone(calibrator).fit(p, y, v)
+    p, _, v = data()
+    fit = fitted(calibrator, data)
     fit.save(tmp_path / "cal.json")
     again = load_calibrator(tmp_path / "cal.json")
     assert type(again) is type(fit)
@@ -114,10 +113,14 @@ def test_a_folder_that_is_not_there_is_said(tmp_path):
         load_calibrator(tmp_path)
 
 
+@pytest.fixture(scope="module")
+def tree():
+    return TreeCalibrator(BetaCalibrator()).fit(*binary())
+
+
 @pytest.fixture
-def saved(tmp_path):
-    p, y, v = binary()
-    TreeCalibrator(BetaCalibrator()).fit(p, y, v).save(tmp_path / "cal.json")
+def saved(tree, tmp_path):
+    tree.save(tmp_path / "cal.json")
     return tmp_path / "cal.json"
 
 
@@ -193,12 +196,15 @@ def test_forged_files_run_nothing_and_get_one_clear_error(saved, change):
         load_calibrator(saved)
 
 
+@pytest.fixture(scope="module")
+def smooth_fit():
+    return VariableCalibrator().fit(*mixed(2000))
+
+
 @pytest.fixture
-def smooth(tmp_path):
-    p, y, frame = mixed(2000)
-    fit = VariableCalibrator().fit(p, y, frame)
-    fit.save(tmp_path / "smooth.json")
-    return fit, tmp_path / "smooth.json"
+def smooth(smooth_fit, tmp_path):
+    smooth_fit.save(tmp_path / "smooth.json")
+    return smooth_fit, tmp_path / "smooth.json"
 
 
 def test_a_variable_calibrator_comes_back_to_the_bit(smooth):

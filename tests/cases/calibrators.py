@@ -1,7 +1,10 @@
 """One of every calibrator, and data to fit them on; shared by several test files."""
 
+from functools import cache
+
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from varcal.calibrators import (
     AugmentedCalibrator,
@@ -54,6 +57,12 @@ def many(n=400, k=3, seed=0):
     p = rng.dirichlet(np.full(k, 0.7), n)
     y = (rng.random((n, 1)) > np.cumsum(p**0.6 / (p**0.6).sum(1, keepdims=True), axis=1)).sum(1)
     return p, np.minimum(y, k - 1), rng.normal(size=(n, 2))
+
+
+@cache
+def fitted(calibrator, data):
+    """Return one of `ALL`, fitted on the rows of `binary` or `many`; not to be changed."""
+    return clone(calibrator).fit(*data())
 
 
 def check_probabilities(q, n, k):

@@ -2,9 +2,12 @@
 
 import datetime as dt
 import decimal
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
+
+import varcal as vc
 
 N = 6_000
 TRICKY = ["Age", "age", 'a "quoted" name', "it's, spaced"]
@@ -43,6 +46,16 @@ def make_table(n=N, seed=0):
             "unit": rng.integers(0, 40, n),
         }
     )
+
+
+def audits_in_memory(table):
+    """Return a function that audits the table in memory, once for each setting."""
+
+    @cache
+    def audit(names, weight):
+        return vc.audit("y", "p", list(names), data=table, sample_weight=weight)
+
+    return audit
 
 
 def same_tables(a, b):

@@ -1,40 +1,46 @@
-"""The command line, driven as a real process."""
+"""The command line: what each command shows and writes, and how it ends.
+
+Most tests run it in process; what the operating system takes part in (start-up, signals, pipes,
+terminals, encodings) needs a process of its own.
+"""
 
 import gzip
 import json
 import os
 import pty
 import re
+import shlex
 import signal
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 
+import click
 import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import csv, parquet
 
 import varcal as vc
+from cases.command_line import run
 from varcal.cli._calibrate import _built, methods
 from varcal.cli._program import main
-from varcal.exceptions import InputError
+from varcal.exceptions import InputError, VarcalWarning
 
 ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-m", "varcal"]
 COLUMNS = ["--label", "y", "--prob", "p"]
 
 
-def run(*arguments, cwd=None, given=None, **env):
+def run_process(*arguments, cwd=None, **env):
     return subprocess.run(
-        [*COMMAND, *map(str, arguments)],
+        [*COMMAND, *arguments],
         capture_output=True,
-        text=True,
         encoding="utf-8",
         env=os.environ | env,
         cwd=cwd,
-        input=given,
         check=False,
     )
 
@@ -75,7 +81,7 @@ def calibrated(folder):
 
 
 def test_version_and_help():
-    assert run("--version").stdout == f"varcal {vc.__version__}\n"
+    assert run_process("--version").stdout == f"varcal {vc.__version__}\n"
     assert "demo" in run("--help").stdout
     done = run("audit", "-h")
     assert done.returncode == 0 and done.stdout.isascii()
@@ -401,11 +407,38 @@ def test_bad_input_is_told_in_two_lines(arguments, said, folder, calibrated):
     assert not (folder / "o.csv").exists()
 
 
-def test_a_crash_is_no_failed_gate():
-    code = "import varcal.cli as c\n@c.main.command()\ndef boom():\n    1 / 0\nc.main(['boom'])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+@pytest.fixture
+def add_command(monkeypatch):
+    """Return a function that makes another one a command of the program, for this test."""
+    return lambda body: monkeypatch.setitem(
+        main.commands, body.__name__, click.command(body.__name__)(body)
+    )
+
+
+def test_a_crash_is_no_failed_gate(add_command):
+    @add_command
+    def boom():
+        1 / 0  # noqa: B018
+
+    done = run("boom")
     assert done.returncode == 3 and "ZeroDivisionError" in done.stderr
     assert "this is a bug in varcal" in done.stderr
+
+
+def test_a_run_in_process_leaves_nothing_behind(add_command):
+    @add_command
+    def careful():
+        warnings.warn("careful", VarcalWarning, stacklevel=1)
+
+    def settings():
+        handlers = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+        streams = sys.stdin, sys.stdout, sys.stderr
+        told = list(warnings.filters), warnings.showwarning
+        return handlers, streams, told, Path.cwd(), dict(os.environ)
+
+    before = settings()
+    assert run("careful", SOME="thing").stderr == "warning: careful\n"
+    assert settings() == before
 
 
 # ------------------------------------------------------------------ interrupts, pipes, terminals
@@ -421,13 +454,11 @@ def test_interrupted_run_leaves_no_file(sent, code, folder, calibrated, tmp_path
         stderr=subprocess.PIPE,
         text=True,
     )
-    for _ in range(3000):
-        if any(path.name.startswith(".out.csv.") for path in tmp_path.iterdir()):
-            break
+    while not any(path.name.startswith(".out.csv.") for path in tmp_path.iterdir()):
         assert process.poll() is None, process.communicate()
         time.sleep(0.01)
     process.send_signal(sent)
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate()
     assert process.returncode == code and "Traceback" not in said
     assert [path.name for path in tmp_path.iterdir()] == ["big.csv.gz"]
 
@@ -499,7 +530,7 @@ def test_demo_ranks_variables_and_shows_the_worst(tmp_path):
 
 
 def test_demo_in_an_ascii_pipe(tmp_path):
-    done = run("demo", "-o", "story.md", cwd=tmp_path, PYTHONIOENCODING="ascii")
+    done = run_process("demo", "-o", "story.md", cwd=tmp_path, PYTHONIOENCODING="ascii")
     assert done.returncode == 0 and not done.stderr
     assert done.stdout.isascii() and "?" not in done.stdout.partition("\n")[2]
 
@@ -523,18 +554,14 @@ def test_any_encoding_can_hold_the_output(encoding):
     assert done.returncode == 0 and done.stdout.decode(encoding).strip() == expected
 
 
-def test_errors_and_warnings_of_the_library_are_plain_lines():
-    code = (
-        "import warnings, varcal.cli as c\n"
-        "from varcal.exceptions import InputError, VarcalWarning\n"
-        "@c.main.command()\n"
-        "def boom():\n"
-        "    warnings.warn('careful', VarcalWarning)\n"
-        "    warnings.warn('somebody else', FutureWarning)\n"
-        "    raise InputError('p is odd', 'even it')\n"
-        "c.main(['boom'])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+def test_errors_and_warnings_of_the_library_are_plain_lines(add_command):
+    @add_command
+    def boom():
+        warnings.warn("careful", VarcalWarning, stacklevel=1)
+        warnings.warn("somebody else", FutureWarning, stacklevel=1)
+        raise InputError("p is odd", "even it")
+
+    done = run("boom")
     assert done.returncode == 2
     assert done.stderr == "warning: careful\nerror: p is odd\nhint: even it\n"
 
@@ -548,6 +575,16 @@ def shape(text):
     return re.sub(r"\s+", " ", re.sub(r"[\d.,]+(e-\d+)?", "#", text)).strip()
 
 
+def said_by(command):
+    """Return all that a line of the guide shows; it may end in `| tail -n`."""
+    line, _, last = command.partition(" | tail -")
+    program, *arguments = shlex.split(line)
+    assert program == "varcal" and "|" not in arguments, command
+    done = run(*arguments)
+    lines = done.stdout.splitlines(keepends=True)
+    return "".join(lines[-int(last) :] if last else lines) + done.stderr
+
+
 def test_guide_shows_real_output(tmp_path, monkeypatch):
     page = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
     monkeypatch.chdir(tmp_path)
@@ -556,8 +593,4 @@ def test_guide_shows_real_output(tmp_path, monkeypatch):
     assert len(blocks) >= 4
     for block in blocks:
         for command, shown in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.M):
-            line = command.replace("varcal", f"{sys.executable} -m varcal", 1)
-            done = subprocess.run(
-                line, shell=True, capture_output=True, encoding="utf-8", check=False
-            )
-            assert shape(done.stdout + done.stderr) == shape(shown), command
+            assert shape(said_by(command)) == shape(shown), command

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import gzip
-import importlib.util
-import os
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from varcal.datasets import Dataset, load_adult
+from cases.tools import load_tool
+from varcal.datasets import Dataset
 from varcal.exceptions import InputError, MissingDependencyError
 
 
@@ -22,11 +20,6 @@ def binned_error(score, hit, over, n_bins):
     return sum(
         abs((score[part] - hit[part]).sum()) for part in np.array_split(order, n_bins)
     ) / len(hit)
-
-
-@pytest.fixture(scope="module")
-def adult():
-    return load_adult()
 
 
 class TestAdult:
@@ -122,13 +115,7 @@ class TestMakeAdult:
 
     @pytest.fixture
     def script(self):
-        path = Path(__file__).parents[2] / "tools" / "make_adult.py"
-        if not path.exists():
-            pytest.skip("tools/ is not part of this copy")
-        spec = importlib.util.spec_from_file_location("make_adult", path)
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        return module
+        return load_tool("make_adult")
 
     TEXT = (
         "|1x3 Cross validator\n"
@@ -159,13 +146,9 @@ class TestMakeAdult:
         assert arrays["workclass levels"].tolist() == ["Private"]
         assert all(array.dtype != object for array in arrays.values())
 
-    def test_paper_figures(self, script):
+    def test_paper_figures(self, script, paper_data):
         """The four figures that the seed was chosen by, from the paper's own model outputs."""
-        shared = Path(__file__).parents[3] / "shared" / "data" / "paper"
-        path = Path(os.environ.get("VARCAL_PAPER_DATA", shared)) / "adult_out.csv.gz"
-        if not path.exists():
-            pytest.skip("the paper's outputs are not here (set VARCAL_PAPER_DATA)")
-        with gzip.open(path, "rt") as file:
+        with gzip.open(paper_data / "adult_out.csv.gz", "rt") as file:
             names = file.readline().strip().split(",")
             columns = [names.index(name) for name in ("actual", "prob_1", "age")]
             y, p, age = np.loadtxt(file, delimiter=",", usecols=columns, unpack=True)

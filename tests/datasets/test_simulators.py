@@ -130,7 +130,7 @@ class TestTheorems:
         assert binned_error(score, hit, sim.v, 10) == pytest.approx(0.4495, abs=0.003)
 
     @pytest.mark.parametrize("make", THEOREMS)
-    @settings(max_examples=25, deadline=None)
+    @settings(max_examples=25)
     @given(k=st.integers(2, 40), share=st.floats(0.01, 1), seed=st.integers(0, 2**31))
     def test_rows_are_probabilities(self, make, k, share, seed):
         largest = (k - 1) / (3 * k if make is make_consistent else 2 * k)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import gzip
-import importlib.util
 from importlib import resources
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import varcal as vc
+from cases.tools import load_tool
 from varcal.datasets import Dataset, load_adult, load_yelp
 from varcal.exceptions import InputError
 
@@ -135,13 +134,7 @@ class TestTrainYelp:
 
     @pytest.fixture
     def script(self):
-        path = Path(__file__).parents[2] / "tools" / "train_yelp.py"
-        if not path.exists():
-            pytest.skip("tools/ is not part of this copy")
-        spec = importlib.util.spec_from_file_location("train_yelp", path)
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        return module
+        return load_tool("train_yelp")
 
     def test_splits(self, script):
         texts = [f"sentence {k % 700}" for k in range(1000)]  # 300 of them twice

@@ -5,7 +5,6 @@ import json
 import pickle
 import sys
 import tracemalloc
-from functools import cache
 from types import SimpleNamespace
 
 import duckdb
@@ -17,14 +16,14 @@ import pytest
 from pyarrow import csv, parquet
 
 import varcal as vc
-from cases.lazy_tables import N, make_table, same_tables
+from cases.command_line import run
+from cases.lazy_tables import N, audits_in_memory, make_table, same_tables
 from varcal._engines.duckdb_rows import DuckRows
 from varcal._engines.open import lazy_rows
 from varcal._engines.polars_rows import PolarsRows
 from varcal._evidence import scan as _scan
 from varcal._evidence.gather import gather
 from varcal._evidence.question import Question
-from varcal.cli import main
 from varcal.exceptions import InputError, MissingDependencyError
 
 
@@ -75,13 +74,7 @@ def names_for(opened, table):
 
 @pytest.fixture(scope="module")
 def whole_of(table):
-    """The audit of the table in memory, made once for each setting."""
-
-    @cache
-    def audit(names, weight):
-        return vc.audit("y", "p", list(names), data=table, sample_weight=weight)
-
-    return audit
+    return audits_in_memory(table)
 
 
 @pytest.mark.parametrize("weight", [None, "w"])
@@ -133,6 +126,13 @@ def test_every_function_takes_lazy_rows(opened, table):
         vc.estimate("y", "p", "x", data=opened, test="kuiper")
 
 
+def check_groups(rows):
+    a, b = (
+        vc.estimate("y", "p", "v", data=data, groups="unit") for data in (rows, ds.dataset(rows))
+    )
+    assert (a.low, a.high, a.p_value) == pytest.approx((b.low, b.high, b.p_value))
+
+
 @pytest.mark.usefixtures("in_batches")
 def test_many_groups_are_hashed_alike():
     rng = np.random.default_rng(1)
@@ -145,10 +145,7 @@ def test_many_groups_are_hashed_alike():
             "unit": [f"u{k}" for k in rng.integers(0, 700, n)],
         }
     )
-    a, b = (
-        vc.estimate("y", "p", "v", data=data, groups="unit") for data in (rows, ds.dataset(rows))
-    )
-    assert (a.low, a.high, a.p_value) == pytest.approx((b.low, b.high, b.p_value))
+    check_groups(rows)
 
 
 @pytest.mark.usefixtures("in_batches")
@@ -164,10 +161,7 @@ def test_few_groups_have_buckets_of_their_own():
             "unit": np.sort(names[rng.integers(0, 10, n)]),  # no batch holds all of them
         }
     )
-    a, b = (
-        vc.estimate("y", "p", "v", data=data, groups="unit") for data in (rows, ds.dataset(rows))
-    )
-    assert (a.low, a.high, a.p_value) == pytest.approx((b.low, b.high, b.p_value))
+    check_groups(rows)
 
 
 @pytest.mark.usefixtures("in_batches")
@@ -471,9 +465,7 @@ def test_works_can_be_sent_to_other_processes(table, in_batches):
 
 @pytest.mark.usefixtures("in_batches")
 @pytest.mark.parametrize("ending", ["parquet", "csv"])
-def test_the_command_line_works_on_large_files_in_batches(
-    table, tmp_path, monkeypatch, capsys, ending
-):
+def test_the_command_line_works_on_large_files_in_batches(table, tmp_path, monkeypatch, ending):
     rows = table.select(["y", "p", "x", "text", "w"])
     nested = pa.array([[1]] * N)
     if ending == "parquet":
@@ -482,13 +474,11 @@ def test_the_command_line_works_on_large_files_in_batches(
         csv.write_csv(rows, tmp_path / "rows.csv")
 
     def audited():
-        command = ["audit", str(tmp_path / f"rows.{ending}"), "--label", "y", "--prob", "p"]
-        with pytest.raises(SystemExit) as left:
-            main([*command, "--classes", "0,1", "--weight", "w", "--json"])
-        assert left.value.code in (None, 0)
-        said = capsys.readouterr()
-        assert ("tags" in said.err) == (ending == "parquet")
-        return json.loads(said.out)
+        command = ["audit", tmp_path / f"rows.{ending}", "--label", "y", "--prob", "p"]
+        done = run(*command, "--classes", "0,1", "--weight", "w", "--json")
+        assert done.returncode == 0
+        assert ("tags" in done.stderr) == (ending == "parquet")
+        return json.loads(done.stdout)
 
     whole = audited()
     monkeypatch.setattr("varcal.cli._input_files.LARGE", 0)

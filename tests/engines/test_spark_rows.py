@@ -7,7 +7,6 @@ import re
 import shutil
 import socket
 import sys
-from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +15,7 @@ import pytest
 from pyarrow import parquet
 
 import varcal as vc
-from cases.lazy_tables import make_table, same_tables
+from cases.lazy_tables import audits_in_memory, make_table, same_tables
 from varcal._apply.spark import CalibrateWorker
 from varcal._engines import spark_rows as _spark
 from varcal._evidence import scan as _scan
@@ -24,7 +23,7 @@ from varcal.exceptions import InputError, MissingDependencyError
 
 pyspark = pytest.importorskip("pyspark", reason="pyspark is not installed")
 # One worker of pytest-xdist runs them all: there is one Spark session.
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.xdist_group("spark")]
 
 DOTTED = "a.b `c`"
 
@@ -114,13 +113,7 @@ def in_parts(monkeypatch):
 
 @pytest.fixture(scope="session")
 def whole_of(table):
-    """The audit of the table in memory, made once for each setting."""
-
-    @cache
-    def audit(names, weight):
-        return vc.audit("y", "p", list(names), data=table, sample_weight=weight)
-
-    return audit
+    return audits_in_memory(table)
 
 
 @pytest.mark.usefixtures("in_parts")

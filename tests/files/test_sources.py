@@ -10,9 +10,9 @@ import pytest
 from pyarrow import parquet
 
 import varcal as vc
+from cases.command_line import run
 from varcal._files import sources as _sources
 from varcal._files.sources import column_names, sources_of
-from varcal.cli import main
 from varcal.exceptions import InputError
 
 N = 600
@@ -42,17 +42,16 @@ def in_batches(monkeypatch):
     monkeypatch.setattr("varcal._engines.protocol.FEW_ROWS", 0)
 
 
-def audited(capsys, *files):
+def audited(*files):
     """Return the exit code of an audit of files that count as large, and what it said."""
-    with pytest.raises(SystemExit) as left:
-        main(["audit", *map(str, files), "--label", "y", "--prob", "p"])
-    return left.value.code, capsys.readouterr().err
+    done = run("audit", *files, "--label", "y", "--prob", "p")
+    return done.returncode, done.stderr
 
 
 @pytest.fixture
-def large(monkeypatch, capsys):
+def large(monkeypatch):
     monkeypatch.setattr("varcal.cli._input_files.LARGE", -1)
-    return lambda *files: audited(capsys, *files)
+    return audited
 
 
 def replaced(rows, name, column):
@@ -133,7 +132,7 @@ def test_files_aside_are_skipped_and_both_endings_taken(tmp_path, tree):
     assert vc.apply(tree, tmp_path / "in", tmp_path / "out.parquet").n_rows == 2 * N
 
 
-def test_every_reader_wants_the_same_columns(tmp_path, tree, large, monkeypatch, capsys):
+def test_every_reader_wants_the_same_columns(tmp_path, tree, large, monkeypatch):
     folder = tmp_path / "in"
     files = [write(make_rows(more=np.zeros(N)), folder / "a.parquet")]
     files.append(write(make_rows(other=np.zeros(N)), folder / "b.parquet"))
@@ -147,7 +146,7 @@ def test_every_reader_wants_the_same_columns(tmp_path, tree, large, monkeypatch,
         with pytest.raises(InputError, match=r"no column 'more' in '.*b\.parquet'"):
             use()
     for _ in ("large", "small"):
-        code, said = audited(capsys, *files)
+        code, said = audited(*files)
         assert code == 2 and "b.parquet': no column 'more'" in said
         monkeypatch.setattr("varcal.cli._input_files.LARGE", 10**9)
 

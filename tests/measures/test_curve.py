@@ -10,16 +10,6 @@ from varcal._smoothing.local_polynomial import local_polynomial
 from varcal.exceptions import InputError
 
 
-@pytest.fixture(scope="module")
-def adult():
-    return vc.datasets.load_adult()
-
-
-@pytest.fixture(scope="module")
-def age(adult):
-    return vc.curve(adult.y, adult.p, {"age": adult["age"]})
-
-
 def test_a_curve_says_where_and_how_sure(age):
     assert age.direction == "over" and 40 < age.worst < 55
     assert age.vce_low < age.vce < age.vce_high

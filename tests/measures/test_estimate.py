@@ -23,6 +23,7 @@ def null_rows(rng, n, scores, variable):
     return rng.random(n) < s, s, v
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n", "scores", "variable", "weighted"),
     [
@@ -105,6 +106,7 @@ def test_groups_hold_the_level_that_rows_do_not():
     assert rejected["groups"] < 23  # 5 % of 200 and about four standard errors
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("test", ["kuiper", "kolmogorov-smirnov"])
 def test_cumulative_tests_hold_their_level_and_find_a_tilt(test):
     rng = np.random.default_rng(5)

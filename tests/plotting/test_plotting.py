@@ -24,16 +24,6 @@ NAMES = ["$\\frac$", "_hidden", "<b>bold</b> & <script>alert(1)</script>", "a" *
 
 
 @pytest.fixture(scope="module")
-def adult():
-    return vc.datasets.load_adult()
-
-
-@pytest.fixture(scope="module")
-def age(adult):
-    return vc.curve(adult.y, adult.p, {"age": adult["age"]})
-
-
-@pytest.fixture(scope="module")
 def audit(adult):
     names = ("age", "education-num", "occupation", "sex")
     return vc.audit(adult.y, adult.p, {name: adult[name] for name in names})

@@ -26,11 +26,6 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "report.json"
 
 
 @pytest.fixture(scope="module")
-def adult():
-    return vc.datasets.load_adult()
-
-
-@pytest.fixture(scope="module")
 def audit(adult):
     names = ("age", "sex", "workclass", "fnlwgt", "hours-per-week")
     return vc.audit(adult.y, adult.p, {name: adult[name] for name in names})

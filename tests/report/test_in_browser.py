@@ -25,8 +25,12 @@ MISSING = [
 ]
 if not MISSING:
     from playwright.sync_api import expect, sync_playwright
+
+    expect.set_options(timeout=60_000)
+# One worker of pytest-xdist runs them all: there is one browser, and the pages are made once.
 pytestmark = [
     pytest.mark.browser,
+    pytest.mark.xdist_group("browser"),
     pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}"),
 ]
 FLAGS = [
@@ -54,10 +58,9 @@ NAMES = {
 
 
 @pytest.fixture(scope="module")
-def pages(tmp_path_factory):
+def pages(adult, tmp_path_factory):
     """Write the Adult report and one whose every name is hostile; a few more variables in both."""
     folder = tmp_path_factory.mktemp("pages")
-    adult = vc.datasets.load_adult()
     rng = np.random.default_rng(5)
     n = len(adult.y)
     quiet = {"noise": rng.normal(size=n), "coin": rng.choice(["heads", "tails"], n)}
@@ -304,6 +307,10 @@ def test_policy_keeps_out_a_script_that_got_in(browser, pages):
     title = page.title()
     page.evaluate(
         """() => {
+            window.blocked = [];
+            document.addEventListener("securitypolicyviolation", (event) => {
+                window.blocked.push(event.effectiveDirective);
+            });
             const script = document.createElement("script");
             script.textContent = "document.title = 'run'";
             document.body.append(script);
@@ -311,7 +318,8 @@ def test_policy_keeps_out_a_script_that_got_in(browser, pages):
             document.body.insertAdjacentHTML("beforeend", image);
         }"""
     )
-    page.wait_for_timeout(200)
+    for directive in ("script-src-elem", "script-src-attr"):
+        page.wait_for_function(f"window.blocked.includes('{directive}')")
     assert page.title() == title
     context.close()
 

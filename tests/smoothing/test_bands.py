@@ -215,7 +215,7 @@ def test_worst_is_looked_for_inside_only():
     assert worst_candidates(gap, np.eye(4), np.zeros(4, bool))[0] == 0
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.lists(
         st.tuples(

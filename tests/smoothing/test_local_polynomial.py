@@ -115,7 +115,7 @@ def test_equals_weighted_least_squares(degree):
         assert slopes[i] @ y == pytest.approx(fit[1] if degree else 0.0, abs=1e-8)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     st.lists(st.integers(-6, 6), min_size=1, max_size=40),
     st.lists(st.floats(-8, 8), min_size=1, max_size=5),
@@ -137,7 +137,7 @@ def test_bandwidth_of_many_rows():
     assert nearest_bandwidth(x, [0.0, 1.0, 3.0], 0.50001, counts=counts).tolist() == [1, 1, 3]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.lists(
         st.one_of(st.integers(-3, 3).map(float), st.floats(-1e12, 1e12)), min_size=1, max_size=30

@@ -1,0 +1,62 @@
+"""The command line, run inside the process of the tests: starting a new one takes a second."""
+
+import contextlib
+import io
+import os
+import signal
+import tempfile
+import warnings
+from dataclasses import dataclass
+from unittest import mock
+
+from varcal.cli import main
+
+
+@dataclass(frozen=True)
+class Done:
+    """What is left of a run, named as in `subprocess.CompletedProcess`."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+@contextlib.contextmanager
+def _signals_kept():
+    kept = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in kept.items():
+            signal.signal(number, handler)
+
+
+def run(*arguments, cwd=".", given="", **env):
+    """Run `varcal` with these arguments, this standard input and these environment variables.
+
+    Streams, signal handlers, warning filters, the working folder and the environment are
+    afterwards as they were before.
+    """
+    stdin = io.TextIOWrapper(io.BytesIO(given.encode()), encoding="utf-8")
+    stdout, stderr = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
+    with (
+        contextlib.chdir(cwd),
+        mock.patch.dict(os.environ, env),
+        mock.patch.object(tempfile, "tempdir", None),  # so that TMPDIR is looked up again
+        mock.patch("sys.stdin", stdin),
+        contextlib.redirect_stdout(stdout),
+        contextlib.redirect_stderr(stderr),
+        warnings.catch_warnings(),
+        _signals_kept(),
+    ):
+        try:
+            main([str(argument) for argument in arguments])
+        except SystemExit as left:
+            code = left.code
+    stdout.flush()
+    stderr.flush()
+    return Done(
+        0 if code is None else code,
+        stdout.buffer.getvalue().decode(),
+        stderr.buffer.getvalue().decode(),
+    )
