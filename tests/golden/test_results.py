@@ -2,7 +2,7 @@
 
 import json
 
-import golden_results
+from cases import golden_results
 import pytest
 
 pytestmark = pytest.mark.xdist_group("golden")  # one worker computes the results, once

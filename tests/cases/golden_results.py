@@ -1,13 +1,13 @@
 """What every public function of varcal gives on fixed rows, as numbers under readable names.
 
-`results` computes them through ``import varcal as vc`` alone. ``results.json``, beside this file,
+`results` computes them through ``import varcal as vc`` alone. ``tests/golden/results.json``
 holds what they are meant to be, and ``test_results.py`` compares. No sentence, verdict or layout
 of a file is among them, so that these can be reworded; what is there are figures, counts, edges of
 bins and orders of variables.
 
 Only where a change of results is intended, write the file again::
 
-    python tests/golden/golden_results.py
+    python tests/cases/golden_results.py
 """
 
 import json
@@ -30,7 +30,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import varcal as vc
 
-FILE = Path(__file__).with_name("results.json")
+FILE = Path(__file__).parents[1] / "golden" / "results.json"
 
 #: Values of an array that are kept at each of its ends.
 N_ENDS = 5
