@@ -29,9 +29,9 @@ from typing import Any
 
 import numpy as np
 from scipy.special import expit
-from worlds import World
 
 import varcal as vc
+from scenarios import Scenario
 
 warnings.filterwarnings("ignore")
 
@@ -44,7 +44,7 @@ TEST_ROWS = 4_000
 #: Seeds of a quick run.
 QUICK = 2
 #: A world in which scores are wrong in the middle of one variable.
-HUMP = World("beta(2,5)", "continuous", "hump", vece=0.05)
+HUMP = Scenario("beta(2,5)", "continuous", "hump", vece=0.05)
 
 Figures = dict[str, float]
 
@@ -169,7 +169,7 @@ def mixed(seed: int, n: int, *, wrong: float = 1.0, pair: float = 0.0) -> tuple[
     return halves((expit(z), y, v), n)
 
 
-def one_variable(world: World, seed: int, n: int) -> tuple[tuple, tuple]:
+def one_variable(world: Scenario, seed: int, n: int) -> tuple[tuple, tuple]:
     """Return rows of a world with one variable."""
     u, s, h, _ = world.draw(np.random.default_rng(seed), 1, n + TEST_ROWS)
     return halves((s[0], h[0].astype(int), {"v": world.bins(u[0])[0].astype(float)}), n)

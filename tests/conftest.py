@@ -37,6 +37,7 @@ FRAMES = {
 def pytest_configure(config):
     # Not in pyproject.toml: that would import varcal before coverage watches.
     config.addinivalue_line("filterwarnings", "error::varcal.exceptions.VarcalWarning")
+    config.addinivalue_line("filterwarnings", "ignore::varcal.exceptions.InSampleWarning")
 
 
 @pytest.fixture(params=FRAMES)

@@ -22,8 +22,8 @@ if TYPE_CHECKING:  # the same names as in the table below, for type checkers and
     from varcal._apply.apply import apply as apply
     from varcal._audit.audit import audit as audit
     from varcal._audit.audit import audit_estimator as audit_estimator
+    from varcal._audit.audit_file import load_audit as load_audit
     from varcal._audit.audit_result import Audit as Audit
-    from varcal._audit.audit_result import load_audit as load_audit
     from varcal._audit.compare import compare as compare
     from varcal._audit.comparison import Comparison as Comparison
     from varcal._evidence.collect import collect as collect

@@ -11,6 +11,7 @@ from typing import Any
 
 __all__ = [
     "DownloadError",
+    "InSampleWarning",
     "InputError",
     "MissingDependencyError",
     "VarcalError",
@@ -212,6 +213,10 @@ class DownloadError(VarcalError, OSError):
 
 class VarcalWarning(UserWarning):
     """Something that a careful user should know, although the result is valid."""
+
+
+class InSampleWarning(VarcalWarning):
+    """A calibrator is asked about the very rows that it was fitted on."""
 
 
 def python_setting(name: str, value: object) -> str:

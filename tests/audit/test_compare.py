@@ -7,7 +7,7 @@ from sklearn.metrics import accuracy_score, brier_score_loss, log_loss, roc_auc_
 
 import varcal as vc
 from varcal._inference.paired import auc_parts, mean_interval, row_losses
-from varcal.exceptions import InputError, VarcalWarning
+from varcal.exceptions import InputError
 
 
 @pytest.fixture(scope="module")
@@ -133,19 +133,6 @@ def test_wrong_input(arguments, message):
     with pytest.raises(InputError) as caught:
         vc.compare([0, 1], **arguments)
     assert message in str(caught.value)
-
-
-def test_a_warning_on_the_very_rows_of_the_fit(world):
-    sim, _ = world
-    calibrator = vc.BetaCalibrator().fit(sim.p[:3000], sim.y[:3000])
-    seen, unseen = calibrator.predict_proba(sim.p[:3000]), calibrator.predict_proba(sim.p[3000:])
-    with pytest.warns(VarcalWarning, match="BetaCalibrator said of the very rows"):
-        vc.audit(sim.y[:3000], seen, {"v": sim.v[:3000]})
-    with pytest.warns(VarcalWarning, match="use rows that it has not seen"):
-        vc.estimate(sim.y[:3000], seen[:, 1], sim.v[:3000])
-    with pytest.warns(VarcalWarning, match="very rows"):
-        vc.compare(sim.y[:3000], {"raw": sim.p[:3000], "beta": seen}, None)
-    vc.audit(sim.y[3000:], unseen, {"v": sim.v[3000:]})
 
 
 def test_weighted_auc_is_that_of_scikit_learn(rng):

@@ -2,8 +2,9 @@
 
 import json
 
-from cases import golden_results
 import pytest
+
+from cases import golden_results
 
 pytestmark = pytest.mark.xdist_group("golden")  # one worker computes the results, once
 

@@ -127,7 +127,6 @@ def audit(
         from_logits=from_logits,
         unlabelled=unlabelled,
     )
-    evidence.warn_in_sample()
     if not evidence.along:
         raise InputError("X is None", "give the variables to audit", argument="X")
     (key,) = evidence.keys(event, pos_label)

@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 from varcal._audit.audit_changes import Changes, changes
@@ -374,48 +373,6 @@ def headline_parts(audit: Audit) -> tuple[str, str, str]:
         return f"{overall}; no variable shows a change.", "", ""
     many = f"{len(found)} of {count(len(audit), 'variable')}"
     return f"{overall}; the gap changes along {many}, most along ", found[0].variable, "."
-
-
-def load_audit(path: str | PathLike[str]) -> Audit:
-    """Read an audit that `Audit.save` wrote.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> import varcal as vc
-    >>> sim = vc.datasets.make_gap(500)
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "audit.json"
-    >>> vc.audit(sim.y, sim.p, {"v": sim.v}).save(path)
-    >>> vc.load_audit(path).rows[0].variable
-    'v'
-    """
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except OSError as error:
-        raise InputError(
-            f"cannot read {str(path)!r}: {error.strerror}",
-            "give a file that audit.save() wrote",
-            argument="path",
-        ) from None
-    except UnicodeDecodeError:
-        text = ""  # not JSON, so refused below
-    try:
-        data = json.loads(text)
-        if data["format"] > FORMAT:
-            raise InputError(
-                f"{str(path)!r} was written by a later varcal ({data['varcal']})",
-                "update varcal",
-                argument="path",
-            )
-        return Audit.from_dict(data)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(
-            f"{str(path)!r} is not a saved audit",
-            "give a file that audit.save() wrote",
-            argument="path",
-        ) from None
 
 
 def _row_dict(row: AuditRow) -> dict[str, Any]:

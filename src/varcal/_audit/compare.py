@@ -20,7 +20,6 @@ from varcal._inference.paired import auc_parts, mean_interval, row_losses, sum_i
 from varcal._input.events import Claim, claims
 from varcal._input.groups import buckets
 from varcal._input.predictions import ALL, Predictions
-from varcal._input.provenance import warn_in_sample
 from varcal._input.variables import Variable
 from varcal._measures.curve import Curve, curve_of
 from varcal._measures.estimate import profile_test
@@ -130,8 +129,6 @@ def compare(
         )
         for name, p in methods.items()
     }
-    for one in checked.values():
-        warn_in_sample(one.p)
     options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins}
     first = next(iter(checked.values()))
     part, n_parts = _parts(first, random_state)

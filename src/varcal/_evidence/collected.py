@@ -140,9 +140,6 @@ class Collected(Evidence):
         """Return None: the rows are gone."""
         return None
 
-    def warn_in_sample(self) -> None:
-        """Stay silent: of which rows the sums are is not known."""
-
     def cumulative(self, key: int, name: str | None, statistic: str) -> float:
         """Refuse a test that needs rows in their order."""
         raise InputError(

@@ -22,7 +22,7 @@ from varcal._evidence.roles import Roles
 from varcal._evidence.tally import Sums, Wanted
 from varcal._files.atomic import whole_file, write_whole
 from varcal._input.groups import N_BUCKETS
-from varcal._input.predictions import Part
+from varcal._input.part import Part
 from varcal._version import __version__
 from varcal.exceptions import InputError, import_library
 

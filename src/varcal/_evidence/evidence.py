@@ -78,10 +78,6 @@ class Evidence(ABC):
         """Return the rows behind a profile, None where there are many or none at hand."""
 
     @abstractmethod
-    def warn_in_sample(self) -> None:
-        """Warn if the probabilities are known to be about rows that a calibrator was fitted on."""
-
-    @abstractmethod
     def cumulative(self, key: int, name: str | None, statistic: str) -> float:
         """Return the p-value of a test that needs rows in their order."""
 

@@ -17,7 +17,9 @@ from varcal._evidence.question import QUANTILE, Question, Unsaid
 from varcal._evidence.roles import Roles
 from varcal._evidence.scan import Scan, Survey, sample_share
 from varcal._evidence.tally import Sums, Tally
-from varcal._input.predictions import ALL, Part, Predictions, no_weight
+from varcal._input.part import Part
+from varcal._input.predictions import ALL, Predictions
+from varcal._input.weights import no_weight
 from varcal._options import check_choice
 from varcal.exceptions import InputError
 

@@ -17,7 +17,6 @@ from varcal._inference.cumulative_test import cumulative_test
 from varcal._inference.simulated_null import ScoredRows
 from varcal._input.events import Claim, claim_of
 from varcal._input.predictions import Predictions
-from varcal._input.provenance import warn_in_sample
 from varcal._input.variables import Variable
 
 
@@ -64,10 +63,6 @@ class Held(Evidence):
     def along(self) -> tuple[Along, ...]:
         """The variables."""
         return tuple(Along(one.name, one.kind) for one in self.predictions.variables)
-
-    def warn_in_sample(self) -> None:
-        """Warn if the probabilities are known to be about rows that a calibrator was fitted on."""
-        warn_in_sample(self.predictions.p, stacklevel=4)
 
     def profile(self, key: int, name: str | None) -> Profile:
         """Return a claim along a variable, in fine cells and coarse bins."""

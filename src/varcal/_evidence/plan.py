@@ -17,7 +17,7 @@ from varcal._evidence.roles import Roles
 from varcal._evidence.scan import Survey
 from varcal._evidence.tally import Tally, Wanted
 from varcal._input.events import CORRECT, claim_keys
-from varcal._input.predictions import Part
+from varcal._input.part import Part
 
 
 @dataclass(frozen=True)

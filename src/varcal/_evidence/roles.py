@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from varcal._input.predictions import ALL, Part, Predictions
+from varcal._input.part import Part
+from varcal._input.predictions import ALL, Predictions
 from varcal._options import check_choice
 from varcal.exceptions import InputError
 

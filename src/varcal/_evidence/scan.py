@@ -18,16 +18,11 @@ from varcal._input.events import claim_of
 from varcal._input.frames import Table
 from varcal._input.groups import N_BUCKETS, check_several, check_units, distinct_groups
 from varcal._input.labels import Labels
-from varcal._input.predictions import (
-    Part,
-    Predictions,
-    from_log_odds,
-    no_weight,
-    probabilities,
-    weight_exponent,
-    weights,
-)
+from varcal._input.part import Part
+from varcal._input.predictions import Predictions
+from varcal._input.probabilities import from_log_odds, probabilities
 from varcal._input.variables import Kind, Variable, as_series, held_levels, sort_levels
+from varcal._input.weights import no_weight, weight_exponent, weights
 from varcal.exceptions import InputError
 
 #: The most values that a sample holds, over all its columns.

@@ -16,7 +16,7 @@ from varcal._engines.kernel_numpy import collect
 from varcal._evidence.roles import Roles, told_at
 from varcal._input.events import Claim, claim_of
 from varcal._input.groups import N_BUCKETS, buckets
-from varcal._input.predictions import Part
+from varcal._input.part import Part
 from varcal._input.variables import Kind, Variable
 from varcal.exceptions import InputError
 

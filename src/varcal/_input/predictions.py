@@ -1,48 +1,32 @@
-"""The door: outcomes, probabilities, variables, weights and groups, checked once."""
+"""Predictions: outcomes, probabilities, variables, weights and groups, checked once."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
-from varcal._arrays import AnyArray, Bools, Floats, Ints
+from varcal._arrays import AnyArray, Floats, Ints
+from varcal._input.columns import check_lengths, column_names, column_of
 from varcal._input.frames import Table, is_frame
 from varcal._input.groups import check_units, group_numbers
 from varcal._input.labels import Labels
-from varcal._input.variables import Variable, as_series, extremes, plain_array
+from varcal._input.part import Part
+from varcal._input.probabilities import (
+    check_order,
+    check_probabilities,
+    from_log_odds,
+    probabilities,
+)
+from varcal._input.variables import Variable, as_series, plain_array
+from varcal._input.weights import checked_weights, weights
 from varcal._options import check_choice
 from varcal.exceptions import InputError
 
 #: Stands for "every column of data that has no other role".
 ALL = "every other column"
-#: How far the probabilities of a row may sum from 1, besides the rounding of their dtype.
-SUM_TOLERANCE = 1e-6
-#: Weights beyond 2 to this power, up or down, are scaled.
-MOST_EXPONENT = 200
-
-
-@dataclass(frozen=True)
-class Part:
-    """What is known of all rows when some of them come in at the door.
-
-    Attributes
-    ----------
-    classes : tuple
-        Every label, in the order of the columns of `p`; none where they are not known, and rows
-        are only checked.
-    by_meaning : bool
-        Whether labels are 0/1 or booleans, which mean the same in every part.
-    exponent : int
-        Weights are divided by 2 to this power.
-    """
-
-    classes: tuple[Hashable, ...]
-    by_meaning: bool = False
-    exponent: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +133,7 @@ class Predictions:
         table = None if data is None else Table.of(data, "data")
         given, p_names, p_backend = probabilities(p, table)
         probability = given.astype(np.float64, copy=False)
-        labels = Labels.of(_column(y, table, "y"))
+        labels = Labels.of(column_of(y, table, "y"))
         if v is ALL:
             v = _other_columns(table, y, p, sample_weight, groups)
         variables, v_backend = _variables(v, table)
@@ -158,7 +142,7 @@ class Predictions:
             weight = weights(sample_weight, table)
         unit = None
         if groups is not None:
-            unit = Variable.of(_column(groups, table, "groups"), "groups", "groups")
+            unit = Variable.of(column_of(groups, table, "groups"), "groups", "groups")
 
         lengths = {"y": len(labels), "p": len(probability)}
         lengths |= {f"v {variable.name!r}": len(variable) for variable in variables}
@@ -168,7 +152,7 @@ class Predictions:
             lengths["groups"] = len(unit)
         if part is not None and not any(lengths.values()):
             return cls.none(part, 0)
-        _check_lengths(lengths, by_name=table is not None)
+        check_lengths(lengths, by_name=table is not None)
 
         n_dropped = 0
         unknown = labels.missing()
@@ -201,7 +185,7 @@ class Predictions:
         if from_logits:
             probability = from_log_odds(probability)
         n_classes = 2 if probability.ndim == 1 else probability.shape[1]
-        _check_probabilities(probability, given.dtype)
+        check_probabilities(probability, given.dtype)
         if part is None:
             y_codes, found = labels.encode(n_classes, classes)
         elif part.classes:
@@ -209,9 +193,9 @@ class Predictions:
             y_codes, found = labels.encode(n_classes, part.classes, by_meaning=meant)
         else:
             y_codes, found = np.zeros(len(labels), np.intp), part.classes
-        _check_order(p_names, found)
+        check_order(p_names, found)
         if weight is not None:
-            weight = _checked_weights(weight, part)
+            weight = checked_weights(weight, part)
         return cls(
             y=y_codes,
             p=probability,
@@ -229,125 +213,11 @@ class Predictions:
         return cls(np.zeros(0, np.intp), np.zeros(0), part.classes, n_dropped=n_dropped)
 
 
-def read_scores(p: object, v: object = None) -> tuple[Floats, tuple[Variable, ...]]:
-    """Check probabilities and variables that come without an outcome.
-
-    Examples
-    --------
-    >>> p, variables = read_scores([0.2, 0.9], {"age": [31, 54]})
-    >>> p, variables[0].name
-    (array([0.2, 0.9]), 'age')
-    """
-    given, _, _ = probabilities(p, None)
-    scores = given.astype(np.float64, copy=False)
-    variables, _ = _variables(v, None)
-    lengths = {"p": len(scores)} | {f"v {one.name!r}": len(one) for one in variables}
-    _check_lengths(lengths, by_name=False)
-    _check_probabilities(scores, given.dtype)
-    return scores, variables
-
-
-def _column(value: object, table: Table | None, argument: str) -> object:
-    """Return the column that a name stands for, or the array itself."""
-    if table is not None and isinstance(value, str):
-        return table.column(value, argument)
-    if isinstance(value, str):
-        raise InputError(
-            f"{argument} is the string {value!r}",
-            "give an array, or a column name together with data=",
-            argument,
-        )
-    if table is not None and isinstance(value, int):
-        raise InputError(
-            f"{argument} is the number {value!r}", "names of columns are strings", argument
-        )
-    return value
-
-
-def _names(value: object, table: Table | None) -> list[str] | None:
-    """Return the column names that an argument holds, or None if it holds values."""
-    if table is None:
-        return None
-    if isinstance(value, str):
-        return [value]
-    is_names = isinstance(value, list | tuple) and all(isinstance(name, str) for name in value)
-    return list(value) if is_names and value else None  # type: ignore[call-overload]
-
-
-def probabilities(p: object, table: Table | None) -> tuple[AnyArray, tuple[str, ...], str | None]:
-    """Return p in its own dtype, the names of its columns, and the library it came in."""
-    names = _names(p, table)
-    if names is not None and table is not None:
-        if len(set(names)) < len(names):
-            raise InputError(
-                f"p names a column twice: {names}", "name one column per class", argument="p"
-            )
-        frame = table
-    elif is_frame(p):
-        frame = Table.of(p, "p")
-        names = list(frame.columns)
-    else:
-        series = as_series(p)
-        backend = None if series is None else str(series.implementation.value)
-        return _shaped(_numbers(_column(p, table, "p"), "p")), (), backend
-    columns = [_numbers(frame.column(name, "p"), f"p {name!r}") for name in names]
-    stacked = columns[0] if len(columns) == 1 else np.column_stack(columns or [np.empty((0, 0))])
-    return _shaped(stacked), tuple(names), frame.backend
-
-
-def weights(sample_weight: object, table: Table | None) -> AnyArray:
-    """Return weights in their own dtype, before their values are checked."""
-    return _numbers(_column(sample_weight, table, "sample_weight"), "sample_weight")
-
-
-def _shaped(p: AnyArray) -> AnyArray:
-    if p.ndim == 2 and p.shape[1] == 1:
-        p = p[:, 0]
-    if p.ndim not in (1, 2) or 0 in p.shape[1:]:
-        raise InputError(
-            f"p has shape {p.shape}",
-            "give (n,) for P(y = second class), or (n, K) with one column per class",
-            argument="p",
-        )
-    return p
-
-
-_NUMBERS_HINT = {
-    "p": "give real numbers; labels go in {y}",
-    "sample_weight": "weights are real numbers, finite and not negative",
-}
-
-
-def _numbers(values: object, argument: str) -> AnyArray:
-    """Return real numbers in their own dtype, without a copy where they are already so."""
-    if is_frame(values):
-        raise InputError(f"{argument} is a frame", "give one column of it", argument)
-    array = plain_array(values, argument) if as_series(values) is None else None
-    if array is not None and array.ndim > 1:
-        if array.dtype.kind in "iuf":
-            return array
-        if array.ndim == 2:
-            parts = [_numbers(array[:, k], argument) for k in range(array.shape[1])]
-            return np.column_stack(parts)
-    column = Variable.of(values if array is None else array, argument, argument)
-    if column.kind == "levels" and not column.levels:
-        return np.full(len(column), np.nan)
-    if column.kind != "numeric" or column.duration:
-        shown: str = "durations" if column.duration else column.kind
-        if column.levels == (False, True):
-            shown = "booleans"
-        name = argument.split(" ")[0]
-        raise InputError(
-            f"{argument} holds {shown}, not numbers", _NUMBERS_HINT[name], name, {"y": None}
-        )
-    return column.values
-
-
 def _other_columns(table: Table | None, *roles: object) -> list[str]:
     """Name the columns of data that are neither outcome, probability, weight nor group."""
     if table is None:
         raise InputError("X is not given", "give a frame of variables, or data=", argument="X")
-    taken = {name for role in roles for name in _names(role, table) or ()}
+    taken = {name for role in roles for name in column_names(role, table) or ()}
     others = [name for name in table.columns if name not in taken]
     if not others:
         raise InputError(
@@ -357,7 +227,7 @@ def _other_columns(table: Table | None, *roles: object) -> list[str]:
 
 
 def _variables(v: object, table: Table | None) -> tuple[tuple[Variable, ...], str | None]:
-    names = _names(v, table)
+    names = column_names(v, table)
     if v is None:
         return (), None
     if names is not None and table is not None:
@@ -371,7 +241,7 @@ def _variables(v: object, table: Table | None) -> tuple[tuple[Variable, ...], st
         if not frame.columns:
             raise InputError("v has no columns", "give at least one variable", argument="v")
         return tuple(Variable.of(frame.column(n, "v"), n) for n in frame.columns), frame.backend
-    column = _column(v, table, "v")
+    column = column_of(v, table, "v")
     name = getattr(v, "name", None)
     name = name if isinstance(name, str) and name else "v"
     series = as_series(column)
@@ -387,125 +257,19 @@ def _variables(v: object, table: Table | None) -> tuple[tuple[Variable, ...], st
     return tuple(Variable.of(array[:, k], f"v{k}") for k in range(array.shape[1])), None
 
 
-def _check_lengths(lengths: dict[str, int], *, by_name: bool) -> None:
-    if len(set(lengths.values())) > 1:
-        shown = ", ".join(f"{name} {count:,}" for name, count in lengths.items())
-        names = "; with data=, names of columns are strings" if by_name else ""
-        raise InputError(f"lengths differ: {shown}", f"give one value per row in each{names}")
-    if not lengths["p"]:
-        what = "y and p are" if "y" in lengths else "p is"
-        raise InputError(f"{what} empty", "at least one row is needed", argument="p")
+def read_scores(p: object, v: object = None) -> tuple[Floats, tuple[Variable, ...]]:
+    """Check probabilities and variables that come without an outcome.
 
-
-def from_log_odds(logits: Floats) -> Floats:
-    """Return the probabilities that logits stand for."""
-    bad = ~np.isfinite(logits)
-    if bad.any():
-        _raise_at(logits, bad, "is not finite", "logits are finite numbers")
-    if logits.ndim == 1:
-        small = np.exp(-np.abs(logits))
-        return np.where(logits >= 0, 1.0, small) / (1.0 + small)
-    powers = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return np.asarray(powers / powers.sum(axis=1, keepdims=True))
-
-
-def _check_probabilities(p: Floats, given: np.dtype[Any]) -> None:
-    low, high = extremes(p)
-    if not (low >= 0 and high <= 1):  # also true when either is NaN
-        missing = np.isnan(p)
-        if missing.any():
-            _raise_at(p, missing, "is missing", "leave such rows out or fill them in first")
-        outside = (p < 0) | (p > 1)
-        if low < -0.5 or high > 1.5:
-            hint = "if these are logits, pass {from_logits}; divide percentages by 100"
-        else:
-            hint = "probabilities lie in [0, 1]; if this is a rounding error, clip them first"
-        _raise_at(p, outside, "is outside [0, 1]", hint)
-    if p.ndim == 2:
-        rounding = float(np.finfo(given).eps) if given.kind == "f" else 0.0
-        tolerance = SUM_TOLERANCE + p.shape[1] * rounding
-        off = np.abs(p.sum(axis=1) - 1.0) > tolerance
-        if off.any():
-            row = int(off.argmax())
-            raise InputError.at_row(
-                "p",
-                f"must sum to 1 in each row (within {tolerance:.3g}), but sums to",
-                float(p[row].sum()),
-                row,
-                int(off.sum()),
-                "give one column for every class, or divide each row by its sum",
-            )
-
-
-def _raise_at(p: Floats, bad: Bools, problem: str, hint: str) -> None:
-    rows = bad if bad.ndim == 1 else bad.any(axis=1)
-    row = int(rows.argmax())
-    column = None if bad.ndim == 1 else int(bad[row].argmax())
-    value = float(p[row] if column is None else p[row, column])
-    raise InputError.at_row(
-        "p",
-        problem,
-        value,
-        row,
-        int(rows.sum()),
-        hint,
-        column=column,
-        settings={"from_logits": True},
-    )
-
-
-def _check_order(names: Sequence[str], classes: Sequence[Hashable]) -> None:
-    """Refuse columns of p that carry the labels as names, but in another order."""
-    texts = [str(label) for label in classes]
-    if list(names) == texts or sorted(names) != sorted(texts):
-        return
-    order = [classes[texts.index(name)] for name in names]
-    raise InputError(
-        f"p has columns named {list(names)!r}, but the classes are in the order {list(classes)!r}",
-        "names of columns have no meaning: state the order with {classes}",
-        argument="p",
-        settings={"classes": order},
-    )
-
-
-def _checked_weights(given: AnyArray, part: Part | None) -> Floats:
-    weight: Floats = given.astype(np.float64, copy=False)
-    if weight.ndim != 1:
-        raise InputError(
-            f"sample_weight has shape {weight.shape}",
-            "give one weight per row",
-            argument="sample_weight",
-        )
-    bad = ~(np.isfinite(weight) & (weight >= 0))
-    if bad.any():
-        row = int(bad.argmax())
-        problem = "is negative" if weight[row] < 0 else "is not a finite number"
-        raise InputError.at_row(
-            "sample_weight",
-            problem,
-            float(weight[row]),
-            row,
-            int(bad.sum()),
-            "weights are finite and not negative",
-        )
-    if part is None:
-        if not weight.any():
-            raise no_weight()
-        exponent = weight_exponent(float(weight.max()))
-    else:
-        exponent = part.exponent
-    # A power of two keeps ratios to the bit.
-    return np.ldexp(weight, -exponent) if exponent else weight
-
-
-def no_weight() -> InputError:
-    """Return the error of weights that are all 0."""
-    return InputError(
-        "sample_weight is 0 at every row", "at least one row must count", argument="sample_weight"
-    )
-
-
-def weight_exponent(largest: float) -> int:
-    """Return by which power of two weights are divided, lest their fourth powers overflow."""
-    exponent = int(np.frexp(largest)[1])
-    return exponent if abs(exponent) >= MOST_EXPONENT else 0
+    Examples
+    --------
+    >>> p, variables = read_scores([0.2, 0.9], {"age": [31, 54]})
+    >>> p, variables[0].name
+    (array([0.2, 0.9]), 'age')
+    """
+    given, _, _ = probabilities(p, None)
+    scores = given.astype(np.float64, copy=False)
+    variables, _ = _variables(v, None)
+    lengths = {"p": len(scores)} | {f"v {one.name!r}": len(one) for one in variables}
+    check_lengths(lengths, by_name=False)
+    check_probabilities(scores, given.dtype)
+    return scores, variables

@@ -196,7 +196,6 @@ def estimate(
         from_logits=from_logits,
         unlabelled=unlabelled,
     )
-    evidence.warn_in_sample()
     if len(evidence.along) > 1:
         raise InputError(
             f"v has {len(evidence.along)} variables; an estimate is along one",

@@ -236,7 +236,6 @@ def reliability(
         from_logits=from_logits,
         unlabelled=unlabelled,
     )
-    evidence.warn_in_sample()
     (key,) = evidence.keys(event, pos_label)
     found = evidence.profile(key, None)
     return Reliability(

@@ -13,7 +13,6 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from varcal._arrays import AnyArray, Floats
-from varcal._input.provenance import remember
 from varcal.calibrators._interface.description import Description
 from varcal.calibrators._interface.rows import (
     CalibrationRows,
@@ -21,7 +20,7 @@ from varcal.calibrators._interface.rows import (
     score_names,
     score_rows,
 )
-from varcal.exceptions import InputError, VarcalWarning
+from varcal.exceptions import InputError, InSampleWarning, VarcalWarning
 
 __all__ = ["Calibrator"]
 
@@ -39,7 +38,7 @@ class Calibrator(BaseEstimator, ABC):
     n_features_in_ : int
         The number of columns of p in `fit`, 1 for a vector.
     fitted_rows_ : str
-        The fingerprint of the calibration rows; see `varcal._input.provenance`.
+        The fingerprint of the calibration rows; see `varcal.calibrators._interface.fingerprint`.
     score_names_ : tuple of str
         The names of the columns of p in `fit`; empty for arrays.
     separated_ : bool
@@ -135,7 +134,13 @@ class Calibrator(BaseEstimator, ABC):
         if self.fitted_rows_.startswith(f"{len(rows):x}-") and self.fitted_rows_ == (
             rows.fingerprint(with_variables=self._uses_variables)
         ):
-            remember(answer, type(self).__name__)
+            warnings.warn(
+                f"these are the rows that this {type(self).__name__} was fitted on: its "
+                "probabilities look better calibrated on them than they are; judge it on rows "
+                "that it has not seen",
+                InSampleWarning,
+                stacklevel=2,
+            )
         return answer
 
     def _check_names(self, p: object) -> None:

@@ -10,8 +10,8 @@ import numpy as np
 from varcal._arrays import AnyArray, Bools, Floats, Ints
 from varcal._input.frames import Table, is_frame
 from varcal._input.predictions import Predictions, read_scores
-from varcal._input.provenance import fingerprint
 from varcal._input.variables import Variable, as_series
+from varcal.calibrators._interface.fingerprint import fingerprint
 from varcal.exceptions import InputError
 
 __all__ = ["CalibrationRows", "labelled_rows", "score_names", "score_rows"]

@@ -1,10 +1,13 @@
-"""Answers about the calibration rows themselves are recognized, others are not."""
+"""A calibrator warns where it is asked about the rows that it was fitted on, and only there."""
+
+import warnings
 
 import numpy as np
 import pytest
 
-from varcal._input.provenance import MEMORY, fingerprint, in_sample, remember
 from varcal.calibrators import BetaCalibrator, DirichletCalibrator, TreeCalibrator, load_calibrator
+from varcal.calibrators._interface.fingerprint import fingerprint
+from varcal.exceptions import InSampleWarning
 
 
 def rows(seed, n=300):
@@ -13,23 +16,37 @@ def rows(seed, n=300):
     return p, rng.random(n) < p, rng.normal(size=n)
 
 
+def warns(fit, *given):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        fit.predict_proba(*given)
+    return [str(one.message) for one in caught if one.category is InSampleWarning]
+
+
 @pytest.mark.parametrize("calibrator", [BetaCalibrator(), TreeCalibrator()])
-def test_answers_on_the_fitted_rows_are_known(calibrator):
+def test_the_rows_of_the_fit_are_recognized_in_any_order(calibrator):
     p, y, v = rows(1)
     fit = calibrator.fit(p, y, v)
-    q = fit.predict_proba(p, v)
     name = type(calibrator).__name__
-    assert in_sample(q) == in_sample(q[:, 1]) == in_sample(q.copy()[::-1]) == name
+    (message,) = warns(fit, p, v)
+    assert message.startswith(f"these are the rows that this {name} was fitted on")
     fresh = rows(2)
-    assert in_sample(fit.predict_proba(fresh[0], fresh[2])) is None
+    assert not warns(fit, fresh[0], fresh[2])
     shuffled = np.random.default_rng(0).permutation(300)
-    assert in_sample(fit.predict_proba(p[shuffled], v[shuffled])) == name
+    assert warns(fit, p[shuffled], v[shuffled])
+
+
+def test_the_warning_points_at_the_caller():
+    p, y, _ = rows(1)
+    with pytest.warns(InSampleWarning) as caught:
+        BetaCalibrator().fit(p, y).predict_proba(p)
+    assert caught[0].filename == __file__
 
 
 def test_the_same_scores_with_other_variables_are_other_rows():
     p, y, v = rows(3)
     fit = TreeCalibrator().fit(p, y, v)
-    assert in_sample(fit.predict_proba(p, v + 1)) is None
+    assert not warns(fit, p, v + 1)
 
 
 def test_many_classes_and_saved_calibrators_are_known_too(tmp_path):
@@ -37,15 +54,7 @@ def test_many_classes_and_saved_calibrators_are_known_too(tmp_path):
     p = rng.dirichlet([1, 1, 1], 200)
     fit = DirichletCalibrator().fit(p, rng.integers(0, 3, 200))
     fit.save(tmp_path / "cal.json")
-    again = load_calibrator(tmp_path / "cal.json")
-    assert in_sample(again.predict_proba(p)) == "DirichletCalibrator"
-
-
-def test_memory_is_bounded():
-    for k in range(MEMORY + 5):
-        remember(np.array([k / 1000, 0.123]), "x")
-    assert in_sample(np.array([0.0, 0.123])) is None
-    assert in_sample(np.array([MEMORY / 1000, 0.123])) == "x"
+    assert warns(load_calibrator(tmp_path / "cal.json"), p)
 
 
 def test_fingerprints_tell_rows_apart():

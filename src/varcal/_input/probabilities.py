@@ -1,0 +1,121 @@
+"""Columns of probabilities or log-odds: read, checked, brought into one shape."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from varcal._arrays import AnyArray, Bools, Floats
+from varcal._input.columns import column_names, column_of, numbers_of
+from varcal._input.frames import Table, is_frame
+from varcal._input.variables import as_series, extremes
+from varcal.exceptions import InputError
+
+#: How far the probabilities of a row may sum from 1, besides the rounding of their dtype.
+SUM_TOLERANCE = 1e-6
+
+
+def probabilities(p: object, table: Table | None) -> tuple[AnyArray, tuple[str, ...], str | None]:
+    """Return p in its own dtype, the names of its columns, and the library it came in."""
+    names = column_names(p, table)
+    if names is not None and table is not None:
+        if len(set(names)) < len(names):
+            raise InputError(
+                f"p names a column twice: {names}", "name one column per class", argument="p"
+            )
+        frame = table
+    elif is_frame(p):
+        frame = Table.of(p, "p")
+        names = list(frame.columns)
+    else:
+        series = as_series(p)
+        backend = None if series is None else str(series.implementation.value)
+        return _shaped(numbers_of(column_of(p, table, "p"), "p")), (), backend
+    columns = [numbers_of(frame.column(name, "p"), f"p {name!r}") for name in names]
+    stacked = columns[0] if len(columns) == 1 else np.column_stack(columns or [np.empty((0, 0))])
+    return _shaped(stacked), tuple(names), frame.backend
+
+
+def from_log_odds(logits: Floats) -> Floats:
+    """Return the probabilities that logits stand for."""
+    bad = ~np.isfinite(logits)
+    if bad.any():
+        _raise_at(logits, bad, "is not finite", "logits are finite numbers")
+    if logits.ndim == 1:
+        small = np.exp(-np.abs(logits))
+        return np.where(logits >= 0, 1.0, small) / (1.0 + small)
+    powers = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return np.asarray(powers / powers.sum(axis=1, keepdims=True))
+
+
+def _shaped(p: AnyArray) -> AnyArray:
+    if p.ndim == 2 and p.shape[1] == 1:
+        p = p[:, 0]
+    if p.ndim not in (1, 2) or 0 in p.shape[1:]:
+        raise InputError(
+            f"p has shape {p.shape}",
+            "give (n,) for P(y = second class), or (n, K) with one column per class",
+            argument="p",
+        )
+    return p
+
+
+def check_probabilities(p: Floats, given: np.dtype[Any]) -> None:
+    low, high = extremes(p)
+    if not (low >= 0 and high <= 1):  # also true when either is NaN
+        missing = np.isnan(p)
+        if missing.any():
+            _raise_at(p, missing, "is missing", "leave such rows out or fill them in first")
+        outside = (p < 0) | (p > 1)
+        if low < -0.5 or high > 1.5:
+            hint = "if these are logits, pass {from_logits}; divide percentages by 100"
+        else:
+            hint = "probabilities lie in [0, 1]; if this is a rounding error, clip them first"
+        _raise_at(p, outside, "is outside [0, 1]", hint)
+    if p.ndim == 2:
+        rounding = float(np.finfo(given).eps) if given.kind == "f" else 0.0
+        tolerance = SUM_TOLERANCE + p.shape[1] * rounding
+        off = np.abs(p.sum(axis=1) - 1.0) > tolerance
+        if off.any():
+            row = int(off.argmax())
+            raise InputError.at_row(
+                "p",
+                f"must sum to 1 in each row (within {tolerance:.3g}), but sums to",
+                float(p[row].sum()),
+                row,
+                int(off.sum()),
+                "give one column for every class, or divide each row by its sum",
+            )
+
+
+def _raise_at(p: Floats, bad: Bools, problem: str, hint: str) -> None:
+    rows = bad if bad.ndim == 1 else bad.any(axis=1)
+    row = int(rows.argmax())
+    column = None if bad.ndim == 1 else int(bad[row].argmax())
+    value = float(p[row] if column is None else p[row, column])
+    raise InputError.at_row(
+        "p",
+        problem,
+        value,
+        row,
+        int(rows.sum()),
+        hint,
+        column=column,
+        settings={"from_logits": True},
+    )
+
+
+def check_order(names: Sequence[str], classes: Sequence[Hashable]) -> None:
+    """Refuse columns of p that carry the labels as names, but in another order."""
+    texts = [str(label) for label in classes]
+    if list(names) == texts or sorted(names) != sorted(texts):
+        return
+    order = [classes[texts.index(name)] for name in names]
+    raise InputError(
+        f"p has columns named {list(names)!r}, but the classes are in the order {list(classes)!r}",
+        "names of columns have no meaning: state the order with {classes}",
+        argument="p",
+        settings={"classes": order},
+    )

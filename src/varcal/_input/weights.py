@@ -1,0 +1,62 @@
+"""Sampling weights: read, checked, scaled by a power of two."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from varcal._arrays import AnyArray, Floats
+from varcal._input.columns import column_of, numbers_of
+from varcal._input.frames import Table
+from varcal._input.part import Part
+from varcal.exceptions import InputError
+
+#: Weights beyond 2 to this power, up or down, are scaled.
+MOST_EXPONENT = 200
+
+
+def weights(sample_weight: object, table: Table | None) -> AnyArray:
+    """Return weights in their own dtype, before their values are checked."""
+    return numbers_of(column_of(sample_weight, table, "sample_weight"), "sample_weight")
+
+
+def checked_weights(given: AnyArray, part: Part | None) -> Floats:
+    weight: Floats = given.astype(np.float64, copy=False)
+    if weight.ndim != 1:
+        raise InputError(
+            f"sample_weight has shape {weight.shape}",
+            "give one weight per row",
+            argument="sample_weight",
+        )
+    bad = ~(np.isfinite(weight) & (weight >= 0))
+    if bad.any():
+        row = int(bad.argmax())
+        problem = "is negative" if weight[row] < 0 else "is not a finite number"
+        raise InputError.at_row(
+            "sample_weight",
+            problem,
+            float(weight[row]),
+            row,
+            int(bad.sum()),
+            "weights are finite and not negative",
+        )
+    if part is None:
+        if not weight.any():
+            raise no_weight()
+        exponent = weight_exponent(float(weight.max()))
+    else:
+        exponent = part.exponent
+    # A power of two keeps ratios to the bit.
+    return np.ldexp(weight, -exponent) if exponent else weight
+
+
+def no_weight() -> InputError:
+    """Return the error of weights that are all 0."""
+    return InputError(
+        "sample_weight is 0 at every row", "at least one row must count", argument="sample_weight"
+    )
+
+
+def weight_exponent(largest: float) -> int:
+    """Return by which power of two weights are divided, lest their fourth powers overflow."""
+    exponent = int(np.frexp(largest)[1])
+    return exponent if abs(exponent) >= MOST_EXPONENT else 0

@@ -1,0 +1,34 @@
+"""A short text that says which rows a calibrator was fitted on, whatever their order."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from varcal._arrays import Floats
+
+
+def fingerprint(*columns: Floats) -> str:
+    """Return a short text that is the same for the same rows in any order.
+
+    Parameters
+    ----------
+    *columns : ndarray of shape (n,)
+        The numbers of each row.
+
+    Examples
+    --------
+    >>> a, b = np.array([0.1, 0.2, 0.3]), np.array([7.0, 8.0, 9.0])
+    >>> fingerprint(a, b) == fingerprint(a[::-1], b[::-1]) != fingerprint(a, b[::-1])
+    True
+    """
+    n = columns[0].shape[0] if columns else 0
+    mixed = np.full(n, 0x9E3779B97F4A7C15, dtype=np.uint64)
+    for column in columns:
+        # Adding 0 turns -0 into 0, so that equal numbers have equal bits.
+        bits = (np.asarray(column, dtype=np.float64) + 0.0).view(np.uint64)
+        mixed ^= bits
+        mixed *= np.uint64(0xBF58476D1CE4E5B9)
+        mixed ^= mixed >> np.uint64(29)
+        mixed *= np.uint64(0x94D049BB133111EB)
+        mixed ^= mixed >> np.uint64(32)
+    return f"{n:x}-{int(mixed.sum(dtype=np.uint64)):016x}"
