@@ -29,6 +29,7 @@ from typing import Any
 
 import numpy as np
 from scipy.special import expit
+from scipy.stats import t as student_t
 
 import varcal as vc
 from scenarios import Scenario
@@ -382,7 +383,7 @@ def measured(study: Study, seeds: range) -> dict[str, np.ndarray]:
 
 
 def cell(difference: np.ndarray) -> str:
-    """Return the mean of paired differences with its standard error, in bold beyond two of them.
+    """Return the mean of paired differences with its standard error, bold where p < 0.05 (t-test).
 
     >>> cell(np.array([1.0, 3.0])), cell(np.array([1.0, 1.1])), cell(np.zeros(2))
     ('+2.000 ± 1.000', '**+1.050 ± 0.050**', '0')
@@ -394,7 +395,8 @@ def cell(difference: np.ndarray) -> str:
     text = f"{mean:+.3f} ± {error:.3f}"
     if text.strip("+-") == "0.000 ± 0.000":
         return "0.000"
-    return f"**{text}**" if abs(mean) > 2 * error else text
+    clear = abs(mean) > student_t.ppf(0.975, max(len(difference) - 1, 1)) * error
+    return f"**{text}**" if clear else text
 
 
 def shown(value: Any) -> str:
@@ -430,7 +432,7 @@ def tables(entries: list[Entry], *, quick: bool) -> str:
             cells = [cell(side[figure] - once[figure]) for figure in once for side in changed]
             module = entry.module.rsplit(".", 1)[-1]
             row = [f"`{module}.{entry.constant}`", shown(entry.value), *cells]
-            if not any("**" in each for each in cells):
+            if set(cells) == {"0"}:
                 row[0] += " (insensitive)"
             lines.append("| " + " | ".join(row) + " |")
             print(f"{entry.constant}: {time.perf_counter() - begun:.0f} s", file=sys.stderr)
