@@ -168,24 +168,6 @@ class Scan:
         )
 
 
-class ScannedSummary(SampledSummary):
-    """Quantiles and counts of a column from a sample of it and its true ends."""
-
-    def __init__(self, sample: Floats, ends: Ends) -> None:
-        self.n_missing = ends.n_missing
-        self._ends = ends
-        held = np.sort(sample[np.isfinite(sample)])
-        self._finite = np.concatenate([[ends.low], held, [ends.high]])
-
-    def below(self, value: float) -> int:
-        """Return about how many rows hold a smaller value, none only if there is none."""
-        return max(super().below(value), int(value > self._ends.low))
-
-    def above(self, value: float) -> int:
-        """Return about how many rows hold a larger value, none only if there is none."""
-        return max(super().above(value), int(value < self._ends.high))
-
-
 @dataclass(frozen=True)
 class Survey:
     """What all rows together are like: classes, weights, units, and the bins of a column."""
@@ -258,7 +240,7 @@ class Survey:
         if len(values) == self.seen.n_rows:  # then nothing is left to chance
             return ArraySummary(values)
         if ends.n_finite:
-            return ScannedSummary(values, ends)
+            return SampledSummary(values[np.isfinite(values)], ends)
         many = {-np.inf: ends.n_low, np.inf: ends.n_high, np.nan: ends.n_missing}
         return ArraySummary(np.array([value for value, n in many.items() if n]))
 
