@@ -46,6 +46,7 @@ def audit(
     n_bins: int = N_BINS,
     binning: str = ATOMS,
     bins: object = None,
+    edges: str | None = None,
     level: float = 0.95,
     threshold: float = 0.02,
     classes: Sequence[Hashable] | None = None,
@@ -113,8 +114,8 @@ def audit(
             'use event="correct" or "positive"; vece(…, event="classwise") gives the mean',
             argument="event",
         )
-    options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins}
-    plain: BinOptions = {"n_bins": n_bins, "binning": "quantile", "bins": None}
+    options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins, "edges": edges}
+    plain: BinOptions = {"n_bins": n_bins, "binning": "quantile", "bins": None, "edges": edges}
     evidence = gather(
         y,
         p,

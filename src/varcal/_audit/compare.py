@@ -44,6 +44,7 @@ def compare(
     n_bins: int = 10,
     binning: str = "quantile",
     bins: object = None,
+    edges: str | None = None,
     level: float = 0.95,
     classes: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
@@ -129,7 +130,7 @@ def compare(
         )
         for name, p in methods.items()
     }
-    options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins}
+    options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins, "edges": edges}
     first = next(iter(checked.values()))
     part, n_parts = _parts(first, random_state)
     sides: list[_Side] = []

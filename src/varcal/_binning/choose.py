@@ -16,6 +16,7 @@ from varcal._options import check_choice, check_n_bins
 from varcal.exceptions import InputError
 
 SCHEMES = ("quantile", "uniform", "atoms")
+EDGES = ("exact", "sampled")
 
 
 class Named(Protocol):
@@ -53,6 +54,7 @@ def make_bins(
     n_bins: int = 10,
     binning: str = "quantile",
     bins: object = None,
+    edges: str | None = None,
 ) -> Bins:
     """Choose bins for one variable, or joint bins for several.
 
@@ -66,9 +68,11 @@ def make_bins(
         How numeric variables are cut.
     bins : sequence or dict of sequences, optional
         Cut points, for the one variable or by name.
+    edges : {"exact", "sampled"}, optional
+        Quantiles of all rows, which is the default, or of a random sample of many rows.
     """
     check_cut_names(bins, variables)
-    parts = tuple(fine_bins(variable, n_bins, binning, bins)[0] for variable in variables)
+    parts = tuple(fine_bins(variable, n_bins, binning, bins, edges)[0] for variable in variables)
     return parts[0] if len(parts) == 1 else JointBins(parts)
 
 
@@ -77,6 +81,7 @@ def fine_bins(
     n_bins: int = 10,
     binning: str = "quantile",
     bins: object = None,
+    edges: str | None = None,
     *,
     n_fine: int = 0,
     summary: ArraySummary | None = None,
@@ -87,10 +92,11 @@ def fine_bins(
     Rows that are not at hand are spoken for by the summary of their numbers, or by how often
     each level comes and how many are missing.
     """
-    check_binning(n_bins, binning)
+    check_binning(n_bins, binning, edges)
     cuts = cut_points(bins, variable.name)
     if variable.kind != "levels":
-        summary = summary_of(variable.values) if summary is None else summary
+        if summary is None:
+            summary = summary_of(variable.values, sampled=edges == "sampled")
         coarse = numeric_bins(variable, summary, n_bins=n_bins, scheme=binning, cuts=cuts)
         # Given cuts and even ones between the ends owe nothing to a sample.
         by_rows = cuts is None and binning != "uniform"
@@ -112,10 +118,12 @@ def fine_bins(
     return levels, levels
 
 
-def check_binning(n_bins: object, scheme: object) -> None:
+def check_binning(n_bins: object, scheme: object, edges: object = None) -> None:
     """Refuse options that no kind of variable can be binned with."""
     check_n_bins(n_bins)
     check_choice("binning", scheme, SCHEMES)
+    if edges is not None:
+        check_choice("edges", edges, EDGES)
 
 
 def check_cut_names(bins: object, variables: Sequence[Named]) -> None:

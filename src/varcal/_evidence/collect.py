@@ -32,6 +32,7 @@ def make_bins(
     n_bins: int = 10,
     binning: str = "atoms",
     bins: object = None,
+    edges: str | None = None,
     classes: Sequence[Hashable] | None = None,
     sample_weight: str | None = None,
     groups: str | None = None,
@@ -89,8 +90,8 @@ def make_bins(
         survey = survey_of(rows, roles, classes, rows.count())
     found = survey.part.classes
     chosen = events if events is not None else ("correct", *("positive",) * (len(found) == 2))
-    options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins}
-    score: BinOptions = {"n_bins": n_bins, "binning": "quantile", "bins": None}
+    options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins, "edges": edges}
+    score: BinOptions = {"n_bins": n_bins, "binning": "quantile", "bins": None, "edges": edges}
     wanted: dict[Any, Wanted] = {}
     for event in chosen:
         check_choice("events", event, EVENTS)

@@ -131,7 +131,12 @@ def _of_collected(
             )
     options, plan = question.options, found.plan
     binning = QUANTILE if v is None else plan.binning  # the score's own bins
-    own = vars(plan.roles) | {"bins": None, "n_bins": plan.n_bins, "binning": str(binning)}
+    own = vars(plan.roles) | {
+        "bins": None,
+        "edges": None,
+        "n_bins": plan.n_bins,
+        "binning": str(binning),
+    }
     for argument, value in (said | dict(options)).items():
         if value is not None and value != own[argument] and not isinstance(value, Unsaid):
             raise InputError(

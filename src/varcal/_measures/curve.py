@@ -98,7 +98,7 @@ def curve(
     >>> found.direction, found.worst_label
     ('over', '46')
     """
-    options: BinOptions = {"n_bins": N_BINS, "binning": ATOMS, "bins": None}
+    options: BinOptions = {"n_bins": N_BINS, "binning": ATOMS, "bins": None, "edges": edges}
     if event == "classwise":
         raise InputError(
             "event is 'classwise', which makes one claim per class; a curve shows one claim",

@@ -132,6 +132,7 @@ def estimate(
     n_bins: int = N_BINS,
     binning: str = QUANTILE,
     bins: object = None,
+    edges: str | None = None,
     level: float = 0.95,
     test: str = "combined",
     classes: Sequence[Hashable] | None = None,
@@ -183,7 +184,7 @@ def estimate(
     check_level(level)
     if test not in TESTS:
         raise InputError.choice("test", test, TESTS)
-    options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins}
+    options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins, "edges": edges}
     evidence = gather(
         y,
         p,

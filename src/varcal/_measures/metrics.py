@@ -26,6 +26,7 @@ def ece(
     n_bins: int = N_BINS,
     binning: str = QUANTILE,
     bins: object = None,
+    edges: str | None = None,
     norm: int | str = 1,
     side: str = "both",
     classes: Sequence[Hashable] | None = None,
@@ -97,7 +98,7 @@ def ece(
     >>> vc.ece([1, 0, 1, 1], [0.9, 0.6, 0.7, 0.8], n_bins=1, side="over")
     0.0
     """
-    options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins}
+    options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins, "edges": edges}
     question = Question(options, event, pos_label, fine=False, moments=False)
     found = gather(
         y,
@@ -123,6 +124,7 @@ def vece(
     n_bins: int = N_BINS,
     binning: str = QUANTILE,
     bins: object = None,
+    edges: str | None = None,
     norm: int | str = 1,
     side: str = "both",
     classes: Sequence[Hashable] | None = None,
@@ -201,7 +203,7 @@ def vece(
     >>> round(vc.ece(y, p), 3), round(vc.vece(y, p, [20, 25, 60, 65], n_bins=2), 3)
     (0.0, 0.25)
     """
-    options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins}
+    options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins, "edges": edges}
     question = Question(options, event, pos_label, joint=True, fine=False, moments=False)
     found = gather(
         y,
