@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -90,7 +92,7 @@ class OrderStatistics:
         inside = (values >= self._low) & (values <= self._high)
         self._sort_cells(cell[inside])
         found = np.where(values > self._high, self.n, 0)
-        side = "right" if equal else "left"
+        side: Literal["left", "right"] = "right" if equal else "left"
         for number in np.unique(cell[inside]).tolist():
             here = inside & (cell == number)
             begin = self._until[number]
@@ -162,7 +164,7 @@ def _grid_for(values: AnyArray) -> tuple[float, float, bool]:
         begin, end = sample[0], sample[-1]
     with np.errstate(over="ignore", divide="ignore"):
         scale = float(CELLS / (end - begin))
-    tied = np.count_nonzero(np.diff(sample)) < TIED * len(sample)
+    tied = bool(np.count_nonzero(np.diff(sample)) < TIED * len(sample))
     return float(begin), scale if 0 < scale < np.inf else 0.0, tied
 
 

@@ -155,6 +155,16 @@ class SampledSummary(ArraySummary):
         self._sample = np.concatenate([[ends.low], np.sort(sample), [ends.high]])
         self._n_ordered = len(self._sample)
 
+    @property
+    def ends(self) -> Ends:
+        """What is known of all rows."""
+        return self._ends
+
+    @property
+    def n_sampled(self) -> int:
+        """Rows of the sample."""
+        return len(self._sample) - 2
+
     def _at(self, ranks: Ints) -> Floats:
         return self._sample[ranks]
 
