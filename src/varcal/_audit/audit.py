@@ -76,7 +76,7 @@ def audit(
         The variables. By default every column of `data` that has no other role.
     data, event, classes, pos_label, sample_weight, from_logits, unlabelled
         As in `vece`; `event` is "correct" or "positive".
-    n_bins, binning, bins
+    n_bins, binning, bins, edges
         As in `vece`, except that by default frequent values get bins of their own
         (``binning="atoms"``).
     level : float

@@ -69,7 +69,7 @@ def compare(
     X : frame, dict of columns, or column names, optional
         The variables. By default every column of `data` that has no other role; None for no
         variables.
-    data, event, n_bins, binning, bins, classes, pos_label, sample_weight, unlabelled
+    data, event, n_bins, binning, bins, edges, classes, pos_label, sample_weight, unlabelled
         As in `vece`; `event` is "correct" or "positive".
     hits : {"recomputed", "first"}
         Which prediction counts under ``event="correct"``: each set's own most likely class, or

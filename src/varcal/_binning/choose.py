@@ -85,12 +85,13 @@ def fine_bins(
     *,
     n_fine: int = 0,
     summary: ArraySummary | None = None,
+    fine_summary: ArraySummary | None = None,
     counts: tuple[Ints, int] | None = None,
 ) -> tuple[NumericBins | LevelBins, NumericBins | LevelBins]:
     """Choose the bins of a variable, and finer ones (for curves) that keep all their cuts.
 
-    Rows that are not at hand are spoken for by the summary of their numbers, or by how often
-    each level comes and how many are missing.
+    For rows that are not in memory, `summary` stands for their numbers (`fine_summary` for the
+    finer bins, which need not be exact), or `counts` has the rows of each level and those missing.
     """
     check_binning(n_bins, binning, edges)
     cuts = cut_points(bins, variable.name)
@@ -103,7 +104,8 @@ def fine_bins(
         coarse = replace(coarse, sampled=summary.sampled and by_rows)
         if not n_fine:
             return coarse, coarse
-        return coarse, replace(refine(coarse, summary, n_fine), sampled=summary.sampled)
+        fine = refine(coarse, summary if fine_summary is None else fine_summary, n_fine)
+        return coarse, replace(fine, sampled=summary.sampled)
     if cuts is not None:
         raise InputError(
             f"bins gives cut points for {variable.name!r}, which has levels",

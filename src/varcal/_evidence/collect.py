@@ -9,7 +9,7 @@ from typing import Any
 from varcal._engines.open import lazy_rows
 from varcal._evidence.collected import Collected
 from varcal._evidence.collected_checks import check_finite
-from varcal._evidence.gather import sum_up, survey_of
+from varcal._evidence.gather import sum_up, survey_of, with_exact_edges
 from varcal._evidence.plan import BinPlan, opened, plan_of
 from varcal._evidence.question import BinOptions, Question
 from varcal._evidence.roles import Roles
@@ -57,7 +57,7 @@ def make_bins(
         Rows like those to come; a sample will do.
     events : sequence of {"correct", "positive", "classwise"}, optional
         What probabilities claim. By default "correct", and "positive" for two classes.
-    n_bins, binning, bins
+    n_bins, binning, bins, edges
         As in `audit`.
     classes, sample_weight, groups, from_logits, unlabelled
         As in `audit`, columns by name. Without `classes` the labels of these rows are all there
@@ -96,7 +96,10 @@ def make_bins(
     for event in chosen:
         check_choice("events", event, EVENTS)
         claim_keys(found, event)
-        plan = plan_of(survey, Question(options, event, score=score))
+        question = Question(options, event, score=score)
+        if rows is not None and edges == "exact":
+            survey = with_exact_edges(rows, survey, question)
+        plan = plan_of(survey, question)
         wanted |= {one.slot: _opened(one) for one in plan.wanted}
     return replace(plan, wanted=tuple(wanted.values()), units=())
 

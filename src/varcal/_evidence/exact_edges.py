@@ -110,7 +110,11 @@ class BracketSummary(ArraySummary):
         last = self._ends.n_finite - 1
         return np.array(
             [
-                self._ends.low if rank <= 0 else self._ends.high if rank >= last else self._one(rank)
+                self._ends.low
+                if rank <= 0
+                else self._ends.high
+                if rank >= last
+                else self._one(rank)
                 for rank in ranks.tolist()
             ]
         )

@@ -139,7 +139,9 @@ def bin_table(
         Labels and probabilities, as in `ece`.
     v : array-like, frame, dict of columns, or column names, optional
         The variable, or several for joint bins; without it the bins are those of the score.
-    data, event, n_bins, binning, bins, classes, pos_label, sample_weight, from_logits, unlabelled
+    data, event, n_bins, binning, bins, edges : optional
+        As in `vece`.
+    classes, pos_label, sample_weight, from_logits, unlabelled
         As in `vece`.
     level : float
         Level of the interval of each gap.

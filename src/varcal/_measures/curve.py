@@ -38,6 +38,7 @@ def curve(
     level: float = 0.95,
     trim: float = 0.05,
     grid: int | ArrayLike | None = None,
+    edges: str | None = None,
     classes: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
     sample_weight: object = None,
@@ -63,7 +64,7 @@ def curve(
         Labels and probabilities, as in `vece`.
     v : array-like or column name
         One variable: numbers, dates, or levels (then each level stands by itself).
-    data, event, classes, pos_label, sample_weight, from_logits, unlabelled
+    data, event, edges, classes, pos_label, sample_weight, from_logits, unlabelled
         As in `vece`; `event` is "correct" or "positive".
     span : float, optional
         Share of the rows in each neighbourhood (nearest neighbours).

@@ -155,7 +155,9 @@ def estimate(
         Labels and probabilities, as in `vece`.
     v : array-like or column name, optional
         One variable; without it the score itself is binned, for ECE.
-    data, event, n_bins, binning, bins, classes, pos_label, sample_weight, from_logits, unlabelled
+    data, event, n_bins, binning, bins, edges : optional
+        As in `vece`.
+    classes, pos_label, sample_weight, from_logits, unlabelled
         As in `vece`. With ``event="classwise"`` figures are means over classes, and so are the
         ends of the interval, which is then on the safe side.
     level : float

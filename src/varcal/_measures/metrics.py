@@ -64,6 +64,10 @@ def ece(
         bins of their own and quantiles for the rest.
     bins : sequence, optional
         Cut points to use instead, for example ``np.linspace(0, 1, 11)``.
+    edges : {"exact", "sampled"}, optional
+        Whether bins are quantiles of all rows, or of a random sample. By default they are exact
+        for rows in memory, and sampled for more rows than memory holds, where "exact" costs one
+        more pass over the rows.
     norm : {1, 2, "max"}
         The mean of gaps, the root of their mean square, or the largest.
     side : {"both", "over", "under"}
@@ -168,6 +172,10 @@ def vece(
     bins : sequence or dict of sequences, optional
         Cut points to use instead, for example ``bins=[18, 30, 65]`` or by variable
         ``bins={"age": [18, 30, 65]}``.
+    edges : {"exact", "sampled"}, optional
+        Whether bins are quantiles of all rows, or of a random sample. By default they are exact
+        for rows in memory, and sampled for more rows than memory holds, where "exact" costs one
+        more pass over the rows.
     norm : {1, 2, "max"}
         The mean of gaps, the root of their mean square, or the largest.
     side : {"both", "over", "under"}

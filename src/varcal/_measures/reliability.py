@@ -191,7 +191,9 @@ def reliability(
     ----------
     y, p : array-like or column names
         Labels and probabilities, as in `ece`.
-    data, event, n_bins, binning, bins, classes, pos_label, sample_weight, from_logits, unlabelled
+    data, event, n_bins, binning, bins, edges : optional
+        As in `vece`.
+    classes, pos_label, sample_weight, from_logits, unlabelled
         As in `ece`; `event` is "correct" or "positive".
     level : float
         Level of intervals and bands.
