@@ -38,6 +38,9 @@ class NumberSummary(Protocol):
     def count(self, value: float) -> int:
         """Return how many rows hold exactly this value."""
 
+    def count_each(self, values: Floats) -> Ints:
+        """Return how many rows hold exactly each of some values."""
+
     def below(self, value: float) -> int:
         """Return how many rows hold a smaller value."""
 
@@ -263,7 +266,8 @@ def _atom_cuts(
     # A value that holds 1/n_bins of the rows covers at least one of these levels.
     grid = summary.quantiles(np.linspace(0, 1, 2 * n_bins + 1))
     total = summary.below(np.inf) + summary.count(np.inf)
-    share = {float(value): summary.count(float(value)) / total for value in np.unique(grid)}
+    values = np.unique(grid)
+    share = dict(zip(values.tolist(), (summary.count_each(values) / total).tolist(), strict=True))
     atoms = [value for value, part in share.items() if part >= 1 / n_bins and part < 1]
     if not atoms:
         edges = np.unique(summary.quantiles(support_levels(n_bins)))

@@ -113,8 +113,11 @@ class ArraySummary:
 
     def count(self, value: float) -> int:
         """Return how many rows hold exactly this value."""
-        at = np.array([value])
-        return int(self._up_to(at, equal=True)[0] - self._up_to(at, equal=False)[0])
+        return int(self.count_each(np.array([value]))[0])
+
+    def count_each(self, values: Floats) -> Ints:
+        """Return how many rows hold exactly each of some values."""
+        return self._up_to(values, equal=True) - self._up_to(values, equal=False)
 
     def _up_to(self, values: Floats, *, equal: bool) -> Ints:
         """Return how many rows hold a smaller value, or at most this one."""
