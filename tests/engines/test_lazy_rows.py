@@ -441,7 +441,7 @@ def test_what_cannot_be_opened(tmp_path, monkeypatch):
 
 def test_works_can_be_sent_to_other_processes(table, in_batches):
     class Sent:
-        engine, backend, counted = "far away", None, False
+        engine, backend, row_numbers_known = "far away", None, False
         columns = tuple(table.column_names)
 
         def count(self):

@@ -420,6 +420,8 @@ def test_what_was_settled_when_rows_were_collected(rows):
 
 
 def test_columns_called_like_what_lazy_rows_have(rows):
-    frame = rows.rename_columns(["y", "p", "counted", "map", "columns", "engine"]).to_pandas()
-    found = vc.vece("y", "p", "counted", data=frame)
+    frame = rows.rename_columns(
+        ["y", "p", "row_numbers_known", "map", "columns", "engine"]
+    ).to_pandas()
+    found = vc.vece("y", "p", "row_numbers_known", data=frame)
     assert found == vc.vece("y", "p", "v", data=rows)

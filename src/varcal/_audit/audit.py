@@ -119,7 +119,7 @@ def audit(
         y,
         p,
         X,
-        Question(options, event, pos_label, rival=True, score=plain),
+        Question(options, event, pos_label, other_claim=True, score=plain),
         data=data,
         classes=classes,
         sample_weight=sample_weight,
@@ -136,7 +136,7 @@ def audit(
         raise InputError(
             "X has no value at any row of any variable", "give a variable with values", argument="X"
         )
-    rival = _other_claim(evidence, event)
+    other_key = _other_claim(evidence, event)
     found = []
     held = [one.name for one in evidence.along if one.name not in absent]
     for name in progress(held, "Auditing", n_rows=evidence.n_rows):
@@ -163,7 +163,7 @@ def audit(
             backend=evidence.backend,
             engine=evidence.engine,
         )
-        other = None if rival is None else evidence.coarse(rival, one)
+        other = None if other_key is None else evidence.coarse(other_key, one)
         law = gap_law(one.coarse)
         reach = law.quantile(level) * law.standard_error
         table = table_of(one.coarse, reach, event, level, evidence)

@@ -8,12 +8,12 @@ from operator import add
 
 from varcal._binning.stats import FIELDS
 from varcal._engines.open import lazy_rows
-from varcal._engines.protocol import LazyRows, is_few
+from varcal._engines.protocol import LazyRows, fits_in_memory
 from varcal._evidence.collected import Collected
 from varcal._evidence.evidence import Evidence
-from varcal._evidence.held import Held
+from varcal._evidence.in_memory import InMemory
 from varcal._evidence.plan import BinPlan, plan_of
-from varcal._evidence.question import QUANTILE, Question, Unsaid
+from varcal._evidence.question import QUANTILE, Default, Question
 from varcal._evidence.roles import Roles
 from varcal._evidence.scan import Scan, Survey, sample_share
 from varcal._evidence.tally import Sums, Tally
@@ -59,7 +59,7 @@ def gather(
             from_logits=from_logits,
             unlabelled=unlabelled,
         )
-        return Held(predictions, question)
+        return InMemory(predictions, question)
     roles = Roles.of(
         rows.columns,
         y,
@@ -71,9 +71,9 @@ def gather(
         unlabelled=unlabelled,
     )
     n_rows = rows.count()
-    if is_few(n_rows, len(roles.columns)):
+    if fits_in_memory(n_rows, len(roles.columns)):
         few = roles.read(rows.read(roles.columns), classes=classes)
-        return Held(few, question, rows.engine)
+        return InMemory(few, question, rows.engine)
     plan = plan_of(survey_of(rows, roles, classes, n_rows), question)
     return _not_nothing(sum_up(rows, plan, n_rows, moments=question.moments))
 
@@ -82,13 +82,15 @@ def survey_of(
     rows: LazyRows, roles: Roles, classes: Sequence[Hashable] | None, n_rows: int
 ) -> Survey:
     """Pass over lazy rows once, to learn what bins are chosen from."""
-    scan = Scan(roles, sample_share(n_rows, roles), rows.counted)
+    scan = Scan(roles, sample_share(n_rows, roles), rows.row_numbers_known)
     seen = reduce(add, rows.map(roles.columns, scan))
     try:
         return Survey.of(seen, roles, classes)
     except InputError:
         # The door may say where the fault is.
-        check = Tally(roles, Part(tuple(classes or ())), {}, (), counted=rows.counted)
+        check = Tally(
+            roles, Part(tuple(classes or ())), {}, (), row_numbers_known=rows.row_numbers_known
+        )
         for _ in rows.map(roles.columns, check):
             pass
         raise
@@ -96,7 +98,7 @@ def survey_of(
 
 def sum_up(rows: LazyRows, plan: BinPlan, n_rows: int, *, moments: bool = True) -> Collected:
     """Pass over lazy rows, and sum them into the bins of a plan."""
-    tally = plan.tally(counted=rows.counted, moments=moments, n_all=n_rows)
+    tally = plan.tally(row_numbers_known=rows.row_numbers_known, moments=moments, n_all=n_rows)
     answers = rows.map(plan.roles.columns, tally)
     first = next(answers, None)
     sums: Sums = tally.nothing() if first is None else reduce(add, answers, first)
@@ -133,7 +135,7 @@ def _of_collected(
     binning = QUANTILE if v is None else plan.binning  # the score's own bins
     own = vars(plan.roles) | {"bins": None, "n_bins": plan.n_bins, "binning": str(binning)}
     for argument, value in (said | dict(options)).items():
-        if value is not None and value != own[argument] and not isinstance(value, Unsaid):
+        if value is not None and value != own[argument] and not isinstance(value, Default):
             raise InputError(
                 f"{argument} is given together with collected statistics"
                 + ("" if own[argument] is None else f", whose own is {own[argument]!r}"),

@@ -82,7 +82,7 @@ def plan_of(survey: Survey, question: Question) -> BinPlan:
     else:
         for name, (coarse, fine) in chosen.items():
             wanted += [Wanted(key, (name,), fine, coarse) for key in keys]
-            if question.rival and len(classes) == 2:
+            if question.other_claim and len(classes) == 2:
                 other = CORRECT if question.event == "positive" else 1
                 wanted.append(Wanted(other, (name,), coarse, coarse))
     if not along or question.score is not None:

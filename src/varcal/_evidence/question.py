@@ -10,24 +10,24 @@ from typing import TypedDict
 N_FINE = 1000
 
 
-class Unsaid:
+class Default:
     """Marks a default, which collected statistics overrule; the same value given must be theirs."""
 
 
-class _UnsaidNumber(Unsaid, int):
+class _DefaultInt(Default, int):
     """A number that nobody gave."""
 
 
-class _UnsaidText(Unsaid, str):
+class _DefaultStr(Default, str):
     """A text that nobody gave."""
 
     __slots__ = ()
 
 
 #: How bins are chosen where nothing is said.
-N_BINS = _UnsaidNumber(10)
-QUANTILE = _UnsaidText("quantile")
-ATOMS = _UnsaidText("atoms")
+N_BINS = _DefaultInt(10)
+QUANTILE = _DefaultStr("quantile")
+ATOMS = _DefaultStr("atoms")
 
 
 class BinOptions(TypedDict):
@@ -54,7 +54,7 @@ class Question:
         Whether fine cells are needed, for curves and tests.
     moments : bool
         Whether all sums are needed, or only rows, weight, hit and score.
-    rival : bool
+    other_claim : bool
         Whether the other claim of a binary model is wanted, too, over the coarse bins.
     score : BinOptions, optional
         How the score is binned, where it is wanted besides variables.
@@ -66,5 +66,5 @@ class Question:
     joint: bool = False
     fine: bool = True
     moments: bool = True
-    rival: bool = False
+    other_claim: bool = False
     score: BinOptions | None = None

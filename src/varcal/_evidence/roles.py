@@ -123,7 +123,7 @@ class Roles:
 
 
 @contextmanager
-def told_at(start: int | None) -> Iterator[None]:
+def rows_numbered_from(start: int | None) -> Iterator[None]:
     """Count rows in messages from the first of all, not of the batch; leave them out if None."""
     try:
         yield

@@ -13,15 +13,15 @@ from varcal._arrays import Floats
 from varcal._binning.choose import fine_bins
 from varcal._binning.summary import SAMPLE, ArraySummary, Ends, SampledSummary
 from varcal._evidence.question import BinOptions
-from varcal._evidence.roles import Roles, told_at
+from varcal._evidence.roles import Roles, rows_numbered_from
 from varcal._input.events import claim_of
 from varcal._input.frames import Table
-from varcal._input.groups import N_BUCKETS, check_several, check_units, distinct_groups
+from varcal._input.groups import N_BUCKETS, check_two_groups, check_units, distinct_groups
 from varcal._input.labels import Labels
 from varcal._input.part import Part
 from varcal._input.predictions import Predictions
 from varcal._input.probabilities import from_log_odds, probabilities
-from varcal._input.variables import Kind, Variable, as_series, held_levels, sort_levels
+from varcal._input.variables import Kind, Variable, as_series, present_levels, sort_levels
 from varcal._input.weights import no_weight, weight_exponent, weights
 from varcal.exceptions import InputError
 
@@ -117,18 +117,18 @@ class Scan:
         The columns.
     share : float
         Share of rows that is sampled.
-    counted : bool
+    row_numbers_known : bool
         Whether `start` is the number of a row.
     """
 
     roles: Roles
     share: float
-    counted: bool = True
+    row_numbers_known: bool = True
 
     def __call__(self, frame: Any, start: int) -> Seen:
         """Look at rows from the one numbered `start`."""
         roles = self.roles
-        with told_at(start if self.counted else None):
+        with rows_numbered_from(start if self.row_numbers_known else None):
             table = Table.of(frame, "data")
             labels = Labels.of(table.column(roles.y, "y"))
             p = probabilities(list(roles.p), table)[0]
@@ -204,9 +204,9 @@ class Survey:
         if roles.sample_weight is not None and seen.heaviest == 0:
             raise no_weight()
         if roles.groups is not None and seen.units is not None:
-            check_several(len(seen.units))
+            check_two_groups(len(seen.units))
         labels = Labels.of(list(seen.labels))
-        with told_at(None):
+        with rows_numbered_from(None):
             labels.check_numbers(np.concatenate(seen.p))
             found = labels.encode(2 if len(roles.p) == 1 else len(roles.p), classes)[1]
         by_meaning = classes is None and found in ((0, 1), (False, True))
@@ -285,7 +285,7 @@ def _distinct(labels: Labels) -> tuple[Hashable, ...]:
     if column.kind == "levels":
         if column.levels == (False, True):
             return column.levels
-        return tuple(held_levels(column.values, column.levels)[1])
+        return tuple(present_levels(column.values, column.levels)[1])
     values = column.values
     if len(values) and values.dtype.kind in "iu" and values.min() >= 0 and values.max() <= 1:
         return tuple({int(values.min()), int(values.max())})

@@ -13,7 +13,7 @@ from varcal._arrays import AnyArray, Floats
 from varcal._binning.bins import Bins
 from varcal._binning.stats import FIELDS
 from varcal._engines.kernel_numpy import collect
-from varcal._evidence.roles import Roles, told_at
+from varcal._evidence.roles import Roles, rows_numbered_from
 from varcal._input.events import Claim, claim_of
 from varcal._input.groups import N_BUCKETS, buckets
 from varcal._input.part import Part
@@ -76,7 +76,7 @@ class Tally:
         The tables.
     units : tuple or None
         Every unit, sorted, where there are few; none for buckets by hash.
-    counted : bool
+    row_numbers_known : bool
         Whether `start` is the number of a row.
     moments : bool
         Whether all fields are summed.
@@ -89,7 +89,7 @@ class Tally:
     kinds: dict[str, Kind]
     wanted: tuple[Wanted, ...]
     units: tuple[Hashable, ...] = ()
-    counted: bool = True
+    row_numbers_known: bool = True
     moments: bool = True
     n_all: int | None = None
 
@@ -100,7 +100,7 @@ class Tally:
 
     def parts(self, frame: Any, start: int) -> Iterator[AnyArray]:
         """Yield the numbers of rows and of rows left out, and then table by table, if any."""
-        with told_at(start if self.counted else None):
+        with rows_numbered_from(start if self.row_numbers_known else None):
             rows = self.roles.read(frame, part=self.part)
         yield np.array([len(rows), rows.n_dropped])
         if not len(rows):

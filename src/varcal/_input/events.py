@@ -35,22 +35,22 @@ class Derived:
     ----------
     n : int
         The number of rows.
-    work_out : callable
+    compute : callable
         From a stretch of rows to their values.
-    of : tuple of ndarray
+    source : tuple of ndarray
         (p, y) of two classes if it is about "the prediction is correct", for an engine that works
         it out by itself.
     """
 
     n: int
-    work_out: Callable[[slice], AnyArray]
-    of: tuple[AnyArray, ...] = ()
+    compute: Callable[[slice], AnyArray]
+    source: tuple[AnyArray, ...] = ()
 
     def __len__(self) -> int:
         return self.n
 
     def __getitem__(self, rows: slice, /) -> AnyArray:
-        return self.work_out(rows)
+        return self.compute(rows)
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ from hashlib import blake2b
 import numpy as np
 
 from varcal._arrays import Ints
-from varcal._input.variables import Variable, held_levels, sort_levels
+from varcal._input.variables import Variable, present_levels, sort_levels
 from varcal.exceptions import InputError
 
 #: Groups are hashed into at most this many buckets.
@@ -36,7 +36,7 @@ def group_numbers(unit: Variable) -> Ints:
 def distinct_groups(unit: Variable) -> list[Hashable]:
     """Return the groups that rows belong to, sorted."""
     if unit.kind == "levels":
-        levels: list[Hashable] = sort_levels(*held_levels(unit.values, unit.levels))[1]
+        levels: list[Hashable] = sort_levels(*present_levels(unit.values, unit.levels))[1]
         return levels
     found: list[Hashable] = np.unique(unit.values).tolist()
     return found
@@ -68,7 +68,7 @@ def buckets(
     if known is None:
         numbers = group_numbers(unit)
         many = int(numbers.max()) + 1
-        check_several(many)
+        check_two_groups(many)
         if many <= N_BUCKETS:
             return numbers, many
     elif known:
@@ -76,7 +76,7 @@ def buckets(
     return _hashes(unit), N_BUCKETS
 
 
-def check_several(many: int) -> None:
+def check_two_groups(many: int) -> None:
     """Refuse groups that are one only."""
     if many < 2:
         raise InputError(

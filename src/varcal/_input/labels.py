@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from varcal._arrays import AnyArray, Bools, Floats, Ints
-from varcal._input.variables import Variable, extremes, held_levels, sort_levels
+from varcal._input.variables import Variable, extremes, present_levels, sort_levels
 from varcal.exceptions import InputError
 
 # Beyond this a float no longer tells whole numbers apart.
@@ -133,7 +133,7 @@ class Labels:
         if self.column.kind == "numeric":
             found, codes = np.unique(_integers(self.column.values), return_inverse=True)
             return codes.astype(np.intp), tuple(found.tolist())
-        held = held_levels(self.column.values, self.column.levels)
+        held = present_levels(self.column.values, self.column.levels)
         numbers, labels = sort_levels(*held)
         return numbers, tuple(labels)
 

@@ -186,7 +186,7 @@ def sort_levels(codes: Ints, levels: Sequence[Hashable]) -> tuple[Ints, list[Has
     return position[codes], [levels[k] for k in order]
 
 
-def held_levels(codes: Ints, levels: Sequence[Hashable]) -> tuple[Ints, list[Hashable]]:
+def present_levels(codes: Ints, levels: Sequence[Hashable]) -> tuple[Ints, list[Hashable]]:
     """Leave out the levels that no row holds; −1 stays."""
     held = np.bincount(codes[codes >= 0], minlength=len(levels)) > 0
     position = np.append(np.where(held, np.cumsum(held) - 1, -1), -1)
@@ -288,7 +288,7 @@ def _from_categories(series: nw.Series[Any], name: str) -> Variable:
 
 
 def _from_codes(codes: Any, levels: Sequence[Hashable], name: str) -> Variable:
-    codes, kept = held_levels(np.asarray(codes, dtype=np.intp), levels)
+    codes, kept = present_levels(np.asarray(codes, dtype=np.intp), levels)
     return Variable(name, "levels", codes, tuple(kept))
 
 

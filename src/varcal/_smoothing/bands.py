@@ -222,7 +222,7 @@ def _bands(
     smooth: Floats,
     half_span: float,
     inside: Bools,
-    rivals: float | None,
+    independent_points: float | None,
     level: float,
 ) -> Bands:
     """Bands from a linear smoother and the cells' variances."""
@@ -238,7 +238,9 @@ def _bands(
     gap, gap_se, factor = fit[:, 2], se[2], factors[2]
     critical = simultaneous_critical(factor, level=level, dof=dof)
     reach = critical * gap_se
-    worst, candidates = worst_candidates(gap, factor, inside, rivals=rivals, level=level, dof=dof)
+    worst, candidates = worst_candidates(
+        gap, factor, inside, independent_points=independent_points, level=level, dof=dof
+    )
     size, slack = np.abs(gap[inside]), reach[inside]
     return Bands(
         x=cells.x,

@@ -1,4 +1,4 @@
-"""Held: rows in memory, of which a table is made when it is asked for."""
+"""InMemory: rows in memory, of which a table is made when it is asked for."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from varcal._input.variables import Variable
 
 
 @dataclass(frozen=True, eq=False)
-class Held(Evidence):
+class InMemory(Evidence):
     """Rows in memory: a table is made when it is asked for."""
 
     predictions: Predictions
