@@ -238,7 +238,7 @@ def test_faults_of_the_whole(table):
     with pytest.raises(InputError, match="is not among classes"):
         vc.vece("y", "p", "x", data=ds.dataset(table), classes=[0, 2])
     one = table.set_column(table.column_names.index("unit"), "unit", pa.array(np.zeros(N)))
-    with pytest.raises(InputError, match="one group only"):
+    with pytest.raises(InputError, match="only one group"):
         vc.estimate("y", "p", "x", data=ds.dataset(one), groups="unit")
 
 
