@@ -409,7 +409,7 @@ def test_what_cannot_be_opened(tmp_path, monkeypatch):
         vc.vece("y", "p", "x", data=tmp_path)
     (tmp_path / "a.csv").write_text("y,p\n1,0.5\n")
     (tmp_path / "b.csv").write_text("y,q\n1,0.5\n")
-    with pytest.raises(InputError, match=r"b\.csv.: no column .p."):
+    with pytest.raises(InputError, match=r"no column .p. in .*b\.csv"):
         vc.ece("y", "p", data=str(tmp_path / "*.csv"))
     (tmp_path / "c.csv").write_text("y,p,p\n1,0.5,0.5\n")
     with pytest.raises(InputError, match="two columns of the same name: 'p'"):

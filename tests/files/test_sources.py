@@ -147,7 +147,7 @@ def test_every_reader_wants_the_same_columns(tmp_path, tree, large, monkeypatch)
             use()
     for _ in ("large", "small"):
         code, said = audited(*files)
-        assert code == 2 and "b.parquet': no column 'more'" in said
+        assert code == 2 and "no column 'more' in" in said and "b.parquet'" in said
         monkeypatch.setattr("varcal.cli._input_files.LARGE", 10**9)
 
 

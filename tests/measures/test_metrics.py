@@ -139,7 +139,7 @@ def test_claims():
     [
         ({"event": "corect"}, "did you mean 'correct'"),
         ({"event": "positive"}, "event is 'positive', which needs two classes; there are 3"),
-        ({"pos_label": 1}, "pos_label=1 has no meaning"),
+        ({"pos_label": 1}, "pos_label is 1, which has no meaning"),
         ({"norm": 3}, "norm must be one of 1, 2, 'max'; got 3"),
         ({"norm": True}, "norm must be one of"),
         ({"side": "up"}, "side must be one of"),

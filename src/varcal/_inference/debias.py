@@ -21,6 +21,8 @@ SPARSE_SHIFT = 2.0
 DENSE_FLOOR = 0.5
 #: Points of each of the nested grids by which an equation is solved, and how many there are.
 GRID_POINTS, GRIDS = 17, 4
+#: For the upper limit, T is at least this many standard deviations below its mean without a gap.
+LUCK = 1.0
 
 
 def debiased(law: GapLaw) -> Floats:
@@ -89,7 +91,7 @@ def interval(law: GapLaw, level: float = 0.95) -> tuple[Floats, Floats]:
     low = limit(_shape(law, np.maximum(size - SPARSE_SHIFT * se, 0.0)), 1.0, law.value)
     low = np.where(law.value <= noise_floor(law, level=(1 + level) / 2)[1], 0.0, low)
     mean, sd, _ = plug_in_moments(law, np.zeros_like(size), np.zeros((*law.value.shape, 1)))
-    least = np.maximum(law.value, (mean - sd)[..., 0])
+    least = np.maximum(law.value, (mean - LUCK * sd)[..., 0])
     high = limit(_shape(law, np.maximum(size, DENSE_FLOOR * se)), -1.0, least)
     return np.minimum(low, middle), np.maximum(high, middle)
 

@@ -7,6 +7,9 @@ from numpy.typing import ArrayLike
 
 from varcal._arrays import Floats
 
+#: In a combination a p-value counts as at most this: one near 1 would outweigh all others.
+MOST_P = 0.99
+
 
 def holm(p: ArrayLike) -> Floats:
     """Adjust p-values so that the chance of any false finding is held (Holm, 1979).
@@ -45,8 +48,8 @@ def cauchy(p_values: list[Floats]) -> Floats:
     0.02
     """
     p = np.stack(np.broadcast_arrays(*p_values))
-    mean = (1 / np.tan(np.pi * np.clip(p, 1e-300, 0.99))).mean(0)
+    mean = (1 / np.tan(np.pi * np.clip(p, 1e-300, MOST_P))).mean(0)
     # The arc cotangent, by way of 1 / mean where that keeps the digits of small p-values.
     small = np.arctan(1 / np.maximum(mean, 1.0)) / np.pi
     combined = np.where(mean > 1, small, 0.5 - np.arctan(mean) / np.pi)
-    return np.asarray(np.where(p.min(0) > 0.99, p.min(0), combined))
+    return np.asarray(np.where(p.min(0) > MOST_P, p.min(0), combined))

@@ -10,6 +10,9 @@ from varcal._inference.gap_law import GapLaw
 from varcal._options import check_level, check_n_bins
 from varcal.exceptions import InputError
 
+#: The Cauchy mean with a second test that sees nothing rejects at about this part of the level.
+PART_OF_LEVEL = 0.5
+
 
 def minimum_detectable(law: GapLaw, *, level: float = 0.05, power: float = 0.8) -> Floats:
     r"""Return the least error that the test is sure to find: with this power whatever its shape.
@@ -70,6 +73,5 @@ def rows_needed(
 
 def _noncentrality(bins: Floats, level: float, power: float) -> Floats:
     """Return the noncentrality that the chi-square part of the test finds with this power."""
-    # The Cauchy mean with a second test that sees nothing rejects at about half the level.
     df = np.maximum(bins, 1)
-    return np.asarray(chndtrinc(chdtri(df, 0.5 * level), df, 1 - power))
+    return np.asarray(chndtrinc(chdtri(df, PART_OF_LEVEL * level), df, 1 - power))

@@ -30,6 +30,10 @@ NARROWEST_WINDOW, WIDEST_WINDOW = 0.06, 0.13
 FEW_LEVELS, ROWS_PER_LEVEL = 20, 10
 #: Cross-validation ignores spans with a smaller share of residual degrees of freedom than this.
 LEAST_FREEDOM = 0.1
+#: Degree of the local polynomials that choose the span and are drawn, and of those of the band.
+SPAN_DEGREE, BAND_DEGREE = 2, 4
+#: Steps of `HALF_SPANS` by which the band's span is narrower than the chosen one.
+NARROWER_BY = 1
 
 
 @dataclass(frozen=True)
@@ -136,10 +140,10 @@ def curve_bands(cells: Cells, *, level: float = 0.95, trim: float = 0.05) -> Ban
     design = _Design(cells.n)
     responses = np.column_stack([1 - cells.hit_rate, 1 - cells.mean_score, cells.gap])
     best = design.best_half_span(responses[:, 2])
-    half_span = min(max(HALF_SPANS[max(best - 1, 0)], LEAST_CELLS / len(cells)), WIDEST)
-    hat = design.hat(half_span, 4)
+    half_span = min(max(HALF_SPANS[max(best - NARROWER_BY, 0)], LEAST_CELLS / len(cells)), WIDEST)
+    hat = design.hat(half_span, BAND_DEGREE)
     window = design.hat(float(np.clip(half_span, NARROWEST_WINDOW, WIDEST_WINDOW)), 0)
-    smooth = design.hat(HALF_SPANS[best], 2) @ responses
+    smooth = design.hat(HALF_SPANS[best], SPAN_DEGREE) @ responses
     inside = (design.x >= trim) & (design.x <= 1 - trim)
     inside |= not inside.any()
     return _bands(cells, responses, hat, window, smooth, half_span, inside, None, level)
@@ -289,7 +293,7 @@ class _Design:
             stack, trace = _even_stack(len(y))
             residuals = y - stack @ y
         else:
-            hats = [self.hat(half_span, 2) for half_span in HALF_SPANS]
+            hats = [self.hat(half_span, SPAN_DEGREE) for half_span in HALF_SPANS]
             trace = np.array([np.trace(hat) for hat in hats])
             residuals = np.array([y - hat @ y for hat in hats])
         free = 1 - trace / len(y)
@@ -319,5 +323,5 @@ def _even_hat(k: int, half_span: float, degree: int) -> Floats:
 
 @lru_cache(maxsize=4)
 def _even_stack(k: int) -> tuple[Floats, Floats]:
-    stack = np.stack([_even_hat(k, half_span, 2) for half_span in HALF_SPANS])
+    stack = np.stack([_even_hat(k, half_span, SPAN_DEGREE) for half_span in HALF_SPANS])
     return stack, np.trace(stack, axis1=1, axis2=2)
