@@ -10,9 +10,9 @@ from varcal._inference.error_sums import plug_in
 from varcal._inference.gap_law import GapLaw, plug_in_moments, root_diagonal
 from varcal._inference.simulated_null import ScoredRows, draw_hits, draws_for, is_sparse
 
-#: Simulated draws of a noise floor; its Monte-Carlo error is then below 2 % of the floor.
+#: Draws of a simulated noise floor; its Monte-Carlo error is then below 2 % of the floor.
 FLOOR_DRAWS = 500
-#: For the largest gap of all bins: the grid on which its law is summed, in standard errors.
+#: The grid for the law of the largest gap: its end in standard errors, and its points.
 FLOOR_REACH, FLOOR_POINTS = 8, 800
 
 
@@ -24,11 +24,12 @@ def noise_floor(
     rows: ScoredRows | None = None,
     seed: int = 0,
 ) -> tuple[Floats, Floats]:
-    r"""Return mean and quantile of the plug-in error if there were no gap at all.
+    r"""Return mean and quantile of the plug-in error of a perfectly calibrated model.
 
-    For norm 1, :math:`\sqrt{2/\pi} \sum \pi\, se_0` and a Cornish–Fisher quantile; for norm 2 a
-    gamma law of the square; for the maximum the product of the bins' laws. With ``rows`` (of
-    one variable) hits are simulated instead if some bin is sparse and there are few rows.
+    For norm 1 they are :math:`\sqrt{2/\pi} \sum \pi\, se_0` and a Cornish–Fisher quantile; for
+    norm 2 they come from a gamma distribution of the square; for the maximum from the product of
+    the distributions of the bins. If ``rows`` (of one variable) are given, some bin is sparse and
+    there are few rows, hits are simulated instead.
 
     Parameters
     ----------
@@ -39,9 +40,9 @@ def noise_floor(
     level : float
         Level of the quantile.
     rows : ScoredRows, optional
-        The rows behind the law; not used if it is centred.
+        The rows behind the law; ignored if it is centred.
     seed : int
-        For the simulated hits.
+        Seed of the simulated hits.
     """
     if rows is not None and not law.centered:
         draws = draws_for(rows)
@@ -76,7 +77,7 @@ def noise_floor(
 
 
 def _simulated(rows: ScoredRows, n_bins: int, norm: float, draws: int, seed: int) -> Floats:
-    """Plug-in errors of hits simulated from the scores."""
+    """Return the plug-in errors of hits simulated from the scores."""
     w = np.ones_like(rows.score) if rows.weight is None else rows.weight
     total = np.bincount(rows.coarse, w, n_bins)
     design = np.zeros((len(w), n_bins), np.float32)
