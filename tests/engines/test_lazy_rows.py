@@ -122,7 +122,7 @@ def test_every_function_takes_lazy_rows(opened, table):
     np.testing.assert_allclose(a.columns["gap"], b.columns["gap"], atol=1e-12)
     a, b = (vc.reliability("y", "p", data=data) for data in (opened, table))
     np.testing.assert_allclose(a.accuracy, b.accuracy, atol=1e-12)
-    with pytest.raises(InputError, match="every row in its order"):
+    with pytest.raises(InputError, match="needs all rows in memory"):
         vc.estimate("y", "p", "x", data=opened, test="kuiper")
 
 
@@ -422,7 +422,7 @@ def test_what_cannot_be_opened(tmp_path, monkeypatch):
     parquet.write_table(make_table(50), tmp_path / "rows.parquet")
     with pytest.raises(InputError, match="no column 'agee'"):
         vc.vece("y", "p", "agee", data=tmp_path / "rows.parquet")
-    with pytest.raises(InputError, match="y is a ndarray, and data is read in batches"):
+    with pytest.raises(InputError, match="y is a ndarray, but data is read in batches"):
         vc.vece(np.zeros(3), "p", "x", data=tmp_path / "rows.parquet")
     with pytest.raises(InputError, match="p is None"):
         vc.audit("y", data=tmp_path / "rows.parquet")

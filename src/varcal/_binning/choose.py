@@ -15,13 +15,14 @@ from varcal._input.variables import Variable
 from varcal._options import check_choice, check_n_bins
 from varcal.exceptions import InputError
 
-SCHEMES = ("quantile", "uniform", "atoms")
 #: A level with less than 1/RARE_LEVEL of the rows of an average bin is pooled with others: gaps
 #: of so few rows say little, and a variable may have thousands of such levels.
 RARE_LEVEL = 10
 #: Beside frequent values with bins of their own, the other values get at least this many bins if
 #: n_bins allows: with fewer, a change of the gap among them would not be seen.
 LEAST_OTHER_BINS = 4
+
+SCHEMES = ("quantile", "uniform", "atoms")
 
 
 class Named(Protocol):
@@ -72,7 +73,7 @@ def make_bins(
     binning : {"quantile", "uniform", "atoms"}
         How numeric variables are cut.
     bins : sequence or dict of sequences, optional
-        Cut points: a sequence for a single variable, or a dict by name.
+        Cut points, for the one variable or by name.
     """
     check_cut_names(bins, variables)
     parts = tuple(fine_bins(variable, n_bins, binning, bins)[0] for variable in variables)
@@ -89,10 +90,10 @@ def fine_bins(
     summary: ArraySummary | None = None,
     counts: tuple[Ints, int] | None = None,
 ) -> tuple[NumericBins | LevelBins, NumericBins | LevelBins]:
-    """Choose the bins of a variable, and finer ones (for curves) that include all of their cuts.
+    """Choose the bins of a variable, and finer ones (for curves) that keep all their cuts.
 
-    If the rows are not in memory, `summary` describes their numbers, or `counts` has the number
-    of rows of each level and of missing values.
+    Rows that are not at hand are spoken for by the summary of their numbers, or by how often
+    each level comes and how many are missing.
     """
     check_binning(n_bins, binning)
     cuts = cut_points(bins, variable.name)
@@ -120,7 +121,7 @@ def fine_bins(
 
 
 def check_binning(n_bins: object, scheme: object) -> None:
-    """Refuse options that are invalid for every kind of variable."""
+    """Refuse options that no kind of variable can be binned with."""
     check_n_bins(n_bins)
     check_choice("binning", scheme, SCHEMES)
 

@@ -1,4 +1,4 @@
-"""From a call's arguments to the evidence that answers it, wherever the rows are."""
+"""From the arguments of a call to its evidence, wherever the rows are."""
 
 from __future__ import annotations
 
@@ -37,15 +37,19 @@ def gather(
     from_logits: bool = False,
     unlabelled: str = "raise",
 ) -> Evidence:
-    """Find the evidence: collected sums, rows in memory, or lazy rows, which are few or summed."""
+    """Return the evidence of a call.
+
+    Collected sums are returned as they are. Rows in memory and few lazy rows are kept, and many
+    lazy rows are summed.
+    """
     if isinstance(y, Collected):
         given = {"p": p, "data": data, "classes": classes, "sample_weight": sample_weight}
         check_choice("unlabelled", unlabelled, ["raise", "drop"])
-        said: dict[str, object] = {
+        settings: dict[str, object] = {
             "from_logits": from_logits or None,
             "unlabelled": None if unlabelled == "raise" else unlabelled,
         }
-        return _of_collected(y, v, question, given | {"groups": groups}, said)
+        return _of_collected(y, v, question, given | {"groups": groups}, settings)
     rows = lazy_rows(data)
     if rows is None:
         predictions = Predictions.of(
@@ -75,19 +79,19 @@ def gather(
         few = roles.read(rows.read(roles.columns), classes=classes)
         return InMemory(few, question, rows.engine)
     plan = plan_of(survey_of(rows, roles, classes, n_rows), question)
-    return _not_nothing(sum_up(rows, plan, n_rows, moments=question.moments))
+    return _not_empty(sum_up(rows, plan, n_rows, moments=question.moments))
 
 
 def survey_of(
     rows: LazyRows, roles: Roles, classes: Sequence[Hashable] | None, n_rows: int
 ) -> Survey:
-    """Pass over lazy rows once, to learn what bins are chosen from."""
+    """Read lazy rows once to find what is needed to choose bins."""
     scan = Scan(roles, sample_share(n_rows, roles), rows.row_numbers_known)
     seen = reduce(add, rows.map(roles.columns, scan))
     try:
         return Survey.of(seen, roles, classes)
     except InputError:
-        # The door may say where the fault is.
+        # Reading the rows may raise an error that names the row at fault.
         check = Tally(
             roles, Part(tuple(classes or ())), {}, (), row_numbers_known=rows.row_numbers_known
         )
@@ -97,7 +101,7 @@ def survey_of(
 
 
 def sum_up(rows: LazyRows, plan: BinPlan, n_rows: int, *, moments: bool = True) -> Collected:
-    """Pass over lazy rows, and sum them into the bins of a plan."""
+    """Read lazy rows and sum them into the bins of a plan."""
     tally = plan.tally(row_numbers_known=rows.row_numbers_known, moments=moments, n_all=n_rows)
     answers = rows.map(plan.roles.columns, tally)
     first = next(answers, None)
@@ -105,41 +109,42 @@ def sum_up(rows: LazyRows, plan: BinPlan, n_rows: int, *, moments: bool = True) 
     return Collected(plan, sums, rows.engine, rows.backend)
 
 
-def _not_nothing(found: Collected) -> Collected:
-    """Refuse to answer where no row counts."""
-    if not found.n_rows:
+def _not_empty(collected: Collected) -> Collected:
+    """Refuse statistics without labelled rows or without weight."""
+    if not collected.n_rows:
         raise InputError(
             "y has no label at any row", "at least one outcome is needed", argument="y"
         )
-    weighted = found.plan.roles.sample_weight is not None
-    if weighted and not found.sums.tables[0][FIELDS.index("weight")].any():
+    weighted = collected.plan.roles.sample_weight is not None
+    if weighted and not collected.sums.tables[0][FIELDS.index("weight")].any():
         raise no_weight()
-    return found
+    return collected
 
 
 def _of_collected(
-    found: Collected,
+    collected: Collected,
     v: object,
     question: Question,
     given: dict[str, object],
-    said: dict[str, object],
+    settings: dict[str, object],
 ) -> Collected:
+    """Refuse arguments that collected statistics fix; return them for the given variables."""
     for argument, value in given.items():
         if value is not None:
             raise InputError(
                 f"{argument} is given together with collected statistics",
-                "leave it out: it was settled when the rows were collected",
+                "omit it: it was fixed when the rows were collected",
                 argument,
             )
-    options, plan = question.options, found.plan
+    options, plan = question.options, collected.plan
     binning = QUANTILE if v is None else plan.binning  # the score's own bins
     own = vars(plan.roles) | {"bins": None, "n_bins": plan.n_bins, "binning": str(binning)}
-    for argument, value in (said | dict(options)).items():
+    for argument, value in (settings | dict(options)).items():
         if value is not None and value != own[argument] and not isinstance(value, Default):
             raise InputError(
                 f"{argument} is given together with collected statistics"
-                + ("" if own[argument] is None else f", whose own is {own[argument]!r}"),
-                f"it is settled before rows are collected: make_bins(…, {argument}=…)",
+                + ("" if own[argument] is None else f", which have {own[argument]!r}"),
+                f"set it before rows are collected: make_bins(…, {argument}=…)",
                 argument,
             )
-    return _not_nothing(found if v is ALL else found.about(v))
+    return _not_empty(collected if v is ALL else collected.about(v))
