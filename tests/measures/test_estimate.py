@@ -180,7 +180,7 @@ def test_rows_needed_and_the_detectable_error_agree(rng):
         ({"test": "kupier"}, "did you mean 'kuiper'"),
         ({"test": "kuiper", "groups": [1, 2, 3]}, "takes every row as independent"),
         ({"v": np.ones((3, 2))}, "v has 2 variables; an estimate is along one"),
-        ({"groups": ["a", "a", "a"]}, "one group only"),
+        ({"groups": ["a", "a", "a"]}, "only one group"),
     ],
 )
 def test_wrong_options(options, message):

@@ -129,7 +129,7 @@ def audit(
         y,
         p,
         X,
-        Question(options, event, pos_label, rival=True, score=plain),
+        Question(options, event, pos_label, other_claim=True, score=plain),
         data=data,
         classes=classes,
         sample_weight=sample_weight,
@@ -146,12 +146,12 @@ def audit(
         raise InputError(
             "X has no value at any row of any variable", "give a variable with values", argument="X"
         )
-    rival = _other_claim(evidence, event)
+    other_key = _other_claim(evidence, event)
     names = [one.name for one in evidence.along if one.name not in absent]
     steps = progress(names, "Auditing", n_rows=evidence.n_rows)
     found: list[_Finding] = []
     while block := list(islice(steps, BLOCK)):
-        found += _findings(evidence, key, rival, block, event, level, random_state)
+        found += _findings(evidence, key, other_key, block, event, level, random_state)
     ranked = _ranked(found, threshold, level)
     overall = overall_gap(found[0].coarse, level)
     found_edges = "sampled" if any(one.sampled for one in found) else "exact"
@@ -243,7 +243,7 @@ class _Finding:
 def _findings(
     evidence: Evidence,
     key: int,
-    rival: int | None,
+    other_key: int | None,
     names: Sequence[str],
     event: str,
     level: float,
@@ -282,7 +282,7 @@ def _findings(
             vece=vece,
             beyond=beyond,
             curve=curve,
-            other=None if rival is None else evidence.coarse(rival, one),
+            other=None if other_key is None else evidence.coarse(other_key, one),
             table=table_of(one.coarse, reach, event, level, evidence),
         )
 

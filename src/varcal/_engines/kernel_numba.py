@@ -235,8 +235,13 @@ def _claims_of(
     score: SlicedColumn, hit: SlicedColumn, rows: slice
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the scores and hits of rows, contiguous."""
-    if isinstance(score, Derived) and isinstance(hit, Derived) and score.of and hit.of is score.of:
-        p, y = (column[rows] for column in score.of)
+    if (
+        isinstance(score, Derived)
+        and isinstance(hit, Derived)
+        and score.source
+        and hit.source is score.source
+    ):
+        p, y = (column[rows] for column in score.source)
         if y.dtype == np.int64:
             s, h = np.empty(len(p)), np.empty(len(p), np.uint8)
             _claim(np.ascontiguousarray(p), np.ascontiguousarray(y), s, h)

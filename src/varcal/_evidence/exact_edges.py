@@ -18,7 +18,7 @@ import numpy as np
 from varcal._arrays import Floats, Ints
 from varcal._binning.summary import ArraySummary, Ends, SampledSummary
 from varcal._engines.protocol import LazyRows
-from varcal._evidence.roles import Roles, told_at
+from varcal._evidence.roles import Roles, rows_numbered_from
 from varcal._input.events import claim_of
 from varcal._input.part import Part
 
@@ -67,11 +67,11 @@ class RankPass:
     roles: Roles
     part: Part
     brackets: dict[Column, Floats]
-    counted: bool = True
+    row_numbers_known: bool = True
 
     def __call__(self, frame: Any, start: int) -> Found:
         """Look at the rows of a batch."""
-        with told_at(start if self.counted else None):
+        with rows_numbered_from(start if self.row_numbers_known else None):
             rows = self.roles.read(frame, part=self.part)
         held = {one.name: one.values for one in rows.variables}
         found = {}
@@ -185,7 +185,7 @@ def exact_summaries(
     reach = REACH
     while True:
         brackets = {name: _brackets(one, reach) for name, one in recorded.items()}
-        work = RankPass(roles, part, brackets, rows.counted)
+        work = RankPass(roles, part, brackets, rows.row_numbers_known)
         found = reduce(add, rows.map(roles.columns, work))
         exact: dict[Column, ArraySummary] = {
             name: BracketSummary(found.columns[name], brackets[name], one.ends)

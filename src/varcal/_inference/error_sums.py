@@ -1,4 +1,4 @@
-"""ErrorSums: the sums per bin that inference needs, and nothing else."""
+"""ErrorSums: the sums per bin that inference needs."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ class ErrorSums:
     r"""Sums over the rows of each bin; the last axis of every array runs over bins.
 
     With the score :math:`s`, the hit :math:`h \in \{0, 1\}`, :math:`e = h - s` and the
-    weight :math:`w`, each array holds one sum per bin. Leading axes are free: replicates,
-    or classes.
+    weight :math:`w`, each array has one sum per bin. Leading axes may be replicates or classes.
 
     Parameters
     ----------
@@ -31,7 +30,7 @@ class ErrorSums:
     score2 : array
         :math:`\sum w^2 s`.
     null2 : array
-        :math:`\sum w^2 s(1 - s)`, the variance of ``error`` if the scores are right.
+        :math:`\sum w^2 s(1 - s)`, the variance of ``error`` if the scores are calibrated.
     fourth : array
         :math:`\sum w^4 s(1 - s)(1 - 6s(1 - s))`, its fourth cumulant.
 
@@ -99,7 +98,7 @@ class ErrorSums:
 
     @property
     def gap(self) -> Floats:
-        """Mean score less hit rate of each bin: positive is overconfident, 0 if empty."""
+        """Mean score minus hit rate of each bin: positive is overconfident, 0 if empty."""
         return ratio_or_zero(-self.error, self.weight)
 
     @property

@@ -19,20 +19,21 @@ from varcal.exceptions import InputError
 
 @dataclass(frozen=True)
 class Measured:
-    """A mean absolute gap and what is known of it.
+    """A mean absolute gap with its uncertainty.
 
     Attributes
     ----------
     value : float
-        The plug-in, biased upwards.
+        The plug-in value, which is biased upwards.
     debiased : float
-        The size whose plug-in would on average be that value.
+        The true value for which the plug-in would have this value on average.
     low, high : float
         The interval.
     p_value : float
-        Of "the truth is 0".
+        The p-value of the hypothesis that the true value is 0.
     noise_floor, noise_high : float
-        Mean and 95 % quantile of the plug-in of a perfect model on as many rows.
+        Mean and 95 % quantile of the plug-in value of a perfect model with the same number of
+        rows.
     """
 
     value: float
@@ -89,14 +90,15 @@ def _stacked_laws(
 
 
 def with_p(measured: Measured, p_value: float) -> Measured:
-    """Return the same with its p-value."""
+    """Return a copy with the given p-value."""
     return Measured(**vars(measured) | {"p_value": p_value})
 
 
 def gap_law(stats: BinnedStats, *, beyond: bool = False) -> GapLaw:
-    """Return the gaps of the bins and how they vary, with the overall gap taken out if asked.
+    """Return the law of the gaps of bins; with `beyond` the overall gap is subtracted.
 
-    Groups: sums over buckets of groups, never below what independent rows would give.
+    With groups, variances come from the sums of buckets of groups, and are at least those of
+    independent rows.
     """
     law = GapLaw.from_cells(error_sums(stats), center=False)
     if stats.sums.shape[1] == 1:
@@ -104,20 +106,21 @@ def gap_law(stats: BinnedStats, *, beyond: bool = False) -> GapLaw:
     weight = stats.total("weight")
     by_bucket = stats.field("weight")
     error = stats.field("score") - stats.field("hit")
-    many = int((by_bucket.sum(axis=1) > 0).sum())
-    if many < 2:
+    n_buckets = int((by_bucket.sum(axis=1) > 0).sum())
+    if n_buckets < 2:
         raise InputError(
-            "groups has only one unit with weight",
-            "at least two units are needed",
+            "groups has only one group with weight",
+            "at least two groups are needed",
             argument="groups",
         )
+    correction = n_buckets / (n_buckets - 1)
 
     def covariance(residual: Floats, least: Floats) -> Floats:
         inverse = np.divide(1.0, weight, out=np.zeros_like(weight), where=weight > 0)
-        found = many / (many - 1) * (residual.T @ residual) * np.outer(inverse, inverse)
-        size = np.diag(found)
+        observed = correction * (residual.T @ residual) * np.outer(inverse, inverse)
+        size = np.diag(observed)
         lift = np.sqrt(np.maximum(np.diag(least), size) / np.where(size > 0, size, 1.0))
-        return found * np.outer(lift, lift)
+        return observed * np.outer(lift, lift)
 
     spread = by_bucket / weight.sum() - law.share * by_bucket.sum(axis=1)[:, None] / weight.sum()
     law = GapLaw(
@@ -125,14 +128,14 @@ def gap_law(stats: BinnedStats, *, beyond: bool = False) -> GapLaw:
         share=law.share,
         cov=covariance(error - law.gap * by_bucket, law.cov),
         null_cov=covariance(error - law.gap * by_bucket, law.null_cov),
-        share_cov=many / (many - 1) * spread.T @ spread,
-        df=many - 1,
+        share_cov=correction * spread.T @ spread,
+        df=n_buckets - 1,
     )
     return law.center() if beyond else law
 
 
 def error_sums(stats: BinnedStats) -> ErrorSums:
-    """Return the sums that tests need."""
+    """Return the sums of a table over all buckets, in the form that tests need."""
     return _sums(stats.sums.sum(axis=1))
 
 
@@ -144,6 +147,6 @@ def _sums(sums: Floats) -> ErrorSums:
 
 
 def debiased_without(stats: BinnedStats) -> Floats:
-    """Return the debiased error without each bucket of rows in turn, for a jackknife."""
+    """Return the debiased errors with each bucket of rows omitted in turn, for a jackknife."""
     rest = stats.sums.sum(axis=1, keepdims=True) - stats.sums
     return debiased(GapLaw.from_cells(_sums(rest)))
