@@ -44,6 +44,7 @@ def compare(
     n_bins: int = 10,
     binning: str = "quantile",
     bins: object = None,
+    edges: str | None = None,
     level: float = 0.95,
     classes: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
@@ -68,7 +69,7 @@ def compare(
     X : frame, dict of columns, or column names, optional
         The variables. By default every column of `data` that has no other role; None for no
         variables.
-    data, event, n_bins, binning, bins, classes, pos_label, sample_weight, unlabelled
+    data, event, n_bins, binning, bins, edges, classes, pos_label, sample_weight, unlabelled
         As in `vece`; `event` is "correct" or "positive".
     hits : {"recomputed", "first"}
         Which prediction counts under ``event="correct"``: each set's own most likely class, or
@@ -129,7 +130,7 @@ def compare(
         )
         for name, p in methods.items()
     }
-    options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins}
+    options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins, "edges": edges}
     first = next(iter(checked.values()))
     part, n_parts = _parts(first, random_state)
     sides: list[_Side] = []

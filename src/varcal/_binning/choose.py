@@ -23,6 +23,7 @@ RARE_LEVEL = 10
 LEAST_OTHER_BINS = 4
 
 SCHEMES = ("quantile", "uniform", "atoms")
+EDGES = ("exact", "sampled")
 
 
 class Named(Protocol):
@@ -44,6 +45,9 @@ class NumberSummary(Protocol):
     def count(self, value: float) -> int:
         """Return how many rows hold exactly this value."""
 
+    def count_each(self, values: Floats) -> Ints:
+        """Return how many rows hold exactly each of some values."""
+
     def below(self, value: float) -> int:
         """Return how many rows hold a smaller value."""
 
@@ -60,6 +64,7 @@ def make_bins(
     n_bins: int = 10,
     binning: str = "quantile",
     bins: object = None,
+    edges: str | None = None,
 ) -> Bins:
     """Choose bins for one variable, or joint bins for several.
 
@@ -74,9 +79,11 @@ def make_bins(
         How numeric variables are cut.
     bins : sequence or dict of sequences, optional
         Cut points, for the one variable or by name.
+    edges : {"exact", "sampled"}, optional
+        Quantiles of all rows, which is the default, or of a random sample of many rows.
     """
     check_cut_names(bins, variables)
-    parts = tuple(fine_bins(variable, n_bins, binning, bins)[0] for variable in variables)
+    parts = tuple(fine_bins(variable, n_bins, binning, bins, edges)[0] for variable in variables)
     return parts[0] if len(parts) == 1 else JointBins(parts)
 
 
@@ -85,27 +92,31 @@ def fine_bins(
     n_bins: int = 10,
     binning: str = "quantile",
     bins: object = None,
+    edges: str | None = None,
     *,
     n_fine: int = 0,
     summary: ArraySummary | None = None,
+    fine_summary: ArraySummary | None = None,
     counts: tuple[Ints, int] | None = None,
 ) -> tuple[NumericBins | LevelBins, NumericBins | LevelBins]:
     """Choose the bins of a variable, and finer ones (for curves) that keep all their cuts.
 
-    Rows that are not at hand are spoken for by the summary of their numbers, or by how often
-    each level comes and how many are missing.
+    For rows that are not in memory, `summary` stands for their numbers (`fine_summary` for the
+    finer bins, which need not be exact), or `counts` has the rows of each level and those missing.
     """
-    check_binning(n_bins, binning)
+    check_binning(n_bins, binning, edges)
     cuts = cut_points(bins, variable.name)
     if variable.kind != "levels":
-        summary = summary_of(variable.values) if summary is None else summary
+        if summary is None:
+            summary = summary_of(variable.values, sampled=edges == "sampled")
         coarse = numeric_bins(variable, summary, n_bins=n_bins, scheme=binning, cuts=cuts)
         # Given cuts, and even ones between the ends, do not depend on a sample.
         by_rows = cuts is None and binning != "uniform"
         coarse = replace(coarse, sampled=summary.sampled and by_rows)
         if not n_fine:
             return coarse, coarse
-        return coarse, replace(refine(coarse, summary, n_fine), sampled=summary.sampled)
+        fine = refine(coarse, summary if fine_summary is None else fine_summary, n_fine)
+        return coarse, replace(fine, sampled=summary.sampled)
     if cuts is not None:
         raise InputError(
             f"bins gives cut points for {variable.name!r}, which has levels",
@@ -120,10 +131,12 @@ def fine_bins(
     return levels, levels
 
 
-def check_binning(n_bins: object, scheme: object) -> None:
+def check_binning(n_bins: object, scheme: object, edges: object = None) -> None:
     """Refuse options that no kind of variable can be binned with."""
     check_n_bins(n_bins)
     check_choice("binning", scheme, SCHEMES)
+    if edges is not None:
+        check_choice("edges", edges, EDGES)
 
 
 def check_cut_names(bins: object, variables: Sequence[Named]) -> None:
@@ -261,7 +274,8 @@ def _atom_cuts(
     # A value with 1/n_bins of the rows covers at least one of these levels.
     grid = summary.quantiles(np.linspace(0, 1, 2 * n_bins + 1))
     total = summary.below(np.inf) + summary.count(np.inf)
-    share = {float(value): summary.count(float(value)) / total for value in np.unique(grid)}
+    values = np.unique(grid)
+    share = dict(zip(values.tolist(), (summary.count_each(values) / total).tolist(), strict=True))
     atoms = [value for value, part in share.items() if part >= 1 / n_bins and part < 1]
     if not atoms:
         edges = np.unique(summary.quantiles(support_levels(n_bins)))

@@ -9,7 +9,7 @@ from typing import Any
 from varcal._engines.open import lazy_rows
 from varcal._evidence.collected import Collected
 from varcal._evidence.collected_checks import check_finite
-from varcal._evidence.gather import sum_up, survey_of
+from varcal._evidence.gather import sum_up, survey_of, with_exact_edges
 from varcal._evidence.plan import BinPlan, opened, plan_of
 from varcal._evidence.question import BinOptions, Question
 from varcal._evidence.roles import Roles
@@ -32,6 +32,7 @@ def make_bins(
     n_bins: int = 10,
     binning: str = "atoms",
     bins: object = None,
+    edges: str | None = None,
     classes: Sequence[Hashable] | None = None,
     sample_weight: str | None = None,
     groups: str | None = None,
@@ -56,7 +57,7 @@ def make_bins(
         Rows like those of the batches; a sample is enough.
     events : sequence of {"correct", "positive", "classwise"}, optional
         What the probabilities claim. By default "correct", and "positive" for two classes.
-    n_bins, binning, bins
+    n_bins, binning, bins, edges
         As in `audit`.
     classes, sample_weight, groups, from_logits, unlabelled
         As in `audit`, with columns by name. Without `classes`, batches may only have the labels
@@ -89,13 +90,16 @@ def make_bins(
         survey = survey_of(rows, roles, classes, rows.count())
     found = survey.part.classes
     chosen = events if events is not None else ("correct", *("positive",) * (len(found) == 2))
-    options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins}
-    score: BinOptions = {"n_bins": n_bins, "binning": "quantile", "bins": None}
+    options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins, "edges": edges}
+    score: BinOptions = {"n_bins": n_bins, "binning": "quantile", "bins": None, "edges": edges}
     wanted: dict[Any, Wanted] = {}
     for event in chosen:
         check_choice("events", event, EVENTS)
         claim_keys(found, event)
-        plan = plan_of(survey, Question(options, event, score=score))
+        question = Question(options, event, score=score)
+        if rows is not None and edges == "exact":
+            survey = with_exact_edges(rows, survey, question)
+        plan = plan_of(survey, question)
         wanted |= {table.slot: _opened(table) for table in plan.wanted}
     return replace(plan, wanted=tuple(wanted.values()), units=())
 

@@ -90,7 +90,12 @@ class Collected(Evidence):
     @property
     def options(self) -> BinOptions:
         """How variables are binned."""
-        return {"n_bins": self.plan.n_bins, "binning": self.plan.binning, "bins": None}
+        return {
+            "n_bins": self.plan.n_bins,
+            "binning": self.plan.binning,
+            "bins": None,
+            "edges": None,
+        }
 
     @property
     def along(self) -> tuple[Along, ...]:

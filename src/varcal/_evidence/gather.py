@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from functools import reduce
 from operator import add
 
+import numpy as np
+
+from varcal._binning.choose import fine_bins
 from varcal._binning.stats import FIELDS
+from varcal._binning.summary import ArraySummary, SampledSummary
 from varcal._engines.open import lazy_rows
 from varcal._engines.protocol import LazyRows, fits_in_memory
 from varcal._evidence.collected import Collected
-from varcal._evidence.evidence import Evidence
+from varcal._evidence.evidence import SCORE, Evidence
+from varcal._evidence.exact_edges import Column, exact_summaries
 from varcal._evidence.in_memory import InMemory
 from varcal._evidence.plan import BinPlan, plan_of
 from varcal._evidence.question import QUANTILE, Default, Question
 from varcal._evidence.roles import Roles
 from varcal._evidence.scan import Scan, Survey, sample_share
 from varcal._evidence.tally import Sums, Tally
+from varcal._input.events import claim_keys
 from varcal._input.part import Part
 from varcal._input.predictions import ALL, Predictions
+from varcal._input.variables import Variable
 from varcal._input.weights import no_weight
 from varcal._options import check_choice
 from varcal.exceptions import InputError
@@ -78,7 +86,10 @@ def gather(
     if fits_in_memory(n_rows, len(roles.columns)):
         few = roles.read(rows.read(roles.columns), classes=classes)
         return InMemory(few, question, rows.engine)
-    plan = plan_of(survey_of(rows, roles, classes, n_rows), question)
+    survey = survey_of(rows, roles, classes, n_rows)
+    if question.options["edges"] == "exact":
+        survey = with_exact_edges(rows, survey, question)
+    plan = plan_of(survey, question)
     return _not_empty(sum_up(rows, plan, n_rows, moments=question.moments))
 
 
@@ -98,6 +109,28 @@ def survey_of(
         for _ in rows.map(roles.columns, check):
             pass
         raise
+
+
+def with_exact_edges(rows: LazyRows, survey: Survey, question: Question) -> Survey:
+    """Pass over lazy rows once more, for exact quantiles instead of those of the sample."""
+    names: list[Column] = [name for name in survey.roles.v if survey.kind(name) != "levels"]
+    if question.score is not None or not survey.roles.v:
+        names += claim_keys(survey.part.classes, question.event, question.pos_label)
+    samples = {name: survey.sample_of(name) for name in names}
+    sampled = {name: one for name, one in samples.items() if isinstance(one, SampledSummary)}
+
+    def choose(name: Column, summary: ArraySummary) -> None:
+        if isinstance(name, str):
+            variable, options = Variable(name, survey.kind(name), np.zeros(0)), question.options
+        else:
+            variable = Variable(SCORE, "numeric", np.zeros(0))
+            options = question.score or question.options
+        fine_bins(variable, **options, summary=summary)
+
+    if not sampled:
+        return survey
+    exact = exact_summaries(rows, survey.roles, survey.part, sampled, choose)
+    return replace(survey, exact=exact)
 
 
 def sum_up(rows: LazyRows, plan: BinPlan, n_rows: int, *, moments: bool = True) -> Collected:
@@ -138,7 +171,12 @@ def _of_collected(
             )
     options, plan = question.options, collected.plan
     binning = QUANTILE if v is None else plan.binning  # the score's own bins
-    own = vars(plan.roles) | {"bins": None, "n_bins": plan.n_bins, "binning": str(binning)}
+    own = vars(plan.roles) | {
+        "bins": None,
+        "edges": None,
+        "n_bins": plan.n_bins,
+        "binning": str(binning),
+    }
     for argument, value in (settings | dict(options)).items():
         if value is not None and value != own[argument] and not isinstance(value, Default):
             raise InputError(

@@ -36,6 +36,7 @@ class BinOptions(TypedDict):
     n_bins: int
     binning: str
     bins: object
+    edges: str | None
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 from varcal._arrays import Floats
 from varcal._binning.choose import fine_bins
 from varcal._binning.summary import SAMPLE, ArraySummary, Ends, SampledSummary
+from varcal._evidence.exact_edges import Column
 from varcal._evidence.question import BinOptions
 from varcal._evidence.roles import Roles, rows_numbered_from
 from varcal._input.events import claim_of
@@ -168,24 +169,6 @@ class Scan:
         )
 
 
-class ScannedSummary(SampledSummary):
-    """Quantiles and counts of a column from a sample of it and its true ends."""
-
-    def __init__(self, sample: Floats, ends: Ends) -> None:
-        self.n_missing = ends.n_missing
-        self._ends = ends
-        held = np.sort(sample[np.isfinite(sample)])
-        self._finite = np.concatenate([[ends.low], held, [ends.high]])
-
-    def below(self, value: float) -> int:
-        """Return about how many rows hold a smaller value, none only if there is none."""
-        return max(super().below(value), int(value > self._ends.low))
-
-    def above(self, value: float) -> int:
-        """Return about how many rows hold a larger value, none only if there is none."""
-        return max(super().above(value), int(value < self._ends.high))
-
-
 @dataclass(frozen=True)
 class Survey:
     """Facts about all rows: classes, weights, units, and the bins of each column."""
@@ -193,6 +176,8 @@ class Survey:
     seen: Seen
     roles: Roles
     part: Part
+    #: Exact summaries, where another pass over the rows has made them.
+    exact: Mapping[Column, ArraySummary] = field(default_factory=dict)
 
     @classmethod
     def of(cls, seen: Seen, roles: Roles, classes: Sequence[Hashable] | None) -> Survey:
@@ -229,9 +214,11 @@ class Survey:
         nothing = np.zeros(0)
         if name in self.seen.ends:
             variable = Variable(name, self.kind(name), nothing)
-            values = np.concatenate(self.seen.sample[name])
-            summary = self._summary(values, self.seen.ends[name])
-            return fine_bins(variable, **options, n_fine=n_fine, summary=summary)
+            sample = self.sample_of(name)
+            summary = self.exact.get(name, sample)
+            return fine_bins(
+                variable, **options, n_fine=n_fine, summary=summary, fine_summary=sample
+            )
         found = self.seen.levels[name]
         levels = sort_levels(np.zeros(0, np.intp), list(found.counts))[1]
         if found.declared:
@@ -246,19 +233,27 @@ class Survey:
 
     def score_bins(self, key: int, options: BinOptions, n_fine: int, name: str) -> tuple[Any, Any]:
         """Choose the bins of a claim's score, and finer ones."""
+        variable = Variable(name, "numeric", np.zeros(0))
+        sample = self.sample_of(key)
+        summary = self.exact.get(key, sample)
+        return fine_bins(variable, **options, n_fine=n_fine, summary=summary, fine_summary=sample)
+
+    def sample_of(self, column: Column) -> ArraySummary:
+        """Return what the sampled rows say of a numeric variable, or of a claim's score."""
+        if isinstance(column, str):
+            return self._summary(np.concatenate(self.seen.sample[column]), self.seen.ends[column])
         p = _probabilities(np.concatenate(self.seen.p), from_logits=self.roles.from_logits)
         blank = Predictions(np.zeros(len(p), np.intp), p, self.part.classes)
-        score = claim_of(blank, key).score
-        low, high = (float(ends[key]) for ends in self.seen.score_ends)
+        score = claim_of(blank, column).score
+        low, high = (float(ends[column]) for ends in self.seen.score_ends)
         ends = Ends(low, high, self.seen.n_rows) if low <= high else Ends(0, 1, self.seen.n_rows)
-        variable = Variable(name, "numeric", np.zeros(0))
-        return fine_bins(variable, **options, n_fine=n_fine, summary=self._summary(score, ends))
+        return self._summary(score, ends)
 
     def _summary(self, values: Floats, ends: Ends) -> ArraySummary:
         if len(values) == self.seen.n_rows:  # then nothing is left to chance
             return ArraySummary(values)
         if ends.n_finite:
-            return ScannedSummary(values, ends)
+            return SampledSummary(values[np.isfinite(values)], ends)
         many = {-np.inf: ends.n_low, np.inf: ends.n_high, np.nan: ends.n_missing}
         return ArraySummary(np.array([value for value, n in many.items() if n]))
 

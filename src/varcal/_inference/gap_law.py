@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import factorial, inf
@@ -69,6 +70,13 @@ class GapLaw:
             share_cov=ratio_or_zero(share_cov, cells.effective_n[..., None, None]),
         )
         return law.center() if center else law
+
+    @classmethod
+    def stack(cls, laws: Sequence[GapLaw]) -> GapLaw:
+        """Put laws over equally many bins along a new first axis."""
+        arrays = ("gap", "share", "cov", "null_cov", "share_cov")
+        stacked = {name: np.stack([getattr(law, name) for law in laws]) for name in arrays}
+        return cls(**stacked, centered=laws[0].centered, df=laws[0].df)
 
     def center(self) -> GapLaw:
         """Subtract the overall gap."""

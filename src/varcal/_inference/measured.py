@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +14,6 @@ from varcal._inference.debias import debiased, interval
 from varcal._inference.error_sums import ErrorSums
 from varcal._inference.gap_law import GapLaw
 from varcal._inference.noise_floor import noise_floor
-from varcal._inference.simulated_null import ScoredRows
 from varcal.exceptions import InputError
 
 
@@ -45,22 +45,48 @@ class Measured:
     noise_high: float
 
 
-def measure(
-    stats: BinnedStats, level: float, *, beyond: bool = False, rows: ScoredRows | None = None
-) -> Measured:
-    """Measure the mean absolute gap over bins, or with `beyond` that of gap − overall gap."""
-    law = gap_law(stats, beyond=beyond)
-    low, high = interval(law, level)
-    floor, noise_high = noise_floor(law, rows=rows)
-    return Measured(
-        float(law.value),
-        float(debiased(law)),
-        float(low),
-        min(float(high), 1.0),
-        math.nan,
-        float(floor),
-        float(noise_high),
-    )
+def measure(stats: BinnedStats, level: float, *, beyond: bool = False) -> Measured:
+    """Measure the mean absolute gap over bins, or what of it lies beyond the overall gap."""
+    return measure_all([stats], level, beyond=beyond)[0]
+
+
+def measure_all(
+    tables: Sequence[BinnedStats], level: float, *, beyond: bool = False
+) -> list[Measured]:
+    """Measure many tables at once: those with equally many bins share one computation."""
+    found: list[Measured | None] = [None] * len(tables)
+    for places, law in _stacked_laws(tables, beyond=beyond):
+        low, high = interval(law, level)
+        columns = [law.value, debiased(law), low, np.minimum(high, 1.0), *noise_floor(law)]
+        for place, row in zip(places, np.stack(columns, axis=-1).tolist(), strict=True):
+            value, middle, start, end, floor, floor_high = row
+            found[place] = Measured(value, middle, start, end, math.nan, floor, floor_high)
+    return [one for one in found if one is not None]
+
+
+def debiased_all(tables: Sequence[BinnedStats]) -> list[float]:
+    """Return the debiased error of many tables at once."""
+    found = np.zeros(len(tables))
+    for places, law in _stacked_laws(tables):
+        found[places] = debiased(law)
+    return found.tolist()
+
+
+def _stacked_laws(
+    tables: Sequence[BinnedStats], *, beyond: bool = False
+) -> Iterator[tuple[list[int], GapLaw]]:
+    """Yield the laws of tables with equally many bins as one, and which tables they are."""
+    alike: dict[int, list[int]] = {}
+    for place, stats in enumerate(tables):
+        alike.setdefault(stats.bins.size, []).append(place)
+    for places in alike.values():
+        chosen = [tables[place] for place in places]
+        if chosen[0].sums.shape[1] == 1:
+            sums = np.concatenate([stats.sums for stats in chosen], axis=1)
+            yield places, GapLaw.from_cells(_sums(sums), center=beyond)
+        else:
+            laws = [gap_law(stats, beyond=beyond) for stats in chosen]
+            yield places, GapLaw.stack(laws)
 
 
 def with_p(measured: Measured, p_value: float) -> Measured:

@@ -118,6 +118,7 @@ def bin_table(
     n_bins: int = N_BINS,
     binning: str = QUANTILE,
     bins: object = None,
+    edges: str | None = None,
     level: float = 0.95,
     classes: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
@@ -138,7 +139,9 @@ def bin_table(
         Labels and probabilities, as in `ece`.
     v : array-like, frame, dict of columns, or column names, optional
         The variable, or several for joint bins; without it the bins are those of the score.
-    data, event, n_bins, binning, bins, classes, pos_label, sample_weight, from_logits, unlabelled
+    data, event, n_bins, binning, bins, edges : optional
+        As in `vece`.
+    classes, pos_label, sample_weight, from_logits, unlabelled
         As in `vece`.
     level : float
         Level of the interval of each gap.
@@ -158,7 +161,7 @@ def bin_table(
     b    2  0.500      0.6500    0.5000   0.1500  -0.5498    0.8498
     """
     check_level(level)
-    options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins}
+    options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins, "edges": edges}
     evidence = gather(
         y,
         p,

@@ -17,7 +17,7 @@ from varcal._measures.curve_result import SERIES, Curve
 from varcal._measures.histogram import histogram_of
 from varcal._measures.regions import regions_of
 from varcal._options import check_level
-from varcal._smoothing.bands import Bands, curve_bands, level_bands, span_bands
+from varcal._smoothing.bands import Bands, curve_bands, level_bands, lines, span_bands
 from varcal._smoothing.cells import Cells
 from varcal._smoothing.density import density
 from varcal.exceptions import InputError
@@ -38,6 +38,8 @@ def curve(
     level: float = 0.95,
     trim: float = 0.05,
     grid: int | ArrayLike | None = None,
+    bands: bool = True,
+    edges: str | None = None,
     classes: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
     sample_weight: object = None,
@@ -63,7 +65,7 @@ def curve(
         Labels and probabilities, as in `vece`.
     v : array-like or column name
         One variable: numbers, dates, or levels (then each level stands by itself).
-    data, event, classes, pos_label, sample_weight, from_logits, unlabelled
+    data, event, edges, classes, pos_label, sample_weight, from_logits, unlabelled
         As in `vece`; `event` is "correct" or "positive".
     span : float, optional
         Share of the rows in each neighbourhood (nearest neighbours).
@@ -78,6 +80,9 @@ def curve(
     grid : int or array, optional
         Where to give the curve: so many even points between the trimmed ends, or these
         points; without it, at the cells (at most 300 by default).
+    bands : bool
+        Whether to compute bands, intervals and regions along numbers and dates. The lines alone
+        take a fraction of the time, above all with `span=`; bands and intervals are then NaN.
     groups : array-like or column name, optional
         Units that rows belong to; bands then allow for dependence within a unit.
 
@@ -98,7 +103,7 @@ def curve(
     >>> found.direction, found.worst_label
     ('over', '46')
     """
-    options: BinOptions = {"n_bins": N_BINS, "binning": ATOMS, "bins": None}
+    options: BinOptions = {"n_bins": N_BINS, "binning": ATOMS, "bins": None, "edges": edges}
     if event == "classwise":
         raise InputError(
             "event is 'classwise', which makes one claim per class; a curve shows one claim",
@@ -145,6 +150,7 @@ def curve(
         level=level,
         trim=trim,
         grid=grid,
+        with_bands=bands,
         backend=evidence.backend,
         engine=evidence.engine,
         **fit,
@@ -161,6 +167,7 @@ def curve_of(
     span: float | None = None,
     bandwidth: float | None = None,
     degree: int = 2,
+    with_bands: bool = True,
     vece: Measured | None = None,
     backend: str | None = None,
     engine: str = "numpy",
@@ -175,6 +182,8 @@ def curve_of(
         )
     if found.kind == "levels":
         bands = level_bands(cells, level=level)
+    elif not with_bands:
+        bands = lines(cells, span=span, bandwidth=bandwidth, degree=degree, trim=trim)
     elif span is not None or bandwidth is not None:
         bands = span_bands(
             cells, span=span, bandwidth=bandwidth, degree=degree, level=level, trim=trim
@@ -232,9 +241,11 @@ def _kept_cells(cells: Cells, bands: Bands) -> Cells:
 
 
 def _series(bands: Bands, mass: Floats) -> dict[str, Floats]:
-    # A wide span may smooth a bend away; the line then follows the edge of its band.
-    error = np.clip(bands.smooth_error, *bands.pointwise("error"))
-    predicted = np.clip(bands.smooth_predicted_error, *bands.pointwise("predicted_error"))
+    error, predicted = bands.smooth_error, bands.smooth_predicted_error
+    if not np.isnan(bands.critical):
+        # A wide span may smooth a bend away; the line then follows the edge of its band.
+        error = np.clip(error, *bands.pointwise("error"))
+        predicted = np.clip(predicted, *bands.pointwise("predicted_error"))
     series = {
         "error": error,
         "predicted_error": predicted,

@@ -248,9 +248,10 @@ class Curve:
     def __repr__(self) -> str:
         head = (
             f"Curve of {self.variable!r} (event {self.event}, {self.n_rows:,} rows): "
-            f"worst at {self.worst_label}, VCE(v*) = {self.vce:.4f} "
-            f"({self.vce_low:.4f} to {self.vce_high:.4f})"
+            f"worst at {self.worst_label}, VCE(v*) = {self.vce:.4f}"
         )
+        if self.vce_low == self.vce_low:  # not without bands
+            head += f" ({self.vce_low:.4f} to {self.vce_high:.4f})"
         return "\n".join([head, *(f"  {describe_region(one, self.event)}" for one in self.regions)])
 
     def _repr_html_(self) -> str:

@@ -132,6 +132,7 @@ def estimate(
     n_bins: int = N_BINS,
     binning: str = QUANTILE,
     bins: object = None,
+    edges: str | None = None,
     level: float = 0.95,
     test: str = "combined",
     classes: Sequence[Hashable] | None = None,
@@ -154,7 +155,9 @@ def estimate(
         Labels and probabilities, as in `vece`.
     v : array-like or column name, optional
         One variable; without it the score itself is binned, for ECE.
-    data, event, n_bins, binning, bins, classes, pos_label, sample_weight, from_logits, unlabelled
+    data, event, n_bins, binning, bins, edges : optional
+        As in `vece`.
+    classes, pos_label, sample_weight, from_logits, unlabelled
         As in `vece`. With ``event="classwise"`` figures are means over classes, and so are the
         ends of the interval, which is then on the safe side.
     level : float
@@ -183,7 +186,7 @@ def estimate(
     check_level(level)
     if test not in TESTS:
         raise InputError.choice("test", test, TESTS)
-    options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins}
+    options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins, "edges": edges}
     evidence = gather(
         y,
         p,

@@ -26,6 +26,7 @@ def ece(
     n_bins: int = N_BINS,
     binning: str = QUANTILE,
     bins: object = None,
+    edges: str | None = None,
     norm: int | str = 1,
     side: str = "both",
     classes: Sequence[Hashable] | None = None,
@@ -63,6 +64,10 @@ def ece(
         bins of their own and quantiles for the rest.
     bins : sequence, optional
         Cut points to use instead, for example ``np.linspace(0, 1, 11)``.
+    edges : {"exact", "sampled"}, optional
+        Whether bins are quantiles of all rows, or of a random sample. By default they are exact
+        for rows in memory, and sampled for more rows than memory holds, where "exact" costs one
+        more pass over the rows.
     norm : {1, 2, "max"}
         The mean of gaps, the root of their mean square, or the largest.
     side : {"both", "over", "under"}
@@ -97,7 +102,7 @@ def ece(
     >>> vc.ece([1, 0, 1, 1], [0.9, 0.6, 0.7, 0.8], n_bins=1, side="over")
     0.0
     """
-    options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins}
+    options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins, "edges": edges}
     question = Question(options, event, pos_label, fine=False, moments=False)
     found = gather(
         y,
@@ -123,6 +128,7 @@ def vece(
     n_bins: int = N_BINS,
     binning: str = QUANTILE,
     bins: object = None,
+    edges: str | None = None,
     norm: int | str = 1,
     side: str = "both",
     classes: Sequence[Hashable] | None = None,
@@ -166,6 +172,10 @@ def vece(
     bins : sequence or dict of sequences, optional
         Cut points to use instead, for example ``bins=[18, 30, 65]`` or by variable
         ``bins={"age": [18, 30, 65]}``.
+    edges : {"exact", "sampled"}, optional
+        Whether bins are quantiles of all rows, or of a random sample. By default they are exact
+        for rows in memory, and sampled for more rows than memory holds, where "exact" costs one
+        more pass over the rows.
     norm : {1, 2, "max"}
         The mean of gaps, the root of their mean square, or the largest.
     side : {"both", "over", "under"}
@@ -201,7 +211,7 @@ def vece(
     >>> round(vc.ece(y, p), 3), round(vc.vece(y, p, [20, 25, 60, 65], n_bins=2), 3)
     (0.0, 0.25)
     """
-    options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins}
+    options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins, "edges": edges}
     question = Question(options, event, pos_label, joint=True, fine=False, moments=False)
     found = gather(
         y,

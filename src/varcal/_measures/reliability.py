@@ -171,6 +171,7 @@ def reliability(
     n_bins: int = N_BINS,
     binning: str = QUANTILE,
     bins: object = None,
+    edges: str | None = None,
     level: float = 0.95,
     classes: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
@@ -190,7 +191,9 @@ def reliability(
     ----------
     y, p : array-like or column names
         Labels and probabilities, as in `ece`.
-    data, event, n_bins, binning, bins, classes, pos_label, sample_weight, from_logits, unlabelled
+    data, event, n_bins, binning, bins, edges : optional
+        As in `vece`.
+    classes, pos_label, sample_weight, from_logits, unlabelled
         As in `ece`; `event` is "correct" or "positive".
     level : float
         Level of intervals and bands.
@@ -223,7 +226,7 @@ def reliability(
             'use event="correct", or for one class p against y == class with event="positive"',
             argument="event",
         )
-    options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins}
+    options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins, "edges": edges}
     evidence = gather(
         y,
         p,

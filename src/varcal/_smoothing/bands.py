@@ -13,7 +13,7 @@ from varcal._smoothing.critical import simultaneous_critical, student_quantile, 
 from varcal._smoothing.local_polynomial import smoother_weights
 from varcal._smoothing.variance import cell_variance, effective_groups, group_factor
 
-__all__ = ["Bands", "curve_bands", "level_bands", "span_bands"]
+__all__ = ["Bands", "curve_bands", "level_bands", "lines", "span_bands"]
 
 #: The largest number of cells that a curve is fitted to.
 MOST_CELLS = 300
@@ -138,7 +138,7 @@ def curve_bands(cells: Cells, *, level: float = 0.95, trim: float = 0.05) -> Ban
     if len(cells) <= FEW_LEVELS and cells.n.sum() >= ROWS_PER_LEVEL * len(cells):
         return level_bands(cells, level=level)
     design = _Design(cells.n)
-    responses = np.column_stack([1 - cells.hit_rate, 1 - cells.mean_score, cells.gap])
+    responses = _responses(cells)
     best = design.best_half_span(responses[:, 2])
     half_span = min(max(HALF_SPANS[max(best - NARROWER_BY, 0)], LEAST_CELLS / len(cells)), WIDEST)
     hat = design.hat(half_span, BAND_DEGREE)
@@ -187,7 +187,7 @@ def span_bands(
         )
         for d in (degree, 0)
     )  # fmt: skip
-    responses = np.column_stack([1 - cells.hit_rate, 1 - cells.mean_score, cells.gap])
+    responses = _responses(cells)
     rank = (np.cumsum(cells.weight) - cells.weight / 2) / cells.weight.sum()
     inside = (rank >= trim) & (rank <= 1 - trim)
     half = 0.5 * span if span is not None else np.nan
@@ -213,10 +213,82 @@ def level_bands(cells: Cells, *, level: float = 0.95) -> Bands:
     >>> bands.gap.round(3).tolist(), bands.worst
     ([-0.05, 0.2], 1)
     """
-    responses = np.column_stack([1 - cells.hit_rate, 1 - cells.mean_score, cells.gap])
+    responses = _responses(cells)
     hat = np.eye(len(cells))
     inside = np.ones(len(cells), bool)
     return _bands(cells, responses, hat, hat, responses, 0.0, inside, len(cells) - 1.0, level)
+
+
+def lines(
+    cells: Cells,
+    *,
+    span: float | None = None,
+    bandwidth: float | None = None,
+    degree: int = 2,
+    trim: float = 0.05,
+) -> Bands:
+    """Return the smooth lines alone: all bands are NaN, and the worst place has no rivals.
+
+    Parameters
+    ----------
+    cells, span, bandwidth, degree, trim
+        As in :func:`span_bands`; without span and bandwidth the lines of :func:`curve_bands`.
+
+    Examples
+    --------
+    >>> cells = Cells.from_rows(range(100), [0, 1] * 50, [0.5] * 100)
+    >>> found = lines(cells, span=0.9)
+    >>> bool(np.abs(found.gap).max() < 0.05), bool(np.isnan(found.low).all())
+    (True, True)
+    """
+    at = cells.filled().coarsen(MOST_CELLS)
+    half_span = np.nan
+    if span is not None or bandwidth is not None:
+        weights = smoother_weights(
+            cells.x, at.x, span=span, bandwidth=bandwidth, degree=degree, weight=cells.weight,
+            counts=cells.n,
+        )  # fmt: skip
+        fit = weights @ _responses(cells)
+        half_span = np.nan if span is None else span / 2
+    elif len(at) <= FEW_LEVELS and at.n.sum() >= ROWS_PER_LEVEL * len(at):
+        fit, half_span = _responses(at), 0.0
+    else:
+        design = _Design(at.n)
+        half_span = HALF_SPANS[design.best_half_span(at.gap)]
+        fit = design.hat(half_span, 2) @ _responses(at)
+    rank = (np.cumsum(at.weight) - at.weight / 2) / at.weight.sum()
+    inside = (rank >= trim) & (rank <= 1 - trim)
+    inside |= not inside.any()
+    worst = int(np.argmax(np.where(inside, np.abs(fit[:, 2]), -1.0)))
+    none = np.full(len(at), np.nan)
+    return Bands(
+        x=at.x,
+        error=fit[:, 0],
+        predicted_error=fit[:, 1],
+        gap=fit[:, 2],
+        error_se=none,
+        predicted_error_se=none,
+        gap_se=none,
+        pointwise_critical=np.nan,
+        critical=np.nan,
+        low=none,
+        high=none,
+        smooth_error=fit[:, 0],
+        smooth_predicted_error=fit[:, 1],
+        worst=worst,
+        searched=inside,
+        candidates=np.arange(len(at)) == worst,
+        worst_low=np.nan,
+        worst_high=np.nan,
+        half_span=half_span,
+        level=np.nan,
+        dof=np.nan,
+    )
+
+
+def _responses(cells: Cells) -> Floats:
+    """Error, predicted error and gap of the cells, as columns."""
+    return np.column_stack([1 - cells.hit_rate, 1 - cells.mean_score, cells.gap])
 
 
 def _bands(
