@@ -75,7 +75,7 @@ def test_odd_values_of_the_variable():
 def test_dropped_rows_are_counted():
     table = vc.bin_table([1, None, 0], [0.9, 0.6, 0.7], [1, 2, np.nan], unlabelled="drop")
     assert table.n_dropped == 1 and table.to_dict()["n_dropped"] == 1
-    assert "1 without outcome left out" in repr(table)
+    assert "1 dropped without outcome" in repr(table)
     assert np.isnan(table.columns["low"][-1])
 
 
