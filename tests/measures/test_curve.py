@@ -49,7 +49,7 @@ def test_grids(adult, age):
     np.testing.assert_allclose(np.diff(few.x), np.diff(few.x)[0])
     here = vc.curve(adult.y, adult.p, {"age": adult["age"]}, grid=[30, 50])
     np.testing.assert_allclose(here.gap, np.interp([30, 50], age.x, age.gap))
-    with pytest.raises(InputError, match="grid leaves the data: 200"):
+    with pytest.raises(InputError, match="grid has a point outside the data: 200"):
         vc.curve(adult.y, adult.p, adult["age"], grid=[30, 200])
     with pytest.raises(InputError, match="at least 2 points"):
         vc.curve(adult.y, adult.p, adult["age"], grid=1)

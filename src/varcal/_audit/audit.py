@@ -39,10 +39,15 @@ from varcal.exceptions import InputError
 
 #: Variables that are measured together.
 BLOCK = 64
-#: A variable with fewer rows than this is not judged unless its test finds something.
+#: Without evidence, a variable with fewer rows than this gets the verdict "too few rows".
 FEW_ROWS = 100
-#: Nor is one along which only a gap above this could have been found.
+#: So does one along which only an error above this could have been detected.
 TOO_COARSE = 0.1
+#: A note says so if the gap of P(y = positive) is larger than that of the confidence by more than
+#: this: smaller differences do not matter to a reader.
+NOTABLE = 0.01
+#: A note names at most this many variables.
+MOST_NAMES = 5
 
 
 def audit(
@@ -370,7 +375,7 @@ def _notes(
         notes.append(f"Left out because every value is missing: {', '.join(sorted(absent))}.")
     gaps = [row.variable for row in rows if row.missing > 0]
     if gaps:
-        shown = ", ".join(gaps[:5]) + (" …" if len(gaps) > 5 else "")
+        shown = ", ".join(gaps[:MOST_NAMES]) + (" …" if len(gaps) > MOST_NAMES else "")
         notes.append(f"Missing values of {shown} are in a bin of their own, not in the curve.")
     if edges == "sampled":
         notes.append("Bin edges come from a random sample of the rows; all figures use every row.")
@@ -378,9 +383,9 @@ def _notes(
 
 
 def _disagreement(overall: OverallGap, other: EventSummary, positive: Hashable) -> list[str]:
-    """Say so if the probability of the positive class is further off than the confidence."""
+    """Return a note if the gap of P(y = positive) is larger than that of the confidence."""
     sure = other.gap_low > 0 or other.gap_high < 0
-    if not sure or abs(other.gap) <= abs(overall.gap) + 0.01:
+    if not sure or abs(other.gap) <= abs(overall.gap) + NOTABLE:
         return []
     side = "over" if other.gap > 0 else "under"
     return [

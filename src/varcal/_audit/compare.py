@@ -29,7 +29,7 @@ from varcal.exceptions import InputError
 Floats = NDArray[np.float64]
 
 HITS = ("recomputed", "first")
-#: Rows without groups are split into this many parts, each left out once by the jackknife.
+#: Without groups, rows are split into this many parts, each of which the jackknife omits once.
 N_PARTS = 100
 
 
@@ -194,16 +194,16 @@ class _Side:
 class _Figure:
     profile: Profile
     measured: Measured
-    without: Floats  # the debiased figure with each part of the rows left out
+    without: Floats  # the debiased figure with each part of the rows omitted
 
 
 def _parts(predictions: Predictions, seed: int) -> tuple[NDArray[np.intp], int]:
-    found, many = buckets(predictions.unit)
-    if found is not None:
-        return found, many
+    part, n_parts = buckets(predictions.unit)
+    if part is not None:
+        return part, n_parts
     n = len(predictions)
-    many = min(N_PARTS, n)
-    return np.random.default_rng(seed).permutation(np.arange(n) % many), many
+    n_parts = min(N_PARTS, n)
+    return np.random.default_rng(seed).permutation(np.arange(n) % n_parts), n_parts
 
 
 def _loss_rows(side: _Side, base: _Side, level: float) -> list[ComparisonRow]:
@@ -285,9 +285,9 @@ def _error_row(
     measured = figure.measured
     change = measured.debiased - base.measured.debiased
     apart = figure.without - base.without
-    many = len(apart)
-    se = math.sqrt((many - 1) / many * float(((apart - apart.mean()) ** 2).sum()))
-    reach = float(stdtrit(many - 1, 0.5 + level / 2)) * se
+    n = len(apart)
+    se = math.sqrt((n - 1) / n * float(((apart - apart.mean()) ** 2).sum()))
+    reach = float(stdtrit(n - 1, 0.5 + level / 2)) * se
     return _row(
         side,
         figure is base,

@@ -78,7 +78,7 @@ def make_bins(
     binning : {"quantile", "uniform", "atoms"}
         How numeric variables are cut.
     bins : sequence or dict of sequences, optional
-        Cut points, for the one variable or by name.
+        Cut points: a sequence for a single variable, or a dict by name.
     edges : {"exact", "sampled"}, optional
         Quantiles of all rows, which is the default, or of a random sample of many rows.
     """
@@ -132,7 +132,7 @@ def fine_bins(
 
 
 def check_binning(n_bins: object, scheme: object, edges: object = None) -> None:
-    """Refuse options that no kind of variable can be binned with."""
+    """Refuse options that are invalid for every kind of variable."""
     check_n_bins(n_bins)
     check_choice("binning", scheme, SCHEMES)
     if edges is not None:

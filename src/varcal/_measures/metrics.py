@@ -1,4 +1,4 @@
-"""Plain metrics: each call gives one number in [0, 1]."""
+"""Calibration errors as plain numbers in [0, 1]."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ def ece(
     Parameters
     ----------
     y : array-like, column name, or Collected
-        Labels: integers, booleans, strings or categories. Or what `collect` returned, instead of
-        predictions.
-    p : array-like, column name, or names of one column a class
-        Probabilities: (n,) is P(y = second class), (n, K) one column a class.
+        Labels: integers, booleans, strings or categories. Or the result of `collect`, instead
+        of predictions.
+    p : array-like, column name, or names of one column per class
+        Probabilities: (n,) is P(y = second class), (n, K) one column per class.
     data : frame, dict of columns, path, relation or lazy frame, optional
         With it, a string or a list of strings names columns; anything else is an array. Paths
         and globs of Parquet or CSV files, partitioned folders, DuckDB relations, polars lazy
@@ -74,10 +74,10 @@ def ece(
         Count every gap, only overconfidence, or only underconfidence. With ``norm=1`` the two
         parts add up to the whole.
     classes : sequence, optional
-        The labels in the order of the columns of `p`. Without it labels 0/1 and booleans mean
-        [0, 1], and any others go to the columns in sorted order.
+        The labels in the order of the columns of `p`. By default labels 0/1 and booleans
+        mean [0, 1], and any others are assigned to the columns in sorted order.
     pos_label : label, optional
-        The positive class of ``event="positive"``; the second one by default.
+        The positive class for ``event="positive"``, by default the second one.
     sample_weight : array-like or column name, optional
         Sampling weights. Edges are chosen without them.
     from_logits : bool
@@ -148,10 +148,10 @@ def vece(
     Parameters
     ----------
     y : array-like, column name, or Collected
-        Labels: integers, booleans, strings or categories. Or what `collect` returned, instead of
-        predictions.
-    p : array-like, column name, or names of one column a class
-        Probabilities: (n,) is P(y = second class), (n, K) one column a class.
+        Labels: integers, booleans, strings or categories. Or the result of `collect`, instead
+        of predictions.
+    p : array-like, column name, or names of one column per class
+        Probabilities: (n,) is P(y = second class), (n, K) one column per class.
     v : array-like, frame, dict of columns, or column names
         The variable: numbers, categories, strings, booleans or dates, missing values included
         (they have a bin of their own). Two or more variables are binned jointly.
@@ -165,7 +165,7 @@ def vece(
         class (two classes); or, for each class, that y is this class (unweighted mean).
     n_bins : int
         Number of bins of a numeric variable; ties may leave fewer. A categorical variable has
-        one bin a level; levels with less than 1/(10 n_bins) of the rows share one.
+        one bin per level; levels with less than 1/(10 n_bins) of the rows share a bin.
     binning : {"quantile", "uniform", "atoms"}
         Equal support as `pandas.qcut(duplicates="drop")`; equal width; or frequent values in
         bins of their own and quantiles for the rest.
@@ -182,10 +182,10 @@ def vece(
         Count every gap, only overconfidence, or only underconfidence. With ``norm=1`` the two
         parts add up to the whole.
     classes : sequence, optional
-        The labels in the order of the columns of `p`. Without it labels 0/1 and booleans mean
-        [0, 1], and any others go to the columns in sorted order.
+        The labels in the order of the columns of `p`. By default labels 0/1 and booleans
+        mean [0, 1], and any others are assigned to the columns in sorted order.
     pos_label : label, optional
-        The positive class of ``event="positive"``; the second one by default.
+        The positive class for ``event="positive"``, by default the second one.
     sample_weight : array-like or column name, optional
         Sampling weights. Edges are chosen without them.
     from_logits : bool
@@ -230,13 +230,13 @@ def vece(
 
 
 def calibration_error(stats: BinnedStats, norm: int | str = 1, side: str = "both") -> float:
-    """Return the error over the bins of a table: the arithmetic of `ece` and `vece`."""
+    """Return the error over the bins of a table, for `ece` and `vece`."""
     if isinstance(norm, bool):
         raise InputError.choice("norm", norm, NORMS)
     check_choice("norm", norm, NORMS)
     check_choice("side", side, SIDES)
-    held = stats.total("weight") > 0
-    gap, share = stats.gap[held], stats.share[held]
+    filled = stats.total("weight") > 0
+    gap, share = stats.gap[filled], stats.share[filled]
     if side == "over":
         size = np.maximum(gap, 0.0)
     else:
