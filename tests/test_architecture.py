@@ -1,4 +1,4 @@
-"""The house stays as it is drawn: imports point down, the door is light, the docs run."""
+"""Imports point to lower layers, importing varcal stays light, and the documentation runs."""
 
 import ast
 import doctest
@@ -83,7 +83,7 @@ def test_packages_stay_small(folder):
     assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files) <= MOST_LINES
 
 
-def test_the_root_holds_no_ideas():
+def test_the_root_holds_only_shared_files():
     found = {path.name for path in SRC.iterdir() if path.is_file()}
     assert found <= {
         "__init__.py",
