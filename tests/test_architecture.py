@@ -82,7 +82,7 @@ def test_packages_stay_small(folder):
     assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files) <= MOST_LINES
 
 
-def test_the_root_holds_no_ideas():
+def test_the_root_holds_only_shared_modules():
     found = {path.name for path in SRC.iterdir() if path.is_file()}
     assert found <= {
         "__init__.py",
@@ -187,7 +187,7 @@ def test_code_blocks_of_the_docs_run(page, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_between_pages_lead_somewhere(page):
+def test_links_between_pages_exist(page):
     for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
         if not re.match(r"[a-z]+:", target):
             assert (page.parent / target).exists(), target

@@ -80,7 +80,7 @@ def test_mixed_labels_survive(tmp_path):
     assert load_calibrator(tmp_path / "cal.json").classes_.tolist() == [0, "one"]
 
 
-def test_an_existing_file_is_replaced_and_no_draft_stays(tmp_path):
+def test_an_existing_file_is_replaced_without_leftovers(tmp_path):
     p, y, _ = binary()
     PlattCalibrator().fit(p, y).save(tmp_path / "cal.json")
     BetaCalibrator().fit(p, y).save(str(tmp_path / "cal.json"))
@@ -103,7 +103,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == ["cal.json"]
 
 
-def test_a_folder_that_is_not_there_is_said(tmp_path):
+def test_a_missing_folder_is_reported(tmp_path):
     p, y, _ = binary()
     with pytest.raises(InputError, match="cannot write"):
         BetaCalibrator().fit(p, y).save(tmp_path / "no" / "cal.json")
@@ -265,7 +265,7 @@ def test_a_class_that_is_not_ours_is_not_saved(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-def test_labels_that_json_cannot_hold_are_refused(tmp_path):
+def test_labels_without_a_json_form_are_refused(tmp_path):
     p, y, _ = binary()
     fit = BetaCalibrator().fit(p, y)
     fit.classes_ = np.array([(0, 1), None], dtype=object)

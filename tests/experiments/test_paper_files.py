@@ -231,7 +231,7 @@ class TestFolder:
         (tmp_path / f"{FILE}.gz").write_bytes(gzip.compress(content))
         assert store.path("adult", str(tmp_path)) == tmp_path / f"{FILE}.gz"
 
-    def test_of_two_the_one_that_is_right(self, store, tmp_path):
+    def test_the_valid_one_of_two_files(self, store, tmp_path):
         (tmp_path / FILE).write_bytes(b"a,b\n1,2\n")
         (tmp_path / f"{FILE}.gz").write_bytes(gzip.compress(b"another"))
         assert store.path("adult", tmp_path) == tmp_path / FILE

@@ -20,7 +20,7 @@ def found():
 
 
 @pytest.mark.parametrize("group", ["exact", "close"])
-def test_the_same_results_are_there(found, wanted, group):
+def test_the_same_results_exist(found, wanted, group):
     assert sorted(found[group]) == sorted(wanted[group])
 
 

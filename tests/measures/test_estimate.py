@@ -63,7 +63,7 @@ def test_interval_covers_the_population_value_of_the_same_bins(shape, vece, n):
     assert inside / replicates > 0.90  # the claim is 94 % on average, 90 % in the worst shape
 
 
-def test_the_debiased_value_is_less_biased_and_nearer():
+def test_the_debiased_value_is_less_biased_and_closer():
     truth = vc.datasets.make_gap(10, "hump", vece=0.01).vece_in_bins(10)
     plug_in, debiased = [], []
     for seed in range(200):

@@ -159,7 +159,7 @@ def test_wrong_positive_label_and_no_variable():
         vc.vece([0, 1], [0.1, 0.2], None)
 
 
-def test_weightless_rows_make_no_bin():
+def test_rows_without_weight_make_no_bin():
     assert vc.vece([1, 0], [0.9, 0.9], ["a", "b"], sample_weight=[1, 0]) == pytest.approx(0.1)
 
 

@@ -216,7 +216,7 @@ def test_python_and_the_script_say_the_same(visit):
         assert said.inner_text() == before
 
 
-def test_unfounded_cards_are_folded_and_links_open_them(visit):
+def test_cards_without_findings_are_folded_and_links_open_them(visit):
     page = visit()
     noise = card_of(page, "noise")
     expect(noise).not_to_have_attribute("open", "")
