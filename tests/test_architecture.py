@@ -1,4 +1,4 @@
-"""The house stays as it is drawn: imports point down, the door is light, the docs run."""
+"""The architecture: imports point down, `import varcal` is light, and the code of the docs runs."""
 
 import ast
 import doctest
@@ -28,9 +28,9 @@ LAYERS = [
     {"plotting", "report"},
     {"experiments", "cli"},
 ]
-# The two ways in: they may load anything.
+# The two entry points may load anything.
 ENTRANCES = {"__init__", "__main__"}
-# Conveniences that point up or sideways import inside a function; each is named here.
+# Methods for convenience that import from a higher layer, inside a function.
 LATE = {
     ("_audit", "plotting"),
     ("_audit", "report"),

@@ -1,4 +1,4 @@
-"""Calibrators applied to files: the same answers in every format, all else left as it is."""
+"""Calibrators applied to files: the same results in every format, other columns unchanged."""
 
 import datetime as dt
 import decimal
@@ -130,7 +130,7 @@ def test_parquet_keeps_types_and_metadata(rows, tree, tmp_path):
 
 
 def test_arrow_output_joins_dictionaries(rows, tree, tmp_path):
-    """Row groups of Parquet carry dictionaries of their own; an Arrow file has one."""
+    """Row groups of Parquet have separate dictionaries; an Arrow file has a single one."""
     names = pa.array(["a"] * 150 + ["b"] * 150 + ["a", "c"] * 50).dictionary_encode()
     whole = rows.append_column("level", names)
     parts = [whole.slice(k, 150) for k in (0, 150, 300)]
@@ -143,7 +143,7 @@ def test_arrow_output_joins_dictionaries(rows, tree, tmp_path):
 
 
 def test_types_that_show_late(tree, tmp_path, monkeypatch):
-    """A block shows only its own types: what refuses them later changes the whole column."""
+    """Values that do not fit the type of the first block change the type of the whole column."""
     monkeypatch.setattr(_streams, "BLOCK_BYTES", 256)
     n = 100
     late = {
@@ -168,7 +168,7 @@ def test_types_that_show_late(tree, tmp_path, monkeypatch):
         assert back[name].to_pylist() == told
     assert back["age"].to_pylist()[-1] == 30.5
 
-    del frame["word"]  # JSON tells 1 from "1"
+    del frame["word"]  # JSON distinguishes 1 from "1"
     objects = [dict(zip(frame, row, strict=True)) for row in zip(*frame.values(), strict=True)]
     objects[-1]["only here"] = {"deep": 1}
     objects[0]["day"] = "2024-01-01"

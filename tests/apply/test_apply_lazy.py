@@ -1,4 +1,4 @@
-"""A calibrator over lazy rows writes what it says of the same rows in memory."""
+"""A calibrator writes the same results for lazy rows as for rows in memory."""
 
 import duckdb
 import numpy as np

@@ -249,7 +249,7 @@ def test_odd_variables_and_groups(rng):
 
 
 def test_a_constant_gap_does_not_raise_the_noise_floor(rng):
-    """The noise floor is that of a perfect model, whatever the gap, with groups too."""
+    """The noise floor is that of a perfect model whatever the gap, also with groups."""
     n = 5000
     p, unit = rng.uniform(0.4, 0.6, n), rng.integers(0, 50, n)
     floors = [

@@ -64,7 +64,7 @@ def test_auc_with_ties_and_one_class(rng):
 
 @pytest.mark.slow
 def test_intervals_cover_known_truths():
-    """Paired differences of log-loss, AUC and VECE on drawn rows, against large-sample truth."""
+    """Paired differences of log-loss, AUC and VECE on simulated rows cover the truth."""
     rng = np.random.default_rng(5)
 
     def draw(n):

@@ -47,7 +47,9 @@ def test_large_quantiles_are_exact(kind, rng):
         "sorted": lambda: np.sort(rng.normal(size=n)),
         "reversed": lambda: -np.sort(rng.normal(size=n)),
         "constant": lambda: np.full(n, 3.0),
-        "cyclic": lambda: (np.arange(n) % 10).astype(float),  # a strided sample sees one value
+        "cyclic": lambda: (np.arange(n) % 10).astype(
+            float
+        ),  # a strided sample would have a single value
     }[kind]()
     levels = np.linspace(0, 1, 11)
     np.testing.assert_array_equal(
@@ -61,7 +63,9 @@ def test_large_quantiles_are_exact(kind, rng):
     st.sampled_from([1.0, 6.0]),
 )
 def test_many_bins_are_found_as_by_a_search(values, n_bins, power):
-    values = np.sign(values) * np.abs(values) ** power  # heavy tails crowd the grid
+    values = (
+        np.sign(values) * np.abs(values) ** power
+    )  # with heavy tails, cuts are crowded in the grid
     bins = make_bins([of(values)], n_bins=n_bins)
     odd = np.append(values, [np.inf, -np.inf])
     found = bins.index(Variable.of(odd, "v"))
@@ -160,7 +164,7 @@ def test_levels_rare_levels_and_missing():
     assert bins.labels() == ["a", "b", "other (3 levels)", "missing"]
     np.testing.assert_array_equal(np.bincount(bins.index(of(values))), [500, 495, 3, 2])
     single = make_bins([of(["a"] * 500 + ["x"])])
-    assert single.levels == ("a", "x")  # one rare level alone would only lose its name
+    assert single.levels == ("a", "x")  # a single rare level is not pooled
     assert make_bins([of([None, None])]).labels() == ["missing"]
     assert make_bins([of([True, True])]).labels() == ["False", "True"]
 

@@ -108,7 +108,7 @@ def test_many_chunks_equal_one_pass(rng):
 
 
 def test_standard_error_of_the_gap_matches_simulations(rng):
-    """Known truth: with calibrated outcomes z = gap/se is standard normal, in small bins too."""
+    """With calibrated outcomes, z = gap/se is standard normal, also in small bins."""
     z = []
     for _ in range(400):
         s = rng.beta(2, 2, 300)

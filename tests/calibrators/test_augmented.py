@@ -1,4 +1,4 @@
-"""Augmented calibration: against scikit-learn, free of units, sane outside the fitted range."""
+"""Augmented calibration: equal to scikit-learn, independent of units, stable outside the range."""
 
 import numpy as np
 import pandas as pd

@@ -188,7 +188,7 @@ def test_a_model_with_margins_alone_is_calibrated():
 
 
 class Deaf(LogisticRegression):
-    """A classifier that takes no weights and offers no probabilities."""
+    """A classifier without weights and without probabilities."""
 
     predict_proba = decision_function = property()
 
@@ -279,7 +279,7 @@ def test_v_and_weights_are_routed():
 
 
 def crowd(seed=0):
-    """Return rows of 60 units, each with a mark of its own that gives its label away."""
+    """Return rows of 60 units, each with its own feature that determines the label."""
     rng = np.random.default_rng(seed)
     units = np.repeat(np.arange(60), 8)
     y = np.repeat(rng.integers(0, 2, 60), 8)

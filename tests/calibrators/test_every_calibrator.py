@@ -1,4 +1,4 @@
-"""What all calibrators share: one way of use, tested alike."""
+"""The common interface of all calibrators."""
 
 import pickle
 

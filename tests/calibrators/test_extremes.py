@@ -1,4 +1,4 @@
-"""Scores at the ends, separated classes, constants, tiny and large sets: right, or warned of."""
+"""Extreme scores, separated classes, constants, tiny and large data: correct, or a warning."""
 
 import numpy as np
 import pytest

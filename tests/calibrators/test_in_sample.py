@@ -1,4 +1,4 @@
-"""A calibrator warns where it is asked about the rows that it was fitted on, and only there."""
+"""A calibrator warns if it is applied to the rows that it was fitted on, and only then."""
 
 import warnings
 

@@ -1,4 +1,4 @@
-"""Saved calibrators: the same bits back, and nothing but calibrators ever read."""
+"""Saved calibrators are read back bit for bit, and no other files are accepted."""
 
 import json
 import os
@@ -162,7 +162,7 @@ def test_a_later_version_is_refused_by_name(saved):
 
 
 def forged(path, change):
-    """Alter a file and give it the right checksum, as someone of bad will would."""
+    """Alter a file and give it the right checksum, as an attacker would."""
     document = json.loads(path.read_text())
     change(document["calibrator"])
     document["sha256"] = _digest(document["calibrator"], document["arrays"])
@@ -226,7 +226,7 @@ def test_large_arrays_are_written_once_and_covariances_by_half(smooth):
     grid = fit.model_.full.design.score.rank.at
     assert sum(entry["shape"] == [len(grid)] for entry in entries) <= 2  # values and their ranks
     assert len({entry["base64"] for entry in entries}) == len(entries)
-    # Ten characters and two thirds a number; decimals take twenty-three.
+    # About 10.7 characters per number; decimals take 23.
     assert path.stat().st_size < 11 * (size * (size + 1) / 2 + 12 * 1024)
 
 

@@ -1,4 +1,4 @@
-"""The tree over V: its cuts against scikit-learn's, missing values, categories, small leaves."""
+"""The tree over V: cuts as in scikit-learn, missing values, categories, small leaves."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""The variable calibrator: what it promises, on data whose truth is known."""
+"""The variable calibrator on data with known truth."""
 
 from functools import cache
 
@@ -44,7 +44,7 @@ def world(n, seed=0, *, calibrated=False):
 
 @cache
 def fit_of(n, seed=0):
-    """Return the fit on the rows of `world`, made once; not to be changed."""
+    """Return the fit on the rows of `world`, which is shared and must not be changed."""
     p, y, v, _ = world(n, seed)
     return VariableCalibrator().fit(p, y, v)
 
@@ -53,7 +53,7 @@ def loss(y, q):
     return float(log_loss(y, q[:, 1] if q.ndim == 2 else q))
 
 
-# ------------------------------------------------------------------ what it is for
+# ------------------------------------------------------------------ repair
 
 
 def test_many_variables_are_repaired_together():
@@ -130,7 +130,7 @@ def test_equal_gains_of_few_rows_are_not_evidence():
     z, y = np.zeros(30), np.ones(30)
     rows = Sample(z, [], LogisticLoss(y, np.ones(30), z), np.arange(30) % 5)
     gain = _gain(rows, z, z + 0.1)
-    # Every row saves the same; were the smaller model true, half of them would lose it.
+    # Every row gains the same; if the smaller model were true, half of them would lose.
     assert gain.error == pytest.approx(0.1 * 0.5 / np.sqrt(30))
 
 
@@ -362,7 +362,7 @@ def test_many_rows_are_sampled_for_penalties_only(monkeypatch):
     assert fit.terms_[0].active
 
 
-# ------------------------------------------------------------------ it explains itself
+# ------------------------------------------------------------------ effects and intervals
 
 
 def test_intervals_cover_the_truth():
@@ -376,7 +376,7 @@ def test_intervals_cover_the_truth():
 
 
 def confused_world(n, seed):
-    """Return rows of five classes of which one is too rare in the scores and one too frequent."""
+    """Return rows of five classes, one of which is too rare in the scores and one too frequent."""
     p, _, v, q = many_world(n, seed)
     q = q * np.exp([0.6, -0.6, 0, 0, 0])
     q /= q.sum(axis=1, keepdims=True)
@@ -507,7 +507,7 @@ def test_effects_of_many_classes():
     assert np.ptp(curve.value) > 1
 
 
-# ------------------------------------------------------------------ the machinery
+# ------------------------------------------------------------------ internals
 
 
 def test_penalties_separate_signal_from_noise():

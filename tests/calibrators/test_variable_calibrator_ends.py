@@ -1,4 +1,4 @@
-"""The variable calibrator where scores or outcomes are all but certain, and where effects bend."""
+"""The variable calibrator with almost certain scores or outcomes, and with curved effects."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""The variable calibrator where scores take few values and rows are tied."""
+"""The variable calibrator with few distinct scores and tied rows."""
 
 import numpy as np
 import pytest
@@ -101,7 +101,7 @@ def test_many_tied_rows_are_split_evenly_and_few_stay_together():
         for outcome in (0, 1):
             dealt = np.bincount(folds[(z == score) & (y == outcome)], minlength=5)
             assert np.ptp(dealt) <= 1
-    # Copies of a row have one outcome; scores apart by more than four decimals are no ties.
+    # Copies of a row have the same outcome; scores that differ in four decimals are not ties.
     z, y = np.tile(rng.permutation(300) / 7, 3), np.tile(rng.integers(0, 2, 300), 3)
     folds = RowKeys.of(z, y, None, z, []).folds(5).reshape(3, -1)
     assert (folds == folds[0]).all()

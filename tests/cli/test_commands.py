@@ -1,7 +1,7 @@
-"""The command line: what each command shows and writes, and how it ends.
+"""The command line: output, files and exit code of each command.
 
-Most tests run it in process; what the operating system takes part in (start-up, signals, pipes,
-terminals, encodings) needs a process of its own.
+Most tests run it in process. Tests of start-up, signals, pipes, terminals and encodings start a
+process of their own.
 """
 
 import gzip
@@ -47,7 +47,7 @@ def run_process(*arguments, cwd=None, **env):
 
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory):
-    """Rows whose gap grows with age and is nowhere else; `noise` is noise."""
+    """Rows whose gap depends on age only; `noise` is noise."""
     found = tmp_path_factory.mktemp("rows")
     sim = vc.datasets.make_gap(6000, "tilt", vece=0.1, random_state=3)
     rng = np.random.default_rng(3)
@@ -72,7 +72,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def calibrated(folder):
-    """The whole way through: calibrate, apply."""
+    """Calibrate and apply."""
     first = run(
         "calibrate", "cal.csv", *COLUMNS, "--variables", "age", "-o", "cal.json", cwd=folder
     )
@@ -409,7 +409,7 @@ def test_bad_input_gives_two_lines(arguments, said, folder, calibrated):
 
 @pytest.fixture
 def add_command(monkeypatch):
-    """Return a function that makes another one a command of the program, for this test."""
+    """Return a function that adds a command to the program for the duration of a test."""
     return lambda body: monkeypatch.setitem(
         main.commands, body.__name__, click.command(body.__name__)(body)
     )
@@ -567,9 +567,9 @@ def test_errors_and_warnings_of_the_library_are_plain_lines(add_command):
 
 
 def shape(text):
-    """What must be the same on every machine: all but digits and the width of columns.
+    """Return what must be the same on every machine: all but digits and the width of columns.
 
-    What is left after a repair may be at the edge of noise, so its two words count as one.
+    After a repair, errors may be close to the limit of noise, so both verdicts count as the same.
     """
     text = re.sub(r"\b(fixed|better)\b", "improved", text)
     return re.sub(r"\s+", " ", re.sub(r"[\d.,]+(e-\d+)?", "#", text)).strip()

@@ -1,4 +1,4 @@
-"""Lazy rows of every engine give what the same rows in memory give."""
+"""Lazy rows of every engine give the same results as rows in memory."""
 
 import gzip
 import json
@@ -345,7 +345,7 @@ def test_declared_order_of_levels():
 
 
 def test_nan_that_parquet_statistics_leave_out(tmp_path):
-    # PyArrow's statistics say that values lie in [1, 2], and DuckDB believes them unless told.
+    # The statistics of PyArrow say that values lie in [1, 2], and DuckDB uses them by default.
     v = np.array([1.0, np.nan, 2.0, np.nan] * 50)
     rows = pa.table({"y": [0, 1] * 100, "p": np.linspace(0, 1, 200), "v": v})
     parquet.write_table(rows, tmp_path / "nan.parquet")
@@ -458,7 +458,7 @@ def test_works_can_be_sent_to_other_processes(table, in_batches):
     found = gather("y", "p", "x", question, data=Sent())
     assert found.engine == "far away"
     np.testing.assert_allclose(found.table(-1).gap, whole.columns["gap"], atol=1e-12)
-    # Where rows have no number, messages name none.
+    # If row numbers are not known, messages do not contain any.
     with pytest.raises(InputError, match=r"y is not a label: 0\.\d+\n"):
         gather("p", "y", "x", question, data=Sent())
 

@@ -1,4 +1,4 @@
-"""Spark data frames, classic and of Spark Connect, give what the same rows in memory give."""
+"""Spark data frames, classic and of Spark Connect, give the same results as rows in memory."""
 
 import json
 import os
@@ -36,7 +36,7 @@ def free_port():
 
 @pytest.fixture(scope="session")
 def classic():
-    """The one Spark session of all tests, which also serves Spark Connect."""
+    """The only Spark session of the tests, which also serves Spark Connect."""
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         pytest.skip("Spark needs Java, and there is none")
     from pyspark.sql import SparkSession
@@ -86,7 +86,7 @@ def spark(request):
 
 @pytest.fixture(scope="session")
 def table():
-    """What Spark has types for: no bytes without a sign, no dictionaries."""
+    """The table without types that Spark does not have: unsigned bytes and dictionaries."""
     rows = make_table()
     byte = rows.column("byte").cast(pa.int16())
     rows = rows.set_column(rows.column_names.index("byte"), "byte", byte)

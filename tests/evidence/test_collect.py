@@ -1,4 +1,4 @@
-"""Collected batches add up to what all rows together give."""
+"""Collected batches add up to the statistics of all rows."""
 
 import datetime as dt
 import json
@@ -111,7 +111,7 @@ def test_values_that_the_first_day_did_not_have(rows):
     assert table.columns["bin"] == ["a", "other"]
     assert sum(table.columns["n"]) == len(first) + len(rows)
     assert vc.bin_table(total, v="v").columns["bin"][-1] == "missing"
-    # Bins that nothing came to leave no trace.
+    # Extra bins that stay empty are not shown.
     assert vc.bin_table(vc.collect(first, bins), v="kind").columns["bin"] == ["a"]
     assert "missing" not in vc.bin_table(vc.collect(first, bins), v="v").columns["bin"]
 
@@ -304,7 +304,7 @@ def test_whole_numbers_are_weights(rows):
 
 
 def doctored(data, **changes):
-    """Return the data of a file with its first table, or what is said of it, changed."""
+    """Return the data of a file with its first table, or the description of it, changed."""
     table, wanted = data["tables"][0], data["wanted"][0]
     table = table | {name: changes.pop(name) for name in ("cell", "sums") if name in changes}
     wanted = wanted | {name: changes.pop(name) for name in ("fine", "coarse") if name in changes}
@@ -411,7 +411,7 @@ def test_options_that_are_fixed_when_rows_are_collected(rows):
         vc.vece(total, v="v", unlabelled="perhaps")
     with pytest.raises(InputError, match=r"binning is given together.*'quantile'"):
         vc.ece(total, binning="uniform")
-    # What is the same, or not said, does no harm.
+    # Equal values and defaults are accepted.
     assert vc.vece(total, v="v", n_bins=20, binning="atoms") == vc.vece(total, v="v")
     assert vc.ece(total, n_bins=20, binning="quantile") == vc.ece(total)
     assert len(vc.audit(total, n_bins=20).tables["v"].columns["n"]) > 10

@@ -1,4 +1,4 @@
-"""The paper's experiments: every published figure, to the digit, and what holds up."""
+"""The paper's experiments: every published figure to the last digit, and the corrected ones."""
 
 import csv
 import gzip
@@ -82,7 +82,7 @@ def test_only_two_figures_are_printed_otherwise_than_recorded(paper_runs):
 
 
 def test_the_paper_bins_over_the_uncalibrated_predicted_error(rows):
-    """So many scores tie that ten bins are three; 1 − max must be computed as the authors did."""
+    """With many ties ten bins become three; 1 − max must be computed as by the authors."""
     from varcal._binning.choose import make_bins
     from varcal._engines.kernel_numpy import collect
     from varcal._input.variables import Variable
@@ -179,7 +179,7 @@ def test_when_a_claim_is_true(kind, measure, change, true):
 
 
 def test_warnings_of_calibrators_are_reported(rows):
-    """In split 22 of Adult a leaf holds one class only."""
+    """In split 22 of Adult a leaf has a single class."""
     study = STUDIES["adult"]
     _, said = _recalibrated(study, rows("adult").split(study.n_cal, 22))
     assert [text for text in said if "leaf" in text]

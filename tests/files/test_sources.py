@@ -1,4 +1,4 @@
-"""Files are read rightly or refused by name, whichever reader they go to."""
+"""Files are read correctly or refused by name, whichever reader is used."""
 
 import duckdb
 import numpy as np
@@ -43,7 +43,7 @@ def in_batches(monkeypatch):
 
 
 def audited(*files):
-    """Return the exit code of an audit of files that count as large, and what it said."""
+    """Return the exit code and the output of an audit of files that count as large."""
     done = run("audit", *files, "--label", "y", "--prob", "p")
     return done.returncode, done.stderr
 

@@ -35,7 +35,7 @@ def null_rows(rng, n, scores, variable):
     ],
 )
 def test_type_one_error(n, scores, variable, weighted):
-    """Calibrated outcomes are rejected at 5 % about 5 % of the time, sparse ones too."""
+    """Calibrated outcomes, also sparse ones, are rejected at 5 % about 5 % of the time."""
     rng = np.random.default_rng(1)
     replicates, rejected = 300, 0
     for k in range(replicates):
@@ -97,7 +97,7 @@ def test_groups_hold_the_level_that_rows_do_not():
         unit = np.repeat(np.arange(120), 8)
         v = rng.random(120)[unit]
         s = rng.uniform(0.3, 0.7, len(unit))
-        # One draw decides for all rows of a unit: outcomes are calibrated but depend.
+        # All rows of a unit share one draw: outcomes are calibrated but dependent.
         y = rng.random(120)[unit] < s
         rejected["rows"] += vc.estimate(y, s, v, event="positive").p_value < 0.05
         grouped = vc.estimate(y, s, v, event="positive", groups=unit)

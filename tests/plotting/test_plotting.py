@@ -1,4 +1,4 @@
-"""Pictures hold the numbers of their results, keep their hands off the user's state."""
+"""Plots show the numbers of their results and do not change the user's state."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""What a comparison draws, and what its report says."""
+"""Plots and reports of comparisons."""
 
 import json
 import re
@@ -24,7 +24,7 @@ PIPE = "a | *b* `c` [d](http://e)"
 
 @pytest.fixture(scope="module")
 def world():
-    """Rows whose gap tilts along v and along a level; noise and dates that do nothing."""
+    """Rows whose gap changes along v and a level, but not along noise and dates."""
     rng = np.random.default_rng(3)
     sim = vc.datasets.make_gap(3000, "tilt", vece=0.1)
     when = np.datetime64("2021-01-01") + rng.integers(0, 500, len(sim.y)).astype("m8[D]")

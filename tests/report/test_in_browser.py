@@ -1,4 +1,4 @@
-"""The page in a real browser: it loads alone, reads, sorts, searches, prints, and runs no code."""
+"""The page in a real browser: self-contained, sortable, searchable, printable, and safe."""
 
 import importlib.util
 import os
@@ -59,7 +59,7 @@ NAMES = {
 
 @pytest.fixture(scope="module")
 def pages(adult, tmp_path_factory):
-    """Write the Adult report and one whose every name is hostile; a few more variables in both."""
+    """Write the report on Adult and one with hostile names, both with a few more variables."""
     folder = tmp_path_factory.mktemp("pages")
     rng = np.random.default_rng(5)
     n = len(adult.y)
