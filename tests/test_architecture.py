@@ -32,6 +32,7 @@ LAYERS = [
 ENTRANCES = {"__init__", "__main__"}
 # Methods for convenience that import from a higher layer, inside a function.
 LATE = {
+    ("_binning", "_engines"),  # the compiled kernels
     ("_audit", "plotting"),
     ("_audit", "report"),
     ("_measures", "plotting"),

@@ -109,12 +109,13 @@ class NumericBins:
             return missing
         if self.low == -np.inf and self.high == np.inf and not self.cuts:
             return ["not finite", *missing]
-        shown = edge_texts(self.edges, datetime=self.datetime)
+        edges = self.edges
+        shown = edge_texts(edges, datetime=self.datetime)
         holds_a = [True, *(above for _, above in self._shown())]
         starts_b = [*holds_a[1:], False]
         texts = []
         for k, (a, b) in enumerate(pairwise(shown)):
-            if self.edges[k] == self.edges[k + 1]:
+            if edges[k] == edges[k + 1]:
                 texts.append(a)
             else:
                 texts.append(f"{'[' if holds_a[k] else '('}{a}, {b}{')' if starts_b[k] else ']'}")

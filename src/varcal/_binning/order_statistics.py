@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,8 @@ PLACING, OUTSIDE = 4_096, 0.002
 CHUNK = 1 << 16
 #: A cell with more than this share of the numbers is cut up by a grid of its own.
 CROWDED = 1 / 64
+#: A number with more than this share of those that place the grid is counted by itself.
+ATOM = 1 / 8
 #: With fewer distinct numbers than this share of those that place the grid, many numbers are
 #: equal, and cells that hold one number only are told apart from the others.
 TIED = 0.5
@@ -56,11 +58,15 @@ class OrderStatistics:
         self._low, self._high = low, high
         #: Numbers of the cells that have been sorted, one cell after the other.
         self._sorted = np.zeros(0)
+        self._atom: float | None = None
         if low == high:
             return
-        self._begin, self._scale, tied = (0.0, 0.0, False) if self.n <= FEW else _grid_for(values)
-        self._codes = self._cells_of(values) if self._scale else None
-        counts = np.array([self.n]) if self._codes is None else _count(self._codes)
+        sample = None if self.n <= FEW else _sample(values)
+        if sample is not None and (atom := _atom_of(sample)) is not None:
+            self._set_apart(atom)
+            return
+        self._begin, self._scale, tied = (0.0, 0.0, False) if sample is None else _grid_over(sample)
+        self._codes, counts = self._count_cells()
         self._until = np.concatenate([[0], np.cumsum(counts)])
         #: Where each cell begins in `_sorted`; −1 if it has not been sorted yet.
         self._start = np.full(len(counts), -1)
@@ -72,6 +78,13 @@ class OrderStatistics:
         """Return the numbers of these ranks, 0 for the smallest."""
         if self._low == self._high:
             return np.full(len(ranks), self._low)
+        if self._atom is not None:
+            begin = int(self._rest.below(np.array([self._atom]))[0])
+            after = ranks >= begin + self._n_atom
+            # Ranks of the atom itself are looked up, too, and thrown away.
+            within = np.minimum(ranks, self._rest.n - 1)
+            found = self._rest.at(np.where(after, ranks - self._n_atom, within))
+            return np.where(after | (ranks < begin), found, self._atom)
         cell = np.searchsorted(self._until, ranks, side="right") - 1
         inner = (ranks > 0) & (ranks < self.n - 1)
         self._sort_cells(cell[inner])
@@ -88,6 +101,9 @@ class OrderStatistics:
         """Return how many numbers are smaller than each value, or at most as large."""
         if self._low == self._high:
             return self.n * ((values > self._low) | (equal & (values == self._low)))
+        if self._atom is not None:
+            past = (values > self._atom) | (equal & (values == self._atom))
+            return self._rest.below(values, equal=equal) + self._n_atom * past
         cell = self._cells_of(values).astype(np.intp)
         inside = (values >= self._low) & (values <= self._high)
         self._sort_cells(cell[inside])
@@ -103,6 +119,24 @@ class OrderStatistics:
                 held = self._sorted[start : start + self._until[number + 1] - begin]
                 found[here] = begin + np.searchsorted(held, values[here], side=side)
         return found
+
+    def _set_apart(self, atom: float) -> None:
+        """Count one frequent number by itself; the others have order statistics of their own."""
+        rest = self._values[self._values != atom]
+        self._atom, self._n_atom = atom, self.n - len(rest)
+        self._rest = OrderStatistics(rest, float(rest.min()), float(rest.max()))
+
+    def _count_cells(self) -> tuple[NDArray[np.uint16] | None, Ints]:
+        """Return the cell of each number, if there is a grid, and how many each cell has."""
+        if not self._scale:
+            return None, np.array([self.n])
+        kernel = _kernel(self._values)
+        if kernel is None:
+            codes = self._cells_of(self._values)
+            return codes, _count(codes)
+        codes, counts = np.empty(self.n, np.uint16), np.zeros(CELLS, np.int64)
+        kernel.place_in_cells(self._values, self._begin, self._scale, codes, counts)
+        return codes, counts
 
     def _cells_of(self, values: AnyArray) -> NDArray[np.uint16]:
         """Return the cell of each number; those outside the grid belong to the end cells."""
@@ -149,19 +183,54 @@ class OrderStatistics:
                 wanted[number] = False
         if not wanted.any():
             return
-        held = self._values if self._codes is None else self._values[_marked(wanted, self._codes)]
+        held = self._values_of(wanted, int(size[wanted].sum()))
         before = len(self._sorted)
         self._sorted = np.concatenate([self._sorted, np.sort(held.astype(np.float64, copy=False))])
         self._start[wanted] = before + np.cumsum(size[wanted]) - size[wanted]
 
+    def _values_of(self, wanted: Bools, many: int) -> AnyArray:
+        """Return the numbers of some cells, in their order in the array."""
+        if self._codes is None:
+            return self._values
+        kernel = _kernel(self._values)
+        if kernel is None:
+            marked: AnyArray = self._values[wanted[self._codes]]
+            return marked
+        held = np.empty(many)
+        kernel.take_marked(self._values, self._codes, wanted, held)
+        return held
 
-def _grid_for(values: AnyArray) -> tuple[float, float, bool]:
+
+def _kernel(values: AnyArray) -> Any:
+    """Return the compiled kernels if they are wanted and take such an array, or None."""
+    if values.dtype != np.float64 or not values.flags.c_contiguous:
+        return None
+    from varcal._engines.kernel_choice import engine_for  # noqa: PLC0415
+
+    if engine_for(len(values)) != "fast":
+        return None
+    from varcal._engines import kernel_numba  # noqa: PLC0415
+
+    return kernel_numba
+
+
+def _sample(values: AnyArray) -> Floats:
+    """Return numbers at even distances, sorted."""
+    return np.sort(values[:: len(values) // PLACING].astype(np.float64, copy=False))
+
+
+def _atom_of(sample: Floats) -> float | None:
+    """Return the most frequent number of a sample if it is frequent enough."""
+    ends = np.flatnonzero(np.append(sample[1:] != sample[:-1], True))
+    runs = np.diff(ends, prepend=-1)
+    longest = int(np.argmax(runs))
+    return float(sample[ends[longest]]) if runs[longest] > ATOM * len(sample) else None
+
+
+def _grid_over(sample: Floats) -> tuple[float, float, bool]:
     """Return where an even grid begins, its cells per unit (0: none), and if there are ties."""
-    sample = np.sort(values[:: len(values) // PLACING].astype(np.float64, copy=False))
     skip = int(OUTSIDE * len(sample))
     begin, end = sample[skip], sample[-1 - skip]
-    if begin == end:  # most numbers are equal: let the grid show what lies around them
-        begin, end = sample[0], sample[-1]
     with np.errstate(over="ignore", divide="ignore"):
         scale = float(CELLS / (end - begin))
     tied = bool(np.count_nonzero(np.diff(sample)) < TIED * len(sample))
@@ -173,8 +242,3 @@ def _count(codes: NDArray[np.uint16]) -> Ints:
     for start in range(0, len(codes), 1 << 20):
         counts += np.bincount(codes[start : start + (1 << 20)], minlength=CELLS)
     return counts
-
-
-def _marked(wanted: Bools, codes: NDArray[np.uint16]) -> Bools:
-    found: Bools = wanted[codes]
-    return found
