@@ -28,9 +28,9 @@ LAYERS = [
     {"plotting", "report"},
     {"experiments", "cli"},
 ]
-# The two ways in: they may load anything.
+# The two entry points may load anything.
 ENTRANCES = {"__init__", "__main__"}
-# Conveniences that point up or sideways import inside a function; each is named here.
+# Methods for convenience that import from a higher layer, inside a function.
 LATE = {
     ("_binning", "_engines"),  # the compiled kernels
     ("_audit", "plotting"),
@@ -188,7 +188,7 @@ def test_code_blocks_of_the_docs_run(page, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_between_pages_lead_somewhere(page):
+def test_links_between_pages_exist(page):
     for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
         if not re.match(r"[a-z]+:", target):
             assert (page.parent / target).exists(), target

@@ -1,4 +1,4 @@
-"""The benchmarks run, and peers that answer the same question agree with us."""
+"""The benchmarks run, and comparable libraries give the same results."""
 
 import importlib.util
 import sys

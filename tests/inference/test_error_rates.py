@@ -32,7 +32,7 @@ def null_rows(rng, n, scores, variable):
     ],
 )
 def test_type_one_error(n, scores, variable, weighted):
-    """Calibrated outcomes are rejected at 5 % about 5 % of the time, sparse ones too."""
+    """Calibrated outcomes, also sparse ones, are rejected at 5 % about 5 % of the time."""
     rng = np.random.default_rng(1)
     replicates, rejected = 300, 0
     for k in range(replicates):
@@ -60,7 +60,7 @@ def test_interval_covers_the_population_value_of_the_same_bins(shape, vece, n):
     assert inside / replicates > 0.90  # the claim is 94 % on average, 90 % in the worst shape
 
 
-def test_the_debiased_value_is_less_biased_and_nearer():
+def test_the_debiased_value_is_less_biased_and_closer():
     truth = vc.datasets.make_gap(10, "hump", vece=0.01).vece_in_bins(10)
     plug_in, debiased = [], []
     for seed in range(200):
@@ -94,7 +94,7 @@ def test_groups_hold_the_level_that_rows_do_not():
         unit = np.repeat(np.arange(120), 8)
         v = rng.random(120)[unit]
         s = rng.uniform(0.3, 0.7, len(unit))
-        # One draw decides for all rows of a unit: outcomes are calibrated but depend.
+        # All rows of a unit share one draw: outcomes are calibrated but dependent.
         y = rng.random(120)[unit] < s
         rejected["rows"] += vc.estimate(y, s, v, event="positive").p_value < 0.05
         grouped = vc.estimate(y, s, v, event="positive", groups=unit)
