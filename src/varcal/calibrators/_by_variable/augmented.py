@@ -14,6 +14,7 @@ from varcal._options import (
     check_eps,
     check_not_negative,
 )
+from varcal._runtime.threads import one_blas_thread
 from varcal.calibrators._by_score.beta import beta_design
 from varcal.calibrators._by_score.platt import platt_feature
 from varcal.calibrators._by_variable.augmented_terms import terms_of
@@ -194,6 +195,7 @@ class AugmentedCalibrator(Calibrator):
         self.separated_ = self.separated_ or fit.separated
         return LinearMap(fit.coef, fit.intercept)
 
+    @one_blas_thread
     def _answer(self, rows: CalibrationRows) -> Floats:
         added = self._added(self.schema_.align(rows.variables))
         if rows.p.ndim == 1:

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from varcal._arrays import AnyArray, Floats
+from varcal._runtime.threads import one_blas_thread
 from varcal.calibrators._interface.description import Description
 from varcal.calibrators._interface.rows import (
     CalibrationRows,
@@ -92,7 +93,8 @@ class Calibrator(BaseEstimator, ABC):
                 VarcalWarning,
                 stacklevel=2,
             )
-        self._fit_rows(rows)
+        with one_blas_thread:
+            self._fit_rows(rows)
         schema = getattr(self, "schema_", None)
         if schema is not None and schema.silent:
             shown = ", ".join(map(repr, schema.silent[:5]))
