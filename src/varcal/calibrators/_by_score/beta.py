@@ -15,7 +15,12 @@ from varcal._options import (
     check_not_negative,
 )
 from varcal.calibrators._interface.one_vs_rest import OneVsRestCalibrator
-from varcal.calibrators._solvers.logistic import fit_logistic, two_columns, with_ones
+from varcal.calibrators._solvers.logistic import (
+    blocks_of_rows,
+    fit_logistic,
+    two_columns,
+    with_ones,
+)
 
 __all__ = ["BetaCalibrator", "BetaMap"]
 
@@ -146,11 +151,13 @@ def interior(score: Floats, eps: float, clip: str) -> Floats:
 
 def beta_design(score: Floats, eps: float, clip: str) -> Floats:
     """Return ones, ln p and −ln(1 − p) as three rows."""
-    inside = interior(score, eps, clip)
     design = np.empty((3, score.size))
-    design[0] = 1.0
-    np.log(inside, out=design[1])
-    np.subtract(1.0, inside, out=inside)
-    np.log(inside, out=design[2])
-    np.negative(design[2], out=design[2])
+    for rows in blocks_of_rows(score.size):
+        ones, low, high = design[:, rows]
+        inside = interior(score[rows], eps, clip)
+        ones[:] = 1.0
+        np.log(inside, out=low)
+        np.subtract(1.0, inside, out=inside)
+        np.log(inside, out=high)
+        np.negative(high, out=high)
     return design

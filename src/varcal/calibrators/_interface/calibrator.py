@@ -84,7 +84,8 @@ class Calibrator(BaseEstimator, ABC):
         self
         """
         rows, n_columns = labelled_rows(p, y, v, sample_weight, classes, groups)
-        absent = np.flatnonzero(~rows.present())
+        # Of two classes both are present, or the rows would have been refused.
+        absent = np.flatnonzero(~rows.present()) if rows.n_classes > 2 else np.empty(0, np.intp)
         if absent.size:
             shown = ", ".join(repr(rows.classes[k]) for k in absent[:5])
             warnings.warn(

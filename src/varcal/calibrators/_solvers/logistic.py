@@ -11,13 +11,13 @@ import numpy as np
 from varcal._arrays import Bools, Floats
 from varcal.calibrators._solvers.newton import minimize_convex, solve_dense
 
-__all__ = ["LogisticFit", "fit_logistic", "two_columns", "with_ones"]
+__all__ = ["LogisticFit", "blocks_of_rows", "fit_logistic", "two_columns", "with_ones"]
 
 
 # Limits of time and rounding; the optimum does not depend on them.
 
 #: Rows that stay in cache together.
-BLOCK = 16_384
+BLOCK = 8_192
 #: From this number of rows on, the first steps are taken on a sample of at least so many rows.
 WARM_START_FROM, WARM_START_ROWS = 12_000, 2_000
 #: Rows of the sample: at most every 50th. Its accuracy, its steps, and the largest coefficient that
@@ -31,6 +31,8 @@ CERTAIN_LOGIT, CERTAIN_ERROR = 9.2, 1e-4
 LARGEST_RESTART = 20.0
 #: The gradient below which a coefficient held at 0 is released.
 RELEASE_GRADIENT = 1e-9
+#: A Newton step shorter than this leaves a gradient of rounding, which need not be evaluated.
+LAST_STEP = 1e-6
 #: The largest argument of exp, the least mean outcome, and the relative spread that is rounding.
 _LARGEST_EXPONENT, _LEAST_MEAN, _ROUNDING = 700.0, 1e-12, 1e-13
 
@@ -39,7 +41,7 @@ _LARGEST_EXPONENT, _LEAST_MEAN, _ROUNDING = 700.0, 1e-12, 1e-13
 class LogisticFit:
     """Coefficients, and how the optimizer arrived at them.
 
-    `gradient` is the largest component of the mean gradient, per standardized feature;
+    `gradient` bounds the components of the mean gradient, per standardized feature;
     `separated` says that the coefficients have no finite optimum, which happens without a penalty
     where the features separate the classes.
     """
@@ -130,7 +132,7 @@ def two_columns(score: Floats, log_odds: Callable[[Floats], Floats]) -> Floats:
     Computed in blocks that stay in cache, with one exp per row.
     """
     out = np.empty((score.size, 2))
-    for rows in _blocks(score.size):
+    for rows in blocks_of_rows(score.size):
         eta = log_odds(score[rows])
         tail = np.exp(-np.abs(eta))
         large = 1.0 / (1.0 + tail)
@@ -164,38 +166,32 @@ class _Problem:
             np.ascontiguousarray(self.design[:, ::step]), y, weight, self.penalty, total
         )
 
-    def slope(self, theta: Floats) -> tuple[Floats, list[Floats]]:
-        """Return the gradient at theta, and the probabilities there, block by block."""
-        gradient, probabilities = np.zeros(theta.size), []
-        for rows in _blocks(self.y.size):
+    def derivatives(self, theta: Floats) -> tuple[Floats, Floats]:
+        """Return the gradient and the Hessian at theta, from one pass over the rows."""
+        m, n = self.design.shape
+        gradient, hessian = np.zeros(m), np.zeros((m, m))
+        room = np.empty((m, min(n, BLOCK)))
+        for rows in blocks_of_rows(n):
             block = self.design[:, rows]
             p = _expit_of_negative(-theta @ block)
-            gradient += block @ (p if self.weight is None else p * self.weight[rows])
-            probabilities.append(p)
-        gradient /= self.total
-        gradient -= self.pull
-        gradient += self.penalty * theta
-        return gradient, probabilities
-
-    def hessian(self, probabilities: list[Floats]) -> Floats:
-        """Return the Hessian where the probabilities are those given."""
-        m = len(self.design)
-        hessian = np.zeros((m, m))
-        for rows, p in zip(_blocks(self.y.size), probabilities, strict=True):
-            block = self.design[:, rows]
             curvature = p * p
             np.subtract(p, curvature, out=curvature)
             if self.weight is not None:
+                p *= self.weight[rows]
                 curvature *= self.weight[rows]
-            hessian += (block * curvature) @ block.T
+            gradient += block @ p
+            hessian += np.multiply(block, curvature, out=room[:, : p.size]) @ block.T
+        gradient /= self.total
+        gradient -= self.pull
+        gradient += self.penalty * theta
         hessian /= self.total
         hessian.ravel()[:: m + 1] += self.penalty
-        return hessian
+        return gradient, hessian
 
     def loss(self, theta: Floats) -> float:
         """Return the mean loss at theta, ln(1 + exp(-η)) + (1 - y)·η of a row."""
         value = 0.0
-        for rows in _blocks(self.y.size):
+        for rows in blocks_of_rows(self.y.size):
             eta = theta @ self.design[:, rows]
             losses = np.logaddexp(0.0, -eta)
             losses += (1.0 - self.y[rows]) * eta
@@ -204,7 +200,7 @@ class _Problem:
 
     def is_certain(self, theta: Floats) -> bool:
         """Return whether every row is predicted correctly and with near certainty."""
-        for rows in _blocks(self.y.size):
+        for rows in blocks_of_rows(self.y.size):
             eta = theta @ self.design[:, rows]
             wrong = np.abs((eta > 0) - self.y[rows]) > CERTAIN_ERROR
             if np.abs(eta).min() < CERTAIN_LOGIT or wrong.any():
@@ -238,15 +234,17 @@ def _free_newton(
 
     def evaluate(values: Floats) -> tuple[Floats, Callable[[], Floats]]:
         full[index] = values
-        gradient, probabilities = problem.slope(full)
+        gradient, hessian = problem.derivatives(full)
         part = gradient[index]
-        return part, lambda: solve_dense(problem.hessian(probabilities)[square], part)
+        return part, lambda: solve_dense(hessian[square], part)
 
     def loss(values: Floats) -> float:
         full[index] = values
         return problem.loss(full)
 
-    values, size, n_iter = minimize_convex(evaluate, loss, theta[index], tol=tol, max_iter=max_iter)
+    values, size, n_iter = minimize_convex(
+        evaluate, loss, theta[index], tol=tol, max_iter=max_iter, last_step=LAST_STEP
+    )
     full[index] = values
     return full, size, n_iter
 
@@ -274,7 +272,7 @@ def _active_set(
             continue
         if not held.any():
             break
-        gradient = problem.slope(theta)[0]
+        gradient = problem.derivatives(theta)[0]
         rising = held & (gradient < -RELEASE_GRADIENT)
         if not rising.any():
             break
@@ -302,6 +300,7 @@ def _standardize(
     return np.where(moving & centred, mean, 0.0), np.where(moving, spread, 0.0)
 
 
-def _blocks(n: int) -> Iterator[slice]:
+def blocks_of_rows(n: int) -> Iterator[slice]:
+    """Yield slices of rows that stay in cache."""
     for first in range(0, n, BLOCK):
         yield slice(first, min(first + BLOCK, n))
