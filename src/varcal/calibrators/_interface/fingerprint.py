@@ -25,9 +25,8 @@ def fingerprint(*columns: Floats) -> str:
     True
     """
     n = columns[0].shape[0] if columns else 0
-    total = sum(
-        _mixed([column[first : first + BLOCK] for column in columns]) for first in range(0, n, BLOCK)
-    )
+    blocks = (slice(first, first + BLOCK) for first in range(0, n, BLOCK))
+    total = sum(_mixed([column[rows] for column in columns]) for rows in blocks)
     return f"{n:x}-{total % 2**64:016x}"
 
 
