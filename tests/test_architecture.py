@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 
 # Lower layers first; a package may import only from layers below its own.
 LAYERS = [
-    {"exceptions", "_version", "_arrays"},
+    {"exceptions", "_version", "_arrays", "_runtime"},
     {"_options", "_text"},
     {"_files", "_input", "_smoothing"},
     {"_binning", "datasets"},

@@ -33,6 +33,7 @@ from varcal._measures.estimate import OverallGap, detectable_of, overall_gap, pr
 from varcal._measures.regions import describe_region, main_region
 from varcal._measures.score_profile import score_profile
 from varcal._options import check_level
+from varcal._runtime.threads import one_blas_thread
 from varcal._text.numbers import points
 from varcal._text.progress import progress
 from varcal.exceptions import InputError
@@ -50,6 +51,7 @@ NOTABLE = 0.01
 MOST_NAMES = 5
 
 
+@one_blas_thread
 def audit(
     y: object,
     p: object = None,

@@ -24,6 +24,7 @@ from varcal._input.variables import Variable
 from varcal._measures.curve import Curve, curve_of
 from varcal._measures.estimate import profile_test
 from varcal._options import check_level
+from varcal._runtime.threads import one_blas_thread
 from varcal.exceptions import InputError
 
 Floats = NDArray[np.float64]
@@ -33,6 +34,7 @@ HITS = ("recomputed", "first")
 N_PARTS = 100
 
 
+@one_blas_thread
 def compare(
     y: object,
     methods: Mapping[str, object],

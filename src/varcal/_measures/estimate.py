@@ -22,6 +22,7 @@ from varcal._inference.multiplicity import cauchy
 from varcal._inference.power import minimum_detectable
 from varcal._inference.simulated_null import ScoredRows
 from varcal._options import check_level
+from varcal._runtime.threads import one_blas_thread
 from varcal._text.html_tables import html_table
 from varcal._text.numbers import p_text
 from varcal.exceptions import InputError
@@ -125,6 +126,7 @@ class Estimate:
         return html_table(facts, f"{head}, {100 * self.level:g}% interval, event {self.event}")
 
 
+@one_blas_thread
 def estimate(
     y: object,
     p: object = None,

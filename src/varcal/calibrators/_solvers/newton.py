@@ -36,7 +36,13 @@ _TINY = 1e-300
 
 
 def minimize_convex(
-    evaluate: Evaluate, loss: LossFunction, start: Floats, *, tol: float, max_iter: int
+    evaluate: Evaluate,
+    loss: LossFunction,
+    start: Floats,
+    *,
+    tol: float,
+    max_iter: int,
+    last_step: float = 0.0,
 ) -> tuple[Floats, float, int]:
     """Take Newton steps until the largest component of the gradient is below `tol`.
 
@@ -55,11 +61,15 @@ def minimize_convex(
         The bound of the gradient; one below 1e-9 that no longer shrinks also ends the search.
     max_iter : int
         Newton steps at most.
+    last_step : float
+        A step that is shorter than this in every coordinate is the last one: for exact Newton
+        steps, the gradient at its end is about the square of its length.
 
     Returns
     -------
     theta, gradient, n_iter : tuple
-        The optimum, the largest component of the gradient there, the steps taken.
+        The optimum, the largest component of the gradient where it was last evaluated, the steps
+        taken.
     """
     theta = start
     gradient, solve = evaluate(theta)
@@ -73,6 +83,8 @@ def minimize_convex(
         slope = float(step @ gradient)
         if slope >= 0:
             break
+        if longest < last_step:
+            return theta + step, size, n_iter + 1
         trial = evaluate(theta + step)
         if size > CHECKED_GRADIENT and float(step @ trial[0]) > TURNED * -slope:
             length = _lowering(loss, theta, step, slope)
