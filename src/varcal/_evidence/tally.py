@@ -13,7 +13,7 @@ from varcal._arrays import AnyArray, Floats
 from varcal._binning.bins import Bins
 from varcal._binning.stats import FIELDS
 from varcal._engines.kernel_numpy import collect
-from varcal._evidence.roles import Roles, told_at
+from varcal._evidence.roles import Roles, rows_numbered_from
 from varcal._input.events import Claim, claim_of
 from varcal._input.groups import N_BUCKETS, buckets
 from varcal._input.part import Part
@@ -28,11 +28,11 @@ class Wanted:
     Attributes
     ----------
     key : int
-        The claim (`claim_keys`).
+        The key of the claim (`claim_keys`).
     names : tuple of str
-        The variables that are binned together; none for the claim's own score.
+        The variables, binned jointly; empty for the score of the claim.
     fine, coarse : Bins
-        The bins that rows are summed into, and those of the figures.
+        The bins into which rows are summed, and those of the metrics.
     """
 
     key: int
@@ -42,13 +42,13 @@ class Wanted:
 
     @property
     def slot(self) -> tuple[int, tuple[str, ...]]:
-        """What the table is found by."""
+        """The key under which the table is stored."""
         return self.key, self.names
 
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """Rows, rows left out, and the sums of each wanted table; `a + b` of two batches."""
+    """The number of rows and of dropped rows, and the sums of each table; `a + b` adds batches."""
 
     n_rows: int
     n_dropped: int
@@ -69,19 +69,19 @@ class Tally:
     Attributes
     ----------
     roles, part
-        The columns, and what is known of all rows.
+        The columns, and facts about all rows.
     kinds : dict
         The kind of each variable.
     wanted : tuple of Wanted
         The tables.
     units : tuple or None
-        Every unit, sorted, where there are few; none for buckets by hash.
-    counted : bool
+        All units, sorted, if there are few; if it is empty, units are hashed into buckets.
+    row_numbers_known : bool
         Whether `start` is the number of a row.
     moments : bool
         Whether all fields are summed.
     n_all : int, optional
-        Rows in all batches, where that is known.
+        The number of rows in all batches, if it is known.
     """
 
     roles: Roles
@@ -89,78 +89,78 @@ class Tally:
     kinds: dict[str, Kind]
     wanted: tuple[Wanted, ...]
     units: tuple[Hashable, ...] = ()
-    counted: bool = True
+    row_numbers_known: bool = True
     moments: bool = True
     n_all: int | None = None
 
     def __call__(self, frame: Any, start: int) -> Sums:
-        """Sum rows from the one numbered `start`."""
+        """Sum a batch whose first row has the number `start`."""
         counts, *tables = self.parts(frame, start)
         return self.of_parts([counts, *(tables or self.nothing().tables)])
 
     def parts(self, frame: Any, start: int) -> Iterator[AnyArray]:
-        """Yield the numbers of rows and of rows left out, and then table by table, if any."""
-        with told_at(start if self.counted else None):
+        """Yield the numbers of rows and of dropped rows, and then each table if there are rows."""
+        with rows_numbered_from(start if self.row_numbers_known else None):
             rows = self.roles.read(frame, part=self.part)
         yield np.array([len(rows), rows.n_dropped])
         if not len(rows):
             return
-        bucket, many = buckets(rows.unit, self.units)
-        variables = {one.name: self._checked(one) for one in rows.variables}
+        bucket, n_buckets = buckets(rows.unit, self.units)
+        variables = {variable.name: self._checked(variable) for variable in rows.variables}
         claims: dict[int, Claim] = {}
-        for one in self.wanted:
-            if one.key not in claims:
-                claims[one.key] = claim_of(rows, one.key)
-            claim = claims[one.key]
-            along = [variables[name] for name in one.names]
+        for table in self.wanted:
+            if table.key not in claims:
+                claims[table.key] = claim_of(rows, table.key)
+            claim = claims[table.key]
+            along = [variables[name] for name in table.names]
             along = along or [Variable("confidence", "numeric", claim.score)]
             stats = collect(
-                one.fine,
+                table.fine,
                 along,
                 claim.score,
                 claim.hit,
                 rows.weight,
                 bucket,
-                many,
+                n_buckets,
                 moments=self.moments,
                 n_all=self.n_all,
             )
             yield stats.sums
 
     def no_parts(self) -> list[AnyArray]:
-        """Return what parts are added to."""
+        """Return the parts of the sums of no rows."""
         return [np.zeros(2, dtype=np.int64), *self.nothing().tables]
 
     def of_parts(self, parts: Sequence[AnyArray]) -> Sums:
-        """Return the sums whose parts these are."""
+        """Return the sums that consist of these parts."""
         n_rows, n_dropped = parts[0].tolist()
         return Sums(n_rows, n_dropped, tuple(parts[1:]))
 
     def nothing(self) -> Sums:
         """Return the sums of no rows."""
-        many = 1 if self.roles.groups is None else len(self.units) or N_BUCKETS
-        shapes = [(len(FIELDS), many, one.fine.size) for one in self.wanted]
+        n_buckets = 1 if self.roles.groups is None else len(self.units) or N_BUCKETS
+        shapes = [(len(FIELDS), n_buckets, table.fine.size) for table in self.wanted]
         return Sums(0, 0, tuple(np.zeros(shape) for shape in shapes))
 
     @property
     def width(self) -> int:
-        """The number of sums in a cell."""
+        """The number of sums per cell."""
         return len(FIELDS)
 
     def cells(self, sums: Sums) -> tuple[NDArray[np.int64], Floats]:
-        """Return the places of the cells that hold rows, and their sums, a row each.
+        """Return the positions and the sums, one row per cell, of the cells with rows.
 
-        The first cell holds the numbers of rows and of rows left out.
+        The first cell has the numbers of rows and of dropped rows.
         """
         first = np.zeros((1, len(FIELDS)))
         first[0, :2] = sums.n_rows, sums.n_dropped
         values = np.concatenate([first, *(_rows(table) for table in sums.tables)])
         place = np.flatnonzero(values[:, 0])
-        place = np.union1d(place, [0])  # of a part whose rows are all left out
+        place = np.union1d(place, [0])  # even if all rows of a batch are dropped
         return place, values[place]
 
     def of_cells(self, place: NDArray[np.int64], sums: Floats) -> Sums:
-        """Return the sums whose cells these are."""
+        """Return the sums that consist of these cells."""
         nothing = self.nothing().tables
         values = np.zeros((1 + sum(table[0].size for table in nothing), len(FIELDS)))
         values[place] = sums
@@ -175,16 +175,16 @@ class Tally:
         kind = self.kinds.get(variable.name, variable.kind)
         if variable.kind == kind:
             return variable
-        if variable.missing().all():  # a batch may hold nothing that tells its type
+        if variable.missing().all():  # a batch without values has no type
             blank = np.full(len(variable), -1 if kind == "levels" else np.nan)
             values = blank.astype(np.intp) if kind == "levels" else blank
             return Variable(variable.name, kind, values)
         raise InputError(
-            f"variable {variable.name!r} is {variable.kind}, and its bins are {kind}",
-            "bring the batches to one type",
+            f"variable {variable.name!r} is {variable.kind}, but its bins are {kind}",
+            "convert all batches to the same type",
         )
 
 
 def _rows(table: Floats) -> Floats:
-    """Return the cells of a table, a row each."""
+    """Return a table as one row per cell."""
     return table.reshape(len(FIELDS), -1).T
