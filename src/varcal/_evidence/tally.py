@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from varcal._arrays import AnyArray, Floats
 from varcal._binning.bins import Bins
 from varcal._binning.stats import FIELDS
+from varcal._engines.batch_columns import batch_columns
 from varcal._engines.kernel_numpy import collect
 from varcal._evidence.roles import Roles, told_at
 from varcal._input.events import Claim, claim_of
@@ -101,7 +102,7 @@ class Tally:
     def parts(self, frame: Any, start: int) -> Iterator[AnyArray]:
         """Yield the numbers of rows and of rows left out, and then table by table, if any."""
         with told_at(start if self.counted else None):
-            rows = self.roles.read(frame, part=self.part)
+            rows = self.roles.read(batch_columns(frame), part=self.part)
         yield np.array([len(rows), rows.n_dropped])
         if not len(rows):
             return

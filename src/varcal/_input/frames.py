@@ -69,6 +69,8 @@ class Table:
 
 def is_frame(source: object) -> bool:
     """Tell whether an object is an eager frame of a library that narwhals knows."""
+    if type(source) is np.ndarray:
+        return False
     try:
         wrapped = nw.from_native(source, pass_through=True)
     except nw.exceptions.DuplicateError:  # a frame all right; `Table.of` names the culprit
