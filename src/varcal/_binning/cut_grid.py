@@ -13,7 +13,7 @@ from varcal._arrays import Floats, Ints
 # Up to this many cuts, comparing with each in turn beats a look-up.
 _FEW_CUTS = 24
 # Cells a cut: first a grid that stays in cache, then finer ones where cuts crowd together.
-_CELLS_A_CUT = (8, 64)
+_CELLS_A_CUT = (4, 16, 64)
 _MOST_CELLS = 1_000_000
 # The most comparisons after a look-up; beyond, a binary search is faster.
 _MOST_STEPS = 6
@@ -33,8 +33,6 @@ class CutGrid:
         The cuts, and infinity after the last.
     start : ndarray of uint32
         The number of cuts in the cells before each.
-    first : ndarray of float
-        The first cut in each cell or after it.
     scale : float
         Cells a unit of the variable.
     steps : int
@@ -43,7 +41,6 @@ class CutGrid:
 
     cuts: Floats
     start: NDArray[np.uint32]
-    first: Floats
     scale: float
     steps: int
 
@@ -57,7 +54,7 @@ class CutGrid:
         array([0, 1, 2, 3])
         """
         ends = np.array([*cuts, np.inf])
-        grid = cls(ends, np.zeros(1, np.uint32), ends[:1], 0.0, len(cuts))
+        grid = cls(ends, np.zeros(1, np.uint32), 0.0, len(cuts))
         for cells in (min(many * len(ends), _MOST_CELLS) for many in _CELLS_A_CUT):
             if grid.steps <= 1:
                 break
@@ -67,10 +64,10 @@ class CutGrid:
                 break
             held = np.bincount(((ends[:-1] - ends[0]) * scale).astype(np.intp), minlength=cells)
             start = (np.cumsum(held) - held).astype(np.uint32)
-            grid = cls(ends, start, ends[start], scale, int(held.max()))
+            grid = cls(ends, start, scale, int(held.max()))
         if grid.steps <= _MOST_STEPS:
             return grid
-        return cls(ends, grid.start, grid.first, grid.scale, 0)
+        return cls(ends, grid.start, grid.scale, 0)
 
     def find(self, values: Floats) -> Ints:
         """Return the number of cuts below each value (NaN: any)."""
@@ -88,7 +85,6 @@ class CutGrid:
         np.minimum(place, len(self.start) - 1, out=place)
         cell = place.astype(np.intp)
         index = self.start[cell].astype(np.intp)
-        index += values > self.first[cell]
-        for _ in range(self.steps - 1):
+        for _ in range(self.steps):
             index += values > self.cuts[index]
         return index

@@ -53,8 +53,8 @@ def _compiled(*types: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]
     return decorate
 
 
-@_compiled(_floats, _floats, _places, _floats, float64, int64, uint32, _output)
-def _look_up(values, cuts, start, first, scale, steps, missing, out):  # type: ignore[no-untyped-def]
+@_compiled(_floats, _floats, _places, float64, int64, uint32, _output)
+def _look_up(values, cuts, start, scale, steps, missing, out):  # type: ignore[no-untyped-def]
     """Write the number of cuts below each value (`missing` for NaN); return the number of NaN."""
     top = float(start.size - 1)
     low = cuts[0]
@@ -64,8 +64,8 @@ def _look_up(values, cuts, start, first, scale, steps, missing, out):  # type: i
         place = (v - low) * scale
         place = place if place > 0.0 else 0.0  # also if it is NaN
         place = place if place < top else top
-        j = np.uint32(np.int32(place))
-        out[i] = start[j] + np.uint32(v > first[j])
+        k = start[np.uint32(np.int32(place))]
+        out[i] = k + np.uint32(v > cuts[k])
         absent += v != v
     for _ in range(steps - 1):
         for i in range(values.size):
@@ -187,7 +187,7 @@ def sum_rows(
         rows = slice(start, start + step)
         cell = _cells_of(bins, variables, rows)
         if bucket is not None:
-            cell = (cell + bins.size * bucket[rows]).astype(np.uint32)
+            cell += bucket[rows].astype(np.uint32) * np.uint32(bins.size)
         s, h = _claims_of(score, hit, rows)
         sums = np.zeros((size, len(names)))
         w = () if weight is None else (np.ascontiguousarray(weight[rows]),)
@@ -252,7 +252,7 @@ def _cells_of(bins: Bins, variables: Sequence[Variable], rows: slice) -> NDArray
     found = np.empty(len(values), np.uint32)
     grid, last = bins.grid, bins.size - 1
     if grid.steps:
-        at = (grid.cuts, grid.start, grid.first, grid.scale, grid.steps)
+        at = (grid.cuts, grid.start, grid.scale, grid.steps)
         absent = _look_up(values, *at, last, found)
     else:
         absent = _search(values, grid.cuts, last, found)

@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 
 from varcal._arrays import AnyArray, Floats
 from varcal._binning.bins import Bins
-from varcal._binning.stats import FIELDS
+from varcal._binning.stats import FIELDS, BinnedStats
 from varcal._engines.batch_columns import batch_columns
 from varcal._engines.kernel_numpy import collect
 from varcal._evidence.roles import Roles, told_at
-from varcal._input.events import Claim, claim_of
+from varcal._input.events import CORRECT, Claim, claim_of
 from varcal._input.groups import N_BUCKETS, buckets
 from varcal._input.part import Part
+from varcal._input.predictions import Predictions
 from varcal._input.variables import Kind, Variable
 from varcal.exceptions import InputError
 
@@ -106,13 +107,14 @@ class Tally:
         yield np.array([len(rows), rows.n_dropped])
         if not len(rows):
             return
-        bucket, many = buckets(rows.unit, self.units)
+        unit_buckets = buckets(rows.unit, self.units)
         variables = {one.name: self._checked(one) for one in rows.variables}
         claims: dict[int, Claim] = {}
-        for one in self.wanted:
-            if one.key not in claims:
-                claims[one.key] = claim_of(rows, one.key)
-            claim = claims[one.key]
+        for one, rival in self._with_rivals(rows):
+            key = one.key if rival is None else 1
+            if key not in claims:
+                claims[key] = claim_of(rows, key)
+            claim = claims[key]
             along = [variables[name] for name in one.names]
             along = along or [Variable("confidence", "numeric", claim.score)]
             stats = collect(
@@ -121,12 +123,20 @@ class Tally:
                 claim.score,
                 claim.hit,
                 rows.weight,
-                bucket,
-                many,
+                *(unit_buckets if rival is None else (rows.p > 0.5, 2)),
                 moments=self.moments,
                 n_all=self.n_all,
             )
-            yield stats.sums
+            yield from [stats.sums] if rival is None else _both(stats, one, rival)
+
+    def _with_rivals(self, rows: Predictions) -> Iterator[tuple[Wanted, Wanted | None]]:
+        """Yield tables, each with the next one if both can be made from the same sums."""
+        two_claims = rows.p.ndim == 1 and rows.unit is None
+        waiting = list(self.wanted)
+        while waiting:
+            one = waiting.pop(0)
+            paired = two_claims and waiting and _is_rival(one, waiting[0])
+            yield one, waiting.pop(0) if paired else None
 
     def no_parts(self) -> list[AnyArray]:
         """Return what parts are added to."""
@@ -184,6 +194,30 @@ class Tally:
             f"variable {variable.name!r} is {variable.kind}, and its bins are {kind}",
             "bring the batches to one type",
         )
+
+
+def _is_rival(one: Wanted, other: Wanted) -> bool:
+    """Tell whether a table is about the other claim of two classes, over the same bins."""
+    same = bool(one.names) and one.names == other.names and other.fine in (one.fine, one.coarse)
+    return same and {one.key, other.key} == {CORRECT, 1}
+
+
+def _both(stats: BinnedStats, one: Wanted, rival: Wanted) -> list[Floats]:
+    """Return two tables from the sums of "positive" where p is at most 0.5, and above it.
+
+    Above 0.5 "correct" claims the same as "positive"; elsewhere it has score 1 − p and is a hit
+    where the other is not. These sums differ from those of its own scores by rounding only.
+    """
+    low, high = (stats.sums[:, k : k + 1] for k in range(2))
+    turned = low.copy()
+    for name, whole in _TURNED.items():
+        turned[FIELDS.index(name)] = low[FIELDS.index(whole)] - low[FIELDS.index(name)]
+    sums = {1: low + high, CORRECT: turned + high}
+    return [sums[one.key], BinnedStats(one.fine, sums[rival.key]).coarsen(rival.fine).sums]
+
+
+#: The sums that differ for 1 − score and 1 − hit, and what they are subtracted from.
+_TURNED = {"hit": "weight", "score": "weight", "hit2": "weight2", "score2": "weight2"}
 
 
 def _rows(table: Floats) -> Floats:
