@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from narwhals import dependencies as libraries
 
 
@@ -33,7 +34,8 @@ def _from_arrow(column: Any) -> Any:
     is_plain = types.is_integer(column.type) or types.is_floating(column.type)
     if not is_plain or column.null_count:
         return column
-    return column.chunk(0).to_numpy() if column.num_chunks == 1 else column.to_numpy()
+    values = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    return np.from_dlpack(values)  # to_numpy() would import pandas
 
 
 def _from_polars(column: Any) -> Any:

@@ -181,7 +181,7 @@ def sum_rows(
     step: int,
 ) -> NDArray[np.float64]:
     """Do the same as `kernel_numpy.sum_rows`: sum blocks of `step` rows, and add them in order."""
-    names = _SUMMED_FIELDS[moments, weight is not None]
+    add, names = _ADDING[moments, weight is not None]
 
     def block(start: int) -> NDArray[np.float64]:
         rows = slice(start, start + step)
@@ -193,9 +193,9 @@ def sum_rows(
         w = () if weight is None else (np.ascontiguousarray(weight[rows]),)
         if moments:
             x = _numbers(variables[0], rows) if isinstance(bins, NumericBins) else np.zeros(len(s))
-            (_add_moments_weighted if w else _add_moments)(cell, x, s, h, *w, sums)
+            add(cell, x, s, h, *w, sums)
         else:
-            (_add_plain_weighted if w else _add_plain)(cell, s, h, *w, sums)
+            add(cell, s, h, *w, sums)
         return sums
 
     total = np.zeros((size, len(names)))
@@ -206,13 +206,22 @@ def sum_rows(
     return table
 
 
-#: The fields that each kernel sums, by whether all moments are needed and weights are given.
-_SUMMED_FIELDS = {
-    (False, False): ("n", "hit", "score"),
-    (False, True): ("n", "weight", "hit", "score"),
-    (True, False): ("n", "hit", "score", "square", "null", "fourth", "x"),
-    (True, True): FIELDS,
+#: The kernels by whether all moments are needed and weights are given, and the fields they sum.
+_ADDING = {
+    (False, False): (_add_plain, ("n", "hit", "score")),
+    (False, True): (_add_plain_weighted, ("n", "weight", "hit", "score")),
+    (True, False): (_add_moments, ("n", "hit", "score", "square", "null", "fourth", "x")),
+    (True, True): (_add_moments_weighted, FIELDS),
 }
+
+
+def load(*, moments: bool, weighted: bool) -> None:
+    """Load the kernels that rows will be summed by."""
+    cell, values, hit = np.zeros(0, np.uint32), np.zeros(0), np.zeros(0, np.uint8)
+    _look_up(values, np.array([np.inf]), np.zeros(1, np.uint32), 0.0, 0, 0, cell)
+    add, names = _ADDING[moments, weighted]
+    columns = [values] * moments + [values, hit] + [values] * weighted
+    add(cell, *columns, np.zeros((1, len(names))))
 
 
 def _in_order(

@@ -7,6 +7,7 @@ from functools import reduce
 from operator import add
 
 from varcal._binning.stats import FIELDS
+from varcal._engines.kernel_choice import load_early
 from varcal._engines.open import lazy_rows
 from varcal._engines.protocol import LazyRows, is_few
 from varcal._evidence.collected import Collected
@@ -74,6 +75,9 @@ def gather(
     if is_few(n_rows, len(roles.columns)):
         few = roles.read(rows.read(roles.columns), classes=classes)
         return Held(few, question, rows.engine)
+    if rows.counted:  # then they are summed in this process
+        weighted = roles.sample_weight is not None
+        load_early(n_rows, moments=question.moments, weighted=weighted)
     plan = plan_of(survey_of(rows, roles, classes, n_rows), question)
     return _not_nothing(sum_up(rows, plan, n_rows, moments=question.moments))
 
