@@ -10,7 +10,8 @@ import numpy as np
 
 from varcal._arrays import Floats, Ints
 from varcal._binning.bins import Bins, JointBins, LevelBins, NumericBins
-from varcal._binning.summary import ArraySummary, summary_of
+from varcal._binning.ends_summary import EndsSummary
+from varcal._binning.summary import ArraySummary, Ends, summary_of
 from varcal._input.variables import Variable
 from varcal._options import check_choice, check_n_bins
 from varcal.exceptions import InputError
@@ -90,6 +91,10 @@ def fine_bins(
     check_binning(n_bins, binning)
     cuts = cut_points(bins, variable.name)
     if variable.kind != "levels":
+        if summary is None and not n_fine and (cuts is not None or binning == "uniform"):
+            ends = EndsSummary(Ends.of(variable.values))
+            even = numeric_bins(variable, ends, n_bins=n_bins, scheme=binning, cuts=cuts)
+            return even, even
         summary = summary_of(variable.values) if summary is None else summary
         coarse = numeric_bins(variable, summary, n_bins=n_bins, scheme=binning, cuts=cuts)
         # Given cuts and even ones between the ends owe nothing to a sample.
