@@ -1,19 +1,32 @@
-"""An audit of many variables on a million rows, curves included, compared with `np.argsort`.
+"""An audit of many variables, curves included, compared with `np.argsort` of every column.
 
     python benchmarks/bench_audit.py [variables] [rows]
 
-Prints a Markdown table: the CPU times of the audit and of one `np.argsort` per variable, and their
-ratio; then the time of one estimate at n = 1,000.
+Prints a Markdown table: wall and CPU times of the audit and of one `np.argsort` per variable,
+their ratio, and the memory beyond the input (growth of the peak resident size); then the time of
+one estimate at n = 1,000. A wide table: ``python benchmarks/bench_audit.py 2000 1000``.
 """
 
 from __future__ import annotations
 
 import argparse
+import resource
 import time
+from collections.abc import Callable
 
 import numpy as np
 
 import varcal as vc
+
+
+def timed(call: Callable[[], object]) -> tuple[float, float]:
+    wall, cpu = time.perf_counter(), time.process_time()
+    call()
+    return time.perf_counter() - wall, time.process_time() - cpu
+
+
+def peak_mb() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def main() -> None:
@@ -27,23 +40,21 @@ def main() -> None:
     y = (rng.random(n) < p).astype(np.int64)
     columns = {f"v{k}": rng.normal(size=n) for k in range(n_variables)}
     vc.audit(y[:2000], p[:2000], {"v": columns["v0"][:2000]})  # load all modules first
-    start = time.process_time()
-    vc.audit(y, p, columns)
-    audit = time.process_time() - start
-    start = time.process_time()
-    for column in columns.values():
-        np.argsort(column)
-    sorts = time.process_time() - start
-    print(f"Audit of {n_variables} variables × {n:,} rows, both events and all curves included\n")
-    print("| | CPU s | ratio |\n|---|---|---|")
-    print(f"| np.argsort of every column | {sorts:.2f} | 1 |")
-    print(f"| varcal.audit | {audit:.2f} | {audit / sorts:.2f} |")
-    times = []
-    for _ in range(20):
-        start = time.process_time()
-        vc.estimate(y[:1000], p[:1000], columns["v0"][:1000])
-        times.append(time.process_time() - start)
-    print(f"\nestimate at n = 1,000: {1e3 * np.median(times):.1f} ms")
+    before = peak_mb()
+    audit = timed(lambda: vc.audit(y, p, columns))
+    memory = peak_mb() - before
+    sorts = timed(lambda: [np.argsort(column) for column in columns.values()])
+    print(f"Audit of {n_variables:,} variables × {n:,} rows, both events and all curves included\n")
+    print("| | wall s | CPU s | CPU ratio | MB beyond input |\n|---|---|---|---|---|")
+    print(f"| np.argsort of every column | {sorts[0]:.2f} | {sorts[1]:.2f} | 1 | |")
+    print(
+        f"| varcal.audit | {audit[0]:.2f} | {audit[1]:.2f} | {audit[1] / sorts[1]:.2f} "
+        f"| {memory:.0f} |"
+    )
+    print(f"\nper variable: {1e3 * audit[1] / n_variables:.1f} ms of CPU")
+    few = slice(0, 1000)
+    times = [timed(lambda: vc.estimate(y[few], p[few], columns["v0"][few]))[1] for _ in range(20)]
+    print(f"estimate at n = 1,000: {1e3 * np.median(times):.1f} ms")
 
 
 if __name__ == "__main__":

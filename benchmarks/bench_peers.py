@@ -4,8 +4,8 @@
 
 Prints a Markdown table with one row per function of another package: CPU times (minimum of a few
 runs), their ratio, and the largest difference of the results if both compute the same quantity.
-Packages that are not installed, or that cannot be imported, are marked as such. Curves are computed on fewer rows, because the
-time of other packages grows with the square of their number.
+Packages that are not installed, or that cannot be imported, are marked as such. Curves are computed
+on fewer rows, because the time of other packages grows with the square of their number.
 """
 
 from __future__ import annotations
@@ -129,8 +129,8 @@ def mcgrad_cumulative(data: Data) -> float:
     return float(ecce_sigma(data.y, data.p))
 
 
-def our_score_estimate(data: Data) -> object:
-    return vc.estimate(data.y, data.p, event="positive")
+def our_kuiper(data: Data) -> object:
+    return vc.estimate(data.y, data.p, event="positive", test="kuiper")
 
 
 def mcgrad_worst(data: Data) -> float:
@@ -213,8 +213,8 @@ PEERS = [
          mcgrad_ece, our_even_ece, 1e-6),
     Peer("MCGrad `MulticalibrationError`", "mcgrad", "worst segment of a variable (ours: an audit)",
          mcgrad_worst, our_audit, None),
-    Peer("MCGrad `ecce_sigma`", "mcgrad", "miscalibration in standard errors (ours: estimate)",
-         mcgrad_cumulative, our_score_estimate, None),
+    Peer("MCGrad `ecce_sigma`", "mcgrad", "cumulative gap along the score (ours: estimate)",
+         mcgrad_cumulative, our_kuiper, None),
     Peer("relplot `binnedECE`", "relplot", "ECE, equal-width bins",
          relplot_even_ece, our_even_ece, 1e-9),
     Peer("netcal `ECE`", "netcal", "ECE, equal-width bins",

@@ -31,6 +31,7 @@ import numpy as np
 from scipy.special import expit
 from scipy.stats import t as student_t
 
+import inference_studies as inference
 import varcal as vc
 from scenarios import Scenario
 
@@ -38,7 +39,11 @@ warnings.filterwarnings("ignore")
 
 SOURCE = Path(__file__).parents[1] / "src" / "varcal"
 #: Where the tables of a package are kept.
-READMES = {"calibrators": SOURCE / "calibrators" / "_variable" / "README.md"}
+READMES = {
+    "calibrators": SOURCE / "calibrators" / "_variable" / "README.md",
+    "inference": SOURCE / "_inference" / "README.md",
+    "smoothing": SOURCE / "_smoothing" / "README.md",
+}
 BEGIN, END = "<!-- sensitivity: begin -->", "<!-- sensitivity: end -->"
 #: Test rows of a simulated world, and of the Adult data.
 TEST_ROWS = 4_000
@@ -64,32 +69,43 @@ class Entry:
         A number, or a tuple of numbers, in that module.
     study : str
         The key of `STUDIES`.
+    also : tuple of str
+        Further modules that import the constant by name.
     """
 
     package: str
     module: str
     constant: str
     study: str
+    also: tuple[str, ...] = ()
 
     @property
-    def owner(self) -> Any:
-        """The module that holds the constant."""
-        return import_module(f"varcal.{self.module}")
+    def owners(self) -> list[Any]:
+        """The modules that hold the constant."""
+        return [import_module(f"varcal.{module}") for module in (self.module, *self.also)]
 
     @property
     def value(self) -> Any:
         """The constant as it is."""
-        return getattr(self.owner, self.constant)
+        return getattr(self.owners[0], self.constant)
 
     @contextmanager
     def scaled(self, factor: float) -> Iterator[None]:
         """Multiply the constant for a while; whole numbers stay whole and positive."""
         kept = self.value
-        setattr(self.owner, self.constant, _scaled(kept, factor))
+        self._set(_scaled(kept, factor))
         try:
             yield
         finally:
-            setattr(self.owner, self.constant, kept)
+            self._set(kept)
+
+    def _set(self, value: Any) -> None:
+        for owner in self.owners:
+            setattr(owner, self.constant, value)
+            # Results that a module keeps may depend on its constants.
+            for name in vars(owner).values():
+                if hasattr(name, "cache_clear"):
+                    name.cache_clear()
 
 
 def _scaled(value: Any, factor: float) -> Any:
@@ -329,6 +345,64 @@ STUDIES: dict[str, Study] = {
     "many rows": Study(many_rows, range(300, 302), "30,000 rows; needless at 12,000"),
     "look-up": Study(look_up, range(300, 303), "points of probability, tables against formulas"),
     "intervals": Study(intervals, range(300, 303), "points, four classes, 1,000 rows"),
+    "test": Study(
+        inference.calibration_tests,
+        range(400, 412),
+        "percent rejected at 5 %, without simulated hits; 60 replicates per seed and world; type-I "
+        "error over four kinds of scores at 20 to 1,000 rows, power over five shapes at 800",
+    ),
+    "sparse outcomes": Study(
+        inference.sparse_tests,
+        range(400, 412),
+        "2 % positives or fewer, 300 to 15,000 rows; percent rejected at 5 %, and the mean "
+        "distance of lg p from that of 10,000 draws",
+    ),
+    "interval": Study(
+        inference.vece_intervals,
+        range(400, 408),
+        "VECE 0 to 0.1, 17 worlds at 500 and 2,000 rows, 60 replicates each per seed; percent and "
+        "points",
+    ),
+    "beyond": Study(
+        inference.beyond_intervals,
+        range(400, 408),
+        "the error beyond the overall gap in the same worlds, 20 replicates each per seed",
+    ),
+    "detectable error": Study(
+        inference.detectable,
+        range(400, 410),
+        "percent rejected at 5 % where the error is the least detectable one, 80 % being promised",
+    ),
+    "clusters": Study(
+        inference.clusters,
+        range(400, 412),
+        "percent rejected at 5 % with 12, 30, 60 and 150 groups of dependent rows",
+    ),
+    "comparison": Study(
+        inference.comparisons,
+        range(400, 406),
+        "interval of the difference of two VECEs, 1,000 rows, 20 replicates per seed",
+    ),
+    "verdict": Study(
+        inference.verdicts,
+        range(400, 405),
+        "percent “too few rows” where calibrated; 120 to 960 rows with scores .2 to .8, 40 to 320 "
+        "with .95 to 1",
+    ),
+    "fine cells": Study(
+        inference.fine_cells, range(400, 406), "one smooth gap, 5,000 rows, 20 replicates per seed"
+    ),
+    "band": Study(
+        inference.curve_band,
+        range(400, 412),
+        "five shapes, two kinds of scores, 200, 1,000 and 10,000 rows, 120 curves per seed; "
+        "percent and points",
+    ),
+    "band over few values": Study(
+        inference.tied_band,
+        range(400, 412),
+        "12 or 30 values, or 12 levels of unequal size, 90 to 2,000 rows, 96 curves per seed",
+    ),
 }
 
 
@@ -336,6 +410,14 @@ def _variable(study: str, module: str, *constants: str) -> list[Entry]:
     return [
         Entry("calibrators", f"calibrators._variable.{module}", name, study) for name in constants
     ]
+
+
+def _inference(study: str, module: str, *constants: str, also: tuple[str, ...] = ()) -> list[Entry]:
+    return [Entry("inference", module, name, study, also) for name in constants]
+
+
+def _smoothing(study: str, module: str, *constants: str, also: tuple[str, ...] = ()) -> list[Entry]:
+    return [Entry("smoothing", f"_smoothing.{module}", name, study, also) for name in constants]
 
 
 ENTRIES: list[Entry] = [
@@ -373,6 +455,45 @@ ENTRIES: list[Entry] = [
     *_variable("many rows", "additive_model", "NEGLIGIBLE_EDF"),
     *_variable("look-up", "lookup", "MOST_RAYS", "MOST_TABLE_RAYS", "RAY_ERROR"),
     *_variable("look-up", "lookup_tables", "TABLE_ERROR", "RANK_KNOTS"),
+    *_inference(
+        "test", "_inference.quadratic_forms", "PRIOR", "LEAST_VARIANCE", "LEAST_MODEL", "MODEL_ROWS"
+    ),
+    *_inference("test", "_inference.multiplicity", "MOST_P"),
+    *_inference("sparse outcomes", "_inference.calibration_test", "SIMULATE_BELOW"),
+    *_inference(
+        "sparse outcomes", "_inference.simulated_null", "SPARSE_VARIANCE", "SIMULATION_BUDGET",
+        "FEWEST_DRAWS", "MOST_DRAWS", "FEWEST_EXCEEDANCES", "TAIL_SHARE", "SAME_STATISTIC",
+    ),
+    *_inference("sparse outcomes", "_evidence.profile", "MOST_ROWS"),
+    *_inference(
+        "interval", "_inference.debias", "SHAPE_SHIFT", "FADE", "SPARSE_SHIFT", "DENSE_FLOOR",
+        "LUCK", "GRID_POINTS", "GRIDS",
+    ),
+    *_inference("interval", "_inference.gap_law", "NEVER_FOLDS"),
+    *_inference("interval", "_binning.stats", "PRIOR_ROWS", also=("_inference.gap_law",)),
+    *_inference(
+        "beyond", "_inference.debias", "CENTERED_SHAPE_SHIFT", "CENTERED_FADE", "SPARSE_SHIFT",
+        "DENSE_FLOOR", "LUCK",
+    ),
+    *_inference("beyond", "_inference.gap_law", "MEHLER_TERMS"),
+    *_inference("beyond", "_inference.quadratic_forms", "LEAST_MODEL", "MODEL_ROWS"),
+    *_inference("beyond", "_binning.stats", "PRIOR_ROWS", also=("_inference.gap_law",)),
+    *_inference("detectable error", "_inference.power", "PART_OF_LEVEL"),
+    *_inference("clusters", "_inference.cluster_test", "FEW_GROUPS", "DRAWS", "GROUPS_PER_TERM"),
+    *_inference("comparison", "_audit.compare", "N_PARTS"),
+    *_inference("verdict", "_audit.audit", "FEW_ROWS", "TOO_COARSE"),
+    *_inference("fine cells", "_evidence.question", "N_FINE"),
+    *_smoothing(
+        "band", "bands", "MOST_CELLS", "HALF_SPANS", "WIDEST", "NARROWEST_WINDOW",
+        "WIDEST_WINDOW", "SPAN_DEGREE", "BAND_DEGREE", "NARROWER_BY",
+    ),
+    *_smoothing("band", "variance", "PRIOR_ROWS"),
+    *_smoothing(
+        "band over few values", "bands", "FEW_LEVELS", "ROWS_PER_LEVEL", "LEAST_CELLS",
+        "LEAST_FREEDOM",
+    ),
+    *_smoothing("band over few values", "cells", "EVEN_COUNTS", also=("_smoothing.bands",)),
+    *_smoothing("band over few values", "variance", "PRIOR_ROWS", "LEAST_FREEDOM"),
 ]  # fmt: skip
 
 

@@ -32,6 +32,7 @@ LAYERS = [
 ENTRANCES = {"__init__", "__main__"}
 # Conveniences that point up or sideways import inside a function; each is named here.
 LATE = {
+    ("_binning", "_engines"),  # the compiled kernels
     ("_audit", "plotting"),
     ("_audit", "report"),
     ("_measures", "plotting"),

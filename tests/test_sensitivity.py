@@ -28,7 +28,7 @@ def test_every_entry_names_a_constant_and_a_study(sensitivity):
         assert entry.study in sensitivity.STUDIES
         assert isinstance(entry.value, int | float | tuple)
         assert sensitivity.READMES[entry.package].exists()
-    names = [(entry.module, entry.constant) for entry in sensitivity.ENTRIES]
+    names = [(entry.module, entry.constant, entry.study) for entry in sensitivity.ENTRIES]
     assert len(names) == len(set(names))
 
 
@@ -44,6 +44,42 @@ def test_a_constant_is_scaled_for_a_while(sensitivity):
     with entry.scaled(2.0):
         assert entry.value == (0.0, 2.0)
     assert entry.value == (0.0, 1.0)
+
+
+def test_a_constant_is_scaled_wherever_it_is_imported(sensitivity):
+    from varcal._binning import stats
+    from varcal._inference import gap_law
+
+    (entry,) = (
+        one
+        for one in sensitivity.ENTRIES
+        if (one.module, one.constant, one.study) == ("_binning.stats", "PRIOR_ROWS", "interval")
+    )
+    with entry.scaled(2.0):
+        assert stats.PRIOR_ROWS == gap_law.PRIOR_ROWS == 10
+    assert stats.PRIOR_ROWS == gap_law.PRIOR_ROWS == 5
+
+
+def test_kept_results_do_not_outlive_a_constant(sensitivity):
+    from varcal._smoothing import bands
+
+    entry = sensitivity.Entry("smoothing", "_smoothing.bands", "HALF_SPANS", "band")
+    before = bands._even_stack(30)[1]
+    with entry.scaled(0.5):
+        assert (bands._even_stack(30)[1] >= before).all()
+        assert (bands._even_stack(30)[1] > before).any()
+    np.testing.assert_array_equal(bands._even_stack(30)[1], before)
+
+
+def test_a_study_of_the_inference_is_paired(sensitivity):
+    entries = [one for one in sensitivity.ENTRIES if one.constant == "PART_OF_LEVEL"]
+    text = sensitivity.tables(entries, quick=True)
+    assert "**Detectable error** (seeds 400–401" in text
+    row = text.splitlines()[-1].split(" | ")
+    assert row[0] == "| `power.PART_OF_LEVEL`" and row[1] == "0.5"
+    # The smaller the level in the formula, the larger the error that it calls detectable.
+    half, twice = (float(cell.strip("*| ").split(" ")[0]) for cell in row[2:])
+    assert half > 0 > twice
 
 
 def test_tables_show_paired_differences(sensitivity, monkeypatch, tmp_path):

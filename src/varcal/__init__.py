@@ -69,10 +69,8 @@ _PUBLIC = {
         "audit",
         "audit_estimator",
     ),
-    "_audit.audit_result": (
-        "Audit",
-        "load_audit",
-    ),
+    "_audit.audit_file": ("load_audit",),
+    "_audit.audit_result": ("Audit",),
     "_audit.compare": ("compare",),
     "_audit.comparison": ("Comparison",),
     "_evidence.collect": (

@@ -84,7 +84,7 @@ def check_share(argument: str, value: object, most: float = 1.0) -> None:
 
 
 def check_eps(value: object) -> None:
-    """Refuse a distance from 0 and 1 that is not between 0 and ½.
+    """Refuse a distance from 0 and 1 that does not lie between 0 and 0.5.
 
     >>> check_eps(1e-12)
     """

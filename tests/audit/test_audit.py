@@ -239,10 +239,10 @@ def test_odd_variables_and_groups(rng):
     unit = np.arange(300) % 20
     found = vc.audit(y, p, {"c": np.ones(300), "v": rng.normal(size=300) * 1e20}, groups=unit)
     assert {row.variable for row in found} == {"c", "v"}
-    with pytest.raises(InputError, match="4 units with weight"):
+    with pytest.raises(InputError, match="4 groups with weight"):
         vc.audit(y, p, {"v": rng.normal(size=300)}, groups=unit % 4)
     weight = np.where(unit == 0, 1.0, 0.0)
-    with pytest.raises(InputError, match="groups has only one unit with weight"):
+    with pytest.raises(InputError, match="groups has only one group with weight"):
         vc.audit(y, p, {"v": rng.normal(size=300)}, groups=unit, sample_weight=weight)
     many = vc.audit(y, p, {"id": [f"u{k}" for k in range(300)]})
     assert many.rows[0].verdict == "too few rows"  # every level is rare: one pooled bin

@@ -8,14 +8,14 @@ from varcal._binning.choose import fine_bins, make_bins
 from varcal._binning.summary import ArraySummary, SampledSummary, summary_of
 from varcal._engines.kernel_numpy import collect
 from varcal._input.variables import Variable
+from varcal.exceptions import InputError
 
 N = 200_000
 
 
 @pytest.fixture
 def sampling(monkeypatch):
-    """Sample from 50,000 rows on, a tenth of the rows of these tests."""
-    monkeypatch.setattr(_summary, "MOST_EXACT", 50_000)
+    """Sample a tenth of the rows of these tests."""
     monkeypatch.setattr(_summary, "SAMPLE", 20_000)
 
 
@@ -41,7 +41,7 @@ NAMES = list(columns(np.random.default_rng(0)))
 @pytest.mark.parametrize("name", NAMES)
 def test_a_sample_is_near_the_whole_and_its_ends_are_exact(name, sampling, rng):
     values = columns(rng)[name]
-    exact, sample = ArraySummary(values), summary_of(values)
+    exact, sample = ArraySummary(values), summary_of(values, sampled=True)
     assert sample.sampled and not exact.sampled
     assert sample.n_missing == exact.n_missing
     ends = np.array([0.0, 1.0])
@@ -72,7 +72,7 @@ def test_a_sample_is_near_the_whole_and_its_ends_are_exact(name, sampling, rng):
 @pytest.mark.parametrize("binning", ["quantile", "uniform", "atoms"])
 def test_bins_of_a_sample_hold_every_row_in_about_equal_parts(name, binning, sampling, rng):
     variable = Variable.of(columns(rng)[name], "v")
-    coarse, fine = fine_bins(variable, 10, binning, n_fine=100)
+    coarse, fine = fine_bins(variable, 10, binning, edges="sampled", n_fine=100)
     assert fine.sampled and coarse.sampled == (binning != "uniform")
     assert set(coarse.cuts) <= set(fine.cuts)
     score, hit = rng.random(N), rng.random(N) < 0.5
@@ -92,7 +92,7 @@ def test_bins_of_a_sample_hold_every_row_in_about_equal_parts(name, binning, sam
 
 def test_where_few_values_are_finite_edges_are_exact(sampling, rng):
     values = np.where(rng.random(N) < 0.9, np.nan, rng.normal(size=N))
-    found = make_bins([Variable.of(values, "v")])
+    found = make_bins([Variable.of(values, "v")], edges="sampled")
     assert not found.sampled
     inner = np.quantile(values[~np.isnan(values)], np.linspace(0, 1, 11))[1:-1]
     np.testing.assert_allclose(found.cuts, inner)
@@ -100,13 +100,13 @@ def test_where_few_values_are_finite_edges_are_exact(sampling, rng):
 
 @pytest.mark.parametrize("far", [np.nan, np.inf])
 def test_no_finite_value_at_all(far, sampling):
-    bins = make_bins([Variable.of(np.full(N, far), "v")])
+    bins = make_bins([Variable.of(np.full(N, far), "v")], edges="sampled")
     assert bins.size == 1 and not bins.sampled
 
 
 def test_the_same_rows_are_drawn_every_time(sampling, rng):
     variable = Variable.of(rng.normal(size=N), "v")
-    assert make_bins([variable]) == make_bins([variable])
+    assert make_bins([variable], edges="sampled") == make_bins([variable], edges="sampled")
     rows = _summary._sample_rows(N, 20_000)
     assert len(np.unique(rows)) == 20_000
     assert (rows // 10 == np.arange(20_000)).all()
@@ -114,7 +114,7 @@ def test_the_same_rows_are_drawn_every_time(sampling, rng):
 
 def test_sampled_bins_merge_with_the_same_cuts_from_elsewhere(sampling, rng):
     variable = Variable.of(rng.normal(size=N), "v")
-    sampled = make_bins([variable])
+    sampled = make_bins([variable], edges="sampled")
     given = make_bins([variable], bins=[sampled.low, *sampled.cuts, sampled.high])
     assert sampled.sampled and not given.sampled
     assert sampled == given and hash(sampled) == hash(given)
@@ -123,23 +123,27 @@ def test_sampled_bins_merge_with_the_same_cuts_from_elsewhere(sampling, rng):
 def test_joint_bins_and_levels_say_so_too(sampling, rng):
     number = Variable.of(rng.normal(size=N), "a")
     level = Variable.of(np.array(["x", "y"])[rng.integers(0, 2, N)], "b")
-    joint = make_bins([number, level])
+    joint = make_bins([number, level], edges="sampled")
     assert isinstance(joint, JointBins) and joint.sampled
-    alone = make_bins([level])
+    alone = make_bins([level], edges="sampled")
     assert isinstance(alone, LevelBins) and not alone.sampled
 
 
-def test_vece_from_a_sample_is_near_the_exact_one(sampling, rng, monkeypatch):
+def test_vece_from_a_sample_is_near_the_exact_one(sampling, rng):
     p = rng.beta(2, 3, N)
     v = rng.normal(size=N)
     y = rng.random(N) < np.clip(p + 0.05 * np.sin(v), 0, 1)
-    sampled = vc.vece(y, p, v)
-    monkeypatch.setattr(_summary, "MOST_EXACT", N)
+    sampled = vc.vece(y, p, v, edges="sampled")
     assert sampled == pytest.approx(vc.vece(y, p, v), abs=1e-3)
+    assert sampled != vc.vece(y, p, v) == vc.vece(y, p, v, edges="exact")
+    assert vc.bin_table(y, p, v).edges == "exact"
+    assert vc.bin_table(y, p, v, edges="sampled").edges == "sampled"
+    with pytest.raises(InputError, match="edges must be one of 'exact', 'sampled'; got 'fast'"):
+        vc.vece(y, p, v, edges="fast")
 
 
 def test_more_rows_are_drawn_where_many_are_missing(sampling, rng):
     values = np.where(rng.random(N) < 0.7, np.nan, rng.normal(size=N))
-    summary = summary_of(values)
+    summary = summary_of(values, sampled=True)
     assert isinstance(summary, SampledSummary)
-    assert len(summary._finite) == pytest.approx(20_000, rel=0.05)
+    assert summary.n_sampled == pytest.approx(20_000, rel=0.05)

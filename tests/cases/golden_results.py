@@ -793,7 +793,8 @@ def _many_rows(record, folder):
     ranked = vc.audit("y", "p", ["v", "kind"], data=path, groups="unit", event="positive")
     _keep_audit(record, "many/audit", ranked)
     y, p, v = (np.tile(column, 4) for column in (sim.y, sim.p, sim.v))
-    _keep_table(record, "many/sampled", vc.bin_table(y, p, v, event="positive"))
+    table = vc.bin_table(y, p, v, event="positive", edges="sampled")
+    _keep_table(record, "many/sampled", table)
 
 
 # Calibrators

@@ -306,7 +306,7 @@ def test_calibrate_tells_what_is_wrong_with_groups(tmp_path):
     done = run(*given, "--variables", "v", "--group", "who", cwd=tmp_path)
     assert done.stderr == (
         "error: --group 'who' is missing: None at row 0 (100 such rows)\n"
-        "hint: every row needs its unit\n"
+        "hint: every row must belong to a group\n"
     )
     done = run(*given, "--method", "beta", "--group", "who", cwd=tmp_path)
     assert done.stderr == (
@@ -345,7 +345,7 @@ def test_unlabelled_rows(tmp_path):
     assert done.returncode == 2
     assert done.stderr == (
         "error: the label column 'y' has no label: None at row 0 (100 such rows)\n"
-        "hint: fill it in, or leave such rows out with --drop-unlabelled\n"
+        "hint: fill it in, or drop such rows with --drop-unlabelled\n"
     )
     assert (
         "100 rows without an outcome"

@@ -97,7 +97,7 @@ CASES = [
         "y,p,v\n0,0.1,1\n1,0.2,2\n",
         ["--pos-label", "1"],
         "error: --pos-label is 1, which has no meaning with event 'correct'\n"
-        "hint: use --event positive, or leave --pos-label out\n",
+        "hint: use --event positive, or omit --pos-label\n",
     ),
     (
         "y,p,v\n0,0.1,1\n1,0.2,2\n",

@@ -122,7 +122,7 @@ def test_missing_values_without_a_place_are_refused_as_ever(monkeypatch):
     monkeypatch.setenv(_choice.VARIABLE, "fast")
     bins = make_bins([Variable.of([1.0, 2.0, 3.0], "v")], n_bins=2)
     holed = Variable.of([1.0, np.nan], "v")
-    with pytest.raises(InputError, match="missing values that its bins have no place for"):
+    with pytest.raises(InputError, match="missing values, but its bins have none for them"):
         collect(bins, [holed], np.array([0.5, 0.5]), np.array([True, False]))
 
 

@@ -224,7 +224,7 @@ REJECTED = {
     "zero weights": (
         dict(y=[0, 1], p=[0.1, 0.2], sample_weight=[0, 0]),
         "0 at every row",
-        "must count",
+        "must be positive",
     ),
     "table of weights": (
         dict(y=[0, 1], p=[0.1, 0.2], sample_weight=np.ones((2, 2))),
@@ -234,7 +234,7 @@ REJECTED = {
     "missing group": (
         dict(y=[0, 1], p=[0.1, 0.2], groups=["a", None]),
         "groups is missing",
-        "its unit",
+        "must belong to a group",
     ),
     "unlabelled": (
         dict(y=[0, 1], p=[0.1, 0.2], unlabelled="dropp"),
@@ -362,7 +362,7 @@ REJECTED = {
     "numbers as names": (
         dict(y="y", p="p", v=[0, 1], data={"y": [0], "p": [0.1]}),
         "lengths differ",
-        "names of columns are strings",
+        "column names are strings",
     ),
     "frame as weight": (
         dict(y=[0], p=[0.1], sample_weight=pd.DataFrame({"w": [1]})),

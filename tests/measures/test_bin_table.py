@@ -56,7 +56,7 @@ def test_classwise_joint_missing_and_empty_bins():
 @pytest.mark.parametrize("name", ["n", "gap", "bin", "class", "share"])
 def test_joint_variables_do_not_hide_a_column_of_the_table(name):
     y, p = [0, 1, 1, 0], [0.1, 0.8, 0.7, 0.4]
-    with pytest.raises(InputError, match=f"a variable is named '{name}'") as caught:
+    with pytest.raises(InputError, match=f"variable '{name}' has the name of a column") as caught:
         vc.bin_table(y, p, {"x": [1, 2, 3, 4], name: list("abab")}, event="classwise")
     assert caught.value.hint == "rename the variable"
     assert vc.bin_table(y, p, {name: list("abab")}).columns["n"] == [2, 2]
@@ -75,7 +75,7 @@ def test_odd_values_of_the_variable():
 def test_dropped_rows_are_counted():
     table = vc.bin_table([1, None, 0], [0.9, 0.6, 0.7], [1, 2, np.nan], unlabelled="drop")
     assert table.n_dropped == 1 and table.to_dict()["n_dropped"] == 1
-    assert "1 without outcome left out" in repr(table)
+    assert "1 dropped without outcome" in repr(table)
     assert np.isnan(table.columns["low"][-1])
 
 

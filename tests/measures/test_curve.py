@@ -49,7 +49,7 @@ def test_grids(adult, age):
     np.testing.assert_allclose(np.diff(few.x), np.diff(few.x)[0])
     here = vc.curve(adult.y, adult.p, {"age": adult["age"]}, grid=[30, 50])
     np.testing.assert_allclose(here.gap, np.interp([30, 50], age.x, age.gap))
-    with pytest.raises(InputError, match="grid leaves the data: 200"):
+    with pytest.raises(InputError, match="grid has a point outside the data: 200"):
         vc.curve(adult.y, adult.p, adult["age"], grid=[30, 200])
     with pytest.raises(InputError, match="at least 2 points"):
         vc.curve(adult.y, adult.p, adult["age"], grid=1)
@@ -161,3 +161,25 @@ def test_a_variable_named_like_a_figure_keeps_its_column(rng):
     s = rng.uniform(0.2, 0.8, 200)
     frame = vc.curve(rng.random(200) < s, s, {"gap": rng.normal(size=200)}).to_frame()
     assert "value" in frame and len(frame.columns) == len(SERIES) + 2
+
+
+@pytest.mark.parametrize("fit", [{}, {"span": 0.9}, {"span": 0.5, "degree": 1}, {"grid": 40}])
+def test_lines_without_bands_are_those_with_bands(fit, rng):
+    v = rng.normal(size=3000)
+    p = rng.beta(2, 3, 3000)
+    y = rng.random(3000) < p
+    whole = vc.curve(y, p, v, **fit)
+    lines = vc.curve(y, p, v, bands=False, **fit)
+    for name in ("error", "predicted_error"):
+        wanted, low, high = (
+            np.interp(lines.x, whole.x, getattr(whole, f"{name}{end}"))
+            for end in ("", "_low", "_high")
+        )
+        # With bands, a line never leaves its pointwise one.
+        np.testing.assert_allclose(np.clip(getattr(lines, name), low, high), wanted, atol=2e-3)
+    assert np.isnan(lines.band_low).all() and np.isnan(lines.error_high).all()
+    assert np.isnan(lines.vce_low) and lines.regions == () == lines.excess
+    assert lines.vece == whole.vece and lines.worst_set.sum() == 1
+    assert "nan" not in repr(lines)
+    lines.plot()
+    assert Curve.from_dict(lines.to_dict()).vce == lines.vce

@@ -26,7 +26,7 @@ def test_bins_are_those_of_the_table_and_of_ece(rng):
     again = Reliability.from_dict(json.loads(json.dumps(found.to_dict(), allow_nan=False)))
     assert again.to_dict() == found.to_dict()
     assert found.to_frame().shape == (7, 7)
-    assert "7 bins lie outside" in repr(found)
+    assert "7 bins are outside" in repr(found)
 
 
 def test_the_consistency_band_is_that_of_the_binomial():

@@ -16,7 +16,7 @@ from varcal._apply.batch import (
     variable_columns,
 )
 from varcal._engines.open import lazy_rows
-from varcal._evidence.roles import told_at
+from varcal._evidence.roles import rows_numbered_from
 from varcal._files.atomic import whole_file
 from varcal._files.sources import DELIMITERS, Source, format_of, sources_of
 from varcal._text.progress import counted
@@ -228,7 +228,7 @@ def _calibrate(
     table = pa.table(chunk.used)
     v = {name: table.column(column) for name, column in variables.items()}
     try:
-        with told_at(chunk.first_row):  # rows are counted within the file
+        with rows_numbered_from(chunk.first_row):  # rows are counted within the file
             return fitted.predict_proba(table.select(list(scores)), v or None)
     except InputError as error:
         raise error.reworded(f"{chunk.source.shown}: {error.message}") from None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from varcal._evidence.roles import told_at
+from varcal._evidence.roles import rows_numbered_from
 from varcal.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Calibrate:
         The column of each variable of the fit.
     added : tuple of str
         The names of the new columns.
-    counted : bool
+    row_numbers_known : bool
         Whether `start` is the number of a row.
     """
 
@@ -41,7 +41,7 @@ class Calibrate:
     scores: tuple[str, ...]
     variables: dict[str, str]
     added: tuple[str, ...]
-    counted: bool = True
+    row_numbers_known: bool = True
 
     def __call__(self, frame: Any, start: int) -> pa.Table:
         """Calibrate a batch whose first row has the number `start`."""
@@ -50,7 +50,7 @@ class Calibrate:
 
         table: pa.Table = nw.from_native(frame, eager_only=True).to_arrow()
         v = {name: table.column(column) for name, column in self.variables.items()}
-        with told_at(start if self.counted else None):
+        with rows_numbered_from(start if self.row_numbers_known else None):
             q = self.fitted.predict_proba(table.select(list(self.scores)), v or None)
         for name, column in zip(self.added, new_columns(q, self.added), strict=True):
             table = table.append_column(name, pa.array(column))
@@ -73,7 +73,7 @@ def calibration_of(
         if name not in rows.columns:
             raise InputError.no_column(name, rows.columns, "source")
     added = added_columns(fitted, column, rows.columns, "source")
-    return Calibrate(fitted, scores, variables, added, rows.counted)
+    return Calibrate(fitted, scores, variables, added, rows.row_numbers_known)
 
 
 def score_columns(fitted: Calibrator, p: str | Sequence[str] | None) -> tuple[str, ...]:

@@ -43,7 +43,7 @@ class CalibrateWorker:
         from varcal.calibrators._saved.json_file import read_calibrator  # noqa: PLC0415
 
         fitted = read_calibrator(self.text, "the calibrator")
-        work = Calibrate(fitted, self.scores, self.variables, self.added, counted=False)
+        work = Calibrate(fitted, self.scores, self.variables, self.added, row_numbers_known=False)
         needed = list(dict.fromkeys([*self.scores, *self.variables.values()]))
         positions = [self.columns.index(name) for name in needed]
         for batch in batches:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,18 @@ from varcal._binning.choose import check_cut_names
 from varcal._binning.stats import BinnedStats
 from varcal._evidence.evidence import Evidence
 from varcal._evidence.gather import gather
-from varcal._evidence.profile import Profile
 from varcal._evidence.question import ATOMS, N_BINS, BinOptions, Question
-from varcal._inference.measured import Measured, gap_law, measure, with_p
+from varcal._inference.measured import (
+    Measured,
+    debiased_all,
+    gap_law,
+    measure_all,
+    with_p,
+)
 from varcal._inference.multiplicity import benjamini_hochberg, holm
 from varcal._input.events import CORRECT
 from varcal._input.predictions import ALL
+from varcal._input.variables import Kind
 from varcal._measures.bin_table import BinTable, table_of
 from varcal._measures.curve import Curve, curve_of
 from varcal._measures.estimate import OverallGap, detectable_of, overall_gap, profile_test
@@ -30,10 +37,17 @@ from varcal._text.numbers import points
 from varcal._text.progress import progress
 from varcal.exceptions import InputError
 
-#: A variable with fewer rows than this is not judged unless its test finds something.
+#: Variables that are measured together.
+BLOCK = 64
+#: Without evidence, a variable with fewer rows than this gets the verdict "too few rows".
 FEW_ROWS = 100
-#: Nor is one along which only a gap above this could have been found.
+#: So does one along which only an error above this could have been detected.
 TOO_COARSE = 0.1
+#: A note says so if the gap of P(y = positive) is larger than that of the confidence by more than
+#: this: smaller differences do not matter to a reader.
+NOTABLE = 0.01
+#: A note names at most this many variables.
+MOST_NAMES = 5
 
 
 def audit(
@@ -46,6 +60,7 @@ def audit(
     n_bins: int = N_BINS,
     binning: str = ATOMS,
     bins: object = None,
+    edges: str | None = None,
     level: float = 0.95,
     threshold: float = 0.02,
     classes: Sequence[Hashable] | None = None,
@@ -75,7 +90,7 @@ def audit(
         The variables. By default every column of `data` that has no other role.
     data, event, classes, pos_label, sample_weight, from_logits, unlabelled
         As in `vece`; `event` is "correct" or "positive".
-    n_bins, binning, bins
+    n_bins, binning, bins, edges
         As in `vece`, except that by default frequent values get bins of their own
         (``binning="atoms"``).
     level : float
@@ -113,13 +128,13 @@ def audit(
             'use event="correct" or "positive"; vece(…, event="classwise") gives the mean',
             argument="event",
         )
-    options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins}
-    plain: BinOptions = {"n_bins": n_bins, "binning": "quantile", "bins": None}
+    options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins, "edges": edges}
+    plain: BinOptions = {"n_bins": n_bins, "binning": "quantile", "bins": None, "edges": edges}
     evidence = gather(
         y,
         p,
         X,
-        Question(options, event, pos_label, rival=True, score=plain),
+        Question(options, event, pos_label, other_claim=True, score=plain),
         data=data,
         classes=classes,
         sample_weight=sample_weight,
@@ -136,43 +151,17 @@ def audit(
         raise InputError(
             "X has no value at any row of any variable", "give a variable with values", argument="X"
         )
-    rival = _other_claim(evidence, event)
-    found = []
-    held = [one.name for one in evidence.along if one.name not in absent]
-    for name in progress(held, "Auditing", n_rows=evidence.n_rows):
-        one = evidence.profile(key, name)
-        rows = evidence.rows(key, name, one)
-        measured = [
-            with_p(
-                measure(one.coarse, level, beyond=beyond),
-                profile_test(
-                    one,
-                    rows,
-                    grouped=evidence.grouped,
-                    beyond=beyond,
-                    random_state=random_state,
-                ),
-            )
-            for beyond in (False, True)
-        ]
-        curve = curve_of(
-            one,
-            event,
-            level=level,
-            vece=measured[0],
-            backend=evidence.backend,
-            engine=evidence.engine,
-        )
-        other = None if rival is None else evidence.coarse(rival, one)
-        law = gap_law(one.coarse)
-        reach = law.quantile(level) * law.standard_error
-        table = table_of(one.coarse, reach, event, level, evidence)
-        found.append(_Finding(one, measured[0], measured[1], curve, other, table))
+    other_key = _other_claim(evidence, event)
+    names = [one.name for one in evidence.along if one.name not in absent]
+    steps = progress(names, "Auditing", n_rows=evidence.n_rows)
+    found: list[_Finding] = []
+    while block := list(islice(steps, BLOCK)):
+        found += _findings(evidence, key, other_key, block, event, level, random_state)
     ranked = _ranked(found, threshold, level)
-    overall = overall_gap(found[0].profile.coarse, level)
-    edges = "sampled" if any(one.profile.fine.bins.sampled for one in found) else "exact"
+    overall = overall_gap(found[0].coarse, level)
+    found_edges = "sampled" if any(one.sampled for one in found) else "exact"
     other_event = _other_event(found, event, level)
-    by_name = {one.profile.name: one for one in found}
+    by_name = {one.name: one for one in found}
     order = [by_name[row.variable] for row in ranked]
     return Audit(
         event=event,
@@ -182,11 +171,11 @@ def audit(
         error=1 - overall.accuracy,
         predicted_error=1 - overall.confidence,
         rows=ranked,
-        curves={one.profile.name: one.curve for one in order},
-        tables={one.profile.name: one.table for one in order},
+        curves={one.name: one.curve for one in order},
+        tables={one.name: one.table for one in order},
         score=score_profile(evidence, key, event, level=level, random_state=random_state),
         other=other_event,
-        notes=_notes(evidence, overall, other_event, ranked, absent, edges),
+        notes=_notes(evidence, overall, other_event, ranked, absent, found_edges),
         level=level,
         threshold=threshold,
         n_rows=evidence.n_rows,
@@ -197,7 +186,7 @@ def audit(
         grouped=evidence.grouped,
         backend=evidence.backend,
         engine=evidence.engine,
-        edges=edges,
+        edges=found_edges,
     )
 
 
@@ -242,14 +231,65 @@ def audit_estimator(model: Any, X: Any, y: object, **options: Any) -> Audit:
 
 @dataclass(frozen=True, eq=False)
 class _Finding:
-    """The results for one variable, before it is ranked."""
+    """What was found along one variable, before it is ranked."""
 
-    profile: Profile
+    name: str
+    kind: Kind
+    coarse: BinnedStats
+    missing: float
+    sampled: bool
     vece: Measured
     beyond: Measured
     curve: Curve
     other: BinnedStats | None
     table: BinTable
+
+
+def _findings(
+    evidence: Evidence,
+    key: int,
+    other_key: int | None,
+    names: Sequence[str],
+    event: str,
+    level: float,
+    random_state: int,
+) -> Iterator[_Finding]:
+    """Look along some variables; their fine cells are forgotten afterwards."""
+    profiles = [evidence.profile(key, name) for name in names]
+    tables = [one.coarse for one in profiles]
+    sizes = [measure_all(tables, level, beyond=beyond) for beyond in (False, True)]
+    for one, *measured in zip(profiles, *sizes, strict=True):
+        rows = evidence.rows(key, one.name, one)
+        vece, beyond = (
+            with_p(
+                size,
+                profile_test(
+                    one,
+                    rows,
+                    grouped=evidence.grouped,
+                    beyond=is_beyond,
+                    random_state=random_state,
+                ),
+            )
+            for size, is_beyond in zip(measured, (False, True), strict=True)
+        )
+        curve = curve_of(
+            one, event, level=level, vece=vece, backend=evidence.backend, engine=evidence.engine
+        )
+        law = gap_law(one.coarse)
+        reach = law.quantile(level) * law.standard_error
+        yield _Finding(
+            name=one.name,
+            kind=one.kind,
+            coarse=one.coarse,
+            missing=float(one.fine.share[-1]) if one.missing else 0.0,
+            sampled=one.fine.bins.sampled,
+            vece=vece,
+            beyond=beyond,
+            curve=curve,
+            other=None if other_key is None else evidence.coarse(other_key, one),
+            table=table_of(one.coarse, reach, event, level, evidence),
+        )
 
 
 def _ranked(found: list[_Finding], threshold: float, level: float) -> tuple[AuditRow, ...]:
@@ -263,12 +303,11 @@ def _ranked(found: list[_Finding], threshold: float, level: float) -> tuple[Audi
     rows = []
     for k in order:
         one, (p_holm, p_bh) = found[k], adjusted[k]
-        stats = one.profile.fine
         region = main_region(one.curve.excess, one.curve.worst)
         rows.append(
             AuditRow(
-                variable=one.profile.name,
-                kind=one.profile.kind,
+                variable=one.name,
+                kind=one.kind,
                 verdict=_verdict(one, p_holm, threshold, level),
                 vece=one.vece,
                 beyond=one.beyond,
@@ -280,8 +319,8 @@ def _ranked(found: list[_Finding], threshold: float, level: float) -> tuple[Audi
                 where="" if region is None else describe_region(region, one.curve.event),
                 worst=one.curve.worst_label,
                 vce=one.curve.vce,
-                n_bins=int((one.profile.coarse.total("weight") > 0).sum()),
-                missing=float(stats.share[-1]) if one.profile.missing else 0.0,
+                n_bins=int((one.coarse.total("weight") > 0).sum()),
+                missing=one.missing,
             )
         )
     return tuple(rows)
@@ -290,8 +329,8 @@ def _ranked(found: list[_Finding], threshold: float, level: float) -> tuple[Audi
 def _verdict(one: _Finding, p_holm: float, threshold: float, level: float) -> str:
     if p_holm <= 1 - level:
         return VARIES if one.beyond.low >= threshold else VARIES_SLIGHTLY
-    stats = one.profile.coarse
-    one_bin = (stats.total("weight") > 0).sum() < 2 and one.profile.kind == "levels"
+    stats = one.coarse
+    one_bin = (stats.total("weight") > 0).sum() < 2 and one.kind == "levels"
     if one_bin or int(stats.n.sum()) < FEW_ROWS or detectable_of(stats, level) > TOO_COARSE:
         return TOO_FEW_ROWS
     return NO_EVIDENCE
@@ -306,7 +345,7 @@ def _other_claim(evidence: Evidence, event: str) -> int | None:
 
 
 def _other_event(found: list[_Finding], event: str, level: float) -> EventSummary | None:
-    stats = {one.profile.name: one.other for one in found if one.other is not None}
+    stats = {one.name: one.other for one in found if one.other is not None}
     if not stats:
         return None
     overall = overall_gap(next(iter(stats.values())), level)
@@ -315,7 +354,7 @@ def _other_event(found: list[_Finding], event: str, level: float) -> EventSummar
         overall.gap,
         overall.low,
         overall.high,
-        {name: measure(one, level).debiased for name, one in stats.items()},
+        dict(zip(stats, debiased_all(list(stats.values())), strict=True)),
     )
 
 
@@ -336,7 +375,7 @@ def _notes(
         notes.append(f"Left out because every value is missing: {', '.join(sorted(absent))}.")
     gaps = [row.variable for row in rows if row.missing > 0]
     if gaps:
-        shown = ", ".join(gaps[:5]) + (" …" if len(gaps) > 5 else "")
+        shown = ", ".join(gaps[:MOST_NAMES]) + (" …" if len(gaps) > MOST_NAMES else "")
         notes.append(f"Missing values of {shown} are in a bin of their own, not in the curve.")
     if edges == "sampled":
         notes.append("Bin edges come from a random sample of the rows; all figures use every row.")
@@ -344,9 +383,9 @@ def _notes(
 
 
 def _disagreement(overall: OverallGap, other: EventSummary, positive: Hashable) -> list[str]:
-    """Say so if the probability of the positive class is further off than the confidence."""
+    """Return a note if the gap of P(y = positive) is larger than that of the confidence."""
     sure = other.gap_low > 0 or other.gap_high < 0
-    if not sure or abs(other.gap) <= abs(overall.gap) + 0.01:
+    if not sure or abs(other.gap) <= abs(overall.gap) + NOTABLE:
         return []
     side = "over" if other.gap > 0 else "under"
     return [

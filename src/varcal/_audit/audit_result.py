@@ -113,7 +113,7 @@ class Audit:
     level, threshold : float
         The level of all intervals and tests, and the size of `beyond` that matters.
     n_rows, n_dropped : int
-        The rows audited, and the rows left out because their outcome is not known.
+        The rows audited, and the rows dropped because their outcome is missing.
     label : str
         The class that the probabilities are about, for event "positive".
     n_bins, binning
@@ -243,7 +243,7 @@ class Audit:
         >>> path.read_text(encoding="utf-8")[:15]
         '<!doctype html>'
         """
-        from varcal.report import write_report  # noqa: PLC0415  the page loads when asked for
+        from varcal.report import write_report  # noqa: PLC0415  loads when first used
 
         write_report(self, path, title=title)
 

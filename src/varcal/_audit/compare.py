@@ -29,7 +29,7 @@ from varcal.exceptions import InputError
 Floats = NDArray[np.float64]
 
 HITS = ("recomputed", "first")
-#: Rows without groups are split into this many parts, each left out once by the jackknife.
+#: Without groups, rows are split into this many parts, each of which the jackknife omits once.
 N_PARTS = 100
 
 
@@ -44,6 +44,7 @@ def compare(
     n_bins: int = 10,
     binning: str = "quantile",
     bins: object = None,
+    edges: str | None = None,
     level: float = 0.95,
     classes: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
@@ -68,7 +69,7 @@ def compare(
     X : frame, dict of columns, or column names, optional
         The variables. By default every column of `data` that has no other role; None for no
         variables.
-    data, event, n_bins, binning, bins, classes, pos_label, sample_weight, unlabelled
+    data, event, n_bins, binning, bins, edges, classes, pos_label, sample_weight, unlabelled
         As in `vece`; `event` is "correct" or "positive".
     hits : {"recomputed", "first"}
         Which prediction counts under ``event="correct"``: each set's own most likely class, or
@@ -129,7 +130,7 @@ def compare(
         )
         for name, p in methods.items()
     }
-    options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins}
+    options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins, "edges": edges}
     first = next(iter(checked.values()))
     part, n_parts = _parts(first, random_state)
     sides: list[_Side] = []
@@ -193,16 +194,16 @@ class _Side:
 class _Figure:
     profile: Profile
     measured: Measured
-    without: Floats  # the debiased figure with each part of the rows left out
+    without: Floats  # the debiased figure with each part of the rows omitted
 
 
 def _parts(predictions: Predictions, seed: int) -> tuple[NDArray[np.intp], int]:
-    found, many = buckets(predictions.unit)
-    if found is not None:
-        return found, many
+    part, n_parts = buckets(predictions.unit)
+    if part is not None:
+        return part, n_parts
     n = len(predictions)
-    many = min(N_PARTS, n)
-    return np.random.default_rng(seed).permutation(np.arange(n) % many), many
+    n_parts = min(N_PARTS, n)
+    return np.random.default_rng(seed).permutation(np.arange(n) % n_parts), n_parts
 
 
 def _loss_rows(side: _Side, base: _Side, level: float) -> list[ComparisonRow]:
@@ -284,9 +285,9 @@ def _error_row(
     measured = figure.measured
     change = measured.debiased - base.measured.debiased
     apart = figure.without - base.without
-    many = len(apart)
-    se = math.sqrt((many - 1) / many * float(((apart - apart.mean()) ** 2).sum()))
-    reach = float(stdtrit(many - 1, 0.5 + level / 2)) * se
+    n = len(apart)
+    se = math.sqrt((n - 1) / n * float(((apart - apart.mean()) ** 2).sum()))
+    reach = float(stdtrit(n - 1, 0.5 + level / 2)) * se
     return _row(
         side,
         figure is base,

@@ -74,7 +74,7 @@ class Comparison:
     level : float
         The level of all intervals.
     n_rows, n_dropped : int
-        The rows compared, and the rows left out because their outcome is not known.
+        The rows compared, and the rows dropped because their outcome is missing.
     curves : dict of dict of Curve
         By variable, then by method. A variable that is missing at every row has none.
     n_bins, binning
@@ -205,7 +205,7 @@ class Comparison:
         >>> path.read_text(encoding="utf-8")[:18]
         '# Before and after'
         """
-        from varcal.report import write_comparison  # noqa: PLC0415  loads when asked for
+        from varcal.report import write_comparison  # noqa: PLC0415  loads when first used
 
         write_comparison(self, path, title=title)
 

@@ -31,7 +31,7 @@ WORSE = "worse"
 NEW = "new"
 GONE = "gone"
 
-#: A mark for each verdict, so that none is told by its colour alone.
+#: A mark for each verdict, so that verdicts do not differ by colour alone.
 MARKS = {
     VARIES: "●",
     VARIES_SLIGHTLY: "◐",

@@ -1,4 +1,4 @@
-"""Bins: the only place where an edge or a level is chosen."""
+"""Bins: which bin each value of a variable falls into, and how bins are named."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ MAX_CELLS = 1_000_000
 class NumericBins:
     """Intervals (a, b] of a numeric or datetime variable; the lowest includes its minimum.
 
-    A bin that starts with a value, as [18, 30] or one value alone, has its lower cut at the
-    floating-point number just below that value; `starts` remembers such values.
+    A bin that includes its lower edge, such as [18, 30] or a single value, has its lower cut at
+    the floating-point number just below that edge. `starts` holds these edges.
 
     Attributes
     ----------
     name : str
         The variable.
     cuts : tuple of float
-        The inner edges: row v falls in bin #{cut < v}.
+        The inner edges: a value falls into the bin whose number is the number of cuts below it.
     low, high : float
-        The outer edges, as shown; values beyond them go to the end bins. Infinite where only
-        infinities lie beyond a cut; low > high where every value is missing, which leaves no
-        bin for values.
+        The outer edges, as shown; values beyond them fall into the end bins. Infinite if only
+        infinite values lie beyond a cut; low > high if every value is missing, so that there is
+        no bin for values.
     starts : frozenset of float
         Values with a cut just below them.
     missing : bool
@@ -44,8 +44,8 @@ class NumericBins:
     datetime : bool
         Whether values are seconds since 1970.
     sampled : bool
-        Whether the cuts are quantiles of a random sample of the rows instead of all. It plays
-        no part in whether two bins are equal.
+        Whether the cuts are quantiles of a random sample of the rows. It is ignored when bins
+        are compared.
     """
 
     name: str
@@ -85,21 +85,21 @@ class NumericBins:
         """Return the bin of each row."""
         values = variable.values[rows].astype(np.float64, copy=False)
         index = self.grid.find(values)
-        # One NaN makes the minimum NaN, which is found faster than by looking at each.
+        # The minimum is NaN if any value is; computing it is faster than a mask of all values.
         if len(values) and np.isnan(values.min()):
             absent = np.isnan(values)
-            _need_missing(self.missing, self.name, absent)
+            _check_missing(self.missing, self.name, absent)
             index[absent] = self.size - 1
         if not self._has_values and not np.isnan(values).all():
             raise InputError(
-                f"variable {self.name!r} has values, and its bins are for missing ones only",
-                "make the bins on data that hold values",
+                f"variable {self.name!r} has values, but its bins are for missing values only",
+                "choose the bins from data in which the variable has values",
             )
         return index
 
     @cached_property
     def grid(self) -> CutGrid:
-        """The cuts, ready for finding the bins of values."""
+        """The cuts, prepared for finding the bins of values."""
         return CutGrid.of(self.cuts)
 
     def labels(self) -> list[str]:
@@ -109,12 +109,13 @@ class NumericBins:
             return missing
         if self.low == -np.inf and self.high == np.inf and not self.cuts:
             return ["not finite", *missing]
-        shown = edge_texts(self.edges, datetime=self.datetime)
+        edges = self.edges
+        shown = edge_texts(edges, datetime=self.datetime)
         holds_a = [True, *(above for _, above in self._shown())]
         starts_b = [*holds_a[1:], False]
         texts = []
         for k, (a, b) in enumerate(pairwise(shown)):
-            if self.edges[k] == self.edges[k + 1]:
+            if edges[k] == edges[k + 1]:
                 texts.append(a)
             else:
                 texts.append(f"{'[' if holds_a[k] else '('}{a}, {b}{')' if starts_b[k] else ']'}")
@@ -123,7 +124,7 @@ class NumericBins:
 
 @dataclass(frozen=True)
 class LevelBins:
-    """One bin a level; rare levels share one; missing values have their own.
+    """One bin per level; rare levels share a bin, and missing values have their own.
 
     Attributes
     ----------
@@ -136,7 +137,7 @@ class LevelBins:
     missing : bool
         Whether there is a last bin for missing values.
     open : bool
-        Whether levels that are not known yet share the bin "other", too.
+        Whether the bin "other" also takes levels that are not known yet.
     """
 
     name: str
@@ -154,7 +155,7 @@ class LevelBins:
 
     @property
     def has_other(self) -> bool:
-        """Whether there is a bin that levels share."""
+        """Whether there is a bin "other"."""
         return self.open or bool(self.pooled)
 
     def index(self, variable: Variable, rows: slice = slice(None)) -> Ints:
@@ -172,11 +173,11 @@ class LevelBins:
         if (index == -2).any():
             unseen = variable.levels[codes[(index == -2).argmax()]]
             raise InputError(
-                f"variable {self.name!r} has a level that its bins do not know: {unseen!r}",
-                "make the bins on data that hold every level",
+                f"variable {self.name!r} has a level without a bin: {unseen!r}",
+                "choose the bins from data with every level",
             )
         if not self.missing:
-            _need_missing(False, self.name, codes < 0)
+            _check_missing(False, self.name, codes < 0)
         return index
 
     def labels(self) -> list[str]:
@@ -186,8 +187,8 @@ class LevelBins:
             texts = [repr(level) for level in self.levels]
         if self.has_other:
             known = f"other ({len(self.pooled)} levels)"
-            texts.append(_beside(texts, "other" if self.open else known))
-        return texts + ([_beside(texts, "missing")] if self.missing else [])
+            texts.append(_unused(texts, "other" if self.open else known))
+        return texts + ([_unused(texts, "missing")] if self.missing else [])
 
 
 @dataclass(frozen=True)
@@ -200,7 +201,7 @@ class JointBins:
         if self.size > MAX_CELLS:
             raise InputError(
                 f"{len(self.parts)} variables make {self.size:,} joint bins",
-                f"at most {MAX_CELLS:,} are made: use fewer variables or a smaller n_bins",
+                f"at most {MAX_CELLS:,} are allowed: use fewer variables or a smaller n_bins",
             )
 
     @property
@@ -243,7 +244,7 @@ def joint_index(bins: Bins, variables: Sequence[Variable], rows: slice = slice(N
 
 
 def coarse_index(fine: Bins, coarse: Bins) -> Ints:
-    """Return the coarse bin that each fine bin lies in."""
+    """Return the coarse bin that contains each fine bin."""
     if fine == coarse:
         return np.arange(coarse.size)
     assert isinstance(fine, NumericBins) and isinstance(coarse, NumericBins)
@@ -251,16 +252,16 @@ def coarse_index(fine: Bins, coarse: Bins) -> Ints:
     return np.concatenate([[0], index, [coarse.size - 1] * fine.missing]).astype(np.intp)
 
 
-def _beside(texts: Sequence[str], text: str) -> str:
-    """Return a text that is not among those of the levels."""
+def _unused(texts: Sequence[str], text: str) -> str:
+    """Return the text, in parentheses if a level has the same one."""
     while text in texts:
         text = f"({text})"
     return text
 
 
-def _need_missing(has_bin: bool, name: str, absent: Bools) -> None:
+def _check_missing(has_bin: bool, name: str, absent: Bools) -> None:
     if not has_bin and absent.any():
         raise InputError(
-            f"variable {name!r} has missing values that its bins have no place for",
-            "make the bins on data that hold missing values",
+            f"variable {name!r} has missing values, but its bins have none for them",
+            "choose the bins from data with missing values",
         )

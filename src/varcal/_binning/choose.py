@@ -1,4 +1,4 @@
-"""Where the edges and levels of bins are chosen."""
+"""Choice of bins: edges of numeric variables, and levels with a bin of their own."""
 
 from __future__ import annotations
 
@@ -8,19 +8,26 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from varcal._arrays import Floats, Ints
+from varcal._arrays import AnyArray, Floats, Ints
 from varcal._binning.bins import Bins, JointBins, LevelBins, NumericBins
-from varcal._binning.ends_summary import EndsSummary
-from varcal._binning.summary import ArraySummary, Ends, summary_of
+from varcal._binning.summary import ArraySummary, Ends, SampledSummary, summary_of
 from varcal._input.variables import Variable
 from varcal._options import check_choice, check_n_bins
 from varcal.exceptions import InputError
 
+#: A level with less than 1/RARE_LEVEL of the rows of an average bin is pooled with others: gaps
+#: of so few rows say little, and a variable may have thousands of such levels.
+RARE_LEVEL = 10
+#: Beside frequent values with bins of their own, the other values get at least this many bins if
+#: n_bins allows: with fewer, a change of the gap among them would not be seen.
+LEAST_OTHER_BINS = 4
+
 SCHEMES = ("quantile", "uniform", "atoms")
+EDGES = ("exact", "sampled")
 
 
 class Named(Protocol):
-    """What has a name, as a variable has."""
+    """Anything with a name, such as a variable."""
 
     @property
     def name(self) -> str:
@@ -28,7 +35,7 @@ class Named(Protocol):
 
 
 class NumberSummary(Protocol):
-    """What an engine must be able to say of a numeric column, so that bins can be chosen."""
+    """What must be known about a numeric column to choose its bins."""
 
     n_missing: int
 
@@ -38,6 +45,9 @@ class NumberSummary(Protocol):
     def count(self, value: float) -> int:
         """Return how many rows hold exactly this value."""
 
+    def count_each(self, values: Floats) -> Ints:
+        """Return how many rows hold exactly each of some values."""
+
     def below(self, value: float) -> int:
         """Return how many rows hold a smaller value."""
 
@@ -45,7 +55,7 @@ class NumberSummary(Protocol):
         """Return how many rows hold a larger value."""
 
     def above_each(self, values: Floats) -> Ints:
-        """Return how many rows hold a larger value, for each of some finite values."""
+        """Return how many rows hold a larger value than each of the given finite values."""
 
 
 def make_bins(
@@ -54,6 +64,7 @@ def make_bins(
     n_bins: int = 10,
     binning: str = "quantile",
     bins: object = None,
+    edges: str | None = None,
 ) -> Bins:
     """Choose bins for one variable, or joint bins for several.
 
@@ -62,14 +73,17 @@ def make_bins(
     variables : sequence of Variable
         At least one.
     n_bins : int
-        Bins of each numeric variable. Levels with less than 1/(10 n_bins) of the rows are pooled.
+        The number of bins of each numeric variable. Levels with less than 1/(10 n_bins) of the
+        rows are pooled.
     binning : {"quantile", "uniform", "atoms"}
         How numeric variables are cut.
     bins : sequence or dict of sequences, optional
-        Cut points, for the one variable or by name.
+        Cut points: a sequence for a single variable, or a dict by name.
+    edges : {"exact", "sampled"}, optional
+        Quantiles of all rows, which is the default, or of a random sample of many rows.
     """
     check_cut_names(bins, variables)
-    parts = tuple(fine_bins(variable, n_bins, binning, bins)[0] for variable in variables)
+    parts = tuple(fine_bins(variable, n_bins, binning, bins, edges)[0] for variable in variables)
     return parts[0] if len(parts) == 1 else JointBins(parts)
 
 
@@ -78,31 +92,33 @@ def fine_bins(
     n_bins: int = 10,
     binning: str = "quantile",
     bins: object = None,
+    edges: str | None = None,
     *,
     n_fine: int = 0,
     summary: ArraySummary | None = None,
+    fine_summary: ArraySummary | None = None,
     counts: tuple[Ints, int] | None = None,
 ) -> tuple[NumericBins | LevelBins, NumericBins | LevelBins]:
     """Choose the bins of a variable, and finer ones (for curves) that keep all their cuts.
 
-    Rows that are not at hand are spoken for by the summary of their numbers, or by how often
-    each level comes and how many are missing.
+    For rows that are not in memory, `summary` stands for their numbers (`fine_summary` for the
+    finer bins, which need not be exact), or `counts` has the rows of each level and those missing.
     """
-    check_binning(n_bins, binning)
+    check_binning(n_bins, binning, edges)
     cuts = cut_points(bins, variable.name)
     if variable.kind != "levels":
-        if summary is None and not n_fine and (cuts is not None or binning == "uniform"):
-            ends = EndsSummary(Ends.of(variable.values))
-            even = numeric_bins(variable, ends, n_bins=n_bins, scheme=binning, cuts=cuts)
-            return even, even
-        summary = summary_of(variable.values) if summary is None else summary
-        coarse = numeric_bins(variable, summary, n_bins=n_bins, scheme=binning, cuts=cuts)
-        # Given cuts and even ones between the ends owe nothing to a sample.
         by_rows = cuts is None and binning != "uniform"
+        if summary is None and not by_rows and not n_fine:
+            summary = _ends_only(variable.values)
+        elif summary is None:
+            summary = summary_of(variable.values, sampled=edges == "sampled")
+        coarse = numeric_bins(variable, summary, n_bins=n_bins, scheme=binning, cuts=cuts)
+        # Given cuts, and even ones between the ends, do not depend on a sample.
         coarse = replace(coarse, sampled=summary.sampled and by_rows)
         if not n_fine:
             return coarse, coarse
-        return coarse, replace(refine(coarse, summary, n_fine), sampled=summary.sampled)
+        fine = refine(coarse, summary if fine_summary is None else fine_summary, n_fine)
+        return coarse, replace(fine, sampled=summary.sampled)
     if cuts is not None:
         raise InputError(
             f"bins gives cut points for {variable.name!r}, which has levels",
@@ -111,20 +127,22 @@ def fine_bins(
         )
     if counts is None:
         present = variable.values[variable.values >= 0]
-        held = np.bincount(present, minlength=len(variable.levels))
-        counts = held, len(variable) - len(present)
-    levels = level_bins(variable, *counts, rare=1 / (10 * n_bins))
+        by_level = np.bincount(present, minlength=len(variable.levels))
+        counts = by_level, len(variable) - len(present)
+    levels = level_bins(variable, *counts, rare=1 / (RARE_LEVEL * n_bins))
     return levels, levels
 
 
-def check_binning(n_bins: object, scheme: object) -> None:
-    """Refuse options that no kind of variable can be binned with."""
+def check_binning(n_bins: object, scheme: object, edges: object = None) -> None:
+    """Refuse options that are invalid for every kind of variable."""
     check_n_bins(n_bins)
     check_choice("binning", scheme, SCHEMES)
+    if edges is not None:
+        check_choice("edges", edges, EDGES)
 
 
 def check_cut_names(bins: object, variables: Sequence[Named]) -> None:
-    """Refuse cut points for a variable that is not there, and one list for several variables."""
+    """Refuse cut points for an unknown variable, and a single list for several variables."""
     known = [variable.name for variable in variables]
     if isinstance(bins, Mapping):
         for name in bins:
@@ -132,7 +150,7 @@ def check_cut_names(bins: object, variables: Sequence[Named]) -> None:
                 raise InputError.no_column(str(name), known, "bins")
     elif bins is not None and len(known) > 1:
         raise InputError(
-            f"bins is one list of cut points for {len(known)} variables",
+            f"bins is a single list of cut points for {len(known)} variables",
             f"give them by name, such as bins={{{known[0]!r}: […]}}",
             argument="bins",
         )
@@ -146,12 +164,18 @@ def cut_points(bins: object, name: str) -> Sequence[Any] | None:
         return None
     if isinstance(bins, str | int | float) or not hasattr(bins, "__len__"):
         raise InputError(
-            f"bins gives no cut points for {name!r}: {bins!r}",
+            f"bins must be a list of cut points for {name!r}; got {bins!r}",
             "give a list such as bins=[18, 30, 65], or a dict of such lists by variable; "
-            "their number alone is n_bins=",
+            "use n_bins= for the number of bins",
             argument="bins",
         )
     return bins  # type: ignore[return-value]
+
+
+def _ends_only(values: AnyArray) -> ArraySummary:
+    """Summarize numbers by their ends: all that given cuts and bins of equal width depend on."""
+    ends = Ends.of(values)
+    return SampledSummary(np.zeros(0), ends) if ends.n_finite else ArraySummary(values)
 
 
 def numeric_bins(
@@ -167,17 +191,17 @@ def numeric_bins(
     Parameters
     ----------
     variable : Variable
-        Gives the name and the kind.
+        Only its name and its kind are used.
     summary : NumberSummary
-        Quantiles and counts of the column, from whichever engine holds it.
+        Quantiles and counts of the column.
     n_bins : int
-        How many bins; ties may leave fewer.
+        The number of bins; ties may leave fewer.
     scheme : {"quantile", "uniform", "atoms"}
-        Equal support, with edges as `pandas.qcut(duplicates="drop")` places them; equal width;
-        or values that hold at least 1/n_bins of the rows alone, the rest by quantiles.
+        Equal support, with the edges of `pandas.qcut(duplicates="drop")`; equal width; or a bin
+        of its own for each value with at least 1/n_bins of the rows, and quantiles for the rest.
     cuts : sequence, optional
-        Edges to use instead. The lowest is included in its bin; end bins are added only where
-        rows lie outside.
+        Edges to use instead. The lowest belongs to its bin; end bins are added only if rows lie
+        outside.
     """
     missing, datetime = summary.n_missing > 0, variable.kind == "datetime"
     if cuts is not None:
@@ -193,7 +217,7 @@ def numeric_bins(
     if scheme == "atoms":
         inner, atoms = _atom_cuts(summary, n_bins, low, high)
     else:
-        # Halves, so that the width of the widest range is still a float.
+        # Halves, because the width of the widest range would overflow.
         edges = (
             quantiles if scheme == "quantile" else 2 * np.linspace(low / 2, high / 2, n_bins + 1)
         )
@@ -203,9 +227,9 @@ def numeric_bins(
 
 
 def support_levels(n_bins: int) -> Floats:
-    """Return the levels 0, 1/n_bins, …, 1 of equal support, to the bit as pandas has them.
+    """Return the levels 0, 1/n_bins, …, 1 of equal support, bit for bit as in pandas.
 
-    pandas moves those up to the next float for which n_bins · level is no whole number.
+    pandas moves a level to the next float above if n_bins · level is not a whole number.
     """
     levels = np.linspace(0, 1, n_bins + 1)
     off = n_bins * levels != np.arange(n_bins + 1)
@@ -213,9 +237,9 @@ def support_levels(n_bins: int) -> Floats:
 
 
 def refine(bins: NumericBins, summary: NumberSummary, n_bins: int) -> NumericBins:
-    """Cut bins finer, into about n_bins of equal support; every old cut stays.
+    """Split bins into about n_bins bins of equal support, keeping every cut.
 
-    Cells that would hold no row, between an old cut and a quantile beside it, are not made.
+    A quantile is skipped if there would be no row between it and an existing cut.
     """
     wanted = summary.quantiles(np.linspace(0, 1, n_bins + 1))[1:-1]
     wanted = np.unique(wanted[np.isfinite(wanted) & (wanted < bins.high)])
@@ -231,13 +255,13 @@ def level_bins(variable: Variable, counts: Ints, n_missing: int, *, rare: float 
     Parameters
     ----------
     variable : Variable
-        Gives the name and the levels.
+        Only its name and its levels are used.
     counts : ndarray
-        Rows a level.
+        Rows of each level.
     n_missing : int
         Rows without a level.
     rare : float
-        Levels with less than this share of all rows share one bin, if there are two or more.
+        Levels with less than this share of all rows share a bin if there are two or more.
     """
     floor = rare * (int(counts.sum()) + n_missing)
     pooled = tuple(
@@ -255,16 +279,18 @@ def level_bins(variable: Variable, counts: Ints, n_missing: int, *, rare: float 
 def _atom_cuts(
     summary: NumberSummary, n_bins: int, low: float, high: float
 ) -> tuple[tuple[float, ...], list[float]]:
-    # A value that holds 1/n_bins of the rows covers at least one of these levels.
+    # A value with 1/n_bins of the rows covers at least one of these levels.
     grid = summary.quantiles(np.linspace(0, 1, 2 * n_bins + 1))
     total = summary.below(np.inf) + summary.count(np.inf)
-    share = {float(value): summary.count(float(value)) / total for value in np.unique(grid)}
+    values = np.unique(grid)
+    share = dict(zip(values.tolist(), (summary.count_each(values) / total).tolist(), strict=True))
     atoms = [value for value, part in share.items() if part >= 1 / n_bins and part < 1]
     if not atoms:
         edges = np.unique(summary.quantiles(support_levels(n_bins)))
         return tuple(float(edge) for edge in edges[1:-1]), atoms
     rest = 1 - sum(share[value] for value in atoms)
-    wanted = max(round(rest * n_bins), min(4, n_bins - len(atoms)), 1) if rest > 0 else 0
+    least = min(LEAST_OTHER_BINS, n_bins - len(atoms))
+    wanted = max(round(rest * n_bins), least, 1) if rest > 0 else 0
     cuts = {float(np.nextafter(atom, -np.inf)) for atom in atoms} | set(atoms)
     cuts |= set(_quantiles_without(summary, atoms, wanted, total))
     return tuple(sorted(cut for cut in cuts if low <= cut < high)), atoms
@@ -276,12 +302,12 @@ def _quantiles_without(
     """Return the inner quantiles of the rows that hold none of the given values."""
     spans = sorted((summary.below(atom) / total, summary.count(atom) / total) for atom in atoms)
     rest = 1 - sum(part for _, part in spans)
-    found = []
+    levels = []
     for level in np.linspace(0, 1, n_bins + 1)[1:-1] * rest if n_bins else ():
         for start, part in spans:
             level += part if level > start else 0.0
-        found.append(level)
-    return [float(edge) for edge in summary.quantiles(np.array(found))] if found else []
+        levels.append(level)
+    return [float(edge) for edge in summary.quantiles(np.array(levels))] if levels else []
 
 
 def _given_cuts(
@@ -298,13 +324,13 @@ def _given_cuts(
     if not np.isfinite(edges).all():
         raise InputError(
             f"bins for {variable.name!r} must be finite; got {cuts!r}",
-            "leave the others out: rows beyond the cuts, and missing ones, get their own bins",
+            "remove the others: rows beyond the cuts, and missing values, get their own bins",
             argument="bins",
         )
     if (np.diff(edges) <= 0).any():
         raise InputError(
-            f"bins for {variable.name!r} do not increase: {list(cuts)!r}",
-            "sort them, each once",
+            f"bins for {variable.name!r} must increase; got {list(cuts)!r}",
+            "sort them and remove duplicates",
             argument="bins",
         )
     first, last = float(edges[0]), float(edges[-1])

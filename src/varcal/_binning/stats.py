@@ -11,8 +11,8 @@ from varcal._arrays import Floats, ratio_or_nan
 from varcal._binning.bins import Bins, coarse_index
 from varcal.exceptions import InputError
 
-#: The sums of a bin, in the order in which `BinnedStats.sums` holds them. With weight w, hit h,
-#: score s, e = h − s, u = s(1 − s) and variable x:
+#: The sums of a bin, in the order of `BinnedStats.sums`, with weight w, hit h, score s,
+#: e = h − s, u = s(1 − s) and variable x.
 FIELDS = (
     "n",  # rows
     "weight",  # Σ w
@@ -29,13 +29,14 @@ FIELDS = (
     "x",  # Σ w x
 )
 
-#: The variance of a bin is shrunk to that under calibration as if by this many rows.
+#: The variance of a bin is shrunk towards its value under calibration, which has the weight of
+#: this many rows: a bin with few rows would otherwise have a variance near 0 by chance.
 PRIOR_ROWS = 5
 
 
 @dataclass(frozen=True, eq=False)
 class BinnedStats:
-    """Sums of each bin over a batch of rows; `a + b` merges batches over the same bins.
+    """The sums of each bin over a batch of rows; `a + b` merges batches over the same bins.
 
     Attributes
     ----------
@@ -59,13 +60,13 @@ class BinnedStats:
         return BinnedStats(self.bins, self.sums + other.sums)
 
     def coarsen(self, bins: Bins) -> BinnedStats:
-        """Return the table over coarser bins, whose cuts are among those of this one."""
+        """Return the table over coarser bins, whose cuts must be among the cuts of this table."""
         starts = np.searchsorted(coarse_index(self.bins, bins), np.arange(bins.size))
         return BinnedStats(bins, np.add.reduceat(self.sums, starts, axis=-1))
 
     @property
     def edges(self) -> str:
-        """Whether bins were chosen by all rows, "exact", or by a sample of them, "sampled"."""
+        """Whether bins were chosen from all rows ("exact") or from a sample ("sampled")."""
         return "sampled" if self.bins.sampled else "exact"
 
     def field(self, name: str) -> Floats:
@@ -107,7 +108,8 @@ class BinnedStats:
     def gap_se(self) -> Floats:
         r"""Standard error of each bin's gap.
 
-        The sandwich variance, shrunk towards the one under calibration as if by five rows:
+        The sandwich variance, shrunk towards the variance under calibration with the weight of
+        five rows:
         :math:`[n_b \sum_b w^2 (e - d_b)^2 + 5 \sum_b w^2 s(1-s)] / [(n_b + 4) W_b^2]` with
         :math:`d_b` the mean of :math:`e` in bin b.
         """

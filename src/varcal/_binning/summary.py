@@ -5,67 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache, reduce
 from operator import add
-from typing import Any
 
 import numpy as np
 
 from varcal._arrays import AnyArray, Floats, Ints
+from varcal._binning.order_statistics import OrderStatistics
 from varcal._input.variables import extremes
 
-#: Up to this many finite values quantiles are exact; beyond, those of a sample.
-MOST_EXACT = 4_000_000
 #: Finite values in a sample: the share of rows below a quantile is within 0.002 of its level
 #: with probability 0.995.
 SAMPLE = 500_000
 # Rows looked at together where some are not finite.
 _CHUNK = 65_536
-
-
-class ArraySummary:
-    """Quantiles and counts of a numeric array, from one sorted copy of it."""
-
-    #: Whether quantiles and counts are those of a sample.
-    sampled = False
-
-    def __init__(self, values: AnyArray) -> None:
-        ordered = np.sort(values.astype(np.float64, copy=False))  # NaN comes last
-        self.n_missing = int(len(ordered) - np.searchsorted(ordered, np.nan))
-        self._ordered = ordered[: len(ordered) - self.n_missing]
-        ends = (
-            np.searchsorted(self._ordered, -np.inf, side="right"),
-            np.searchsorted(self._ordered, np.inf),
-        )
-        self._finite = self._ordered[ends[0] : ends[1]]
-
-    def quantiles(self, levels: Floats) -> Floats:
-        """Return linearly interpolated quantiles of the finite values, NaN if there are none.
-
-        As `numpy.quantile` does it, to the bit.
-        """
-        if not len(self._finite):
-            return np.full(len(levels), np.nan)
-        position = levels * (len(self._finite) - 1)
-        before = np.floor(position).astype(np.intp)
-        a, b = self._finite[before], self._finite[np.minimum(before + 1, len(self._finite) - 1)]
-        t = position - before
-        half = b / 2 - a / 2  # the whole width may be beyond what floats can hold
-        return np.where(t >= 0.5, b - half * (2 * (1 - t)), a + half * (2 * t))
-
-    def below(self, value: float) -> int:
-        """Return how many rows hold a smaller value."""
-        return int(np.searchsorted(self._ordered, value))
-
-    def above(self, value: float) -> int:
-        """Return how many rows hold a larger value."""
-        return len(self._ordered) - int(np.searchsorted(self._ordered, value, side="right"))
-
-    def above_each(self, values: Floats) -> Ints:
-        """Return how many rows hold a larger value, for each of some finite values."""
-        return len(self._ordered) - np.searchsorted(self._ordered, values, side="right")
-
-    def count(self, value: float) -> int:
-        """Return how many rows hold exactly this value."""
-        return len(self._ordered) - self.below(value) - self.above(value)
 
 
 @dataclass(frozen=True)
@@ -111,72 +62,139 @@ class Ends:
         )
 
 
+class ArraySummary:
+    """Quantiles and counts of a numeric array: exact, and without sorting it whole.
+
+    Parameters
+    ----------
+    values : ndarray
+        The numbers; missing ones are NaN.
+    """
+
+    #: Whether quantiles and counts are those of a sample.
+    sampled = False
+
+    def __init__(self, values: AnyArray) -> None:
+        self._ends = ends = Ends.of(values)
+        self.n_missing = ends.n_missing
+        self._n_ordered = ends.n_finite
+        finite = values if ends.n_finite == len(values) else values[np.isfinite(values)]
+        if ends.n_finite:
+            self._order = OrderStatistics(finite, ends.low, ends.high)
+
+    def quantiles(self, levels: Floats) -> Floats:
+        """Return linearly interpolated quantiles of the finite values, NaN if there are none.
+
+        As `numpy.quantile` does it, to the bit.
+        """
+        if not self._n_ordered:
+            return np.full(len(levels), np.nan)
+        last = self._n_ordered - 1
+        position = levels * last
+        before = np.floor(position).astype(np.intp)
+        found = self._at(np.concatenate([before, np.minimum(before + 1, last)]))
+        a, b = found[: len(levels)], found[len(levels) :]
+        t = position - before
+        half = b / 2 - a / 2  # the whole width may be beyond what floats can hold
+        return np.where(t >= 0.5, b - half * (2 * (1 - t)), a + half * (2 * t))
+
+    def below(self, value: float) -> int:
+        """Return how many rows hold a smaller value."""
+        return int(self._up_to(np.array([value]), equal=False)[0])
+
+    def above(self, value: float) -> int:
+        """Return how many rows hold a larger value."""
+        return int(self.above_each(np.array([value]))[0])
+
+    def above_each(self, values: Floats) -> Ints:
+        """Return how many rows hold a larger value, for each of some values."""
+        ends = self._ends
+        return ends.n_low + ends.n_finite + ends.n_high - self._up_to(values, equal=True)
+
+    def count(self, value: float) -> int:
+        """Return how many rows hold exactly this value."""
+        return int(self.count_each(np.array([value]))[0])
+
+    def count_each(self, values: Floats) -> Ints:
+        """Return how many rows hold exactly each of some values."""
+        return self._up_to(values, equal=True) - self._up_to(values, equal=False)
+
+    def _up_to(self, values: Floats, *, equal: bool) -> Ints:
+        """Return how many rows hold a smaller value, or at most this one."""
+        ends = self._ends
+        found = np.zeros(len(values), np.intp)
+        if ends.n_finite:
+            found += self._below(values, equal)
+        found += ends.n_low * ((values > -np.inf) | equal)
+        return found + ends.n_high * ((values == np.inf) & equal)
+
+    def _at(self, ranks: Ints) -> Floats:
+        return self._order.at(ranks)
+
+    def _below(self, values: Floats, equal: bool) -> Ints:
+        return self._order.below(values, equal=equal)
+
+
 class SampledSummary(ArraySummary):
-    """Quantiles and counts of a long numeric array, from a random sample of its rows.
+    """Quantiles and counts of a long numeric column, from a random sample of its rows.
 
     The smallest and the largest finite value and the numbers of missing and of infinite values
     are those of all rows; a count is 0 only where there is no such row beyond these ends.
 
     Parameters
     ----------
-    values : ndarray
-        The numbers.
+    sample : ndarray
+        Finite values of the sampled rows.
     ends : Ends
         What is known of all rows.
     """
 
     sampled = True
 
-    def __init__(self, values: AnyArray, ends: Ends) -> None:
-        self.n_missing = ends.n_missing
+    def __init__(self, sample: Floats, ends: Ends) -> None:
         self._ends = ends
-        wanted = min(-(-SAMPLE * len(values) // ends.n_finite), len(values))
-        taken = values.take(_sample_rows(len(values), wanted)).astype(np.float64, copy=False)
-        if ends.n_finite < len(values):
-            taken = taken[np.isfinite(taken)]
-        taken.sort()
-        self._finite = np.concatenate([[ends.low], taken, [ends.high]])
+        self.n_missing = ends.n_missing
+        self._sample = np.concatenate([[ends.low], np.sort(sample), [ends.high]])
+        self._n_ordered = len(self._sample)
 
-    def below(self, value: float) -> int:
-        """Return about how many rows hold a smaller value."""
-        return self._until(value, "left")
+    @property
+    def ends(self) -> Ends:
+        """What is known of all rows."""
+        return self._ends
 
-    def above(self, value: float) -> int:
-        """Return about how many rows hold a larger value."""
+    @property
+    def n_sampled(self) -> int:
+        """Rows of the sample."""
+        return len(self._sample) - 2
+
+    def _at(self, ranks: Ints) -> Floats:
+        return self._sample[ranks]
+
+    def _below(self, values: Floats, equal: bool) -> Ints:
         ends = self._ends
-        return ends.n_low + ends.n_finite + ends.n_high - self._until(value, "right")
-
-    def above_each(self, values: Floats) -> Ints:
-        """Return about how many rows hold a larger value, for each of some finite values."""
-        ends, many = self._ends, len(self._finite)
-        below = ends.n_finite * np.searchsorted(self._finite, values, side="right") // many
-        return ends.n_finite + ends.n_high - below
-
-    def count(self, value: float) -> int:
-        """Return about how many rows hold exactly this value."""
-        return self._until(value, "right") - self._until(value, "left")
-
-    def _until(self, value: float, side: Any) -> int:
-        """Scale the sample's rows up to a value to all rows."""
-        ends, many = self._ends, len(self._finite)
-        found = ends.n_finite * int(np.searchsorted(self._finite, value, side=side)) // many
-        found += ends.n_low * (value > -np.inf or side == "right")
-        return found + ends.n_high * (value == np.inf and side == "right")
+        found = np.searchsorted(self._sample, values, side="right" if equal else "left")
+        found = np.maximum(ends.n_finite * found // len(self._sample), values > ends.low)
+        return np.minimum(found, ends.n_finite - (values < ends.high))
 
 
-def summary_of(values: AnyArray) -> ArraySummary:
-    """Summarize an array: exactly if it holds few enough finite values, else by a sample.
+def summary_of(values: AnyArray, *, sampled: bool = False) -> ArraySummary:
+    """Summarize an array: exactly, or if asked and it is long by a sample of its rows.
 
     Examples
     --------
     >>> summary_of(np.array([3.0, 1.0, 2.0])).sampled
     False
     """
-    if len(values) > MOST_EXACT:
-        ends = Ends.of(values)
-        if ends.n_finite > MOST_EXACT:
-            return SampledSummary(values, ends)
-    return ArraySummary(values)
+    if not sampled or len(values) <= SAMPLE:
+        return ArraySummary(values)
+    ends = Ends.of(values)
+    if ends.n_finite <= SAMPLE:
+        return ArraySummary(values)
+    wanted = min(-(-SAMPLE * len(values) // ends.n_finite), len(values))
+    taken = values.take(_sample_rows(len(values), wanted)).astype(np.float64, copy=False)
+    if ends.n_finite < len(values):
+        taken = taken[np.isfinite(taken)]
+    return SampledSummary(taken, ends)
 
 
 @lru_cache(maxsize=1)

@@ -36,7 +36,7 @@ class ArrowRows:
 
     engine: ClassVar[str] = "pyarrow"
     backend: ClassVar[str | None] = "pyarrow"
-    counted: ClassVar[bool] = True
+    row_numbers_known: ClassVar[bool] = True
 
     @classmethod
     def of(cls, dataset: Any) -> ArrowRows:

@@ -37,7 +37,7 @@ class DuckRows:
 
     engine: ClassVar[str] = "duckdb"
     backend: ClassVar[str | None] = "pyarrow"
-    counted: ClassVar[bool] = True
+    row_numbers_known: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not hasattr(self.relation, "to_arrow_reader"):

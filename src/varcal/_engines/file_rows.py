@@ -45,7 +45,7 @@ class FileRows:
 
     engine: ClassVar[str] = "pyarrow"
     backend: ClassVar[str | None] = "pyarrow"
-    counted: ClassVar[bool] = True
+    row_numbers_known: ClassVar[bool] = True
 
     def count(self) -> int:
         """Return the number of rows."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import numba
 import numpy as np
-from numba import float64, int64, uint8, uint32
+from numba import boolean, float64, int64, uint8, uint16, uint32
 from numba.core.types import Array
 from numpy.typing import NDArray
 
@@ -244,8 +244,13 @@ def _claims_of(
     score: SlicedColumn, hit: SlicedColumn, rows: slice
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the scores and hits of rows, contiguous."""
-    if isinstance(score, Derived) and isinstance(hit, Derived) and score.of and hit.of is score.of:
-        p, y = (column[rows] for column in score.of)
+    if (
+        isinstance(score, Derived)
+        and isinstance(hit, Derived)
+        and score.source
+        and hit.source is score.source
+    ):
+        p, y = (column[rows] for column in score.source)
         if y.dtype == np.int64:
             s, h = np.empty(len(p)), np.empty(len(p), np.uint8)
             _claim(np.ascontiguousarray(p), np.ascontiguousarray(y), s, h)
@@ -272,3 +277,27 @@ def _cells_of(bins: Bins, variables: Sequence[Variable], rows: slice) -> NDArray
 
 def _numbers(variable: Variable, rows: slice) -> NDArray[np.float64]:
     return np.ascontiguousarray(variable.values[rows], dtype=np.float64)
+
+
+_codes, _marks, _counts = uint16[::1], _readonly(boolean), int64[::1]
+
+
+@_compiled(_floats, float64, float64, _codes, _counts)
+def place_in_cells(values, begin, scale, codes, counts):  # type: ignore[no-untyped-def]
+    """Write the cell of each number of an even grid, and add up how many each cell has."""
+    top = float(counts.size - 1)
+    for i in range(values.size):
+        place = (values[i] - begin) * scale
+        cell = 0 if place <= 0.0 else int(min(place, top))
+        codes[i] = cell
+        counts[cell] += 1
+
+
+@_compiled(_floats, Array(uint16, 1, "C", readonly=True), _marks, float64[::1])
+def take_marked(values, codes, wanted, out):  # type: ignore[no-untyped-def]
+    """Write the numbers whose cells are wanted, in their order."""
+    k = 0
+    for i in range(values.size):
+        if wanted[codes[i]]:
+            out[k] = values[i]
+            k += 1

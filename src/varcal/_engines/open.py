@@ -23,7 +23,7 @@ def lazy_rows(data: Any) -> LazyRows | None:
     True
     """
     kind = type(data)
-    if hasattr(kind, "counted") and hasattr(kind, "map"):  # already lazy rows
+    if hasattr(kind, "row_numbers_known") and hasattr(kind, "map"):  # already lazy rows
         rows: LazyRows = data
         return rows
     if _is_path(data) or (isinstance(data, list | tuple) and data and all(map(_is_path, data))):

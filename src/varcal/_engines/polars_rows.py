@@ -31,7 +31,7 @@ class PolarsRows:
 
     engine: ClassVar[str] = "polars"
     backend: ClassVar[str | None] = "polars"
-    counted: ClassVar[bool] = True
+    row_numbers_known: ClassVar[bool] = True
 
     @classmethod
     def of(cls, frame: Any) -> PolarsRows:

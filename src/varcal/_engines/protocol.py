@@ -3,8 +3,8 @@
 An engine implements `LazyRows`. It names its columns, counts its rows, reads some columns
 completely (used only if there are few rows), and maps a *work* over its rows. A work is a callable
 ``work(frame, start)``. Its first argument is an eager frame with the requested columns, from any
-library that narwhals supports. The second is a number that is unique to the batch; if the engine
-keeps the order of rows (`counted`), it is the number of the first row. The result is small.
+library that narwhals supports. The second is a number that is unique to the batch: that of its
+first row if the engine keeps the order of rows (`row_numbers_known`). The result is small.
 
 Works are frozen dataclasses of plain values and arrays, so that they can be pickled and sent to
 other processes. Audits use two of them, `Scan` and `Tally` of `varcal._evidence`, whose results can
@@ -57,7 +57,7 @@ class LazyRows(Protocol):
         """The names of the columns, as the user sees them."""
 
     @property
-    def counted(self) -> bool:
+    def row_numbers_known(self) -> bool:
         """Whether `start` is the number of a row, so that messages can name rows."""
 
     def count(self) -> int:
@@ -97,7 +97,7 @@ class AddedWork(Protocol[T]):
         """Return the result that consists of these cells."""
 
 
-def is_few(n_rows: int, n_columns: int) -> bool:
+def fits_in_memory(n_rows: int, n_columns: int) -> bool:
     """Tell whether there are few enough rows to read them into memory."""
     return n_rows <= FEW_ROWS and n_rows * n_columns <= FEW_VALUES
 

@@ -50,7 +50,7 @@ class SparkRows:
 
     engine: ClassVar[str] = "spark"
     backend: ClassVar[str | None] = "pyarrow"
-    counted: ClassVar[bool] = False
+    row_numbers_known: ClassVar[bool] = False
 
     @classmethod
     def of(cls, frame: Any) -> SparkRows:

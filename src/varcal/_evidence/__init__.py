@@ -1,1 +1,1 @@
-"""Who makes the tables of a call: rows in memory, lazy rows or collected sums."""
+"""The tables that a call needs, from rows in memory, lazy rows or collected sums."""

@@ -1,4 +1,4 @@
-"""Mergeable statistics: choose bins once, sum batches into them, add the sums."""
+"""Mergeable statistics: bins are chosen once, batches are summed into them, and sums are added."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from varcal._engines.open import lazy_rows
 from varcal._evidence.collected import Collected
 from varcal._evidence.collected_checks import check_finite
-from varcal._evidence.gather import sum_up, survey_of
+from varcal._evidence.gather import sum_up, survey_of, with_exact_edges
 from varcal._evidence.plan import BinPlan, opened, plan_of
 from varcal._evidence.question import BinOptions, Question
 from varcal._evidence.roles import Roles
@@ -32,35 +32,36 @@ def make_bins(
     n_bins: int = 10,
     binning: str = "atoms",
     bins: object = None,
+    edges: str | None = None,
     classes: Sequence[Hashable] | None = None,
     sample_weight: str | None = None,
     groups: str | None = None,
     from_logits: bool = False,
     unlabelled: str = "raise",
 ) -> BinPlan:
-    """Choose the bins of every variable and of the score, for batches that are yet to come.
+    """Choose the bins of every variable and of the score, for batches to be collected later.
 
-    The bins also take what these rows do not show: values beyond the ends go to the end bins,
-    levels that are new to one bin, "other", and missing values to one of their own. Bins that no
-    row comes to leave no trace in results.
+    Later batches may contain values that these rows do not have: values beyond the ends fall into
+    the end bins, new levels into the bin "other", and missing values into a bin of their own.
+    Results do not show these extra bins if they stay empty.
 
     Parameters
     ----------
     y : str
         The column of labels.
     p : str or sequence of str
-        The column of P(y = second class), or one column a class.
+        The column of P(y = second class), or one column per class.
     X : sequence of str, optional
         The variables; every column without another role by default.
     data : frame, dict of columns, path, relation or lazy frame
-        Rows like those to come; a sample will do.
+        Rows like those of the batches; a sample is enough.
     events : sequence of {"correct", "positive", "classwise"}, optional
-        What probabilities claim. By default "correct", and "positive" for two classes.
-    n_bins, binning, bins
+        What the probabilities claim. By default "correct", and "positive" for two classes.
+    n_bins, binning, bins, edges
         As in `audit`.
     classes, sample_weight, groups, from_logits, unlabelled
-        As in `audit`, columns by name. Without `classes` the labels of these rows are all there
-        are. Groups are hashed into 256 buckets.
+        As in `audit`, with columns by name. Without `classes`, batches may only have the labels
+        of these rows. Groups are hashed into 256 buckets.
 
     Returns
     -------
@@ -83,38 +84,41 @@ def make_bins(
     if not roles.v:
         raise InputError("X is None", "name the variables", argument="X")
     if rows is None:
-        roles.read(_plain(data), classes=classes)  # the door says what is wrong, and where
+        roles.read(_plain(data), classes=classes)  # checks the rows and names those at fault
         survey = Survey.of(Scan(roles, 1.0)(_plain(data), 0), roles, classes)
     else:
         survey = survey_of(rows, roles, classes, rows.count())
     found = survey.part.classes
     chosen = events if events is not None else ("correct", *("positive",) * (len(found) == 2))
-    options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins}
-    score: BinOptions = {"n_bins": n_bins, "binning": "quantile", "bins": None}
+    options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins, "edges": edges}
+    score: BinOptions = {"n_bins": n_bins, "binning": "quantile", "bins": None, "edges": edges}
     wanted: dict[Any, Wanted] = {}
     for event in chosen:
         check_choice("events", event, EVENTS)
         claim_keys(found, event)
-        plan = plan_of(survey, Question(options, event, score=score))
-        wanted |= {one.slot: _opened(one) for one in plan.wanted}
+        question = Question(options, event, score=score)
+        if rows is not None and edges == "exact":
+            survey = with_exact_edges(rows, survey, question)
+        plan = plan_of(survey, question)
+        wanted |= {table.slot: _opened(table) for table in plan.wanted}
     return replace(plan, wanted=tuple(wanted.values()), units=())
 
 
 def collect(batch: object, bins: BinPlan) -> Collected:
-    """Sum a batch of predictions into bins; the sums of batches add up to those of all rows.
+    """Sum a batch of predictions into bins; the sums of several batches can be added.
 
     Parameters
     ----------
     batch : frame, dict of columns, path, relation or lazy frame
         Rows with the columns that the bins were made for.
     bins : BinPlan
-        As `make_bins` returned them.
+        The result of `make_bins`.
 
     Returns
     -------
     Collected
-        `a + b` merges batches; `save` keeps them; `audit`, `estimate`, `curve`, `vece`, `ece`,
-        `bin_table` and `reliability` take it instead of predictions.
+        `a + b` merges batches, and `save` writes them to a file. `audit`, `estimate`, `curve`,
+        `vece`, `ece`, `bin_table` and `reliability` accept it instead of predictions.
 
     Examples
     --------
@@ -129,16 +133,16 @@ def collect(batch: object, bins: BinPlan) -> Collected:
     """
     if not isinstance(bins, BinPlan):
         raise InputError(
-            f"bins is a {type(bins).__name__}", "give what make_bins() returned", argument="bins"
+            f"bins is a {type(bins).__name__}", "give the result of make_bins()", argument="bins"
         )
     rows = lazy_rows(batch)
     if rows is not None:
         for name in bins.roles.columns:
             if name not in rows.columns:
                 raise InputError.no_column(name, rows.columns, "batch")
-        found = sum_up(rows, bins, rows.count())
-        check_finite(bins, found.sums)
-        return found
+        collected = sum_up(rows, bins, rows.count())
+        check_finite(bins, collected.sums)
+        return collected
     table = Table.of(batch, "batch")
     sums = check_finite(bins, bins.tally()(_plain(batch), 0))
     return Collected(bins, sums, "numpy", table.backend)
@@ -148,7 +152,7 @@ def _plain(data: object) -> Any:
     return dict(data) if isinstance(data, Mapping) else data
 
 
-def _opened(one: Wanted) -> Wanted:
-    if not one.names:
-        return one
-    return replace(one, fine=opened(one.fine), coarse=opened(one.coarse))
+def _opened(table: Wanted) -> Wanted:
+    if not table.names:
+        return table
+    return replace(table, fine=opened(table.fine), coarse=opened(table.coarse))

@@ -1,4 +1,4 @@
-"""Collected: sums of rows that are gone, which answer as the rows would."""
+"""Collected: sums over rows, which replace the rows in audits and metrics."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from varcal.exceptions import InputError
 class Collected(Evidence):
     """The binned statistics of a batch of predictions; `a + b` merges two batches.
 
-    Made by `collect`. Wherever `audit`, `estimate`, `curve`, `vece`, `ece`, `bin_table` and
-    `reliability` take predictions they take this instead, and answer as for all rows at once.
+    It is the result of `collect`. `audit`, `estimate`, `curve`, `vece`, `ece`, `bin_table` and
+    `reliability` accept it instead of predictions, with the results of all rows at once.
 
     Attributes
     ----------
     plan : BinPlan
         The columns and the bins.
     sums : Sums
-        Rows, rows left out, and the sums of each bin.
+        The number of rows, the number of dropped rows, and the sums of each bin.
     engine : str
-        Who summed them.
+        What summed the rows.
     backend : str or None
-        The frame library that results answer in.
+        The frame library of results.
     """
 
     plan: BinPlan
@@ -53,7 +53,7 @@ class Collected(Evidence):
         if self.plan != other.plan:
             raise InputError(
                 "two collections over different bins cannot be merged",
-                "collect both with the same bins, as make_bins returned them",
+                "collect both with the same bins from make_bins()",
             )
         engine = self.engine if self.engine == other.engine else "several"
         backend = self.backend if self.backend == other.backend else None
@@ -61,7 +61,7 @@ class Collected(Evidence):
         return Collected(self.plan, sums, engine, backend)
 
     def __radd__(self, other: object) -> Collected:
-        # So that sum(parts) works, which begins with 0.
+        # For sum(parts), which starts with 0.
         return self if isinstance(other, int) and other == 0 else NotImplemented
 
     def __len__(self) -> int:
@@ -79,7 +79,7 @@ class Collected(Evidence):
 
     @property
     def n_dropped(self) -> int:  # type: ignore[override]
-        """Rows left out because their outcome is not known."""
+        """Rows dropped because their outcome is missing."""
         return self.sums.n_dropped
 
     @property
@@ -90,7 +90,12 @@ class Collected(Evidence):
     @property
     def options(self) -> BinOptions:
         """How variables are binned."""
-        return {"n_bins": self.plan.n_bins, "binning": self.plan.binning, "bins": None}
+        return {
+            "n_bins": self.plan.n_bins,
+            "binning": self.plan.binning,
+            "bins": None,
+            "edges": None,
+        }
 
     @property
     def along(self) -> tuple[Along, ...]:
@@ -98,14 +103,14 @@ class Collected(Evidence):
         return self.plan.along
 
     def keys(self, event: str, pos_label: Hashable = None) -> list[int]:
-        """Return the claims that an event makes."""
+        """Return the keys of the claims of an event."""
         keys = claim_keys(self.classes, event, pos_label)
         known = {key for key, _ in self._tables}
         if not known.issuperset(keys):
             shown = ["correct" if key == CORRECT else repr(self.classes[key]) for key in known]
             raise InputError(
-                f'event="{event}" was not collected; there are {", ".join(sorted(shown))}',
-                "name it when the bins are made: make_bins(…, events=[…])",
+                f'event="{event}" was not collected; collected were {", ".join(sorted(shown))}',
+                "name it when the bins are chosen: make_bins(…, events=[…])",
                 argument="event",
             )
         return keys
@@ -113,7 +118,7 @@ class Collected(Evidence):
     def profile(self, key: int, name: str | None) -> Profile:
         """Return a claim along a variable, in fine cells and coarse bins."""
         fine, coarse = self._table(key, () if name is None else (name,))
-        kinds: dict[str | None, Kind] = {one.name: one.kind for one in self.along}
+        kinds: dict[str | None, Kind] = {variable.name: variable.kind for variable in self.along}
         kind = kinds.get(name, "numeric")
         return Profile(SCORE if name is None else name, kind, fine, fine.coarsen(coarse))
 
@@ -124,47 +129,47 @@ class Collected(Evidence):
 
     def table(self, key: int) -> BinnedStats:
         """Return a claim over the bins of all variables jointly, or of the score without them."""
-        fine, coarse = self._table(key, tuple(one.name for one in self.along))
+        fine, coarse = self._table(key, tuple(variable.name for variable in self.along))
         return fine.coarsen(coarse)
 
     def absent(self) -> set[str]:
-        """Name the variables that are missing at every row."""
-        found = set()
+        """Return the names of variables that are missing at every row."""
+        absent = set()
         for (_, names), (stats, _) in self._tables.items():
             rows = stats.total("n")
             if len(names) == 1 and getattr(stats.bins, "missing", False) and not rows[:-1].any():
-                found.add(names[0])
-        return found
+                absent.add(names[0])
+        return absent
 
     def rows(self, key: int, name: str | None, found: Profile) -> ScoredRows | None:
-        """Return None: the rows are gone."""
+        """Return None: the rows are not available."""
         return None
 
     def cumulative(self, key: int, name: str | None, statistic: str) -> float:
-        """Refuse a test that needs rows in their order."""
+        """Refuse a test that needs the rows."""
         raise InputError(
-            f'test="{statistic}" needs every row in its order, and the rows are not at hand',
-            'use test="combined", or fewer rows in memory',
+            f'test="{statistic}" needs all rows in memory, but only their sums are available',
+            'use test="combined", or pass fewer rows as arrays or a frame',
             argument="test",
         )
 
     def about(self, v: object) -> Collected:
-        """Return the same for some variables, or for the score alone (None)."""
+        """Return the statistics of some variables, or of the score alone (None)."""
         names = [] if v is None else [v] if isinstance(v, str) else v
         if not isinstance(names, list | tuple) or not all(isinstance(x, str) for x in names):
             raise InputError(
                 f"v is a {type(v).__name__}",
-                "name one of the variables that were collected",
+                "give the name of a variable that was collected",
                 argument="v",
             )
-        known = {one.name: one for one in self.along}
+        known = {variable.name: variable for variable in self.along}
         for name in names:
             if name not in known:
                 raise InputError.no_column(name, known, "v")
         return replace(self, plan=replace(self.plan, along=tuple(known[x] for x in names)))
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the statistics as JSON or Parquet, as the ending says; `load_collected` reads.
+        """Write the statistics to a ``.json`` or ``.parquet`` file, for `load_collected`.
 
         Examples
         --------
@@ -186,16 +191,16 @@ class Collected(Evidence):
     def _tables(self) -> dict[tuple[int, tuple[str, ...]], tuple[BinnedStats, Any]]:
         pairs = zip(self.plan.wanted, self.sums.tables, strict=True)
         return {
-            one.slot: closed(BinnedStats(one.fine, np.asarray(table)), one.coarse)
-            for one, table in pairs
+            wanted.slot: closed(BinnedStats(wanted.fine, np.asarray(table)), wanted.coarse)
+            for wanted, table in pairs
         }
 
     def _table(self, key: int, names: tuple[str, ...]) -> tuple[BinnedStats, Any]:
         if (key, names) not in self._tables:
             shown = " × ".join(names) or "the score"
-            raise InputError(f"{shown} was not collected", "collect it, or ask of rows instead")
+            raise InputError(f"{shown} was not collected", "collect it, or pass rows instead")
         return self._tables[key, names]
 
     def __repr__(self) -> str:
-        names = ", ".join(one.name for one in self.along)
+        names = ", ".join(variable.name for variable in self.along)
         return f"Collected: {self.n_rows:,} rows along {len(self.along)} variables ({names})"

@@ -1,4 +1,4 @@
-"""Collected statistics as files: JSON for people and tools, Parquet for many of them."""
+"""Files of collected statistics: JSON, or Parquet for large ones."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from varcal._input.part import Part
 from varcal._version import __version__
 from varcal.exceptions import InputError, import_library
 
-#: The layout of a saved collection; a file of a later one is refused.
+#: The version of the file format; files of a later one are refused.
 FORMAT = 1
-ENDINGS = (".json", ".parquet")
+EXTENSIONS = (".json", ".parquet")
 
 
 def save(collected: Collected, path: str | PathLike[str]) -> None:
-    """Write collected statistics as the ending of the path says."""
-    parts = [_held(table) for table in collected.sums.tables]
-    if _ending(path) == ".json":
+    """Write collected statistics in the format of the path's extension."""
+    parts = [_filled_cells(table) for table in collected.sums.tables]
+    if _extension(path) == ".json":
         tables = [{"cell": cell.tolist(), "sums": sums.tolist()} for cell, sums in parts]
         text = json.dumps(_head(collected) | {"tables": tables}, allow_nan=False)
         write_whole(path, text)
@@ -71,7 +71,7 @@ def load_collected(path: str | PathLike[str]) -> Collected:
     """
     shown = repr(str(path))
     wrong = InputError(
-        f"{shown} holds no collected statistics", "give a file that Collected.save() wrote"
+        f"{shown} is not a file of collected statistics", "give a file that Collected.save() wrote"
     )
     try:
         head, tables = _read(path)
@@ -81,8 +81,8 @@ def load_collected(path: str | PathLike[str]) -> Collected:
             )
         return _restored(head, tables)
     except OSError as error:
-        said = error.strerror or str(error).splitlines()[0]
-        raise InputError(f"cannot read {shown}: {said}", wrong.hint) from None
+        reason = error.strerror or str(error).splitlines()[0]
+        raise InputError(f"cannot read {shown}: {reason}", wrong.hint) from None
     except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
         if isinstance(error, InputError):
             raise
@@ -90,12 +90,12 @@ def load_collected(path: str | PathLike[str]) -> Collected:
 
 
 def _read(path: str | PathLike[str]) -> tuple[dict[str, Any], list[Any]]:
-    """Return what is said of the tables, and the cells of each that hold rows with their sums."""
-    if _ending(path) == ".json":
+    """Return the head of a file, and for each table its cells with rows and their sums."""
+    if _extension(path) == ".json":
         head = json.loads(Path(path).read_text(encoding="utf-8"))
         tables = head.pop("tables")
-        cells = [np.array(one["cell"] or np.zeros(0, np.intp)) for one in tables]
-        sums = [np.array(one["sums"], dtype=np.float64) for one in tables]
+        cells = [np.array(table["cell"] or np.zeros(0, np.intp)) for table in tables]
+        sums = [np.array(table["sums"], dtype=np.float64) for table in tables]
         return head, list(zip(cells, sums, strict=True))
     import_library("pyarrow", f"reading {str(path)!r}")
     from pyarrow import parquet  # noqa: PLC0415
@@ -104,14 +104,14 @@ def _read(path: str | PathLike[str]) -> tuple[dict[str, Any], list[Any]]:
     head = json.loads(rows.schema.metadata[b"varcal"])
     column = {name: rows.column(name).to_numpy() for name in rows.column_names}
     values = np.stack([column[name] for name in FIELDS])
-    held = [column["table"] == number for number in range(len(head["wanted"]))]
-    if np.sum(held) != len(rows):
-        raise ValueError("a row is of no table")
-    return head, [(column["cell"][one], values[:, one]) for one in held]
+    masks = [column["table"] == number for number in range(len(head["wanted"]))]
+    if np.sum(masks) != len(rows):
+        raise ValueError("a row belongs to no table")
+    return head, [(column["cell"][mask], values[:, mask]) for mask in masks]
 
 
-def _held(table: Floats) -> tuple[Ints, Floats]:
-    """Return the cells of a table that hold rows: with groups most hold none."""
+def _filled_cells(table: Floats) -> tuple[Ints, Floats]:
+    """Return the cells of a table with rows, and their sums; with groups most cells are empty."""
     flat = table.reshape(len(FIELDS), -1)
     cell = np.flatnonzero(flat[0])
     return cell, flat[:, cell]
@@ -156,15 +156,15 @@ def _restored(head: dict[str, Any], tables: list[Any]) -> Collected:
     along = tuple(Along(name, kind) for name, kind in head["along"])
     units = _values(head["units"])
     plan = BinPlan(roles, part, along, wanted, units, head["n_bins"], head["binning"])
-    many = head["n_buckets"]
-    if many not in range(1, N_BUCKETS + 1):
-        raise ValueError(f"there are {many} buckets of groups")
+    n_buckets = head["n_buckets"]
+    if n_buckets not in range(1, N_BUCKETS + 1):
+        raise ValueError(f"there are {n_buckets} buckets of groups")
     full = []
     for one, (cell, sums) in zip(wanted, tables, strict=True):
-        check_cells(cell, sums, many * one.fine.size)
-        table = np.zeros((len(FIELDS), many * one.fine.size))
+        check_cells(cell, sums, n_buckets * one.fine.size)
+        table = np.zeros((len(FIELDS), n_buckets * one.fine.size))
         table[:, cell] = sums
-        full.append(table.reshape(len(FIELDS), many, one.fine.size))
+        full.append(table.reshape(len(FIELDS), n_buckets, one.fine.size))
     sums = Sums(head["n_rows"], head["n_dropped"], tuple(full))
     return Collected(plan, check_sound(plan, sums), head["engine"], head["backend"])
 
@@ -208,20 +208,20 @@ def _bins(data: dict[str, Any]) -> Bins:
 
 
 def _plain(values: tuple[Hashable, ...]) -> list[Any]:
-    """Return labels as JSON has them; dates are told apart from texts."""
-    found: list[Any] = []
+    """Return labels in the types of JSON; dates become dicts, to distinguish them from strings."""
+    plain: list[Any] = []
     for value in values:
         if isinstance(value, str | bool | int | float):
-            found.append(value)
+            plain.append(value)
         elif isinstance(value, dt.date) and not getattr(value, "nanosecond", 0):
             kind = "datetime" if isinstance(value, dt.datetime) else "date"  # also a Timestamp
-            found.append({kind: value.isoformat()})
+            plain.append({kind: value.isoformat()})
         else:
             raise InputError(
                 f"a label of type {type(value).__name__} cannot be saved: {value!r}",
                 "use strings, numbers, booleans or dates",
             )
-    return found
+    return plain
 
 
 def _values(plain: list[Any]) -> tuple[Hashable, ...]:
@@ -232,12 +232,12 @@ def _values(plain: list[Any]) -> tuple[Hashable, ...]:
     )
 
 
-def _ending(path: str | PathLike[str]) -> str:
-    ending = Path(path).suffix.lower()
-    if ending not in ENDINGS:
+def _extension(path: str | PathLike[str]) -> str:
+    extension = Path(path).suffix.lower()
+    if extension not in EXTENSIONS:
         raise InputError(
             f"path has an unknown extension: {str(path)!r}",
-            f"use {' or '.join(ENDINGS)}",
+            f"use {' or '.join(EXTENSIONS)}",
             argument="path",
         )
-    return ending
+    return extension

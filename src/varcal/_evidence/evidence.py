@@ -1,4 +1,4 @@
-"""Evidence: who answers for the tables of a call, be it rows in memory or collected sums."""
+"""Evidence: the interface to tables of claims, from rows in memory or from collected sums."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from varcal._inference.simulated_null import ScoredRows
 from varcal._input.events import claim_keys
 from varcal._input.variables import Kind
 
-#: What the score is called where it is the variable.
+#: The name of the score if it is the variable.
 SCORE = "confidence"
 
 
@@ -26,15 +26,16 @@ class Along:
 
 
 class Evidence(ABC):
-    """Tables of claims along variables, whoever makes them.
+    """Tables of claims along variables.
 
-    Claims go by their key (`claim_keys`), variables by name; the name None is the score itself.
+    Claims are identified by their key (`claim_keys`), and variables by name; the name None means
+    the score itself.
     """
 
     classes: tuple[Hashable, ...]
     n_dropped: int
     backend: str | None
-    #: Who made the tables.
+    #: What summed the rows.
     engine: str
 
     @property
@@ -71,20 +72,20 @@ class Evidence(ABC):
 
     @abstractmethod
     def absent(self) -> set[str]:
-        """Name the variables that are missing at every row."""
+        """Return the names of variables that are missing at every row."""
 
     @abstractmethod
     def rows(self, key: int, name: str | None, found: Profile) -> ScoredRows | None:
-        """Return the rows behind a profile, None where there are many or none at hand."""
+        """Return the rows behind a profile; None if there are many or only sums are available."""
 
     @abstractmethod
     def cumulative(self, key: int, name: str | None, statistic: str) -> float:
-        """Return the p-value of a test that needs rows in their order."""
+        """Return the p-value of a test that needs the rows in the order of the variable."""
 
     def keys(self, event: str, pos_label: Hashable = None) -> list[int]:
-        """Return the claims that an event makes."""
+        """Return the keys of the claims of an event."""
         return claim_keys(self.classes, event, pos_label)
 
     def label(self, key: int) -> Hashable:
-        """Return the class that a claim speaks of, or None."""
+        """Return the class that a claim is about, or None."""
         return None if key < 0 else self.classes[key]

@@ -1,25 +1,33 @@
-"""From a call's arguments to the evidence that answers it, wherever the rows are."""
+"""From the arguments of a call to its evidence, wherever the rows are."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from functools import reduce
 from operator import add
 
+import numpy as np
+
+from varcal._binning.choose import fine_bins
 from varcal._binning.stats import FIELDS
+from varcal._binning.summary import ArraySummary, SampledSummary
 from varcal._engines.kernel_choice import load_early
 from varcal._engines.open import lazy_rows
-from varcal._engines.protocol import LazyRows, is_few
+from varcal._engines.protocol import LazyRows, fits_in_memory
 from varcal._evidence.collected import Collected
-from varcal._evidence.evidence import Evidence
-from varcal._evidence.held import Held
+from varcal._evidence.evidence import SCORE, Evidence
+from varcal._evidence.exact_edges import Column, exact_summaries
+from varcal._evidence.in_memory import InMemory
 from varcal._evidence.plan import BinPlan, plan_of
-from varcal._evidence.question import QUANTILE, Question, Unsaid
+from varcal._evidence.question import QUANTILE, Default, Question
 from varcal._evidence.roles import Roles
 from varcal._evidence.scan import Scan, Survey, sample_share
 from varcal._evidence.tally import Sums, Tally
+from varcal._input.events import claim_keys
 from varcal._input.part import Part
 from varcal._input.predictions import ALL, Predictions
+from varcal._input.variables import Variable
 from varcal._input.weights import no_weight
 from varcal._options import check_choice
 from varcal.exceptions import InputError
@@ -38,15 +46,19 @@ def gather(
     from_logits: bool = False,
     unlabelled: str = "raise",
 ) -> Evidence:
-    """Find the evidence: collected sums, rows in memory, or lazy rows, which are few or summed."""
+    """Return the evidence of a call.
+
+    Collected sums are returned as they are. Rows in memory and few lazy rows are kept, and many
+    lazy rows are summed.
+    """
     if isinstance(y, Collected):
         given = {"p": p, "data": data, "classes": classes, "sample_weight": sample_weight}
         check_choice("unlabelled", unlabelled, ["raise", "drop"])
-        said: dict[str, object] = {
+        settings: dict[str, object] = {
             "from_logits": from_logits or None,
             "unlabelled": None if unlabelled == "raise" else unlabelled,
         }
-        return _of_collected(y, v, question, given | {"groups": groups}, said)
+        return _of_collected(y, v, question, given | {"groups": groups}, settings)
     rows = lazy_rows(data)
     if rows is None:
         predictions = Predictions.of(
@@ -60,7 +72,7 @@ def gather(
             from_logits=from_logits,
             unlabelled=unlabelled,
         )
-        return Held(predictions, question)
+        return InMemory(predictions, question)
     roles = Roles.of(
         rows.columns,
         y,
@@ -72,76 +84,109 @@ def gather(
         unlabelled=unlabelled,
     )
     n_rows = rows.count()
-    if is_few(n_rows, len(roles.columns)):
+    if fits_in_memory(n_rows, len(roles.columns)):
         few = roles.read(rows.read(roles.columns), classes=classes)
-        return Held(few, question, rows.engine)
-    if rows.counted:  # then they are summed in this process
+        return InMemory(few, question, rows.engine)
+    if rows.row_numbers_known:  # then rows are summed in this process
         weighted = roles.sample_weight is not None
         load_early(n_rows, moments=question.moments, weighted=weighted)
-    plan = plan_of(survey_of(rows, roles, classes, n_rows), question)
-    return _not_nothing(sum_up(rows, plan, n_rows, moments=question.moments))
+    survey = survey_of(rows, roles, classes, n_rows)
+    if question.options["edges"] == "exact":
+        survey = with_exact_edges(rows, survey, question)
+    plan = plan_of(survey, question)
+    return _not_empty(sum_up(rows, plan, n_rows, moments=question.moments))
 
 
 def survey_of(
     rows: LazyRows, roles: Roles, classes: Sequence[Hashable] | None, n_rows: int
 ) -> Survey:
-    """Pass over lazy rows once, to learn what bins are chosen from."""
-    scan = Scan(roles, sample_share(n_rows, roles), rows.counted)
+    """Read lazy rows once to find what is needed to choose bins."""
+    scan = Scan(roles, sample_share(n_rows, roles), rows.row_numbers_known)
     seen = reduce(add, rows.map(roles.columns, scan))
     try:
         return Survey.of(seen, roles, classes)
     except InputError:
-        # The door may say where the fault is.
-        check = Tally(roles, Part(tuple(classes or ())), {}, (), counted=rows.counted)
+        # Reading the rows may raise an error that names the row at fault.
+        check = Tally(
+            roles, Part(tuple(classes or ())), {}, (), row_numbers_known=rows.row_numbers_known
+        )
         for _ in rows.map(roles.columns, check):
             pass
         raise
 
 
+def with_exact_edges(rows: LazyRows, survey: Survey, question: Question) -> Survey:
+    """Pass over lazy rows once more, for exact quantiles instead of those of the sample."""
+    names: list[Column] = [name for name in survey.roles.v if survey.kind(name) != "levels"]
+    if question.score is not None or not survey.roles.v:
+        names += claim_keys(survey.part.classes, question.event, question.pos_label)
+    samples = {name: survey.sample_of(name) for name in names}
+    sampled = {name: one for name, one in samples.items() if isinstance(one, SampledSummary)}
+
+    def choose(name: Column, summary: ArraySummary) -> None:
+        if isinstance(name, str):
+            variable, options = Variable(name, survey.kind(name), np.zeros(0)), question.options
+        else:
+            variable = Variable(SCORE, "numeric", np.zeros(0))
+            options = question.score or question.options
+        fine_bins(variable, **options, summary=summary)
+
+    if not sampled:
+        return survey
+    exact = exact_summaries(rows, survey.roles, survey.part, sampled, choose)
+    return replace(survey, exact=exact)
+
+
 def sum_up(rows: LazyRows, plan: BinPlan, n_rows: int, *, moments: bool = True) -> Collected:
-    """Pass over lazy rows, and sum them into the bins of a plan."""
-    tally = plan.tally(counted=rows.counted, moments=moments, n_all=n_rows)
+    """Read lazy rows and sum them into the bins of a plan."""
+    tally = plan.tally(row_numbers_known=rows.row_numbers_known, moments=moments, n_all=n_rows)
     answers = rows.map(plan.roles.columns, tally)
     first = next(answers, None)
     sums: Sums = tally.nothing() if first is None else reduce(add, answers, first)
     return Collected(plan, sums, rows.engine, rows.backend)
 
 
-def _not_nothing(found: Collected) -> Collected:
-    """Refuse to answer where no row counts."""
-    if not found.n_rows:
+def _not_empty(collected: Collected) -> Collected:
+    """Refuse statistics without labelled rows or without weight."""
+    if not collected.n_rows:
         raise InputError(
             "y has no label at any row", "at least one outcome is needed", argument="y"
         )
-    weighted = found.plan.roles.sample_weight is not None
-    if weighted and not found.sums.tables[0][FIELDS.index("weight")].any():
+    weighted = collected.plan.roles.sample_weight is not None
+    if weighted and not collected.sums.tables[0][FIELDS.index("weight")].any():
         raise no_weight()
-    return found
+    return collected
 
 
 def _of_collected(
-    found: Collected,
+    collected: Collected,
     v: object,
     question: Question,
     given: dict[str, object],
-    said: dict[str, object],
+    settings: dict[str, object],
 ) -> Collected:
+    """Refuse arguments that collected statistics fix; return them for the given variables."""
     for argument, value in given.items():
         if value is not None:
             raise InputError(
                 f"{argument} is given together with collected statistics",
-                "leave it out: it was settled when the rows were collected",
+                "omit it: it was fixed when the rows were collected",
                 argument,
             )
-    options, plan = question.options, found.plan
+    options, plan = question.options, collected.plan
     binning = QUANTILE if v is None else plan.binning  # the score's own bins
-    own = vars(plan.roles) | {"bins": None, "n_bins": plan.n_bins, "binning": str(binning)}
-    for argument, value in (said | dict(options)).items():
-        if value is not None and value != own[argument] and not isinstance(value, Unsaid):
+    own = vars(plan.roles) | {
+        "bins": None,
+        "edges": None,
+        "n_bins": plan.n_bins,
+        "binning": str(binning),
+    }
+    for argument, value in (settings | dict(options)).items():
+        if value is not None and value != own[argument] and not isinstance(value, Default):
             raise InputError(
                 f"{argument} is given together with collected statistics"
-                + ("" if own[argument] is None else f", whose own is {own[argument]!r}"),
-                f"it is settled before rows are collected: make_bins(…, {argument}=…)",
+                + ("" if own[argument] is None else f", which have {own[argument]!r}"),
+                f"set it before rows are collected: make_bins(…, {argument}=…)",
                 argument,
             )
-    return _not_nothing(found if v is ALL else found.about(v))
+    return _not_empty(collected if v is ALL else collected.about(v))

@@ -1,4 +1,4 @@
-"""BinPlan: the bins of every variable and score, chosen once and used for every batch."""
+"""BinPlan: the bins of all variables and of the score, chosen once and used for every batch."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from varcal._input.part import Part
 
 @dataclass(frozen=True)
 class BinPlan:
-    """Which columns are what, and into which bins their rows are summed.
+    """The roles of columns, and the bins into which rows are summed.
 
-    Made by `make_bins`. Batches that are collected by the same plan can be added.
+    It is the result of `make_bins`. Batches that are collected with the same plan can be added.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class BinPlan:
     wanted : tuple of Wanted
         The tables: claims, variables and their bins.
     units : tuple
-        Every group, where there are few and all are known; otherwise groups are hashed.
+        All groups, if there are few and all are known; otherwise groups are hashed.
     n_bins, binning
         How bins were chosen.
     """
@@ -57,12 +57,12 @@ class BinPlan:
 
     def tally(self, **settings: Any) -> Tally:
         """Return the work that sums a batch into the bins."""
-        kinds = {one.name: one.kind for one in self.along}
+        kinds = {variable.name: variable.kind for variable in self.along}
         return Tally(self.roles, self.part, kinds, self.wanted, self.units, **settings)
 
     def __repr__(self) -> str:
-        names = ", ".join(one.name for one in self.along)
-        claims = {one.key for one in self.wanted}
+        names = ", ".join(variable.name for variable in self.along)
+        claims = {table.key for table in self.wanted}
         return f"BinPlan: {len(claims)} claims along {len(self.along)} variables ({names})"
 
 
@@ -82,7 +82,7 @@ def plan_of(survey: Survey, question: Question) -> BinPlan:
     else:
         for name, (coarse, fine) in chosen.items():
             wanted += [Wanted(key, (name,), fine, coarse) for key in keys]
-            if question.rival and len(classes) == 2:
+            if question.other_claim and len(classes) == 2:
                 other = CORRECT if question.event == "positive" else 1
                 wanted.append(Wanted(other, (name,), coarse, coarse))
     if not along or question.score is not None:
@@ -109,14 +109,14 @@ def _open_levels(survey: Survey, one: Along, question: Question, n_fine: int) ->
 
 
 def opened(bins: Any) -> Any:
-    """Return bins that also take what was not seen when they were chosen."""
+    """Return bins that also take levels and missing values that were not known at their choice."""
     if isinstance(bins, LevelBins):
         return replace(bins, missing=True, open=True)
     return replace(bins, missing=True)
 
 
 def closed(stats: BinnedStats, coarse: Bins) -> tuple[BinnedStats, Bins]:
-    """Leave out the bins for missing and unknown values that no row came to."""
+    """Drop the bins for missing and unknown values if they are empty."""
     fine, sums = stats.bins, stats.sums
     if isinstance(fine, JointBins) or isinstance(coarse, JointBins):
         return stats, coarse
@@ -125,8 +125,8 @@ def closed(stats: BinnedStats, coarse: Bins) -> tuple[BinnedStats, Bins]:
         fine, coarse = replace(fine, missing=False), replace(coarse, missing=False)
         sums, empty = sums[..., :-1], empty[:-1]
     if isinstance(fine, LevelBins) and fine.open:
-        place = len(fine.levels)
-        if empty[place] and not fine.pooled and fine.size > 1:
-            sums = np.delete(sums, place, axis=-1)
+        other = len(fine.levels)
+        if empty[other] and not fine.pooled and fine.size > 1:
+            sums = np.delete(sums, other, axis=-1)
             fine = coarse = replace(fine, open=False)
     return BinnedStats(fine, sums), coarse

@@ -1,4 +1,4 @@
-"""Profile: one claim along one variable, in fine cells for curves and coarse bins for figures."""
+"""Profile: one claim along one variable, in fine cells for curves and coarse bins for metrics."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from varcal._input.predictions import Predictions
 from varcal._input.variables import Kind, Variable
 from varcal._smoothing.cells import Cells
 
-# The sums that cells have, too.
+# The sums that `Cells` has as well.
 _CELL_FIELDS = tuple(name for name in Cells.__dataclass_fields__ if name in FIELDS)
 
-#: Up to this many rows, sparse outcomes are simulated row by row.
+#: Up to this many rows, the rows are kept for simulations of sparse outcomes.
 MOST_ROWS = 20_000
 
 
@@ -35,7 +35,7 @@ class Profile:
     name, kind : str
         The variable and its kind.
     fine, coarse : BinnedStats
-        About a thousand cells of equal support, and the bins of the figures; equal for levels.
+        About a thousand cells of equal support, and the bins of the metrics; the same for levels.
     """
 
     name: str
@@ -45,11 +45,11 @@ class Profile:
 
     @property
     def missing(self) -> bool:
-        """Whether the last bin is that of missing values."""
+        """Whether the last bin has the missing values."""
         return bool(getattr(self.fine.bins, "missing", False))
 
     def cells(self) -> Cells:
-        """Return the cells that hold rows, missing values apart, in the order of the variable."""
+        """Return the cells with weight in the order of the variable, without missing values."""
         stats = self.fine
         keep = stats.total("weight") > 0
         if self.missing:
@@ -58,7 +58,7 @@ class Profile:
         x = np.flatnonzero(keep).astype(float)
         if isinstance(stats.bins, NumericBins):
             edges = np.array([stats.bins.low, *stats.bins.cuts, stats.bins.high])
-            # Infinite values count as 0 in Σwx, which must not carry a mean out of its cell.
+            # Infinite values count as 0 in Σwx; the mean must stay inside its cell.
             inside = keep[: len(edges) - 1]
             x = np.clip(total["x"] / total["weight"], edges[:-1][inside], edges[1:][inside])
         grouped: dict[str, Floats] = {}
@@ -77,7 +77,7 @@ def profile(
     *,
     n_fine: int = N_FINE,
 ) -> Profile:
-    """Bin one claim along one variable, by bucket of groups where there are groups."""
+    """Bin one claim along one variable, by bucket of groups if there are groups."""
     coarse, fine = fine_bins(variable, n_fine=n_fine, **options)
     bucket, n_buckets = buckets(predictions.unit)
     stats = collect(fine, [variable], claim.score, claim.hit, predictions.weight, bucket, n_buckets)
@@ -103,7 +103,7 @@ def coarse_stats(
 def rows_behind(
     predictions: Predictions, claim: Claim, variable: Variable, found: Profile
 ) -> ScoredRows | None:
-    """Return the rows behind a profile, for simulated outcomes; None where there are many."""
+    """Return the rows behind a profile, for simulated outcomes; None if there are many."""
     if len(claim.score) > MOST_ROWS:
         return None
     index = found.fine.bins.index(variable)  # type: ignore[union-attr]

@@ -1,4 +1,4 @@
-"""Question: what a call wants to know, so that rows which are read in passes are read once."""
+"""Question: the tables that a call needs, so that lazy rows are summed in a single pass."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from typing import TypedDict
 N_FINE = 1000
 
 
-class Unsaid:
-    """Marks a default, which collected statistics overrule; the same value given must be theirs."""
+class Default:
+    """A default, which collected statistics override; a value that a user gives must be theirs."""
 
 
-class _UnsaidNumber(Unsaid, int):
-    """A number that nobody gave."""
+class _DefaultInt(Default, int):
+    """A default number."""
 
 
-class _UnsaidText(Unsaid, str):
-    """A text that nobody gave."""
+class _DefaultStr(Default, str):
+    """A default string."""
 
     __slots__ = ()
 
 
-#: How bins are chosen where nothing is said.
-N_BINS = _UnsaidNumber(10)
-QUANTILE = _UnsaidText("quantile")
-ATOMS = _UnsaidText("atoms")
+#: The defaults of options of bins.
+N_BINS = _DefaultInt(10)
+QUANTILE = _DefaultStr("quantile")
+ATOMS = _DefaultStr("atoms")
 
 
 class BinOptions(TypedDict):
@@ -36,6 +36,7 @@ class BinOptions(TypedDict):
     n_bins: int
     binning: str
     bins: object
+    edges: str | None
 
 
 @dataclass(frozen=True)
@@ -45,19 +46,19 @@ class Question:
     Attributes
     ----------
     options : BinOptions
-        How variables are binned, and without variables the score.
+        How variables are binned, or the score if there are none.
     event, pos_label
-        What probabilities claim.
+        What the probabilities claim.
     joint : bool
-        Whether variables are binned together, instead of each by itself.
+        Whether variables are binned jointly instead of separately.
     fine : bool
         Whether fine cells are needed, for curves and tests.
     moments : bool
         Whether all sums are needed, or only rows, weight, hit and score.
-    rival : bool
-        Whether the other claim of a binary model is wanted, too, over the coarse bins.
+    other_claim : bool
+        Whether the other claim of a binary model is also needed, over the coarse bins.
     score : BinOptions, optional
-        How the score is binned, where it is wanted besides variables.
+        How the score is binned, if it is needed in addition to variables.
     """
 
     options: BinOptions
@@ -66,5 +67,5 @@ class Question:
     joint: bool = False
     fine: bool = True
     moments: bool = True
-    rival: bool = False
+    other_claim: bool = False
     score: BinOptions | None = None

@@ -1,4 +1,4 @@
-"""Roles: which column of lazy rows is the outcome, which are probabilities, which variables."""
+"""Roles: which columns of lazy rows are the outcome, the probabilities and the variables."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from varcal.exceptions import InputError
 
 @dataclass(frozen=True)
 class Roles:
-    """The columns by what they are for.
+    """The names of columns by their role.
 
     Attributes
     ----------
@@ -71,14 +71,14 @@ class Roles:
             if len(set(names[argument])) < len(names[argument]):
                 raise InputError(
                     f"{argument} names a column twice: {list(names[argument])}",
-                    "name each once",
+                    "name each column once",
                     argument,
                 )
         for argument in ("y", "p"):
             if not names[argument]:
-                raise InputError(f"{argument} is None", "name its column", argument)
+                raise InputError(f"{argument} is None", "give the name of its column", argument)
         if v is ALL:
-            taken = {name for found in names.values() for name in found}
+            taken = {name for columns in names.values() for name in columns}
             names["v"] = tuple(name for name in known if name not in taken)
             if not names["v"]:
                 raise InputError(
@@ -96,7 +96,7 @@ class Roles:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Every column that has a role, each once."""
+        """The columns with a role, without duplicates."""
         others = [name for name in (self.sample_weight, self.groups) if name is not None]
         return tuple(dict.fromkeys([self.y, *self.p, *self.v, *others]))
 
@@ -107,7 +107,7 @@ class Roles:
         classes: Sequence[Any] | None = None,
         part: Part | None = None,
     ) -> Predictions:
-        """Take rows in at the door."""
+        """Read and check rows."""
         return Predictions.of(
             self.y,
             list(self.p),
@@ -123,8 +123,11 @@ class Roles:
 
 
 @contextmanager
-def told_at(start: int | None) -> Iterator[None]:
-    """Count rows in messages from the first of all, not of the batch; leave them out if None."""
+def rows_numbered_from(start: int | None) -> Iterator[None]:
+    """Add `start` to row numbers in error messages, or remove them if it is None.
+
+    A batch numbers its rows from 0; messages should give the number among all rows.
+    """
     try:
         yield
     except InputError as error:
@@ -146,7 +149,7 @@ def _names(argument: str, value: object) -> tuple[str, ...]:
     if isinstance(value, list | tuple) and several and all(isinstance(x, str) for x in value):
         return tuple(value)
     raise InputError(
-        f"{argument} is a {type(value).__name__}, and data is read in batches",
-        f"name {'columns' if several else 'a column'} of data",
+        f"{argument} is a {type(value).__name__}, but data is read in batches",
+        f"give {'column names' if several else 'the name of a column'} of data",
         argument,
     )

@@ -1,8 +1,8 @@
-"""Scan: the first pass over lazy rows, which learns what bins are chosen from."""
+"""Scan: the first pass over lazy rows, which finds what is needed to choose bins."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
@@ -14,22 +14,23 @@ from varcal._arrays import AnyArray, Floats, Ints
 from varcal._binning.choose import fine_bins
 from varcal._binning.summary import SAMPLE, ArraySummary, Ends, SampledSummary
 from varcal._engines.batch_columns import batch_columns
+from varcal._evidence.exact_edges import Column
 from varcal._evidence.question import BinOptions
-from varcal._evidence.roles import Roles, told_at
+from varcal._evidence.roles import Roles, rows_numbered_from
 from varcal._input.events import claim_of
 from varcal._input.frames import Table
-from varcal._input.groups import N_BUCKETS, check_several, check_units, distinct_groups
+from varcal._input.groups import N_BUCKETS, check_two_groups, check_units, distinct_groups
 from varcal._input.labels import Labels
 from varcal._input.part import Part
 from varcal._input.predictions import Predictions
 from varcal._input.probabilities import from_log_odds, probabilities
-from varcal._input.variables import Kind, Variable, as_series, held_levels, sort_levels
+from varcal._input.variables import Kind, Variable, as_series, present_levels, sort_levels
 from varcal._input.weights import no_weight, weight_exponent, weights
 from varcal.exceptions import InputError
 
-#: The most values that a sample holds, over all its columns.
+#: The largest number of values in a sample, over all its columns.
 MOST_SAMPLED = 50_000_000
-#: Beyond this many distinct levels, rare ones are forgotten while counting.
+#: With more distinct levels than this, rare ones are dropped while counting.
 MOST_LEVELS = 100_000
 #: The seed of the sample. It is not a small number: data simulated with the same seed would not be
 #: independent of the sample.
@@ -39,14 +40,14 @@ _STRETCH = 16_384
 
 
 def sample_share(n_rows: int, roles: Roles) -> float:
-    """Return the share of rows that is sampled for edges."""
+    """Return the share of rows to sample for edges."""
     wanted = min(SAMPLE, MOST_SAMPLED // len(roles.columns))
     return min(1.0, wanted / max(n_rows, 1))
 
 
 @dataclass(frozen=True)
 class LevelCounts:
-    """How often each level comes; `declared` is their order where the type has one."""
+    """The number of rows of each level; `declared` is the order of levels if the type has one."""
 
     counts: dict[Hashable, int]
     n_missing: int
@@ -57,11 +58,11 @@ class LevelCounts:
     def of(cls, variable: Variable, declared: tuple[Hashable, ...]) -> LevelCounts:
         """Count the levels of a column."""
         present = variable.values[variable.values >= 0]
-        many = np.bincount(present, minlength=len(variable.levels)).tolist()
-        counts = {level: n for level, n in zip(variable.levels, many, strict=True) if n}
-        # Both booleans are levels, whether rows hold them or not.
+        n_rows = np.bincount(present, minlength=len(variable.levels)).tolist()
+        counts = {level: n for level, n in zip(variable.levels, n_rows, strict=True) if n}
+        # Both booleans are levels, even without rows.
         if variable.levels == (False, True):
-            counts = dict(zip(variable.levels, many, strict=True))
+            counts = dict(zip(variable.levels, n_rows, strict=True))
         return cls(counts, len(variable) - len(present), declared)
 
     def __add__(self, other: LevelCounts) -> LevelCounts:
@@ -79,7 +80,7 @@ class LevelCounts:
 
 @dataclass(frozen=True)
 class Seen:
-    """What a pass has learnt; `a + b` of two batches."""
+    """The result of a pass; `a + b` combines two batches."""
 
     n_rows: int
     labels: tuple[Hashable, ...]
@@ -116,26 +117,26 @@ class Seen:
 
 @dataclass(frozen=True)
 class Scan:
-    """Look at a batch: labels, weights, units, ends, levels, and a random sample of rows.
+    """Find labels, weights, units, ends and levels of a batch, and a random sample of its rows.
 
     Attributes
     ----------
     roles : Roles
         The columns.
     share : float
-        Share of rows that is sampled.
-    counted : bool
+        The share of rows to sample.
+    row_numbers_known : bool
         Whether `start` is the number of a row.
     """
 
     roles: Roles
     share: float
-    counted: bool = True
+    row_numbers_known: bool = True
 
     def __call__(self, frame: Any, start: int) -> Seen:
-        """Look at rows from the one numbered `start`."""
+        """Scan a batch whose first row has the number `start`."""
         roles = self.roles
-        with told_at(start if self.counted else None):
+        with rows_numbered_from(start if self.row_numbers_known else None):
             table = Table.of(batch_columns(frame), "data")
             labels = Labels.of(table.column(roles.y, "y"))
             p = probabilities(list(roles.p), table)[0]
@@ -175,35 +176,19 @@ class Scan:
         )
 
 
-class ScannedSummary(SampledSummary):
-    """Quantiles and counts of a column from a sample of it and its true ends."""
-
-    def __init__(self, sample: Floats, ends: Ends) -> None:
-        self.n_missing = ends.n_missing
-        self._ends = ends
-        held = np.sort(sample[np.isfinite(sample)])
-        self._finite = np.concatenate([[ends.low], held, [ends.high]])
-
-    def below(self, value: float) -> int:
-        """Return about how many rows hold a smaller value, none only if there is none."""
-        return max(super().below(value), int(value > self._ends.low))
-
-    def above(self, value: float) -> int:
-        """Return about how many rows hold a larger value, none only if there is none."""
-        return max(super().above(value), int(value < self._ends.high))
-
-
 @dataclass(frozen=True)
 class Survey:
-    """What all rows together are like: classes, weights, units, and the bins of a column."""
+    """Facts about all rows: classes, weights, units, and the bins of each column."""
 
     seen: Seen
     roles: Roles
     part: Part
+    #: Exact summaries, where another pass over the rows has made them.
+    exact: Mapping[Column, ArraySummary] = field(default_factory=dict)
 
     @classmethod
     def of(cls, seen: Seen, roles: Roles, classes: Sequence[Hashable] | None) -> Survey:
-        """Settle the classes and the scale of weights."""
+        """Find the classes and the scale of weights."""
         if not seen.n_rows:
             raise InputError(
                 "y has no label at any row", "at least one outcome is needed", argument="y"
@@ -211,9 +196,9 @@ class Survey:
         if roles.sample_weight is not None and seen.heaviest == 0:
             raise no_weight()
         if roles.groups is not None and seen.units is not None:
-            check_several(len(seen.units))
+            check_two_groups(len(seen.units))
         labels = Labels.of(list(seen.labels))
-        with told_at(None):
+        with rows_numbered_from(None):
             labels.check_numbers(np.concatenate(seen.p))
             found = labels.encode(2 if len(roles.p) == 1 else len(roles.p), classes)[1]
         by_meaning = classes is None and found in ((0, 1), (False, True))
@@ -223,7 +208,7 @@ class Survey:
 
     @property
     def units(self) -> tuple[Hashable, ...]:
-        """Every unit there is, sorted, if there are few."""
+        """All units, sorted, if there are few."""
         units = self.seen.units or ()
         return tuple(sort_levels(np.zeros(0, np.intp), list(units))[1])
 
@@ -236,9 +221,11 @@ class Survey:
         nothing = np.zeros(0)
         if name in self.seen.ends:
             variable = Variable(name, self.kind(name), nothing)
-            values = np.concatenate(self.seen.sample[name])
-            summary = self._summary(values, self.seen.ends[name])
-            return fine_bins(variable, **options, n_fine=n_fine, summary=summary)
+            sample = self.sample_of(name)
+            summary = self.exact.get(name, sample)
+            return fine_bins(
+                variable, **options, n_fine=n_fine, summary=summary, fine_summary=sample
+            )
         found = self.seen.levels[name]
         levels = sort_levels(np.zeros(0, np.intp), list(found.counts))[1]
         if found.declared:
@@ -253,28 +240,36 @@ class Survey:
 
     def score_bins(self, key: int, options: BinOptions, n_fine: int, name: str) -> tuple[Any, Any]:
         """Choose the bins of a claim's score, and finer ones."""
+        variable = Variable(name, "numeric", np.zeros(0))
+        sample = self.sample_of(key)
+        summary = self.exact.get(key, sample)
+        return fine_bins(variable, **options, n_fine=n_fine, summary=summary, fine_summary=sample)
+
+    def sample_of(self, column: Column) -> ArraySummary:
+        """Return what the sampled rows say of a numeric variable, or of a claim's score."""
+        if isinstance(column, str):
+            return self._summary(np.concatenate(self.seen.sample[column]), self.seen.ends[column])
         p = _probabilities(np.concatenate(self.seen.p), from_logits=self.roles.from_logits)
         blank = Predictions(np.zeros(len(p), np.intp), p, self.part.classes)
-        score = claim_of(blank, key).score
-        low, high = (float(ends[key]) for ends in self.seen.score_ends)
+        score = claim_of(blank, column).score
+        low, high = (float(ends[column]) for ends in self.seen.score_ends)
         ends = Ends(low, high, self.seen.n_rows) if low <= high else Ends(0, 1, self.seen.n_rows)
-        variable = Variable(name, "numeric", np.zeros(0))
-        return fine_bins(variable, **options, n_fine=n_fine, summary=self._summary(score, ends))
+        return self._summary(score, ends)
 
     def _summary(self, values: Floats, ends: Ends) -> ArraySummary:
         if len(values) == self.seen.n_rows:  # then nothing is left to chance
             return ArraySummary(values)
         if ends.n_finite:
-            return ScannedSummary(values, ends)
+            return SampledSummary(values[np.isfinite(values)], ends)
         many = {-np.inf: ends.n_low, np.inf: ends.n_high, np.nan: ends.n_missing}
         return ArraySummary(np.array([value for value, n in many.items() if n]))
 
 
 def _probabilities(p: Floats, *, from_logits: bool) -> Floats:
-    """Return the rows of p that are finite, as probabilities; the second pass names the others."""
-    finite = np.isfinite(p if p.ndim == 1 else p.sum(axis=1))
-    held = p if finite.all() else p[finite]
-    return from_log_odds(held) if from_logits else held
+    """Return the finite rows of p as probabilities; the second pass reports the others."""
+    is_finite = np.isfinite(p if p.ndim == 1 else p.sum(axis=1))
+    finite = p if is_finite.all() else p[is_finite]
+    return from_log_odds(finite) if from_logits else finite
 
 
 def _score_ends(p: AnyArray, *, from_logits: bool) -> tuple[Floats, Floats]:
@@ -305,7 +300,7 @@ def _distinct(labels: Labels) -> tuple[Hashable, ...]:
     if column.kind == "levels":
         if column.levels == (False, True):
             return column.levels
-        return tuple(held_levels(column.values, column.levels)[1])
+        return tuple(present_levels(column.values, column.levels)[1])
     values = column.values
     if len(values) and values.dtype.kind in "iu" and values.min() >= 0 and values.max() <= 1:
         return tuple({int(values.min()), int(values.max())})
@@ -318,7 +313,7 @@ def _units(unit: Variable) -> tuple[Hashable, ...] | None:
 
 
 def _declared(column: Any) -> tuple[Hashable, ...]:
-    """Return the levels in the order that the type of a column declares, if it does."""
+    """Return the levels in the order that the type of a column declares, if it has one."""
     if hasattr(getattr(column, "cat", None), "codes"):  # pandas
         return tuple(column.cat.categories.tolist())
     series = as_series(column)

@@ -14,7 +14,7 @@ from varcal._binning.bins import Bins
 from varcal._binning.stats import FIELDS, BinnedStats
 from varcal._engines.batch_columns import batch_columns
 from varcal._engines.kernel_numpy import collect
-from varcal._evidence.roles import Roles, told_at
+from varcal._evidence.roles import Roles, rows_numbered_from
 from varcal._input.events import CORRECT, Claim, claim_of
 from varcal._input.groups import N_BUCKETS, buckets
 from varcal._input.part import Part
@@ -30,11 +30,11 @@ class Wanted:
     Attributes
     ----------
     key : int
-        The claim (`claim_keys`).
+        The key of the claim (`claim_keys`).
     names : tuple of str
-        The variables that are binned together; none for the claim's own score.
+        The variables, binned jointly; empty for the score of the claim.
     fine, coarse : Bins
-        The bins that rows are summed into, and those of the figures.
+        The bins into which rows are summed, and those of the metrics.
     """
 
     key: int
@@ -44,13 +44,13 @@ class Wanted:
 
     @property
     def slot(self) -> tuple[int, tuple[str, ...]]:
-        """What the table is found by."""
+        """The key under which the table is stored."""
         return self.key, self.names
 
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """Rows, rows left out, and the sums of each wanted table; `a + b` of two batches."""
+    """The number of rows and of dropped rows, and the sums of each table; `a + b` adds batches."""
 
     n_rows: int
     n_dropped: int
@@ -71,19 +71,19 @@ class Tally:
     Attributes
     ----------
     roles, part
-        The columns, and what is known of all rows.
+        The columns, and facts about all rows.
     kinds : dict
         The kind of each variable.
     wanted : tuple of Wanted
         The tables.
     units : tuple or None
-        Every unit, sorted, where there are few; none for buckets by hash.
-    counted : bool
+        All units, sorted, if there are few; if it is empty, units are hashed into buckets.
+    row_numbers_known : bool
         Whether `start` is the number of a row.
     moments : bool
         Whether all fields are summed.
     n_all : int, optional
-        Rows in all batches, where that is known.
+        The number of rows in all batches, if it is known.
     """
 
     roles: Roles
@@ -91,34 +91,34 @@ class Tally:
     kinds: dict[str, Kind]
     wanted: tuple[Wanted, ...]
     units: tuple[Hashable, ...] = ()
-    counted: bool = True
+    row_numbers_known: bool = True
     moments: bool = True
     n_all: int | None = None
 
     def __call__(self, frame: Any, start: int) -> Sums:
-        """Sum rows from the one numbered `start`."""
+        """Sum a batch whose first row has the number `start`."""
         counts, *tables = self.parts(frame, start)
         return self.of_parts([counts, *(tables or self.nothing().tables)])
 
     def parts(self, frame: Any, start: int) -> Iterator[AnyArray]:
-        """Yield the numbers of rows and of rows left out, and then table by table, if any."""
-        with told_at(start if self.counted else None):
+        """Yield the numbers of rows and of dropped rows, and then each table if there are rows."""
+        with rows_numbered_from(start if self.row_numbers_known else None):
             rows = self.roles.read(batch_columns(frame), part=self.part)
         yield np.array([len(rows), rows.n_dropped])
         if not len(rows):
             return
         unit_buckets = buckets(rows.unit, self.units)
-        variables = {one.name: self._checked(one) for one in rows.variables}
+        variables = {variable.name: self._checked(variable) for variable in rows.variables}
         claims: dict[int, Claim] = {}
-        for one, rival in self._with_rivals(rows):
-            key = one.key if rival is None else 1
+        for table, rival in self._with_rivals(rows):
+            key = table.key if rival is None else 1
             if key not in claims:
                 claims[key] = claim_of(rows, key)
             claim = claims[key]
-            along = [variables[name] for name in one.names]
+            along = [variables[name] for name in table.names]
             along = along or [Variable("confidence", "numeric", claim.score)]
             stats = collect(
-                one.fine,
+                table.fine,
                 along,
                 claim.score,
                 claim.hit,
@@ -127,51 +127,51 @@ class Tally:
                 moments=self.moments,
                 n_all=self.n_all,
             )
-            yield from [stats.sums] if rival is None else _both(stats, one, rival)
+            yield from [stats.sums] if rival is None else _both(stats, table, rival)
 
     def _with_rivals(self, rows: Predictions) -> Iterator[tuple[Wanted, Wanted | None]]:
         """Yield tables, each with the next one if both can be made from the same sums."""
         two_claims = rows.p.ndim == 1 and rows.unit is None
         waiting = list(self.wanted)
         while waiting:
-            one = waiting.pop(0)
-            paired = two_claims and waiting and _is_rival(one, waiting[0])
-            yield one, waiting.pop(0) if paired else None
+            table = waiting.pop(0)
+            paired = two_claims and waiting and _is_rival(table, waiting[0])
+            yield table, waiting.pop(0) if paired else None
 
     def no_parts(self) -> list[AnyArray]:
-        """Return what parts are added to."""
+        """Return the parts of the sums of no rows."""
         return [np.zeros(2, dtype=np.int64), *self.nothing().tables]
 
     def of_parts(self, parts: Sequence[AnyArray]) -> Sums:
-        """Return the sums whose parts these are."""
+        """Return the sums that consist of these parts."""
         n_rows, n_dropped = parts[0].tolist()
         return Sums(n_rows, n_dropped, tuple(parts[1:]))
 
     def nothing(self) -> Sums:
         """Return the sums of no rows."""
-        many = 1 if self.roles.groups is None else len(self.units) or N_BUCKETS
-        shapes = [(len(FIELDS), many, one.fine.size) for one in self.wanted]
+        n_buckets = 1 if self.roles.groups is None else len(self.units) or N_BUCKETS
+        shapes = [(len(FIELDS), n_buckets, table.fine.size) for table in self.wanted]
         return Sums(0, 0, tuple(np.zeros(shape) for shape in shapes))
 
     @property
     def width(self) -> int:
-        """The number of sums in a cell."""
+        """The number of sums per cell."""
         return len(FIELDS)
 
     def cells(self, sums: Sums) -> tuple[NDArray[np.int64], Floats]:
-        """Return the places of the cells that hold rows, and their sums, a row each.
+        """Return the positions and the sums, one row per cell, of the cells with rows.
 
-        The first cell holds the numbers of rows and of rows left out.
+        The first cell has the numbers of rows and of dropped rows.
         """
         first = np.zeros((1, len(FIELDS)))
         first[0, :2] = sums.n_rows, sums.n_dropped
         values = np.concatenate([first, *(_rows(table) for table in sums.tables)])
         place = np.flatnonzero(values[:, 0])
-        place = np.union1d(place, [0])  # of a part whose rows are all left out
+        place = np.union1d(place, [0])  # even if all rows of a batch are dropped
         return place, values[place]
 
     def of_cells(self, place: NDArray[np.int64], sums: Floats) -> Sums:
-        """Return the sums whose cells these are."""
+        """Return the sums that consist of these cells."""
         nothing = self.nothing().tables
         values = np.zeros((1 + sum(table[0].size for table in nothing), len(FIELDS)))
         values[place] = sums
@@ -186,23 +186,24 @@ class Tally:
         kind = self.kinds.get(variable.name, variable.kind)
         if variable.kind == kind:
             return variable
-        if variable.missing().all():  # a batch may hold nothing that tells its type
+        if variable.missing().all():  # a batch without values has no type
             blank = np.full(len(variable), -1 if kind == "levels" else np.nan)
             values = blank.astype(np.intp) if kind == "levels" else blank
             return Variable(variable.name, kind, values)
         raise InputError(
-            f"variable {variable.name!r} is {variable.kind}, and its bins are {kind}",
-            "bring the batches to one type",
+            f"variable {variable.name!r} is {variable.kind}, but its bins are {kind}",
+            "convert all batches to the same type",
         )
 
 
-def _is_rival(one: Wanted, other: Wanted) -> bool:
+def _is_rival(table: Wanted, other: Wanted) -> bool:
     """Tell whether a table is about the other claim of two classes, over the same bins."""
-    same = bool(one.names) and one.names == other.names and other.fine in (one.fine, one.coarse)
-    return same and {one.key, other.key} == {CORRECT, 1}
+    same_variable = bool(table.names) and table.names == other.names
+    same_bins = other.fine in (table.fine, table.coarse)
+    return same_variable and same_bins and {table.key, other.key} == {CORRECT, 1}
 
 
-def _both(stats: BinnedStats, one: Wanted, rival: Wanted) -> list[Floats]:
+def _both(stats: BinnedStats, table: Wanted, rival: Wanted) -> list[Floats]:
     """Return two tables from the sums of "positive" where p is at most 0.5, and above it.
 
     Above 0.5 "correct" claims the same as "positive"; elsewhere it has score 1 − p and is a hit
@@ -213,7 +214,8 @@ def _both(stats: BinnedStats, one: Wanted, rival: Wanted) -> list[Floats]:
     for name, whole in _TURNED.items():
         turned[FIELDS.index(name)] = low[FIELDS.index(whole)] - low[FIELDS.index(name)]
     sums = {1: low + high, CORRECT: turned + high}
-    return [sums[one.key], BinnedStats(one.fine, sums[rival.key]).coarsen(rival.fine).sums]
+    coarse = BinnedStats(table.fine, sums[rival.key]).coarsen(rival.fine)
+    return [sums[table.key], coarse.sums]
 
 
 #: The sums that differ for 1 − score and 1 − hit, and what they are subtracted from.
@@ -221,5 +223,5 @@ _TURNED = {"hit": "weight", "score": "weight", "hit2": "weight2", "score2": "wei
 
 
 def _rows(table: Floats) -> Floats:
-    """Return the cells of a table, a row each."""
+    """Return a table as one row per cell."""
     return table.reshape(len(FIELDS), -1).T

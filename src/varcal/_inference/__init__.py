@@ -1,1 +1,1 @@
-"""Tests, debiased values and intervals from sums over bins."""
+"""Tests, debiased values, intervals and power, computed from sums over bins."""

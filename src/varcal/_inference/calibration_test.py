@@ -1,4 +1,4 @@
-"""Is the gap zero, or constant, along a variable? Tests from sums, exact where sparse."""
+"""Tests of whether the gap is zero, or constant, along a variable, for independent rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from varcal._inference.simulated_null import (
     tail_p,
 )
 
-#: Hits are simulated only where the p-value from moments is below this.
+#: Hits are simulated only if the p-value from moments is below this.
 SIMULATE_BELOW = 0.2
 
 
@@ -33,37 +33,39 @@ def calibration_test(
 ) -> Floats:
     r"""Return the p-value of "calibrated with respect to v".
 
-    The Cauchy mean of two p-values: a chi-square test over the coarse bins,
-    :math:`Q_1 = \sum_b (\sum_b we)^2 / V_b`, which sees any pattern, and a score test on the
-    Legendre polynomials 0, 1, 2 of the mid-rank of v over the fine cells, which is stronger
-    against smooth ones. Both are referred to a scaled chi-square with their exact mean and
-    variance, :math:`2 \operatorname{tr}(AV)^2 + \sum_i \kappa_i a_i^2`, where :math:`\kappa_i`
-    is the fourth cumulant of a Bernoulli row; sparse outcomes need that term.
+    The p-values of two tests are combined by their Cauchy mean: a chi-square test over the
+    coarse bins, :math:`Q_1 = \sum_b (\sum_b we)^2 / V_b`, which has power against any pattern,
+    and a score test on the Legendre polynomials 0, 1, 2 of the mid-rank of v over the fine
+    cells, which has more power against smooth patterns. Both statistics are compared with a
+    scaled chi-square distribution that has their exact mean and variance,
+    :math:`2 \operatorname{tr}(AV)^2 + \sum_i \kappa_i a_i^2`, where :math:`\kappa_i` is the
+    fourth cumulant of a Bernoulli row; this term matters if outcomes are sparse.
 
-    With ``constant=True`` the hypothesis is "the gap is the same everywhere along v": the
-    overall gap is projected out of both statistics, and the variances allow for it
+    With ``constant=True`` the hypothesis is "the gap is the same everywhere along v". The
+    overall gap is then projected out of both statistics, and the variances account for it
     (:func:`constant_gap_moments`).
 
     Parameters
     ----------
     coarse, fine : ErrorSums
-        Bins of v. Without ``fine`` (v has no order) the second test is that of the overall
-        gap, and drops out if ``constant``.
+        Sums over the bins of v. Without ``fine`` (if v has no order) the second test is that of
+        the overall gap; with ``constant`` there is no second test then.
     constant : bool
-        Test a constant gap instead of none.
+        Whether to test that the gap is constant instead of zero.
     rows : ScoredRows, optional
-        If given (for cells without leading axes), and some bin is sparse, and the p-value is
-        below `SIMULATE_BELOW`, hits are simulated from the scores and the p-value is the rank
-        of the observed one among theirs. Not used if ``constant``: its moments hold without.
+        If given (for sums without leading axes), hits are simulated from the scores if some bin
+        is sparse and the p-value is below `SIMULATE_BELOW`. The result is then the rank of the
+        p-value among those of the simulated hits. Ignored if ``constant``: its moments are
+        accurate without simulation.
     placed : array of bool, optional
-        Which fine cells have a place in the order of v (the one of missing values has none).
+        Which fine cells are ordered along v (the cell of missing values is not).
     seed : int
-        For the simulated hits.
+        Seed of the simulated hits.
 
     Returns
     -------
     array
-        p-values in (0, 1], of the cells' leading shape.
+        p-values in (0, 1], with the leading shape of the sums.
 
     References
     ----------

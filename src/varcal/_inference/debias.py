@@ -1,4 +1,4 @@
-"""The debiased error and its confidence interval, by inverting the law of the plug-in."""
+"""The debiased error and its confidence interval, from the sampling law of the plug-in."""
 
 from __future__ import annotations
 
@@ -10,27 +10,29 @@ from varcal._arrays import Floats, ratio_or_zero
 from varcal._inference.gap_law import GapLaw, plug_in_moments
 from varcal._inference.noise_floor import noise_floor
 
-#: Standard errors by which gaps are shrunk to make the shape of the debiased value, and the
-#: standard deviations above the null mean over which it is faded in: for plain gaps, and for
-#: gaps from which the overall one was removed, which are never sparse (and are widened).
+#: How many standard errors are added to the absolute gaps to get the shape of the debiased value,
+#: and over how many standard deviations above the null mean it is faded in. The second pair is
+#: for gaps without the overall one, which are never sparse.
 SHAPE_SHIFT, FADE = -0.5, 1.2
 CENTERED_SHAPE_SHIFT, CENTERED_FADE = 0.5, 1.25
-#: Standard errors by which gaps are shrunk to make the sparse shape of the lower limit.
+#: Standard errors by which absolute gaps are shrunk in the sparse shape of the lower limit.
 SPARSE_SHIFT = 2.0
-#: Standard errors that every gap has at least in the dense shape of the upper limit.
+#: The least absolute gap, in standard errors, in the dense shape of the upper limit.
 DENSE_FLOOR = 0.5
-#: Points of each of the nested grids by which an equation is solved, and how many there are.
+#: Points of each nested grid that solves an equation, and the number of grids.
 GRID_POINTS, GRIDS = 17, 4
+#: For the upper limit, T is at least this many standard deviations below its mean without a gap.
+LUCK = 1.0
 
 
 def debiased(law: GapLaw) -> Floats:
-    r"""Return the error less its bias, which is upward because noise never cancels in |·|.
+    r"""Return the error without its bias, which is upward because noise adds to absolute values.
 
     Along a shape :math:`r_b \propto (|g_b| - \tfrac12 se_b)_+`, :math:`\sum \pi r = 1`, solve
-    :math:`T = \sum_b \pi_b\, \mathrm{E}|\theta r_b + se_b Z|` for :math:`\theta`. The answer
-    is 0 if the plug-in T is at most its mean :math:`m_0` under no gap, and is faded in,
-    :math:`\theta \min(1, (T - m_0) / 1.2 s_0)`, above it. Gaps from which the overall one was
-    taken out are never sparse: there :math:`r_b \propto |g_b| + \tfrac12 se_b`, faded in over
+    :math:`T = \sum_b \pi_b\, \mathrm{E}|\theta r_b + se_b Z|` for :math:`\theta`. The result
+    is 0 if the plug-in T is at most its mean :math:`m_0` without a gap, and is faded in above it,
+    :math:`\theta \min(1, (T - m_0) / 1.2 s_0)`. Gaps from which the overall gap was removed are
+    never sparse: for them :math:`r_b \propto |g_b| + \tfrac12 se_b`, faded in over
     :math:`1.25 s_0`.
 
     Examples
@@ -54,15 +56,15 @@ def debiased(law: GapLaw) -> Floats:
 
 
 def interval(law: GapLaw, level: float = 0.95) -> tuple[Floats, Floats]:
-    r"""Return a confidence interval of the error over these bins.
+    r"""Return a confidence interval for the error over these bins.
 
-    The sampling law of the plug-in T, with mean :math:`\mu(\theta, r)`, standard deviation
-    :math:`\sigma(\theta, r)` (that of the bins' shares included) and skewness, is inverted
-    along a sparse shape for the lower limit, :math:`r \propto (|g| - 2se)_+`, and along a
-    dense one for the upper, :math:`r \propto \max(|g|, \tfrac12 se)`. The lower limit is 0
-    unless T is beyond the same quantile of its law under no gap; for the upper one T counts
-    as no less than its mean under no gap less one standard deviation, lest luck look like
-    certainty.
+    The sampling law of the plug-in T has the mean :math:`\mu(\theta, r)`, the standard deviation
+    :math:`\sigma(\theta, r)` (including that of the shares of the bins) and a skewness. It is
+    inverted along a sparse shape, :math:`r \propto (|g| - 2se)_+`, for the lower limit, and along
+    a dense one, :math:`r \propto \max(|g|, \tfrac12 se)`, for the upper limit. The lower limit is
+    0 unless T exceeds the same quantile of its law without a gap. For the upper limit, T is
+    replaced by its mean without a gap minus one standard deviation if it is below that, so that
+    the interval is not too short when T happens to be small.
 
     Examples
     --------
@@ -89,13 +91,13 @@ def interval(law: GapLaw, level: float = 0.95) -> tuple[Floats, Floats]:
     low = limit(_shape(law, np.maximum(size - SPARSE_SHIFT * se, 0.0)), 1.0, law.value)
     low = np.where(law.value <= noise_floor(law, level=(1 + level) / 2)[1], 0.0, low)
     mean, sd, _ = plug_in_moments(law, np.zeros_like(size), np.zeros((*law.value.shape, 1)))
-    least = np.maximum(law.value, (mean - sd)[..., 0])
+    least = np.maximum(law.value, (mean - LUCK * sd)[..., 0])
     high = limit(_shape(law, np.maximum(size, DENSE_FLOOR * se)), -1.0, least)
     return np.minimum(low, middle), np.maximum(high, middle)
 
 
 def _shape(law: GapLaw, size: Floats) -> Floats:
-    """Scale sizes of gaps to mean 1 and give them signs; the clearest bin alone if all are 0."""
+    """Scale sizes of gaps to mean 1 and add signs; use only the clearest bin if all are 0."""
     z = ratio_or_zero(np.abs(law.gap), law.standard_error)
     alone = (law.share > 0) * (z >= z.max(-1, keepdims=True)) * 1.0
     size = np.where((law.share * size).sum(-1, keepdims=True) > 0, size, alone)
@@ -104,7 +106,7 @@ def _shape(law: GapLaw, size: Floats) -> Floats:
 
 
 def _solve(function: Callable[[Floats], Floats], target: Floats) -> Floats:
-    """Find where a rising function on [0, 1] first reaches its target, by nested grids."""
+    """Find where an increasing function on [0, 1] first reaches its target, by nested grids."""
     low, width = np.zeros((*target.shape, 1)), np.ones((*target.shape, 1))
     unit = np.linspace(0, 1, GRID_POINTS)
     for _ in range(GRIDS):

@@ -1,4 +1,4 @@
-"""ErrorSums: the sums per bin that inference needs, and nothing else."""
+"""ErrorSums: the sums per bin that inference needs."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ class ErrorSums:
     r"""Sums over the rows of each bin; the last axis of every array runs over bins.
 
     With the score :math:`s`, the hit :math:`h \in \{0, 1\}`, :math:`e = h - s` and the
-    weight :math:`w`, each array holds one sum per bin. Leading axes are free: replicates,
-    or classes.
+    weight :math:`w`, each array has one sum per bin. Leading axes may be replicates or classes.
 
     Parameters
     ----------
@@ -31,7 +30,7 @@ class ErrorSums:
     score2 : array
         :math:`\sum w^2 s`.
     null2 : array
-        :math:`\sum w^2 s(1 - s)`, the variance of ``error`` if the scores are right.
+        :math:`\sum w^2 s(1 - s)`, the variance of ``error`` if the scores are calibrated.
     fourth : array
         :math:`\sum w^4 s(1 - s)(1 - 6s(1 - s))`, its fourth cumulant.
 
@@ -99,7 +98,7 @@ class ErrorSums:
 
     @property
     def gap(self) -> Floats:
-        """Mean score less hit rate of each bin: positive is overconfident, 0 if empty."""
+        """Mean score minus hit rate of each bin: positive is overconfident, 0 if empty."""
         return ratio_or_zero(-self.error, self.weight)
 
     @property
@@ -118,29 +117,17 @@ class ErrorSums:
         return np.maximum(self.square2 - 2 * mean * self.error2 + mean**2 * self.weight2, 0.0)
 
 
-def plug_in(gap: Floats, share: Floats, *, norm: float = 1, center: bool = False) -> Floats:
-    r"""Return the plug-in calibration error of binned gaps.
-
-    :math:`\bigl(\sum_b \pi_b |g_b|^p\bigr)^{1/p}`, or :math:`\max_b |g_b|` over bins that
-    hold weight if ``norm`` is infinite.
+def plug_in(gap: Floats, share: Floats) -> Floats:
+    r"""Return the plug-in calibration error of binned gaps, :math:`\sum_b \pi_b |g_b|`.
 
     Parameters
     ----------
     gap, share : array
         Gap and share of the weight of each bin, along the last axis.
-    norm : {1, 2, inf}
-        The power :math:`p`.
-    center : bool
-        Take the overall gap :math:`\sum_b \pi_b g_b` out first (the error beyond it).
 
     Examples
     --------
     >>> float(plug_in(np.array([0.1, -0.3]), np.array([0.5, 0.5])))
     0.2
     """
-    if center:
-        gap = gap - (share * gap).sum(-1, keepdims=True)
-    size = np.abs(gap)
-    if np.isinf(norm):
-        return np.asarray(np.where(share > 0, size, 0.0).max(-1))
-    return np.asarray((share * size**norm).sum(-1) ** (1 / norm))
+    return np.asarray((share * np.abs(gap)).sum(-1))

@@ -1,7 +1,8 @@
-"""How sure of a calibration error: debiased value, interval, noise floor, rows needed."""
+"""GapLaw: the gaps of bins and their covariance, and the moments of the plug-in error."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import factorial, inf
@@ -14,7 +15,7 @@ from varcal._binning.stats import PRIOR_ROWS
 from varcal._inference.error_sums import ErrorSums, plug_in
 from varcal._inference.quadratic_forms import constant_gap_moments
 
-#: Beyond this many standard errors a gap is as good as never on the other side of 0.
+#: A gap this many standard errors from 0 practically never has the other sign by chance.
 NEVER_FOLDS = 8.0
 #: Terms of Mehler's expansion of the covariance of two absolute values.
 MEHLER_TERMS = 5
@@ -35,7 +36,7 @@ class GapLaw:
     share_cov : array, (..., B, B)
         Covariance of the shares.
     centered : bool
-        Whether the overall gap was taken out: the law of the error beyond it.
+        Whether the overall gap was subtracted.
     df : float
         Degrees of freedom of the covariance; finite with clusters.
     """
@@ -50,11 +51,12 @@ class GapLaw:
 
     @classmethod
     def from_cells(cls, cells: ErrorSums, *, center: bool = False) -> GapLaw:
-        r"""Work the law out from sums over independent rows.
+        r"""Compute the law from sums over independent rows.
 
-        The variance of a bin's gap is the sandwich one shrunk to that of the null as if by
-        five rows, :math:`[n_b \sum_b w^2 (e - \bar e_b)^2 + 5 V_b] / ((n_b + 4) W_b^2)`; shares
-        vary as those of a multinomial of the effective number of rows.
+        The variance of a bin's gap is the sandwich variance, shrunk towards that of the null with
+        the weight of five rows,
+        :math:`[n_b \sum_b w^2 (e - \bar e_b)^2 + 5 V_b] / ((n_b + 4) W_b^2)`. Shares vary as those
+        of a multinomial distribution with the effective number of rows.
         """
         null = constant_gap_moments(cells)[0] if center else cells.null2
         spread = (cells.n * cells.scatter() + PRIOR_ROWS * null) / (cells.n + PRIOR_ROWS - 1)
@@ -69,8 +71,15 @@ class GapLaw:
         )
         return law.center() if center else law
 
+    @classmethod
+    def stack(cls, laws: Sequence[GapLaw]) -> GapLaw:
+        """Put laws over equally many bins along a new first axis."""
+        arrays = ("gap", "share", "cov", "null_cov", "share_cov")
+        stacked = {name: np.stack([getattr(law, name) for law in laws]) for name in arrays}
+        return cls(**stacked, centered=laws[0].centered, df=laws[0].df)
+
     def center(self) -> GapLaw:
-        """Take the overall gap out."""
+        """Subtract the overall gap."""
         remove = np.eye(self.gap.shape[-1]) - self.share[..., None, :]
         turn = np.swapaxes(remove, -1, -2)
         return GapLaw(
@@ -107,7 +116,7 @@ class GapLaw:
 
 
 def plug_in_moments(law: GapLaw, shape: Floats, theta: Floats) -> tuple[Floats, Floats, Floats]:
-    r"""Return mean, standard deviation and skewness of T where the gaps are theta * shape.
+    r"""Return mean, standard deviation and skewness of T if the gaps are theta * shape.
 
     ``theta`` has one more axis than the law. Covariances of :math:`|X_b|, |X_c|` follow from
     Mehler's expansion, :math:`\sum_k \rho^k f^{(k)}(x_b) f^{(k)}(x_c) / k!` with
@@ -115,7 +124,7 @@ def plug_in_moments(law: GapLaw, shape: Floats, theta: Floats) -> tuple[Floats, 
     """
     se = law.standard_error[..., None, :]
     mean = theta[..., None] * shape[..., None, :]
-    # Differences of large powers lose digits.
+    # Beyond that, differences of large powers would lose digits.
     x = np.clip(ratio_or_zero(mean, se), -NEVER_FOLDS, NEVER_FOLDS)
     tilt, bell = 2 * ndtr(x) - 1, np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi)
     folded = np.where(se > 0, x * tilt + 2 * bell, 0.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,26 +14,26 @@ from varcal._inference.debias import debiased, interval
 from varcal._inference.error_sums import ErrorSums
 from varcal._inference.gap_law import GapLaw
 from varcal._inference.noise_floor import noise_floor
-from varcal._inference.simulated_null import ScoredRows
 from varcal.exceptions import InputError
 
 
 @dataclass(frozen=True)
 class Measured:
-    """A mean absolute gap and what is known of it.
+    """A mean absolute gap with its uncertainty.
 
     Attributes
     ----------
     value : float
-        The plug-in, biased upwards.
+        The plug-in value, which is biased upwards.
     debiased : float
-        The size whose plug-in would on average be that value.
+        The true value for which the plug-in would have this value on average.
     low, high : float
         The interval.
     p_value : float
-        Of "the truth is 0".
+        The p-value of the hypothesis that the true value is 0.
     noise_floor, noise_high : float
-        Mean and 95 % quantile of the plug-in of a perfect model on as many rows.
+        Mean and 95 % quantile of the plug-in value of a perfect model with the same number of
+        rows.
     """
 
     value: float
@@ -44,33 +45,60 @@ class Measured:
     noise_high: float
 
 
-def measure(
-    stats: BinnedStats, level: float, *, beyond: bool = False, rows: ScoredRows | None = None
-) -> Measured:
+def measure(stats: BinnedStats, level: float, *, beyond: bool = False) -> Measured:
     """Measure the mean absolute gap over bins, or what of it lies beyond the overall gap."""
-    law = gap_law(stats, beyond=beyond)
-    low, high = interval(law, level)
-    floor, noise_high = noise_floor(law, rows=rows)
-    return Measured(
-        float(law.value),
-        float(debiased(law)),
-        float(low),
-        min(float(high), 1.0),
-        math.nan,
-        float(floor),
-        float(noise_high),
-    )
+    return measure_all([stats], level, beyond=beyond)[0]
+
+
+def measure_all(
+    tables: Sequence[BinnedStats], level: float, *, beyond: bool = False
+) -> list[Measured]:
+    """Measure many tables at once: those with equally many bins share one computation."""
+    found: list[Measured | None] = [None] * len(tables)
+    for places, law in _stacked_laws(tables, beyond=beyond):
+        low, high = interval(law, level)
+        columns = [law.value, debiased(law), low, np.minimum(high, 1.0), *noise_floor(law)]
+        for place, row in zip(places, np.stack(columns, axis=-1).tolist(), strict=True):
+            value, middle, start, end, floor, floor_high = row
+            found[place] = Measured(value, middle, start, end, math.nan, floor, floor_high)
+    return [one for one in found if one is not None]
+
+
+def debiased_all(tables: Sequence[BinnedStats]) -> list[float]:
+    """Return the debiased error of many tables at once."""
+    found = np.zeros(len(tables))
+    for places, law in _stacked_laws(tables):
+        found[places] = debiased(law)
+    return found.tolist()
+
+
+def _stacked_laws(
+    tables: Sequence[BinnedStats], *, beyond: bool = False
+) -> Iterator[tuple[list[int], GapLaw]]:
+    """Yield the laws of tables with equally many bins as one, and which tables they are."""
+    alike: dict[int, list[int]] = {}
+    for place, stats in enumerate(tables):
+        alike.setdefault(stats.bins.size, []).append(place)
+    for places in alike.values():
+        chosen = [tables[place] for place in places]
+        if chosen[0].sums.shape[1] == 1:
+            sums = np.concatenate([stats.sums for stats in chosen], axis=1)
+            yield places, GapLaw.from_cells(_sums(sums), center=beyond)
+        else:
+            laws = [gap_law(stats, beyond=beyond) for stats in chosen]
+            yield places, GapLaw.stack(laws)
 
 
 def with_p(measured: Measured, p_value: float) -> Measured:
-    """Return the same with its p-value."""
+    """Return a copy with the given p-value."""
     return Measured(**vars(measured) | {"p_value": p_value})
 
 
 def gap_law(stats: BinnedStats, *, beyond: bool = False) -> GapLaw:
-    """Return the gaps of the bins and how they vary, with the overall gap taken out if asked.
+    """Return the law of the gaps of bins; with `beyond` the overall gap is subtracted.
 
-    Groups: sums over buckets of groups, never below what independent rows would give.
+    With groups, variances come from the sums of buckets of groups, and are at least those of
+    independent rows.
     """
     law = GapLaw.from_cells(error_sums(stats), center=False)
     if stats.sums.shape[1] == 1:
@@ -78,20 +106,21 @@ def gap_law(stats: BinnedStats, *, beyond: bool = False) -> GapLaw:
     weight = stats.total("weight")
     by_bucket = stats.field("weight")
     error = stats.field("score") - stats.field("hit")
-    many = int((by_bucket.sum(axis=1) > 0).sum())
-    if many < 2:
+    n_buckets = int((by_bucket.sum(axis=1) > 0).sum())
+    if n_buckets < 2:
         raise InputError(
-            "groups has only one unit with weight",
-            "at least two units are needed",
+            "groups has only one group with weight",
+            "at least two groups are needed",
             argument="groups",
         )
+    correction = n_buckets / (n_buckets - 1)
 
     def covariance(residual: Floats, least: Floats) -> Floats:
         inverse = np.divide(1.0, weight, out=np.zeros_like(weight), where=weight > 0)
-        found = many / (many - 1) * (residual.T @ residual) * np.outer(inverse, inverse)
-        size = np.diag(found)
+        observed = correction * (residual.T @ residual) * np.outer(inverse, inverse)
+        size = np.diag(observed)
         lift = np.sqrt(np.maximum(np.diag(least), size) / np.where(size > 0, size, 1.0))
-        return found * np.outer(lift, lift)
+        return observed * np.outer(lift, lift)
 
     spread = by_bucket / weight.sum() - law.share * by_bucket.sum(axis=1)[:, None] / weight.sum()
     law = GapLaw(
@@ -99,14 +128,14 @@ def gap_law(stats: BinnedStats, *, beyond: bool = False) -> GapLaw:
         share=law.share,
         cov=covariance(error - law.gap * by_bucket, law.cov),
         null_cov=covariance(error - law.gap * by_bucket, law.null_cov),
-        share_cov=many / (many - 1) * spread.T @ spread,
-        df=many - 1,
+        share_cov=correction * spread.T @ spread,
+        df=n_buckets - 1,
     )
     return law.center() if beyond else law
 
 
 def error_sums(stats: BinnedStats) -> ErrorSums:
-    """Return the sums that tests need."""
+    """Return the sums of a table over all buckets, in the form that tests need."""
     return _sums(stats.sums.sum(axis=1))
 
 
@@ -118,6 +147,6 @@ def _sums(sums: Floats) -> ErrorSums:
 
 
 def debiased_without(stats: BinnedStats) -> Floats:
-    """Return the debiased error without each bucket of rows in turn, for a jackknife."""
+    """Return the debiased errors with each bucket of rows omitted in turn, for a jackknife."""
     rest = stats.sums.sum(axis=1, keepdims=True) - stats.sums
     return debiased(GapLaw.from_cells(_sums(rest)))

@@ -1,4 +1,4 @@
-"""Many tests at once: p-values adjusted for how many there are."""
+"""Several tests at once: adjusted and combined p-values."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from numpy.typing import ArrayLike
 
 from varcal._arrays import Floats
 
+#: In a combination a p-value counts as at most this: one near 1 would outweigh all others.
+MOST_P = 0.99
+
 
 def holm(p: ArrayLike) -> Floats:
-    """Adjust p-values so that the chance of any false finding is held (Holm, 1979).
+    """Adjust p-values to control the probability of any false finding (Holm, 1979).
 
     >>> holm([0.01, 0.04, 0.03]).round(3).tolist()
     [0.03, 0.06, 0.06]
@@ -23,7 +26,7 @@ def holm(p: ArrayLike) -> Floats:
 
 
 def benjamini_hochberg(p: ArrayLike) -> Floats:
-    """Adjust p-values so that the share of false findings is held (Benjamini–Hochberg, 1995).
+    """Adjust p-values to control the false discovery rate (Benjamini and Hochberg, 1995).
 
     >>> benjamini_hochberg([0.01, 0.04, 0.03]).round(3).tolist()
     [0.03, 0.04, 0.04]
@@ -37,16 +40,16 @@ def benjamini_hochberg(p: ArrayLike) -> Floats:
 
 
 def cauchy(p_values: list[Floats]) -> Floats:
-    r"""Combine p-values, however dependent, by the mean of :math:`\cot(\pi p)`.
+    r"""Combine p-values, which may be dependent, by the mean of :math:`\cot(\pi p)`.
 
-    p-values count as at most 0.99, lest one near 1 drown all others.
+    p-values above 0.99 are replaced by 0.99, because one near 1 would outweigh all others.
 
     >>> float(np.round(cauchy([np.array(0.01), np.array(0.5)]), 4))
     0.02
     """
     p = np.stack(np.broadcast_arrays(*p_values))
-    mean = (1 / np.tan(np.pi * np.clip(p, 1e-300, 0.99))).mean(0)
-    # The arc cotangent, by way of 1 / mean where that keeps the digits of small p-values.
+    mean = (1 / np.tan(np.pi * np.clip(p, 1e-300, MOST_P))).mean(0)
+    # The arc cotangent; from 1 / mean if that keeps the digits of small p-values.
     small = np.arctan(1 / np.maximum(mean, 1.0)) / np.pi
     combined = np.where(mean > 1, small, 0.5 - np.arctan(mean) / np.pi)
-    return np.asarray(np.where(p.min(0) > 0.99, p.min(0), combined))
+    return np.asarray(np.where(p.min(0) > MOST_P, p.min(0), combined))

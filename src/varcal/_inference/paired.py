@@ -9,12 +9,12 @@ from scipy.special import ndtri, stdtrit
 
 from varcal._arrays import Bools, Floats, Ints
 
-#: The least probability that a log-loss takes, as in scikit-learn: a certain error costs 36.
+#: Probabilities are clipped to this in the log-loss, as in scikit-learn: the largest loss is 36.
 LEAST = float(np.finfo(np.float64).eps)
 
 
 def row_losses(p: Floats, y: Ints) -> dict[str, Floats]:
-    """Return what each row adds to accuracy, log-loss and Brier score.
+    """Return the accuracy, log-loss and Brier score of each row.
 
     The Brier score of two classes is (p − y)²; of more, the sum over classes.
 
@@ -42,17 +42,17 @@ def row_losses(p: Floats, y: Ints) -> dict[str, Floats]:
 def mean_interval(
     values: Floats, weight: Floats | None, groups: Ints | None, level: float
 ) -> tuple[float, float, float]:
-    """Return a weighted mean and its interval, of independent rows or of whole groups."""
+    """Return a weighted mean and its interval, for independent rows or for groups."""
     w = np.ones(len(values)) if weight is None else weight
     mean = float((w * values).sum() / w.sum())
     residual = w * (values - mean) / w.sum()
     if groups is not None:
         residual = np.bincount(groups, residual).astype(np.float64)
-    many = len(residual)
-    if many < 2:
+    n = len(residual)
+    if n < 2:
         return mean, math.nan, math.nan
-    se = math.sqrt(float((residual**2).sum()) * many / (many - 1))
-    z = float(ndtri(0.5 + level / 2) if groups is None else stdtrit(many - 1, 0.5 + level / 2))
+    se = math.sqrt(float((residual**2).sum()) * n / (n - 1))
+    z = float(ndtri(0.5 + level / 2) if groups is None else stdtrit(n - 1, 0.5 + level / 2))
     return mean, mean - z * se, mean + z * se
 
 
@@ -81,21 +81,21 @@ def auc_parts(score: Floats, hit: Bools, weight: Floats | None = None) -> tuple[
     return area, w * (placed - area) / np.where(hit, w[hit].sum(), w[~hit].sum())
 
 
-def _place(held: Floats, weight: Floats, values: Floats) -> Floats:
-    """Return the weighted mid-distribution function of some values at others."""
-    order = np.argsort(held)
+def _place(sample: Floats, weight: Floats, values: Floats) -> Floats:
+    """Return the weighted mid-distribution function of a sample at some values."""
+    order = np.argsort(sample)
     below = np.concatenate([[0.0], np.cumsum(weight[order])])
-    left = below[np.searchsorted(held[order], values)]
-    right = below[np.searchsorted(held[order], values, side="right")]
+    left = below[np.searchsorted(sample[order], values)]
+    right = below[np.searchsorted(sample[order], values, side="right")]
     return np.asarray((left + right) / (2 * below[-1]))
 
 
 def sum_interval(influence: Floats, groups: Ints | None, level: float) -> float:
-    """Return the half-width of the interval of a statistic from its rows' influences."""
+    """Return the half-width of the interval of a statistic from the influences of the rows."""
     if groups is not None:
         influence = np.bincount(groups, influence).astype(np.float64)
-    many = len(influence)
-    if many < 2:
+    n = len(influence)
+    if n < 2:
         return math.nan
-    z = float(ndtri(0.5 + level / 2) if groups is None else stdtrit(many - 1, 0.5 + level / 2))
-    return z * math.sqrt(float((influence**2).sum()) * many / (many - 1))
+    z = float(ndtri(0.5 + level / 2) if groups is None else stdtrit(n - 1, 0.5 + level / 2))
+    return z * math.sqrt(float((influence**2).sum()) * n / (n - 1))

@@ -1,4 +1,4 @@
-"""How small an error the test can find, and how many rows it needs."""
+"""Power of the calibration test: the smallest detectable error, and the rows needed."""
 
 from __future__ import annotations
 
@@ -10,14 +10,19 @@ from varcal._inference.gap_law import GapLaw
 from varcal._options import check_level, check_n_bins
 from varcal.exceptions import InputError
 
+#: If one of the two tests sees nothing, their Cauchy mean rejects when the other is significant
+#: at about this part of the level.
+PART_OF_LEVEL = 0.5
+
 
 def minimum_detectable(law: GapLaw, *, level: float = 0.05, power: float = 0.8) -> Floats:
-    r"""Return the least error that the test is sure to find: with this power whatever its shape.
+    r"""Return the smallest error that the test detects with this power, whatever its shape.
 
-    The chi-square part rejects with that power when :math:`\sum (g_b / se_{0b})^2` is at least
-    :math:`\lambda`; of all gaps with error :math:`\tau` the hardest to see,
-    :math:`g_b \propto \pi_b se_{0b}^2` with signs that alternate, has
-    :math:`\lambda = \tau^2 / \sum \pi_b^2 se_{0b}^2`. Smooth gaps are found when smaller.
+    The chi-square part rejects with that power if :math:`\sum (g_b / se_{0b})^2` is at least
+    :math:`\lambda`. Of all gaps with error :math:`\tau`, the hardest to detect,
+    :math:`g_b \propto \pi_b se_{0b}^2` with alternating signs, has
+    :math:`\lambda = \tau^2 / \sum \pi_b^2 se_{0b}^2`. Smaller gaps are detected if they are
+    smooth.
 
     Examples
     --------
@@ -36,7 +41,7 @@ def minimum_detectable(law: GapLaw, *, level: float = 0.05, power: float = 0.8) 
 def rows_needed(
     gap: float, *, variance: float = 0.25, n_bins: int = 10, level: float = 0.95, power: float = 0.8
 ) -> int:
-    r"""Return how many rows the test needs to find an error of this size.
+    r"""Return how many rows the test needs to detect an error of this size.
 
     :math:`n = \lambda \sigma^2 / \text{gap}^2`: the inverse of :func:`minimum_detectable` for
     bins of equal share and a mean variance :math:`\sigma^2` of :math:`s(1 - s)`.
@@ -44,13 +49,13 @@ def rows_needed(
     Parameters
     ----------
     gap : float
-        The size of error that matters, between 0 and 1.
+        The size of the error, between 0 and 1.
     variance : float
-        Mean of s(1 − s); ¼ is the worst case, 0.05 that of scores near 0.95.
+        Mean of s(1 − s): 0.25 is the worst case, 0.05 is typical of scores near 0.95.
     n_bins : int
-        Bins of the variable.
+        Number of bins of the variable.
     level, power : float
-        1 − the type-I error, and the wanted chance of finding it.
+        1 − the type-I error, and the probability of detecting the error.
 
     Examples
     --------
@@ -59,9 +64,7 @@ def rows_needed(
     """
     for name, value in (("gap", gap), ("power", power), ("variance", variance)):
         if not 0 < value < 1:
-            raise InputError(
-                f"{name} must lie between 0 and 1; got {value!r}", "for example 0.05", name
-            )
+            raise InputError(f"{name} must lie between 0 and 1; got {value!r}", "try 0.05", name)
     check_level(level)
     check_n_bins(n_bins)
     need = _noncentrality(np.asarray(n_bins), 1 - level, power)
@@ -69,7 +72,6 @@ def rows_needed(
 
 
 def _noncentrality(bins: Floats, level: float, power: float) -> Floats:
-    """Return the noncentrality that the chi-square part of the test finds with this power."""
-    # The Cauchy mean with a second test that sees nothing rejects at about half the level.
+    """Return the noncentrality that the chi-square part of the test detects with this power."""
     df = np.maximum(bins, 1)
-    return np.asarray(chndtrinc(chdtri(df, 0.5 * level), df, 1 - power))
+    return np.asarray(chndtrinc(chdtri(df, PART_OF_LEVEL * level), df, 1 - power))

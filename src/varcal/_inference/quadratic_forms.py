@@ -11,21 +11,24 @@ from scipy.special import chdtrc
 from varcal._arrays import Floats, ratio_or_zero
 from varcal._inference.error_sums import ErrorSums
 
-#: Variance, in rows' worth, added to each bin so that saturated scores cannot dominate.
+#: Variance added to each bin, in mean squared weights of a row, so that scores near 0 or 1, whose
+#: variance is almost 0, cannot dominate.
 PRIOR = 0.5
 #: The variance of a form is at least this part of its mean.
 LEAST_VARIANCE = 0.02
-#: The variance of a cell under a constant gap is at least this part of that without a gap.
+#: The variance of a cell with a constant gap is at least this part of its variance without a gap.
 LEAST_MODEL = 0.1
-#: Rows' worth of variance for which the model of a constant gap counts against observed scatter.
+#: Weight of the model of a constant gap against the observed scatter, as a number of rows times
+#: their variance.
 MODEL_ROWS = 50.0
-#: A column with less than this part of its size left is a combination of those before it.
+#: A column is dropped if less than this part of its squared norm is left after projecting out
+#: the columns before it.
 DEPENDENT = 1e-9
 
 
 @dataclass(frozen=True)
 class Form:
-    """A quadratic form in the sums of ``we``, with its mean and variance under the null.
+    """A quadratic form in the sums of ``we``, with its null mean and variance.
 
     Parameters
     ----------
@@ -44,18 +47,18 @@ class Form:
         return np.asarray((np.einsum("...c,...ck->...k", we, self.loading) ** 2).sum(-1))
 
     def p_value(self, we: Floats) -> Floats:
-        """Evaluate the form and refer it to its distribution under the null."""
+        """Return the p-value of the form for the given sums."""
         return self.tail(self.value(we))
 
     def tail(self, value: Floats) -> Floats:
-        """Refer a value to the scaled chi-square with this mean and variance."""
+        """Return the tail of the scaled chi-square with this mean and variance at a value."""
         ratio = 2 * ratio_or_zero(self.mean, self.variance)
         p = chdtrc(np.maximum(ratio * self.mean, 1e-9), ratio * value)
         return np.asarray(np.where(self.mean > 0, np.maximum(p, 1e-300), 1.0))
 
 
 def _form(loading: Floats, v: Floats, k: Floats) -> Form:
-    """Work out the null moments of a form from each cell's variance and fourth cumulant."""
+    """Return a form with its null moments, from the variance and fourth cumulant of each cell."""
     gram = np.swapaxes(loading * v[..., None], -1, -2) @ loading
     variance = 2 * (gram**2).sum((-1, -2)) + (k * (loading**2).sum(-1) ** 2).sum(-1)
     mean = np.trace(gram, axis1=-2, axis2=-1)
@@ -69,7 +72,7 @@ def quadratic_forms(
     constant: bool = False,
     placed: ArrayLike | None = None,
 ) -> list[Form]:
-    """Make the forms of the two tests of :func:`calibration_test`; the second may be absent."""
+    """Return the forms of the tests of :func:`calibration_test`: two, or only the first."""
     v, k = constant_gap_moments(coarse) if constant else (coarse.null2, coarse.fourth)
     root = np.sqrt(ratio_or_zero(np.ones(()), v + PRIOR * ratio_or_zero(coarse.weight2, coarse.n)))
     loading = root[..., None] * np.eye(root.shape[-1])
@@ -93,7 +96,7 @@ def quadratic_forms(
 
 
 def _complement(unit: Floats) -> Floats:
-    """Return B - 1 orthonormal columns orthogonal to a unit vector, by a reflection."""
+    """Return B − 1 orthonormal columns orthogonal to a unit vector, by a reflection."""
     first = np.zeros_like(unit)
     first[..., 0] = np.where(unit[..., 0] < 0, 1.0, -1.0)
     mirror = unit - first
@@ -120,7 +123,7 @@ def _orthonormal(functions: Floats, v: Floats) -> Floats:
 def legendre(weight: Floats, placed: ArrayLike | None = None) -> Floats:
     """Return Legendre polynomials 0, 1, 2 of the mid-rank of each cell, as columns.
 
-    ErrorSums without a place in the order get 0 for the polynomials 1 and 2.
+    Cells that are not ordered (those not in `placed`) get 0 for the polynomials 1 and 2.
     """
     mask = np.ones_like(weight) if placed is None else weight * 0 + np.asarray(placed, float)
     ranked = weight * mask
@@ -130,14 +133,15 @@ def legendre(weight: Floats, placed: ArrayLike | None = None) -> Floats:
 
 
 def constant_gap_moments(cells: ErrorSums, evidence: Floats | None = None) -> tuple[Floats, Floats]:
-    r"""Return variance and fourth cumulant of each cell's ``we`` under a constant gap g.
+    r"""Return the variance and fourth cumulant of each cell's ``we`` if the gap is constant.
 
-    The hits are then about Bernoulli(s - g), of variance
-    :math:`s(1 - s) + g(2s - 1) - g^2`, which stays right where scores are heaped at 1 and
-    :math:`s(1 - s)` is nearly 0. Hits need not be Bernoulli(s - g) row by row for the gap to
-    be constant in v, so one factor makes the total equal to the observed scatter, and each
-    cell's own scatter about the overall gap counts by its ``evidence`` in rows (those of the
-    cell, unless told), against 50 rows' worth of variance for the model.
+    With a constant gap g the hits are approximately Bernoulli(s − g) with the variance
+    :math:`s(1 - s) + g(2s - 1) - g^2`. This model also suits scores that are mostly near 1, for
+    which :math:`s(1 - s)` is nearly 0. But the gap can be constant in v without each row being
+    Bernoulli(s − g). Therefore the variances of the model are scaled so that their total equals
+    the observed scatter, and each is averaged with the scatter of its own cell about the overall
+    gap. The scatter has the weight of ``evidence`` rows (by default those of the cell) times the
+    variance per row, the model the weight `MODEL_ROWS`.
     """
     g = cells.overall[..., None]
     model = cells.null2 + g * (2 * cells.score2 - cells.weight2) - g**2 * cells.weight2

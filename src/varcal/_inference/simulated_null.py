@@ -1,4 +1,4 @@
-"""Null distributions by simulated hits, where outcomes are too sparse for moments."""
+"""Null distributions from simulated hits, for outcomes that are too sparse for moments."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from varcal._arrays import Floats, Ints, Singles
 from varcal._inference.multiplicity import cauchy
 from varcal._inference.quadratic_forms import Form
 
-#: Hits are simulated where some bin expects less variance than this, in rows' worth.
+#: Hits are simulated if the sum of s(1 − s) in some bin is below this.
 SPARSE_VARIANCE = 5.0
-#: Draws times rows that a simulation may cost.
+#: The largest number of draws times rows in a simulation.
 SIMULATION_BUDGET = 2_000_000
-#: Fewer draws than this are not worth their time, which ends simulation above 10,000 rows.
+#: Fewer draws than this are too inaccurate; above 10,000 rows nothing is simulated.
 FEWEST_DRAWS = 200
-#: More draws than this are never made.
+#: The largest number of draws.
 MOST_DRAWS = 2_000
 #: Numbers drawn together: one block of hits stays in the processor's cache.
 BLOCK = 2**18
-#: With fewer exceedances than this, the p-value comes from a fitted tail.
+#: If fewer draws than this exceed the observed statistic, the p-value comes from a fitted tail.
 FEWEST_EXCEEDANCES = 20
-#: The part of the draws that the tail is fitted to.
+#: The tail is fitted to the largest 1/TAIL_SHARE of the draws.
 TAIL_SHARE = 10
-#: How far a simulated statistic may lie below the observed one and count as equal: the draws
-#: are summed in single precision.
+#: A simulated statistic counts as equal to the observed one if it is lower by at most this: the
+#: draws are summed in single precision.
 SAME_STATISTIC = 1e-3
-#: The least p-value that is ever returned.
+#: The smallest p-value that is ever returned.
 LEAST_P = 1e-300
 
 
 @dataclass(frozen=True)
 class ScoredRows:
-    """The rows behind cells, for simulating hits where sums are not enough.
+    """The rows behind some sums, for simulating hits.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class ScoredRows:
     coarse, fine : array of int
         Bin of each row among the coarse and the fine cells.
     weight : array, optional
-        Weights; 1 if left out.
+        Weights, 1 by default.
     """
 
     score: Floats
@@ -53,19 +53,19 @@ class ScoredRows:
 
 
 def is_sparse(rows: ScoredRows, n_bins: int) -> bool:
-    """Tell whether a bin that holds rows expects little variance."""
+    """Tell whether the expected variance of some bin with rows is small."""
     v = np.bincount(rows.coarse, rows.score * (1 - rows.score), n_bins)
     return bool((v[np.bincount(rows.coarse, minlength=n_bins) > 0] < SPARSE_VARIANCE).any())
 
 
 def draws_for(rows: ScoredRows) -> int:
-    """Return how many simulations are worth their time: none beyond 10,000 rows."""
+    """Return the number of draws: 0 for more than 10,000 rows."""
     draws = int(SIMULATION_BUDGET / max(len(rows.score), 1))
     return min(draws, MOST_DRAWS) if draws >= FEWEST_DRAWS else 0
 
 
 def draw_hits(probability: Floats, draws: int, seed: int) -> Iterator[Singles]:
-    """Draw Bernoulli hits, in blocks of draws that stay small in memory."""
+    """Draw Bernoulli hits, in blocks of draws that need little memory."""
     rng = np.random.default_rng(seed)
     p = probability.astype(np.float32)
     block = max(1, BLOCK // max(len(p), 1))
@@ -95,10 +95,10 @@ def simulate(rows: ScoredRows, forms: list[Form], hits: Iterable[Singles]) -> Fl
 
 
 def tail_p(observed: Floats, null: Floats) -> Floats:
-    """Return the place of an observed statistic among simulated ones, large being extreme.
+    """Return the p-value of an observed statistic among simulated ones, large being extreme.
 
-    ``(1 + exceedances) / (1 + draws)``, but where fewer than 20 draws exceed it, an
-    exponential tail fitted to the top tenth of them.
+    It is ``(1 + exceedances) / (1 + draws)``. If fewer than 20 draws exceed the statistic, it
+    comes from an exponential tail fitted to the largest tenth of the draws.
     """
     draws = len(null)
     exceed = int((null >= observed - SAME_STATISTIC).sum())

@@ -1,1 +1,1 @@
-"""The entrance for data: predictions, variables, labels and events, checked once."""
+"""Reading and checking of input: predictions, variables, labels and events."""

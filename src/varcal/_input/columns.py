@@ -1,4 +1,4 @@
-"""Columns of a call: arrays as they are, or names of columns in a table."""
+"""Columns that are given as arrays or as names of columns in a table."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from varcal.exceptions import InputError
 
 
 def column_of(value: object, table: Table | None, argument: str) -> object:
-    """Return the column that a name stands for, or the array itself."""
+    """Return the column with the given name, or the array itself."""
     if table is not None and isinstance(value, str):
         return table.column(value, argument)
     if isinstance(value, str):
@@ -22,13 +22,13 @@ def column_of(value: object, table: Table | None, argument: str) -> object:
         )
     if table is not None and isinstance(value, int):
         raise InputError(
-            f"{argument} is the number {value!r}", "names of columns are strings", argument
+            f"{argument} is the number {value!r}", "column names are strings", argument
         )
     return value
 
 
 def column_names(value: object, table: Table | None) -> list[str] | None:
-    """Return the column names that an argument holds, or None if it holds values."""
+    """Return the column names in an argument, or None if it holds values."""
     if table is None:
         return None
     if isinstance(value, str):
@@ -44,7 +44,7 @@ _NUMBERS_HINT = {
 
 
 def numbers_of(values: object, argument: str) -> AnyArray:
-    """Return real numbers in their own dtype, without a copy where they are already so."""
+    """Return real numbers in their own dtype, without a copy if possible."""
     if is_frame(values):
         raise InputError(f"{argument} is a frame", "give one column of it", argument)
     array = plain_array(values, argument) if as_series(values) is None else None
@@ -69,9 +69,10 @@ def numbers_of(values: object, argument: str) -> AnyArray:
 
 
 def check_lengths(lengths: dict[str, int], *, by_name: bool) -> None:
+    """Refuse columns of different lengths, and empty ones."""
     if len(set(lengths.values())) > 1:
         shown = ", ".join(f"{name} {count:,}" for name, count in lengths.items())
-        names = "; with data=, names of columns are strings" if by_name else ""
+        names = "; with data=, column names are strings" if by_name else ""
         raise InputError(f"lengths differ: {shown}", f"give one value per row in each{names}")
     if not lengths["p"]:
         what = "y and p are" if "y" in lengths else "p is"

@@ -1,4 +1,4 @@
-"""What a probability claims: predictions become (score, hit) pairs, and classes are forgotten."""
+"""What a probability claims: predictions become pairs of a score and a hit."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from varcal._options import check_choice
 from varcal.exceptions import InputError
 
 EVENTS = ("correct", "positive", "classwise")
-#: The claim that the most likely class is right, among those about a class by its position.
+#: The key of the claim that the most likely class is right; other keys are positions of classes.
 CORRECT = -1
 
 
 class SlicedColumn(Protocol):
-    """A column of which stretches are asked for: an array, or worked out when asked."""
+    """A column that is read in slices: an array, or a column computed on demand."""
 
     def __len__(self) -> int: ...
 
@@ -29,40 +29,40 @@ class SlicedColumn(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Derived:
-    """A column of n rows that is worked out when rows of it are asked for, and not kept.
+    """A column whose rows are computed on demand and not kept.
 
     Attributes
     ----------
     n : int
         The number of rows.
-    work_out : callable
-        From a stretch of rows to their values.
-    of : tuple of ndarray
-        (p, y) of two classes if it is about "the prediction is correct", for an engine that works
-        it out by itself.
+    compute : callable
+        Takes a slice of rows and returns their values.
+    source : tuple of ndarray
+        (p, y) for the claim "the prediction is correct" of two classes, so that an engine can
+        compute the column itself; empty otherwise.
     """
 
     n: int
-    work_out: Callable[[slice], AnyArray]
-    of: tuple[AnyArray, ...] = ()
+    compute: Callable[[slice], AnyArray]
+    source: tuple[AnyArray, ...] = ()
 
     def __len__(self) -> int:
         return self.n
 
     def __getitem__(self, rows: slice, /) -> AnyArray:
-        return self.work_out(rows)
+        return self.compute(rows)
 
 
 @dataclass(frozen=True, eq=False)
 class Claim:
-    """One claim a row: the event has probability `score`; `hit` tells whether it came true.
+    """One claim per row: the event has probability `score`; `hit` is whether it happened.
 
     Attributes
     ----------
     scores, hits : SlicedColumn
-        The same, a stretch of rows at a time: one pass over them needs no memory for the whole.
+        The same as columns that can be read in slices, to save memory.
     label : hashable or None
-        The class that the claim speaks of; None for "the prediction is correct".
+        The class that the claim is about; None for "the prediction is correct".
     """
 
     scores: SlicedColumn
@@ -83,7 +83,7 @@ class Claim:
 def claims(
     predictions: Predictions, event: str = "correct", pos_label: Hashable = None
 ) -> Iterator[Claim]:
-    """Yield the claims of an event: one, or for "classwise" one a class.
+    """Yield the claims of an event: a single one, or one per class for "classwise".
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def claims(
 def claim_keys(
     classes: Sequence[Hashable], event: str = "correct", pos_label: Hashable = None
 ) -> list[int]:
-    """Return which claims an event makes: `CORRECT`, or the positions of classes.
+    """Return the keys of the claims of an event: `CORRECT`, or the positions of classes.
 
     >>> claim_keys(["no", "yes"], "positive"), claim_keys(["a", "b", "c"], "classwise")
     ([1], [0, 1, 2])
@@ -118,7 +118,7 @@ def claim_keys(
     if pos_label is not None and event != "positive":
         raise InputError(
             f"pos_label is {pos_label!r}, which has no meaning with event {event!r}",
-            "use {event}, or leave {pos_label} out",
+            "use {event}, or omit {pos_label}",
             argument="pos_label",
             settings={"event": "positive", "pos_label": None},
         )
@@ -128,7 +128,7 @@ def claim_keys(
 
 
 def claim_of(predictions: Predictions, key: int) -> Claim:
-    """Return one claim of every row."""
+    """Return the claim with the given key."""
     return _correct(predictions) if key == CORRECT else _about(predictions, key)
 
 
@@ -168,7 +168,7 @@ def _position(classes: Sequence[Hashable], pos_label: Hashable) -> int:
     if len(classes) != 2:
         raise InputError(
             f"event is 'positive', which needs two classes; there are {len(classes)}",
-            'use {event}, or "classwise" where one figure for all classes is wanted',
+            'use {event}, or "classwise" for one figure over all classes',
             argument="event",
             settings={"event": "correct"},
         )

@@ -1,4 +1,4 @@
-"""A frame of any library, or a dict of columns, looked at by column name."""
+"""A frame of any library, or a dict of columns, read by column name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from varcal._options import check_choice
 from varcal.exceptions import InputError, import_library
 
-#: The frame libraries that results can be given in.
+#: The frame libraries that results can be converted to.
 BACKENDS = ("pandas", "polars", "pyarrow", "modin", "cudf")
 
 
@@ -73,7 +73,7 @@ def is_frame(source: object) -> bool:
         return False
     try:
         wrapped = nw.from_native(source, pass_through=True)
-    except nw.exceptions.DuplicateError:  # a frame all right; `Table.of` names the culprit
+    except nw.exceptions.DuplicateError:  # it is a frame; `Table.of` reports the duplicate
         return True
     if isinstance(wrapped, nw.LazyFrame):
         raise InputError(

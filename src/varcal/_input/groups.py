@@ -8,7 +8,7 @@ from hashlib import blake2b
 import numpy as np
 
 from varcal._arrays import Ints
-from varcal._input.variables import Variable, held_levels, sort_levels
+from varcal._input.variables import Variable, present_levels, sort_levels
 from varcal.exceptions import InputError
 
 #: Groups are hashed into at most this many buckets.
@@ -21,7 +21,12 @@ def check_units(unit: Variable) -> Variable:
     if missing.any():
         row = int(missing.argmax())
         raise InputError.at_row(
-            "groups", "is missing", None, row, int(missing.sum()), "every row needs its unit"
+            "groups",
+            "is missing",
+            None,
+            row,
+            int(missing.sum()),
+            "every row must belong to a group",
         )
     return unit
 
@@ -36,24 +41,24 @@ def group_numbers(unit: Variable) -> Ints:
 def distinct_groups(unit: Variable) -> list[Hashable]:
     """Return the groups that rows belong to, sorted."""
     if unit.kind == "levels":
-        levels: list[Hashable] = sort_levels(*held_levels(unit.values, unit.levels))[1]
+        levels: list[Hashable] = sort_levels(*present_levels(unit.values, unit.levels))[1]
         return levels
-    found: list[Hashable] = np.unique(unit.values).tolist()
-    return found
+    values: list[Hashable] = np.unique(unit.values).tolist()
+    return values
 
 
 def buckets(
     unit: Variable | None, known: Sequence[Hashable] | None = None
 ) -> tuple[Ints | None, int]:
-    """Return the bucket of each row: its group if there are few, else the hash of its value.
+    """Return the bucket of each row (its group if there are few, else a hash) and their number.
 
     Parameters
     ----------
     unit : Variable or None
         The group of each row.
     known : sequence, optional
-        Every group there is, sorted, if there are few; empty for hashes whatever their number,
-        so that batches which know nothing of each other can be merged.
+        All groups, sorted, if there are few. If it is empty, groups are always hashed, so that
+        batches with different groups can be merged.
 
     Examples
     --------
@@ -67,35 +72,35 @@ def buckets(
         return None, 1
     if known is None:
         numbers = group_numbers(unit)
-        many = int(numbers.max()) + 1
-        check_several(many)
-        if many <= N_BUCKETS:
-            return numbers, many
+        n_groups = int(numbers.max()) + 1
+        check_two_groups(n_groups)
+        if n_groups <= N_BUCKETS:
+            return numbers, n_groups
     elif known:
-        return _places(unit, known), len(known)
+        return _positions(unit, known), len(known)
     return _hashes(unit), N_BUCKETS
 
 
-def check_several(many: int) -> None:
-    """Refuse groups that are one only."""
-    if many < 2:
+def check_two_groups(n_groups: int) -> None:
+    """Refuse a single group."""
+    if n_groups < 2:
         raise InputError(
-            "groups has one group only", "at least two units are needed", argument="groups"
+            "groups has only one group", "at least two groups are needed", argument="groups"
         )
 
 
-def _places(unit: Variable, known: Sequence[Hashable]) -> Ints:
+def _positions(unit: Variable, known: Sequence[Hashable]) -> Ints:
     position = {level: k for k, level in enumerate(known)}
     levels, numbers = unit.levels, unit.values
     if unit.kind != "levels":
-        found, numbers = np.unique(unit.values, return_inverse=True)
-        levels = tuple(found.tolist())  # as Python's numbers: floats would merge large integers
+        values, numbers = np.unique(unit.values, return_inverse=True)
+        levels = tuple(values.tolist())  # Python integers: floats would merge large ones
     lookup = np.array([position.get(level, 0) for level in levels], dtype=np.intp)
     return lookup[numbers]
 
 
 def _hashes(unit: Variable) -> Ints:
-    """Hash values into buckets, the same in every process and on every machine."""
+    """Hash values into buckets that are the same in every process and on every machine."""
     if unit.kind == "levels":
         texts = (str(level).encode() for level in unit.levels)
         digests = [blake2b(text, digest_size=1).digest()[0] for text in texts]

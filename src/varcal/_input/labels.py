@@ -1,4 +1,4 @@
-"""Labels of any type, and the one rule by which they belong to columns of p."""
+"""Labels of any type, and the rule that assigns them to the columns of p."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from varcal._arrays import AnyArray, Bools, Floats, Ints
-from varcal._input.variables import Variable, extremes, held_levels, sort_levels
+from varcal._input.variables import Variable, extremes, present_levels, sort_levels
 from varcal.exceptions import InputError
 
-# Beyond this a float no longer tells whole numbers apart.
+# Beyond this, floats cannot represent every whole number.
 _LARGEST_EXACT = 2.0**53
 
 
@@ -45,14 +45,14 @@ class Labels:
         return self.column.missing()
 
     def raw(self, row: int) -> Hashable:
-        """Return one label as the user wrote it, None if it is missing."""
+        """Return one label as the user gave it, None if it is missing."""
         value = self.column.values[row]
         if self.column.kind == "levels":
             return self.column.levels[value] if value >= 0 else None
         return None if value != value else value.item()
 
     def check_numbers(self, p: Floats) -> None:
-        """Refuse numbers that are no labels, and say so where y and p look swapped."""
+        """Refuse numbers that are not labels; the hint says if y and p look swapped."""
         values = self.column.values
         if self.column.kind == "levels" or values.dtype.kind != "f":
             return
@@ -95,11 +95,11 @@ class Labels:
         *,
         by_meaning: bool = False,
     ) -> tuple[AnyArray, tuple[Hashable, ...]]:
-        """Number the labels by the columns of p.
+        """Return the column of p that each label belongs to, and the classes.
 
-        Labels 0/1 and booleans always mean [0, 1]; any others belong to the columns in
-        sorted order (that of categories is not used), unless `classes` gives the order. With
-        `by_meaning`, 0/1 and booleans stand for each other in the classes that are given.
+        Labels 0/1 and booleans always mean [0, 1]. Any others are assigned to the columns in
+        sorted order (the order of categories is not used), unless `classes` gives the order.
+        With `by_meaning`, 0/1 and booleans are interchangeable.
         """
         if (classes is None or by_meaning) and n_classes == 2 and (pair := self._zero_one()):
             return pair
@@ -118,7 +118,7 @@ class Labels:
         return codes, found
 
     def _zero_one(self) -> tuple[AnyArray, tuple[Hashable, ...]] | None:
-        """Number labels that are all 0/1 or booleans by what they mean; None if some are not."""
+        """Encode labels that are all 0/1 or booleans; return None if some are not."""
         values, levels = self.column.values, self.column.levels
         if self.column.kind == "numeric":
             low, high = extremes(values)
@@ -133,8 +133,7 @@ class Labels:
         if self.column.kind == "numeric":
             found, codes = np.unique(_integers(self.column.values), return_inverse=True)
             return codes.astype(np.intp), tuple(found.tolist())
-        held = held_levels(self.column.values, self.column.levels)
-        numbers, labels = sort_levels(*held)
+        numbers, labels = sort_levels(*present_levels(self.column.values, self.column.levels))
         return numbers, tuple(labels)
 
     def _by_given(

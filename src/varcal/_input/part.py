@@ -1,4 +1,4 @@
-"""Part: what a batch of rows must know of all rows."""
+"""Part: facts about all rows that are needed to read a batch of them."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Part:
-    """What is known of all rows when some of them come in at the door.
+    """Facts about all rows, for reading a batch of them.
 
     Attributes
     ----------
     classes : tuple
-        Every label, in the order of the columns of `p`; none where they are not known, and rows
+        Every label, in the order of the columns of `p`; empty if the labels are not known and rows
         are only checked.
     by_meaning : bool
-        Whether labels are 0/1 or booleans, which mean the same in every part.
+        Whether labels are 0/1 or booleans, which are interchangeable.
     exponent : int
         Weights are divided by 2 to this power.
     """

@@ -31,9 +31,9 @@ ALL = "every other column"
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """Checked predictions: what everything else in varcal computes on.
+    """Checked predictions, the input of every computation.
 
-    Made by `Predictions.of`, never by hand: that is where every check is.
+    Use `Predictions.of` to create them; it does all checks.
 
     Attributes
     ----------
@@ -47,11 +47,11 @@ class Predictions:
     variables : tuple of Variable
         The variables, possibly none.
     weight : ndarray of float or None
-        Sampling weights, scaled by a power of two so that the largest lies in [0.5, 1).
+        Sampling weights, scaled by a power of two if they are extremely large or small.
     unit : Variable or None
         The unit that a row belongs to.
     n_dropped : int
-        Rows left out because their outcome is not known (only on request).
+        The number of rows dropped because their outcome is missing.
     backend : str or None
         The frame library that the data came in.
     """
@@ -70,7 +70,7 @@ class Predictions:
 
     @cached_property
     def groups(self) -> Ints | None:
-        """The number of the unit that a row belongs to, None without groups."""
+        """The number of each row's unit, None without groups."""
         return None if self.unit is None else group_numbers(self.unit)
 
     @classmethod
@@ -94,15 +94,15 @@ class Predictions:
         ----------
         y : array-like or column name
             Labels: integers, booleans, strings or categories.
-        p : array-like, column name, or names of one column a class
-            Probabilities: (n,) is P(y = second class), (n, K) one column a class.
+        p : array-like, column name, or names of one column per class
+            Probabilities: (n,) is P(y = second class), (n, K) one column per class.
         v : array-like, frame, dict of columns, or column names, optional
             The variables.
         data : frame or dict of columns, optional
             With it, a string or a list of strings names columns; anything else is an array.
         classes : sequence, optional
-            The labels in the order of the columns of `p`. Without it labels 0/1 and booleans
-            mean [0, 1], and any others go to the columns in sorted order.
+            The labels in the order of the columns of `p`. By default labels 0/1 and booleans
+            mean [0, 1], and any others are assigned to the columns in sorted order.
         sample_weight : array-like or column name, optional
             Sampling weights, not negative.
         groups : array-like or column name, optional
@@ -112,7 +112,7 @@ class Predictions:
         unlabelled : {"raise", "drop"}
             What to do with rows whose label is missing.
         part : Part, optional
-            What is known of all rows, where these are a part of them.
+            Facts about all rows, if these are a batch of them.
 
         Returns
         -------
@@ -121,7 +121,7 @@ class Predictions:
         Raises
         ------
         InputError
-            If anything is not as it must be; the message says what, where and the way out.
+            If an argument is invalid; the message says what is wrong, where, and how to fix it.
 
         Examples
         --------
@@ -151,7 +151,7 @@ class Predictions:
         if unit is not None:
             lengths["groups"] = len(unit)
         if part is not None and not any(lengths.values()):
-            return cls.none(part, 0)
+            return cls.empty(part, 0)
         check_lengths(lengths, by_name=table is not None)
 
         n_dropped = 0
@@ -165,14 +165,14 @@ class Predictions:
                     labels.raw(row),
                     row,
                     int(unknown.sum()),
-                    "fill it in, or leave such rows out with {unlabelled}",
+                    "fill it in, or drop such rows with {unlabelled}",
                     settings={"unlabelled": "drop"},
                 )
             kept = ~unknown
             n_dropped = int(unknown.sum())
             if n_dropped == len(labels):
                 if part is not None:
-                    return cls.none(part, n_dropped)
+                    return cls.empty(part, n_dropped)
                 raise InputError(
                     "y has no label at any row", "at least one outcome is needed", argument="y"
                 )
@@ -187,19 +187,19 @@ class Predictions:
         n_classes = 2 if probability.ndim == 1 else probability.shape[1]
         check_probabilities(probability, given.dtype)
         if part is None:
-            y_codes, found = labels.encode(n_classes, classes)
+            y_codes, encoded = labels.encode(n_classes, classes)
         elif part.classes:
-            meant = part.by_meaning
-            y_codes, found = labels.encode(n_classes, part.classes, by_meaning=meant)
+            by_meaning = part.by_meaning
+            y_codes, encoded = labels.encode(n_classes, part.classes, by_meaning=by_meaning)
         else:
-            y_codes, found = np.zeros(len(labels), np.intp), part.classes
-        check_order(p_names, found)
+            y_codes, encoded = np.zeros(len(labels), np.intp), part.classes
+        check_order(p_names, encoded)
         if weight is not None:
             weight = checked_weights(weight, part)
         return cls(
             y=y_codes,
             p=probability,
-            classes=found,
+            classes=encoded,
             variables=variables,
             weight=weight,
             unit=None if unit is None else check_units(unit),
@@ -208,13 +208,13 @@ class Predictions:
         )
 
     @classmethod
-    def none(cls, part: Part, n_dropped: int) -> Predictions:
-        """Return a part of which no row is left."""
+    def empty(cls, part: Part, n_dropped: int) -> Predictions:
+        """Return a batch without rows."""
         return cls(np.zeros(0, np.intp), np.zeros(0), part.classes, n_dropped=n_dropped)
 
 
 def _other_columns(table: Table | None, *roles: object) -> list[str]:
-    """Name the columns of data that are neither outcome, probability, weight nor group."""
+    """Return the columns of data that are neither outcome, probability, weight nor group."""
     if table is None:
         raise InputError("X is not given", "give a frame of variables, or data=", argument="X")
     taken = {name for role in roles for name in column_names(role, table) or ()}
@@ -258,7 +258,7 @@ def _variables(v: object, table: Table | None) -> tuple[tuple[Variable, ...], st
 
 
 def read_scores(p: object, v: object = None) -> tuple[Floats, tuple[Variable, ...]]:
-    """Check probabilities and variables that come without an outcome.
+    """Check probabilities and variables without an outcome.
 
     Examples
     --------
@@ -269,7 +269,8 @@ def read_scores(p: object, v: object = None) -> tuple[Floats, tuple[Variable, ..
     given, _, _ = probabilities(p, None)
     scores = given.astype(np.float64, copy=False)
     variables, _ = _variables(v, None)
-    lengths = {"p": len(scores)} | {f"v {one.name!r}": len(one) for one in variables}
+    lengths = {"p": len(scores)}
+    lengths |= {f"v {variable.name!r}": len(variable) for variable in variables}
     check_lengths(lengths, by_name=False)
     check_probabilities(scores, given.dtype)
     return scores, variables

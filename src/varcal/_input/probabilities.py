@@ -1,4 +1,4 @@
-"""Columns of probabilities or log-odds: read, checked, brought into one shape."""
+"""Reading and checking of probabilities and log-odds."""
 
 from __future__ import annotations
 
@@ -13,12 +13,15 @@ from varcal._input.frames import Table, is_frame
 from varcal._input.variables import as_series, extremes
 from varcal.exceptions import InputError
 
-#: How far the probabilities of a row may sum from 1, besides the rounding of their dtype.
+#: How far the sum of a row's probabilities may be from 1, besides the rounding of their dtype.
 SUM_TOLERANCE = 1e-6
+#: Values further than this outside [0, 1] are taken for logits or percentages, others for
+#: rounding errors; only the hint depends on it.
+FAR_OUTSIDE = 0.5
 
 
 def probabilities(p: object, table: Table | None) -> tuple[AnyArray, tuple[str, ...], str | None]:
-    """Return p in its own dtype, the names of its columns, and the library it came in."""
+    """Return p in its own dtype, the names of its columns, and the library of its frame."""
     names = column_names(p, table)
     if names is not None and table is not None:
         if len(set(names)) < len(names):
@@ -39,7 +42,7 @@ def probabilities(p: object, table: Table | None) -> tuple[AnyArray, tuple[str, 
 
 
 def from_log_odds(logits: Floats) -> Floats:
-    """Return the probabilities that logits stand for."""
+    """Convert logits to probabilities."""
     bad = ~np.isfinite(logits)
     if bad.any():
         _raise_at(logits, bad, "is not finite", "logits are finite numbers")
@@ -63,13 +66,14 @@ def _shaped(p: AnyArray) -> AnyArray:
 
 
 def check_probabilities(p: Floats, given: np.dtype[Any]) -> None:
+    """Refuse values outside [0, 1] and rows that do not sum to 1; `given` is the input's dtype."""
     low, high = extremes(p)
     if not (low >= 0 and high <= 1):  # also true when either is NaN
         missing = np.isnan(p)
         if missing.any():
-            _raise_at(p, missing, "is missing", "leave such rows out or fill them in first")
+            _raise_at(p, missing, "is missing", "drop such rows or fill them in first")
         outside = (p < 0) | (p > 1)
-        if low < -0.5 or high > 1.5:
+        if low < -FAR_OUTSIDE or high > 1 + FAR_OUTSIDE:
             hint = "if these are logits, pass {from_logits}; divide percentages by 100"
         else:
             hint = "probabilities lie in [0, 1]; if this is a rounding error, clip them first"
@@ -108,14 +112,14 @@ def _raise_at(p: Floats, bad: Bools, problem: str, hint: str) -> None:
 
 
 def check_order(names: Sequence[str], classes: Sequence[Hashable]) -> None:
-    """Refuse columns of p that carry the labels as names, but in another order."""
+    """Refuse columns of p that are named after the labels, but in another order."""
     texts = [str(label) for label in classes]
     if list(names) == texts or sorted(names) != sorted(texts):
         return
     order = [classes[texts.index(name)] for name in names]
     raise InputError(
         f"p has columns named {list(names)!r}, but the classes are in the order {list(classes)!r}",
-        "names of columns have no meaning: state the order with {classes}",
+        "column names are ignored; state the order with {classes}",
         argument="p",
         settings={"classes": order},
     )

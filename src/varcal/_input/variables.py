@@ -1,4 +1,4 @@
-"""One column of data, whatever library it came from, as a `Variable`."""
+"""Variable: one column of data, from any library."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ Kind = Literal["numeric", "datetime", "levels"]
 
 _EPOCH = np.datetime64("1970-01-01T00:00:00", "us")
 _MISSING_TYPES = {"NoneType", "NAType", "NaTType"}
-# Rows looked at together by `extremes`.
-_STRETCH = 32_768
-# What to do with an argument that is a table where a column is wanted.
+# Rows that `extremes` reads at a time; as floats they fit into the processor's cache.
+_CHUNK_ROWS = 32_768
+# Hints for arguments that have several columns instead of one.
 _ONE_COLUMN = {
     "v": "several variables go in a frame, a dict of columns or a two-dimensional array",
     "y": "give one label per row: one column of the table, or y.argmax(axis=1) of one-hot rows",
@@ -40,10 +40,10 @@ class Variable:
     kind : {"numeric", "datetime", "levels"}
         Numbers; instants (seconds since 1970 in UTC); or categories, strings and booleans.
     values : ndarray
-        Numbers and instants: one number a row, NaN where it is missing. Levels: the position
-        in `levels`, −1 where it is missing.
+        Numbers and instants: one number per row, NaN if it is missing. Levels: the position
+        in `levels`, −1 if it is missing.
     levels : tuple
-        The levels in their order, none for numbers and instants.
+        The levels in their order, empty for numbers and instants.
     duration : bool
         Whether the numbers are durations, in seconds.
     """
@@ -62,7 +62,7 @@ class Variable:
         return replace(self, values=self.values[rows])
 
     def missing(self) -> Bools:
-        """Return which rows are missing."""
+        """Return a mask of the rows with a missing value."""
         if self.kind == "levels":
             return self.values < 0
         if self.values.dtype.kind == "f":
@@ -76,11 +76,11 @@ class Variable:
         Parameters
         ----------
         column : array-like or series
-            Numbers, booleans, strings, categories or instants; missing values are welcome.
+            Numbers, booleans, strings, categories or instants; missing values are allowed.
         name : str
-            The name that the variable gets.
+            The name of the variable.
         argument : str
-            How an error calls the input.
+            The name of the argument in error messages.
 
         Examples
         --------
@@ -103,12 +103,12 @@ class Variable:
 
 
 def _argument(called: str) -> str:
-    """Return the argument in the name of a column, such as v of "v 'age'"."""
+    """Return the argument that a column was given as, for example v for "v 'age'"."""
     return called.split(" ")[0]
 
 
 def as_series(column: object) -> nw.Series[Any] | None:
-    """Wrap a series of a frame library; None if it is anything else."""
+    """Wrap a series of a frame library; return None for anything else."""
     if type(column) is np.ndarray:  # the most frequent case, and the slowest to find below
         return None
     arrow, pandas = nw.dependencies.get_pyarrow(), nw.dependencies.get_pandas()
@@ -123,7 +123,7 @@ def as_series(column: object) -> nw.Series[Any] | None:
 
 
 def plain_array(values: object, argument: str) -> AnyArray:
-    """Return a list or an array as numpy sees it, but never mix numbers into strings."""
+    """Convert to a numpy array, but keep numbers in a list that also holds strings."""
     if isinstance(values, np.ma.MaskedArray):
         if np.ma.getmaskarray(values).any():
             return np.array(values.tolist(), dtype=object)  # masked entries become None
@@ -140,32 +140,32 @@ def plain_array(values: object, argument: str) -> AnyArray:
         ) from None
     if array.ndim == 0:
         what = "None" if values is None else f"a single {type(values).__name__}"
-        way = (
+        hint = (
             "call .toarray() on it first" if hasattr(values, "toarray") else "give a list or array"
         )
         raise InputError(
-            f"{argument} is {what}, not a column of values", way, argument=_argument(argument)
+            f"{argument} is {what}, not a column of values", hint, argument=_argument(argument)
         )
     return array
 
 
 def is_missing(value: object) -> bool:
-    """Tell whether one Python value stands for "not known"."""
+    """Tell whether a Python value is missing: None, NaN, NaT or pandas.NA."""
     if type(value).__name__ in _MISSING_TYPES:
         return True
     return isinstance(value, float | np.floating) and bool(value != value)
 
 
 def extremes(values: AnyArray) -> tuple[Any, Any]:
-    """Return the smallest and the largest number of a column, NaN if it holds one.
+    """Return the smallest and the largest number of a column, NaN if it holds a NaN.
 
-    Stretch by stretch, so that the second look finds the numbers still in cache.
+    The column is read in chunks, so that the maximum finds the numbers still in the cache.
 
     >>> [int(end) for end in extremes(np.array([2, 5, 3]))]
     [2, 5]
     """
-    parts = [values[k : k + _STRETCH] for k in range(0, len(values), _STRETCH)]
-    ends = [(part.min(), part.max()) for part in parts]
+    chunks = [values[k : k + _CHUNK_ROWS] for k in range(0, len(values), _CHUNK_ROWS)]
+    ends = [(chunk.min(), chunk.max()) for chunk in chunks]
     return np.min([low for low, _ in ends]), np.max([high for _, high in ends])
 
 
@@ -180,7 +180,7 @@ def factorize(values: Iterable[Hashable]) -> tuple[Ints, list[Hashable]]:
 
 
 def sort_levels(codes: Ints, levels: Sequence[Hashable]) -> tuple[Ints, list[Hashable]]:
-    """Bring levels into sorted order, and the codes with them; −1 stays."""
+    """Sort levels and renumber the codes accordingly; −1 stays."""
     order = _sorted_positions(levels)
     position = np.empty(len(levels) + 1, dtype=np.intp)
     position[order] = np.arange(len(levels))
@@ -188,15 +188,15 @@ def sort_levels(codes: Ints, levels: Sequence[Hashable]) -> tuple[Ints, list[Has
     return position[codes], [levels[k] for k in order]
 
 
-def held_levels(codes: Ints, levels: Sequence[Hashable]) -> tuple[Ints, list[Hashable]]:
-    """Leave out the levels that no row holds; −1 stays."""
-    held = np.bincount(codes[codes >= 0], minlength=len(levels)) > 0
-    position = np.append(np.where(held, np.cumsum(held) - 1, -1), -1)
-    return position[codes], [level for level, kept in zip(levels, held, strict=True) if kept]
+def present_levels(codes: Ints, levels: Sequence[Hashable]) -> tuple[Ints, list[Hashable]]:
+    """Drop the levels without rows and renumber the codes accordingly; −1 stays."""
+    present = np.bincount(codes[codes >= 0], minlength=len(levels)) > 0
+    position = np.append(np.where(present, np.cumsum(present) - 1, -1), -1)
+    return position[codes], [level for level, kept in zip(levels, present, strict=True) if kept]
 
 
 def _sorted_positions(levels: Sequence[Any]) -> list[int]:
-    """Return the order of levels, by type first where they cannot be compared."""
+    """Return the order of levels, by type first if they cannot be compared."""
     for key in (levels.__getitem__, lambda k: (type(levels[k]).__name__, levels[k])):
         with suppress(TypeError):
             return sorted(range(len(levels)), key=key)
@@ -243,7 +243,7 @@ def _from_series(series: nw.Series[Any], name: str, called: str) -> Variable:
 
 
 def _unknown_array(series: nw.Series[Any], called: str) -> AnyArray:
-    """Read a type that narwhals has no name for: nulls only, sparse, some time zones."""
+    """Read a type that narwhals does not know: nulls only, sparse, some time zones."""
     if series.null_count() == len(series):
         return np.full(len(series), None, dtype=object)
     native = series.to_native()
@@ -253,8 +253,8 @@ def _unknown_array(series: nw.Series[Any], called: str) -> AnyArray:
 
 
 def _library_codes(native: Any) -> tuple[Ints, list[Hashable]]:
-    """Number the distinct values of a series by its own library, in no order; nulls are −1."""
-    if hasattr(native, "factorize"):  # pandas and its kin
+    """Number the distinct values of a series with its own library, unsorted; nulls are −1."""
+    if hasattr(native, "factorize"):  # pandas and similar libraries
         codes, levels = native.factorize()
         return np.asarray(codes, dtype=np.intp), levels.tolist()
     if hasattr(native, "dictionary_encode"):  # pyarrow
@@ -290,7 +290,7 @@ def _from_categories(series: nw.Series[Any], name: str) -> Variable:
 
 
 def _from_codes(codes: Any, levels: Sequence[Hashable], name: str) -> Variable:
-    codes, kept = held_levels(np.asarray(codes, dtype=np.intp), levels)
+    codes, kept = present_levels(np.asarray(codes, dtype=np.intp), levels)
     return Variable(name, "levels", codes, tuple(kept))
 
 

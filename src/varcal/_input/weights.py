@@ -1,4 +1,4 @@
-"""Sampling weights: read, checked, scaled by a power of two."""
+"""Reading, checking and scaling of sampling weights."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from varcal._input.frames import Table
 from varcal._input.part import Part
 from varcal.exceptions import InputError
 
-#: Weights beyond 2 to this power, up or down, are scaled.
+#: Weights are scaled if the largest is above 2 to this power, or below 2 to minus this power.
 MOST_EXPONENT = 200
 
 
@@ -20,6 +20,7 @@ def weights(sample_weight: object, table: Table | None) -> AnyArray:
 
 
 def checked_weights(given: AnyArray, part: Part | None) -> Floats:
+    """Check the values of weights and scale them if they are extremely large or small."""
     weight: Floats = given.astype(np.float64, copy=False)
     if weight.ndim != 1:
         raise InputError(
@@ -45,18 +46,20 @@ def checked_weights(given: AnyArray, part: Part | None) -> Floats:
         exponent = weight_exponent(float(weight.max()))
     else:
         exponent = part.exponent
-    # A power of two keeps ratios to the bit.
+    # Scaling by a power of two keeps ratios exact.
     return np.ldexp(weight, -exponent) if exponent else weight
 
 
 def no_weight() -> InputError:
-    """Return the error of weights that are all 0."""
+    """Return the error for weights that are all 0."""
     return InputError(
-        "sample_weight is 0 at every row", "at least one row must count", argument="sample_weight"
+        "sample_weight is 0 at every row",
+        "at least one weight must be positive",
+        argument="sample_weight",
     )
 
 
 def weight_exponent(largest: float) -> int:
-    """Return by which power of two weights are divided, lest their fourth powers overflow."""
+    """Return the power of two to divide weights by, so that fourth powers do not overflow."""
     exponent = int(np.frexp(largest)[1])
     return exponent if abs(exponent) >= MOST_EXPONENT else 0

@@ -1,1 +1,1 @@
-"""Calibration errors, curves and tables of one variable."""
+"""Calibration errors, curves and tables along one variable."""

@@ -1,4 +1,4 @@
-"""The bins of a variable, one row each, for people and for frames."""
+"""BinTable: confidence and accuracy by bins of a variable, one row per bin."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ class BinTable:
     Attributes
     ----------
     variable : str
-        What was binned; "confidence" for the score itself.
+        The binned variable; "confidence" for the score itself.
     event : str
         What the probabilities claim.
     columns : dict of lists
-        The table: `bin` (its name), `low` and `high` (edges; for a joint bin or a level
-        absent), `n`, `share`, `confidence`, `accuracy`, `gap`, `gap_low`, `gap_high`; with
+        The table: `bin` (its name), `low` and `high` (its edges; only for a numeric variable),
+        `n`, `share`, `confidence`, `accuracy`, `gap`, `gap_low`, `gap_high`; with
         ``event="classwise"`` also `class`.
     level : float
         Level of the interval of each gap.
     n_rows : int
         Rows used.
     n_dropped : int
-        Rows left out because their outcome is not known.
+        Rows dropped because their outcome is missing.
     engine, edges : str
-        Who summed the rows, and whether bins were chosen by all of them ("exact") or by a sample
-        ("sampled").
+        What summed the rows, and whether bins were chosen from all of them ("exact") or from a
+        sample ("sampled").
     """
 
     variable: str
@@ -91,10 +91,10 @@ class BinTable:
         return frame_of(self.columns, self.backend)
 
     def _shown(self) -> tuple[str, dict[str, list[Any]]]:
-        """Return a line of facts, and the columns without the edges."""
+        """Return a heading, and the columns without the edges."""
         head = f"{self.variable} · event {self.event} · {self.n_rows:,} rows"
         if self.n_dropped:
-            head += f" · {self.n_dropped:,} without outcome left out"
+            head += f" · {self.n_dropped:,} dropped without outcome"
         return head, {
             name: values for name, values in self.columns.items() if name not in ("low", "high")
         }
@@ -118,6 +118,7 @@ def bin_table(
     n_bins: int = N_BINS,
     binning: str = QUANTILE,
     bins: object = None,
+    edges: str | None = None,
     level: float = 0.95,
     classes: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
@@ -127,18 +128,21 @@ def bin_table(
 ) -> BinTable:
     r"""Tabulate confidence, accuracy and gap by bins of a variable, or of the score itself.
 
-    The gap of bin b is :math:`g_b = \text{Conf}_b - \text{Acc}_b` (positive: overconfident),
-    its interval :math:`g_b \pm z \, \text{se}_b` with the sandwich standard error, shrunk
-    towards the one under calibration as if by five rows. That steadies small bins but cannot
-    mend them: with some ten rows and scores near 0 or 1 it covers less often than `level` says.
+    The gap of bin b is :math:`g_b = \text{Conf}_b - \text{Acc}_b` (positive: overconfident). Its
+    interval is :math:`g_b \pm z \, \text{se}_b` with the sandwich standard error, shrunk towards
+    the standard error under calibration with the weight of five rows. This makes intervals of
+    small bins more stable, but with about ten rows and scores near 0 or 1 their coverage is still
+    below `level`.
 
     Parameters
     ----------
     y, p : array-like or column names
         Labels and probabilities, as in `ece`.
     v : array-like, frame, dict of columns, or column names, optional
-        The variable, or several for joint bins; without it the bins are those of the score.
-    data, event, n_bins, binning, bins, classes, pos_label, sample_weight, from_logits, unlabelled
+        The variable, or several for joint bins. By default the score itself is binned.
+    data, event, n_bins, binning, bins, edges : optional
+        As in `vece`.
+    classes, pos_label, sample_weight, from_logits, unlabelled
         As in `vece`.
     level : float
         Level of the interval of each gap.
@@ -146,7 +150,7 @@ def bin_table(
     Returns
     -------
     BinTable
-        With `to_frame()`, `to_dict()` and the columns themselves; empty bins stay, with n = 0.
+        The table, which converts with `to_frame()` and `to_dict()`. Empty bins stay, with n = 0.
 
     Examples
     --------
@@ -158,7 +162,7 @@ def bin_table(
     b    2  0.500      0.6500    0.5000   0.1500  -0.5498    0.8498
     """
     check_level(level)
-    options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins}
+    options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins, "edges": edges}
     evidence = gather(
         y,
         p,
@@ -199,7 +203,7 @@ def table_of(
     level: float,
     evidence: Evidence,
 ) -> BinTable:
-    """Make the table of bins whose gaps' intervals reach so far to each side."""
+    """Return the table of bins; `reach` has the half-widths of the intervals of the gaps."""
     return BinTable(
         variable=stats.bins.name,
         event=event,
@@ -234,7 +238,7 @@ def _bin_columns(stats: BinnedStats, reach: Floats) -> dict[str, list[Any]]:
         for part, index in zip(bins.parts, cells, strict=True):
             if part.name in ("class", "bin", *figures):
                 raise InputError(
-                    f"a variable is named {part.name!r}, as a column of the table is",
+                    f"variable {part.name!r} has the name of a column of the table",
                     "rename the variable",
                 )
             labels = part.labels()

@@ -1,4 +1,4 @@
-"""Curves: error and predicted error as smooth functions of a variable, with honest bands."""
+"""Curves: error and predicted error as smooth functions of a variable, with bands."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from varcal._measures.curve_result import SERIES, Curve
 from varcal._measures.histogram import histogram_of
 from varcal._measures.regions import regions_of
 from varcal._options import check_level
-from varcal._smoothing.bands import Bands, curve_bands, level_bands, span_bands
+from varcal._smoothing.bands import Bands, curve_bands, level_bands, lines, span_bands
 from varcal._smoothing.cells import Cells
 from varcal._smoothing.density import density
 from varcal.exceptions import InputError
@@ -38,6 +38,8 @@ def curve(
     level: float = 0.95,
     trim: float = 0.05,
     grid: int | ArrayLike | None = None,
+    bands: bool = True,
+    edges: str | None = None,
     classes: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
     sample_weight: object = None,
@@ -47,23 +49,23 @@ def curve(
 ) -> Curve:
     r"""Estimate error and predicted error as smooth functions of a variable.
 
-    The gap at v is :math:`g(v) = \mathbb{E}[s | v] - \text{Acc}(v)`, VCE(v) = |g(v)|. Rows are
-    put into about a thousand cells, and local polynomials with tricube weights are fitted to
-    them; the cost after binning does not depend on the number of rows.
+    The gap at v is :math:`g(v) = \mathbb{E}[s | v] - \text{Acc}(v)`, and VCE(v) = |g(v)|. Rows
+    are summed into about a thousand cells, and local polynomials with tricube weights are fitted
+    to them; after that, the cost does not depend on the number of rows.
 
     By default the span is chosen by generalized cross-validation, and the bands come from a
-    local quartic at a narrower one, whose bias is small beside its standard error: that is why
-    the simultaneous band keeps its level as the rows grow. With `span=` (the paper: 0.9) or
-    `bandwidth=` the fit is that very local polynomial, and its bands are those of the smoothed
-    truth.
+    local quartic with a narrower span. Its bias is small compared with its standard error, so
+    that the simultaneous band keeps its level as the number of rows grows. With `span=` (0.9 in
+    the paper) or `bandwidth=` the curve is the local polynomial of that span, and the bands are
+    for the smoothed truth.
 
     Parameters
     ----------
     y, p : array-like or column names
         Labels and probabilities, as in `vece`.
     v : array-like or column name
-        One variable: numbers, dates, or levels (then each level stands by itself).
-    data, event, classes, pos_label, sample_weight, from_logits, unlabelled
+        One variable: numbers, dates or levels. Each level is estimated separately.
+    data, event, edges, classes, pos_label, sample_weight, from_logits, unlabelled
         As in `vece`; `event` is "correct" or "positive".
     span : float, optional
         Share of the rows in each neighbourhood (nearest neighbours).
@@ -74,12 +76,16 @@ def curve(
     level : float
         Level of all bands.
     trim : float
-        Share of the rows at each end where v* is not looked for (the paper's 5 and 95 %).
+        Share of the rows at each end in which v* is not searched for (5 % as in the paper).
     grid : int or array, optional
-        Where to give the curve: so many even points between the trimmed ends, or these
-        points; without it, at the cells (at most 300 by default).
+        Where to evaluate the curve: a number of even points between the trimmed ends, or the
+        points themselves. By default the curve is evaluated at its cells, at most 300.
+    bands : bool
+        Whether to compute bands, intervals and regions along numbers and dates. The lines alone
+        take a fraction of the time, above all with `span=`; bands and intervals are then NaN.
     groups : array-like or column name, optional
-        Units that rows belong to; bands then allow for dependence within a unit.
+        Units that rows belong to, such as patients or customers. Bands then allow for dependence
+        within a unit.
 
     Returns
     -------
@@ -98,7 +104,7 @@ def curve(
     >>> found.direction, found.worst_label
     ('over', '46')
     """
-    options: BinOptions = {"n_bins": N_BINS, "binning": ATOMS, "bins": None}
+    options: BinOptions = {"n_bins": N_BINS, "binning": ATOMS, "bins": None, "edges": edges}
     if event == "classwise":
         raise InputError(
             "event is 'classwise', which makes one claim per class; a curve shows one claim",
@@ -120,7 +126,7 @@ def curve(
     if len(evidence.along) != 1:
         raise InputError(
             f"v has {len(evidence.along)} variables; a curve is along one",
-            "give one column; vece() and bin_table() take several at once",
+            "give one column; vece() and bin_table() accept several",
             argument="v",
         )
     check_level(level)
@@ -128,12 +134,12 @@ def curve(
         raise InputError(f"trim must lie in [0, 0.5); got {trim!r}", "try 0.05", argument="trim")
     if degree not in (0, 1, 2, 3, 4):
         raise InputError(
-            f"degree must be 0, 1, 2, 3 or 4; got {degree!r}", "the paper's is 2", argument="degree"
+            f"degree must be 0, 1, 2, 3 or 4; got {degree!r}", "try 2", argument="degree"
         )
     if bandwidth is not None and not bandwidth > 0:
         raise InputError(
             f"bandwidth must be positive; got {bandwidth!r}",
-            "or leave it out",
+            "omit it to choose the span from the data",
             argument="bandwidth",
         )
     (key,) = evidence.keys(event, pos_label)
@@ -145,6 +151,7 @@ def curve(
         level=level,
         trim=trim,
         grid=grid,
+        with_bands=bands,
         backend=evidence.backend,
         engine=evidence.engine,
         **fit,
@@ -161,11 +168,12 @@ def curve_of(
     span: float | None = None,
     bandwidth: float | None = None,
     degree: int = 2,
+    with_bands: bool = True,
     vece: Measured | None = None,
     backend: str | None = None,
     engine: str = "numpy",
 ) -> Curve:
-    """Make the curve of a profile: what `curve` and `audit` share."""
+    """Return the curve of a profile, for `curve` and `audit`."""
     cells = found.cells()
     if not len(cells):
         raise InputError(
@@ -175,6 +183,8 @@ def curve_of(
         )
     if found.kind == "levels":
         bands = level_bands(cells, level=level)
+    elif not with_bands:
+        bands = lines(cells, span=span, bandwidth=bandwidth, degree=degree, trim=trim)
     elif span is not None or bandwidth is not None:
         bands = span_bands(
             cells, span=span, bandwidth=bandwidth, degree=degree, level=level, trim=trim
@@ -232,9 +242,11 @@ def _kept_cells(cells: Cells, bands: Bands) -> Cells:
 
 
 def _series(bands: Bands, mass: Floats) -> dict[str, Floats]:
-    # A wide span may smooth a bend away; the line then follows the edge of its band.
-    error = np.clip(bands.smooth_error, *bands.pointwise("error"))
-    predicted = np.clip(bands.smooth_predicted_error, *bands.pointwise("predicted_error"))
+    error, predicted = bands.smooth_error, bands.smooth_predicted_error
+    if not np.isnan(bands.critical):
+        # A wide span may smooth too much; the line is then clipped to its band.
+        error = np.clip(error, *bands.pointwise("error"))
+        predicted = np.clip(predicted, *bands.pointwise("predicted_error"))
     series = {
         "error": error,
         "predicted_error": predicted,
@@ -264,9 +276,9 @@ def _on_grid(
         outside = at[~((at >= bands.x[0]) & (at <= bands.x[-1]))]
         if outside.size:
             raise InputError(
-                f"grid leaves the data: {outside[0]:g} is outside "
+                f"grid has a point outside the data: {outside[0]:g} is not in "
                 f"[{bands.x[0]:g}, {bands.x[-1]:g}]",
-                "give points inside; a curve is not extrapolated",
+                "give points within this range; curves are not extrapolated",
                 argument="grid",
             )
     drawn = {name: np.interp(at, bands.x, values) for name, values in series.items()}

@@ -1,4 +1,4 @@
-"""Curve: what was found along one variable, to read, keep and draw."""
+"""Curve: error and predicted error along one variable, to read, save and draw."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SERIES = (
     "band_high",
     "density",
 )
-#: Its numbers that may be missing.
+#: The numbers of a curve, which may be NaN.
 NUMBERS = (
     "worst",
     "vce",
@@ -47,49 +47,51 @@ NUMBERS = (
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """How wrong the confidence is along a variable, and how sure that is.
+    """Error, predicted error and their gap along a variable, with bands.
 
     Attributes
     ----------
     variable, kind, event : str
-        The variable, its kind ("numeric", "datetime" or "levels") and what is claimed.
+        The variable, its kind ("numeric", "datetime" or "levels") and what the probabilities
+        claim.
     x : ndarray
         Values of the variable (seconds since 1970 for dates, 0, 1, … for levels).
     labels : tuple of str
-        The levels, none for numbers and dates.
+        The levels, empty for numbers and dates.
     error, predicted_error, gap : ndarray
         1 − accuracy, 1 − mean confidence, and mean confidence − accuracy, smoothed.
     error_low, …, gap_high : ndarray
         Pointwise bands.
     band_low, band_high : ndarray
-        The simultaneous band: holds the whole true gap curve in `level` of all samples.
+        The simultaneous band, which contains the whole true gap curve in `level` of all samples.
     density : ndarray
         Density of the variable (share of the weight for levels).
     worst, vce : float
-        v*, the value with the largest |gap| of the band's centre, and VCE(v*), that size.
+        v*, the value at which |gap| at the centre of the band is largest, and VCE(v*), this |gap|.
     vce_low, vce_high : float
         Interval of the largest |gap|, from the simultaneous band.
     worst_set : ndarray of bool
-        The values of x that cannot be told from v*.
+        The values of x that could be v*.
     vece, vece_low, vece_high : float
         VECE over ten bins (those of the audit), debiased, with its interval.
     overall : float
         The gap over all rows of the curve.
     regions, excess : tuple of Region
-        Where the simultaneous band leaves zero, and where it leaves the overall gap.
+        The regions where the simultaneous band excludes zero, and where it excludes the overall
+        gap.
     counts : ndarray
-        Rows of each level, none for numbers and dates.
+        Rows of each level, empty for numbers and dates.
     histogram : Histogram
-        Where the rows lie.
+        The distribution of the rows over the variable.
     span : float
-        Share of the rows in a neighbourhood; 0 where every value stands by itself.
+        Share of the rows in a neighbourhood; 0 if values are estimated separately.
     n_rows, n_missing : int
-        Rows behind the curve, and rows whose value is missing (not in it).
+        Rows behind the curve, and rows with a missing value, which are not part of it.
     missing_gap : float
-        Gap of the rows whose value is missing, NaN without any.
+        Gap of the rows with a missing value, NaN if there are none.
     engine, edges : str
-        Who summed the rows, and whether cells were chosen by all of them ("exact") or by a sample
-        ("sampled").
+        What summed the rows, and whether cells were chosen from all of them ("exact") or from a
+        sample ("sampled").
     """
 
     variable: str
@@ -133,14 +135,14 @@ class Curve:
 
     @property
     def worst_label(self) -> str:
-        """v* for people."""
+        """v* as text."""
         return value_label(self.worst, self.kind, self.labels)
 
     @property
     def direction(self) -> str:
-        """Where the band leaves zero: "over", "under", "mixed", or "none" if it nowhere does."""
-        found = {region.direction for region in self.regions}
-        return "mixed" if len(found) == 2 else found.pop() if found else "none"
+        """The sign of the gap where the band excludes zero: "over", "under", "mixed" or "none"."""
+        directions = {region.direction for region in self.regions}
+        return "mixed" if len(directions) == 2 else directions.pop() if directions else "none"
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything in plain Python types, ready for JSON (NaN as None)."""
@@ -205,9 +207,9 @@ class Curve:
         )
 
     def to_frame(self) -> Any:
-        """Return the curve as a frame of the input's library, one row a value of x.
+        """Return the curve as a frame of the input's library, one row per value of x.
 
-        The first column has the variable's name ("value" where a figure has that name).
+        The first column has the name of the variable ("value" if another column has that name).
         """
         shown: Any = self.x
         if self.labels:
@@ -225,17 +227,18 @@ class Curve:
     def plot(self, ax: Any = None, *, backend: str = "matplotlib") -> Any:
         """Draw actual against predicted error along the variable, as in the paper.
 
-        Actual error is solid with its pointwise band, predicted error dashed (rates instead of
-        errors where the event is "positive"). Below lie a strip where the simultaneous band of
-        the gap leaves zero, marked over or under, and the histogram of the variable, both from
-        the 1st to the 99th percentile. Levels are dots with whiskers against a dash.
+        The actual error is a solid line with its pointwise band, and the predicted error a dashed
+        line (rates instead of errors if the event is "positive"). Below are a strip that marks
+        where the simultaneous band of the gap excludes zero, above or below, and the histogram of
+        the variable, both from the 1st to the 99th percentile. For levels, the actual error is a
+        dot with its interval, and the predicted error a dash.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to draw; a new figure without it.
+            Where to draw; a new figure by default.
         backend : {"matplotlib", "plotly"}
-            Who draws.
+            The library that draws.
 
         Returns
         -------
@@ -248,10 +251,12 @@ class Curve:
     def __repr__(self) -> str:
         head = (
             f"Curve of {self.variable!r} (event {self.event}, {self.n_rows:,} rows): "
-            f"worst at {self.worst_label}, VCE(v*) = {self.vce:.4f} "
-            f"({self.vce_low:.4f} to {self.vce_high:.4f})"
+            f"worst at {self.worst_label}, VCE(v*) = {self.vce:.4f}"
         )
-        return "\n".join([head, *(f"  {describe_region(one, self.event)}" for one in self.regions)])
+        if self.vce_low == self.vce_low:  # not without bands
+            head += f" ({self.vce_low:.4f} to {self.vce_high:.4f})"
+        regions = (f"  {describe_region(region, self.event)}" for region in self.regions)
+        return "\n".join([head, *regions])
 
     def _repr_html_(self) -> str:
         regions: dict[str, list[Any]] = {

@@ -1,4 +1,4 @@
-"""Estimate: a calibration error with its bias removed, its interval, its noise floor, its test."""
+"""Estimate: a debiased calibration error with its interval, noise floor and test."""
 
 from __future__ import annotations
 
@@ -27,6 +27,8 @@ from varcal._text.numbers import p_text
 from varcal.exceptions import InputError
 
 TESTS = ("combined", *CUMULATIVE)
+#: Smaller p-values are not shown with their digits.
+SMALL_P = 0.001
 
 
 @dataclass(frozen=True)
@@ -36,24 +38,25 @@ class Estimate:
     Attributes
     ----------
     metric : {"ECE", "VECE"}
-        What is estimated.
+        The metric.
     variable, event, test : str
-        What was binned, what is claimed, and how the p-value was made.
+        The binned variable, what the probabilities claim, and the test of the p-value.
     value, debiased : float
-        The plug-in, which is biased upwards, and the value with that bias removed.
+        The plug-in value, which is biased upwards, and the value without this bias.
     low, high, level : float
         The interval and its level.
     p_value : float
-        Of "calibrated with respect to the variable".
+        The p-value of the hypothesis "calibrated with respect to the variable".
     noise_floor, noise_high : float
-        Mean and 95 % quantile of the plug-in of a perfect model on as many rows.
+        Mean and 95 % quantile of the plug-in value of a perfect model with the same number of
+        rows.
     detectable : float
-        The least error that the test finds with 80 % power, whatever its shape.
+        The smallest error that the test detects with 80 % power, whatever its shape.
     n_rows, n_bins, n_dropped : int
-        Rows, bins that hold rows, and rows left out because their outcome is not known.
+        Rows, bins with rows, and rows dropped because their outcome is missing.
     engine, edges : str
-        Who summed the rows, and whether bins were chosen by all of them ("exact") or by a sample
-        ("sampled").
+        What summed the rows, and whether bins were chosen from all of them ("exact") or from a
+        sample ("sampled").
     """
 
     metric: str
@@ -80,14 +83,14 @@ class Estimate:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def plot(self, ax: Any = None, *, backend: str = "matplotlib") -> Any:
-        """Draw the estimate with its interval, against what chance alone would show.
+        """Draw the estimate with its interval and the range of a perfect model by chance.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to draw; a new figure without it.
+            Where to draw; a new figure by default.
         backend : {"matplotlib", "plotly"}
-            Who draws.
+            The library that draws.
 
         Returns
         -------
@@ -100,7 +103,7 @@ class Estimate:
 
     def __repr__(self) -> str:
         along = "" if self.metric == "ECE" else f" along {self.variable}"
-        p = "p < 0.001" if self.p_value < 0.001 else f"p = {self.p_value:.3f}"
+        p = "p < 0.001" if self.p_value < SMALL_P else f"p = {self.p_value:.3f}"
         return (
             f"{self.metric}{along}: {self.debiased:.4f} ({self.low:.4f} to {self.high:.4f} at "
             f"{100 * self.level:g}%), {p}; plug-in {self.value:.4f}, noise floor "
@@ -132,6 +135,7 @@ def estimate(
     n_bins: int = N_BINS,
     binning: str = QUANTILE,
     bins: object = None,
+    edges: str | None = None,
     level: float = 0.95,
     test: str = "combined",
     classes: Sequence[Hashable] | None = None,
@@ -144,29 +148,32 @@ def estimate(
 ) -> Estimate:
     r"""Estimate VECE, or ECE without a variable, with its uncertainty.
 
-    The plug-in :math:`T = \sum_b \pi_b |g_b|` is biased upwards, as noise has no sign. Its
-    sampling distribution along the shape that the gaps suggest is known in closed form, and is
-    inverted for the debiased value and the interval; nothing is resampled.
+    The plug-in value :math:`T = \sum_b \pi_b |g_b|` is biased upwards, because noise adds to
+    absolute values. Its sampling distribution is known in closed form for gaps of the observed
+    shape. It is inverted to get the debiased value and the interval, without resampling.
 
     Parameters
     ----------
     y, p : array-like or column names
         Labels and probabilities, as in `vece`.
     v : array-like or column name, optional
-        One variable; without it the score itself is binned, for ECE.
-    data, event, n_bins, binning, bins, classes, pos_label, sample_weight, from_logits, unlabelled
-        As in `vece`. With ``event="classwise"`` figures are means over classes, and so are the
-        ends of the interval, which is then on the safe side.
+        One variable. By default the score itself is binned, for ECE.
+    data, event, n_bins, binning, bins, edges : optional
+        As in `vece`.
+    classes, pos_label, sample_weight, from_logits, unlabelled
+        As in `vece`. With ``event="classwise"`` values are means over classes. So are the ends of
+        the interval, which is then conservative.
     level : float
         Level of the interval.
     test : {"combined", "kuiper", "kolmogorov-smirnov"}
-        "combined": chi-square over the bins and a score test on smooth trends, by the Cauchy
-        combination. The other two need no bins: the range, or the largest distance from 0, of
-        the cumulative sum of hit − score along the variable.
+        "combined" is the Cauchy combination of a chi-square test over the bins and a score test
+        on smooth trends. The other two do not use bins: their statistic is the range, or the
+        largest distance from 0, of the cumulative sum of hit − score along the variable.
     groups : array-like or column name, optional
-        Units that rows belong to; interval and combined test then allow for dependence within.
+        Units that rows belong to, such as patients or customers. The interval and the combined
+        test then allow for dependence within a unit.
     random_state : int
-        For simulated null distributions, where outcomes are sparse.
+        Seed of the simulated null distributions that are used if outcomes are sparse.
 
     Returns
     -------
@@ -183,7 +190,7 @@ def estimate(
     check_level(level)
     if test not in TESTS:
         raise InputError.choice("test", test, TESTS)
-    options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins}
+    options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins, "edges": edges}
     evidence = gather(
         y,
         p,
@@ -199,12 +206,12 @@ def estimate(
     if len(evidence.along) > 1:
         raise InputError(
             f"v has {len(evidence.along)} variables; an estimate is along one",
-            "give one column; audit() takes many and looks at each by itself",
+            "give one column; audit() accepts several and tests each of them",
             argument="v",
         )
     if test != "combined" and evidence.grouped:
         raise InputError(
-            f"test is {test!r}, which takes every row as independent",
+            f"test is {test!r}, which assumes independent rows, but groups are given",
             'use test="combined"',
             argument="test",
         )
@@ -222,8 +229,8 @@ def estimate_of(
     pos_label: Hashable = None,
     random_state: int = 0,
 ) -> Estimate:
-    """Estimate from evidence: what `estimate` and `reliability` share."""
-    parts, reach, held, edges = [], [], [], set()
+    """Return the estimate from evidence, for `estimate` and `reliability`."""
+    parts, detectable, n_bins, edges = [], [], [], set()
     name = evidence.along[0].name if evidence.along else None
     for key in evidence.keys(event, pos_label):
         found = evidence.profile(key, name)
@@ -238,8 +245,8 @@ def estimate_of(
         else:
             p_value = evidence.cumulative(key, name, test)
         parts.append(with_p(measured, p_value))
-        reach.append(detectable_of(found.coarse, level))
-        held.append(int((found.coarse.total("weight") > 0).sum()))
+        detectable.append(detectable_of(found.coarse, level))
+        n_bins.append(int((found.coarse.total("weight") > 0).sum()))
         edges.add(found.fine.edges)
     mean = _mean(parts)
     return Estimate(
@@ -254,10 +261,10 @@ def estimate_of(
         p_value=mean.p_value,
         noise_floor=mean.noise_floor,
         noise_high=mean.noise_high,
-        detectable=float(np.mean(reach)),
+        detectable=float(np.mean(detectable)),
         test=test,
         n_rows=evidence.n_rows,
-        n_bins=max(held),
+        n_bins=max(n_bins),
         n_dropped=evidence.n_dropped,
         engine=evidence.engine,
         edges="sampled" if "sampled" in edges else "exact",
@@ -265,7 +272,7 @@ def estimate_of(
 
 
 def detectable_of(stats: BinnedStats, level: float) -> float:
-    """Return the least error that the test is sure to find with 80 % power."""
+    """Return the smallest error that the test detects with 80 % power, whatever its shape."""
     return float(minimum_detectable(gap_law(stats), level=1 - level))
 
 
@@ -318,7 +325,7 @@ def overall_gap(stats: BinnedStats, level: float) -> OverallGap:
 
 
 def _mean(parts: list[Measured]) -> Measured:
-    """Average over classes; p-values are combined."""
+    """Return means over classes, and the combined p-value."""
     names = [field.name for field in fields(Measured)]
     means = {name: float(np.mean([getattr(part, name) for part in parts])) for name in names}
     if len(parts) > 1:

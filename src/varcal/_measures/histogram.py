@@ -1,4 +1,4 @@
-"""Histogram: where the rows of a variable lie, for the foot of a picture."""
+"""Histogram: the distribution of the rows over a variable, drawn below curves."""
 
 from __future__ import annotations
 
@@ -11,25 +11,34 @@ from varcal._arrays import Floats
 from varcal._binning.bins import NumericBins
 from varcal._evidence.profile import Profile
 
-#: The most bars of a numeric variable; a variable of whole numbers may have half as many more.
+#: The largest number of bars of a numeric variable.
 MOST_BARS = 40
-#: The share of the rows left out at each end.
+#: A variable of whole numbers may have this many times as many bars, so that more of them have a
+#: bar for each number.
+WHOLE_NUMBERS = 1.5
+#: A variable is drawn as one of whole numbers if more than this share of its rows and of its
+#: cells have whole numbers.
+MOSTLY_WHOLE = 0.5
+#: The share of the rows that is cut off at each end.
 TRIM = 0.01
+#: Rows are reported as cut off if the shares of the bars sum to less than 1 by more than this.
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class Histogram:
-    """How the rows spread over a variable.
+    """The distribution of the rows over a variable.
 
     Attributes
     ----------
     edges : ndarray of shape (k + 1,)
-        Edges of the bars. Numbers and dates: even, from the 1st to the 99th percentile; whole
-        numbers lie in the middle of bars a whole number wide. Levels: −0.5, 0.5, 1.5, …
+        Edges of the bars. Numbers and dates: even, from the 1st to the 99th percentile. For whole
+        numbers the width of a bar is a whole number, and the edges lie between the numbers.
+        Levels: −0.5, 0.5, 1.5, …
     share : ndarray of shape (k,)
-        Share of the weight in each bar; what lies outside the percentiles is in none.
+        Share of the weight in each bar; rows outside the percentiles are not included.
     trimmed : bool
-        Whether rows lie outside.
+        Whether there are rows outside the bars.
     """
 
     edges: Floats
@@ -55,7 +64,7 @@ class Histogram:
 
 
 def histogram_of(found: Profile, edges: Floats | None = None) -> Histogram:
-    """Count the rows of a profile into bars, given ones or fitting ones; missing ones are out."""
+    """Return the histogram of a profile without missing values, with given or chosen edges."""
     weight = found.fine.total("weight")[: -1 if found.missing else None]
     share = weight / weight.sum()
     bins = found.fine.bins
@@ -75,23 +84,23 @@ def histogram_of(found: Profile, edges: Floats | None = None) -> Histogram:
         return Histogram(np.array([low - 0.5, low + 0.5]), np.ones(1), trimmed=False)
     cells = found.cells()
     mass, whole = cells.weight / cells.weight.sum(), cells.x == np.round(cells.x)
-    if min(mass[whole].sum(), whole.mean()) > 0.5 and low + 1 <= high:
+    if min(mass[whole].sum(), whole.mean()) > MOSTLY_WHOLE and low + 1 <= high:
         edges = _whole_edges(low, high)
         bars = np.histogram(cells.x, edges, weights=mass)[0].astype(np.float64)
-        return Histogram(edges, bars, trimmed=bool(bars.sum() < 1 - 1e-9))
+        return Histogram(edges, bars, trimmed=bool(bars.sum() < 1 - ROUNDING))
     return _smooth_bars(np.linspace(low, high, MOST_BARS + 1), ends, below)
 
 
 def _smooth_bars(edges: Floats, ends: Floats, below: Floats) -> Histogram:
     """Spread the mass of each cell evenly between its ends."""
-    # The first edge belongs to its bar, and so does a heap that lies on it.
+    # The first edge belongs to its bar, and so do all rows with exactly this value.
     at = np.array([np.nextafter(edges[0], -np.inf), *edges[1:]])
     bars = np.diff(np.interp(at, ends, below))
-    return Histogram(edges, bars, trimmed=bool(bars.sum() < 1 - 1e-9))
+    return Histogram(edges, bars, trimmed=bool(bars.sum() < 1 - ROUNDING))
 
 
 def _whole_edges(low: float, high: float) -> Floats:
-    """Return edges between whole numbers, each bar holding equally many of them."""
+    """Return edges between whole numbers, with equally many numbers in each bar."""
     first, last = np.floor(low), np.ceil(high)
-    step = max(1, int(np.ceil((last - first + 1) / (1.5 * MOST_BARS))))
+    step = max(1, int(np.ceil((last - first + 1) / (WHOLE_NUMBERS * MOST_BARS))))
     return np.arange(first - 0.5, last + step, step)

@@ -1,4 +1,4 @@
-"""Plain metrics: each call gives one number in [0, 1]."""
+"""Calibration errors as plain numbers in [0, 1]."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ def ece(
     n_bins: int = N_BINS,
     binning: str = QUANTILE,
     bins: object = None,
+    edges: str | None = None,
     norm: int | str = 1,
     side: str = "both",
     classes: Sequence[Hashable] | None = None,
@@ -44,10 +45,10 @@ def ece(
     Parameters
     ----------
     y : array-like, column name, or Collected
-        Labels: integers, booleans, strings or categories. Or what `collect` returned, instead of
-        predictions.
-    p : array-like, column name, or names of one column a class
-        Probabilities: (n,) is P(y = second class), (n, K) one column a class.
+        Labels: integers, booleans, strings or categories. Or the result of `collect`, instead
+        of predictions.
+    p : array-like, column name, or names of one column per class
+        Probabilities: (n,) is P(y = second class), (n, K) one column per class.
     data : frame, dict of columns, path, relation or lazy frame, optional
         With it, a string or a list of strings names columns; anything else is an array. Paths
         and globs of Parquet or CSV files, partitioned folders, DuckDB relations, polars lazy
@@ -63,16 +64,20 @@ def ece(
         bins of their own and quantiles for the rest.
     bins : sequence, optional
         Cut points to use instead, for example ``np.linspace(0, 1, 11)``.
+    edges : {"exact", "sampled"}, optional
+        Whether bins are quantiles of all rows, or of a random sample. By default they are exact
+        for rows in memory, and sampled for more rows than memory holds, where "exact" costs one
+        more pass over the rows.
     norm : {1, 2, "max"}
         The mean of gaps, the root of their mean square, or the largest.
     side : {"both", "over", "under"}
         Count every gap, only overconfidence, or only underconfidence. With ``norm=1`` the two
         parts add up to the whole.
     classes : sequence, optional
-        The labels in the order of the columns of `p`. Without it labels 0/1 and booleans mean
-        [0, 1], and any others go to the columns in sorted order.
+        The labels in the order of the columns of `p`. By default labels 0/1 and booleans
+        mean [0, 1], and any others are assigned to the columns in sorted order.
     pos_label : label, optional
-        The positive class of ``event="positive"``; the second one by default.
+        The positive class for ``event="positive"``, by default the second one.
     sample_weight : array-like or column name, optional
         Sampling weights. Edges are chosen without them.
     from_logits : bool
@@ -97,7 +102,7 @@ def ece(
     >>> vc.ece([1, 0, 1, 1], [0.9, 0.6, 0.7, 0.8], n_bins=1, side="over")
     0.0
     """
-    options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins}
+    options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins, "edges": edges}
     question = Question(options, event, pos_label, fine=False, moments=False)
     found = gather(
         y,
@@ -123,6 +128,7 @@ def vece(
     n_bins: int = N_BINS,
     binning: str = QUANTILE,
     bins: object = None,
+    edges: str | None = None,
     norm: int | str = 1,
     side: str = "both",
     classes: Sequence[Hashable] | None = None,
@@ -142,10 +148,10 @@ def vece(
     Parameters
     ----------
     y : array-like, column name, or Collected
-        Labels: integers, booleans, strings or categories. Or what `collect` returned, instead of
-        predictions.
-    p : array-like, column name, or names of one column a class
-        Probabilities: (n,) is P(y = second class), (n, K) one column a class.
+        Labels: integers, booleans, strings or categories. Or the result of `collect`, instead
+        of predictions.
+    p : array-like, column name, or names of one column per class
+        Probabilities: (n,) is P(y = second class), (n, K) one column per class.
     v : array-like, frame, dict of columns, or column names
         The variable: numbers, categories, strings, booleans or dates, missing values included
         (they have a bin of their own). Two or more variables are binned jointly.
@@ -159,23 +165,27 @@ def vece(
         class (two classes); or, for each class, that y is this class (unweighted mean).
     n_bins : int
         Number of bins of a numeric variable; ties may leave fewer. A categorical variable has
-        one bin a level; levels with less than 1/(10 n_bins) of the rows share one.
+        one bin per level; levels with less than 1/(10 n_bins) of the rows share a bin.
     binning : {"quantile", "uniform", "atoms"}
         Equal support as `pandas.qcut(duplicates="drop")`; equal width; or frequent values in
         bins of their own and quantiles for the rest.
     bins : sequence or dict of sequences, optional
         Cut points to use instead, for example ``bins=[18, 30, 65]`` or by variable
         ``bins={"age": [18, 30, 65]}``.
+    edges : {"exact", "sampled"}, optional
+        Whether bins are quantiles of all rows, or of a random sample. By default they are exact
+        for rows in memory, and sampled for more rows than memory holds, where "exact" costs one
+        more pass over the rows.
     norm : {1, 2, "max"}
         The mean of gaps, the root of their mean square, or the largest.
     side : {"both", "over", "under"}
         Count every gap, only overconfidence, or only underconfidence. With ``norm=1`` the two
         parts add up to the whole.
     classes : sequence, optional
-        The labels in the order of the columns of `p`. Without it labels 0/1 and booleans mean
-        [0, 1], and any others go to the columns in sorted order.
+        The labels in the order of the columns of `p`. By default labels 0/1 and booleans
+        mean [0, 1], and any others are assigned to the columns in sorted order.
     pos_label : label, optional
-        The positive class of ``event="positive"``; the second one by default.
+        The positive class for ``event="positive"``, by default the second one.
     sample_weight : array-like or column name, optional
         Sampling weights. Edges are chosen without them.
     from_logits : bool
@@ -201,7 +211,7 @@ def vece(
     >>> round(vc.ece(y, p), 3), round(vc.vece(y, p, [20, 25, 60, 65], n_bins=2), 3)
     (0.0, 0.25)
     """
-    options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins}
+    options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins, "edges": edges}
     question = Question(options, event, pos_label, joint=True, fine=False, moments=False)
     found = gather(
         y,
@@ -220,13 +230,13 @@ def vece(
 
 
 def calibration_error(stats: BinnedStats, norm: int | str = 1, side: str = "both") -> float:
-    """Return the error over the bins of a table: the arithmetic of `ece` and `vece`."""
+    """Return the error over the bins of a table, for `ece` and `vece`."""
     if isinstance(norm, bool):
         raise InputError.choice("norm", norm, NORMS)
     check_choice("norm", norm, NORMS)
     check_choice("side", side, SIDES)
-    held = stats.total("weight") > 0
-    gap, share = stats.gap[held], stats.share[held]
+    filled = stats.total("weight") > 0
+    gap, share = stats.gap[filled], stats.share[filled]
     if side == "over":
         size = np.maximum(gap, 0.0)
     else:

@@ -1,4 +1,4 @@
-"""Regions: where along a variable the gap surely is, in numbers and in words."""
+"""Regions of a variable where the gap surely differs from a reference, in numbers and words."""
 
 from __future__ import annotations
 
@@ -12,25 +12,28 @@ from varcal._smoothing.cells import Cells
 from varcal._text.edges import show_instant, show_number
 from varcal._text.numbers import gap_side
 
+#: Below this, values are rounded to four significant digits; above it, to whole numbers.
+FOUR_DIGITS = 1e4
+
 
 @dataclass(frozen=True)
 class Region:
-    """A stretch of the variable where the simultaneous band of the gap leaves a reference.
+    """A range of the variable where the simultaneous band of the gap excludes a reference.
 
     Attributes
     ----------
     low, high : float
-        Where it begins and ends (positions of levels for a categorical variable).
+        Its ends (positions of levels for a categorical variable).
     label : str
-        The same for people.
+        The range as text.
     direction : {"over", "under"}
         Above or below the reference; with reference 0, the sign of the gap.
     gap_low, gap_high : float
-        The smallest and the largest gap inside.
+        The smallest and the largest gap in the region.
     share : float
-        Its share of the weight.
+        The region's share of the weight.
     n : int
-        Its rows.
+        The number of rows in the region.
     """
 
     low: float
@@ -46,7 +49,7 @@ class Region:
 def regions_of(
     bands: Bands, cells: Cells, kind: str, labels: tuple[str, ...], reference: float
 ) -> tuple[Region, ...]:
-    """Return the stretches where the simultaneous band leaves a reference."""
+    """Return the regions where the simultaneous band excludes a reference."""
     sign = np.where(bands.low > reference, 1, np.where(bands.high < reference, -1, 0))
     breaks = np.ones(len(sign), bool) if kind == "levels" else np.diff(sign, prepend=0) != 0
     breaks[0] = True
@@ -75,7 +78,7 @@ def regions_of(
 
 
 def main_region(regions: Sequence[Region], worst: float) -> Region | None:
-    """Return the region around v*, else the one with the largest gap, or None."""
+    """Return the region around v*, or the one with the largest gap; None without regions."""
     for region in regions:
         if region.low <= worst <= region.high:
             return region
@@ -85,7 +88,7 @@ def main_region(regions: Sequence[Region], worst: float) -> Region | None:
 
 
 def describe_region(region: Region, event: str) -> str:
-    """Say in words where and by how much.
+    """Describe in words how large the gap is, and where.
 
     >>> region = Region(60, 72, "60 to 72", "over", 0.061, 0.094, 0.1, 1204)
     >>> describe_region(region, "correct")
@@ -104,9 +107,9 @@ def describe_region(region: Region, event: str) -> str:
 
 
 def value_label(value: float, kind: str, labels: tuple[str, ...]) -> str:
-    """Name a value of a variable for people."""
+    """Return a value of a variable as text."""
     if kind == "levels":
         return labels[int(value)]
     if kind == "datetime":
         return show_instant(value)
-    return show_number(float(f"{value:.4g}") if abs(value) < 1e4 else round(value))
+    return show_number(float(f"{value:.4g}") if abs(value) < FOUR_DIGITS else round(value))

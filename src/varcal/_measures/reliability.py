@@ -1,4 +1,4 @@
-"""Reliability: how often claims of each confidence come true, with what chance alone would do."""
+"""Reliability: the hit rate along the score, with the range of a calibrated model by chance."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from varcal._measures.histogram import Histogram, histogram_of
 from varcal._options import check_level
 from varcal.exceptions import InputError
 
-#: The arrays of a reliability diagram, one value a bin.
+#: The arrays of a reliability diagram, with one value per bin.
 BINS = (
     "confidence",
     "accuracy",
@@ -30,35 +30,36 @@ BINS = (
     "consistent_low",
     "consistent_high",
 )
+#: Bars of the histogram of scores.
 BARS = 40
 
 
 @dataclass(frozen=True, eq=False)
 class Reliability:
-    """How often claims of each confidence come true.
+    """The hit rate along the score: a reliability diagram.
 
     Attributes
     ----------
     event : str
-        What is claimed.
+        What the probabilities claim.
     confidence, accuracy : ndarray
-        Mean score and hit rate of each bin that holds rows.
+        Mean score and hit rate of each bin with rows.
     accuracy_low, accuracy_high : ndarray
         The interval of each hit rate.
     consistent_low, consistent_high : ndarray
-        Where the hit rate of a calibrated model would lie by chance, bin by bin.
+        The range of the hit rate of a calibrated model by chance, for each bin.
     counts : ndarray of int
         Rows of each bin.
     curve : Curve
-        The same along the score without bins; `smooth` is its hit rate.
+        The smooth curve along the score; `smooth` is its hit rate.
     histogram : Histogram
-        Where the scores lie.
+        The distribution of the scores.
     ece : Estimate
         ECE over these bins, with its uncertainty.
     level : float
         Level of all intervals and bands.
     n_rows, n_dropped : int
-        Rows used, and rows left out because their outcome is not known.
+        Rows used, and rows dropped because their outcome is missing.
     """
 
     event: str
@@ -79,7 +80,7 @@ class Reliability:
 
     @property
     def score(self) -> Floats:
-        """The scores along which `smooth` runs."""
+        """The scores at which `smooth` is given."""
         return self.curve.x
 
     @property
@@ -134,16 +135,16 @@ class Reliability:
     def plot(self, ax: Any = None, *, backend: str = "matplotlib") -> Any:
         """Draw the reliability diagram.
 
-        Bins are dots with their intervals, the smooth hit rate is a line with its band; around
-        the diagonal lies the band of what chance alone would do to a calibrated model; the
-        histogram of the scores is at the foot.
+        Bins are dots with intervals, and the smooth hit rate is a line with its band. The band
+        around the diagonal is the range of a calibrated model by chance. Below is the histogram
+        of the scores.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to draw; a new figure without it.
+            Where to draw; a new figure by default.
         backend : {"matplotlib", "plotly"}
-            Who draws.
+            The library that draws.
 
         Returns
         -------
@@ -157,7 +158,7 @@ class Reliability:
         outside = (self.accuracy < self.consistent_low) | (self.accuracy > self.consistent_high)
         return (
             f"Reliability (event {self.event}, {self.n_rows:,} rows): {outside.sum()} of "
-            f"{len(outside)} bins lie outside what chance would do to a calibrated model\n"
+            f"{len(outside)} bins are outside the range of a calibrated model by chance\n"
             f"  {self.ece!r}"
         )
 
@@ -171,6 +172,7 @@ def reliability(
     n_bins: int = N_BINS,
     binning: str = QUANTILE,
     bins: object = None,
+    edges: str | None = None,
     level: float = 0.95,
     classes: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
@@ -180,24 +182,27 @@ def reliability(
     unlabelled: str = "raise",
     random_state: int = 0,
 ) -> Reliability:
-    r"""Compare claimed with observed frequency along the score: the reliability diagram.
+    r"""Compare predicted with observed frequencies along the score: the reliability diagram.
 
-    In bin b with mean score :math:`\bar s_b` a calibrated model has a hit rate of that mean and
-    the variance :math:`\sum_b w^2 s(1-s) / W_b^2`; the consistency band is the central range of
-    a binomial share with that mean and the number of trials that gives that variance.
+    In bin b with mean score :math:`\bar s_b`, the hit rate of a calibrated model has this mean
+    and the variance :math:`\sum_b w^2 s(1-s) / W_b^2`. The consistency band is the central range
+    of a binomial share with this mean, and as many trials as give this variance.
 
     Parameters
     ----------
     y, p : array-like or column names
         Labels and probabilities, as in `ece`.
-    data, event, n_bins, binning, bins, classes, pos_label, sample_weight, from_logits, unlabelled
+    data, event, n_bins, binning, bins, edges : optional
+        As in `vece`.
+    classes, pos_label, sample_weight, from_logits, unlabelled
         As in `ece`; `event` is "correct" or "positive".
     level : float
         Level of intervals and bands.
     groups : array-like or column name, optional
-        Units that rows belong to; intervals and bands then allow for dependence within a unit.
+        Units that rows belong to, such as patients or customers. Intervals and bands then allow
+        for dependence within a unit.
     random_state : int
-        For the simulated null distribution of the test of ECE, where outcomes are sparse.
+        Seed of the simulated null distribution of the test of ECE, used if outcomes are sparse.
 
     Returns
     -------
@@ -223,7 +228,7 @@ def reliability(
             'use event="correct", or for one class p against y == class with event="positive"',
             argument="event",
         )
-    options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins}
+    options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins, "edges": edges}
     evidence = gather(
         y,
         p,
@@ -254,12 +259,12 @@ def reliability(
 
 
 def _bins(stats: BinnedStats, level: float) -> dict[str, Any]:
-    """Return what is known of each bin that holds rows."""
-    held = stats.total("weight") > 0
+    """Return the arrays of the bins with rows."""
+    filled = stats.total("weight") > 0
     law = gap_law(stats)
-    confidence, accuracy = stats.confidence[held], stats.accuracy[held]
-    reach = law.quantile(level) * law.standard_error[held]
-    low, high = _central(confidence, np.diag(law.null_cov)[held], level)
+    confidence, accuracy = stats.confidence[filled], stats.accuracy[filled]
+    reach = law.quantile(level) * law.standard_error[filled]
+    low, high = _central(confidence, np.diag(law.null_cov)[filled], level)
     return {
         "confidence": confidence,
         "accuracy": accuracy,
@@ -267,12 +272,12 @@ def _bins(stats: BinnedStats, level: float) -> dict[str, Any]:
         "accuracy_high": np.clip(accuracy + reach, 0.0, 1.0),
         "consistent_low": low,
         "consistent_high": high,
-        "counts": stats.n[held],
+        "counts": stats.n[filled],
     }
 
 
 def _central(mean: Floats, variance: Floats, level: float) -> tuple[Floats, Floats]:
-    """Return the central range of a binomial share with this mean and about this variance."""
+    """Return the central range of a binomial share with this mean and roughly this variance."""
     from scipy.stats import binom  # noqa: PLC0415
 
     most = mean * (1 - mean)

@@ -1,4 +1,4 @@
-"""ScoreProfile: the claim along its own score, which a reliability diagram shows."""
+"""ScoreProfile: the hit rate of a claim along its score, as in a reliability diagram."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class ScoreProfile:
     table : BinTable
         Bins of equal support over the score.
     consistency : tuple of float
-        Half-width around the mean score of a bin that the hit rate of a calibrated model keeps
-        within, at the level of the table; NaN where the bin is empty.
+        Half-width of the range around the mean score of each bin that contains the hit rate of a
+        calibrated model, at the level of the table; NaN if the bin is empty.
     ece : Measured
         The expected calibration error.
     """
@@ -47,7 +47,7 @@ class ScoreProfile:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> ScoreProfile:
-        """Return what `to_dict` described."""
+        """Return the profile that `to_dict` described."""
         return cls(
             Curve.from_dict(data["curve"]),
             BinTable.from_dict(data["table"]),
@@ -64,7 +64,7 @@ def score_profile(
     level: float,
     random_state: int = 0,
 ) -> ScoreProfile:
-    """Profile a claim along its own score."""
+    """Return the profile of a claim along its score."""
     found = evidence.profile(key, None)
     law = gap_law(found.coarse)
     rows = evidence.rows(key, None, found)

@@ -14,7 +14,7 @@ from varcal._input.frames import Table, is_frame
 from varcal._measures.metrics import ece, vece
 from varcal.exceptions import InputError, nearest
 
-# What the scorer itself passes to the metric, or what has no meaning for an estimator.
+# Parameters that the scorer passes to the metric, or that do not apply to an estimator.
 _OWN = {"y", "p", "v", "data", "classes", "sample_weight", "from_logits"}
 
 
@@ -101,7 +101,9 @@ def vece_scorer(variables: str | int | Sequence[str | int], **options: Any) -> S
         )
     if len({str(name) for name in names}) < len(names):
         raise InputError(
-            f"variables names a column twice: {list(names)}", "name each once", argument="variables"
+            f"variables names a column twice: {list(names)}",
+            "name each column once",
+            argument="variables",
         )
     return Scorer(vece, names, options)
 

@@ -1,1 +1,1 @@
-"""Local polynomials on cells, with simultaneous bands."""
+"""Smooth curves from sums over cells: local polynomials and simultaneous bands."""

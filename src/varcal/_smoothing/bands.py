@@ -1,4 +1,4 @@
-"""Honest bands for the curves along a variable, and the places that may be its worst."""
+"""Bands for the curves along a variable, and the points where the gap may be largest."""
 
 from __future__ import annotations
 
@@ -8,28 +8,32 @@ from functools import lru_cache
 import numpy as np
 
 from varcal._arrays import Bools, Floats
-from varcal._smoothing.cells import Cells
+from varcal._smoothing.cells import EVEN_COUNTS, Cells
 from varcal._smoothing.critical import simultaneous_critical, student_quantile, worst_candidates
 from varcal._smoothing.local_polynomial import smoother_weights
 from varcal._smoothing.variance import cell_variance, effective_groups, group_factor
 
-__all__ = ["Bands", "curve_bands", "level_bands", "span_bands"]
+__all__ = ["Bands", "curve_bands", "level_bands", "lines", "span_bands"]
 
-#: Cells that a curve is fitted on.
+#: The largest number of cells that a curve is fitted to.
 MOST_CELLS = 300
-#: Half-spans among which generalized cross-validation chooses.
+#: The half-spans from which generalized cross-validation chooses.
 HALF_SPANS = (0.02, 0.03, 0.04, 0.05, 0.06, 0.08, 0.1, 0.125, 0.15, 0.2, 0.25, 0.4, 0.7)
-#: The widest half-span: a quartic over more than two fifths of the rows hides what it should show.
+#: The widest half-span: a quartic over more than two fifths of the rows smooths too much.
 WIDEST = 0.2
 #: A half-span holds at least this many cells.
 LEAST_CELLS = 4
-#: Half-window of the variance: that of the curve, within these limits.
+#: The half-window of the variance is that of the curve, clipped to these limits.
 NARROWEST_WINDOW, WIDEST_WINDOW = 0.06, 0.13
-#: Up to this many distinct values, each with the given number of rows on average, each value
-#: stands by itself as a level does.
+#: With at most this many distinct values, and at least the given number of rows per value on
+#: average, each value is estimated separately, as a level is.
 FEW_LEVELS, ROWS_PER_LEVEL = 20, 10
-#: Cross-validation passes over spans that leave less than this share of residual freedom.
+#: Cross-validation ignores spans with a smaller share of residual degrees of freedom than this.
 LEAST_FREEDOM = 0.1
+#: Degree of the local polynomials that choose the span and are drawn, and of those of the band.
+SPAN_DEGREE, BAND_DEGREE = 2, 4
+#: Steps of `HALF_SPANS` by which the band's span is narrower than the chosen one.
+NARROWER_BY = 1
 
 
 @dataclass(frozen=True)
@@ -39,30 +43,30 @@ class Bands:
     Attributes
     ----------
     x : ndarray of shape (k,)
-        Mean of the variable in each cell; every other array runs along it.
+        Mean of the variable in each cell; all other arrays have one value per cell, too.
     error, predicted_error, gap : ndarray
-        Estimates around which the bands lie: gap = error − predicted_error.
+        Estimates at the centre of the bands: gap = error − predicted_error.
     error_se, predicted_error_se, gap_se : ndarray
         Standard errors.
     pointwise_critical, critical : float
-        Multiples of the standard errors that make pointwise bands, and the simultaneous band.
+        Half-widths, in standard errors, of the pointwise bands and of the simultaneous band.
     low, high : ndarray
-        The simultaneous band: it holds the whole true gap curve in `level` of all samples.
+        The simultaneous band, which contains the whole true gap curve in `level` of all samples.
     smooth_error, smooth_predicted_error : ndarray
-        Smoother curves to draw, at the cross-validated span.
+        Smoother curves to draw, with the cross-validated span.
     worst : int
-        Cell of the largest absolute gap, v*.
+        The cell with the largest absolute gap, v*.
     searched, candidates : ndarray of bool
-        Cells among which the worst is looked for; those that cannot be told from it.
+        The cells in which the worst is searched for, and those that could be the worst.
     worst_low, worst_high : float
         Interval for the largest absolute gap, from the simultaneous band.
     half_span : float
-        Half of the share of rows in each neighbourhood; 0 where levels stand by themselves.
+        Half of the share of rows in each neighbourhood; 0 if levels are estimated separately.
     level : float
         Confidence level.
     dof : float
         Degrees of freedom of the standard errors: infinite for independent rows; with groups,
-        one less than the number that weigh in at a typical point.
+        one less than their effective number at a typical point.
     """
 
     x: Floats
@@ -95,22 +99,23 @@ class Bands:
 
 
 def curve_bands(cells: Cells, *, level: float = 0.95, trim: float = 0.05) -> Bands:
-    r"""Bands along a numeric variable.
+    r"""Compute bands along a numeric variable.
 
-    On at most 300 cells of equal counts and the rank axis, the span is chosen by generalized
-    cross-validation of local quadratics and one step less is used for local *quartics*, whose
-    bias is small beside their standard error, so that coverage does not fall as rows grow. The
-    variance is a kernel average of the rows' squared residuals, never below that of calibrated
-    scores, :math:`s(1 - s)`. The critical value is that of the tube formula.
+    The rows are merged into at most 300 cells of equal counts, and the variable is replaced by
+    its ranks. The span is chosen by generalized cross-validation of local quadratics. Local
+    *quartics* with the next smaller span give the bands: their bias is small compared with their
+    standard error, so that coverage does not fall as the number of rows grows. The variance is a
+    kernel average of the rows' squared residuals, and at least that of calibrated scores,
+    :math:`s(1 - s)`. The critical value comes from the tube formula.
 
     Parameters
     ----------
     cells : Cells
-        Sums along the variable, a thousand cells or so; with groups, their buckets.
+        Sums along the variable, in about a thousand cells; with groups, by bucket of groups.
     level : float
         Confidence level.
     trim : float
-        Share of the rows at each end where v* is not looked for.
+        Share of the rows at each end in which v* is not searched for.
 
     References
     ----------
@@ -133,12 +138,12 @@ def curve_bands(cells: Cells, *, level: float = 0.95, trim: float = 0.05) -> Ban
     if len(cells) <= FEW_LEVELS and cells.n.sum() >= ROWS_PER_LEVEL * len(cells):
         return level_bands(cells, level=level)
     design = _Design(cells.n)
-    responses = np.column_stack([1 - cells.hit_rate, 1 - cells.mean_score, cells.gap])
+    responses = _responses(cells)
     best = design.best_half_span(responses[:, 2])
-    half_span = min(max(HALF_SPANS[max(best - 1, 0)], LEAST_CELLS / len(cells)), WIDEST)
-    hat = design.hat(half_span, 4)
+    half_span = min(max(HALF_SPANS[max(best - NARROWER_BY, 0)], LEAST_CELLS / len(cells)), WIDEST)
+    hat = design.hat(half_span, BAND_DEGREE)
     window = design.hat(float(np.clip(half_span, NARROWEST_WINDOW, WIDEST_WINDOW)), 0)
-    smooth = design.hat(HALF_SPANS[best], 2) @ responses
+    smooth = design.hat(HALF_SPANS[best], SPAN_DEGREE) @ responses
     inside = (design.x >= trim) & (design.x <= 1 - trim)
     inside |= not inside.any()
     return _bands(cells, responses, hat, window, smooth, half_span, inside, None, level)
@@ -153,10 +158,10 @@ def span_bands(
     level: float = 0.95,
     trim: float = 0.05,
 ) -> Bands:
-    """Bands around a local polynomial at a span or bandwidth that the caller gives.
+    """Compute bands around a local polynomial with a given span or bandwidth.
 
-    As in the paper (span 0.9, degree 2). They hold for the *smoothed* truth: the bias of a
-    wide span is not in them.
+    As in the paper (span 0.9, degree 2). The bands are for the *smoothed* truth: they do not
+    include the bias of a wide span.
 
     Parameters
     ----------
@@ -182,7 +187,7 @@ def span_bands(
         )
         for d in (degree, 0)
     )  # fmt: skip
-    responses = np.column_stack([1 - cells.hit_rate, 1 - cells.mean_score, cells.gap])
+    responses = _responses(cells)
     rank = (np.cumsum(cells.weight) - cells.weight / 2) / cells.weight.sum()
     inside = (rank >= trim) & (rank <= 1 - trim)
     half = 0.5 * span if span is not None else np.nan
@@ -190,14 +195,14 @@ def span_bands(
 
 
 def level_bands(cells: Cells, *, level: float = 0.95) -> Bands:
-    """Bands over the levels of a categorical variable, or over few distinct values.
+    """Compute bands for the levels of a categorical variable, or for few distinct values.
 
-    Each level stands by itself; the critical value holds for the maximum over the levels.
+    Each level is estimated separately; the critical value is for the maximum over the levels.
 
     Parameters
     ----------
     cells : Cells
-        Sums of each level; levels without rows must be left out.
+        Sums of each level that has rows.
     level : float
         Confidence level.
 
@@ -208,10 +213,82 @@ def level_bands(cells: Cells, *, level: float = 0.95) -> Bands:
     >>> bands.gap.round(3).tolist(), bands.worst
     ([-0.05, 0.2], 1)
     """
-    responses = np.column_stack([1 - cells.hit_rate, 1 - cells.mean_score, cells.gap])
+    responses = _responses(cells)
     hat = np.eye(len(cells))
     inside = np.ones(len(cells), bool)
     return _bands(cells, responses, hat, hat, responses, 0.0, inside, len(cells) - 1.0, level)
+
+
+def lines(
+    cells: Cells,
+    *,
+    span: float | None = None,
+    bandwidth: float | None = None,
+    degree: int = 2,
+    trim: float = 0.05,
+) -> Bands:
+    """Return the smooth lines alone: all bands are NaN, and the worst place has no rivals.
+
+    Parameters
+    ----------
+    cells, span, bandwidth, degree, trim
+        As in :func:`span_bands`; without span and bandwidth the lines of :func:`curve_bands`.
+
+    Examples
+    --------
+    >>> cells = Cells.from_rows(range(100), [0, 1] * 50, [0.5] * 100)
+    >>> found = lines(cells, span=0.9)
+    >>> bool(np.abs(found.gap).max() < 0.05), bool(np.isnan(found.low).all())
+    (True, True)
+    """
+    at = cells.filled().coarsen(MOST_CELLS)
+    half_span = np.nan
+    if span is not None or bandwidth is not None:
+        weights = smoother_weights(
+            cells.x, at.x, span=span, bandwidth=bandwidth, degree=degree, weight=cells.weight,
+            counts=cells.n,
+        )  # fmt: skip
+        fit = weights @ _responses(cells)
+        half_span = np.nan if span is None else span / 2
+    elif len(at) <= FEW_LEVELS and at.n.sum() >= ROWS_PER_LEVEL * len(at):
+        fit, half_span = _responses(at), 0.0
+    else:
+        design = _Design(at.n)
+        half_span = HALF_SPANS[design.best_half_span(at.gap)]
+        fit = design.hat(half_span, SPAN_DEGREE) @ _responses(at)
+    rank = (np.cumsum(at.weight) - at.weight / 2) / at.weight.sum()
+    inside = (rank >= trim) & (rank <= 1 - trim)
+    inside |= not inside.any()
+    worst = int(np.argmax(np.where(inside, np.abs(fit[:, 2]), -1.0)))
+    none = np.full(len(at), np.nan)
+    return Bands(
+        x=at.x,
+        error=fit[:, 0],
+        predicted_error=fit[:, 1],
+        gap=fit[:, 2],
+        error_se=none,
+        predicted_error_se=none,
+        gap_se=none,
+        pointwise_critical=np.nan,
+        critical=np.nan,
+        low=none,
+        high=none,
+        smooth_error=fit[:, 0],
+        smooth_predicted_error=fit[:, 1],
+        worst=worst,
+        searched=inside,
+        candidates=np.arange(len(at)) == worst,
+        worst_low=np.nan,
+        worst_high=np.nan,
+        half_span=half_span,
+        level=np.nan,
+        dof=np.nan,
+    )
+
+
+def _responses(cells: Cells) -> Floats:
+    """Error, predicted error and gap of the cells, as columns."""
+    return np.column_stack([1 - cells.hit_rate, 1 - cells.mean_score, cells.gap])
 
 
 def _bands(
@@ -222,10 +299,10 @@ def _bands(
     smooth: Floats,
     half_span: float,
     inside: Bools,
-    rivals: float | None,
+    independent_points: float | None,
     level: float,
 ) -> Bands:
-    """Bands from a linear smoother and the cells' variances."""
+    """Compute bands from a linear smoother and the variances of the cells."""
     fit = hat @ responses
     factors = [hat * np.sqrt(cell_variance(cells, fit[:, i], hat, window, i)) for i in range(3)]
     dof = np.inf
@@ -238,7 +315,9 @@ def _bands(
     gap, gap_se, factor = fit[:, 2], se[2], factors[2]
     critical = simultaneous_critical(factor, level=level, dof=dof)
     reach = critical * gap_se
-    worst, candidates = worst_candidates(gap, factor, inside, rivals=rivals, level=level, dof=dof)
+    worst, candidates = worst_candidates(
+        gap, factor, inside, independent_points=independent_points, level=level, dof=dof
+    )
     size, slack = np.abs(gap[inside]), reach[inside]
     return Bands(
         x=cells.x,
@@ -266,31 +345,31 @@ def _bands(
 
 
 class _Design:
-    """Smoothers over cells on the rank axis, kept from one variable to the next if equal."""
+    """Smoothers over cells along the ranks; those of even cells are cached for other variables."""
 
     def __init__(self, counts: Floats) -> None:
-        self.even = bool(counts.max() <= 2 * counts.min())
+        self.even = bool(counts.max() <= EVEN_COUNTS * counts.min())
         self.counts = counts
         ends = np.cumsum(counts)
         self.x = _even_ranks(len(counts)) if self.even else (ends - counts / 2) / ends[-1]
 
     def hat(self, half_span: float, degree: int) -> Floats:
-        """Smoother weights at the cells."""
+        """Return the smoother weights at the cells."""
         if self.even:
             return _even_hat(len(self.x), half_span, degree)
         return _rank_hat(self.x, half_span, degree, self.counts)
 
     def best_half_span(self, y: Floats) -> int:
-        """Index of the half-span with the least generalized cross-validation score."""
+        """Return the index of the half-span with the lowest cross-validation score."""
         if self.even:
             stack, trace = _even_stack(len(y))
-            left = y - stack @ y
+            residuals = y - stack @ y
         else:
-            hats = [self.hat(half_span, 2) for half_span in HALF_SPANS]
+            hats = [self.hat(half_span, SPAN_DEGREE) for half_span in HALF_SPANS]
             trace = np.array([np.trace(hat) for hat in hats])
-            left = np.array([y - hat @ y for hat in hats])
+            residuals = np.array([y - hat @ y for hat in hats])
         free = 1 - trace / len(y)
-        squares = left**2 @ self.counts
+        squares = residuals**2 @ self.counts
         score = np.where(
             free > LEAST_FREEDOM, squares / np.maximum(free, LEAST_FREEDOM) ** 2, np.inf
         )
@@ -298,7 +377,7 @@ class _Design:
 
 
 def _rank_hat(x: Floats, half_span: float, degree: int, counts: Floats | None) -> Floats:
-    """Smoother over the nearest rows: at the ends of the ranks they all lie on one side."""
+    """Return the smoother over the nearest rows, all on one side at the ends of the ranks."""
     reach = np.maximum(half_span, 2 * half_span - np.minimum(x, 1 - x))
     return smoother_weights(x, x, bandwidth=reach, degree=degree, counts=counts)
 
@@ -316,5 +395,5 @@ def _even_hat(k: int, half_span: float, degree: int) -> Floats:
 
 @lru_cache(maxsize=4)
 def _even_stack(k: int) -> tuple[Floats, Floats]:
-    stack = np.stack([_even_hat(k, half_span, 2) for half_span in HALF_SPANS])
+    stack = np.stack([_even_hat(k, half_span, SPAN_DEGREE) for half_span in HALF_SPANS])
     return stack, np.trace(stack, axis1=1, axis2=2)

@@ -1,4 +1,4 @@
-"""Cells: sums over rows that lie next to each other on a variable, all that a curve needs."""
+"""Cells: sums over neighbouring rows along a variable, from which curves are estimated."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from numpy.typing import ArrayLike
 
 from varcal._arrays import Floats
 
-__all__ = ["Cells"]
+__all__ = ["EVEN_COUNTS", "Cells"]
+
+#: Cells count as even if the largest has at most this many times the rows of the smallest.
+EVEN_COUNTS = 2
 
 
 @dataclass(frozen=True)
@@ -20,7 +23,7 @@ class Cells:
     Attributes
     ----------
     x : ndarray of shape (k,)
-        Mean of the variable in each cell (its number, for levels).
+        Mean of the variable in each cell; for levels, the number of the level.
     n, weight, weight2, hit, score, hit2, score2, square2, null2 : ndarray of shape (k,)
         The sums of the same names as in `varcal._binning.stats.FIELDS`.
     group_weight, group_hit, group_score : ndarray of shape (k, G), optional
@@ -70,16 +73,16 @@ class Cells:
         *,
         most: int | None = None,
     ) -> Self:
-        """Make cells of rows: equal values share one, and at most `most` are kept.
+        """Sum rows with equal values into one cell; merge cells if there are more than `most`.
 
         Parameters
         ----------
         x, hit, score, weight : array-like of shape (n,)
             The variable, outcomes, scores and weights.
         group : array-like of int, shape (n,), optional
-            Bucket of the row's group, 0 … G − 1.
+            Bucket of each row's group, 0 … G − 1.
         most : int, optional
-            Largest number of cells; neighbours are merged to about equal counts.
+            Largest number of cells.
 
         Examples
         --------
@@ -93,8 +96,8 @@ class Cells:
         w = np.ones(len(hits)) if weight is None else np.asarray(weight, float)
         w2 = w * w
         k = len(value)
-        many = 0 if group is None else int(np.max(group)) + 1
-        key = None if group is None else cell * many + np.asarray(group, int)
+        n_groups = 0 if group is None else int(np.max(group)) + 1
+        key = None if group is None else cell * n_groups + np.asarray(group, int)
 
         def total(term: Floats) -> Floats:
             return np.bincount(cell, term, k).astype(float)
@@ -102,7 +105,7 @@ class Cells:
         def by_group(term: Floats) -> Floats | None:
             if key is None:
                 return None
-            return np.bincount(key, term, k * many).astype(float).reshape(k, many)
+            return np.bincount(key, term, k * n_groups).astype(float).reshape(k, n_groups)
 
         cells = cls(
             x=value,
@@ -122,7 +125,7 @@ class Cells:
         return cells if most is None else cells.coarsen(most)
 
     def filled(self) -> Self:
-        """Leave out cells without weight."""
+        """Return the cells with weight."""
         kept = self.weight > 0
         if kept.all():
             return self
@@ -137,7 +140,8 @@ class Cells:
     def coarsen(self, most: int) -> Self:
         """Merge neighbours into at most `most` cells of about equal counts.
 
-        Cells of similar count are merged in runs of similar length; a heap keeps its own cell.
+        If all counts are similar, equally many cells are merged each time. A frequent value
+        keeps a cell of its own.
 
         Examples
         --------
@@ -148,13 +152,13 @@ class Cells:
         k = len(self)
         if k <= most:
             return self
-        many = k // -(-k // most)
-        if self.n.max() <= 2 * self.n.min():
-            slot = np.arange(k) * many // k
+        n_merged = k // -(-k // most)
+        if self.n.max() <= EVEN_COUNTS * self.n.min():
+            slot = np.arange(k) * n_merged // k
         else:
             ends = np.cumsum(self.n)
             middle = (ends - self.n / 2) / ends[-1]
-            slot = np.minimum((middle * many).astype(int), many - 1)
+            slot = np.minimum((middle * n_merged).astype(int), n_merged - 1)
         start = np.flatnonzero(np.diff(slot, prepend=-1))
         merged = {
             name: np.add.reduceat(term, start, axis=0)

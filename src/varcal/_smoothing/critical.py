@@ -1,7 +1,7 @@
-"""How far an estimated curve may stray: critical values for all of its points at once.
+"""Critical values that hold for all points of an estimated curve at once.
 
-A curve's errors are a Gaussian process given by a *factor* matrix, one row a point of the curve:
-its covariance is ``factor @ factor.T``.
+The errors of a curve are a Gaussian process. Its covariance is ``factor @ factor.T``, where the
+*factor* has one row per point of the curve.
 """
 
 from __future__ import annotations
@@ -14,6 +14,9 @@ from scipy.special import ndtr, ndtri, stdtr, stdtrit
 from varcal._arrays import Bools, Floats
 
 __all__ = ["path_length", "simultaneous_critical", "student_quantile", "worst_candidates"]
+
+#: Bisections of the tube formula: more than enough for the last bit of a double.
+BISECTIONS = 60
 
 
 def student_quantile(probability: float, dof: float = math.inf) -> float:
@@ -31,8 +34,8 @@ def path_length(factor: Floats) -> float:
     r"""Length of the curve's path on the unit sphere, :math:`\kappa_0`.
 
     With :math:`T(x)` the row of the factor at x divided by its length,
-    :math:`\kappa_0 = \int \|T'(x)\| dx`, here the sum of the angles between neighbours. Points
-    that are independent are :math:`\pi / 2` apart.
+    :math:`\kappa_0 = \int \|T'(x)\| dx`, here the sum of the angles between neighbours. The angle
+    between independent points is :math:`\pi / 2`.
 
     Examples
     --------
@@ -43,7 +46,7 @@ def path_length(factor: Floats) -> float:
     unit = factor[norm > 0] / norm[norm > 0, None]
     if len(unit) < 2:
         return 0.0
-    # An angle from its chord keeps its digits where one from its cosine would not.
+    # For small angles the chord is more accurate than the cosine.
     step = np.diff(unit, axis=0)
     chord = np.sqrt(np.einsum("ij,ij->i", step, step))
     return float(2 * np.arcsin(np.minimum(chord / 2, 1.0)).sum())
@@ -57,7 +60,7 @@ def simultaneous_critical(factor: Floats, *, level: float = 0.95, dof: float = m
     .. math:: \frac{\kappa_0}{\pi}\left(1 + \frac{c^2}{\nu}\right)^{-\nu/2}
               + P(|t_\nu| > c) = 1 - level;
 
-    Šidák's inequality takes the points as if independent, which suits levels of a category.
+    Šidák's inequality treats the points as independent, which suits levels of a category.
 
     Parameters
     ----------
@@ -85,7 +88,7 @@ def simultaneous_critical(factor: Floats, *, level: float = 0.95, dof: float = m
     share = path_length(factor) / math.pi
     alpha = 1 - level
     low, high = student_quantile(0.5 + level / 2, dof), sidak
-    for _ in range(60):
+    for _ in range(BISECTIONS):
         c = (low + high) / 2
         tail = math.exp(-c * c / 2) if math.isinf(dof) else (1 + c * c / dof) ** (-dof / 2)
         if share * tail + _two_tails(c, dof) > alpha:
@@ -100,15 +103,15 @@ def worst_candidates(
     factor: Floats,
     inside: Bools | None = None,
     *,
-    rivals: float | None = None,
+    independent_points: float | None = None,
     level: float = 0.95,
     dof: float = math.inf,
 ) -> tuple[int, Bools]:
-    r"""Find the point of the largest absolute gap, and all that cannot be told from it.
+    r"""Find the point with the largest absolute gap, and all points that could be it.
 
-    Kept is every v with :math:`|\hat g(\hat v^*)| - |\hat g(v)| \le z \cdot sd` of that
-    difference; z is the one-sided quantile that the largest of as many independent differences
-    as there are rivals passes in 1 − level of all samples.
+    Every v with :math:`|\hat g(\hat v^*)| - |\hat g(v)| \le z \cdot sd` of that difference is
+    kept. The largest of `independent_points` independent differences exceeds z in 1 − level of
+    all samples.
 
     Parameters
     ----------
@@ -117,16 +120,17 @@ def worst_candidates(
     factor : ndarray of shape (k, r)
         Factor of their covariance.
     inside : ndarray of bool, shape (k,), optional
-        Where to look.
-    rivals : float, optional
-        Points that vary independently; :math:`\kappa_0 / \pi` along a smooth curve if left out.
+        The points to search.
+    independent_points : float, optional
+        The number of points that vary independently, by default :math:`\kappa_0 / \pi`, which
+        suits a smooth curve.
     level, dof
         As in :func:`simultaneous_critical`.
 
     Returns
     -------
     int, ndarray of bool
-        The worst point; the set that holds the true worst one.
+        The worst point, and a confidence set for the true one.
 
     Examples
     --------
@@ -142,7 +146,7 @@ def worst_candidates(
     apart = signed[worst] - signed
     sd = np.sqrt(np.einsum("ij,ij->i", apart, apart))
     most = max(np.count_nonzero(inside) - 1.0, 1.0)
-    if rivals is None:
-        rivals = path_length(factor[inside]) / math.pi
-    z = student_quantile(level ** (1 / min(max(rivals, 1.0), most)), dof)
+    if independent_points is None:
+        independent_points = path_length(factor[inside]) / math.pi
+    z = student_quantile(level ** (1 / min(max(independent_points, 1.0), most)), dof)
     return worst, inside & (size[worst] - size <= z * sd)

@@ -10,24 +10,34 @@ from varcal._arrays import Floats
 
 __all__ = ["density"]
 
+#: Silverman's rule: factor of the bandwidth, and the interquartile range of a normal law whose
+#: standard deviation is 1.
+SILVERMAN, NORMAL_IQR = 0.9, 1.34
+#: The least bandwidth, as a part of the range of the cells, so that ties cannot make it 0.
+LEAST_WIDTH = 1e-3
+#: A cell narrower than this part of the bandwidth is treated as a single value.
+SINGLE_VALUE = 1e-9
+#: The least probability inside the range that a density is divided by, far beyond its ends.
+LEAST_INSIDE = 1e-3
+
 
 def density(x: ArrayLike, weight: ArrayLike, at: ArrayLike, *, rows: float) -> Floats:
     r"""Estimate the density of a variable.
 
-    Each cell's mass is spread evenly to halfway between it and its neighbours, then blurred by a
-    normal kernel of Silverman's width :math:`0.9 \min(sd, IQR / 1.34)\, n^{-1/5}`, which is held
-    within the range of the cells.
+    The mass of each cell is spread evenly up to the midpoints between it and its neighbours, and
+    then smoothed by a normal kernel with Silverman's bandwidth
+    :math:`0.9 \min(sd, IQR / 1.34)\, n^{-1/5}`, renormalized to the range of the cells.
 
     Parameters
     ----------
     x : array-like of shape (k,)
-        Cells' means, strictly ascending.
+        Means of the cells, strictly ascending.
     weight : array-like of shape (k,)
         Σw of each cell.
     at : array-like of shape (m,)
-        Where.
+        Where to evaluate the density.
     rows : float
-        Number of rows behind the cells.
+        Number of rows in all cells.
 
     References
     ----------
@@ -50,14 +60,14 @@ def density(x: ArrayLike, weight: ArrayLike, at: ArrayLike, *, rows: float) -> F
     low, high = np.interp([0.25, 0.75], below, edges)
     centre = mass @ x
     sd = np.sqrt(mass @ (x - centre) ** 2)
-    spread = min(sd, (high - low) / 1.34) or sd or 1.0
-    width = max(0.9 * spread * rows**-0.2, (edges[-1] - edges[0]) * 1e-3)
+    spread = min(sd, (high - low) / NORMAL_IQR) or sd or 1.0
+    width = max(SILVERMAN * spread * rows**-0.2, (edges[-1] - edges[0]) * LEAST_WIDTH)
     reach = ndtr((at[:, None] - edges) / width)
     inside = reach[:, 0] - reach[:, -1]
     slab = np.diff(edges)
-    thin = slab < 1e-9 * width  # a heap: all of it at one value
+    thin = slab < SINGLE_VALUE * width
     blurred = (reach[:, :-1] - reach[:, 1:])[:, ~thin] @ (mass / np.where(thin, 1.0, slab))[~thin]
     bell = np.exp(-(((at[:, None] - x[thin]) / width) ** 2) / 2) / (np.sqrt(2 * np.pi) * width)
     blurred = blurred + bell @ mass[thin]
-    out: Floats = blurred / np.maximum(inside, 1e-3)
+    out: Floats = blurred / np.maximum(inside, LEAST_INSIDE)
     return out

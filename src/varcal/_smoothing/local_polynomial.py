@@ -1,8 +1,8 @@
-"""Local polynomials on cells: the fit and the weights of the linear smoother behind it.
+"""Local polynomials on cells: the fit, and the weights of the linear smoother.
 
-A *cell* is a mean over some rows that lie close together on the axis; a row is a cell of one.
-Everything a smoother needs is its matrix of weights: the fit is ``weights @ y`` for any response,
-its variance ``weights**2 @ variance``.
+A *cell* is a mean over some rows that lie close together on the axis; a single row is also a cell.
+The smoother is given by its matrix of weights: the fit is ``weights @ y`` for any response, and its
+variance is ``weights**2 @ variance``.
 """
 
 from __future__ import annotations
@@ -17,8 +17,16 @@ from varcal.exceptions import InputError
 
 __all__ = ["LocalFit", "local_polynomial", "nearest_bandwidth", "smoother_weights"]
 
-_BLOCK = 1 << 15  # numbers in one working array, so that it stays in the processor's cache
-_RANK = 1e-4  # a polynomial of less norm rests on rows of next to no weight
+#: Numbers in one working array, which then stays in the processor's cache.
+_BLOCK = 1 << 15
+#: A polynomial with a smaller norm depends on rows with almost no weight, and is dropped.
+_RANK = 1e-4
+#: Added before the number of nearest rows is rounded down, as in the LOESS programs.
+_ROUNDING = 1e-5
+#: If a kernel reaches no cell, it is widened to this many times the distance to the nearest.
+_BEYOND_NEAREST = 1.01
+#: The least half-width of a kernel, to avoid division by 0.
+_LEAST_REACH = 1e-300
 
 
 @dataclass(frozen=True)
@@ -28,9 +36,9 @@ class LocalFit:
     Attributes
     ----------
     at : ndarray of shape (m,)
-        Where.
+        The points at which the polynomial is evaluated.
     fit : ndarray of shape (m,) or (m, r)
-        The curve, one column a response.
+        The curve, one column per response.
     weights : ndarray of shape (m, k)
         The linear smoother: ``fit = weights @ y``. Its rows sum to one.
     bandwidth : ndarray of shape (m,)
@@ -54,13 +62,13 @@ def nearest_bandwidth(
     Parameters
     ----------
     x : array-like of shape (k,)
-        Cells' positions, ascending.
+        Positions of the cells, ascending.
     at : array-like of shape (m,)
         Points.
     span : float
         Share of the rows in a neighbourhood.
     counts : array-like of int, shape (k,), optional
-        Rows in each cell; one if left out.
+        Rows in each cell, 1 by default.
 
     Examples
     --------
@@ -69,18 +77,18 @@ def nearest_bandwidth(
     """
     x = np.asarray(x, float)
     at = np.asarray(at, float)
-    many = np.ones(len(x), np.int64) if counts is None else np.asarray(counts).astype(np.int64)
-    ends = np.cumsum(many)
+    rows = np.ones(len(x), np.int64) if counts is None else np.asarray(counts).astype(np.int64)
+    ends = np.cumsum(rows)
     n = int(ends[-1])
-    near = min(n, max(1, int(np.floor(n * span + 1e-5))))
-    flat = np.repeat(x, many) if n <= _BLOCK else None
+    near = min(n, max(1, int(np.floor(n * span + _ROUNDING))))
+    flat = np.repeat(x, rows) if n <= _BLOCK else None
 
     def row(index: NDArray[np.int64]) -> Floats:
         if flat is not None:
             return flat[index]
         return x[np.searchsorted(ends, index, side="right")]
 
-    # The nearest rows are consecutive: halve the range in which the run of them starts.
+    # The nearest rows are consecutive: find the first of them by bisection.
     start = np.zeros(len(at), np.int64)
     left = n - near
     while left > 0:
@@ -105,31 +113,31 @@ def smoother_weights(
     counts: ArrayLike | None = None,
     derivative: bool = False,
 ) -> Floats:
-    r"""Weights l(x) of the local polynomial: the fit at ``at[i]`` is ``weights[i] @ y``.
+    r"""Return the weights of the local polynomial: the fit at ``at[i]`` is ``weights[i] @ y``.
 
     In :math:`u = (x - x_0)/h` with tricube weights :math:`k = w (1 - |u|^3)^3`, and polynomials
     :math:`p_0, p_1, \dots` orthonormal under k, :math:`l_j = k_j \sum_d p_d(0)\,p_d(u_j)`. The
-    polynomials come from their three-term recurrence, which is stable where normal equations are
-    not; where the neighbourhood holds too few distinct values, the degree is lowered.
+    polynomials come from their three-term recurrence, which is more stable than normal
+    equations. If a neighbourhood has too few distinct values, the degree is lowered there.
 
     Parameters
     ----------
     x : array-like of shape (k,)
-        Cells' positions, ascending.
+        Positions of the cells, ascending.
     at : array-like of shape (m,)
         Where to fit.
     span : float, optional
-        Share of the rows in a neighbourhood; this or `bandwidth`.
+        Share of the rows in a neighbourhood. Give either this or `bandwidth`.
     bandwidth : float or array-like of shape (m,), optional
         Half-width of the kernel.
     degree : int
         Degree of the polynomial.
     weight : array-like of shape (k,), optional
-        Sum of weights in each cell; `counts` if left out.
+        Sum of weights in each cell, `counts` by default.
     counts : array-like of int, shape (k,), optional
-        Rows in each cell; one if left out.
+        Rows in each cell, 1 by default.
     derivative : bool
-        Weights of the slope in place of those of the value.
+        Whether to return the weights of the slope instead of those of the value.
 
     References
     ----------
@@ -173,7 +181,7 @@ def _bandwidth(
     bandwidth: ArrayLike | None,
     counts: ArrayLike | None,
 ) -> Floats:
-    """Half-widths that are positive and reach at least one cell each."""
+    """Return half-widths that are positive and reach at least one cell each."""
     if (span is None) == (bandwidth is None):
         raise InputError(
             f"span and bandwidth: exactly one is needed; got span={span!r}, "
@@ -195,12 +203,12 @@ def _bandwidth(
     nearest = np.minimum(np.abs(at - before), np.abs(at - after))
     alone = reach <= nearest
     if np.any(alone):
-        # Within a heap of ties only the heap counts; between heaps, the nearest cells do.
-        reach[alone] = 1.01 * nearest[alone]
+        # At a tied value only that value counts; between tied values, the nearest cells do.
+        reach[alone] = _BEYOND_NEAREST * nearest[alone]
         for i in np.flatnonzero(alone & (nearest == 0)):
             distance = np.abs(x - at[i])
             reach[i] = np.min(distance[distance > 0], initial=1.0)
-    out: Floats = np.maximum(reach, 1e-300)
+    out: Floats = np.maximum(reach, _LEAST_REACH)
     return out
 
 
@@ -212,7 +220,7 @@ def _block(
     degree: int,
     derivative: bool,
 ) -> Floats:
-    """Smoother weights for a few points, one row each."""
+    """Return the smoother weights of a few points, one row per point."""
     with np.errstate(over="ignore"):
         u = np.clip((x - at) / reach, -1.0, 1.0)
     size = np.abs(u)
@@ -265,9 +273,9 @@ def local_polynomial(
     Parameters
     ----------
     x : array-like of shape (k,)
-        Cells' positions, ascending.
+        Positions of the cells, ascending.
     y : array-like of shape (k,) or (k, r)
-        Mean response in each cell, one column a response.
+        Mean response in each cell, one column per response.
     weight : array-like of shape (k,) or None
         Sum of weights in each cell; `counts` if None.
     at : array-like of shape (m,)

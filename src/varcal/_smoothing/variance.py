@@ -1,4 +1,4 @@
-"""Variance of cell means around a fitted curve: of independent rows, and of groups."""
+"""Variance of cell means around a fitted curve, for independent rows and for groups."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ from varcal._smoothing.cells import Cells
 __all__ = ["cell_variance", "effective_groups", "group_factor"]
 
 ERROR, PREDICTED_ERROR, GAP = range(3)
-#: Rows, half of them hits, that are added to those seen (Agresti and Coull).
+#: Rows, half of them hits, that are added to the observed ones (Agresti and Coull).
 PRIOR_ROWS = 4.0
-#: The share of a row's variance that its residual is taken to keep, at least.
+#: The least share of a row's variance that is left in its residual.
 LEAST_FREEDOM = 0.1
+#: The least sum of fourth powers that is divided by, to avoid division by 0.
+TINY = 1e-300
 
 
 def _squares(cells: Cells, fit: Floats, response: int) -> Floats:
-    """Σw²(row's response − fit)² in each cell."""
+    """Return Σw²(response − fit)² over the rows of each cell."""
     if response == GAP:
         first, second = cells.score2 - cells.hit2, cells.square2
     elif response == ERROR:
@@ -30,18 +32,18 @@ def _squares(cells: Cells, fit: Floats, response: int) -> Floats:
 
 
 def _freedom(hat: Floats, n: Floats) -> Floats:
-    """Share of a row's variance that is left in its residual."""
+    """Return the share of a row's variance that is left in its residual."""
     used = (2 * np.diag(hat) - np.einsum("ij,ij->i", hat, hat)) / n
     out: Floats = np.maximum(1 - used, LEAST_FREEDOM)
     return out
 
 
 def cell_variance(cells: Cells, fit: Floats, hat: Floats, window: Floats, response: int) -> Floats:
-    r"""Variance of the cell means of a response, under independent rows.
+    r"""Return the variance of the cell means of a response for independent rows.
 
-    Rows' squared residuals from the fit, averaged over a window of cells. Error and gap vary at
-    least as much as calibrated scores do, :math:`s(1 - s)`, and as if four more rows, half of
-    them hits, had been seen, without which a window of hits only would claim to know for sure.
+    The squared residuals of the rows are averaged over a window of cells. The variances of error
+    and gap are at least those of calibrated scores, :math:`s(1 - s)`, and four rows, half of them
+    hits, are added; otherwise the variance would be 0 in a window that contains only hits.
 
     Parameters
     ----------
@@ -50,7 +52,7 @@ def cell_variance(cells: Cells, fit: Floats, hat: Floats, window: Floats, respon
     fit : ndarray of shape (k,)
         Fitted response at the cells.
     hat : ndarray of shape (k, k)
-        The smoother that made it.
+        The weights of its smoother.
     window : ndarray of shape (k, k)
         Weights of the average, rows summing to one; the identity for levels.
     response : int
@@ -75,16 +77,16 @@ def cell_variance(cells: Cells, fit: Floats, hat: Floats, window: Floats, respon
 def group_factor(
     cells: Cells, fit: Floats, hat: Floats, response: int, independent: Floats
 ) -> Floats:
-    r"""Factor of the fit's covariance when rows of a group go together.
+    r"""Return a factor of the covariance of the fit if rows of a group depend on each other.
 
-    One column a bucket of groups: :math:`u_b(x) = \sum_j l_j(x) R_{jb} / W_j`, where
-    :math:`R_{jb}` is the sum of the bucket's weighted residuals in cell j. Where that falls
-    short of the variance of independent rows, further columns make up for it.
+    It has one column per bucket of groups, :math:`u_b(x) = \sum_j l_j(x) R_{jb} / W_j`, where
+    :math:`R_{jb}` is the sum of the bucket's weighted residuals in cell j. If the resulting
+    variance is below that of independent rows, further columns add the difference.
 
     Parameters
     ----------
     cells, fit, hat, response
-        As in :func:`cell_variance`; the cells carry buckets.
+        As in :func:`cell_variance`; the cells must have sums by bucket.
     independent : ndarray of shape (k, k)
         Factor under independent rows.
     """
@@ -94,16 +96,16 @@ def group_factor(
     residual = total[response]() - fit[:, None] * w
     residual /= (cells.weight * np.sqrt(_freedom(hat, cells.n)))[:, None]
     filled = w.sum(0) > 0
-    many = int(np.count_nonzero(filled))
-    factor = hat @ residual[:, filled] * np.sqrt(many / max(many - 1, 1))
+    n_groups = int(np.count_nonzero(filled))
+    factor = hat @ residual[:, filled] * np.sqrt(n_groups / max(n_groups - 1, 1))
     least = np.einsum("ij,ij->i", independent, independent)
-    got = np.einsum("ij,ij->i", factor, factor)
-    short = np.sqrt(np.maximum(1 - got / np.where(least > 0, least, 1.0), 0.0))
-    return np.hstack([factor, short[:, None] * independent])
+    variance = np.einsum("ij,ij->i", factor, factor)
+    shortfall = np.sqrt(np.maximum(1 - variance / np.where(least > 0, least, 1.0), 0.0))
+    return np.hstack([factor, shortfall[:, None] * independent])
 
 
 def effective_groups(group_w: Floats, w: Floats, hat: Floats) -> float:
-    r"""Count the groups that weigh in on the fit at a typical point.
+    r"""Return the effective number of groups in the fit at a typical point.
 
     With :math:`a_b(x) = \sum_j l_j(x) W_{jb} / W_j` the share of bucket b,
     the median over x of :math:`(\sum_b a_b^2)^2 / \sum_b a_b^4`.
@@ -114,4 +116,4 @@ def effective_groups(group_w: Floats, w: Floats, hat: Floats) -> float:
     5.0
     """
     share = (hat @ (group_w / w[:, None])) ** 2
-    return float(np.median(share.sum(1) ** 2 / np.maximum((share**2).sum(1), 1e-300)))
+    return float(np.median(share.sum(1) ** 2 / np.maximum((share**2).sum(1), TINY)))

@@ -1,4 +1,4 @@
-"""Edges of bins as people read them: few digits, but enough to tell neighbours apart."""
+"""Edges of bins as text, with few digits but enough to tell neighbours apart."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from itertools import pairwise
 
 import numpy as np
 
-# Digits to try: significant ones of numbers, those after the second of instants.
+# Digits to try: significant digits of numbers, decimals of the second of instants.
 _NUMBER_DIGITS = range(6, 18)
 _INSTANT_UNITS = {0: "M8[s]", 3: "M8[ms]", 6: "M8[us]"}
 _INSTANT_DIGITS = tuple(_INSTANT_UNITS)
 
 
 def edge_texts(edges: Sequence[float], *, datetime: bool = False) -> list[str]:
-    """Write edges with as few digits as tell each from its neighbours.
+    """Write edges with just enough digits to tell each from its neighbours.
 
     >>> edge_texts([1 / 6, 1 / 3, 0.3333334, 1.0])
     ['0.166667', '0.3333333', '0.3333334', '1']
@@ -28,7 +28,7 @@ def edge_texts(edges: Sequence[float], *, datetime: bool = False) -> list[str]:
 
 
 def show_number(value: float, digits: int = 6) -> str:
-    """Write a number: a whole one in full, another with so many significant digits.
+    """Write a whole number in full, and any other with the given significant digits.
 
     >>> show_number(48842.0), show_number(1 / 3)
     ('48842', '0.333333')
@@ -40,7 +40,7 @@ def show_number(value: float, digits: int = 6) -> str:
 
 
 def show_instant(value: float, digits: int = 0) -> str:
-    """Write seconds since 1970 as a date, with its time unless that is midnight.
+    """Write seconds since 1970 as a date, with the time unless it is midnight.
 
     >>> show_instant(86400.0), show_instant(0.25, digits=3)
     ('1970-01-02', '1970-01-01T00:00:00.250')
@@ -56,7 +56,7 @@ def _is_whole(value: float) -> bool:
 
 
 def _digits_apart(a: float, b: float, datetime: bool) -> int:
-    """Return the fewest digits with which two edges look different, if any do."""
+    """Return the smallest number of digits with which two edges look different."""
     tries = _INSTANT_DIGITS if datetime else _NUMBER_DIGITS
     if a == b or not (np.isfinite(a) and np.isfinite(b)):
         return tries[0]

@@ -1,4 +1,4 @@
-"""Tables as notebooks show them: every text escaped, no style but the notebook's own."""
+"""HTML tables for notebooks: all text is escaped, the style is that of the notebook."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from varcal._text.tables import show_cell
 
 
 def html_table(columns: Mapping[str, Sequence[Any]], caption: str, note: str = "") -> str:
-    """Lay columns out as an HTML table.
+    """Write columns as an HTML table.
 
     >>> html_table({"bin": ["<a>"], "n": [1234]}, "by v")[-53:]
     '<td>&lt;a&gt;</td><td>1,234</td></tr></tbody></table>'

@@ -1,4 +1,4 @@
-"""A progress bar on stderr for long work, silent where nobody watches."""
+"""Progress of long work on stderr, shown only on a terminal."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ T = TypeVar("T")
 
 
 def progress(items: Sequence[T], what: str, *, n_rows: int = 0) -> Iterator[T]:
-    """Yield items, with a bar if stderr is a terminal and the work is long.
+    """Yield items, with a progress bar if stderr is a terminal and the work is long.
 
     Parameters
     ----------
     items : sequence
-        What is worked through.
+        The items to yield.
     what : str
-        What the bar says.
+        The text beside the bar.
     n_rows : int
-        Rows each item costs; below two million in all no bar is worth it.
+        The number of rows per item; no bar is shown for less than two million rows in all.
     """
     if not sys.stderr.isatty() or n_rows * len(items) < 2_000_000:
         yield from items
@@ -34,7 +34,7 @@ def progress(items: Sequence[T], what: str, *, n_rows: int = 0) -> Iterator[T]:
 
 
 def counted(items: Iterable[T], what: str, rows: Callable[[T], int]) -> Iterator[T]:
-    """Yield items whose number is not known, with a count of rows if stderr is a terminal."""
+    """Yield an unknown number of items, and count their rows if stderr is a terminal."""
     if not sys.stderr.isatty():
         yield from items
         return
@@ -50,7 +50,7 @@ def counted(items: Iterable[T], what: str, rows: Callable[[T], int]) -> Iterator
 
 @contextmanager
 def steps(what: str) -> Iterator[Callable[[], None]]:
-    """Give a function to call after each step of long work, which a terminal shows counted."""
+    """Give a function to call after each step of long work; a terminal shows the count."""
     if not sys.stderr.isatty():
         yield lambda: None
         return

@@ -1,4 +1,4 @@
-"""Plain-text tables, as results show themselves in a terminal or a log."""
+"""Plain-text tables, as results are printed in a terminal or a log."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def text_table(columns: Mapping[str, Sequence[Any]]) -> str:
-    """Lay columns out with aligned widths: text to the left, numbers to the right.
+    """Write columns as a table: text aligned to the left, numbers to the right.
 
     >>> print(text_table({"bin": ["a", "bb"], "n": [10, 2], "gap": [0.5, float("nan")]}))
     bin   n     gap
@@ -24,7 +24,7 @@ def text_table(columns: Mapping[str, Sequence[Any]]) -> str:
 
 
 def show_cell(value: Any, name: str) -> str:
-    """Show one value of a column."""
+    """Write one value of a column."""
     if isinstance(value, float):
         if value != value:
             return "–"

@@ -1,4 +1,4 @@
-"""Held: rows in memory, of which a table is made when it is asked for."""
+"""InMemory: evidence from rows in memory, whose tables are made on demand."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from varcal._input.variables import Variable
 
 
 @dataclass(frozen=True, eq=False)
-class Held(Evidence):
-    """Rows in memory: a table is made when it is asked for."""
+class InMemory(Evidence):
+    """Rows in memory, whose tables are made on demand."""
 
     predictions: Predictions
     question: Question
@@ -36,12 +36,12 @@ class Held(Evidence):
 
     @property
     def n_dropped(self) -> int:  # type: ignore[override]
-        """Rows left out because their outcome is not known."""
+        """Rows dropped because their outcome is missing."""
         return self.predictions.n_dropped
 
     @property
     def backend(self) -> str | None:  # type: ignore[override]
-        """The frame library that the data came in."""
+        """The frame library of the data."""
         return self.predictions.backend
 
     @property
@@ -62,13 +62,13 @@ class Held(Evidence):
     @property
     def along(self) -> tuple[Along, ...]:
         """The variables."""
-        return tuple(Along(one.name, one.kind) for one in self.predictions.variables)
+        return tuple(Along(variable.name, variable.kind) for variable in self.predictions.variables)
 
     def profile(self, key: int, name: str | None) -> Profile:
         """Return a claim along a variable, in fine cells and coarse bins."""
-        asked = self.question
-        options = asked.options if name is not None else asked.score or asked.options
-        n_fine = N_FINE if asked.fine else 0
+        question = self.question
+        options = question.options if name is not None else question.score or question.options
+        n_fine = N_FINE if question.fine else 0
         return profile(
             self.predictions, self._claim(key), self._variable(key, name), options, n_fine=n_fine
         )
@@ -96,16 +96,17 @@ class Held(Evidence):
         )
 
     def absent(self) -> set[str]:
-        """Name the variables that are missing at every row."""
-        return {one.name for one in self.predictions.variables if one.missing().all()}
+        """Return the names of variables that are missing at every row."""
+        variables = self.predictions.variables
+        return {variable.name for variable in variables if variable.missing().all()}
 
     def rows(self, key: int, name: str | None, found: Profile) -> ScoredRows | None:
-        """Return the rows behind a profile, None where there are many."""
+        """Return the rows behind a profile; None if there are many."""
         variable = self._variable(key, name)
         return rows_behind(self.predictions, self._claim(key), variable, found)
 
     def cumulative(self, key: int, name: str | None, statistic: str) -> float:
-        """Return the p-value of a test that needs rows in their order."""
+        """Return the p-value of a test that needs the rows in the order of the variable."""
         claim, weight = self._claim(key), self.predictions.weight
         variable = self._variable(key, name)
         return cumulative_test(variable, claim.score, claim.hit, weight, statistic=statistic)
@@ -117,7 +118,7 @@ class Held(Evidence):
 
     def _claim(self, key: int) -> Claim:
         if key not in self._claims:
-            if len(self._claims) > 1:  # an audit has two; a thousand classes would fill memory
+            if len(self._claims) > 1:  # an audit has two; a thousand classes would need much memory
                 self._claims.clear()
             self._claims[key] = claim_of(self.predictions, key)
         return self._claims[key]

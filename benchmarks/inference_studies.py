@@ -1,0 +1,384 @@
+"""Studies of the tests, intervals and bands for `sensitivity.py`, on data whose truth is known.
+
+Each study is a function from a seed to figures: percentages for error rates, points for widths and
+biases. A seed stands for a block of replicates. Draws are kept, so that a constant is halved and
+doubled on the same rows.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+import varcal as vc
+from scenarios import Scenario
+from simulate_bands import SHAPES as CURVES
+from simulate_bands import draw, sorted_cells, true_gap_at
+from simulate_inference import sums_of
+from varcal._audit.verdicts import TOO_FEW_ROWS
+from varcal._evidence import profile as profiles
+from varcal._evidence import question
+from varcal._inference.calibration_test import calibration_test
+from varcal._inference.cluster_test import cluster_test
+from varcal._inference.debias import debiased, interval
+from varcal._inference.error_sums import ErrorSums
+from varcal._inference.gap_law import GapLaw
+from varcal._inference.power import minimum_detectable
+from varcal._inference.quadratic_forms import quadratic_forms
+from varcal._inference.simulated_null import ScoredRows, draw_hits, simulate
+from varcal._input.events import claims
+from varcal._input.predictions import Predictions
+from varcal._measures.estimate import profile_test
+from varcal._smoothing.bands import Bands, curve_bands, level_bands
+from varcal._smoothing.cells import Cells
+
+Figures = dict[str, float]
+
+#: Draws of a simulated law that stands for the truth.
+MANY_DRAWS = 10_000
+#: Shapes of the alternatives, with the VECE of each.
+ALTERNATIVES = {"tilt": 0.045, "hump": 0.045, "step": 0.045, "tail": 0.025, "sine": 0.045}
+BIN_OPTIONS: question.BinOptions = {"n_bins": 10, "binning": "quantile", "bins": None}
+
+
+def percent(found: list[np.ndarray]) -> float:
+    """Return the mean over worlds of shares, in percent."""
+    return 100 * float(np.mean([np.mean(one) for one in found]))
+
+
+@cache
+def coarse_and_fine(world: Scenario, n: int, seed: int) -> tuple[ErrorSums, ErrorSums]:
+    """Return the sums of 60 replicates over 10 bins and over 200 cells."""
+    u, s, h, _ = world.draw(np.random.default_rng([seed, n]), 60, n)
+    fine, coarse = world.bins(u)
+    return tuple(
+        ErrorSums.from_rows(index, s, h, n_bins=size)
+        for index, size in ((coarse, world.sizes[1]), (fine, world.sizes[0]))
+    )
+
+
+def calibration_tests(seed: int) -> Figures:
+    """Return type-I errors and power at 5 % of the two hypotheses, from moments alone."""
+    null = [
+        (Scenario(score, shape="flat"), n)
+        for score in ("uniform", "beta(2,5)", "concentrated", "rare")
+        for n in (200, 1000)
+    ] + [(Scenario(shape="flat"), 20)]
+    overall = {"uniform": (0.0, 0.07), "concentrated": (-0.2, 0.07, 0.2)}
+    same = [
+        (Scenario(score, shape="flat", offset=offset), 1000)
+        for score, offsets in overall.items()
+        for offset in offsets
+    ]
+    other = [(Scenario(shape=shape, vece=size), 800) for shape, size in ALTERNATIVES.items()]
+
+    def rejected(worlds: list[tuple[Scenario, int]], constant: bool) -> float:
+        sums = [coarse_and_fine(world, n, seed) for world, n in worlds]
+        return percent([calibration_test(*one, constant=constant) < 0.05 for one in sums])
+
+    return {
+        "type-I": rejected(null, False),
+        "power": rejected(other, False),
+        "type-I, constant gap": rejected(same, True),
+        "power, constant gap": rejected(other, True),
+    }
+
+
+@cache
+def sparse_rows(n: int, rate: float, extra: float, many: int, seed: int) -> list[tuple]:
+    """Return rows and sums of replicates with rare hits; `extra` is added in the last tenth."""
+    rng = np.random.default_rng([seed, n])
+    found = []
+    for _ in range(many):
+        u, s = rng.random(n), rng.beta(0.8, 0.8 * (1 / rate - 1), n)
+        h = rng.random(n) < s + extra * (u > 0.9)
+        coarse, fine = (10 * u).astype(int), (200 * u).astype(int)
+        sums = [
+            ErrorSums.from_rows(index, s, h, n_bins=size)
+            for index, size in ((coarse, 10), (fine, 200))
+        ]
+        found.append((ScoredRows(s, coarse, fine), *sums))
+    return found
+
+
+@cache
+def simulated_p(n: int, rate: float, extra: float, many: int, seed: int, which: int) -> float:
+    """Return the p-value of one of these replicates from many draws."""
+    rows, coarse, fine = sparse_rows(n, rate, extra, many, seed)[which]
+    null = simulate(
+        rows, quadratic_forms(coarse, fine), draw_hits(rows.score, MANY_DRAWS, 10_000 + seed)
+    )
+    return float((1 + (null <= calibration_test(coarse, fine)).sum()) / (1 + MANY_DRAWS))
+
+
+def sparse_tests(seed: int) -> Figures:
+    """Return type-I error and power with rare hits, and how far p-values are from exact ones."""
+
+    def p_values(n: int, rate: float, extra: float, many: int) -> np.ndarray:
+        found = sparse_rows(n, rate, extra, many, seed)
+        # As `rows_behind` does.
+        few = n <= profiles.MOST_ROWS
+        return np.array(
+            [
+                float(calibration_test(coarse, fine, rows=rows if few else None, seed=k))
+                for k, (rows, coarse, fine) in enumerate(found)
+            ]
+        )
+
+    null = [(300, 0.02, 50), (1500, 0.02, 50), (3500, 0.02, 50), (8000, 0.003, 25)]
+    rejected = [p_values(n, rate, 0.0, many) < 0.05 for n, rate, many in null]
+    rejected.append(p_values(15_000, 0.0015, 0.0, 25) < 0.05)
+    found, apart = [], []
+    for other in ((800, 0.02, 0.04, 10), (2500, 0.02, 0.02, 10)):
+        p = p_values(*other)
+        exact = np.array([simulated_p(*other, seed, which) for which in range(len(p))])
+        sure = exact > 20 / MANY_DRAWS
+        found.append(p < 0.05)
+        apart.extend(np.abs(np.log10(p / exact))[sure])
+    return {
+        "type-I": percent(rejected),
+        "power": percent(found),
+        "error of lg p": float(np.mean(apart)),
+    }
+
+
+@cache
+def interval_worlds() -> list[tuple[Scenario, int]]:
+    """Return worlds of VECE 0 to 0.15 with the number of rows of each."""
+    worlds = [Scenario(score, shape="flat") for score in ("beta(2,5)", "uniform", "concentrated")]
+    worlds += [
+        Scenario(score, shape=shape, vece=min(vece, 0.015) if shape == "tail" else vece)
+        for score, vece in (("beta(2,5)", 0.01), ("uniform", 0.04), ("concentrated", 0.04))
+        for shape in ("tilt", "hump", "tail", "sine")
+    ]
+    worlds += [Scenario("uniform", shape=shape, vece=0.1) for shape in ("step", "hump")]
+    return [(world, n) for world in worlds for n in (500, 2000)]
+
+
+@cache
+def interval_sums(which: int, many: int, seed: int) -> ErrorSums:
+    """Return the sums of replicates of one of these worlds."""
+    world, n = interval_worlds()[which]
+    return sums_of(world, n, many, 1000 * seed + which)
+
+
+@cache
+def interval_truth(which: int, center: bool) -> float:
+    """Return the true VECE of one of these worlds, or that beyond the overall gap."""
+    world, _ = interval_worlds()[which]
+    return world.truth(world.size, center=center)[0]
+
+
+def _intervals(seed: int, worlds: list[int], many: int, center: bool) -> Figures:
+    covered, width, bias, bias_at_zero, square = [], [], [], [], []
+    for which in worlds:
+        truth = interval_truth(which, center)
+        law = GapLaw.from_cells(interval_sums(which, many, seed), center=center)
+        low, high = interval(law)
+        found = debiased(law)
+        covered.append((low <= truth + 1e-12) & (truth <= high))
+        width.append(np.mean(high - low))
+        (bias if truth > 1e-9 else bias_at_zero).append(np.mean(found - truth))
+        square.append(np.mean((found - truth) ** 2))
+    return {
+        "coverage": percent(covered),
+        "width": 100 * float(np.mean(width)),
+        "bias at 0": 100 * float(np.mean(bias_at_zero)),
+        "bias above 0": 100 * float(np.mean(bias)),
+        "RMSE": 100 * float(np.sqrt(np.mean(square))),
+    }
+
+
+def vece_intervals(seed: int) -> Figures:
+    """Return coverage, width, bias and error of the interval and the debiased value of VECE."""
+    return _intervals(seed, list(range(len(interval_worlds()))), 60, center=False)
+
+
+def beyond_intervals(seed: int) -> Figures:
+    """Return the same of the error beyond the overall gap, with 500 or 2,000 rows in turn."""
+    half = [k for k in range(len(interval_worlds())) if k // 2 % 2 == k % 2]
+    return _intervals(seed, half, 20, center=True)
+
+
+def detectable(seed: int) -> Figures:
+    """Return the power at the least detectable error, in the shape that is hardest to find."""
+    found = []
+    for n in (1000, 4000):
+        rng = np.random.default_rng([seed, n])
+        u, s, draws = rng.random((100, n)), rng.uniform(0.2, 0.8, (100, n)), rng.random((100, n))
+        coarse, fine = (10 * u).astype(int), (200 * u).astype(int)
+
+        def sums(index: np.ndarray, size: int, h: np.ndarray, s: np.ndarray = s) -> ErrorSums:
+            return ErrorSums.from_rows(index, s, h, n_bins=size)
+
+        size = minimum_detectable(GapLaw.from_cells(sums(coarse, 10, draws < s)))[:, None]
+        h = draws < s + size * (2 * (coarse % 2) - 1)
+        found.append(calibration_test(sums(coarse, 10, h), sums(fine, 200, h)) < 0.05)
+    return {"power": percent(found)}
+
+
+@cache
+def clustered(many: int, rows: int, tilt: float, replicates: int, seed: int) -> list:
+    """Return profiles of rows whose hits depend on each other within groups."""
+    rng = np.random.default_rng([seed, many])
+    found = []
+    for _ in range(replicates):
+        unit = np.repeat(np.arange(many), rows)
+        n = len(unit)
+        v = rng.random(many)[unit] * 0.5 + 0.5 * rng.random(n)
+        s = rng.uniform(0.3, 0.7, n)
+        shared = np.where(rng.random(n) < 0.7, rng.random(many)[unit], rng.random(n))
+        y = shared < s + tilt * (2 * v - 1)
+        predictions = Predictions.of(y, s, v, groups=unit)
+        (claim,) = claims(predictions, "positive")
+        found.append(
+            profiles.profile(predictions, claim, predictions.variables[0], BIN_OPTIONS, n_fine=200)
+        )
+    return found
+
+
+def clusters(seed: int) -> Figures:
+    """Return type-I error and power at 5 % with 12, 30, 60 and 150 groups."""
+    sizes = ((12, 60), (30, 30), (60, 20), (150, 10))
+
+    def rejected(tilt: float, replicates: int) -> float:
+        return percent(
+            [
+                [
+                    cluster_test(one.coarse, one.fine, np.ones(one.fine.bins.size, bool)) < 0.05
+                    for one in clustered(many, rows, tilt, replicates, seed)
+                ]
+                for many, rows in sizes
+            ]
+        )
+
+    return {"type-I": rejected(0.0, 25), "power": rejected(0.2, 10)}
+
+
+def comparisons(seed: int) -> Figures:
+    """Return coverage and width of the interval of a difference between two VECEs."""
+    covered, width = [], []
+    rng = np.random.default_rng(seed)
+    for _ in range(20):
+        v, s = rng.random(1000), rng.uniform(0.3, 0.7, 1000)
+        gap = 0.2 * (2 * v - 1)
+        y = (rng.random(1000) < s - gap).astype(int)
+        found = vc.compare(y, {"a": s, "b": s - gap / 2}, {"v": v}, event="positive")
+        (row,) = (one for one in found.rows if one.metric == "VECE" and one.method == "b")
+        covered.append(row.difference_low <= -0.05 <= row.difference_high)
+        width.append(row.difference_high - row.difference_low)
+    return {"coverage": percent([covered]), "width": 100 * float(np.mean(width))}
+
+
+def verdicts(seed: int) -> Figures:
+    """Return how often a calibrated variable is reported as having too few rows."""
+    rng = np.random.default_rng(seed)
+    rates = {}
+    for name, low, high, sizes in (
+        ("scores .2 to .8", 0.2, 0.8, (120, 240, 480, 960)),
+        ("scores .95 to 1", 0.95, 1.0, (40, 80, 160, 320)),
+    ):
+        few = []
+        for n in sizes:
+            for _ in range(2):
+                v, s = rng.random(n), rng.uniform(low, high, n)
+                y = (rng.random(n) < s).astype(int)
+                found = vc.audit(y, s, {"v": v}, event="positive")
+                few.append(found.row("v").verdict == TOO_FEW_ROWS)
+        rates[name] = percent([few])
+    return rates
+
+
+def fine_cells(seed: int) -> Figures:
+    """Return what the number of fine cells changes: lg p, the band's coverage and width."""
+    lg_p, covered, width = [], [], []
+    rng = np.random.default_rng(seed)
+    for _ in range(20):
+        v, s = rng.random(5000), rng.uniform(0.3, 0.7, 5000)
+        y = (rng.random(5000) < s - 0.04 * np.sin(6 * v)).astype(int)
+        predictions = Predictions.of(y, s, v)
+        (claim,) = claims(predictions, "positive")
+        found = profiles.profile(
+            predictions, claim, predictions.variables[0], BIN_OPTIONS, n_fine=question.N_FINE
+        )
+        lg_p.append(np.log10(profile_test(found, None, grouped=False)))
+        bands = curve_bands(found.cells())
+        covered.append(_covers(bands, 0.04 * np.sin(6 * bands.x)))
+        width.append(np.mean(bands.high - bands.low))
+    return {
+        "lg p": float(np.mean(lg_p)),
+        "coverage": percent([covered]),
+        "width": 100 * float(np.mean(width)),
+    }
+
+
+def _covers(bands: Bands, truth: np.ndarray) -> bool:
+    return bool(np.all((bands.low <= truth) & (truth <= bands.high)))
+
+
+def _band_figures(found: list[tuple[Bands, np.ndarray]]) -> Figures:
+    star = [
+        bands.candidates[np.argmax(np.where(bands.searched, np.abs(truth), -1))]
+        for bands, truth in found
+        if truth.any()
+    ]
+    return {
+        "coverage": percent([[_covers(*one) for one in found]]),
+        "width": 100 * float(np.mean([np.mean(bands.high - bands.low) for bands, _ in found])),
+        "v* in its set": percent([star]),
+        "share in the set": percent([[bands.candidates.mean() for bands, _ in found]]),
+    }
+
+
+@cache
+def smooth_rows(seed: int) -> list[tuple[Cells, str, float, str]]:
+    """Return the cells of smooth gaps of several shapes and sizes."""
+    rng = np.random.default_rng(seed)
+    found = []
+    for n in (200, 1000, 10_000):
+        u = (np.arange(n) + 0.5) / n
+        for scores in ("U(.2, .8)", "concentrated at 1"):
+            for name, shape in CURVES.items():
+                for _ in range(4):
+                    s, hit = draw(rng, u, scores, 0.15 * shape(u))
+                    found.append((sorted_cells(u, s, hit), scores, 0.15, name))
+    return found
+
+
+def curve_band(seed: int) -> Figures:
+    """Return coverage and width of the band of the gap, and of the set of v*."""
+    found = []
+    for cells, scores, size, name in smooth_rows(seed):
+        bands = curve_bands(cells)
+        found.append((bands, true_gap_at(scores, size * CURVES[name](bands.x))))
+    return _band_figures(found)
+
+
+@cache
+def tied_rows(seed: int) -> list[tuple[Cells, bool, str, float]]:
+    """Return the cells of variables with few values, and of levels of unequal size."""
+    rng = np.random.default_rng([seed, 1])
+    found = []
+    for scores in ("U(.2, .8)", "concentrated at 1"):
+        for size in (0.0, 0.1):
+            for values, n in ((12, 90), (12, 180), (12, 600), (30, 600), (30, 2000)):
+                for _ in range(4):
+                    v = rng.integers(0, values, n) / (values - 1)
+                    s, hit = draw(rng, v, scores, size * np.sin(5 * v))
+                    found.append((Cells.from_rows(v, hit, s), False, scores, size))
+            share = 1 / (1 + np.arange(12))
+            for _ in range(4):
+                v = rng.choice(12, 100, p=share / share.sum()) / 11
+                s, hit = draw(rng, v, scores, size * np.sin(5 * v))
+                found.append((Cells.from_rows(v, hit, s), True, scores, size))
+    return found
+
+
+def tied_band(seed: int) -> Figures:
+    """Return the same where the variable has 12 or 30 values, or levels of unequal size."""
+    found = []
+    for cells, levels, scores, size in tied_rows(seed):
+        bands = level_bands(cells) if levels else curve_bands(cells)
+        found.append((bands, true_gap_at(scores, size * np.sin(5 * bands.x))))
+    return _band_figures(found)
