@@ -316,8 +316,8 @@ def test_calibrate_reports_problems_with_groups(tmp_path):
     assert not (tmp_path / "cal.json").exists()
     done = run(*given, "--variables", "v", "--group", "all", cwd=tmp_path)
     assert done.stderr == (
-        "warning: groups holds 1 unit, and fewer than 5 say nothing about others: "
-        "the scores stay as they are\n"
+        "warning: groups holds 1 unit; at least 5 are needed to learn anything about others, "
+        "so the scores stay as they are\n"
     )
 
 

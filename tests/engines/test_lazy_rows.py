@@ -453,7 +453,9 @@ def test_works_can_be_sent_to_other_processes(table, in_batches):
                 frame = table.select(list(columns)).slice(start, 1_000)
                 yield pickle.loads(pickle.dumps(pickle.loads(packed)(frame, start)))
 
-    question = Question({"n_bins": 10, "binning": "quantile", "bins": None}, fine=False)
+    question = Question(
+        {"n_bins": 10, "binning": "quantile", "bins": None, "edges": None}, fine=False
+    )
     whole = vc.bin_table("y", "p", "x", data=ds.dataset(table))
     found = gather("y", "p", "x", question, data=Sent())
     assert found.engine == "far away"

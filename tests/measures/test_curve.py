@@ -183,3 +183,32 @@ def test_lines_without_bands_are_those_with_bands(fit, rng):
     assert "nan" not in repr(lines)
     lines.plot()
     assert Curve.from_dict(lines.to_dict()).vce == lines.vce
+
+
+def test_density_regions_and_grids_fit_the_cells_of_the_curve(rng):
+    # 901 cells are merged into 225, which a second merging would make 180.
+    v = np.repeat(np.arange(901), 12)
+    p = 0.5 + rng.uniform(-0.1, 0.1, len(v))
+    y = rng.random(len(v)) < p - 0.3 * (v > 800)
+    found = vc.curve(y, p, v, event="positive")
+    assert len(found.x) == len(found.density) == len(found.to_frame())
+    (region,) = found.regions
+    assert region.n == pytest.approx(1200, abs=60)
+    assert len(vc.curve(y, p, v, event="positive", grid=20).x) == 20
+
+
+def test_lines_alone_look_for_the_worst_value_where_bands_do(rng):
+    v = rng.choice([0, 1, 2, 3], 5000, p=[0.33, 0.33, 0.33, 0.01])
+    p = 0.5 + rng.uniform(-0.01, 0.01, 5000)
+    y = np.where(v == 3, 0, rng.random(5000) < p)
+    few = [vc.curve(y, p, v, event="positive", bands=bands).worst for bands in (True, False)]
+    assert few == [3, 3]
+    x, weight = rng.normal(size=3000), rng.exponential(size=3000) ** 4
+    y, p = rng.random(3000) < 0.5 - 0.1 * np.tanh(x), np.full(3000, 0.5)
+    with_bands, lines = (
+        vc.curve(y, p, x, event="positive", sample_weight=weight, trim=0.3, bands=bands)
+        for bands in (True, False)
+    )
+    inside = np.quantile(x, [0.3, 0.7])
+    assert inside[0] - 0.1 < lines.worst < inside[1] + 0.1
+    assert inside[0] - 0.1 < with_bands.worst < inside[1] + 0.1

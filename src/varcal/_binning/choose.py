@@ -117,8 +117,10 @@ def fine_bins(
         coarse = replace(coarse, sampled=summary.sampled and by_rows)
         if not n_fine:
             return coarse, coarse
-        fine = refine(coarse, summary if fine_summary is None else fine_summary, n_fine)
-        return coarse, replace(fine, sampled=summary.sampled)
+        if fine_summary is None:
+            fine_summary = summary
+        fine = refine(coarse, fine_summary, n_fine)
+        return coarse, replace(fine, sampled=fine_summary.sampled)
     if cuts is not None:
         raise InputError(
             f"bins gives cut points for {variable.name!r}, which has levels",

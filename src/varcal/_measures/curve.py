@@ -194,7 +194,7 @@ def curve_of(
         )
     else:
         bands = curve_bands(cells, level=level, trim=trim)
-    kept = _kept_cells(cells, bands)
+    kept = bands.cells
     labels = tuple(found.fine.bins.labels()) if found.kind == "levels" else ()
     if found.kind == "levels":
         mass = kept.weight / kept.weight.sum()
@@ -237,11 +237,6 @@ def curve_of(
         engine=engine,
         edges=found.fine.edges,
     )
-
-
-def _kept_cells(cells: Cells, bands: Bands) -> Cells:
-    """Return the cells as the bands merged them."""
-    return cells if len(cells) == len(bands.x) else cells.coarsen(len(bands.x))
 
 
 def _series(bands: Bands, mass: Floats) -> dict[str, Floats]:

@@ -249,7 +249,7 @@ def estimate_of(
         parts.append(with_p(measured, p_value))
         detectable.append(detectable_of(found.coarse, level))
         n_bins.append(int((found.coarse.total("weight") > 0).sum()))
-        edges.add(found.fine.edges)
+        edges.add(found.coarse.edges)
     mean = _mean(parts)
     return Estimate(
         metric="VECE" if evidence.along else "ECE",
