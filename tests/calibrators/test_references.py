@@ -1,4 +1,4 @@
-"""Every score-based calibrator against an implementation or an optimizer that is not ours."""
+"""Every score-based calibrator against an independent implementation or optimizer."""
 
 from itertools import pairwise
 
@@ -261,7 +261,7 @@ def test_scaling_binning_is_its_definition(cancer, n):
 
 
 def numerical_gradient(loss, theta, step=1e-5):
-    """Differences of fourth order, good to about 1e-10 here."""
+    """Return differences of fourth order, which are accurate to about 1e-10 here."""
     grad = np.empty(theta.size)
     for k in range(theta.size):
         e = np.zeros(theta.size)

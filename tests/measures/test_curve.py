@@ -10,7 +10,7 @@ from varcal._smoothing.local_polynomial import local_polynomial
 from varcal.exceptions import InputError
 
 
-def test_a_curve_says_where_and_how_sure(age):
+def test_a_curve_has_its_worst_value_and_intervals(age):
     assert age.direction == "over" and 40 < age.worst < 55
     assert age.vce_low < age.vce < age.vce_high
     assert (age.band_low <= age.gap_low + 1e-12).all() and (
@@ -123,7 +123,7 @@ def test_round_trip_through_json(age, make_frame):
     assert again.to_dict() == age.to_dict() and repr(again) == repr(age)
 
 
-def test_frames_answer_in_their_library(make_frame, rng):
+def test_frames_keep_their_library(make_frame, rng):
     s = rng.random(200)
     data = make_frame(
         {"y": (rng.random(200) < s).astype(int), "p": s, "age": rng.integers(18, 80, 200)}

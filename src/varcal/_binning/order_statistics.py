@@ -48,7 +48,7 @@ class OrderStatistics:
     >>> found = OrderStatistics(x, x.min(), x.max())
     >>> bool((found.at(np.array([0, 50_000])) == np.sort(x)[[0, 50_000]]).all())
     True
-    >>> int(found.below(np.array([0.5]))[0]) == (x < 0.5).sum()
+    >>> bool(found.below(np.array([0.5]))[0] == (x < 0.5).sum())
     True
     """
 

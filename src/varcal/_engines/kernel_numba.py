@@ -53,8 +53,8 @@ def _compiled(*types: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]
     return decorate
 
 
-@_compiled(_floats, _floats, _places, _floats, float64, int64, uint32, _output)
-def _look_up(values, cuts, start, first, scale, steps, missing, out):  # type: ignore[no-untyped-def]
+@_compiled(_floats, _floats, _places, float64, int64, uint32, _output)
+def _look_up(values, cuts, start, scale, steps, missing, out):  # type: ignore[no-untyped-def]
     """Write the number of cuts below each value (`missing` for NaN); return the number of NaN."""
     top = float(start.size - 1)
     low = cuts[0]
@@ -64,8 +64,8 @@ def _look_up(values, cuts, start, first, scale, steps, missing, out):  # type: i
         place = (v - low) * scale
         place = place if place > 0.0 else 0.0  # also if it is NaN
         place = place if place < top else top
-        j = np.uint32(np.int32(place))
-        out[i] = start[j] + np.uint32(v > first[j])
+        k = start[np.uint32(np.int32(place))]
+        out[i] = k + np.uint32(v > cuts[k])
         absent += v != v
     for _ in range(steps - 1):
         for i in range(values.size):
@@ -181,21 +181,21 @@ def sum_rows(
     step: int,
 ) -> NDArray[np.float64]:
     """Do the same as `kernel_numpy.sum_rows`: sum blocks of `step` rows, and add them in order."""
-    names = _SUMMED_FIELDS[moments, weight is not None]
+    add, names = _ADDING[moments, weight is not None]
 
     def block(start: int) -> NDArray[np.float64]:
         rows = slice(start, start + step)
         cell = _cells_of(bins, variables, rows)
         if bucket is not None:
-            cell = (cell + bins.size * bucket[rows]).astype(np.uint32)
+            cell += bucket[rows].astype(np.uint32) * np.uint32(bins.size)
         s, h = _claims_of(score, hit, rows)
         sums = np.zeros((size, len(names)))
         w = () if weight is None else (np.ascontiguousarray(weight[rows]),)
         if moments:
             x = _numbers(variables[0], rows) if isinstance(bins, NumericBins) else np.zeros(len(s))
-            (_add_moments_weighted if w else _add_moments)(cell, x, s, h, *w, sums)
+            add(cell, x, s, h, *w, sums)
         else:
-            (_add_plain_weighted if w else _add_plain)(cell, s, h, *w, sums)
+            add(cell, s, h, *w, sums)
         return sums
 
     total = np.zeros((size, len(names)))
@@ -206,13 +206,22 @@ def sum_rows(
     return table
 
 
-#: The fields that each kernel sums, by whether all moments are needed and weights are given.
-_SUMMED_FIELDS = {
-    (False, False): ("n", "hit", "score"),
-    (False, True): ("n", "weight", "hit", "score"),
-    (True, False): ("n", "hit", "score", "square", "null", "fourth", "x"),
-    (True, True): FIELDS,
+#: The kernels by whether all moments are needed and weights are given, and the fields they sum.
+_ADDING = {
+    (False, False): (_add_plain, ("n", "hit", "score")),
+    (False, True): (_add_plain_weighted, ("n", "weight", "hit", "score")),
+    (True, False): (_add_moments, ("n", "hit", "score", "square", "null", "fourth", "x")),
+    (True, True): (_add_moments_weighted, FIELDS),
 }
+
+
+def load(*, moments: bool, weighted: bool) -> None:
+    """Load the kernels that rows will be summed by."""
+    cell, values, hit = np.zeros(0, np.uint32), np.zeros(0), np.zeros(0, np.uint8)
+    _look_up(values, np.array([np.inf]), np.zeros(1, np.uint32), 0.0, 0, 0, cell)
+    add, names = _ADDING[moments, weighted]
+    columns = [values] * moments + [values, hit] + [values] * weighted
+    add(cell, *columns, np.zeros((1, len(names))))
 
 
 def _in_order(
@@ -257,7 +266,7 @@ def _cells_of(bins: Bins, variables: Sequence[Variable], rows: slice) -> NDArray
     found = np.empty(len(values), np.uint32)
     grid, last = bins.grid, bins.size - 1
     if grid.steps:
-        at = (grid.cuts, grid.start, grid.first, grid.scale, grid.steps)
+        at = (grid.cuts, grid.start, grid.scale, grid.steps)
         absent = _look_up(values, *at, last, found)
     else:
         absent = _search(values, grid.cuts, last, found)

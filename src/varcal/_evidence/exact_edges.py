@@ -17,6 +17,7 @@ import numpy as np
 
 from varcal._arrays import Floats, Ints
 from varcal._binning.summary import ArraySummary, Ends, SampledSummary
+from varcal._engines.batch_columns import batch_columns
 from varcal._engines.protocol import LazyRows
 from varcal._evidence.roles import Roles, rows_numbered_from
 from varcal._input.events import claim_of
@@ -72,7 +73,7 @@ class RankPass:
     def __call__(self, frame: Any, start: int) -> Found:
         """Look at the rows of a batch."""
         with rows_numbered_from(start if self.row_numbers_known else None):
-            rows = self.roles.read(frame, part=self.part)
+            rows = self.roles.read(batch_columns(frame), part=self.part)
         held = {one.name: one.values for one in rows.variables}
         found = {}
         for name, ends in self.brackets.items():

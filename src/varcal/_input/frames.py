@@ -9,6 +9,7 @@ from typing import Any, cast
 import narwhals as nw
 import numpy as np
 
+from varcal._input.plain_types import is_plain
 from varcal._options import check_choice
 from varcal.exceptions import InputError, import_library
 
@@ -69,6 +70,8 @@ class Table:
 
 def is_frame(source: object) -> bool:
     """Tell whether an object is an eager frame of a library that narwhals knows."""
+    if is_plain(source):
+        return False
     try:
         wrapped = nw.from_native(source, pass_through=True)
     except nw.exceptions.DuplicateError:  # it is a frame; `Table.of` reports the duplicate

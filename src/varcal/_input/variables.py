@@ -14,6 +14,7 @@ import narwhals as nw
 import numpy as np
 
 from varcal._arrays import AnyArray, Bools, Floats, Ints
+from varcal._input.plain_types import is_plain
 from varcal.exceptions import InputError
 
 Kind = Literal["numeric", "datetime", "levels"]
@@ -109,6 +110,8 @@ def _argument(called: str) -> str:
 
 def as_series(column: object) -> nw.Series[Any] | None:
     """Wrap a series of a frame library; return None for anything else."""
+    if is_plain(column):
+        return None
     arrow, pandas = nw.dependencies.get_pyarrow(), nw.dependencies.get_pandas()
     if arrow is not None and isinstance(column, arrow.Array):
         column = arrow.chunked_array([column])
@@ -162,6 +165,8 @@ def extremes(values: AnyArray) -> tuple[Any, Any]:
     >>> [int(end) for end in extremes(np.array([2, 5, 3]))]
     [2, 5]
     """
+    if len(values) <= _CHUNK_ROWS:
+        return values.min(), values.max()
     chunks = [values[k : k + _CHUNK_ROWS] for k in range(0, len(values), _CHUNK_ROWS)]
     ends = [(chunk.min(), chunk.max()) for chunk in chunks]
     return np.min([low for low, _ in ends]), np.max([high for _, high in ends])

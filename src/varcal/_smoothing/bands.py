@@ -255,7 +255,7 @@ def lines(
     else:
         design = _Design(at.n)
         half_span = HALF_SPANS[design.best_half_span(at.gap)]
-        fit = design.hat(half_span, 2) @ _responses(at)
+        fit = design.hat(half_span, SPAN_DEGREE) @ _responses(at)
     rank = (np.cumsum(at.weight) - at.weight / 2) / at.weight.sum()
     inside = (rank >= trim) & (rank <= 1 - trim)
     inside |= not inside.any()

@@ -141,7 +141,7 @@ def interior(score: Floats, eps: float, clip: str) -> Floats:
     """Return a copy of the scores, moved off 0 and 1."""
     if clip == "exact":
         return np.where(score == 0, eps, np.where(score == 1, 1.0 - eps, score))
-    return np.clip(score, eps, 1.0 - max(eps, EPS))
+    return np.minimum(np.maximum(score, eps), 1.0 - max(eps, EPS))
 
 
 def beta_features(score: Floats, eps: float, clip: str) -> Floats:

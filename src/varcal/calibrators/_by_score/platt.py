@@ -116,7 +116,7 @@ def platt_feature(score: Floats, on: str, eps: float) -> Floats:
     """Return the score, or its logit."""
     if on == "probability":
         return score
-    inside = np.clip(score, eps, 1.0 - max(eps, EPS))
+    inside = np.minimum(np.maximum(score, eps), 1.0 - max(eps, EPS))
     inside /= 1.0 - inside
     return np.log(inside, out=inside)
 

@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
 from varcal._arrays import AnyArray, Floats
 from varcal._runtime.threads import one_blas_thread
@@ -130,7 +129,7 @@ class Calibrator(BaseEstimator, ABC):
         -------
         ndarray of shape (n, K)
         """
-        check_is_fitted(self)
+        self._check_fitted()
         self._check_names(p)
         rows = score_rows(p, v, len(self.classes_))
         answer = self._answer(rows)
@@ -145,6 +144,13 @@ class Calibrator(BaseEstimator, ABC):
                 stacklevel=2,
             )
         return answer
+
+    def _check_fitted(self) -> None:
+        """Refuse to go on before `fit`."""
+        if not hasattr(self, "fitted_rows_"):
+            from sklearn.utils.validation import check_is_fitted  # noqa: PLC0415  slow to ask
+
+            check_is_fitted(self)
 
     def _check_names(self, p: object) -> None:
         """Refuse columns of p whose names or order differ from those in `fit`."""
@@ -165,7 +171,7 @@ class Calibrator(BaseEstimator, ABC):
 
     def describe(self) -> Description:
         """Describe the fit in words (`str`) and as a table (`to_frame`)."""
-        check_is_fitted(self)
+        self._check_fitted()
         words, table = self._describe()
         return Description(type(self).__name__, words, tuple(table))
 
@@ -179,7 +185,7 @@ class Calibrator(BaseEstimator, ABC):
         """
         from varcal.calibrators._saved.json_file import save_calibrator  # noqa: PLC0415
 
-        check_is_fitted(self)
+        self._check_fitted()
         save_calibrator(self, path)
 
     def _probe(self) -> Floats:

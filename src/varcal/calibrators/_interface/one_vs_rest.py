@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from varcal._arrays import Floats
 from varcal.calibrators._interface.calibrator import Calibrator
@@ -79,16 +78,12 @@ class OneVsRestCalibrator(Calibrator):
     def _answer(self, rows: CalibrationRows) -> Floats:
         if rows.p.ndim == 1:
             return self.maps_[0].columns(rows.p)
-        answer = np.column_stack(
-            [
-                each.columns(np.ascontiguousarray(rows.p[:, k]))[:, 1]
-                for k, each in enumerate(self.maps_)
-            ]
-        )
+        answer = np.empty(rows.p.shape)
+        for k, each in enumerate(self.maps_):
+            answer[:, k] = each.columns(np.ascontiguousarray(rows.p[:, k]))[:, 1]
         return normalized(answer, rows.p)
 
     def _describe(self) -> tuple[str, list[dict[str, Any]]]:
-        check_is_fitted(self)
         labels = self.classes_[1:] if len(self.maps_) == 1 else self.classes_
         table = [
             {"class": str(label)} | each.table_row()

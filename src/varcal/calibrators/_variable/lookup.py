@@ -19,6 +19,7 @@ from __future__ import annotations
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.linalg import lapack
@@ -26,6 +27,7 @@ from scipy.linalg import lapack
 from varcal._arrays import AnyArray, Floats, Singles
 from varcal._runtime.threads import one_blas_thread
 from varcal.calibrators._variable._columns.design import SCORE, Block, Design
+from varcal.calibrators._variable.lookup_one_row import FactorPlaces, one_row
 from varcal.calibrators._variable.lookup_tables import ModelParts, Track, tracks_of
 
 __all__ = ["Lookup"]
@@ -137,8 +139,15 @@ class Lookup:
         tracks = tracks_of(design, parts)
         return cls(design, tracks, *_pairs_of(design, tracks, parts), sign, rest)
 
+    @cached_property
+    def factor_places(self) -> FactorPlaces:
+        """Where the factors of pairs are among the columns of all tables."""
+        return FactorPlaces.of(self)
+
     def predictor(self, z: Floats, columns: list[AnyArray]) -> tuple[Floats, Floats]:
         """Return η and its posterior variance for each row."""
+        if len(z) == 1:
+            return one_row(self, z, columns)
         eta, variance = np.empty(len(z)), np.empty(len(z))
 
         def fill(begin: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from scipy.special import expit
@@ -108,9 +109,12 @@ class LogisticModel:
 
         The grid ends where scores are winsorized; beyond it only the score's own logit changes.
         """
-        grid = self.full.design.score.grid(MONOTONE_GRID)
-        curve = np.column_stack([self._mixture(np.full(len(z), at), columns) for at in grid])
-        curve = np.maximum.accumulate(curve - self.tilt * grid, axis=1)
+        grid = self._grid
+        if columns:
+            curve = np.column_stack([self._mixture(np.full(len(z), at), columns) for at in grid])
+            curve = np.maximum.accumulate(curve - self.tilt * grid, axis=1)
+        else:
+            curve = np.broadcast_to(self._score_curve, (len(z), len(grid)))
         inner = np.clip(z, grid[0], grid[-1])
         right = np.clip(np.searchsorted(grid, inner), 1, len(grid) - 1)
         rows = np.arange(len(z))
@@ -119,6 +123,16 @@ class LogisticModel:
         own = (1 - self.full_share) * (1 - self.score_share)
         beyond = self._bounded(z) - inner
         return np.asarray(low + share * (high - low) + own * beyond + self.tilt * z)
+
+    @cached_property
+    def _grid(self) -> Floats:
+        """The scores at which a monotone model is evaluated."""
+        return self.full.design.score.grid(MONOTONE_GRID)
+
+    @cached_property
+    def _score_curve(self) -> Floats:
+        """The monotone logit on the grid without variables: the same for all rows."""
+        return np.maximum.accumulate(self._mixture(self._grid, []) - self.tilt * self._grid)
 
     def _bounded(self, z: Floats) -> Floats:
         """Return the score's own logit, finite where it is mixed with others."""

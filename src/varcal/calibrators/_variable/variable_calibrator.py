@@ -7,7 +7,6 @@ from typing import Any, Literal
 
 import numpy as np
 from scipy.special import expit, logit, ndtri
-from sklearn.utils.validation import check_is_fitted
 
 from varcal._arrays import AnyArray, Floats
 from varcal._options import check_choice, check_level, check_share
@@ -84,7 +83,7 @@ class VariableCalibrator(Calibrator):
         Whether to look for interactions of two variables.
     monotone : bool
         Whether the probability must not fall when the score rises and V is fixed (two classes).
-        Prediction takes about sixty times as long.
+        With variables, prediction takes about sixty times as long.
     preserve_ranking : bool
         Whether to keep the order of all rows by score, and so the AUC. Variables cannot change
         that order, so only the score is calibrated. With more classes, the order of the classes
@@ -308,7 +307,7 @@ class VariableCalibrator(Calibrator):
         -------
         low, high : ndarray of shape (n, K)
         """
-        check_is_fitted(self)
+        self._check_fitted()
         check_level(level)
         self._check_names(p)
         rows = score_rows(p, v, len(self.classes_))
@@ -334,7 +333,7 @@ class VariableCalibrator(Calibrator):
     @one_blas_thread
     def effects(self) -> Effects:
         """Return the effect of each variable on the probability, as curves with bands."""
-        check_is_fitted(self)
+        self._check_fitted()
         binary = isinstance(self.model_, LogisticModel)
         curves = (
             ()

@@ -125,11 +125,11 @@ class ScoreBasis:
 
     def clipped(self, z: Floats) -> Floats:
         """Return z, winsorized."""
-        return np.clip(z, self.low, self.high)
+        return np.minimum(np.maximum(z, self.low), self.high)
 
     def bounded(self, z: Floats) -> Floats:
         """Return z, clipped a little beyond the calibration rows."""
-        return np.clip(z, self.least, self.most)
+        return np.minimum(np.maximum(z, self.least), self.most)
 
     def grid(self, size: int) -> Floats:
         """Return increasing values over the range of z, denser where there are more rows."""
