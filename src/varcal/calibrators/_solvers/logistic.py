@@ -106,11 +106,12 @@ def fit_logistic(
     if intercept:
         mean = min(max(float(problem.pull[0]), _LEAST_MEAN), 1 - _LEAST_MEAN)
         start[0] = math.log(mean) - math.log1p(-mean)
-    start = _warm_start(problem, start, free)
     bounded = np.zeros(m, dtype=bool)
     if nonnegative is not None:
         bounded[1:] = nonnegative
-    theta, gradient, n_iter = _active_set(problem, start, free, bounded, tol, max_iter)
+    with np.errstate(over="ignore"):  # exp of a large −η, whose probability is then 0
+        start = _warm_start(problem, start, free)
+        theta, gradient, n_iter = _active_set(problem, start, free, bounded, tol, max_iter)
     coef = np.where(moving, theta[1:] / safe, 0.0)
     return LogisticFit(
         coef=coef,
@@ -165,7 +166,7 @@ class _Problem:
         """Return the gradient and the Hessian at theta, from one pass over the rows."""
         k, n = self.features.shape
         gradient, hessian = np.zeros(1 + k), np.zeros((1 + k, 1 + k))
-        room = np.empty((1 + k, min(n, BLOCK)))
+        room, ones = np.empty((1 + k, min(n, BLOCK))), np.ones(min(n, BLOCK))
         for rows in blocks_of_rows(n):
             block = self.features[:, rows]
             p = _expit_of_negative(-theta[1:] @ block, -theta[0])
@@ -177,9 +178,10 @@ class _Problem:
                 curvature *= self.weight[rows]
             for feature, out in zip(block, scaled, strict=True):
                 np.multiply(feature, curvature, out=out)
-            gradient[0] += p.sum()
+            # A product with ones is faster than a sum.
+            gradient[0] += ones[: p.size] @ p
             gradient[1:] += block @ p
-            hessian[0, 0] += curvature.sum()
+            hessian[0, 0] += ones[: p.size] @ curvature
             hessian[1:] += block @ room[:, : p.size].T
         gradient /= self.total
         gradient -= self.pull
@@ -213,8 +215,7 @@ class _Problem:
 def _expit_of_negative(minus_eta: Floats, shift: float) -> Floats:
     """Turn −η, given up to a shift, into ``1 / (1 + exp(-η))``, in place."""
     minus_eta += shift
-    with np.errstate(over="ignore"):
-        np.exp(minus_eta, out=minus_eta)
+    np.exp(minus_eta, out=minus_eta)
     minus_eta += 1.0
     return np.divide(1.0, minus_eta, out=minus_eta)
 

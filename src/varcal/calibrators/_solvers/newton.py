@@ -62,8 +62,8 @@ def minimize_convex(
     max_iter : int
         Newton steps at most.
     last_step : float
-        A step that is shorter than this in every coordinate is the last one: for exact Newton
-        steps, the gradient at its end is about the square of its length.
+        A step that is shorter than this in every coordinate is taken without a look at its end:
+        the gradient there is about the square of its length. Only for exact Newton steps.
 
     Returns
     -------
@@ -75,16 +75,18 @@ def minimize_convex(
     gradient, solve = evaluate(theta)
     size = float(np.abs(gradient).max(initial=0.0))
     n_iter = 0
-    while size > tol and n_iter < max_iter:
+    while n_iter < max_iter and size > (0.0 if last_step else tol):
         step = -solve()
         longest = float(np.abs(step).max())
+        if longest < last_step:
+            return theta + step, size, n_iter + 1
+        if size <= tol:
+            break
         if longest > LONGEST_STEP:
             step *= LONGEST_STEP / longest
         slope = float(step @ gradient)
         if slope >= 0:
             break
-        if longest < last_step:
-            return theta + step, size, n_iter + 1
         trial = evaluate(theta + step)
         if size > CHECKED_GRADIENT and float(step @ trial[0]) > TURNED * -slope:
             length = _lowering(loss, theta, step, slope)
