@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from varcal._engines.open import rows_of_sources
 from varcal._files.sources import Source, column_names, read_table, sources_of
 from varcal.exceptions import InputError
 
@@ -85,6 +84,8 @@ def rows_in_place(
             table = _read(sources, None if variables is None else [*taken, *variables])
             schema, data, labels = table.schema, table, table.column(roles["--label"][0])
         else:
+            from varcal._engines.open import rows_of_sources  # noqa: PLC0415  slow to load
+
             schema, data = rows_of_sources(sources)
             frames: Any = data.map(roles["--label"], lambda frame, start: frame)
             head = next(frames, None)
