@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
-import tempfile
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,6 +27,9 @@ def opened(files: Sequence[str], format: str | None) -> Iterator[tuple[Source, .
         raise InputError("the format of standard input is not known", "add --format csv")
     if sys.stdin.isatty():
         raise InputError("standard input is a terminal", "pipe rows into it: … | varcal …")
+    import shutil  # noqa: PLC0415  only standard input needs them
+    import tempfile  # noqa: PLC0415
+
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, f"stdin.{format}")
         with path.open("wb") as file:

@@ -166,7 +166,7 @@ class TreeCalibrator(Calibrator):
         found = route(self.tree_, self.schema_.align(rows.variables), len(rows))
         answer = np.empty((len(rows), rows.n_classes))
         for (leaf, _), inner in zip(leaves(self.tree_), self.leaves_, strict=True):
-            inside = np.flatnonzero(found == leaf.index)
+            inside = (found == leaf.index).nonzero()[0]
             if inside.size:
                 answer[inside] = inner._answer(rows.block(inside))
         return answer
