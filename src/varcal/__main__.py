@@ -1,5 +1,5 @@
 """`python -m varcal` is the command `varcal`."""
 
-from varcal.cli import main
+from varcal.cli import program
 
-main()
+program()

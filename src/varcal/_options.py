@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Hashable, Sequence
 from numbers import Integral, Real
-
-import numpy as np
 
 from varcal.exceptions import InputError
 
 #: The default distance that calibrators keep scores from 0 and 1 before they take a logarithm.
-EPS = float(np.finfo(np.float64).eps)
+EPS = sys.float_info.epsilon
 
 
 def check_choice(argument: str, value: object, allowed: Sequence[object]) -> None:
@@ -64,7 +64,7 @@ def check_not_negative(argument: str, value: object) -> None:
 
     >>> check_not_negative("l2", 0.5)
     """
-    if not isinstance(value, Real) or not 0 <= float(value) < np.inf:
+    if not isinstance(value, Real) or not 0 <= float(value) < math.inf:
         raise InputError(
             f"{argument} must be a number of at least 0; got {value!r}", "try 0", argument=argument
         )

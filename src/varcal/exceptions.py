@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
@@ -238,6 +237,8 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     >>> nearest("agee", ["age", "hours"])
     'age'
     """
+    import difflib  # noqa: PLC0415  only an error needs it
+
     known = list(known)
     folded = {option.casefold(): option for option in reversed(known)}
     match = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.6)

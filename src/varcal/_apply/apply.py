@@ -19,6 +19,7 @@ from varcal._engines.open import lazy_rows
 from varcal._evidence.roles import rows_numbered_from
 from varcal._files.atomic import whole_file
 from varcal._files.sources import DELIMITERS, Source, format_of, sources_of
+from varcal._input.arrow_numbers import arrow_of
 from varcal._text.progress import counted
 from varcal.exceptions import InputError, import_library
 
@@ -211,7 +212,7 @@ def _write(
     with open_sink(draft, format, gzipped, schema) as sink:
         for chunk in counted(chunks, "Applying", lambda chunk: chunk.kept.num_rows):
             new = new_columns(_calibrate(fitted, chunk, scores, variables), added)
-            columns = [*chunk.kept.columns, *(pa.array(column) for column in new)]
+            columns = [*chunk.kept.columns, *(arrow_of(column) for column in new)]
             sink.write(pa.RecordBatch.from_arrays(columns, schema=schema))
             n_rows += chunk.kept.num_rows
     if not n_rows:
@@ -225,7 +226,7 @@ def _calibrate(
     """Return the calibrated probabilities of a chunk, one column per class."""
     import pyarrow as pa  # noqa: PLC0415
 
-    table = pa.table(chunk.used)
+    table = pa.Table.from_batches([chunk.used])
     v = {name: table.column(column) for name, column in variables.items()}
     try:
         with rows_numbered_from(chunk.first_row):  # rows are counted within the file

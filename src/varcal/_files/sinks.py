@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import IO, Any, Self, cast
 
 import pyarrow as pa
-from pyarrow import parquet
 
 from varcal._files.sources import DELIMITERS
 from varcal.exceptions import InputError
@@ -68,6 +67,8 @@ class _ParquetSink(Sink):
     """Writer for Parquet files."""
 
     def __init__(self, path: Path, schema: pa.Schema) -> None:
+        from pyarrow import parquet  # noqa: PLC0415  slow to load
+
         self._writer = parquet.ParquetWriter(path, schema)
 
     def write(self, batch: pa.RecordBatch) -> None:

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
-from pyarrow import parquet
 
 from varcal._files.sources import (
     DELIMITERS,
@@ -185,6 +184,8 @@ def _types_of(
     source: Source, names: Sequence[str], texts: frozenset[str], instants: frozenset[str]
 ) -> pa.Schema:
     if source.format == "parquet":
+        from pyarrow import parquet  # noqa: PLC0415  slow to load
+
         return _selected(parquet.read_schema(source.path), names)
     if source.format == "arrow":
         return _selected(open_arrow(source).schema, names)
@@ -271,6 +272,8 @@ def _json_types(source: Source, names: Sequence[str], instants: frozenset[str]) 
 
 def _batches(source: Source, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     if source.format == "parquet":
+        from pyarrow import parquet  # noqa: PLC0415  slow to load
+
         with parquet.ParquetFile(source.path) as file:
             yield from file.iter_batches(CHUNK_ROWS, columns=schema.names)
     elif source.format == "arrow":

@@ -14,6 +14,7 @@ import narwhals as nw
 import numpy as np
 
 from varcal._arrays import AnyArray, Bools, Floats, Ints
+from varcal._input.arrow_numbers import codes_of, numpy_of
 from varcal._input.plain_types import is_plain
 from varcal.exceptions import InputError
 
@@ -221,6 +222,9 @@ def _from_series(series: nw.Series[Any], name: str, called: str) -> Variable:
     if dtype.is_decimal() or dtype in (nw.Int128, nw.UInt128):
         return Variable(name, "numeric", series.cast(nw.Float64).to_numpy())
     if dtype.is_numeric():
+        held = numpy_of(series.to_native()) if series.implementation.is_pyarrow() else None
+        if held is not None:
+            return _from_array(held, name, called)
         if series.null_count():
             series = series.cast(nw.Float64)
         return _from_array(series.to_numpy(), name, called)
@@ -262,8 +266,7 @@ def _library_codes(native: Any) -> tuple[Ints, list[Hashable]]:
         return np.asarray(codes, dtype=np.intp), levels.tolist()
     if hasattr(native, "dictionary_encode"):  # pyarrow
         encoded = native.dictionary_encode().combine_chunks()
-        indices = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-        return indices.astype(np.intp), encoded.dictionary.to_pylist()
+        return codes_of(encoded.indices), encoded.dictionary.to_pylist()
     polars: Any = nw.dependencies.get_polars()
     physical = native.cast(polars.Categorical).to_physical().cast(polars.Int64)
     numbers = physical.fill_null(-1).to_numpy()

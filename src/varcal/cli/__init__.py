@@ -1,5 +1,7 @@
 """The command line: one file per command, `_program.py` for what they share."""
 
+import sys
+
 from varcal.cli._apply import apply
 from varcal.cli._audit import audit
 from varcal.cli._calibrate import calibrate
@@ -8,7 +10,16 @@ from varcal.cli._demo import demo
 from varcal.cli._program import main
 from varcal.cli._reproduce import reproduce
 
-__all__ = ["main"]
+__all__ = ["main", "program"]
 
 for _command in (audit, calibrate, apply, compare, demo, reproduce):
     main.add_command(_command)
+
+
+def program() -> None:
+    """Run the command line in a process of its own."""
+    if sys.argv[1:2] == ["apply"]:
+        from varcal.calibrators._interface.estimator import leave_out_sklearn  # noqa: PLC0415
+
+        leave_out_sklearn()
+    main()

@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-from varcal._apply.apply import apply_to
 from varcal._files.sources import format_of
 from varcal.cli import _options as options
 from varcal.cli._input_files import opened
@@ -51,6 +50,8 @@ def apply(**given: Any) -> None:
     start = time.perf_counter()
     format_of(given["output"])  # before anything slow
     with opened(given["files"], given["format"]) as sources:
+        from varcal._apply.apply import apply_to  # noqa: PLC0415  slow, and not needed to refuse
+
         done = apply_to(
             given["calibrator"],
             sources,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import time
@@ -115,6 +114,8 @@ def audit(ctx: click.Context, /, **given: Any) -> None:
             if not isinstance(value, dict) or name == "other"
         }
         plain |= {"failures": failures, "passed": not failures}
+        import json  # noqa: PLC0415  only --json needs it
+
         print(json.dumps(plain, allow_nan=False, ensure_ascii=False))
     else:
         print("\n".join(audit_lines(found)) + "\n")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from typing import TYPE_CHECKING, Any
@@ -138,6 +137,8 @@ def calibrate(**given: Any) -> None:
 
 
 def _built(method: type[Calibrator], parameters: tuple[str, ...]) -> Calibrator:
+    import json  # noqa: PLC0415  slow to load
+
     calibrator = method()
     known = calibrator.get_params(deep=False)
     for text in parameters:

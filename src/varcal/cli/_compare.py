@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import click
@@ -71,6 +70,8 @@ def compare(**given: Any) -> None:
             unlabelled="drop" if given["drop_unlabelled"] else "raise",
         )
     if given["as_json"]:
+        import json  # noqa: PLC0415  only --json needs it
+
         print(json.dumps(found.to_dict(), allow_nan=False, ensure_ascii=False))
         return
     print(f"{found!r}\n")

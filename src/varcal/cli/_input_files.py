@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
-import tempfile
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from varcal._engines.open import rows_of_sources
 from varcal._files.sources import Source, column_names, read_table, sources_of
 from varcal.exceptions import InputError
 
@@ -30,6 +27,9 @@ def opened(files: Sequence[str], format: str | None) -> Iterator[tuple[Source, .
         raise InputError("the format of standard input is not known", "add --format csv")
     if sys.stdin.isatty():
         raise InputError("standard input is a terminal", "pipe rows into it: … | varcal …")
+    import shutil  # noqa: PLC0415  only standard input needs them
+    import tempfile  # noqa: PLC0415
+
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, f"stdin.{format}")
         with path.open("wb") as file:
@@ -85,6 +85,8 @@ def rows_in_place(
             table = _read(sources, None if variables is None else [*taken, *variables])
             schema, data, labels = table.schema, table, table.column(roles["--label"][0])
         else:
+            from varcal._engines.open import rows_of_sources  # noqa: PLC0415  slow to load
+
             schema, data = rows_of_sources(sources)
             frames: Any = data.map(roles["--label"], lambda frame, start: frame)
             head = next(frames, None)

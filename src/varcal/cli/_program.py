@@ -6,7 +6,6 @@ import codecs
 import os
 import signal
 import sys
-import traceback
 import warnings
 from typing import Any, NoReturn
 
@@ -57,6 +56,8 @@ class _Commands(click.Group):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             code = BROKEN_PIPE
         except Exception:
+            import traceback  # noqa: PLC0415  only a bug needs it
+
             traceback.print_exc()
             code = _fail(
                 "this is a bug in varcal", "please report it with the lines above", OUR_BUG

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.isotonic import IsotonicRegression
 
 from varcal._arrays import Floats
 from varcal.calibrators._interface.one_vs_rest import OneVsRestCalibrator, stacked
@@ -59,6 +58,8 @@ class IsotonicCalibrator(OneVsRestCalibrator):
     """
 
     def _map(self, score: Floats, hit: Floats, weight: Floats | None) -> IsotonicMap:
+        from sklearn.isotonic import IsotonicRegression  # noqa: PLC0415  only a fit needs it
+
         fit = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip")
         fit.fit(score, hit, sample_weight=weight)
         return IsotonicMap(

@@ -71,12 +71,14 @@ def route(node: Node, columns: Columns, n: int) -> Ints:
     pending: list[tuple[Node, Ints]] = [(node, np.arange(n))]
     while pending:
         here, rows = pending.pop()
+        if not rows.size:
+            continue
         if isinstance(here, Leaf):
             found[rows] = here.index
             continue
         values = columns[here.variable][rows]
         if here.left_levels:
-            left, right = np.isin(values, here.left_levels), np.isin(values, here.right_levels)
+            left, right = (_among(values, each) for each in (here.left_levels, here.right_levels))
         else:
             left, right = values < here.threshold, values >= here.threshold
         if isinstance(here.other, str):
@@ -85,6 +87,17 @@ def route(node: Node, columns: Columns, n: int) -> Ints:
             pending.append((here.other, rows[~(left | right)]))
         pending += [(here.left, rows[left]), (here.right, rows[right])]
     return found
+
+
+def _among(values: Ints, levels: tuple[int, ...]) -> Bools:
+    """Return which codes are among some levels; one code without numpy's overhead.
+
+    >>> _among(np.array([2]), (0, 2)), _among(np.array([2, 1]), (0, 2))
+    (array([ True]), array([ True, False]))
+    """
+    if values.size == 1:
+        return np.array([values.item() in levels])
+    return np.isin(values, levels)
 
 
 def leaves(node: Node, path: tuple[tuple[Split, str], ...] = ()) -> Iterator[tuple[Leaf, Any]]:

@@ -6,7 +6,6 @@ import warnings
 from typing import Any, Literal, Self
 
 import numpy as np
-from sklearn.base import clone
 
 from varcal._arrays import Floats
 from varcal._options import check_choice, check_count, check_not_negative, check_share
@@ -141,6 +140,8 @@ class TreeCalibrator(Calibrator):
     def _fit_leaf(self, rows: CalibrationRows, inside: Any) -> Calibrator:
         inner: Calibrator
         if self.calibrator is not None:
+            from sklearn.base import clone  # noqa: PLC0415  only a fit needs it
+
             inner = clone(self.calibrator)
         else:
             inner = BetaCalibrator() if rows.n_classes == 2 else DirichletCalibrator()
@@ -165,7 +166,7 @@ class TreeCalibrator(Calibrator):
         found = route(self.tree_, self.schema_.align(rows.variables), len(rows))
         answer = np.empty((len(rows), rows.n_classes))
         for (leaf, _), inner in zip(leaves(self.tree_), self.leaves_, strict=True):
-            inside = np.flatnonzero(found == leaf.index)
+            inside = (found == leaf.index).nonzero()[0]
             if inside.size:
                 answer[inside] = inner._answer(rows.block(inside))
         return answer

@@ -6,14 +6,14 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
 from os import PathLike
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from varcal._arrays import AnyArray, Floats
 from varcal._runtime.threads import one_blas_thread
 from varcal.calibrators._interface.description import Description
+from varcal.calibrators._interface.estimator import estimator_class
 from varcal.calibrators._interface.rows import (
     CalibrationRows,
     labelled_rows,
@@ -21,6 +21,11 @@ from varcal.calibrators._interface.rows import (
     score_rows,
 )
 from varcal.exceptions import InputError, InSampleWarning, VarcalWarning
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+else:
+    BaseEstimator = estimator_class()
 
 __all__ = ["Calibrator"]
 

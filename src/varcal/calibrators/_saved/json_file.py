@@ -246,7 +246,7 @@ def _unpack_calibrator(value: dict[str, Any], arrays: list[AnyArray]) -> Calibra
         raise _BrokenError(f"it names an unknown calibrator {name!r}")
     cls = CALIBRATORS[name]
     parameters = {key: _unpack(each, arrays) for key, each in value["parameters"].items()}
-    if set(parameters) != set(cls().get_params(deep=False)):
+    if set(parameters) != set(vars(cls())):
         raise _BrokenError(f"the parameters of its {name} are not those of this version")
     calibrator = cls(**parameters)
     if value["state"] is None:

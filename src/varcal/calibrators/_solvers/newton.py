@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy.linalg.lapack import dposv
 
 from varcal._arrays import Floats
 
@@ -120,6 +119,8 @@ def solve_dense(hessian: Floats, gradient: Floats) -> Floats:
 
     A ridge that is too small to change the step keeps a singular system solvable.
     """
+    from scipy.linalg.lapack import dposv  # noqa: PLC0415  only a fit needs it
+
     ridge = FIRST_RIDGE
     for _ in range(MOST_RIDGES):
         damped = hessian.copy()

@@ -20,7 +20,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.optimize import minimize
 
 from varcal._arrays import Floats, Ints
 from varcal.calibrators._solvers.softmax import softmax
@@ -215,6 +214,8 @@ def _fit(
         slope = features.T @ error
         gradient = np.append((slope + slope.T).ravel() / 2, error.sum(axis=0))
         return value, gradient + penalty * parameters
+
+    from scipy.optimize import minimize  # noqa: PLC0415  only a fit needs it
 
     found = minimize(
         objective,

@@ -19,7 +19,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.optimize import brentq
 
 from varcal._arrays import AnyArray, Bools, Floats, Ints
 from varcal.calibrators._solvers.softmax import softmax
@@ -321,6 +320,8 @@ def _mean_shift(model: TemperatureModel, p: Floats, y: Ints, eta: Floats, mass: 
     low, high = -LARGEST_SHIFT, LARGEST_SHIFT
     if gap(low) > 0 or gap(high) < 0:
         return 0.0
+    from scipy.optimize import brentq  # noqa: PLC0415  only a fit needs it
+
     shift = (1.0 - error / apart) * float(brentq(gap, low, high, xtol=SHIFT_TOLERANCE))
 
     def loss(shift: float) -> float:

@@ -1,0 +1,153 @@
+"""What is loaded when: heavy libraries only where their work is wanted."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from tests.cases.calibrators import ALL, binary, fitted, many
+
+import varcal as vc
+
+# Runs the program, then writes the names of all loaded modules to a file.
+PROGRAM = """
+import atexit, json, sys
+names = sys.argv.pop(1)
+atexit.register(lambda: json.dump(sorted(sys.modules), open(names, "w")))
+from varcal.cli import program
+program()
+"""
+
+
+def loaded(tmp_path, code, *arguments):
+    """Return the modules that a new process has loaded at its end, and what it wrote."""
+    names = tmp_path / "modules.json"
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(names), *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        cwd=tmp_path,
+        check=True,
+    )
+    return set(json.loads(names.read_text())), done.stdout
+
+
+@pytest.fixture
+def rows_file(tmp_path):
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.05, 0.95, 300)
+    lines = ["y,p,v0,v1,word"]
+    lines += [
+        f"{int(rng.random() < score)},{score!r},{rng.normal()!r},{rng.integers(4)},{word}"
+        for score, word in zip(p.tolist(), rng.choice(["a", "b", ""], 300), strict=True)
+    ]
+    path = tmp_path / "rows.csv"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_help_loads_neither_numpy_nor_anything_that_needs_it(tmp_path):
+    for command in (["--help"], ["audit", "--help"], ["apply", "--help"]):
+        modules, text = loaded(tmp_path, PROGRAM, *command)
+        assert "Usage: varcal" in text
+        heavy = {"numpy", "narwhals", "pyarrow", "pandas", "scipy", "sklearn", "rich"}
+        assert not modules & heavy
+
+
+def test_audit_loads_neither_scikit_learn_nor_pandas(tmp_path, rows_file):
+    modules, text = loaded(tmp_path, PROGRAM, "audit", rows_file, "--label", "y", "--prob", "p")
+    assert "3 variables ranked" in text
+    assert set() == modules & {
+        "sklearn",
+        "pandas",
+        "polars",
+        "rich",
+        "matplotlib",
+        "scipy.stats",
+        "scipy.optimize",
+        "scipy.sparse",
+        "pyarrow.dataset",
+        "pyarrow.parquet",
+        "varcal.calibrators",
+        "varcal.experiments",
+    }
+
+
+def test_apply_loads_neither_scikit_learn_nor_pandas(tmp_path, rows_file):
+    fitted(ALL[-4], binary).save(tmp_path / "cal.json")
+    modules, text = loaded(
+        tmp_path, PROGRAM, "apply", "cal.json", rows_file, "--prob", "p", "-o", "out.csv"
+    )
+    assert "added p_calibrated to 300 rows" in text
+    assert set() == modules & {
+        "sklearn",
+        "pandas",
+        "polars",
+        "rich",
+        "scipy.stats",
+        "scipy.optimize",
+        "scipy.sparse",
+        "pyarrow.dataset",
+        "pyarrow.parquet",
+        "varcal._audit.audit",
+        "varcal._measures",
+        "varcal._inference",
+    }
+
+
+def test_a_loaded_calibrator_needs_no_optimizer_and_no_other_estimator(tmp_path):
+    code = """
+import json, sys
+import sklearn.base
+before = set(sys.modules)
+import varcal
+varcal.load_calibrator(sys.argv[2]).predict_proba([0.3], [[0.1, 2.0]])
+json.dump(sorted(set(sys.modules) - before), open(sys.argv[1], "w"))
+"""
+    fitted(ALL[-4], binary).save(tmp_path / "cal.json")
+    modules, _ = loaded(tmp_path, code, tmp_path / "cal.json")
+    assert "varcal.calibrators._variable.variable_calibrator" in modules
+    assert not {
+        name for name in modules if name.split(".")[0] not in {"varcal", "threadpoolctl"}
+    } & {"sklearn.isotonic", "sklearn.model_selection", "sklearn.metrics", "pyarrow", "rich"}
+    assert "varcal.calibrators._sklearn.classifier" not in modules
+
+
+@pytest.mark.parametrize("data", [binary, many])
+def test_calibrators_without_scikit_learn_give_the_same_bits(tmp_path, data):
+    code = """
+import json, sys
+import numpy as np
+from varcal.calibrators._interface.estimator import leave_out_sklearn
+leave_out_sklearn()
+import varcal
+given = np.load(sys.argv[2])
+answers = [
+    varcal.load_calibrator(path).predict_proba(given["p"], given["v"]) for path in sys.argv[3:]
+]
+np.save("answers.npy", answers)
+json.dump(sorted(sys.modules), open(sys.argv[1], "w"))
+"""
+    models = [fitted(calibrator, data) for calibrator in ALL]
+    for k, model in enumerate(models):
+        model.save(tmp_path / f"{k}.json")
+    p, _, v = data(50, seed=9)
+    np.savez(tmp_path / "given.npz", p=p, v=v)
+    files = [tmp_path / f"{k}.json" for k in range(len(models))]
+    modules, _ = loaded(tmp_path, code, tmp_path / "given.npz", *files)
+    assert "sklearn" not in modules
+    for model, answer in zip(models, np.load(tmp_path / "answers.npy"), strict=True):
+        assert (model.predict_proba(p, v) == answer).all()
+
+
+def test_calibrators_are_scikit_learn_estimators_everywhere_else():
+    from sklearn.base import BaseEstimator, clone
+
+    for calibrator in ALL:
+        assert isinstance(calibrator, BaseEstimator)
+        assert repr(clone(calibrator)) == repr(calibrator)
+    with pytest.raises(AttributeError, match="no attribute 'BetaCalibratr'"):
+        vc.calibrators.BetaCalibratr  # noqa: B018
+    assert dir(vc.calibrators) == sorted(vc.calibrators.__all__)
