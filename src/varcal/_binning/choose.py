@@ -177,7 +177,9 @@ def cut_points(bins: object, name: str) -> Sequence[Any] | None:
 def _ends_only(values: AnyArray) -> ArraySummary:
     """Summarize numbers by their ends: all that given cuts and bins of equal width depend on."""
     ends = Ends.of(values)
-    return SampledSummary(np.zeros(0), ends) if ends.n_finite else ArraySummary(values)
+    if not ends.n_finite:
+        return ArraySummary(values)
+    return SampledSummary(np.array([ends.low, ends.high]), ends)
 
 
 def numeric_bins(

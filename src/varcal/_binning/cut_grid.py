@@ -73,8 +73,9 @@ class CutGrid:
         """Return the number of cuts below each value (an arbitrary bin for NaN)."""
         if len(self.cuts) - 1 <= _FEW_CUTS:
             below = np.zeros(len(values), dtype=np.uint8)
+            is_below = np.empty(len(values), dtype=bool)
             for cut in self.cuts[:-1]:
-                below += values > cut
+                below += np.greater(values, cut, out=is_below)
             return below.astype(np.intp)
         if not self.steps:
             return np.searchsorted(self.cuts[:-1], values, side="left")

@@ -110,8 +110,8 @@ class Tally:
         unit_buckets = buckets(rows.unit, self.units)
         variables = {variable.name: self._checked(variable) for variable in rows.variables}
         claims: dict[int, Claim] = {}
-        for table, rival in self._with_rivals(rows):
-            key = table.key if rival is None else 1
+        for table, other in self._with_other_claims(rows):
+            key = table.key if other is None else 1
             if key not in claims:
                 claims[key] = claim_of(rows, key)
             claim = claims[key]
@@ -123,19 +123,19 @@ class Tally:
                 claim.score,
                 claim.hit,
                 rows.weight,
-                *(unit_buckets if rival is None else (rows.p > 0.5, 2)),
+                *(unit_buckets if other is None else (rows.p > 0.5, 2)),
                 moments=self.moments,
                 n_all=self.n_all,
             )
-            yield from [stats.sums] if rival is None else _both(stats, table, rival)
+            yield from [stats.sums] if other is None else _both(stats, table, other)
 
-    def _with_rivals(self, rows: Predictions) -> Iterator[tuple[Wanted, Wanted | None]]:
+    def _with_other_claims(self, rows: Predictions) -> Iterator[tuple[Wanted, Wanted | None]]:
         """Yield tables, each with the next one if both can be made from the same sums."""
         two_claims = rows.p.ndim == 1 and rows.unit is None
         waiting = list(self.wanted)
         while waiting:
             table = waiting.pop(0)
-            paired = two_claims and waiting and _is_rival(table, waiting[0])
+            paired = two_claims and waiting and _is_other_claim(table, waiting[0])
             yield table, waiting.pop(0) if paired else None
 
     def no_parts(self) -> list[AnyArray]:
@@ -196,14 +196,14 @@ class Tally:
         )
 
 
-def _is_rival(table: Wanted, other: Wanted) -> bool:
+def _is_other_claim(table: Wanted, other: Wanted) -> bool:
     """Tell whether a table is about the other claim of two classes, over the same bins."""
     same_variable = bool(table.names) and table.names == other.names
     same_bins = other.fine in (table.fine, table.coarse)
     return same_variable and same_bins and {table.key, other.key} == {CORRECT, 1}
 
 
-def _both(stats: BinnedStats, table: Wanted, rival: Wanted) -> list[Floats]:
+def _both(stats: BinnedStats, table: Wanted, other: Wanted) -> list[Floats]:
     """Return two tables from the sums of "positive" where p is at most 0.5, and above it.
 
     Above 0.5 "correct" claims the same as "positive"; elsewhere it has score 1 − p and is a hit
@@ -214,7 +214,7 @@ def _both(stats: BinnedStats, table: Wanted, rival: Wanted) -> list[Floats]:
     for name, whole in _TURNED.items():
         turned[FIELDS.index(name)] = low[FIELDS.index(whole)] - low[FIELDS.index(name)]
     sums = {1: low + high, CORRECT: turned + high}
-    coarse = BinnedStats(table.fine, sums[rival.key]).coarsen(rival.fine)
+    coarse = BinnedStats(table.fine, sums[other.key]).coarsen(other.fine)
     return [sums[table.key], coarse.sums]
 
 
