@@ -200,7 +200,8 @@ class Lookup:
             paired = self.weight @ products
             eta += paired[0]
             rays += paired[1:].T
-        variance = rays**2 @ self.sign
+        # Not a product by BLAS, whose rounding depends on where in the block a row stands.
+        variance = np.einsum("ij,ij,j->i", rays, rays, self.sign)
         if spread.shape[1]:
             variance += spread[:, 0] + single * (spread[:, 1] + single * spread[:, 2])
         return eta, np.maximum(variance + self.rest, 0.0)

@@ -82,7 +82,7 @@ def one_row(lookup: Lookup, z: Floats, columns: list[AnyArray]) -> tuple[Floats,
         paired = lookup.weight @ (found[places.left] * found[places.right])[:, None]
         eta += paired[0]
         rays += paired[1:].T
-    variance = rays**2 @ lookup.sign
+    variance = np.einsum("ij,ij,j->i", rays, rays, lookup.sign)
     if wide:
         variance += spread[:, 0] + single * (spread[:, 1] + single * spread[:, 2])
     return eta, np.maximum(variance + lookup.rest, 0.0).astype(np.float64)
