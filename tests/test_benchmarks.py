@@ -76,3 +76,28 @@ def test_peaks_are_the_highest_of_the_rounds_and_rows_those_of_the_file(
     text = capsys.readouterr().out
     assert text.startswith("1,234 rows")
     assert "| vc.audit, DuckDB | 1.0 | 1.00 | 3.0 | 1.00 | 100 |" in text
+
+
+def test_one_row_is_timed_with_and_without_short_cuts(monkeypatch, capsys):
+    bench = benchmark("bench_one_row")
+    model = bench.vc.PlattCalibrator().fit([0.2, 0.4, 0.6, 0.9], [0, 1, 0, 1])
+    monkeypatch.setattr(bench, "CALLS", 1)
+    monkeypatch.setattr(bench, "cases", lambda: [("Platt", model, ([0.3],), 1e9)])
+    monkeypatch.setattr(bench, "peers", list)
+    bench.main(1)
+    assert capsys.readouterr().out.splitlines()[2].startswith("| Platt | ")
+
+
+def test_start_up_is_compared_with_loading_libraries(monkeypatch, capsys):
+    bench = benchmark("bench_startup")
+    seen = []
+
+    def cpu_ms(arguments, folder):
+        assert (folder / "variables.json").exists() and (folder / "rows.csv").exists()
+        seen.append(arguments)
+        return float(len(seen))
+
+    monkeypatch.setattr(bench, "cpu_ms", cpu_ms)
+    bench.main(1)
+    assert len(seen) == 18  # two rounds
+    assert "| `varcal --help` | 13 | 1.3 | 1.2 |" in capsys.readouterr().out

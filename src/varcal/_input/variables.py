@@ -185,6 +185,8 @@ def factorize(values: Iterable[Hashable]) -> tuple[Ints, list[Hashable]]:
 
 def sort_levels(codes: Ints, levels: Sequence[Hashable]) -> tuple[Ints, list[Hashable]]:
     """Sort levels and renumber the codes accordingly; −1 stays."""
+    if len(levels) < 2:
+        return codes, list(levels)
     order = _sorted_positions(levels)
     position = np.empty(len(levels) + 1, dtype=np.intp)
     position[order] = np.arange(len(levels))
