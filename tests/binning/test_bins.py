@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from varcal._binning.bins import JointBins, LevelBins, coarse_index, joint_index
-from varcal._binning.choose import fine_bins, make_bins
+from varcal._binning.choose import choose_bins, fine_bins
 from varcal._binning.summary import ArraySummary
-from varcal._engines.kernel_numpy import collect
+from varcal._engines.kernel_numpy import bin_rows
 from varcal._input.variables import Variable
 from varcal.exceptions import InputError
 
@@ -26,7 +26,7 @@ def of(values, name="v"):
 
 @given(columns, st.integers(1, 12))
 def test_quantile_edges_and_rows_are_those_of_pandas_qcut(values, n_bins):
-    bins = make_bins([of(values)], n_bins=n_bins)
+    bins = choose_bins([of(values)], n_bins=n_bins)
     if len(np.unique(values)) == 1:
         assert bins.size == 1
         return
@@ -66,7 +66,7 @@ def test_many_bins_are_found_as_by_a_search(values, n_bins, power):
     values = (
         np.sign(values) * np.abs(values) ** power
     )  # with heavy tails, cuts are crowded in the grid
-    bins = make_bins([of(values)], n_bins=n_bins)
+    bins = choose_bins([of(values)], n_bins=n_bins)
     odd = np.append(values, [np.inf, -np.inf])
     found = bins.index(Variable.of(odd, "v"))
     np.testing.assert_array_equal(found, np.searchsorted(bins.cuts, odd))
@@ -82,7 +82,7 @@ mixed = st.one_of(finite, tied, st.sampled_from([np.nan, np.inf, -np.inf]))
 )
 @settings(max_examples=300)
 def test_bins_partition_the_rows(values, n_bins, binning):
-    bins = make_bins([of(values)], n_bins=n_bins, binning=binning)
+    bins = choose_bins([of(values)], n_bins=n_bins, binning=binning)
     index = bins.index(of(values))
     assert index.min() >= 0 and index.max() < bins.size
     assert len(bins.labels()) == bins.size
@@ -99,7 +99,7 @@ def test_bins_partition_the_rows(values, n_bins, binning):
 
 @given(arrays(np.float64, st.integers(20, 300), elements=tied), st.integers(2, 12))
 def test_frequent_values_have_a_bin_of_their_own(values, n_bins):
-    bins = make_bins([of(values)], n_bins=n_bins, binning="atoms")
+    bins = choose_bins([of(values)], n_bins=n_bins, binning="atoms")
     index = bins.index(of(values))
     found, counts = np.unique(values, return_counts=True)
     for value, count in zip(found, counts, strict=True):
@@ -109,8 +109,8 @@ def test_frequent_values_have_a_bin_of_their_own(values, n_bins):
 
 def test_many_zeros_do_not_merge_the_other_bins(rng):
     gain = np.where(rng.random(5000) < 0.92, 0.0, rng.lognormal(8, 1, 5000))
-    assert make_bins([of(gain)]).size == 1
-    bins = make_bins([of(gain)], binning="atoms")
+    assert choose_bins([of(gain)]).size == 1
+    bins = choose_bins([of(gain)], binning="atoms")
     index = bins.index(of(gain))
     assert bins.labels()[0] == "0"
     assert (gain[index == 0] == 0).all() and (gain[index > 0] > 0).all()
@@ -120,7 +120,7 @@ def test_many_zeros_do_not_merge_the_other_bins(rng):
 
 def test_an_atom_in_the_middle_splits_the_rest_around_it(rng):
     values = np.where(rng.random(4000) < 0.5, 0.0, rng.normal(size=4000))
-    bins = make_bins([of(values)], binning="atoms")
+    bins = choose_bins([of(values)], binning="atoms")
     labels = bins.labels()
     at = labels.index("0")
     assert labels[at - 1].endswith(", 0)") and labels[at + 1].startswith("(0, ")
@@ -144,52 +144,52 @@ def test_an_atom_in_the_middle_splits_the_rest_around_it(rng):
 )  # fmt: skip
 def test_given_cut_points_keep_every_row(values, cuts, labels, index):
     variable = of(np.array(values, dtype=float), "age")
-    bins = make_bins([variable], bins={"age": cuts})
+    bins = choose_bins([variable], bins={"age": cuts})
     np.testing.assert_array_equal(bins.index(variable), index)
     assert labels is None or bins.labels() == labels
-    assert make_bins([variable], bins=cuts) == bins
+    assert choose_bins([variable], bins=cuts) == bins
 
 
 def test_dates_are_cut_and_shown_as_dates():
     days = of(np.arange("2024-01-01", "2024-03-01", dtype="M8[D]"), "day")
-    bins = make_bins([days], bins=np.array(["2024-01-01", "2024-02-01", "2024-02-29"], "M8[D]"))
+    bins = choose_bins([days], bins=np.array(["2024-01-01", "2024-02-01", "2024-02-29"], "M8[D]"))
     assert bins.labels() == ["[2024-01-01, 2024-02-01]", "(2024-02-01, 2024-02-29]"]
-    assert make_bins([days], n_bins=2).labels()[0] == "[2024-01-01, 2024-01-30T12:00:00]"
+    assert choose_bins([days], n_bins=2).labels()[0] == "[2024-01-01, 2024-01-30T12:00:00]"
 
 
 def test_levels_rare_levels_and_missing():
     values = ["a"] * 500 + ["b"] * 495 + ["x", "y", "z"] + [None] * 2
-    bins = make_bins([of(values)])
+    bins = choose_bins([of(values)])
     assert bins == LevelBins("v", ("a", "b"), ("x", "y", "z"), missing=True)
     assert bins.labels() == ["a", "b", "other (3 levels)", "missing"]
     np.testing.assert_array_equal(np.bincount(bins.index(of(values))), [500, 495, 3, 2])
-    single = make_bins([of(["a"] * 500 + ["x"])])
+    single = choose_bins([of(["a"] * 500 + ["x"])])
     assert single.levels == ("a", "x")  # a single rare level is not pooled
-    assert make_bins([of([None, None])]).labels() == ["missing"]
-    assert make_bins([of([True, True])]).labels() == ["False", "True"]
+    assert choose_bins([of([None, None])]).labels() == ["missing"]
+    assert choose_bins([of([True, True])]).labels() == ["False", "True"]
 
 
 def test_joint_bins_are_all_combinations():
     variables = [of([1.0, 2.0, 3.0, 4.0], "x"), of(["a", "b", "a", None], "z")]
-    bins = make_bins(variables, n_bins=2)
+    bins = choose_bins(variables, n_bins=2)
     assert isinstance(bins, JointBins) and bins.size == 6 and bins.name == "x × z"
     np.testing.assert_array_equal(joint_index(bins, variables), [0, 1, 3, 5])
     assert bins.labels()[0] == "[1, 2.5] × a"
     many = [of(np.arange(2000.0), f"v{k}") for k in range(3)]
     with pytest.raises(InputError, match="joint bins"):
-        make_bins(many, n_bins=500)
+        choose_bins(many, n_bins=500)
 
 
 def test_new_rows_without_a_bin_are_refused():
-    numbers = make_bins([of([1.0, 2.0])])
+    numbers = choose_bins([of([1.0, 2.0])])
     with pytest.raises(InputError, match="missing values, but its bins have none for them"):
         numbers.index(of([1.0, np.nan]))
-    letters = make_bins([of(["a", "b"])])
+    letters = choose_bins([of(["a", "b"])])
     with pytest.raises(InputError, match="level without a bin: 'c'"):
         letters.index(of(["a", "c"]))
     with pytest.raises(InputError, match="missing values"):
         letters.index(of(["a", None]))
-    pooled = make_bins([of(["a"] * 998 + ["x", "y"])])
+    pooled = choose_bins([of(["a"] * 998 + ["x", "y"])])
     assert pooled.index(of(["c"]))[0] == 1
 
 
@@ -212,7 +212,7 @@ def test_new_rows_without_a_bin_are_refused():
 )
 def test_wrong_options(options, message):
     with pytest.raises(InputError) as caught:
-        make_bins([of([1.0, 2.0, 3.0])], **options)
+        choose_bins([of([1.0, 2.0, 3.0])], **options)
     assert message in str(caught.value)
 
 
@@ -228,8 +228,8 @@ def test_options_are_checked_for_every_kind(options, values):
 def test_a_single_list_of_cuts_is_for_one_variable():
     two = [of([1.0, 2.0], "x"), of([3.0, 4.0], "z")]
     with pytest.raises(InputError, match="single list of cut points for 2 variables"):
-        make_bins(two, bins=[0, 5])
-    assert make_bins(two, bins={"x": [0, 5]}).parts[0].size == 1
+        choose_bins(two, bins=[0, 5])
+    assert choose_bins(two, bins={"x": [0, 5]}).parts[0].size == 1
 
 
 @pytest.mark.parametrize("binning", ["quantile", "uniform", "atoms"])
@@ -237,11 +237,11 @@ def test_a_single_list_of_cuts_is_for_one_variable():
 @pytest.mark.filterwarnings("error")
 def test_the_whole_range_of_floats(binning, n_bins, rng):
     values = np.append(rng.uniform(-1, 1, 500) * 1.7e308, [-1.7e308, 1.7e308, np.inf, -np.inf])
-    bins = make_bins([of(values)], n_bins=n_bins, binning=binning)
+    bins = choose_bins([of(values)], n_bins=n_bins, binning=binning)
     assert np.isfinite(bins.edges).all() and bins.size == n_bins
     np.testing.assert_array_equal(bins.index(of(values)), np.searchsorted(bins.cuts, values))
     tiny = np.arange(200) * 5e-324
-    bins = make_bins([of(tiny)], n_bins=n_bins, binning="quantile")
+    bins = choose_bins([of(tiny)], n_bins=n_bins, binning="quantile")
     np.testing.assert_array_equal(bins.index(of(tiny)), np.searchsorted(bins.cuts, tiny))
 
 
@@ -279,19 +279,19 @@ def test_the_whole_range_of_floats(binning, n_bins, rng):
 )
 def test_labels_distinguish_bins(values, options, labels):
     variable = of(np.array(values) if isinstance(values[0], float) else values)
-    assert make_bins([variable], **options).labels() == labels
+    assert choose_bins([variable], **options).labels() == labels
 
 
 @given(arrays(np.float64, st.integers(2, 60), elements=st.floats(0, 1)), st.integers(1, 12))
 def test_labels_are_distinct(values, n_bins):
     shifted = [values, 1e7 + values, 1 - values * 1e-9]
     for column in shifted:
-        labels = make_bins([of(column)], n_bins=n_bins).labels()
+        labels = choose_bins([of(column)], n_bins=n_bins).labels()
         assert len(set(labels)) == len(labels)
 
 
 def test_bins_of_missing_values_refuse_other_values():
-    bins = make_bins([of([np.nan, np.nan])])
+    bins = choose_bins([of([np.nan, np.nan])])
     assert bins.size == 1 and bins.edges == ()
     np.testing.assert_array_equal(bins.index(of([np.nan])), [0])
     with pytest.raises(InputError, match="its bins are for missing values only"):
@@ -299,13 +299,13 @@ def test_bins_of_missing_values_refuse_other_values():
 
 
 def test_many_rare_levels_are_pooled():
-    bins = make_bins([of(["a"] * 60_000 + [f"u{k}" for k in range(30_000)])])
+    bins = choose_bins([of(["a"] * 60_000 + [f"u{k}" for k in range(30_000)])])
     assert bins.levels == ("a",) and len(bins.pooled) == 30_000
 
 
 def test_cut_points_for_levels():
     with pytest.raises(InputError, match="which has levels"):
-        make_bins([of(["a", "b"])], bins=[1, 2])
+        choose_bins([of(["a", "b"])], bins=[1, 2])
 
 
 @given(
@@ -320,6 +320,6 @@ def test_fine_bins_refine_the_coarse_ones(values, binning):
     np.testing.assert_array_equal(merged[fine.index(variable)], coarse.index(variable))
     score = np.linspace(0, 1, len(values))
     hit = score > 0.5
-    whole = collect(coarse, [variable], score, hit)
-    parts = collect(fine, [variable], score, hit).coarsen(coarse)
+    whole = bin_rows(coarse, [variable], score, hit)
+    parts = bin_rows(fine, [variable], score, hit).coarsen(coarse)
     np.testing.assert_allclose(parts.sums, whole.sums, rtol=1e-12, atol=1e-9)

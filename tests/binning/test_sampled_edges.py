@@ -4,9 +4,9 @@ import pytest
 import varcal as vc
 from varcal._binning import summary as _summary
 from varcal._binning.bins import JointBins, LevelBins
-from varcal._binning.choose import fine_bins, make_bins
+from varcal._binning.choose import choose_bins, fine_bins
 from varcal._binning.summary import ArraySummary, SampledSummary, summary_of
-from varcal._engines.kernel_numpy import collect
+from varcal._engines.kernel_numpy import bin_rows
 from varcal._input.variables import Variable
 from varcal.exceptions import InputError
 
@@ -76,23 +76,23 @@ def test_bins_of_a_sample_hold_every_row_in_about_equal_parts(name, binning, sam
     assert fine.sampled and coarse.sampled == (binning != "uniform")
     assert set(coarse.cuts) <= set(fine.cuts)
     score, hit = rng.random(N), rng.random(N) < 0.5
-    stats = collect(fine, [variable], score, hit)
+    stats = bin_rows(fine, [variable], score, hit)
     assert stats.n.sum() == N
     assert stats.coarsen(coarse).n.sum() == N
     exact = ArraySummary(variable.values)
     if binning == "uniform":
         assert coarse.cuts == pytest.approx(np.linspace(coarse.low, coarse.high, 11)[1:-1])
     elif name in ("normal", "sorted", "heavy", "single"):
-        shares = collect(coarse, [variable], score, hit).n / N
+        shares = bin_rows(coarse, [variable], score, hit).n / N
         np.testing.assert_allclose(shares, 0.1, atol=4 * 0.3 / 141)
     if name == "atom" and binning == "atoms":
         assert coarse.starts == {0.0}
-        assert exact.count(0.0) in collect(coarse, [variable], score, hit).n
+        assert exact.count(0.0) in bin_rows(coarse, [variable], score, hit).n
 
 
 def test_where_few_values_are_finite_edges_are_exact(sampling, rng):
     values = np.where(rng.random(N) < 0.9, np.nan, rng.normal(size=N))
-    found = make_bins([Variable.of(values, "v")], edges="sampled")
+    found = choose_bins([Variable.of(values, "v")], edges="sampled")
     assert not found.sampled
     inner = np.quantile(values[~np.isnan(values)], np.linspace(0, 1, 11))[1:-1]
     np.testing.assert_allclose(found.cuts, inner)
@@ -100,13 +100,13 @@ def test_where_few_values_are_finite_edges_are_exact(sampling, rng):
 
 @pytest.mark.parametrize("far", [np.nan, np.inf])
 def test_no_finite_value_at_all(far, sampling):
-    bins = make_bins([Variable.of(np.full(N, far), "v")], edges="sampled")
+    bins = choose_bins([Variable.of(np.full(N, far), "v")], edges="sampled")
     assert bins.size == 1 and not bins.sampled
 
 
 def test_the_same_rows_are_drawn_every_time(sampling, rng):
     variable = Variable.of(rng.normal(size=N), "v")
-    assert make_bins([variable], edges="sampled") == make_bins([variable], edges="sampled")
+    assert choose_bins([variable], edges="sampled") == choose_bins([variable], edges="sampled")
     rows = _summary._sample_rows(N, 20_000)
     assert len(np.unique(rows)) == 20_000
     assert (rows // 10 == np.arange(20_000)).all()
@@ -114,8 +114,8 @@ def test_the_same_rows_are_drawn_every_time(sampling, rng):
 
 def test_sampled_bins_merge_with_the_same_cuts_from_elsewhere(sampling, rng):
     variable = Variable.of(rng.normal(size=N), "v")
-    sampled = make_bins([variable], edges="sampled")
-    given = make_bins([variable], bins=[sampled.low, *sampled.cuts, sampled.high])
+    sampled = choose_bins([variable], edges="sampled")
+    given = choose_bins([variable], bins=[sampled.low, *sampled.cuts, sampled.high])
     assert sampled.sampled and not given.sampled
     assert sampled == given and hash(sampled) == hash(given)
 
@@ -123,9 +123,9 @@ def test_sampled_bins_merge_with_the_same_cuts_from_elsewhere(sampling, rng):
 def test_joint_bins_and_levels_report_sampled_edges(sampling, rng):
     number = Variable.of(rng.normal(size=N), "a")
     level = Variable.of(np.array(["x", "y"])[rng.integers(0, 2, N)], "b")
-    joint = make_bins([number, level], edges="sampled")
+    joint = choose_bins([number, level], edges="sampled")
     assert isinstance(joint, JointBins) and joint.sampled
-    alone = make_bins([level], edges="sampled")
+    alone = choose_bins([level], edges="sampled")
     assert isinstance(alone, LevelBins) and not alone.sampled
 
 

@@ -3,9 +3,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from varcal._binning.choose import make_bins
+from varcal._binning.choose import choose_bins
 from varcal._binning.stats import FIELDS
-from varcal._engines.kernel_numpy import collect
+from varcal._engines.kernel_numpy import bin_rows
 from varcal._input.variables import Variable
 from varcal.exceptions import InputError
 
@@ -22,7 +22,7 @@ def rows(draw):
 
 def table(v, s, h, w=None, bins=None, **options):
     variable = Variable.of(v, "v")
-    return collect(bins or make_bins([variable], n_bins=4), [variable], s, h, w, **options)
+    return bin_rows(bins or choose_bins([variable], n_bins=4), [variable], s, h, w, **options)
 
 
 def same(a, b):
@@ -32,7 +32,7 @@ def same(a, b):
 @given(rows())
 def test_merged_batches_equal_the_whole(data):
     v, s, h, w, rng = data
-    bins = make_bins([Variable.of(v, "v")], n_bins=4)
+    bins = choose_bins([Variable.of(v, "v")], n_bins=4)
     cut = rng.integers(0, len(v) + 1)
     whole = table(v, s, h, w, bins)
     same(
@@ -52,7 +52,7 @@ def test_the_order_of_rows_does_not_matter(data):
 @given(rows())
 def test_an_integer_weight_is_repetition(data):
     v, s, h, w, _ = data
-    bins = make_bins([Variable.of(v, "v")], n_bins=4)
+    bins = choose_bins([Variable.of(v, "v")], n_bins=4)
     times = w.astype(int)
     weighted = table(v, s, h, w, bins)
     repeated = table(*(np.repeat(x, times) for x in (v, s, h)), bins=bins)
@@ -103,7 +103,7 @@ def test_many_chunks_equal_one_pass(rng):
     plain = table(v, s, h, w, moments=False)
     np.testing.assert_allclose(plain.gap, stats.gap, rtol=1e-12)
     assert np.isnan(plain.total("null")).all()
-    many = make_bins([Variable.of(v, "v")], n_bins=300)
+    many = choose_bins([Variable.of(v, "v")], n_bins=300)
     assert table(v, s, h, bins=many).n.sum() == n
 
 
@@ -122,6 +122,6 @@ def test_standard_error_of_the_gap_matches_simulations(rng):
 def test_tables_over_other_bins_do_not_merge(data):
     v, s, h, _, _ = data
     with pytest.raises(InputError, match="different bins"):
-        table(v, s, h) + table(v, s, h, bins=make_bins([Variable.of(v, "w")]))
+        table(v, s, h) + table(v, s, h, bins=choose_bins([Variable.of(v, "w")]))
     with pytest.raises(TypeError):
         table(v, s, h) + 1

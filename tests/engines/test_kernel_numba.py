@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import varcal as vc
-from varcal._binning.choose import fine_bins, make_bins
+from varcal._binning.choose import choose_bins, fine_bins
 from varcal._engines import kernel_choice as _choice
 from varcal._engines import kernel_numpy as _numpy
-from varcal._engines.kernel_numpy import collect
+from varcal._engines.kernel_numpy import bin_rows
 from varcal._input.variables import Variable
 from varcal.exceptions import InputError, MissingDependencyError
 
@@ -57,7 +57,7 @@ def both(monkeypatch, *arguments, **options):
     found = []
     for engine in ("numpy", "fast"):
         monkeypatch.setenv(_choice.VARIABLE, engine)
-        found.append(collect(*arguments, **options).sums)
+        found.append(bin_rows(*arguments, **options).sums)
     return found
 
 
@@ -75,7 +75,7 @@ def test_sums_are_those_of_numpy_to_the_bit(table, n_bins, n_fine, moments):
 def test_joint_bins_too(table, moments):
     variable, score, *rest = table
     pair = [variable, Variable.of(np.round(score, 1), "other")]
-    bins = make_bins(pair, n_bins=3)
+    bins = choose_bins(pair, n_bins=3)
     with pytest.MonkeyPatch.context() as patch:
         by_numpy, by_numba = both(patch, bins, pair, score, *rest, moments=moments)
     np.testing.assert_array_equal(by_numba, by_numpy)
@@ -90,7 +90,7 @@ def test_threads_and_the_layout_of_columns_change_nothing(threads, monkeypatch, 
     grid.setflags(write=False)
     variable = Variable.of(grid[:, 1], "v")
     monkeypatch.setattr(numba.config, "NUMBA_NUM_THREADS", threads)
-    by_numpy, by_numba = both(monkeypatch, make_bins([variable]), [variable], score, hit)
+    by_numpy, by_numba = both(monkeypatch, choose_bins([variable]), [variable], score, hit)
     np.testing.assert_array_equal(by_numba, by_numpy)
 
 
@@ -120,10 +120,10 @@ def test_metrics_are_equal_to_the_bit(shape, options, dtype, monkeypatch, rng):
 
 def test_missing_values_without_a_bin_are_refused(monkeypatch):
     monkeypatch.setenv(_choice.VARIABLE, "fast")
-    bins = make_bins([Variable.of([1.0, 2.0, 3.0], "v")], n_bins=2)
+    bins = choose_bins([Variable.of([1.0, 2.0, 3.0], "v")], n_bins=2)
     holed = Variable.of([1.0, np.nan], "v")
     with pytest.raises(InputError, match="missing values, but its bins have none for them"):
-        collect(bins, [holed], np.array([0.5, 0.5]), np.array([True, False]))
+        bin_rows(bins, [holed], np.array([0.5, 0.5]), np.array([True, False]))
 
 
 def test_kernels_run_without_a_cache():
@@ -153,9 +153,9 @@ def test_batches_use_the_kernel_of_the_whole(monkeypatch, rng):
     asked = []
     monkeypatch.setattr(_numpy, "engine_for", lambda n: asked.append(n) or "numpy")
     variable = Variable.of(rng.normal(size=50), "v")
-    bins = make_bins([variable])
+    bins = choose_bins([variable])
     for n_all in (None, 10**8):
-        collect(bins, [variable], rng.random(50), rng.random(50) < 0.5, n_all=n_all)
+        bin_rows(bins, [variable], rng.random(50), rng.random(50) < 0.5, n_all=n_all)
     assert asked == [50, 10**8]
 
 

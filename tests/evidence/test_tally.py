@@ -7,7 +7,7 @@ import pytest
 
 from varcal._binning.stats import FIELDS
 from varcal._engines.batch_columns import batch_columns
-from varcal._engines.kernel_numpy import collect
+from varcal._engines.kernel_numpy import bin_rows
 from varcal._evidence.plan import plan_of
 from varcal._evidence.question import Question
 from varcal._evidence.roles import Roles
@@ -47,7 +47,7 @@ def test_tables_of_two_claims_are_those_of_each(event, weight, engine, monkeypat
         claim = claim_of(read, table.key)
         along = [variables[name] for name in table.names]
         along = along or [Variable("confidence", "numeric", claim.score)]
-        own = collect(table.fine, along, claim.score, claim.hit, read.weight).sums
+        own = bin_rows(table.fine, along, claim.score, claim.hit, read.weight).sums
         for name, mine, theirs in zip(FIELDS, found, own, strict=True):
             np.testing.assert_allclose(mine, theirs, rtol=1e-12, atol=1e-12, err_msg=name)
 

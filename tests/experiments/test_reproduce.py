@@ -83,13 +83,13 @@ def test_only_two_figures_are_printed_otherwise_than_recorded(paper_runs):
 
 def test_the_paper_bins_over_the_uncalibrated_predicted_error(rows):
     """With many ties ten bins become three; 1 − max must be computed as by the authors."""
-    from varcal._binning.choose import make_bins
-    from varcal._engines.kernel_numpy import collect
+    from varcal._binning.choose import choose_bins
+    from varcal._engines.kernel_numpy import bin_rows
     from varcal._input.variables import Variable
 
     test = rows("adult").split(2500, 0).test
     over = Variable("predicted error", "numeric", 1 - test.p.max(axis=1))
-    stats = collect(make_bins([over]), [over], test.p.max(axis=1), test.pred == test.y)
+    stats = bin_rows(choose_bins([over]), [over], test.p.max(axis=1), test.pred == test.y)
     assert stats.n.tolist() == [11025, 1378, 1378]
 
 

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 import varcal as vc
 from varcal import Predictions
-from varcal._binning.choose import make_bins
-from varcal._engines.kernel_numpy import collect
+from varcal._binning.choose import choose_bins
+from varcal._engines.kernel_numpy import bin_rows
 from varcal._input.events import claims
 from varcal._input.variables import Variable
 from varcal._measures.metrics import calibration_error
@@ -192,7 +192,7 @@ def test_published_figures_to_six_decimals(name, paper_data):
     p = test[probs].to_numpy()
     error = (Variable.of(1 - p.max(axis=1), "predicted error"),)
     hit = (test["pred"] == test["actual"]).to_numpy()
-    stats = collect(make_bins(error), error, p.max(axis=1), hit)
+    stats = bin_rows(choose_bins(error), error, p.max(axis=1), hit)
     assert calibration_error(stats) == pytest.approx(ece, abs=5e-7)
     if name == "adult":
         assert stats.n.tolist() == [11_025, 1_378, 1_378]

@@ -12,7 +12,7 @@ from scipy.special import stdtrit
 from varcal._arrays import Floats, Ints
 from varcal._audit.comparison import HIGHER_IS_BETTER, Comparison, ComparisonRow
 from varcal._audit.verdicts import BASELINE, BETTER, FIXED, MADE_WORSE, UNCHANGED
-from varcal._engines.kernel_numpy import collect
+from varcal._engines.kernel_numpy import bin_rows
 from varcal._evidence.profile import Profile, profile, rows_behind
 from varcal._evidence.question import BinOptions
 from varcal._inference.measured import Measured, debiased_without, measure, with_p
@@ -266,7 +266,7 @@ def _figure(
             random_state=seed,
         ),
     )
-    by_part = collect(
+    by_part = bin_rows(
         found.coarse.bins,
         [along],
         claim.score,

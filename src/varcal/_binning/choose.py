@@ -58,7 +58,7 @@ class NumberSummary(Protocol):
         """Return how many rows hold a larger value than each of the given finite values."""
 
 
-def make_bins(
+def choose_bins(
     variables: Sequence[Variable],
     *,
     n_bins: int = 10,

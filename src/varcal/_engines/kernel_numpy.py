@@ -17,7 +17,7 @@ from varcal._input.variables import Variable
 _CHUNK = 65_536
 
 
-def collect(
+def bin_rows(
     bins: Bins,
     variables: Sequence[Variable],
     score: SlicedColumn,

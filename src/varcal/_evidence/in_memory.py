@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from varcal._binning.bins import Bins
-from varcal._binning.choose import make_bins
+from varcal._binning.choose import choose_bins
 from varcal._binning.stats import BinnedStats
-from varcal._engines.kernel_numpy import collect
+from varcal._engines.kernel_numpy import bin_rows
 from varcal._evidence.evidence import SCORE, Along, Evidence
 from varcal._evidence.profile import Profile, coarse_stats, profile, rows_behind
 from varcal._evidence.question import N_FINE, BinOptions, Question
@@ -85,8 +85,8 @@ class InMemory(Evidence):
         bins = self._joint_bins
         if bins is None:
             variables = (self._variable(key, None),)
-            bins = make_bins(variables, **self.question.options)
-        return collect(
+            bins = choose_bins(variables, **self.question.options)
+        return bin_rows(
             bins,
             variables,
             claim.scores,
@@ -114,7 +114,7 @@ class InMemory(Evidence):
     @cached_property
     def _joint_bins(self) -> Bins | None:
         variables = self.predictions.variables
-        return make_bins(variables, **self.question.options) if variables else None
+        return choose_bins(variables, **self.question.options) if variables else None
 
     def _claim(self, key: int) -> Claim:
         if key not in self._claims:

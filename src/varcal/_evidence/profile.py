@@ -10,7 +10,7 @@ from varcal._arrays import Floats
 from varcal._binning.bins import NumericBins, coarse_index
 from varcal._binning.choose import fine_bins
 from varcal._binning.stats import FIELDS, BinnedStats
-from varcal._engines.kernel_numpy import collect
+from varcal._engines.kernel_numpy import bin_rows
 from varcal._evidence.question import N_FINE, BinOptions
 from varcal._inference.simulated_null import ScoredRows
 from varcal._input.events import Claim
@@ -80,7 +80,9 @@ def profile(
     """Bin one claim along one variable, by bucket of groups if there are groups."""
     coarse, fine = fine_bins(variable, n_fine=n_fine, **options)
     bucket, n_buckets = buckets(predictions.unit)
-    stats = collect(fine, [variable], claim.score, claim.hit, predictions.weight, bucket, n_buckets)
+    stats = bin_rows(
+        fine, [variable], claim.score, claim.hit, predictions.weight, bucket, n_buckets
+    )
     return Profile(variable.name, variable.kind, stats, stats.coarsen(coarse))
 
 
@@ -89,7 +91,7 @@ def coarse_stats(
 ) -> BinnedStats:
     """Bin another claim over the coarse bins of a profile."""
     bucket, n_buckets = buckets(predictions.unit)
-    return collect(
+    return bin_rows(
         like.coarse.bins,
         [variable],
         claim.score,

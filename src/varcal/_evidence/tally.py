@@ -13,7 +13,7 @@ from varcal._arrays import AnyArray, Floats
 from varcal._binning.bins import Bins
 from varcal._binning.stats import FIELDS, BinnedStats
 from varcal._engines.batch_columns import batch_columns
-from varcal._engines.kernel_numpy import collect
+from varcal._engines.kernel_numpy import bin_rows
 from varcal._evidence.roles import Roles, rows_numbered_from
 from varcal._input.events import CORRECT, Claim, claim_of
 from varcal._input.groups import N_BUCKETS, buckets
@@ -117,7 +117,7 @@ class Tally:
             claim = claims[key]
             along = [variables[name] for name in table.names]
             along = along or [Variable("confidence", "numeric", claim.score)]
-            stats = collect(
+            stats = bin_rows(
                 table.fine,
                 along,
                 claim.score,

@@ -19,7 +19,7 @@ import numpy as np
 from varcal._arrays import Floats
 from varcal._audit.compare import compare
 from varcal._audit.comparison import Comparison
-from varcal._binning.choose import make_bins
+from varcal._binning.choose import choose_bins
 from varcal._inference.measured import Measured, measure
 from varcal._input.variables import Variable
 from varcal.calibrators import ScalingBinningCalibrator
@@ -168,7 +168,7 @@ def _judged(
     """Count the splits in which each claim is true, and get its interval on the paper's split."""
     names = (study.variable, *study.others)
     X = {name: test.variables[name] for name in names}
-    bins = {name: make_bins([Variable(name, "numeric", X[name])]).size for name in names}
+    bins = {name: choose_bins([Variable(name, "numeric", X[name])]).size for name in names}
     compared: dict[str, Comparison] = {}
     for claim in claims_of(study):
         against = claim.against

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from varcal._arrays import Bools, Floats
-from varcal._binning.choose import make_bins
+from varcal._binning.choose import choose_bins
 from varcal._binning.stats import BinnedStats
-from varcal._engines.kernel_numpy import collect
+from varcal._engines.kernel_numpy import bin_rows
 from varcal._input.variables import Variable
 from varcal._measures.metrics import calibration_error
 from varcal.experiments._figure import Figure
@@ -114,7 +114,7 @@ def binned_error(over: Variable, score: Floats, right: Bools) -> float:
 
 def ten_bins(over: Variable, score: Floats, right: Bools, *, moments: bool = True) -> BinnedStats:
     """Return the sums over ten bins of equal support."""
-    return collect(make_bins([over]), [over], score, right, moments=moments)
+    return bin_rows(choose_bins([over]), [over], score, right, moments=moments)
 
 
 def worst_gap(x: Floats, wrong: Bools, predicted: Floats, *, span: float = 0.9) -> float:
