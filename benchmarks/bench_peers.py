@@ -4,8 +4,8 @@
 
 Prints a Markdown table with one row per function of another package: CPU times (minimum of a few
 runs), their ratio, and the largest difference of the results if both compute the same quantity.
-Packages that are not installed are marked as such. Curves are computed on fewer rows, because the
-time of other packages grows with the square of their number.
+Packages that are not installed, or that cannot be imported, are marked as such. Curves are computed
+on fewer rows, because the time of other packages grows with the square of their number.
 """
 
 from __future__ import annotations
@@ -123,6 +123,16 @@ def our_even_ece(data: Data) -> float:
     return vc.ece(data.y, data.p, event="positive", bins=EQUAL_WIDTH)
 
 
+def mcgrad_cumulative(data: Data) -> float:
+    from mcgrad.metrics import ecce_sigma
+
+    return float(ecce_sigma(data.y, data.p))
+
+
+def our_kuiper(data: Data) -> object:
+    return vc.estimate(data.y, data.p, event="positive", test="kuiper")
+
+
 def mcgrad_worst(data: Data) -> float:
     import pandas as pd
     from mcgrad.metrics import MulticalibrationError
@@ -139,6 +149,12 @@ def relplot_even_ece(data: Data) -> float:
     from relplot.metrics import binnedECE
 
     return float(binnedECE(data.p, data.y, nbins=10))
+
+
+def netcal_ece(data: Data) -> float:
+    from netcal.metrics import ECE
+
+    return float(ECE(bins=10).measure(data.p, data.y))
 
 
 def relplot_smooth(data: Data) -> float:
@@ -197,8 +213,12 @@ PEERS = [
          mcgrad_ece, our_even_ece, 1e-6),
     Peer("MCGrad `MulticalibrationError`", "mcgrad", "worst segment of a variable (ours: an audit)",
          mcgrad_worst, our_audit, None),
+    Peer("MCGrad `ecce_sigma`", "mcgrad", "cumulative gap along the score (ours: estimate)",
+         mcgrad_cumulative, our_kuiper, None),
     Peer("relplot `binnedECE`", "relplot", "ECE, equal-width bins",
          relplot_even_ece, our_even_ece, 1e-9),
+    Peer("netcal `ECE`", "netcal", "ECE, equal-width bins",
+         netcal_ece, our_even_ece, 1e-9),
     Peer("relplot `smECE`", "relplot", "calibration along the score (ours: curve, bands, test)",
          relplot_smooth, our_reliability, None),
     Peer("scikit-misc `loess`, direct", "skmisc", "error curves, local quadratic, with bands",
@@ -223,7 +243,12 @@ def compare(peer: Peer, data: Data, repeats: int) -> str:
     n = f"{len(data.y):,}"
     if find_spec(peer.module) is None:
         return f"| {peer.name} | {peer.quantity} | {n} | not installed | | | |"
-    theirs, ours = peer.theirs(data), peer.ours(data)
+    try:
+        theirs = peer.theirs(data)
+    except ImportError as error:
+        missing = error.name or type(error).__name__
+        return f"| {peer.name} | {peer.quantity} | {n} | cannot be imported: {missing} | | | |"
+    ours = peer.ours(data)
     difference = "another figure"
     if peer.tolerance is not None:
         largest = float(np.max(np.abs(np.asarray(theirs) - np.asarray(ours))))

@@ -10,8 +10,6 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import ndtr
 
 import varcal as vc
 from scenarios import Scenario
@@ -26,7 +24,6 @@ from varcal._inference.cluster_test import cluster_test
 from varcal._inference.debias import debiased, interval
 from varcal._inference.error_sums import ErrorSums
 from varcal._inference.gap_law import GapLaw
-from varcal._inference.noise_floor import _simulated, noise_floor
 from varcal._inference.power import minimum_detectable
 from varcal._inference.quadratic_forms import quadratic_forms
 from varcal._inference.simulated_null import ScoredRows, draw_hits, simulate
@@ -202,25 +199,6 @@ def beyond_intervals(seed: int) -> Figures:
     """Return the same of the error beyond the overall gap, with 500 or 2,000 rows in turn."""
     half = [k for k in range(len(interval_worlds())) if k // 2 % 2 == k % 2]
     return _intervals(seed, half, 20, center=True)
-
-
-def floors(seed: int) -> Figures:
-    """Return relative errors of the noise floor with rare hits, and of that of the largest gap."""
-    mean, high = [], []
-    for k, (rows, coarse, _) in enumerate(sparse_rows(600, 0.02, 0.0, 10, seed)):
-        exact = _simulated(rows, 10, 1, MANY_DRAWS, 10_000 + k)
-        found = noise_floor(GapLaw.from_cells(coarse), rows=rows, seed=k)
-        mean.append(found[0] / exact.mean() - 1)
-        high.append(found[1] / np.quantile(exact, 0.95) - 1)
-    law = GapLaw.from_cells(interval_sums(0, 60, seed))
-    top = noise_floor(law, norm=np.inf)[1]
-    se = np.sqrt(np.diagonal(law.null_cov, axis1=-2, axis2=-1))
-    exact = [brentq(lambda x, s=s: (2 * ndtr(x / s) - 1).prod() - 0.95, 1e-9, 1) for s in se]
-    return {
-        "error of the floor": 100 * float(np.abs(mean).mean()),
-        "error of its 95 % quantile": 100 * float(np.abs(high).mean()),
-        "largest gap: error of the quantile": 100 * float(np.abs(top / exact - 1).mean()),
-    }
 
 
 def detectable(seed: int) -> Figures:

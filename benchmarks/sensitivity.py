@@ -368,11 +368,6 @@ STUDIES: dict[str, Study] = {
         range(400, 408),
         "the error beyond the overall gap in the same worlds, 20 replicates each per seed",
     ),
-    "noise floor": Study(
-        inference.floors,
-        range(400, 406),
-        "percent of the exact value; 2 % positives in 600 rows; largest gap of 10 bins",
-    ),
     "detectable error": Study(
         inference.detectable,
         range(400, 410),
@@ -421,8 +416,8 @@ def _inference(study: str, module: str, *constants: str, also: tuple[str, ...] =
     return [Entry("inference", module, name, study, also) for name in constants]
 
 
-def _smoothing(study: str, module: str, *constants: str) -> list[Entry]:
-    return [Entry("smoothing", f"_smoothing.{module}", name, study) for name in constants]
+def _smoothing(study: str, module: str, *constants: str, also: tuple[str, ...] = ()) -> list[Entry]:
+    return [Entry("smoothing", f"_smoothing.{module}", name, study, also) for name in constants]
 
 
 ENTRIES: list[Entry] = [
@@ -483,9 +478,6 @@ ENTRIES: list[Entry] = [
     *_inference("beyond", "_inference.gap_law", "MEHLER_TERMS"),
     *_inference("beyond", "_inference.quadratic_forms", "LEAST_MODEL", "MODEL_ROWS"),
     *_inference("beyond", "_binning.stats", "PRIOR_ROWS", also=("_inference.gap_law",)),
-    *_inference(
-        "noise floor", "_inference.noise_floor", "FLOOR_DRAWS", "FLOOR_REACH", "FLOOR_POINTS"
-    ),
     *_inference("detectable error", "_inference.power", "PART_OF_LEVEL"),
     *_inference("clusters", "_inference.cluster_test", "FEW_GROUPS", "DRAWS", "GROUPS_PER_TERM"),
     *_inference("comparison", "_audit.compare", "N_PARTS"),
@@ -500,6 +492,7 @@ ENTRIES: list[Entry] = [
         "band over few values", "bands", "FEW_LEVELS", "ROWS_PER_LEVEL", "LEAST_CELLS",
         "LEAST_FREEDOM",
     ),
+    *_smoothing("band over few values", "cells", "EVEN_COUNTS", also=("_smoothing.bands",)),
     *_smoothing("band over few values", "variance", "PRIOR_ROWS", "LEAST_FREEDOM"),
 ]  # fmt: skip
 

@@ -42,13 +42,13 @@ def pytest_configure(config):
 
 @pytest.fixture(params=FRAMES)
 def make_frame(request):
-    """A test that takes this runs once on each dataframe library."""
+    """Make frames; a test with this fixture runs once for each dataframe library."""
     return FRAMES[request.param]
 
 
 @pytest.fixture(scope="session")
 def paper_data():
-    """The paper's own model outputs, which the project does not bundle."""
+    """The model outputs of the paper, which are not bundled."""
     folder = Path(os.environ.get("VARCAL_PAPER_DATA", ROOT.parent / "shared" / "data" / "paper"))
     if not folder.is_dir():
         pytest.skip(f"the paper's outputs are not at {folder}; set VARCAL_PAPER_DATA")
@@ -58,7 +58,7 @@ def paper_data():
 # As above, varcal is imported late.
 @pytest.fixture(scope="session")
 def adult():
-    """The bundled predictions of Adult; not to be changed."""
+    """The bundled predictions of Adult; they must not be changed."""
     from varcal.datasets import load_adult
 
     return load_adult()
@@ -66,7 +66,7 @@ def adult():
 
 @pytest.fixture(scope="session")
 def age(adult):
-    """The curve of Adult along age; not to be changed."""
+    """The curve of Adult along age; it must not be changed."""
     import varcal as vc
 
     return vc.curve(adult.y, adult.p, {"age": adult["age"]})

@@ -1,4 +1,4 @@
-"""The benchmarks run, and peers that answer the same question agree with us."""
+"""The benchmarks run, and comparable libraries give the same results."""
 
 import importlib.util
 import sys
@@ -31,7 +31,7 @@ def test_every_peer_has_a_row_and_agrees(peers, capsys):
         assert cells[0] == peer.name
         if importlib.util.find_spec(peer.module) is None:
             assert cells[3] == "not installed"
-        else:
+        elif not cells[3].startswith("cannot be imported: "):
             assert all(float(cell) >= 0 for cell in cells[3:6])
             assert (cells[6] == "another figure") == (peer.tolerance is None)
 
@@ -39,6 +39,14 @@ def test_every_peer_has_a_row_and_agrees(peers, capsys):
 def test_a_peer_that_is_not_installed_is_listed(peers):
     absent = peers.Peer("absent", "no_such_module", "VECE", len, len, 0.0)
     assert "| not installed |" in peers.compare(absent, peers.Data.draw(10), 1)
+
+
+def test_a_peer_that_cannot_be_imported_is_listed(peers):
+    def broken(data):
+        raise ModuleNotFoundError("No module named 'psutil'", name="psutil")
+
+    peer = peers.Peer("broken", "numpy", "VECE", broken, peers.our_vece, 1e-9)
+    assert "| cannot be imported: psutil |" in peers.compare(peer, peers.Data.draw(10), 1)
 
 
 def test_a_peer_that_disagrees_is_noticed(peers):

@@ -1,4 +1,4 @@
-"""What an installation without extras can do, and what its errors say."""
+"""An installation without extras, and its errors."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""The tables of tuned constants can be made: every entry exists, takes effect and is restored."""
+"""The tables of tuned constants: every entry exists, takes effect and is restored."""
 
 import importlib.util
 import sys

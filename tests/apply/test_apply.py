@@ -1,4 +1,4 @@
-"""Calibrators applied to files: the same answers in every format, all else left as it is."""
+"""Calibrators applied to files: the same results in every format, other columns unchanged."""
 
 import datetime as dt
 import decimal
@@ -91,7 +91,7 @@ def test_result_is_ready_for_json():
     }
 
 
-def test_csv_to_csv_keeps_every_letter(tree, tmp_path, monkeypatch):
+def test_csv_to_csv_keeps_text_unchanged(tree, tmp_path, monkeypatch):
     monkeypatch.setattr(_streams, "BLOCK_BYTES", 300)
     lines = [f"{k:03d},0.50,{20 + k}.0,Bath,1e3,NA,2020-01-0{1 + k % 9}" for k in range(60)]
     lines[7] = '007,0.50,27.0,Cork,"a ""b"", c",  ,x'
@@ -130,7 +130,7 @@ def test_parquet_keeps_types_and_metadata(rows, tree, tmp_path):
 
 
 def test_arrow_output_joins_dictionaries(rows, tree, tmp_path):
-    """Row groups of Parquet carry dictionaries of their own; an Arrow file has one."""
+    """Row groups of Parquet have separate dictionaries; an Arrow file has a single one."""
     names = pa.array(["a"] * 150 + ["b"] * 150 + ["a", "c"] * 50).dictionary_encode()
     whole = rows.append_column("level", names)
     parts = [whole.slice(k, 150) for k in (0, 150, 300)]
@@ -143,7 +143,7 @@ def test_arrow_output_joins_dictionaries(rows, tree, tmp_path):
 
 
 def test_types_that_show_late(tree, tmp_path, monkeypatch):
-    """A block shows only its own types: what refuses them later changes the whole column."""
+    """Values that do not fit the type of the first block change the type of the whole column."""
     monkeypatch.setattr(_streams, "BLOCK_BYTES", 256)
     n = 100
     late = {
@@ -168,7 +168,7 @@ def test_types_that_show_late(tree, tmp_path, monkeypatch):
         assert back[name].to_pylist() == told
     assert back["age"].to_pylist()[-1] == 30.5
 
-    del frame["word"]  # JSON tells 1 from "1"
+    del frame["word"]  # JSON distinguishes 1 from "1"
     objects = [dict(zip(frame, row, strict=True)) for row in zip(*frame.values(), strict=True)]
     objects[-1]["only here"] = {"deep": 1}
     objects[0]["day"] = "2024-01-01"
@@ -281,7 +281,7 @@ def test_fitted_on_arrays(rows, tmp_path):
     np.testing.assert_array_equal(read(out)["p_calibrated"], cal.predict_proba(p, age)[:, 1])
 
 
-def test_bad_rows_are_named_by_their_place_in_the_file(rows, tree, tmp_path, monkeypatch):
+def test_bad_rows_are_named_by_their_number_in_the_file(rows, tree, tmp_path, monkeypatch):
     monkeypatch.setattr(_streams, "CHUNK_ROWS", 50)
     scores = rows["p"].to_pylist()
     scores[321] = None
@@ -345,7 +345,7 @@ def test_unusable_files_leave_nothing_behind(name, said, out, rows, tree, tmp_pa
     assert (tmp_path / out).read_text() == "before"
 
 
-def test_outputs_that_cannot_be(rows, tree, tmp_path):
+def test_invalid_outputs(rows, tree, tmp_path):
     path = write(rows, tmp_path / "in.csv")
     for out, said in {
         tmp_path / "out.xlsx": "unknown file extension",
@@ -367,7 +367,7 @@ def test_outputs_that_cannot_be(rows, tree, tmp_path):
     assert sorted(one.name for one in tmp_path.iterdir()) == ["folder.csv", "in.csv"]
 
 
-def test_format_by_name_where_the_ending_does_not_tell(rows, tree, tmp_path):
+def test_format_by_name_with_an_unknown_extension(rows, tree, tmp_path):
     path = write(rows, tmp_path / "in.csv").rename(tmp_path / "in.dat")
     assert vc.apply(tree, path, tmp_path / "out.csv", format="csv").n_rows == N
 

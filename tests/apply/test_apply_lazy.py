@@ -1,4 +1,4 @@
-"""A calibrator over lazy rows writes what it says of the same rows in memory."""
+"""A calibrator writes the same results for lazy rows as for rows in memory."""
 
 import duckdb
 import numpy as np
@@ -79,7 +79,7 @@ def test_lazy_rows_to_csv(tree, answer, tmp_path):
     np.testing.assert_allclose(written["new"].to_numpy(), expected, atol=1e-12)
 
 
-def test_what_is_wrong_is_said(tree, answer, tmp_path):
+def test_errors_name_the_problem(tree, answer, tmp_path):
     rows, _ = answer
     with pytest.raises(InputError, match="no column 'q'"):
         vc.apply(tree, ds.dataset(rows), tmp_path / "out.parquet", p="q")

@@ -43,7 +43,7 @@ def test_a_predicted_probability_is_too_high_or_too_low_and_not_confident(rng):
         assert "confident" not in repr(found) + repr(found["age"])
 
 
-def test_a_heap_of_zeros_does_not_hide_the_rest(found):
+def test_many_zeros_do_not_hide_the_other_values(found):
     row = found.row("capital-gain")
     assert row.n_bins > 2 and row.beyond.low > 0
 
@@ -213,7 +213,7 @@ def test_multiplicity_is_that_of_statsmodels(rng):
     np.testing.assert_allclose(benjamini_hochberg(p), multipletests(p, method="fdr_bh")[1])
 
 
-def test_a_bar_only_where_somebody_watches(rng, monkeypatch, capsys):
+def test_progress_bar_only_on_a_terminal(rng, monkeypatch, capsys):
     import sys
 
     from varcal._text.progress import progress
@@ -248,8 +248,8 @@ def test_odd_variables_and_groups(rng):
     assert many.rows[0].verdict == "too few rows"  # every level is rare: one pooled bin
 
 
-def test_a_constant_gap_is_no_noise(rng):
-    """The noise floor is that of a perfect model, whatever the gap, with groups too."""
+def test_a_constant_gap_does_not_raise_the_noise_floor(rng):
+    """The noise floor is that of a perfect model whatever the gap, also with groups."""
     n = 5000
     p, unit = rng.uniform(0.4, 0.6, n), rng.integers(0, 50, n)
     floors = [

@@ -64,7 +64,7 @@ def test_auc_with_ties_and_one_class(rng):
 
 @pytest.mark.slow
 def test_intervals_cover_known_truths():
-    """Paired differences of log-loss, AUC and VECE on drawn rows, against large-sample truth."""
+    """Paired differences of log-loss, AUC and VECE on simulated rows cover the truth."""
     rng = np.random.default_rng(5)
 
     def draw(n):
@@ -96,7 +96,7 @@ def test_groups_widen_intervals(rng):
     assert vc.compare(y, {"a": p, "b": 1 - p}, {"v": values}, groups=unit).n_rows == 1000
 
 
-def test_the_papers_rule_hides_changed_predictions(rng):
+def test_the_rule_of_the_paper_hides_changed_predictions(rng):
     n = 3000
     p = rng.uniform(0.3, 0.7, n)
     y = rng.random(n) < p
@@ -140,6 +140,6 @@ def test_weighted_auc_is_that_of_scikit_learn(rng):
     assert auc_parts(s, y, w)[0] == pytest.approx(roc_auc_score(y, s, sample_weight=w))
 
 
-def test_two_methods_of_one_name():
+def test_two_methods_with_the_same_name():
     with pytest.raises(InputError, match="same name"):
         vc.compare([0, 1], {1: [0.1, 0.9], "1": [0.2, 0.8]})

@@ -47,7 +47,9 @@ def test_large_quantiles_are_exact(kind, rng):
         "sorted": lambda: np.sort(rng.normal(size=n)),
         "reversed": lambda: -np.sort(rng.normal(size=n)),
         "constant": lambda: np.full(n, 3.0),
-        "cyclic": lambda: (np.arange(n) % 10).astype(float),  # a strided sample sees one value
+        "cyclic": lambda: (np.arange(n) % 10).astype(
+            float
+        ),  # a strided sample would have a single value
     }[kind]()
     levels = np.linspace(0, 1, 11)
     np.testing.assert_array_equal(
@@ -60,8 +62,10 @@ def test_large_quantiles_are_exact(kind, rng):
     st.integers(30, 200),
     st.sampled_from([1.0, 6.0]),
 )
-def test_many_bins_are_found_as_by_searching(values, n_bins, power):
-    values = np.sign(values) * np.abs(values) ** power  # heavy tails crowd the grid
+def test_many_bins_are_found_as_by_a_search(values, n_bins, power):
+    values = (
+        np.sign(values) * np.abs(values) ** power
+    )  # with heavy tails, cuts are crowded in the grid
     bins = make_bins([of(values)], n_bins=n_bins)
     odd = np.append(values, [np.inf, -np.inf])
     found = bins.index(Variable.of(odd, "v"))
@@ -103,7 +107,7 @@ def test_frequent_values_have_a_bin_of_their_own(values, n_bins):
             assert set(values[index == index[values == value][0]]) == {value}
 
 
-def test_a_heap_of_zeros_does_not_swallow_the_rest(rng):
+def test_many_zeros_do_not_merge_the_other_bins(rng):
     gain = np.where(rng.random(5000) < 0.92, 0.0, rng.lognormal(8, 1, 5000))
     assert make_bins([of(gain)]).size == 1
     bins = make_bins([of(gain)], binning="atoms")
@@ -138,7 +142,7 @@ def test_an_atom_in_the_middle_splits_the_rest_around_it(rng):
         ([1, 2, np.inf, np.nan], [0, 1, 3], None, [0, 1, 2, 3]),
     ],
 )  # fmt: skip
-def test_given_cut_points_lose_no_row(values, cuts, labels, index):
+def test_given_cut_points_keep_every_row(values, cuts, labels, index):
     variable = of(np.array(values, dtype=float), "age")
     bins = make_bins([variable], bins={"age": cuts})
     np.testing.assert_array_equal(bins.index(variable), index)
@@ -160,7 +164,7 @@ def test_levels_rare_levels_and_missing():
     assert bins.labels() == ["a", "b", "other (3 levels)", "missing"]
     np.testing.assert_array_equal(np.bincount(bins.index(of(values))), [500, 495, 3, 2])
     single = make_bins([of(["a"] * 500 + ["x"])])
-    assert single.levels == ("a", "x")  # one rare level alone would only lose its name
+    assert single.levels == ("a", "x")  # a single rare level is not pooled
     assert make_bins([of([None, None])]).labels() == ["missing"]
     assert make_bins([of([True, True])]).labels() == ["False", "True"]
 
@@ -176,7 +180,7 @@ def test_joint_bins_are_all_combinations():
         make_bins(many, n_bins=500)
 
 
-def test_new_rows_that_bins_have_no_place_for_are_refused():
+def test_new_rows_without_a_bin_are_refused():
     numbers = make_bins([of([1.0, 2.0])])
     with pytest.raises(InputError, match="missing values, but its bins have none for them"):
         numbers.index(of([1.0, np.nan]))
@@ -221,7 +225,7 @@ def test_options_are_checked_for_every_kind(options, values):
         fine_bins(of(values), **options)
 
 
-def test_one_list_of_cuts_is_for_one_variable():
+def test_a_single_list_of_cuts_is_for_one_variable():
     two = [of([1.0, 2.0], "x"), of([3.0, 4.0], "z")]
     with pytest.raises(InputError, match="single list of cut points for 2 variables"):
         make_bins(two, bins=[0, 5])
@@ -273,7 +277,7 @@ def test_the_whole_range_of_floats(binning, n_bins, rng):
         (pd.Categorical([1, "1"]), {}, ["1", "'1'"]),
     ],
 )
-def test_labels_tell_bins_apart(values, options, labels):
+def test_labels_distinguish_bins(values, options, labels):
     variable = of(np.array(values) if isinstance(values[0], float) else values)
     assert make_bins([variable], **options).labels() == labels
 
@@ -286,7 +290,7 @@ def test_labels_are_distinct(values, n_bins):
         assert len(set(labels)) == len(labels)
 
 
-def test_bins_of_missing_values_take_no_others():
+def test_bins_of_missing_values_refuse_other_values():
     bins = make_bins([of([np.nan, np.nan])])
     assert bins.size == 1 and bins.edges == ()
     np.testing.assert_array_equal(bins.index(of([np.nan])), [0])

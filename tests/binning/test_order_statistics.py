@@ -31,6 +31,13 @@ def columns():
         "lognormal": np.exp(3 * rng.normal(size=N)),
         "widest": rng.choice([-1.7e308, -1.0, 0.0, 1e-300, 1.7e308], N),
         "one far out": np.append(normal[1:], 1e300),
+        "hundreds of decades": 10 ** rng.uniform(-300, 300, N),
+        "subnormal": rng.integers(0, 100_000, N) * 5e-324,
+        "strided": np.repeat(normal, 2)[::2],
+        "frequent in the sample only": np.where(np.arange(N) % (N // 4096) == 0, 0.5, normal),
+        "extended precision": np.where(
+            rng.random(N) < 0.5, np.longdouble(1) / 3, normal.astype(np.longdouble)
+        ),
         "most outside": np.where(np.arange(N) % 30 == 0, normal, 1e6 * normal),
     }
 
@@ -72,7 +79,7 @@ def test_any_numbers(numbers, seed):
         np.testing.assert_array_equal(found.below(asked), np.searchsorted(ordered, asked))
 
 
-@pytest.mark.parametrize("name", ["normal", "whole numbers", "atom", "lognormal"])
+@pytest.mark.parametrize("name", ["normal", "whole numbers", "atom", "lognormal", "subnormal"])
 def test_quantiles_are_those_of_numpy(name):
     values = columns()[name].astype(np.float64)
     values[:50], values[50:80], values[80:99] = np.nan, np.inf, -np.inf

@@ -120,7 +120,7 @@ def test_sampled_bins_merge_with_the_same_cuts_from_elsewhere(sampling, rng):
     assert sampled == given and hash(sampled) == hash(given)
 
 
-def test_joint_bins_and_levels_say_so_too(sampling, rng):
+def test_joint_bins_and_levels_report_sampled_edges(sampling, rng):
     number = Variable.of(rng.normal(size=N), "a")
     level = Variable.of(np.array(["x", "y"])[rng.integers(0, 2, N)], "b")
     joint = make_bins([number, level], edges="sampled")

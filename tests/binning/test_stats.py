@@ -62,7 +62,7 @@ def test_an_integer_weight_is_repetition(data):
 
 
 @given(rows())
-def test_unit_weights_are_no_weights(data):
+def test_unit_weights_equal_no_weights(data):
     v, s, h, w, _ = data
     same(table(v, s, h), table(v, s, h, np.ones_like(w)))
 
@@ -107,8 +107,8 @@ def test_many_chunks_equal_one_pass(rng):
     assert table(v, s, h, bins=many).n.sum() == n
 
 
-def test_standard_error_of_the_gap_is_honest(rng):
-    """Known truth: with calibrated outcomes z = gap/se is standard normal, in small bins too."""
+def test_standard_error_of_the_gap_matches_simulations(rng):
+    """With calibrated outcomes, z = gap/se is standard normal, also in small bins."""
     z = []
     for _ in range(400):
         s = rng.beta(2, 2, 300)

@@ -1,4 +1,4 @@
-"""Augmented calibration: against scikit-learn, free of units, sane outside the fitted range."""
+"""Augmented calibration: equal to scikit-learn, independent of units, stable outside the range."""
 
 import numpy as np
 import pandas as pd
@@ -56,7 +56,7 @@ def test_values_beyond_the_range_count_as_its_ends():
     assert far == pytest.approx(far[[0] * 3], abs=0)
 
 
-def test_infinite_values_in_the_calibration_rows_are_ends_too():
+def test_infinite_values_in_the_calibration_rows_count_as_ends():
     _, p, v, y = sample()
     v[:5] = np.inf
     fit = AugmentedCalibrator().fit(p, y, v)
@@ -74,7 +74,7 @@ def test_missing_values_have_an_effect_of_their_own():
     assert "v missing" in fit.describe().to_frame()["term"].tolist()
 
 
-def test_missing_values_that_the_fit_never_saw_are_average():
+def test_missing_values_unknown_to_the_fit_are_average():
     _, p, v, y = sample()
     fit = AugmentedCalibrator(degree=1).fit(p, y, v)
     assert fit.predict_proba([0.5], [np.nan]) == pytest.approx(

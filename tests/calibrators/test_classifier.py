@@ -71,7 +71,7 @@ def test_a_frozen_estimator_is_calibrated_and_not_touched():
     assert str(fit.describe()).startswith("VariableCalibrator.")
 
 
-def test_cross_fitting_is_what_it_says():
+def test_cross_fitting_matches_its_definition():
     X, y = people(400)
     cv = KFold(4, shuffle=True, random_state=0)
     fit = VariableCalibratedClassifier(LogisticRegression(), variables="age", cv=cv).fit(X, y)
@@ -95,7 +95,7 @@ def test_an_ensemble_averages_its_pairs():
 
 
 @pytest.mark.parametrize("variables", ["age", 0, ["age"], [0], [-2], np.array([0])])
-def test_columns_go_by_name_or_number(variables):
+def test_columns_by_name_or_number(variables):
     X, y = people(300)
     fit = VariableCalibratedClassifier(LogisticRegression(), variables=variables, cv=2).fit(X, y)
     assert fit.calibrator_.schema_.names == ("age",)
@@ -109,7 +109,7 @@ def test_no_variables_means_all_columns():
     assert fit.calibrator_.schema_.names == ("x0", "x1")
 
 
-def test_a_name_that_an_earlier_step_dropped_gets_a_way_out():
+def test_a_name_that_an_earlier_step_dropped_gets_a_hint():
     X, y = people(300)
     inner = VariableCalibratedClassifier(LogisticRegression(), variables="age", cv=2)
     with pytest.raises(InputError, match=r"names the column 'age'.*\n.*set_output"):
@@ -188,7 +188,7 @@ def test_a_model_with_margins_alone_is_calibrated():
 
 
 class Deaf(LogisticRegression):
-    """A classifier that takes no weights and offers no probabilities."""
+    """A classifier without weights and without probabilities."""
 
     predict_proba = decision_function = property()
 
@@ -196,7 +196,7 @@ class Deaf(LogisticRegression):
         return super().fit(X, y)
 
 
-def test_what_the_estimator_cannot_do_is_said():
+def test_missing_features_of_the_estimator_are_reported():
     X, y = people(200)
     with pytest.raises(InputError, match="neither predict_proba nor decision_function"):
         VariableCalibratedClassifier(Deaf(), cv=2).fit(X, y)
@@ -242,7 +242,7 @@ def test_folds_need_not_be_a_partition():
     assert np.isfinite(fit.predict_proba(X)).all()
 
 
-def test_v_may_come_apart_from_x():
+def test_v_may_be_separate_from_x():
     X, y = people(300)
     apart = VariableCalibratedClassifier(LogisticRegression(), cv=2)
     fit = apart.fit(X[["x"]], y, v=X["age"])
@@ -279,7 +279,7 @@ def test_v_and_weights_are_routed():
 
 
 def crowd(seed=0):
-    """Return rows of 60 units, each with a mark of its own that gives its label away."""
+    """Return rows of 60 units, each with its own feature that determines the label."""
     rng = np.random.default_rng(seed)
     units = np.repeat(np.arange(60), 8)
     y = np.repeat(rng.integers(0, 2, 60), 8)
@@ -289,7 +289,7 @@ def crowd(seed=0):
 
 @pytest.mark.parametrize("cv", [None, 3, GroupKFold(4), list(GroupKFold(4).split(*crowd()))])
 @pytest.mark.parametrize("ensemble", [False, True])
-def test_groups_stay_whole(cv, ensemble):
+def test_groups_are_not_split(cv, ensemble):
     X, y, units = crowd()
     seen = []
 

@@ -1,4 +1,4 @@
-"""What all calibrators share: one way of use, tested alike."""
+"""The common interface of all calibrators."""
 
 import pickle
 
@@ -111,7 +111,7 @@ def test_clone_parameters_pickle_and_refit(calibrator):
 
 
 @every
-def test_inputs_are_left_alone(calibrator):
+def test_inputs_are_not_changed(calibrator):
     p, y, v = binary()
     held = p.copy(), y.copy(), v.copy()
     for array in (p, y, v):
@@ -121,7 +121,7 @@ def test_inputs_are_left_alone(calibrator):
 
 
 @every
-def test_rows_are_answered_one_by_one_as_together(calibrator):
+def test_single_rows_give_the_same_as_all_rows(calibrator):
     p, _, v = binary()
     fit = fitted(calibrator, binary)
     together = fit.predict_proba(p, v)
@@ -138,7 +138,7 @@ def test_description_has_words_and_a_table(calibrator):
 
 
 @every
-def test_unfitted_is_said(calibrator):
+def test_unfitted_calibrators_raise(calibrator):
     with pytest.raises(NotFittedError):
         clone(calibrator).predict_proba([0.5])
     with pytest.raises(NotFittedError):
@@ -146,7 +146,7 @@ def test_unfitted_is_said(calibrator):
 
 
 @every
-def test_bad_input_is_refused_at_the_door(calibrator):
+def test_bad_input_is_refused(calibrator):
     p, y, v = binary(50)
     fit = clone(calibrator)
     with pytest.raises(InputError, match="is outside"):
@@ -230,7 +230,7 @@ def test_any_scores_give_probabilities(rows):
 @settings(max_examples=40)
 @given(rows=st.lists(st.tuples(scores, st.booleans()), min_size=2, max_size=30))
 @pytest.mark.filterwarnings("ignore::varcal.exceptions.VarcalWarning")
-def test_order_is_kept_by_maps_that_promise_it(rows):
+def test_monotone_maps_keep_the_order(rows):
     p, y = (np.array(column) for column in zip(*rows, strict=True))
     if y.all() or not y.any():
         return
@@ -262,7 +262,7 @@ EMPTY = {
     [AugmentedCalibrator(), TreeCalibrator(), VariableCalibrator()],
     ids=lambda c: type(c).__name__,
 )
-def test_a_variable_without_values_is_left_out_whatever_it_holds_later(empty, calibrator, tmp_path):
+def test_a_variable_without_values_is_ignored_later(empty, calibrator, tmp_path):
     p, y, v = binary()
     plain = clone(calibrator).fit(p, y, {"age": v[:, 0]})
     expected = plain.predict_proba(p[:4], {"age": v[:4, 0]})
@@ -283,7 +283,7 @@ def test_a_variable_without_values_is_left_out_whatever_it_holds_later(empty, ca
             assert q == pytest.approx(expected, abs=1e-14)
 
 
-def test_variables_without_any_value_leave_the_score():
+def test_without_any_values_only_the_score_is_used():
     p, y, _ = binary()
     empty = pd.DataFrame({"a": [None] * len(y), "b": [np.nan] * len(y)})
     with pytest.warns(VarcalWarning, match="v 'a', 'b' is missing at every row"):

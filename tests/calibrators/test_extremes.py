@@ -1,4 +1,4 @@
-"""Scores at the ends, separated classes, constants, tiny and large sets: right, or warned of."""
+"""Extreme scores, separated classes, constants, tiny and large data: correct, or a warning."""
 
 import numpy as np
 import pytest
@@ -43,7 +43,7 @@ def test_scores_of_0_and_1_get_their_hit_rates(calibrator):
 
 
 @score_based
-def test_one_extreme_score_does_not_carry_the_rest_away(calibrator):
+def test_one_extreme_score_does_not_change_the_others(calibrator):
     rng = np.random.default_rng(0)
     p = rng.uniform(0.05, 0.95, 2000)
     y = rng.random(2000) < p
@@ -71,20 +71,20 @@ def test_perfect_separation_is_warned_of(calibrator):
 
 
 @pytest.mark.parametrize("calibrator", [PlattCalibrator(), BetaCalibrator(l2=1.0)])
-def test_perfect_separation_is_tamed_by_targets_or_a_penalty(calibrator):
+def test_perfect_separation_is_handled_by_targets_or_a_penalty(calibrator):
     p, y = separated()
     q = calibrator.fit(p, y).predict_proba(p)[:, 1]
     assert q.min() > 1e-7 and q.max() < 1 - 1e-7
 
 
-def test_scores_that_say_less_than_nothing_are_flattened_with_a_word():
+def test_uninformative_scores_are_flattened_with_a_warning():
     p, y = separated()
     with pytest.warns(VarcalWarning, match="no better than chance"):
         q = TemperatureCalibrator().fit(p, ~y).predict_proba(p)
     assert q == pytest.approx(0.5, abs=1e-4)
 
 
-def test_scores_that_point_the_wrong_way_are_not_turned_round():
+def test_scores_with_the_wrong_sign_are_not_reversed():
     p, y = separated()
     y = y ^ (np.arange(60) % 3 > 0)
     q = BetaCalibrator().fit(p, y).predict_proba(p)[:, 1]
@@ -136,7 +136,7 @@ def test_a_million_rows():
     assert np.abs(tree.predict_proba(p, v)[:, 1] - truth).mean() < 0.003
 
 
-def test_a_million_rows_in_an_order_that_fools_a_strided_start():
+def test_many_rows_in_a_periodic_order():
     n = 200_000
     p = np.tile([0.1, 0.9], n // 2)
     y = np.where(p > 0.5, np.arange(n) % 10 < 7, np.arange(n) % 10 == 0)

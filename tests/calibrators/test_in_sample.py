@@ -1,4 +1,4 @@
-"""A calibrator warns where it is asked about the rows that it was fitted on, and only there."""
+"""A calibrator warns if it is applied to the rows that it was fitted on, and only then."""
 
 import warnings
 
@@ -49,7 +49,7 @@ def test_the_same_scores_with_other_variables_are_other_rows():
     assert not warns(fit, p, v + 1)
 
 
-def test_many_classes_and_saved_calibrators_are_known_too(tmp_path):
+def test_many_classes_and_saved_calibrators_are_recognized(tmp_path):
     rng = np.random.default_rng(4)
     p = rng.dirichlet([1, 1, 1], 200)
     fit = DirichletCalibrator().fit(p, rng.integers(0, 3, 200))
@@ -57,7 +57,7 @@ def test_many_classes_and_saved_calibrators_are_known_too(tmp_path):
     assert warns(load_calibrator(tmp_path / "cal.json"), p)
 
 
-def test_fingerprints_tell_rows_apart():
+def test_fingerprints_distinguish_rows():
     a, b = np.array([0.1, 0.2]), np.array([1.0, 2.0])
     assert fingerprint(a, b) != fingerprint(b, a)
     assert fingerprint(a, b) != fingerprint(a, b[::-1])

@@ -1,4 +1,4 @@
-"""The paper's tables for every calibrator, to the digit, by the presets."""
+"""The presets reproduce the tables of the paper to the last digit."""
 
 import numpy as np
 import pandas as pd
@@ -40,7 +40,7 @@ def probabilities(frame):
 
 
 def paper_error(binned, predicted_error, wrong):
-    """Equal-support bins of one thing, mean gap of two others: ECE and VECE of the paper."""
+    """Return the mean gap of two columns over equal-support bins of another, as in the paper."""
     codes = pd.qcut(np.asarray(binned), 10, labels=False, duplicates="drop")
     gaps = [
         abs(predicted_error[codes == k].mean() - wrong[codes == k].mean()) * (codes == k).mean()

@@ -1,4 +1,4 @@
-"""Every score-based calibrator against an implementation or an optimizer that is not ours."""
+"""Every score-based calibrator against an independent implementation or optimizer."""
 
 from itertools import pairwise
 
@@ -66,6 +66,22 @@ def test_beta_solves_the_equations_of_its_optimum(cancer):
     q = BetaCalibrator().fit(p, y).predict_proba(p)[:, 1]
     features = np.column_stack([beta_columns(p), np.ones_like(p)])
     assert np.abs(features.T @ (q - y)).max() / len(y) < 1e-10
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n", [500, 13_000, 110_000])  # without a sample, with one, with two
+def test_a_newton_step_from_the_fit_of_beta_goes_nowhere(rng, n, weighted):
+    p = rng.beta(0.7, 0.9, n)
+    y = (rng.random(n) < p**1.5).astype(int)
+    w = rng.integers(1, 4, n).astype(float) if weighted else np.ones(n)
+    fit = BetaCalibrator().fit(p, y, sample_weight=w if weighted else None).maps_[0]
+    # In long doubles the sums have no rounding that matters here.
+    features = np.stack([np.log(p), -np.log1p(-p), np.ones(n)]).astype(np.longdouble)
+    q = 1 / (1 + np.exp(-(np.array([fit.a, fit.b, fit.c]) @ features)))
+    gradient = (features * (w * (q - y))).sum(axis=1)
+    hessian = (features * (w * q * (1 - q))) @ features.T
+    step = np.linalg.solve(hessian.astype(float), gradient.astype(float))
+    assert np.abs(step).max() < 1e-11
 
 
 def test_beta_equals_a_tight_logistic_regression_on_weighted_rows(cancer):
@@ -261,7 +277,7 @@ def test_scaling_binning_is_its_definition(cancer, n):
 
 
 def numerical_gradient(loss, theta, step=1e-5):
-    """Differences of fourth order, good to about 1e-10 here."""
+    """Return differences of fourth order, which are accurate to about 1e-10 here."""
     grad = np.empty(theta.size)
     for k in range(theta.size):
         e = np.zeros(theta.size)

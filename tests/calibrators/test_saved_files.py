@@ -1,4 +1,4 @@
-"""Saved calibrators: the same bits back, and nothing but calibrators ever read."""
+"""Saved calibrators are read back bit for bit, and no other files are accepted."""
 
 import json
 import os
@@ -80,7 +80,7 @@ def test_mixed_labels_survive(tmp_path):
     assert load_calibrator(tmp_path / "cal.json").classes_.tolist() == [0, "one"]
 
 
-def test_an_existing_file_is_replaced_and_no_draft_stays(tmp_path):
+def test_an_existing_file_is_replaced_without_leftovers(tmp_path):
     p, y, _ = binary()
     PlattCalibrator().fit(p, y).save(tmp_path / "cal.json")
     BetaCalibrator().fit(p, y).save(str(tmp_path / "cal.json"))
@@ -103,7 +103,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == ["cal.json"]
 
 
-def test_a_folder_that_is_not_there_is_said(tmp_path):
+def test_a_missing_folder_is_reported(tmp_path):
     p, y, _ = binary()
     with pytest.raises(InputError, match="cannot write"):
         BetaCalibrator().fit(p, y).save(tmp_path / "no" / "cal.json")
@@ -162,7 +162,7 @@ def test_a_later_version_is_refused_by_name(saved):
 
 
 def forged(path, change):
-    """Alter a file and give it the right checksum, as someone of bad will would."""
+    """Alter a file and give it the right checksum, as an attacker would."""
     document = json.loads(path.read_text())
     change(document["calibrator"])
     document["sha256"] = _digest(document["calibrator"], document["arrays"])
@@ -226,7 +226,7 @@ def test_large_arrays_are_written_once_and_covariances_by_half(smooth):
     grid = fit.model_.full.design.score.rank.at
     assert sum(entry["shape"] == [len(grid)] for entry in entries) <= 2  # values and their ranks
     assert len({entry["base64"] for entry in entries}) == len(entries)
-    # Ten characters and two thirds a number; decimals take twenty-three.
+    # About 10.7 characters per number; decimals take 23.
     assert path.stat().st_size < 11 * (size * (size + 1) / 2 + 12 * 1024)
 
 
@@ -265,7 +265,7 @@ def test_a_class_that_is_not_ours_is_not_saved(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-def test_labels_that_json_cannot_hold_are_refused(tmp_path):
+def test_labels_without_a_json_form_are_refused(tmp_path):
     p, y, _ = binary()
     fit = BetaCalibrator().fit(p, y)
     fit.classes_ = np.array([(0, 1), None], dtype=object)

@@ -1,4 +1,4 @@
-"""The tree over V: its cuts against scikit-learn's, missing values, categories, small leaves."""
+"""The tree over V: cuts as in scikit-learn, missing values, categories, small leaves."""
 
 import numpy as np
 import pandas as pd
@@ -50,7 +50,7 @@ def test_thresholds_keep_double_precision():
     assert v[119] < node.threshold <= v[120]
 
 
-def test_infinite_values_have_a_side():
+def test_infinite_values_are_assigned_to_a_branch():
     v = np.r_[np.full(20, -np.inf), np.zeros(20), np.full(20, np.inf)]
     y = np.repeat([0, 1, 0], 20)
     node = grow([v], y, None, 2, max_depth=2, min_weight=1)
@@ -77,7 +77,7 @@ def test_missing_values_have_a_branch_of_their_own():
     assert "missing or unseen" in str(fit.describe())
 
 
-def test_few_missing_values_take_the_heavier_side():
+def test_few_missing_values_go_to_the_larger_branch():
     rng, p = sample()
     v = rng.uniform(size=1500)
     y = rng.random(1500) < expit(logit(p) + np.where(v > 0.8, 2, 0))
@@ -173,7 +173,7 @@ def test_variables_must_be_those_of_the_fit():
         TreeCalibrator().fit(p, y)
 
 
-def test_leaves_of_one_class_lean_on_the_whole_set():
+def test_leaves_of_one_class_borrow_from_all_rows():
     rng, p = sample(1000)
     v = np.repeat([0.0, 1.0], [850, 150])
     y = np.where(v == 1, True, rng.random(1000) < p)
@@ -187,7 +187,7 @@ def test_leaves_of_one_class_lean_on_the_whole_set():
     assert bare.predict_proba([0.1], [1]) == pytest.approx(whole, abs=1e-12)
 
 
-def test_borrowing_runs_from_the_leaf_to_the_whole():
+def test_borrowing_ranges_from_the_leaf_to_all_rows():
     rng, p = sample()
     v = rng.normal(size=1500)
     y = rng.random(1500) < expit(logit(p) + np.where(v > 0, 1, -1))
@@ -200,7 +200,7 @@ def test_borrowing_runs_from_the_leaf_to_the_whole():
     assert gaps[-1] < 1e-6
 
 
-def test_any_score_based_calibrator_serves_in_the_leaves():
+def test_any_score_based_calibrator_can_be_used_in_leaves():
     rng, p = sample()
     v = rng.normal(size=1500)
     y = rng.random(1500) < expit(logit(p) + (v > 0))

@@ -1,4 +1,4 @@
-"""The variable calibrator: what it promises, on data whose truth is known."""
+"""The variable calibrator on data with known truth."""
 
 from functools import cache
 
@@ -44,7 +44,7 @@ def world(n, seed=0, *, calibrated=False):
 
 @cache
 def fit_of(n, seed=0):
-    """Return the fit on the rows of `world`, made once; not to be changed."""
+    """Return the fit on the rows of `world`, which is shared and must not be changed."""
     p, y, v, _ = world(n, seed)
     return VariableCalibrator().fit(p, y, v)
 
@@ -53,7 +53,7 @@ def loss(y, q):
     return float(log_loss(y, q[:, 1] if q.ndim == 2 else q))
 
 
-# ------------------------------------------------------------------ what it is for
+# ------------------------------------------------------------------ repair
 
 
 def test_many_variables_are_repaired_together():
@@ -66,7 +66,7 @@ def test_many_variables_are_repaired_together():
     assert loss(y2, q) < loss(y2, truth) + 0.003
 
 
-def test_what_is_calibrated_already_stays_so():
+def test_calibrated_scores_stay_calibrated():
     p2, y2, v2, _ = world(20_000, 100, calibrated=True)
     best = -(p2 * np.log(p2) + (1 - p2) * np.log(1 - p2)).mean()
     floor = vc.vece(y2, p2, v2["age"], event="positive")
@@ -117,7 +117,7 @@ def test_few_rows_leave_the_scores_as_they_are(n, mean, worst):
     assert np.mean(lost) <= mean + 1e-12 and np.max(lost) <= worst + 1e-12
 
 
-def test_a_line_of_few_rows_is_weighed_once():
+def test_a_line_fitted_to_few_rows_is_weighed_once():
     rng = np.random.default_rng(0)
     p = rng.uniform(0.6, 0.99, 45)
     fit = VariableCalibrator().fit(p, rng.random(45) < 0.1, rng.normal(size=45))
@@ -125,17 +125,17 @@ def test_a_line_of_few_rows_is_weighed_once():
     assert fit.predict_proba(p, np.zeros(45))[:, 1].mean() < p.mean() - 0.2
 
 
-def test_equal_savings_of_few_rows_are_no_proof():
+def test_equal_gains_of_few_rows_are_not_evidence():
     assert share_of(Gain(0.1, 0.05, 10.0)) == 0 < share_of(Gain(0.1, 0.05, 500.0))
     z, y = np.zeros(30), np.ones(30)
     rows = Sample(z, [], LogisticLoss(y, np.ones(30), z), np.arange(30) % 5)
     gain = _gain(rows, z, z + 0.1)
-    # Every row saves the same; were the smaller model true, half of them would lose it.
+    # Every row gains the same; if the smaller model were true, half of them would lose.
     assert gain.error == pytest.approx(0.1 * 0.5 / np.sqrt(30))
 
 
 @pytest.mark.parametrize("n", [200, 500])
-def test_some_hundred_rows_are_repaired(n):
+def test_a_few_hundred_rows_are_repaired(n):
     p2, _, v2, truth = world(2000, 999)
     before = divergence(truth, np.column_stack([1 - p2, p2]))
     after = [divergence(truth, fit_of(n, seed).predict_proba(p2, v2)) for seed in range(5)]
@@ -277,14 +277,14 @@ def test_constant_columns_and_copies_do_no_harm():
     assert np.abs(q - truth).mean() < 0.03
 
 
-def test_weights_below_one_are_no_counts():
+def test_weights_below_one_are_not_counts():
     p, y, v, _ = world(1500)
     plain = fit_of(1500).predict_proba(p, v)
     small = VariableCalibrator().fit(p, y, v, sample_weight=np.full(1500, 1 / 1500))
     assert small.predict_proba(p, v) == pytest.approx(plain, abs=1e-8)
 
 
-def test_sampling_weights_are_not_taken_for_counts_without_a_word():
+def test_sampling_weights_are_not_treated_as_counts_silently():
     p, y, v, _ = world(600)
     survey = np.random.default_rng(0).gamma(5.0, 100.0, 600)
     with pytest.warns(VarcalWarning) as caught:
@@ -339,7 +339,7 @@ def test_an_effect_that_all_groups_share_is_found():
     assert divergence(truth, fit.predict_proba(p2, v2)) < 0.7 * raw
 
 
-def test_groups_must_match_and_few_of_them_say_nothing():
+def test_groups_must_match_and_few_groups_change_nothing():
     p, y, v, _ = world(600)
     with pytest.raises(InputError, match="lengths differ"):
         VariableCalibrator().fit(p, y, v, groups=np.zeros(599))
@@ -362,7 +362,7 @@ def test_many_rows_are_sampled_for_penalties_only(monkeypatch):
     assert fit.terms_[0].active
 
 
-# ------------------------------------------------------------------ it explains itself
+# ------------------------------------------------------------------ effects and intervals
 
 
 def test_intervals_cover_the_truth():
@@ -376,7 +376,7 @@ def test_intervals_cover_the_truth():
 
 
 def confused_world(n, seed):
-    """Return rows of five classes of which one is too rare in the scores and one too frequent."""
+    """Return rows of five classes, one of which is too rare in the scores and one too frequent."""
     p, _, v, q = many_world(n, seed)
     q = q * np.exp([0.6, -0.6, 0, 0, 0])
     q /= q.sum(axis=1, keepdims=True)
@@ -396,7 +396,7 @@ def test_intervals_of_many_classes_cover_the_truth(make):
     assert 0.89 < np.mean(inside) <= 1
 
 
-def test_confusions_are_corrected_only_where_held_out_rows_say_so():
+def test_confusions_are_corrected_only_with_held_out_evidence():
     rng = np.random.default_rng(0)
     sharp = []
     for _ in range(10):
@@ -424,7 +424,7 @@ def test_intervals_stay_within_max_shift(make, most):
     assert (low <= q).all() and (q <= high).all()
 
 
-def test_intervals_of_many_classes_hold_the_answer_and_grow_with_the_level():
+def test_intervals_of_many_classes_contain_the_estimate_and_grow_with_the_level():
     p, y, v, _ = many_world(1000)
     fit = VariableCalibrator().fit(p, y, v)
     q = fit.predict_proba(p, v)
@@ -436,7 +436,7 @@ def test_intervals_of_many_classes_hold_the_answer_and_grow_with_the_level():
         fit.predict_interval(p, v, level=95)
 
 
-def test_effects_show_who_moved_what(tmp_path):
+def test_effects_show_what_each_variable_changed(tmp_path):
     p, _, v, _ = world(4000)
     fit = fit_of(4000)
     told = {term.name: term for term in fit.terms_}
@@ -467,7 +467,7 @@ def test_effects_show_who_moved_what(tmp_path):
     assert (again.predict_interval(p, v)[0] == fit.predict_interval(p, v)[0]).all()
 
 
-def test_what_is_not_trusted_is_not_ruled_out():
+def test_effects_without_evidence_keep_their_intervals():
     p, y, v, _ = world(300, 3, calibrated=True)
     fit = VariableCalibrator().fit(p, y, v)
     assert fit.score_trust_ == fit.variables_trust_ == 0
@@ -491,7 +491,7 @@ def test_dates_are_drawn_as_dates_and_few_levels_at_most():
     assert {text.get_text() for text in ax.get_yticklabels()} == largest
 
 
-def test_effects_without_variables_say_so():
+def test_effects_without_variables_cannot_be_drawn():
     p, y, _, _ = world(300)
     effects = VariableCalibrator().fit(p, y).effects()
     assert effects.curves == ()
@@ -507,10 +507,10 @@ def test_effects_of_many_classes():
     assert np.ptp(curve.value) > 1
 
 
-# ------------------------------------------------------------------ the machinery
+# ------------------------------------------------------------------ internals
 
 
-def test_penalties_tell_signal_from_noise():
+def test_penalties_separate_signal_from_noise():
     rng = np.random.default_rng(0)
     X = np.column_stack([np.ones(3000), rng.normal(size=(3000, 8))])
     y = (rng.random(3000) < expit(0.8 * X[:, 1])).astype(float)
@@ -521,7 +521,7 @@ def test_penalties_tell_signal_from_noise():
     assert fit.edf[0] > 0.95 and fit.edf[1] < 3
 
 
-def test_tables_answer_as_the_design_does():
+def test_tables_equal_the_design():
     p, y, v, _ = world(2000)
     fit = VariableCalibrator().fit(p, y, v)
     model, columns = fit.model_.full, fit.schema_.align(vc.Predictions.of(y, p, v).variables)
@@ -546,7 +546,7 @@ def test_tables_answer_as_the_design_does():
         ),
     ],
 )
-def test_the_papers_sets(name, numbers, n_cal, most, paper_data):
+def test_the_data_sets_of_the_paper(name, numbers, n_cal, most, paper_data):
     table = pd.read_csv(paper_data / f"{name}_out.csv.gz")
     p, y = table["prob_1"].to_numpy(), table["actual"].to_numpy().astype(int)
     worst = []

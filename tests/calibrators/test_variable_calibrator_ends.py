@@ -1,4 +1,4 @@
-"""The variable calibrator where scores or outcomes are all but certain, and where effects bend."""
+"""The variable calibrator with almost certain scores or outcomes, and with curved effects."""
 
 from dataclasses import replace
 
@@ -98,7 +98,7 @@ def test_tables_bend_between_values_that_are_far_apart():
 @pytest.mark.parametrize(
     ("n", "values", "n_levels"), [(600, [0.02, 0.24], 3), (300, [0.4, 0.44], 2)]
 )
-def test_equal_rows_do_not_tell_their_outcomes_to_the_link(n, values, n_levels):
+def test_equal_rows_do_not_leak_their_outcomes_into_the_link(n, values, n_levels):
     for seed in range(3):
         rng = np.random.default_rng(seed)
         p, v = rng.choice(values, n), rng.integers(0, n_levels, n).astype(str)
@@ -144,7 +144,7 @@ def test_few_zeros_under_part_of_the_trust_are_repaired_in_every_way():
             assert 0.05 < fit.predict_proba([0.0])[0, 1] < 0.35
 
 
-def test_a_true_class_of_0_speaks_against_the_scores_alone():
+def test_a_true_class_of_probability_0_is_evidence_against_the_scores():
     rng = np.random.default_rng(6)
     truth = rng.dirichlet([4.0] * 4, 3000)
     y = (truth.cumsum(axis=1) < rng.random(3000)[:, None]).sum(axis=1)
@@ -156,7 +156,7 @@ def test_a_true_class_of_0_speaks_against_the_scores_alone():
     assert log_loss(y[1000:], q) < log_loss(y[1000:], truth[1000:]) + 0.02
 
 
-def test_thirty_rows_speak_against_absurd_scores():
+def test_thirty_rows_are_enough_against_absurd_scores():
     rng = np.random.default_rng(7)
     truth = rng.uniform(0.1, 0.9, 2030)
     y = (rng.random(2030) < truth).astype(int)

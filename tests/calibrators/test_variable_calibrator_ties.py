@@ -1,4 +1,4 @@
-"""The variable calibrator where scores take few values and rows are tied."""
+"""The variable calibrator with few distinct scores and tied rows."""
 
 import numpy as np
 import pytest
@@ -45,7 +45,7 @@ def test_two_scores_are_repaired_and_so_are_those_between(values):
         assert np.abs(q - expit(logit(between) + effect)).max() < 0.06
 
 
-def test_scores_that_are_nearly_mirrored_do_no_harm():
+def test_nearly_mirrored_scores_are_harmless():
     p, y, v, truth = few_scores([0.2, 0.8], 5000)
     p = p + np.random.default_rng(1).normal(scale=1e-7, size=5000)
     fit = VariableCalibrator().fit(p, y, v)
@@ -54,7 +54,7 @@ def test_scores_that_are_nearly_mirrored_do_no_harm():
     assert q == pytest.approx(expit([0.7, -0.7]), abs=0.1)
 
 
-def test_rounding_is_no_spread():
+def test_rounding_does_not_count_as_spread():
     z = logit(np.repeat([0.2, 0.8], 50))
     assert 0 < np.abs(z).std() < 1e-12
     basis = ScoreBasis.of(z, None)
@@ -93,7 +93,7 @@ def test_one_certainty_is_repaired(n):
     assert np.abs(fit.predict_proba(p) - truth).max() < 0.05
 
 
-def test_many_tied_rows_are_dealt_evenly_and_few_stay_together():
+def test_many_tied_rows_are_split_evenly_and_few_stay_together():
     rng = np.random.default_rng(0)
     z, y = np.repeat([0.0, 1.0], [400, 600]), rng.integers(0, 2, 1000)
     folds = RowKeys.of(z, y, None, z, []).folds(5)
@@ -101,7 +101,7 @@ def test_many_tied_rows_are_dealt_evenly_and_few_stay_together():
         for outcome in (0, 1):
             dealt = np.bincount(folds[(z == score) & (y == outcome)], minlength=5)
             assert np.ptp(dealt) <= 1
-    # Copies of a row have one outcome; scores apart by more than four decimals are no ties.
+    # Copies of a row have the same outcome; scores that differ in four decimals are not ties.
     z, y = np.tile(rng.permutation(300) / 7, 3), np.tile(rng.integers(0, 2, 300), 3)
     folds = RowKeys.of(z, y, None, z, []).folds(5).reshape(3, -1)
     assert (folds == folds[0]).all()
@@ -125,7 +125,7 @@ def test_folds_and_samples_do_not_depend_on_the_order_of_rows():
         assert (first[np.lexsort(first.T)] == second[np.lexsort(second.T)]).all()
 
 
-def test_a_weight_is_a_count_of_rows_where_few_are_tied():
+def test_weights_equal_repeated_rows_with_few_ties():
     rng = np.random.default_rng(0)
     n = 600
     p, v, count = rng.uniform(0.05, 0.95, n), rng.normal(size=n), rng.integers(1, 4, n)
@@ -137,7 +137,7 @@ def test_a_weight_is_a_count_of_rows_where_few_are_tied():
     assert n_folds_of(10_000.0) == 5 and n_folds_of(10_001.0) == 3
 
 
-def test_a_weight_among_many_ties_deals_the_others_as_written_out():
+def test_weights_among_many_ties_split_rows_as_if_repeated():
     y = np.repeat([0, 1], 30)
     count = np.ones(60)
     count[::7] = 3
@@ -156,7 +156,7 @@ def test_a_weight_among_many_ties_deals_the_others_as_written_out():
     assert q[0] == pytest.approx(q[1], abs=0.02)
 
 
-def test_groups_stay_whole_where_scores_are_tied():
+def test_groups_are_not_split_if_scores_are_tied():
     rng = np.random.default_rng(0)
     seen = []
 
@@ -189,7 +189,7 @@ def test_tied_rows_are_sampled_by_their_share():
         assert rate == pytest.approx(y[z == score].mean(), abs=0.06)
 
 
-def test_a_sample_of_tied_rows_serves_both_models(monkeypatch):
+def test_a_sample_of_tied_rows_suits_both_models(monkeypatch):
     monkeypatch.setattr(row_folds, "MOST_ROWS", 1000)
     p, y, v, truth = few_scores([0.2, 0.6, 0.8], 6000)
     q = VariableCalibrator().fit(p, y, v).predict_proba(p, v)[:, 1]

@@ -1,1 +1,1 @@
-"""Cases that several test files share."""
+"""Cases for several test files."""

@@ -1,4 +1,4 @@
-"""One of every calibrator, and data to fit them on; shared by several test files."""
+"""Calibrators of every kind, and data to fit them on."""
 
 from functools import cache
 
@@ -61,7 +61,7 @@ def many(n=400, k=3, seed=0):
 
 @cache
 def fitted(calibrator, data):
-    """Return one of `ALL`, fitted on the rows of `binary` or `many`; not to be changed."""
+    """Return one of `ALL`, fitted on the rows of `binary` or `many`; it must not be changed."""
     return clone(calibrator).fit(*data())
 
 

@@ -1,4 +1,4 @@
-"""The command line, run inside the process of the tests: starting a new one takes a second."""
+"""The command line, run in the process of the tests, because a new process takes a second."""
 
 import contextlib
 import io
@@ -14,7 +14,7 @@ from varcal.cli import main
 
 @dataclass(frozen=True)
 class Done:
-    """What is left of a run, named as in `subprocess.CompletedProcess`."""
+    """The result of a run, with the names of `subprocess.CompletedProcess`."""
 
     returncode: int
     stdout: str

@@ -1,4 +1,4 @@
-"""A table with a column of every kind, and what makes two audits' tables the same."""
+"""A table with a column of every kind, and a comparison of the tables of two audits."""
 
 import datetime as dt
 import decimal

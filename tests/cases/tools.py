@@ -1,4 +1,4 @@
-"""The scripts of tools/, as modules."""
+"""The scripts of tools/ as modules."""
 
 import importlib.util
 from pathlib import Path

@@ -1,7 +1,7 @@
-"""The command line: what each command shows and writes, and how it ends.
+"""The command line: output, files and exit code of each command.
 
-Most tests run it in process; what the operating system takes part in (start-up, signals, pipes,
-terminals, encodings) needs a process of its own.
+Most tests run it in process. Tests of start-up, signals, pipes, terminals and encodings start a
+process of their own.
 """
 
 import gzip
@@ -47,7 +47,7 @@ def run_process(*arguments, cwd=None, **env):
 
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory):
-    """Rows whose gap grows with age and is nowhere else; `noise` is noise."""
+    """Rows whose gap depends on age only; `noise` is noise."""
     found = tmp_path_factory.mktemp("rows")
     sim = vc.datasets.make_gap(6000, "tilt", vece=0.1, random_state=3)
     rng = np.random.default_rng(3)
@@ -72,7 +72,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def calibrated(folder):
-    """The whole way through: calibrate, apply."""
+    """Calibrate and apply."""
     first = run(
         "calibrate", "cal.csv", *COLUMNS, "--variables", "age", "-o", "cal.json", cwd=folder
     )
@@ -295,7 +295,7 @@ def test_calibrate_with_groups_agrees_with_the_library(folder, tmp_path):
     )
 
 
-def test_calibrate_tells_what_is_wrong_with_groups(tmp_path):
+def test_calibrate_reports_problems_with_groups(tmp_path):
     rows = [f"{k % 2},{(k % 10) / 10},{k % 7},{k // 100 or ''},x" for k in range(500)]
     (tmp_path / "rows.csv").write_text("y,p,v,who,all\n" + "\n".join(rows))
     given = ["calibrate", "rows.csv", *COLUMNS, "-o", "cal.json"]
@@ -316,8 +316,8 @@ def test_calibrate_tells_what_is_wrong_with_groups(tmp_path):
     assert not (tmp_path / "cal.json").exists()
     done = run(*given, "--variables", "v", "--group", "all", cwd=tmp_path)
     assert done.stderr == (
-        "warning: groups holds 1 unit, and fewer than 5 say nothing about others: "
-        "the scores stay as they are\n"
+        "warning: groups holds 1 unit; at least 5 are needed to learn anything about others, "
+        "so the scores stay as they are\n"
     )
 
 
@@ -392,7 +392,7 @@ def audit_of(name):
         (["apply", "cal.json", "missing.csv", "-o", "o.csv"], "no file 'missing.csv'"),
     ],
 )
-def test_bad_input_is_told_in_two_lines(arguments, said, folder, calibrated):
+def test_bad_input_gives_two_lines(arguments, said, folder, calibrated):
     (folder / "empty.csv").write_text("")
     (folder / "rows.xlsx").write_text("")
     (folder / "header.csv").write_text("y,p,age\n")
@@ -409,13 +409,13 @@ def test_bad_input_is_told_in_two_lines(arguments, said, folder, calibrated):
 
 @pytest.fixture
 def add_command(monkeypatch):
-    """Return a function that makes another one a command of the program, for this test."""
+    """Return a function that adds a command to the program for the duration of a test."""
     return lambda body: monkeypatch.setitem(
         main.commands, body.__name__, click.command(body.__name__)(body)
     )
 
 
-def test_a_crash_is_no_failed_gate(add_command):
+def test_a_crash_is_not_a_failed_gate(add_command):
     @add_command
     def boom():
         1 / 0  # noqa: B018
@@ -463,7 +463,7 @@ def test_interrupted_run_leaves_no_file(sent, code, folder, calibrated, tmp_path
     assert [path.name for path in tmp_path.iterdir()] == ["big.csv.gz"]
 
 
-def test_reader_that_leaves(folder):
+def test_a_closed_pipe(folder):
     command = [*COMMAND, "audit", "rows.csv", *COLUMNS]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=folder, text=True
@@ -506,7 +506,7 @@ def test_progress_on_a_terminal(folder, calibrated, tmp_path):
     assert "Applying" in shown and "added p_calibrated to 3,000 rows" in shown
 
 
-def test_completion_is_on_offer():
+def test_completion_is_offered():
     env = {"_VARCAL_COMPLETE": "bash_source"}
     assert "_varcal_completion" in run(**env).stdout
     words = {"_VARCAL_COMPLETE": "bash_complete", "COMP_CWORD": "3"}
@@ -536,7 +536,7 @@ def test_demo_in_an_ascii_pipe(tmp_path):
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252", "utf-8"])
-def test_any_encoding_can_hold_the_output(encoding):
+def test_output_in_any_encoding(encoding):
     code = (
         "import sys, varcal.cli as c\n"
         "@c.main.command()\n"
@@ -567,9 +567,9 @@ def test_errors_and_warnings_of_the_library_are_plain_lines(add_command):
 
 
 def shape(text):
-    """What must be the same on every machine: all but digits and the width of columns.
+    """Return what must be the same on every machine: all but digits and the width of columns.
 
-    What is left after a repair may be at the edge of noise, so its two words count as one.
+    After a repair, errors may be close to the limit of noise, so both verdicts count as the same.
     """
     text = re.sub(r"\b(fixed|better)\b", "improved", text)
     return re.sub(r"\s+", " ", re.sub(r"[\d.,]+(e-\d+)?", "#", text)).strip()

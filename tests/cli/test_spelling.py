@@ -1,4 +1,4 @@
-"""Errors in the words of Python and of the command line."""
+"""Errors with the names of Python and of the command line."""
 
 import pickle
 

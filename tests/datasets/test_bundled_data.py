@@ -1,4 +1,4 @@
-"""The bundled rows: facts that others publish of them, and the script that made the file."""
+"""The bundled rows: published facts about them, and the script that made the file."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class TestAdult:
 
 
 class TestMakeAdult:
-    """The script that made the file, on two rows of each part; training is left out."""
+    """The script that made the file, on two rows of each part, without training."""
 
     @pytest.fixture
     def script(self):
@@ -147,7 +147,7 @@ class TestMakeAdult:
         assert all(array.dtype != object for array in arrays.values())
 
     def test_paper_figures(self, script, paper_data):
-        """The four figures that the seed was chosen by, from the paper's own model outputs."""
+        """The four figures by which the seed was chosen, from the model outputs of the paper."""
         with gzip.open(paper_data / "adult_out.csv.gz", "rt") as file:
             names = file.readline().strip().split(",")
             columns = [names.index(name) for name in ("actual", "prob_1", "age")]

@@ -1,4 +1,4 @@
-"""Simulators: their closed forms, met by independent estimates on drawn rows."""
+"""Simulators: their closed forms agree with independent estimates on simulated rows."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def score_and_hit(sim):
 
 
 def tolerance(n_bins, n=N):
-    """Bound on the noise of a binned error: its bias where gaps are nil, and five deviations."""
+    """Bound the noise of a binned error: its bias without gaps plus five standard deviations."""
     return 0.5 * np.sqrt(2 * n_bins / (np.pi * n)) + 5 * 0.5 / np.sqrt(n)
 
 
 def rows(k):
-    """Return fewer rows where there are many classes: probabilities are n × k numbers."""
+    """Return fewer rows for many classes: probabilities are n × k numbers."""
     return N if k < 10 else N // 4
 
 
@@ -123,7 +123,7 @@ class TestTheorems:
         )
 
     def test_noise_shrinks_with_n(self):
-        """The theorem's ECE of nearly 0 beside a VECE of nearly a half, at a million rows."""
+        """The theorem has an ECE of nearly 0 and a VECE of nearly 0.5, with a million rows."""
         sim = make_vece_bound(1_000_000, 10, alpha=0.001)
         score, hit = score_and_hit(sim)
         assert binned_error(score, hit, score, 10) < 0.004
@@ -194,7 +194,7 @@ class TestTheorems:
 
 
 class TestBinnedTruth:
-    """Values worked out by hand, or integrated by scipy."""
+    """Values computed by hand, or integrated by scipy."""
 
     def test_vece_bound_score_bins(self):
         sim = make_vece_bound(10, alpha=0.2)

@@ -130,7 +130,7 @@ class TestYelp:
 
 
 class TestTrainYelp:
-    """The script that made the file; training is left out."""
+    """The script that made the file, without training."""
 
     @pytest.fixture
     def script(self):

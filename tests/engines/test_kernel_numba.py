@@ -118,7 +118,7 @@ def test_metrics_are_equal_to_the_bit(shape, options, dtype, monkeypatch, rng):
     assert found["numpy"] == found["fast"]
 
 
-def test_missing_values_without_a_place_are_refused_as_ever(monkeypatch):
+def test_missing_values_without_a_bin_are_refused(monkeypatch):
     monkeypatch.setenv(_choice.VARIABLE, "fast")
     bins = make_bins([Variable.of([1.0, 2.0, 3.0], "v")], n_bins=2)
     holed = Variable.of([1.0, np.nan], "v")
@@ -126,7 +126,7 @@ def test_missing_values_without_a_place_are_refused_as_ever(monkeypatch):
         collect(bins, [holed], np.array([0.5, 0.5]), np.array([True, False]))
 
 
-def test_kernels_run_where_their_code_cannot_be_kept():
+def test_kernels_run_without_a_cache():
     from varcal._engines.kernel_numba import _compiled
 
     scope = {}
@@ -134,7 +134,7 @@ def test_kernels_run_where_their_code_cannot_be_kept():
     assert _compiled(numba.float64)(scope["double"])(1.5) == 3.0
 
 
-def test_who_adds_up(monkeypatch):
+def test_choice_of_kernel(monkeypatch):
     monkeypatch.delenv(_choice.VARIABLE, raising=False)
     assert _choice.engine_for(10) == "numpy"
     assert _choice.engine_for(_choice.LEAST_ROWS) == "fast"
@@ -148,7 +148,7 @@ def test_who_adds_up(monkeypatch):
         _choice.engine_for(10)
 
 
-def test_a_batch_of_many_rows_goes_where_the_whole_would(monkeypatch, rng):
+def test_batches_use_the_kernel_of_the_whole(monkeypatch, rng):
     monkeypatch.delenv(_choice.VARIABLE, raising=False)
     asked = []
     monkeypatch.setattr(_numpy, "engine_for", lambda n: asked.append(n) or "numpy")

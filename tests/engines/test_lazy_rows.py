@@ -1,4 +1,4 @@
-"""Lazy rows of every engine give what the same rows in memory give."""
+"""Lazy rows of every engine give the same results as rows in memory."""
 
 import gzip
 import json
@@ -315,7 +315,7 @@ def test_sampled_columns_with_few_values_or_none(monkeypatch):
 
 
 @pytest.mark.usefixtures("in_batches")
-def test_endless_levels_do_not_fill_memory(monkeypatch):
+def test_very_many_levels_do_not_fill_memory(monkeypatch):
     monkeypatch.setattr(_scan, "MOST_LEVELS", 50)
     rng = np.random.default_rng(4)
     n = 5_000
@@ -345,7 +345,7 @@ def test_declared_order_of_levels():
 
 
 def test_nan_that_parquet_statistics_leave_out(tmp_path):
-    # PyArrow's statistics say that values lie in [1, 2], and DuckDB believes them unless told.
+    # The statistics of PyArrow say that values lie in [1, 2], and DuckDB uses them by default.
     v = np.array([1.0, np.nan, 2.0, np.nan] * 50)
     rows = pa.table({"y": [0, 1] * 100, "p": np.linspace(0, 1, 200), "v": v})
     parquet.write_table(rows, tmp_path / "nan.parquet")
@@ -402,7 +402,7 @@ def test_text_in_batches(table, tmp_path, monkeypatch):
         assert a.columns["n"] == b.columns["n"] and b.engine == "pyarrow"
 
 
-def test_what_cannot_be_opened(tmp_path, monkeypatch):
+def test_unusable_data_are_refused(tmp_path, monkeypatch):
     with pytest.raises(InputError, match="no file"):
         vc.vece("y", "p", "x", data=str(tmp_path / "none.parquet"))
     with pytest.raises(InputError, match="has no Parquet file"):
@@ -453,12 +453,14 @@ def test_works_can_be_sent_to_other_processes(table, in_batches):
                 frame = table.select(list(columns)).slice(start, 1_000)
                 yield pickle.loads(pickle.dumps(pickle.loads(packed)(frame, start)))
 
-    question = Question({"n_bins": 10, "binning": "quantile", "bins": None}, fine=False)
+    question = Question(
+        {"n_bins": 10, "binning": "quantile", "bins": None, "edges": None}, fine=False
+    )
     whole = vc.bin_table("y", "p", "x", data=ds.dataset(table))
     found = gather("y", "p", "x", question, data=Sent())
     assert found.engine == "far away"
     np.testing.assert_allclose(found.table(-1).gap, whole.columns["gap"], atol=1e-12)
-    # Where rows have no number, messages name none.
+    # If row numbers are not known, messages do not contain any.
     with pytest.raises(InputError, match=r"y is not a label: 0\.\d+\n"):
         gather("p", "y", "x", question, data=Sent())
 
@@ -506,13 +508,13 @@ def test_weights_of_any_number_type(table, kind):
 
 @pytest.mark.usefixtures("in_batches")
 @pytest.mark.parametrize(("name", "said"), [("text", "levels"), ("flag", "booleans")])
-def test_weights_that_are_no_numbers(table, name, said):
+def test_weights_that_are_not_numbers(table, name, said):
     with pytest.raises(InputError, match=f"sample_weight holds {said}, not numbers"):
         vc.bin_table("y", "p", "ties", data=ds.dataset(table), sample_weight=name)
 
 
 @pytest.mark.usefixtures("in_batches")
-def test_large_integer_groups_are_told_apart():
+def test_large_integer_groups_are_distinguished():
     rng = np.random.default_rng(7)
     n = 4_000
     number = rng.integers(0, 40, n)

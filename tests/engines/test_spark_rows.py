@@ -1,4 +1,4 @@
-"""Spark data frames, classic and of Spark Connect, give what the same rows in memory give."""
+"""Spark data frames, classic and of Spark Connect, give the same results as rows in memory."""
 
 import json
 import os
@@ -36,7 +36,7 @@ def free_port():
 
 @pytest.fixture(scope="session")
 def classic():
-    """The one Spark session of all tests, which also serves Spark Connect."""
+    """The only Spark session of the tests, which also serves Spark Connect."""
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         pytest.skip("Spark needs Java, and there is none")
     from pyspark.sql import SparkSession
@@ -86,7 +86,7 @@ def spark(request):
 
 @pytest.fixture(scope="session")
 def table():
-    """What Spark has types for: no bytes without a sign, no dictionaries."""
+    """The table without types that Spark does not have: unsigned bytes and dictionaries."""
     rows = make_table()
     byte = rows.column("byte").cast(pa.int16())
     rows = rows.set_column(rows.column_names.index("byte"), "byte", byte)
@@ -214,7 +214,7 @@ def test_faults_are_named_without_a_trace(frame):
         vc.vece("y", "p", "x", data=twice)
 
 
-def test_columns_that_are_no_variables(classic):
+def test_columns_that_cannot_be_variables(classic):
     rows = classic.sql("SELECT id % 2 AS y, 0.5D AS p, array(id) AS many FROM range(50)")
     with pytest.raises(InputError, match="v 'many' is of type List"):
         vc.audit("y", "p", data=rows)
@@ -273,7 +273,7 @@ def test_several_classes_and_other_names(classic):
     np.testing.assert_array_equal(answer, fitted.predict_proba(p))
 
 
-def test_what_cannot_be_applied(classic_frame, tree, tmp_path):
+def test_calibrators_that_cannot_be_applied(classic_frame, tree, tmp_path):
     with pytest.raises(InputError, match=r"source is a Spark data frame"):
         vc.apply(tree, classic_frame, tmp_path / "out.parquet")
     with pytest.raises(InputError, match="out is None"):

@@ -1,4 +1,4 @@
-"""Collected batches add up to what all rows together give."""
+"""Collected batches add up to the statistics of all rows."""
 
 import datetime as dt
 import json
@@ -71,7 +71,7 @@ def test_days_sum_up_to_the_same_audit(rows):
     st.permutations(range(5)),
 )
 @settings(max_examples=40)
-def test_any_cut_in_any_order_gives_the_whole(places, seed, weighted, order):
+def test_any_split_in_any_order_gives_the_whole(places, seed, weighted, order):
     rows = make_rows(60, seed)
     weight = "w" if weighted else None
     bins = vc.make_bins("y", "p", ["v", "kind"], data=rows, sample_weight=weight, n_bins=4)
@@ -102,7 +102,7 @@ def test_every_function_takes_collected_rows(rows):
     np.testing.assert_allclose(a.accuracy, b.accuracy)
 
 
-def test_what_the_first_day_did_not_know(rows):
+def test_values_that_the_first_day_did_not_have(rows):
     first = rows.filter(pa.compute.equal(rows["kind"], "a"))
     first = first.filter(pa.compute.invert(pa.compute.is_nan(first["v"])))
     bins = vc.make_bins("y", "p", ["v", "kind"], data=first)
@@ -111,7 +111,7 @@ def test_what_the_first_day_did_not_know(rows):
     assert table.columns["bin"] == ["a", "other"]
     assert sum(table.columns["n"]) == len(first) + len(rows)
     assert vc.bin_table(total, v="v").columns["bin"][-1] == "missing"
-    # Bins that nothing came to leave no trace.
+    # Extra bins that stay empty are not shown.
     assert vc.bin_table(vc.collect(first, bins), v="kind").columns["bin"] == ["a"]
     assert "missing" not in vc.bin_table(vc.collect(first, bins), v="v").columns["bin"]
 
@@ -134,7 +134,7 @@ def test_saved_and_loaded_statistics_are_the_same(rows, tmp_path, ending):
     assert [one.name for one in tmp_path.iterdir()] == [path.name]
 
 
-def test_files_that_are_no_statistics(rows, tmp_path):
+def test_files_that_are_not_statistics(rows, tmp_path):
     day = vc.collect(rows, vc.make_bins("y", "p", ["v"], data=rows))
     with pytest.raises(InputError, match="unknown extension"):
         day.save(tmp_path / "day.csv")
@@ -214,7 +214,7 @@ def test_events_that_are_collected(rows):
         vc.make_bins("y", "p", ["v"], data=rows, events=["right"])
 
 
-def test_what_does_not_go_together(rows):
+def test_incompatible_batches_and_options(rows):
     bins = vc.make_bins("y", "p", ["v"], data=rows)
     total = vc.collect(rows, bins)
     with pytest.raises(InputError, match="different bins cannot be merged"):
@@ -267,7 +267,7 @@ def test_a_batch_may_be_empty(rows):
     assert (vc.collect(blank, bins) + whole).n_dropped == len(rows)
 
 
-def test_a_batch_without_values_tells_no_type(rows):
+def test_a_batch_without_values_has_any_type(rows):
     bins = vc.make_bins("y", "p", ["v", "kind"], data=rows)
     blank = rows.select(["y", "p"])
     blank = blank.append_column("v", pa.nulls(len(rows))).append_column("kind", pa.nulls(len(rows)))
@@ -287,7 +287,7 @@ def test_labels_that_mean_something_else_are_refused(rows, other, lazily):
 
 
 @pytest.mark.parametrize("kind", [pa.bool_(), pa.int8(), pa.float64()])
-def test_labels_that_mean_the_same_are_taken(rows, kind):
+def test_labels_with_the_same_meaning_are_accepted(rows, kind):
     bins = vc.make_bins("y", "p", ["v"], data=rows)
     y = rows["y"].cast(kind)
     found = vc.collect(rows.set_column(0, "y", y), bins)
@@ -304,7 +304,7 @@ def test_whole_numbers_are_weights(rows):
 
 
 def doctored(data, **changes):
-    """Return the data of a file with its first table, or what is said of it, changed."""
+    """Return the data of a file with its first table, or the description of it, changed."""
     table, wanted = data["tables"][0], data["wanted"][0]
     table = table | {name: changes.pop(name) for name in ("cell", "sums") if name in changes}
     wanted = wanted | {name: changes.pop(name) for name in ("fine", "coarse") if name in changes}
@@ -394,7 +394,7 @@ def test_instants_as_categories_are_saved(rows, tmp_path):
     assert again.plan == found.plan and len(again + vc.collect(frame, again.plan)) == 2 * len(rows)
 
 
-def test_what_was_settled_when_rows_were_collected(rows):
+def test_options_that_are_fixed_when_rows_are_collected(rows):
     bins = vc.make_bins("y", "p", ["v"], data=rows, n_bins=20)
     total = vc.collect(rows, bins)
     for said, own in (
@@ -411,7 +411,7 @@ def test_what_was_settled_when_rows_were_collected(rows):
         vc.vece(total, v="v", unlabelled="perhaps")
     with pytest.raises(InputError, match=r"binning is given together.*'quantile'"):
         vc.ece(total, binning="uniform")
-    # What is the same, or not said, does no harm.
+    # Equal values and defaults are accepted.
     assert vc.vece(total, v="v", n_bins=20, binning="atoms") == vc.vece(total, v="v")
     assert vc.ece(total, n_bins=20, binning="quantile") == vc.ece(total)
     assert len(vc.audit(total, n_bins=20).tables["v"].columns["n"]) > 10
@@ -419,7 +419,7 @@ def test_what_was_settled_when_rows_were_collected(rows):
     assert vc.reliability(total).n_rows == vc.estimate(total, v="v").n_rows == len(rows)
 
 
-def test_columns_called_like_what_lazy_rows_have(rows):
+def test_columns_named_like_attributes_of_lazy_rows(rows):
     frame = rows.rename_columns(
         ["y", "p", "row_numbers_known", "map", "columns", "engine"]
     ).to_pandas()

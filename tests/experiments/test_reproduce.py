@@ -1,4 +1,4 @@
-"""The paper's experiments: every published figure, to the digit, and what holds up."""
+"""The paper's experiments: every published figure to the last digit, and the corrected ones."""
 
 import csv
 import gzip
@@ -49,7 +49,7 @@ def paper_runs(rows):
     }
 
 
-def test_every_published_figure_is_hit(paper_runs):
+def test_every_published_figure_is_reproduced(paper_runs):
     figures = [figure for run in paper_runs.values() for figure in run.figures.values()]
     published = [figure for figure in figures if figure.published]
     assert len(published) == sum(len(PUBLISHED[name]) for name in OUTPUTS)
@@ -82,7 +82,7 @@ def test_only_two_figures_are_printed_otherwise_than_recorded(paper_runs):
 
 
 def test_the_paper_bins_over_the_uncalibrated_predicted_error(rows):
-    """So many scores tie that ten bins are three; 1 − max must be computed as the authors did."""
+    """With many ties ten bins become three; 1 − max must be computed as by the authors."""
     from varcal._binning.choose import make_bins
     from varcal._engines.kernel_numpy import collect
     from varcal._input.variables import Variable
@@ -178,8 +178,8 @@ def test_when_a_claim_is_true(kind, measure, change, true):
     assert claim.confirmed(change, change) is true
 
 
-def test_what_calibrators_warn_of_is_told(rows):
-    """In split 22 of Adult a leaf holds one class only."""
+def test_warnings_of_calibrators_are_reported(rows):
+    """In split 22 of Adult a leaf has a single class."""
     study = STUDIES["adult"]
     _, said = _recalibrated(study, rows("adult").split(study.n_cal, 22))
     assert [text for text in said if "leaf" in text]
@@ -220,7 +220,7 @@ def test_loess_line_equals_scikit_misc():
     np.testing.assert_allclose(ours.high, band.upper, atol=1e-6)
 
 
-def test_joined_cells_hardly_move_a_line():
+def test_merged_cells_hardly_change_a_line():
     rng = np.random.default_rng(4)
     x = rng.gamma(3, size=4000)
     y = (rng.random(4000) < 0.2 + 0.05 * np.sin(x)).astype(float)
@@ -358,7 +358,7 @@ def test_files_of_an_earlier_run_do_not_stay(paper_data, tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"cardio"}
 
 
-def test_corrected_alone_tells_what_falls(paper_data):
+def test_corrected_alone_reports_what_fails(paper_data):
     found = reproduce("cifar", data=paper_data, protocols=["corrected"], n_splits=20)
     assert found.ok
     assert "claims hold (reversed: 2)" in found.summary
@@ -436,7 +436,7 @@ def test_a_file_of_other_columns_is_refused(tmp_path):
         ("pred", "", "is not a finite number"),
     ],
 )
-def test_spoilt_rows_are_named(column, value, said, paper_data, tmp_path):
+def test_invalid_rows_are_named(column, value, said, paper_data, tmp_path):
     with gzip.open(paper_data / "bank_out.csv.gz", "rt", encoding="utf-8") as file:
         lines = list(csv.reader(file))
     lines[5][lines[0].index(column)] = value

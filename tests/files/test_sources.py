@@ -1,4 +1,4 @@
-"""Files are read rightly or refused by name, whichever reader they go to."""
+"""Files are read correctly or refused by name, whichever reader is used."""
 
 import duckdb
 import numpy as np
@@ -43,7 +43,7 @@ def in_batches(monkeypatch):
 
 
 def audited(*files):
-    """Return the exit code of an audit of files that count as large, and what it said."""
+    """Return the exit code and the output of an audit of files that count as large."""
     done = run("audit", *files, "--label", "y", "--prob", "p")
     return done.returncode, done.stderr
 
@@ -60,7 +60,7 @@ def replaced(rows, name, column):
 
 @pytest.mark.parametrize("few", [True, False])
 @pytest.mark.parametrize("folder", [True, False])
-def test_types_that_differ_hold_all_values(tmp_path, monkeypatch, few, folder):
+def test_different_types_keep_all_values(tmp_path, monkeypatch, few, folder):
     if not few:
         monkeypatch.setattr("varcal._engines.protocol.FEW_ROWS", 0)
     rows = make_rows()
@@ -77,7 +77,7 @@ def test_types_that_differ_hold_all_values(tmp_path, monkeypatch, few, folder):
     assert [n for n in days.columns["n"] if n] == [N, N]
 
 
-def test_types_that_fit_no_common_one(tmp_path):
+def test_types_without_a_common_one(tmp_path):
     write(make_rows(k=np.arange(N)), tmp_path / "a.parquet")
     write(make_rows(k=np.arange(N).astype(str)), tmp_path / "b.parquet")
     with pytest.raises(InputError, match=r"'k' has type string in .*b\.parquet', but int64"):
@@ -123,7 +123,7 @@ def test_partitions_at_any_depth_and_of_all_files_or_none(tmp_path, tree):
             use()
 
 
-def test_files_aside_are_skipped_and_both_endings_taken(tmp_path, tree):
+def test_hidden_files_are_skipped_and_both_extensions_read(tmp_path, tree):
     write(make_rows(), tmp_path / "in" / "a.parquet")
     write(make_rows(), tmp_path / "in" / "b.PQ")
     for aside in ("_temporary/c.parquet", ".hidden/d.parquet", ".e.parquet", "_f.parquet"):
@@ -132,7 +132,7 @@ def test_files_aside_are_skipped_and_both_endings_taken(tmp_path, tree):
     assert vc.apply(tree, tmp_path / "in", tmp_path / "out.parquet").n_rows == 2 * N
 
 
-def test_every_reader_wants_the_same_columns(tmp_path, tree, large, monkeypatch):
+def test_every_reader_needs_the_same_columns(tmp_path, tree, large, monkeypatch):
     folder = tmp_path / "in"
     files = [write(make_rows(more=np.zeros(N)), folder / "a.parquet")]
     files.append(write(make_rows(other=np.zeros(N)), folder / "b.parquet"))
@@ -161,7 +161,7 @@ def spoil(path):
 
 @pytest.mark.usefixtures("in_batches")
 @pytest.mark.parametrize("how", ["cut", "pages"])
-def test_files_that_are_not_whole(tmp_path, tree, large, how):
+def test_truncated_files(tmp_path, tree, large, how):
     folder = tmp_path / "in"
     files = [write(make_rows(), folder / f"{name}.parquet") for name in "ab"]
     if how == "cut":
@@ -218,7 +218,7 @@ def test_sources_that_are_neither_files_nor_lazy(tree, tmp_path):
             vc.apply(tree, source, tmp_path / "out.parquet")
 
 
-def test_an_empty_path_is_no_folder(tmp_path, monkeypatch, tree):
+def test_an_empty_path_is_not_a_folder(tmp_path, monkeypatch, tree):
     write(make_rows(), tmp_path / "a.parquet")
     monkeypatch.chdir(tmp_path)
     for use in (
@@ -244,7 +244,7 @@ def test_names_of_json_are_found_in_blocks(tmp_path, monkeypatch):
     assert len(sizes) > 5 and max(sizes) < 11_000
 
 
-def test_relations_with_two_columns_of_a_name():
+def test_relations_with_two_columns_of_the_same_name():
     connection = duckdb.connect()
     connection.register("seen", make_rows())
     for query in ("SELECT y, p, v, -v AS v FROM seen", "SELECT y, p, v, -v AS V FROM seen"):

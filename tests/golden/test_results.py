@@ -1,4 +1,4 @@
-"""Every public result is what it was; see ``golden_results.py``."""
+"""Every public result is unchanged; see ``golden_results.py``."""
 
 import json
 
@@ -20,7 +20,7 @@ def found():
 
 
 @pytest.mark.parametrize("group", ["exact", "close"])
-def test_the_same_results_are_there(found, wanted, group):
+def test_the_same_results_exist(found, wanted, group):
     assert sorted(found[group]) == sorted(wanted[group])
 
 
@@ -29,8 +29,8 @@ def test_counts_edges_and_orders_are_the_same(found, wanted):
 
 
 def test_figures_are_the_same_but_for_rounding(found, wanted):
-    # Another library of linear algebra, or another processor, rounds otherwise, and fits that
-    # stop when they change little then stop elsewhere.
+    # Other libraries of linear algebra and other processors round differently, so that iterative
+    # fits may stop at slightly different values.
     same = set(wanted["linear algebra"]) <= set(golden_results.linear_algebra())
     near = {"rel": 1e-9, "abs": 1e-12} if same else {"rel": 1e-4, "abs": 1e-7}
     assert differing(found["close"], wanted["close"], lambda a, b: is_close(a, b, near)) == {}

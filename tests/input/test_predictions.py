@@ -99,7 +99,7 @@ def test_an_index_is_ignored():
     assert vc.ece(y, pd.Series(P)) == vc.ece(Y, P)
 
 
-def test_no_copy_of_what_is_already_right():
+def test_valid_arrays_are_not_copied():
     y, p = np.array([0, 1]), np.array([0.1, 0.9])
     found = Predictions.of(y, p)
     assert np.shares_memory(found.p, p) and np.shares_memory(found.y, y)
@@ -119,7 +119,7 @@ def test_logits():
         Predictions.of([0, 1], [0.0, np.inf], from_logits=True)
 
 
-def test_rows_without_outcome_go_only_on_request_and_are_counted():
+def test_rows_without_outcome_are_dropped_only_on_request_and_counted():
     y, p = [0, None, 1, np.nan], [0.1, 0.5, 0.8, 0.9]
     with pytest.raises(InputError, match=r"y has no label: None at row 1 \(2 such rows\)"):
         Predictions.of(y, p)
@@ -373,7 +373,7 @@ REJECTED = {
 
 
 @pytest.mark.parametrize(("arguments", "message", "hint"), REJECTED.values(), ids=REJECTED.keys())
-def test_rejections_name_argument_value_row_and_way_out(arguments, message, hint):
+def test_errors_name_argument_value_row_and_hint(arguments, message, hint):
     with pytest.raises(InputError) as caught:
         Predictions.of(**arguments)
     assert message in caught.value.message
@@ -448,7 +448,7 @@ def test_sums_may_be_off_by_the_rounding_of_the_dtype(dtype, rng):
 
 
 @pytest.mark.filterwarnings("ignore:the matrix subclass")
-def test_tables_that_are_no_arrays():
+def test_tables_that_are_not_arrays():
     class Tensor:
         def __array__(self, dtype=None, copy=None):
             return np.array([[1.0, 2.0], [3.0, 4.0]])
@@ -462,7 +462,7 @@ def test_tables_that_are_no_arrays():
     np.testing.assert_array_equal(Predictions.of([0, 1], objects).p, objects.astype(float))
 
 
-def test_keys_of_a_dict_that_are_no_strings():
+def test_keys_of_a_dict_that_are_not_strings():
     data = {0: [0, 1], 1: [0.2, 0.3]}
     assert len(Predictions.of("0", "1", data=data)) == 2
     found = Predictions.of([0, 1], [0.2, 0.3], {7: [1, 2]})
@@ -475,7 +475,7 @@ def test_the_library_of_a_series_is_remembered():
     assert isinstance(vc.bin_table([0, 1], [0.2, 0.3], pl.Series([1, 2])).to_frame(), pl.DataFrame)
 
 
-def test_two_columns_of_one_name():
+def test_two_columns_with_the_same_name():
     data = pd.DataFrame([[0, 0.2, 1], [1, 0.3, 2]], columns=["y", "p", "p"])
     with pytest.raises(InputError, match="two columns of the same name: 'p'"):
         Predictions.of("y", "p", data=data)

@@ -41,7 +41,7 @@ READERS = {
 
 @pytest.mark.parametrize("column", COLUMNS.values(), ids=COLUMNS.keys())
 @pytest.mark.parametrize("reader", READERS.values(), ids=READERS.keys())
-def test_every_library_reads_as_a_list_does(column, reader):
+def test_every_library_is_read_as_a_list(column, reader):
     expected = Variable.of(column, "v")
     found = Variable.of(reader(column), "v")
     assert (found.kind, found.levels) == (expected.kind, expected.levels)
@@ -72,7 +72,7 @@ def test_time_zones_name_the_same_instant(zone):
         np.testing.assert_array_equal(found.values, [expected, np.nan])
 
 
-def test_types_that_narwhals_does_not_name():
+def test_types_that_narwhals_does_not_know():
     sparse = pd.Series(pd.arrays.SparseArray([0.0, 1.0, np.nan]))
     np.testing.assert_array_equal(Variable.of(sparse, "v").values, [0, 1, np.nan])
     wide = np.array([1.5, 2.0], dtype=np.longdouble)
@@ -85,7 +85,7 @@ def test_types_that_narwhals_does_not_name():
         Variable.of(pd.Series(pd.period_range("2020", periods=2)), "v")
 
 
-def test_strings_of_every_library_number_as_numpy_does(rng):
+def test_strings_of_every_library_are_numbered_as_in_numpy(rng):
     words = rng.choice(["b", "é", "a", "Z", "zz", ""], 500)
     levels, codes = np.unique(words, return_inverse=True)
     for read in READERS.values():
@@ -142,7 +142,7 @@ def test_masked_arrays_are_missing_not_used():
         ([decimal.Decimal("sNaN")], "holds a number too large for a float"),
     ],
 )
-def test_what_is_no_variable_is_refused_by_name(column, message):
+def test_invalid_variables_are_refused_by_name(column, message):
     with pytest.raises(InputError) as caught:
         Variable.of(column, "age")
     assert message in str(caught.value)

@@ -10,7 +10,7 @@ from varcal._smoothing.local_polynomial import local_polynomial
 from varcal.exceptions import InputError
 
 
-def test_a_curve_says_where_and_how_sure(age):
+def test_a_curve_has_its_worst_value_and_intervals(age):
     assert age.direction == "over" and 40 < age.worst < 55
     assert age.vce_low < age.vce < age.vce_high
     assert (age.band_low <= age.gap_low + 1e-12).all() and (
@@ -123,7 +123,7 @@ def test_round_trip_through_json(age, make_frame):
     assert again.to_dict() == age.to_dict() and repr(again) == repr(age)
 
 
-def test_frames_answer_in_their_library(make_frame, rng):
+def test_frames_keep_their_library(make_frame, rng):
     s = rng.random(200)
     data = make_frame(
         {"y": (rng.random(200) < s).astype(int), "p": s, "age": rng.integers(18, 80, 200)}
@@ -183,3 +183,32 @@ def test_lines_without_bands_are_those_with_bands(fit, rng):
     assert "nan" not in repr(lines)
     lines.plot()
     assert Curve.from_dict(lines.to_dict()).vce == lines.vce
+
+
+def test_density_regions_and_grids_fit_the_cells_of_the_curve(rng):
+    # 901 cells are merged into 225, which a second merging would make 180.
+    v = np.repeat(np.arange(901), 12)
+    p = 0.5 + rng.uniform(-0.1, 0.1, len(v))
+    y = rng.random(len(v)) < p - 0.3 * (v > 800)
+    found = vc.curve(y, p, v, event="positive")
+    assert len(found.x) == len(found.density) == len(found.to_frame())
+    (region,) = found.regions
+    assert region.n == pytest.approx(1200, abs=60)
+    assert len(vc.curve(y, p, v, event="positive", grid=20).x) == 20
+
+
+def test_lines_alone_look_for_the_worst_value_where_bands_do(rng):
+    v = rng.choice([0, 1, 2, 3], 5000, p=[0.33, 0.33, 0.33, 0.01])
+    p = 0.5 + rng.uniform(-0.01, 0.01, 5000)
+    y = np.where(v == 3, 0, rng.random(5000) < p)
+    few = [vc.curve(y, p, v, event="positive", bands=bands).worst for bands in (True, False)]
+    assert few == [3, 3]
+    x, weight = rng.normal(size=3000), rng.exponential(size=3000) ** 4
+    y, p = rng.random(3000) < 0.5 - 0.1 * np.tanh(x), np.full(3000, 0.5)
+    with_bands, lines = (
+        vc.curve(y, p, x, event="positive", sample_weight=weight, trim=0.3, bands=bands)
+        for bands in (True, False)
+    )
+    inside = np.quantile(x, [0.3, 0.7])
+    assert inside[0] - 0.1 < lines.worst < inside[1] + 0.1
+    assert inside[0] - 0.1 < with_bands.worst < inside[1] + 0.1

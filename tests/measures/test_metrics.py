@@ -25,7 +25,7 @@ def draw(seed, n=60, k=3):
 
 
 def by_hand(score, hit, v, n_bins=10):
-    """The paper's way: pandas qcut and groupby."""
+    """Compute the error as in the paper, with pandas qcut and groupby."""
     codes = pd.qcut(v, n_bins, labels=False, duplicates="drop")
     frame = pd.DataFrame({"b": codes, "s": score, "h": hit}).groupby("b").agg(["mean", "size"])
     gap = (frame["s"]["mean"] - frame["h"]["mean"]).abs()
@@ -159,7 +159,7 @@ def test_wrong_positive_label_and_no_variable():
         vc.vece([0, 1], [0.1, 0.2], None)
 
 
-def test_weightless_rows_make_no_bin():
+def test_rows_without_weight_make_no_bin():
     assert vc.vece([1, 0], [0.9, 0.9], ["a", "b"], sample_weight=[1, 0]) == pytest.approx(0.1)
 
 
@@ -169,7 +169,7 @@ def test_unlabelled_and_logits_reach_the_metrics():
 
 
 ADULT = ("age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week")
-PAPER = {  # ../shared/PAPER.md: uncalibrated figures, six decimals
+PAPER = {  # uncalibrated figures of the paper's model outputs, to six decimals
     "adult": (2500, 0.206657, dict.fromkeys(ADULT, 0.206657)),
     "bank": (1000, 0.046935, {"age": 0.046935, "balance": 0.053510}),
     "cardio": (6000, 0.021135, {"age": 0.023212}),

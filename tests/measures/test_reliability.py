@@ -39,7 +39,7 @@ def test_the_consistency_band_is_that_of_the_binomial():
         assert abs(found.consistent_high[k] - high) < 0.006
 
 
-def test_a_calibrated_model_mostly_stays_inside(rng):
+def test_a_calibrated_model_is_mostly_inside(rng):
     inside = []
     for _ in range(40):
         p = rng.beta(0.7, 2, 800)
@@ -50,7 +50,7 @@ def test_a_calibrated_model_mostly_stays_inside(rng):
     assert 0.94 < np.mean(inside) < 0.985
 
 
-def test_certain_scores_leave_no_room():
+def test_certain_scores_have_no_range():
     found = vc.reliability([0, 0, 1, 1], [0.0, 0.0, 1.0, 1.0], event="positive", n_bins=2)
     assert found.consistent_low.tolist() == found.consistent_high.tolist() == [0.0, 1.0]
     found.plot().figure.canvas.draw()

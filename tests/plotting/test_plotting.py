@@ -1,4 +1,4 @@
-"""Pictures hold the numbers of their results, keep their hands off the user's state."""
+"""Plots show the numbers of their results and do not change the user's state."""
 
 import sys
 
@@ -57,7 +57,7 @@ def lines(ax):
     return {line.get_color(): line for line in ax.get_lines() if len(line.get_xdata()) > 1}
 
 
-def test_a_curve_is_drawn_as_it_is(age, ax):
+def test_a_curve_is_drawn_unchanged(age, ax):
     assert age.plot(ax) is ax
     drawn = lines(ax)
     for colour, values in (("#0072B2", age.error), ("#D55E00", age.predicted_error)):
@@ -82,7 +82,7 @@ def test_a_curve_is_drawn_as_it_is(age, ax):
     assert min(ax.get_yticks()) == 0 and ax.get_ylim()[1] <= 1
 
 
-def test_under_and_over_are_told_apart_without_colour(tilt, ax):
+def test_under_and_over_differ_without_colour(tilt, ax):
     curve = vc.curve(tilt.y, tilt.p, tilt.v, event="positive")
     curve.plot(ax)
     assert {region.direction for region in curve.regions} == {"over", "under"}
@@ -106,7 +106,7 @@ def test_levels_are_dots_against_dashes_with_their_rows(audit, ax):
     assert "966 missing (gap" in ax.get_xlabel()
 
 
-def test_few_numbers_stand_alone(audit, ax):
+def test_few_numbers_are_drawn_separately(audit, ax):
     curve = audit["education-num"]
     curve.plot(ax)
     dots = [line for line in ax.get_lines() if line.get_marker() == "o"]
@@ -141,7 +141,7 @@ def test_any_name_can_be_drawn(tilt, name, ax):
     vc.estimate(tilt.y, tilt.p, {name: tilt.v}, event="positive").plot().figure.canvas.draw()
 
 
-def test_nothing_of_the_users_is_touched(age, audit, tilt):
+def test_the_state_of_the_user_is_unchanged(age, audit, tilt):
     before = dict(mpl.rcParams)
     figure = Figure(figsize=(7, 7))
     axes = figure.subplots(2, 2)
@@ -161,7 +161,7 @@ def test_without_axes_there_is_a_figure_of_its_own(age):
     assert drawn.figure is not mine and plt.gcf() is drawn.figure
 
 
-def test_the_ranking_is_the_audits(audit, ax):
+def test_the_ranking_is_that_of_the_audit(audit, ax):
     audit.plot(ax, top=3)
     dots = ax.collections[-1].get_offsets()
     np.testing.assert_array_equal(dots[:, 0], [row.beyond.debiased for row in audit.rows[:3]])
@@ -217,7 +217,7 @@ def test_before_and_after_share_their_axes(tilt):
         vc.plotting.before_after(curves, columns=0)
 
 
-def test_dots_want_one_value_a_name():
+def test_dots_need_one_value_per_name():
     with pytest.raises(InputError, match="low has 1 values for 2 names"):
         vc.plotting.dots(["a", "b"], [1, 2], [1], [2, 3])
     with pytest.raises(InputError, match="names is empty"):
@@ -292,7 +292,7 @@ def score_names(curves):
     return [f"at score {curve.score:.2g}" for curve in curves]
 
 
-def test_effects_are_drawn_by_both_alike(effects, ax):
+def test_both_backends_draw_the_same_effects(effects, ax):
     curves = effects["income"]
     effects.plot("income", ax)
     figure = effects.plot("income", backend="plotly")
@@ -332,7 +332,7 @@ def test_effects_of_levels_and_few_numbers_are_dots(effects, ax):
     assert "$" not in text.replace("&#36;", "")
 
 
-def test_effects_along_dates_levels_galore_and_a_single_value(effects):
+def test_effects_along_dates_many_levels_and_a_single_value(effects):
     days = effects.plot("day", backend="plotly").data[2].x
     assert days[0] == np.datetime64("2024-01-01") and days[-1] == np.datetime64("2024-10-26")
     figure = effects.plot("many", backend="plotly")

@@ -61,7 +61,7 @@ def assert_close(found, expected, path="summary"):
         assert found == expected, path
 
 
-def test_json_is_as_it_was():
+def test_json_is_unchanged():
     found = summarise(small_audit(), created="2024-01-01 00:00 UTC", versions=(("varcal", "0"),))
     content = json.loads(json_text(found))
     assert content.pop("schema_version") == 1
@@ -212,7 +212,7 @@ def test_models_of_many_classes_have_one_claim(rng):
     assert "other claim" not in html(found)
 
 
-def test_page_is_small_and_closed(adult, summary):
+def test_page_is_small_and_self_contained(adult, summary):
     page = html(summary)
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page).group(1)
     assert policy.startswith("default-src &#x27;none&#x27;")
@@ -275,7 +275,7 @@ def test_numbers():
     assert number_text(1_234_567.0) == "1,234,567"
 
 
-def test_regions_that_straddle_zero():
+def test_regions_that_include_zero():
     region = Region(0, 1, "a", "under", -0.02, 0.01, 0.5, 1)
     said = str(region_words(region, wording("positive")))
     assert said == "▼ gap of −2.0 to +1.0 points for a (1 row)"
@@ -294,7 +294,7 @@ def test_axes():
 
 
 @pytest.mark.parametrize("shift", [0, -30, 1000])
-def test_histograms_of_whole_numbers_have_no_comb(rng, shift):
+def test_histograms_of_whole_numbers_have_no_gaps(rng, shift):
     v = rng.integers(18, 90, 4000) + shift
     y, p = rng.integers(0, 2, 4000), rng.uniform(0.2, 0.8, 4000)
     found = vc.audit(y, p, {"v": v.astype(float)})["v"].histogram

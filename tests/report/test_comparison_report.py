@@ -1,4 +1,4 @@
-"""What a comparison draws, and what its report says."""
+"""Plots and reports of comparisons."""
 
 import json
 import re
@@ -24,7 +24,7 @@ PIPE = "a | *b* `c` [d](http://e)"
 
 @pytest.fixture(scope="module")
 def world():
-    """Rows whose gap tilts along v and along a level; noise and dates that do nothing."""
+    """Rows whose gap changes along v and a level, but not along noise and dates."""
     rng = np.random.default_rng(3)
     sim = vc.datasets.make_gap(3000, "tilt", vece=0.1)
     when = np.datetime64("2021-01-01") + rng.integers(0, 500, len(sim.y)).astype("m8[D]")
@@ -61,7 +61,7 @@ def test_curves_are_those_of_the_same_rows(found, world):
     assert (mine.vece, mine.vece_low, mine.vece_high) == (row.value, row.low, row.high)
 
 
-def test_a_comparison_is_kept_whole(found):
+def test_a_comparison_survives_json(found):
     kept = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     again = vc.Comparison.from_dict(kept)
     assert again.to_dict() == found.to_dict()
@@ -169,7 +169,7 @@ def test_headlines_of_few_sets_and_figures(world):
     assert 'class="headline"' not in page and "<li><bdi>m5</bdi> shows no change" in page
 
 
-def test_whose_predictions_count_is_said(world):
+def test_the_report_says_whose_predictions_count(world):
     sim, _ = world
     sets = {"raw": sim.p, "flipped": 1 - sim.p}
     own, first = (
@@ -183,7 +183,7 @@ def test_whose_predictions_count_is_said(world):
     assert "held out" in str(risk.notes[0])
 
 
-def test_groups_gaps_and_rows_left_out_are_said(rng):
+def test_the_report_mentions_groups_gaps_and_dropped_rows(rng):
     n = 400
     y = rng.integers(0, 2, n).astype(float)
     y[:7] = np.nan

@@ -1,4 +1,4 @@
-"""The page in a real browser: it loads alone, reads, sorts, searches, prints, and runs no code."""
+"""The page in a real browser: self-contained, sortable, searchable, printable, and safe."""
 
 import importlib.util
 import os
@@ -59,7 +59,7 @@ NAMES = {
 
 @pytest.fixture(scope="module")
 def pages(adult, tmp_path_factory):
-    """Write the Adult report and one whose every name is hostile; a few more variables in both."""
+    """Write the report on Adult and one with hostile names, both with a few more variables."""
     folder = tmp_path_factory.mktemp("pages")
     rng = np.random.default_rng(5)
     n = len(adult.y)
@@ -216,7 +216,7 @@ def test_python_and_the_script_say_the_same(visit):
         assert said.inner_text() == before
 
 
-def test_unfounded_cards_are_folded_and_links_open_them(visit):
+def test_cards_without_findings_are_folded_and_links_open_them(visit):
     page = visit()
     noise = card_of(page, "noise")
     expect(noise).not_to_have_attribute("open", "")

@@ -51,7 +51,7 @@ def test_empty_cells_are_left_out():
     assert curve_bands(cells).x.tolist() == [0, 2]
 
 
-def test_a_heap_keeps_its_own_cell():
+def test_a_frequent_value_keeps_its_own_cell():
     v = np.r_[np.zeros(500), np.linspace(1, 2, 1500)]
     cells = Cells.from_rows(v, np.zeros(2000), np.full(2000, 0.5), most=100)
     assert cells.x[0] == 0 and cells.n[0] == 500
@@ -70,7 +70,7 @@ def test_tube_formula_agrees_with_simulated_suprema():
         assert level - 0.007 <= held <= level + 0.02
 
 
-def test_independent_points_take_sidak_and_one_point_the_normal():
+def test_independent_points_use_sidak_and_one_point_the_normal():
     assert simultaneous_critical(np.eye(1), level=0.9) == pytest.approx(1.644854, abs=1e-6)
     assert simultaneous_critical(np.diag([1.0, 5.0, 0.2])) == pytest.approx(2.387739, abs=1e-5)
     assert simultaneous_critical(np.ones((40, 1))) == pytest.approx(1.959964, abs=1e-6)
@@ -98,7 +98,7 @@ def test_student_suprema():
     ],
     ids=["none", "sine", "bad tail"],
 )
-def test_band_and_worst_set_hold_the_truth(gap, scores):
+def test_band_and_worst_set_contain_the_truth(gap, scores):
     rng = np.random.default_rng(3)
     held = stars = 0
     samples = 120
@@ -112,7 +112,7 @@ def test_band_and_worst_set_hold_the_truth(gap, scores):
     assert stars >= 0.94 * samples
 
 
-def test_groups_widen_the_band_until_it_holds():
+def test_groups_widen_the_band_enough():
     rng = np.random.default_rng(4)
     with_groups = without = 0
     samples = 60
@@ -167,7 +167,7 @@ def test_scale_of_weights_does_not_matter():
         np.testing.assert_allclose(b[name], value, rtol=1e-9, atol=1e-12, err_msg=name)
 
 
-def test_kept_smoothers_equal_fresh_ones():
+def test_cached_smoothers_equal_new_ones():
     even = _bands._Design(np.full(120, 7.0))
     fresh = _bands._Design(np.full(120, 7.0))
     fresh.even = False
@@ -195,7 +195,7 @@ def test_levels_match_their_closed_form():
     assert bands.worst_low <= abs(bands.gap[2]) <= bands.worst_high
 
 
-def test_worst_set_of_levels_holds_the_worst_level():
+def test_worst_set_of_levels_contains_the_worst_level():
     rng = np.random.default_rng(10)
     gap = np.array([0.1, 0.1, -0.1, 0.05, 0.0])
     held = 0
@@ -207,7 +207,7 @@ def test_worst_set_of_levels_holds_the_worst_level():
     assert held >= 0.95 * 400
 
 
-def test_worst_is_looked_for_inside_only():
+def test_worst_is_searched_for_inside_only():
     gap = np.array([0.9, 0.2, -0.3, 0.1])
     worst, kept = worst_candidates(gap, 1e-6 * np.eye(4), np.array([False, True, True, True]))
     assert worst == 2
@@ -254,7 +254,7 @@ def test_density_near_the_truth_and_of_mass_one(kind):
     assert np.isfinite(density([3.0], [5.0], [3.0, 99.0], rows=5)).all()
 
 
-def test_few_distinct_values_stand_by_themselves():
+def test_few_distinct_values_are_estimated_separately():
     rng = np.random.default_rng(12)
     v, s = rng.integers(0, 8, 400), rng.uniform(0.2, 0.8, 400)
     cells = Cells.from_rows(v, rng.random(400) < s, s)

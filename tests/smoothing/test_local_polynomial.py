@@ -86,7 +86,7 @@ def test_ties_as_cells_equal_rows():
 
 
 @pytest.mark.parametrize("kind", ["skewed", "heavy tails"])
-def test_thousand_cells_are_as_good_as_fourteen_thousand_rows(kind):
+def test_a_thousand_cells_are_as_good_as_all_rows(kind):
     x, _ = sample(kind, 14_000)
     rng = np.random.default_rng(2)
     y = (rng.random(14_000) < 0.3 + 0.2 * np.tanh(x)).astype(float)
@@ -153,13 +153,13 @@ def test_any_data_give_finite_weights_that_sum_to_one(values, at, span, degree):
     np.testing.assert_allclose(weights.sum(1) / scale, 1 / scale, atol=1e-7)
 
 
-def test_points_a_hair_apart_are_told_apart_without_overflow():
+def test_very_close_points_do_not_overflow():
     weights = smoother_weights([0.0, 5e-324, 1e12], [5e-324, 1.0], span=0.4)
     assert np.isfinite(weights).all()
     assert smoother_weights([0.0], [5e-324], span=0.05) == pytest.approx(1.0)
 
 
-def test_heap_wider_than_the_span_answers_with_its_mean():
+def test_a_tie_wider_than_the_span_gives_its_mean():
     x = np.r_[np.zeros(90), np.linspace(1, 2, 10)]
     y = np.r_[np.tile([0.0, 1.0], 45), np.full(10, 9.0)]
     assert smoother_weights(x, [0.0], span=0.5) @ y == pytest.approx(0.5)

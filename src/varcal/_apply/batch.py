@@ -116,7 +116,7 @@ def added_columns(
         if name in known:
             raise InputError(
                 f"{shown} already has a column {name!r}",
-                "choose another name for the new one with {column}",
+                "choose another name for the new column with {column}",
                 argument="column",
                 settings={"column": ...},
             )

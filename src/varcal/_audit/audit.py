@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,7 @@ from varcal._measures.estimate import OverallGap, detectable_of, overall_gap, pr
 from varcal._measures.regions import describe_region, main_region
 from varcal._measures.score_profile import score_profile
 from varcal._options import check_level
+from varcal._runtime.threads import one_blas_thread
 from varcal._text.numbers import points
 from varcal._text.progress import progress
 from varcal.exceptions import InputError
@@ -50,6 +51,7 @@ NOTABLE = 0.01
 MOST_NAMES = 5
 
 
+@one_blas_thread
 def audit(
     y: object,
     p: object = None,
@@ -153,10 +155,14 @@ def audit(
         )
     other_key = _other_claim(evidence, event)
     names = [one.name for one in evidence.along if one.name not in absent]
+    # Tables of fine cells by bucket of groups are large: one variable at a time.
+    size = 1 if evidence.grouped else BLOCK
+    blocks = (names[start : start + size] for start in range(0, len(names), size))
+    findings = chain.from_iterable(
+        _findings(evidence, key, other_key, block, event, level, random_state) for block in blocks
+    )
     steps = progress(names, "Auditing", n_rows=evidence.n_rows)
-    found: list[_Finding] = []
-    while block := list(islice(steps, BLOCK)):
-        found += _findings(evidence, key, other_key, block, event, level, random_state)
+    found = [finding for _, finding in zip(steps, findings, strict=True)]
     ranked = _ranked(found, threshold, level)
     overall = overall_gap(found[0].coarse, level)
     found_edges = "sampled" if any(one.sampled for one in found) else "exact"
@@ -283,7 +289,7 @@ def _findings(
             kind=one.kind,
             coarse=one.coarse,
             missing=float(one.fine.share[-1]) if one.missing else 0.0,
-            sampled=one.fine.bins.sampled,
+            sampled=one.coarse.bins.sampled,
             vece=vece,
             beyond=beyond,
             curve=curve,

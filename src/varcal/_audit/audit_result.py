@@ -360,14 +360,16 @@ class Audit:
         return html_table(self._shown(), self._head, "\n".join(self.notes))
 
 
+def overall_words(audit: Audit) -> str:
+    """Say how far off a model is on average."""
+    if audit.gap_low > 0 or audit.gap_high < 0:
+        return f"Overall {gap_side(audit.gap, audit.event)} by {points(abs(audit.gap))} points"
+    return f"On average predictions match outcomes (gap {signed(audit.gap)} points, could be zero)"
+
+
 def headline_parts(audit: Audit) -> tuple[str, str, str]:
     """Return the text before the name of a variable, the name (or ""), and the text after it."""
-    if audit.gap_low > 0 or audit.gap_high < 0:
-        side = gap_side(audit.gap, audit.event)
-        overall = f"Overall {side} by {points(abs(audit.gap))} points"
-    else:
-        size = f"gap {signed(audit.gap)} points, could be zero"
-        overall = f"On average predictions match outcomes ({size})"
+    overall = overall_words(audit)
     found = [row for row in audit.rows if row.verdict in FINDINGS]
     if not found:
         return f"{overall}; no variable shows a change.", "", ""

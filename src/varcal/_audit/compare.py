@@ -7,9 +7,9 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import stdtrit
 
+from varcal._arrays import Floats, Ints
 from varcal._audit.comparison import HIGHER_IS_BETTER, Comparison, ComparisonRow
 from varcal._audit.verdicts import BASELINE, BETTER, FIXED, MADE_WORSE, UNCHANGED
 from varcal._engines.kernel_numpy import collect
@@ -24,15 +24,15 @@ from varcal._input.variables import Variable
 from varcal._measures.curve import Curve, curve_of
 from varcal._measures.estimate import profile_test
 from varcal._options import check_level
+from varcal._runtime.threads import one_blas_thread
 from varcal.exceptions import InputError
-
-Floats = NDArray[np.float64]
 
 HITS = ("recomputed", "first")
 #: Without groups, rows are split into this many parts, each of which the jackknife omits once.
 N_PARTS = 100
 
 
+@one_blas_thread
 def compare(
     y: object,
     methods: Mapping[str, object],
@@ -197,7 +197,7 @@ class _Figure:
     without: Floats  # the debiased figure with each part of the rows omitted
 
 
-def _parts(predictions: Predictions, seed: int) -> tuple[NDArray[np.intp], int]:
+def _parts(predictions: Predictions, seed: int) -> tuple[Ints, int]:
     part, n_parts = buckets(predictions.unit)
     if part is not None:
         return part, n_parts
@@ -247,7 +247,7 @@ def _figure(
     side: _Side,
     variable: Variable | None,
     options: BinOptions,
-    part: NDArray[np.intp],
+    part: Ints,
     n_parts: int,
     level: float,
     seed: int,

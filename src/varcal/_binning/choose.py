@@ -8,9 +8,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from varcal._arrays import Floats, Ints
+from varcal._arrays import AnyArray, Floats, Ints
 from varcal._binning.bins import Bins, JointBins, LevelBins, NumericBins
-from varcal._binning.summary import ArraySummary, summary_of
+from varcal._binning.summary import ArraySummary, Ends, SampledSummary, summary_of
 from varcal._input.variables import Variable
 from varcal._options import check_choice, check_n_bins
 from varcal.exceptions import InputError
@@ -107,16 +107,20 @@ def fine_bins(
     check_binning(n_bins, binning, edges)
     cuts = cut_points(bins, variable.name)
     if variable.kind != "levels":
-        if summary is None:
+        by_rows = cuts is None and binning != "uniform"
+        if summary is None and not by_rows and not n_fine:
+            summary = _ends_only(variable.values)
+        elif summary is None:
             summary = summary_of(variable.values, sampled=edges == "sampled")
         coarse = numeric_bins(variable, summary, n_bins=n_bins, scheme=binning, cuts=cuts)
         # Given cuts, and even ones between the ends, do not depend on a sample.
-        by_rows = cuts is None and binning != "uniform"
         coarse = replace(coarse, sampled=summary.sampled and by_rows)
         if not n_fine:
             return coarse, coarse
-        fine = refine(coarse, summary if fine_summary is None else fine_summary, n_fine)
-        return coarse, replace(fine, sampled=summary.sampled)
+        if fine_summary is None:
+            fine_summary = summary
+        fine = refine(coarse, fine_summary, n_fine)
+        return coarse, replace(fine, sampled=fine_summary.sampled)
     if cuts is not None:
         raise InputError(
             f"bins gives cut points for {variable.name!r}, which has levels",
@@ -168,6 +172,14 @@ def cut_points(bins: object, name: str) -> Sequence[Any] | None:
             argument="bins",
         )
     return bins  # type: ignore[return-value]
+
+
+def _ends_only(values: AnyArray) -> ArraySummary:
+    """Summarize numbers by their ends: all that given cuts and bins of equal width depend on."""
+    ends = Ends.of(values)
+    if not ends.n_finite:
+        return ArraySummary(values)
+    return SampledSummary(np.array([ends.low, ends.high]), ends)
 
 
 def numeric_bins(

@@ -12,8 +12,8 @@ from varcal._arrays import Floats, Ints
 
 # Up to this many cuts, comparing with each of them is faster than a look-up.
 _FEW_CUTS = 24
-# Cells per cut: first a grid that stays in the cache, then a finer one if cuts are crowded.
-_CELLS_PER_CUT = (8, 64)
+# Cells per cut: first a grid that stays in the cache, then finer ones if cuts are crowded.
+_CELLS_PER_CUT = (4, 16, 64)
 _MOST_CELLS = 1_000_000
 # The largest number of comparisons after a look-up; beyond it, a binary search is faster.
 _MOST_STEPS = 6
@@ -33,8 +33,6 @@ class CutGrid:
         The cuts, and infinity after the last.
     start : ndarray of uint32
         The number of cuts in the cells before each.
-    first : ndarray of float
-        The first cut in each cell or after it.
     scale : float
         Cells per unit of the variable.
     steps : int
@@ -43,7 +41,6 @@ class CutGrid:
 
     cuts: Floats
     start: NDArray[np.uint32]
-    first: Floats
     scale: float
     steps: int
 
@@ -57,7 +54,7 @@ class CutGrid:
         array([0, 1, 2, 3])
         """
         ends = np.array([*cuts, np.inf])
-        grid = cls(ends, np.zeros(1, np.uint32), ends[:1], 0.0, len(cuts))
+        grid = cls(ends, np.zeros(1, np.uint32), 0.0, len(cuts))
         for cells in (min(per_cut * len(ends), _MOST_CELLS) for per_cut in _CELLS_PER_CUT):
             if grid.steps <= 1:
                 break
@@ -67,17 +64,18 @@ class CutGrid:
                 break
             counts = np.bincount(((ends[:-1] - ends[0]) * scale).astype(np.intp), minlength=cells)
             start = (np.cumsum(counts) - counts).astype(np.uint32)
-            grid = cls(ends, start, ends[start], scale, int(counts.max()))
+            grid = cls(ends, start, scale, int(counts.max()))
         if grid.steps <= _MOST_STEPS:
             return grid
-        return cls(ends, grid.start, grid.first, grid.scale, 0)
+        return cls(ends, grid.start, grid.scale, 0)
 
     def find(self, values: Floats) -> Ints:
         """Return the number of cuts below each value (an arbitrary bin for NaN)."""
         if len(self.cuts) - 1 <= _FEW_CUTS:
             below = np.zeros(len(values), dtype=np.uint8)
+            is_below = np.empty(len(values), dtype=bool)
             for cut in self.cuts[:-1]:
-                below += values > cut
+                below += np.greater(values, cut, out=is_below)
             return below.astype(np.intp)
         if not self.steps:
             return np.searchsorted(self.cuts[:-1], values, side="left")
@@ -88,7 +86,6 @@ class CutGrid:
         np.minimum(position, len(self.start) - 1, out=position)
         cell = position.astype(np.intp)
         index = self.start[cell].astype(np.intp)
-        index += values > self.first[cell]
-        for _ in range(self.steps - 1):
+        for _ in range(self.steps):
             index += values > self.cuts[index]
         return index

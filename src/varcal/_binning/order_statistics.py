@@ -20,6 +20,10 @@ PLACING, OUTSIDE = 4_096, 0.002
 CHUNK = 1 << 16
 #: A cell with more than this share of the numbers is cut up by a grid of its own.
 CROWDED = 1 / 64
+#: Unless it has more than this share: sorting it is then cheaper than grids within grids.
+MOST_CROWDED = 1 / 2
+#: In tied numbers, a cell with more than this share is looked at for being a single number.
+SINGLE = 1 / 4096
 #: A number with more than this share of those that place the grid is counted by itself.
 ATOM = 1 / 8
 #: With fewer distinct numbers than this share of those that place the grid, many numbers are
@@ -38,7 +42,7 @@ class OrderStatistics:
     Parameters
     ----------
     values : ndarray of shape (n,)
-        Finite numbers of any type, at least one.
+        Finite numbers of any type that a float64 can stand for, at least one.
     low, high : float
         The smallest and the largest of them.
 
@@ -48,12 +52,14 @@ class OrderStatistics:
     >>> found = OrderStatistics(x, x.min(), x.max())
     >>> bool((found.at(np.array([0, 50_000])) == np.sort(x)[[0, 50_000]]).all())
     True
-    >>> int(found.below(np.array([0.5]))[0]) == (x < 0.5).sum()
+    >>> bool(found.below(np.array([0.5]))[0] == (x < 0.5).sum())
     True
     """
 
     def __init__(self, values: AnyArray, low: float, high: float) -> None:
         self.n = len(values)
+        if values.dtype.kind == "f" and values.dtype.itemsize > 8:
+            values = values.astype(np.float64)
         self._values = values
         self._low, self._high = low, high
         #: Numbers of the cells that have been sorted, one cell after the other.
@@ -62,8 +68,7 @@ class OrderStatistics:
         if low == high:
             return
         sample = None if self.n <= FEW else _sample(values)
-        if sample is not None and (atom := _atom_of(sample)) is not None:
-            self._set_apart(atom)
+        if sample is not None and self._set_apart(_atom_of(sample)):
             return
         self._begin, self._scale, tied = (0.0, 0.0, False) if sample is None else _grid_over(sample)
         self._codes, counts = self._count_cells()
@@ -120,11 +125,17 @@ class OrderStatistics:
                 found[here] = begin + np.searchsorted(held, values[here], side=side)
         return found
 
-    def _set_apart(self, atom: float) -> None:
-        """Count one frequent number by itself; the others have order statistics of their own."""
+    def _set_apart(self, atom: float | None) -> bool:
+        """Count a frequent number by itself; the others have order statistics of their own."""
+        if atom is None:
+            return False
         rest = self._values[self._values != atom]
+        if len(rest) > (1 - ATOM / 2) * self.n:  # frequent in the sample only
+            return False
         self._atom, self._n_atom = atom, self.n - len(rest)
         self._rest = OrderStatistics(rest, float(rest.min()), float(rest.max()))
+        self._values = rest[:0]
+        return True
 
     def _count_cells(self) -> tuple[NDArray[np.uint16] | None, Ints]:
         """Return the cell of each number, if there is a grid, and how many each cell has."""
@@ -164,7 +175,7 @@ class OrderStatistics:
         for start in range(0, self.n, CHUNK):
             codes = self._codes[start : start + CHUNK]
             mixed[codes[self._values[start : start + CHUNK] != number[codes]]] = True
-        for cell in np.flatnonzero(~mixed & (counts > CROWDED / 64 * self.n)).tolist():
+        for cell in np.flatnonzero(~mixed & (counts > SINGLE * self.n)).tolist():
             only = number[cell : cell + 1]
             self._crowded[cell] = OrderStatistics(only, float(only[0]), float(only[0]))
             self._crowded[cell].n = int(counts[cell])
@@ -177,7 +188,8 @@ class OrderStatistics:
         wanted[list(self._crowded)] = False
         size = np.diff(self._until)
         if self._codes is not None:
-            for number in np.flatnonzero(wanted & (size > CROWDED * self.n)).tolist():
+            crowded = (size > CROWDED * self.n) & (size < MOST_CROWDED * self.n)
+            for number in np.flatnonzero(wanted & crowded).tolist():
                 held = self._values[self._codes == number]
                 self._crowded[number] = OrderStatistics(held, float(held.min()), float(held.max()))
                 wanted[number] = False

@@ -95,8 +95,12 @@ class ArraySummary:
         found = self._at(np.concatenate([before, np.minimum(before + 1, last)]))
         a, b = found[: len(levels)], found[len(levels) :]
         t = position - before
-        half = b / 2 - a / 2  # the whole width may be beyond what floats can hold
-        return np.where(t >= 0.5, b - half * (2 * (1 - t)), a + half * (2 * t))
+        with np.errstate(over="ignore", invalid="ignore"):
+            width = b - a
+            near = np.where(t >= 0.5, b - width * (1 - t), a + width * t)
+            half = b / 2 - a / 2  # the whole width may be beyond what floats can hold
+            far = np.where(t >= 0.5, b - half * (2 * (1 - t)), a + half * (2 * t))
+        return np.where(np.isfinite(width), near, far)
 
     def below(self, value: float) -> int:
         """Return how many rows hold a smaller value."""

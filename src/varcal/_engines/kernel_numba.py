@@ -53,8 +53,8 @@ def _compiled(*types: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]
     return decorate
 
 
-@_compiled(_floats, _floats, _places, _floats, float64, int64, uint32, _output)
-def _look_up(values, cuts, start, first, scale, steps, missing, out):  # type: ignore[no-untyped-def]
+@_compiled(_floats, _floats, _places, float64, int64, uint32, _output)
+def _look_up(values, cuts, start, scale, steps, missing, out):  # type: ignore[no-untyped-def]
     """Write the number of cuts below each value (`missing` for NaN); return the number of NaN."""
     top = float(start.size - 1)
     low = cuts[0]
@@ -64,8 +64,8 @@ def _look_up(values, cuts, start, first, scale, steps, missing, out):  # type: i
         place = (v - low) * scale
         place = place if place > 0.0 else 0.0  # also if it is NaN
         place = place if place < top else top
-        j = np.uint32(np.int32(place))
-        out[i] = start[j] + np.uint32(v > first[j])
+        k = start[np.uint32(np.int32(place))]
+        out[i] = k + np.uint32(v > cuts[k])
         absent += v != v
     for _ in range(steps - 1):
         for i in range(values.size):
@@ -118,6 +118,34 @@ def _add_plain(cell, score, hit, sums):  # type: ignore[no-untyped-def]
         sums[k, 0] = float(counts[2 * k] + counts[2 * k + 1])
         sums[k, 1] = float(counts[2 * k + 1])
         sums[k, 2] = scores[k]
+
+
+@_compiled(_floats, _floats, _places, float64, int64, uint32, _floats, _flags, _sums)
+def _find_and_add_plain(values, cuts, start, scale, steps, missing, score, hit, sums):  # type: ignore[no-untyped-def]
+    """Do the same as `_look_up` and `_add_plain` in one loop, which keeps no cells."""
+    counts = np.zeros(2 * len(sums), np.uint32)
+    scores = np.zeros(len(sums))
+    top = float(start.size - 1)
+    low = cuts[0]
+    absent = 0
+    for i in range(values.size):
+        v = values[i]
+        place = (v - low) * scale
+        place = place if place > 0.0 else 0.0  # also if it is NaN
+        place = place if place < top else top
+        k = start[np.uint32(np.int32(place))]
+        for _ in range(steps):
+            k += np.uint32(v > cuts[k])
+        if v != v:
+            k = missing
+            absent += 1
+        counts[np.uint32(2) * k + np.uint32(hit[i])] += np.uint32(1)
+        scores[k] += score[i]
+    for k in range(len(sums)):
+        sums[k, 0] = float(counts[2 * k] + counts[2 * k + 1])
+        sums[k, 1] = float(counts[2 * k + 1])
+        sums[k, 2] = scores[k]
+    return absent
 
 
 @_compiled(_places, _floats, _flags, _floats, _sums)
@@ -181,21 +209,27 @@ def sum_rows(
     step: int,
 ) -> NDArray[np.float64]:
     """Do the same as `kernel_numpy.sum_rows`: sum blocks of `step` rows, and add them in order."""
-    names = _SUMMED_FIELDS[moments, weight is not None]
+    add, names = _ADDING[moments, weight is not None]
+    with_grid = _with_grid(bins)
 
     def block(start: int) -> NDArray[np.float64]:
         rows = slice(start, start + step)
-        cell = _cells_of(bins, variables, rows)
-        if bucket is not None:
-            cell = (cell + bins.size * bucket[rows]).astype(np.uint32)
         s, h = _claims_of(score, hit, rows)
         sums = np.zeros((size, len(names)))
+        if with_grid is not None and add is _add_plain and bucket is None:
+            values = _numbers(variables[0], rows)
+            absent = _find_and_add_plain(values, *_look_up_in(with_grid), s, h, sums)
+            _check_missing(absent, with_grid, variables[0], rows)
+            return sums
+        cell = _cells_of(bins, variables, rows)
+        if bucket is not None:
+            cell += bucket[rows].astype(np.uint32) * np.uint32(bins.size)
         w = () if weight is None else (np.ascontiguousarray(weight[rows]),)
         if moments:
             x = _numbers(variables[0], rows) if isinstance(bins, NumericBins) else np.zeros(len(s))
-            (_add_moments_weighted if w else _add_moments)(cell, x, s, h, *w, sums)
+            add(cell, x, s, h, *w, sums)
         else:
-            (_add_plain_weighted if w else _add_plain)(cell, s, h, *w, sums)
+            add(cell, s, h, *w, sums)
         return sums
 
     total = np.zeros((size, len(names)))
@@ -206,13 +240,26 @@ def sum_rows(
     return table
 
 
-#: The fields that each kernel sums, by whether all moments are needed and weights are given.
-_SUMMED_FIELDS = {
-    (False, False): ("n", "hit", "score"),
-    (False, True): ("n", "weight", "hit", "score"),
-    (True, False): ("n", "hit", "score", "square", "null", "fourth", "x"),
-    (True, True): FIELDS,
+#: The kernels by whether all moments are needed and weights are given, and the fields they sum.
+_ADDING = {
+    (False, False): (_add_plain, ("n", "hit", "score")),
+    (False, True): (_add_plain_weighted, ("n", "weight", "hit", "score")),
+    (True, False): (_add_moments, ("n", "hit", "score", "square", "null", "fourth", "x")),
+    (True, True): (_add_moments_weighted, FIELDS),
 }
+
+
+def load(*, moments: bool, weighted: bool) -> None:
+    """Load the kernels that rows will be summed by."""
+    cell, values, hit = np.zeros(0, np.uint32), np.zeros(0), np.zeros(0, np.uint8)
+    grid = (np.array([np.inf]), np.zeros(1, np.uint32), 0.0, 0, 0)
+    add, names = _ADDING[moments, weighted]
+    sums = np.zeros((1, len(names)))
+    if add is _add_plain:
+        _find_and_add_plain(values, *grid, values, hit, sums)
+        return
+    _look_up(values, *grid, cell)
+    add(cell, *[values] * moments, values, hit, *[values] * weighted, sums)
 
 
 def _in_order(
@@ -255,15 +302,30 @@ def _cells_of(bins: Bins, variables: Sequence[Variable], rows: slice) -> NDArray
         return joint_index(bins, variables, rows).astype(np.uint32)
     values = _numbers(variables[0], rows)
     found = np.empty(len(values), np.uint32)
-    grid, last = bins.grid, bins.size - 1
-    if grid.steps:
-        at = (grid.cuts, grid.start, grid.first, grid.scale, grid.steps)
-        absent = _look_up(values, *at, last, found)
+    if bins.grid.steps:
+        absent = _look_up(values, *_look_up_in(bins), found)
     else:
-        absent = _search(values, grid.cuts, last, found)
-    if absent and not bins.missing:
-        bins.index(variables[0], rows)  # raises the error for missing values
+        absent = _search(values, bins.grid.cuts, bins.size - 1, found)
+    _check_missing(absent, bins, variables[0], rows)
     return found
+
+
+def _with_grid(bins: Bins) -> NumericBins | None:
+    """Return bins whose values can be looked up in a grid, and None for others."""
+    if isinstance(bins, NumericBins) and bins.low <= bins.high and bins.grid.steps:
+        return bins
+    return None
+
+
+def _look_up_in(bins: NumericBins) -> tuple[Any, ...]:
+    """Return the arguments of a look-up: the grid, and the bin of missing values."""
+    grid = bins.grid
+    return grid.cuts, grid.start, grid.scale, grid.steps, bins.size - 1
+
+
+def _check_missing(absent: int, bins: NumericBins, variable: Variable, rows: slice) -> None:
+    if absent and not bins.missing:
+        bins.index(variable, rows)  # raises the error for missing values
 
 
 def _numbers(variable: Variable, rows: slice) -> NDArray[np.float64]:

@@ -7,7 +7,7 @@ brackets are known.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
@@ -17,16 +17,19 @@ import numpy as np
 
 from varcal._arrays import Floats, Ints
 from varcal._binning.summary import ArraySummary, Ends, SampledSummary
+from varcal._engines.batch_columns import batch_columns
 from varcal._engines.protocol import LazyRows
 from varcal._evidence.roles import Roles, rows_numbered_from
 from varcal._input.events import claim_of
 from varcal._input.part import Part
+from varcal.exceptions import InputError
 
 #: Half-width of a bracket, in standard errors of the sample's rank. A quantile outside its
 #: bracket (once in some 10⁶) costs one more pass with wider brackets, never exactness.
 REACH = 5.0
-#: By how much brackets grow if one has missed its quantile.
-WIDER = 4.0
+#: By how much brackets grow if one has missed its quantile, and the most passes: the brackets of
+#: the last hold all rows.
+WIDER, MOST_PASSES = 16.0, 8
 
 #: A numeric column: the name of a variable, or the key of a claim for its score.
 Column = str | int
@@ -37,16 +40,17 @@ class Ranks:
     """Rows between brackets, and the values inside with how often each comes.
 
     `counts` and `values` run over 2k + 1 stretches of the axis: outside, inside, outside, … of
-    the k brackets; `values` are kept inside only. `a + b` joins two batches.
+    the k brackets; `values` are kept inside only, a pair of arrays per batch. `a + b` joins two
+    batches.
     """
 
     counts: tuple[int, ...]
-    values: tuple[tuple[Floats, Ints], ...]
+    values: tuple[tuple[tuple[Floats, Ints], ...], ...]
 
     def __add__(self, other: Ranks) -> Ranks:
         return Ranks(
             tuple(a + b for a, b in zip(self.counts, other.counts, strict=True)),
-            tuple(_joined(a, b) for a, b in zip(self.values, other.values, strict=True)),
+            tuple(a + b for a, b in zip(self.values, other.values, strict=True)),
         )
 
 
@@ -57,7 +61,8 @@ class Found:
     columns: dict[Column, Ranks]
 
     def __add__(self, other: Found) -> Found:
-        return Found({name: ranks + other.columns[name] for name, ranks in self.columns.items()})
+        joined = {name: ranks + other.columns[name] for name, ranks in self.columns.items()}
+        return Found(joined or other.columns)
 
 
 @dataclass(frozen=True)
@@ -72,7 +77,7 @@ class RankPass:
     def __call__(self, frame: Any, start: int) -> Found:
         """Look at the rows of a batch."""
         with rows_numbered_from(start if self.row_numbers_known else None):
-            rows = self.roles.read(frame, part=self.part)
+            rows = self.roles.read(batch_columns(frame), part=self.part)
         held = {one.name: one.values for one in rows.variables}
         found = {}
         for name, ends in self.brackets.items():
@@ -103,7 +108,8 @@ class BracketSummary(ArraySummary):
         self._brackets = brackets
         before = np.cumsum([0, *ranks.counts])
         self._stretches = []
-        for k, (values, many) in enumerate(ranks.values):
+        for k, parts in enumerate(ranks.values):
+            values, many = _joined(parts)
             self._stretches.append((int(before[2 * k + 1]), values, np.cumsum(many)))
 
     def _at(self, ranks: Ints) -> Floats:
@@ -183,10 +189,17 @@ def exact_summaries(
         choose(name, recorder)
         recorded[name] = recorder
     reach = REACH
-    while True:
+    for _ in range(MOST_PASSES):
         brackets = {name: _brackets(one, reach) for name, one in recorded.items()}
         work = RankPass(roles, part, brackets, rows.row_numbers_known)
-        found = reduce(add, rows.map(roles.columns, work))
+        found = reduce(add, rows.map(roles.columns, work), Found({}))
+        for name, one in recorded.items():
+            if name not in found.columns or sum(found.columns[name].counts) != one.ends.n_finite:
+                raise InputError(
+                    "data has other rows in each pass over it",
+                    "let them be written down before they are read, or omit edges",
+                    argument="data",
+                )
         exact: dict[Column, ArraySummary] = {
             name: BracketSummary(found.columns[name], brackets[name], one.ends)
             for name, one in recorded.items()
@@ -198,12 +211,15 @@ def exact_summaries(
             reach *= WIDER
             continue
         return exact
+    raise AssertionError("the widest brackets hold every row")
 
 
 def _brackets(sample: _Recorder, reach: float) -> Floats:
     """Return disjoint brackets around the quantiles of some levels, as their ends."""
-    level = np.unique(np.clip(sample.levels, 0.0, 1.0))
     many = sample.n_sampled
+    if not many:
+        return np.array([sample.ends.low, sample.ends.high])
+    level = np.unique(np.clip(sample.levels, 0.0, 1.0))
     half = reach * np.sqrt(level * (1 - level) / many) + reach / many
     low = SampledSummary.quantiles(sample, np.maximum(level - half, 0.0))
     high = SampledSummary.quantiles(sample, np.minimum(level + half, 1.0))
@@ -223,11 +239,11 @@ def _ranks(values: Floats, ends: Floats) -> Ranks:
     stretch += (stretch % 2 == 0) & np.isin(values, ends[::2])
     counts = np.bincount(stretch, minlength=len(ends) + 1)
     inside = [np.unique(values[stretch == k], return_counts=True) for k in range(1, len(ends), 2)]
-    return Ranks(tuple(counts.tolist()), tuple(inside))
+    return Ranks(tuple(counts.tolist()), tuple((pair,) for pair in inside))
 
 
-def _joined(a: tuple[Floats, Ints], b: tuple[Floats, Ints]) -> tuple[Floats, Ints]:
-    """Join the distinct values of two batches, and how often each comes."""
-    values, place = np.unique(np.concatenate([a[0], b[0]]), return_inverse=True)
-    many = np.bincount(place, np.concatenate([a[1], b[1]]), len(values))
+def _joined(parts: Sequence[tuple[Floats, Ints]]) -> tuple[Floats, Ints]:
+    """Join the distinct values of all batches, and how often each comes."""
+    values, place = np.unique(np.concatenate([part[0] for part in parts]), return_inverse=True)
+    many = np.bincount(place, np.concatenate([part[1] for part in parts]), len(values))
     return values, many.astype(np.intp)

@@ -17,6 +17,7 @@ from varcal._measures.curve_result import SERIES, Curve
 from varcal._measures.histogram import histogram_of
 from varcal._measures.regions import regions_of
 from varcal._options import check_level
+from varcal._runtime.threads import one_blas_thread
 from varcal._smoothing.bands import Bands, curve_bands, level_bands, lines, span_bands
 from varcal._smoothing.cells import Cells
 from varcal._smoothing.density import density
@@ -25,6 +26,7 @@ from varcal.exceptions import InputError
 __all__ = ["SERIES", "Curve", "curve", "curve_of"]
 
 
+@one_blas_thread
 def curve(
     y: object,
     p: object = None,
@@ -158,6 +160,7 @@ def curve(
     )
 
 
+@one_blas_thread
 def curve_of(
     found: Profile,
     event: str,
@@ -191,7 +194,7 @@ def curve_of(
         )
     else:
         bands = curve_bands(cells, level=level, trim=trim)
-    kept = _kept_cells(cells, bands)
+    kept = bands.cells
     labels = tuple(found.fine.bins.labels()) if found.kind == "levels" else ()
     if found.kind == "levels":
         mass = kept.weight / kept.weight.sum()
@@ -234,11 +237,6 @@ def curve_of(
         engine=engine,
         edges=found.fine.edges,
     )
-
-
-def _kept_cells(cells: Cells, bands: Bands) -> Cells:
-    """Return the cells as the bands merged them."""
-    return cells if len(cells) == len(bands.x) else cells.coarsen(len(bands.x))
 
 
 def _series(bands: Bands, mass: Floats) -> dict[str, Floats]:

@@ -22,6 +22,7 @@ from varcal._inference.multiplicity import cauchy
 from varcal._inference.power import minimum_detectable
 from varcal._inference.simulated_null import ScoredRows
 from varcal._options import check_level
+from varcal._runtime.threads import one_blas_thread
 from varcal._text.html_tables import html_table
 from varcal._text.numbers import p_text
 from varcal.exceptions import InputError
@@ -125,6 +126,7 @@ class Estimate:
         return html_table(facts, f"{head}, {100 * self.level:g}% interval, event {self.event}")
 
 
+@one_blas_thread
 def estimate(
     y: object,
     p: object = None,
@@ -247,7 +249,7 @@ def estimate_of(
         parts.append(with_p(measured, p_value))
         detectable.append(detectable_of(found.coarse, level))
         n_bins.append(int((found.coarse.total("weight") > 0).sum()))
-        edges.add(found.fine.edges)
+        edges.add(found.coarse.edges)
     mean = _mean(parts)
     return Estimate(
         metric="VECE" if evidence.along else "ECE",

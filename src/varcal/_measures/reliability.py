@@ -19,6 +19,7 @@ from varcal._measures.curve import Curve, curve_of
 from varcal._measures.estimate import Estimate, estimate_of
 from varcal._measures.histogram import Histogram, histogram_of
 from varcal._options import check_level
+from varcal._runtime.threads import one_blas_thread
 from varcal.exceptions import InputError
 
 #: The arrays of a reliability diagram, with one value per bin.
@@ -163,6 +164,7 @@ class Reliability:
         )
 
 
+@one_blas_thread
 def reliability(
     y: object,
     p: object = None,

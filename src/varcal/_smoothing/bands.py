@@ -42,6 +42,8 @@ class Bands:
 
     Attributes
     ----------
+    cells : Cells
+        The cells that the curves are fitted on.
     x : ndarray of shape (k,)
         Mean of the variable in each cell; all other arrays have one value per cell, too.
     error, predicted_error, gap : ndarray
@@ -69,6 +71,7 @@ class Bands:
         one less than their effective number at a typical point.
     """
 
+    cells: Cells
     x: Floats
     error: Floats
     predicted_error: Floats
@@ -241,8 +244,10 @@ def lines(
     >>> bool(np.abs(found.gap).max() < 0.05), bool(np.isnan(found.low).all())
     (True, True)
     """
-    at = cells.filled().coarsen(MOST_CELLS)
+    cells = cells.filled()
+    at = cells.coarsen(MOST_CELLS)
     half_span = np.nan
+    rank = (np.cumsum(at.weight) - at.weight / 2) / at.weight.sum()
     if span is not None or bandwidth is not None:
         weights = smoother_weights(
             cells.x, at.x, span=span, bandwidth=bandwidth, degree=degree, weight=cells.weight,
@@ -251,17 +256,18 @@ def lines(
         fit = weights @ _responses(cells)
         half_span = np.nan if span is None else span / 2
     elif len(at) <= FEW_LEVELS and at.n.sum() >= ROWS_PER_LEVEL * len(at):
-        fit, half_span = _responses(at), 0.0
+        fit, half_span, trim = _responses(at), 0.0, 0.0
     else:
         design = _Design(at.n)
+        rank = design.x
         half_span = HALF_SPANS[design.best_half_span(at.gap)]
-        fit = design.hat(half_span, 2) @ _responses(at)
-    rank = (np.cumsum(at.weight) - at.weight / 2) / at.weight.sum()
+        fit = design.hat(half_span, SPAN_DEGREE) @ _responses(at)
     inside = (rank >= trim) & (rank <= 1 - trim)
     inside |= not inside.any()
     worst = int(np.argmax(np.where(inside, np.abs(fit[:, 2]), -1.0)))
     none = np.full(len(at), np.nan)
     return Bands(
+        cells=at,
         x=at.x,
         error=fit[:, 0],
         predicted_error=fit[:, 1],
@@ -320,6 +326,7 @@ def _bands(
     )
     size, slack = np.abs(gap[inside]), reach[inside]
     return Bands(
+        cells=cells,
         x=cells.x,
         error=fit[:, 0],
         predicted_error=fit[:, 1],

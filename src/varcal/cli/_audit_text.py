@@ -30,7 +30,7 @@ def audit_lines(found: Audit) -> list[str]:
 def _rates(found: Audit) -> str:
     if found.event == "correct":
         return f"wrong {found.error:.1%} of the time, expected {found.predicted_error:.1%}"
-    return f"happened {1 - found.error:.1%} of the time, expected {1 - found.predicted_error:.1%}"
+    return f"happened {1 - found.error:.1%} of the time, predicted {1 - found.predicted_error:.1%}"
 
 
 def _cells(found: Audit, row: AuditRow) -> list[str]:

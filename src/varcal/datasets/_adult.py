@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import resources
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from varcal._arrays import AnyArray
 from varcal.datasets._dataset import Dataset
 
 __all__ = ["load_adult"]
@@ -91,9 +90,9 @@ def load_adult() -> Dataset:
         )
 
 
-def unpack(stored: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+def unpack(stored: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
     """Return the variables of a bundled file; levels are stored as integer codes."""
-    X: dict[str, NDArray[Any]] = {name: stored[name].astype(np.int64) for name in NUMERIC}
+    X: dict[str, AnyArray] = {name: stored[name].astype(np.int64) for name in NUMERIC}
     for name in CATEGORICAL:
         # The code of missing values, −1, selects the None at the end.
         levels = np.array([*stored[f"{name} levels"].tolist(), None], dtype=object)

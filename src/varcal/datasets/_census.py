@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from varcal._arrays import AnyArray
 from varcal.datasets._adult import CATEGORICAL, LICENCE, NUMERIC, SOURCE, load_adult, unpack
 from varcal.exceptions import InputError
 
@@ -29,7 +30,7 @@ PARTS = ("adult.data", "adult.test")
 _ORIGINAL = "use the original file from UCI"
 _BOTH_OR_NONE = f"give a source with {' and '.join(PARTS)}, or leave it out for the bundled copy"
 
-Columns = dict[str, NDArray[Any]]
+Columns = dict[str, AnyArray]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from varcal._arrays import AnyArray, Floats
 from varcal._input.frames import frame_of
 from varcal._options import check_choice
 from varcal.exceptions import InputError
@@ -52,14 +53,14 @@ class Dataset:
     source: str
     licence: str
     y: NDArray[np.int64]
-    p: NDArray[np.float64]
-    X: dict[str, NDArray[Any]]
+    p: Floats
+    X: dict[str, AnyArray]
     split: NDArray[np.str_] | None = None
 
     def __len__(self) -> int:
         return len(self.y)
 
-    def __getitem__(self, column: str) -> NDArray[Any]:
+    def __getitem__(self, column: str) -> AnyArray:
         try:
             return self.X[column]
         except KeyError:

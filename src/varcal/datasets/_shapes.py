@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from varcal._arrays import AnyArray, Floats
 from varcal._options import check_choice
 from varcal.datasets._simulation import Simulation, checked_n
 from varcal.exceptions import InputError
 
 __all__ = ["make_gap"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -221,7 +219,7 @@ def _sloped(score: ArrayLike, slope: float, crossing: float) -> Floats:
     return slope * (np.asarray(score, dtype=float) - crossing)
 
 
-def _position(v: NDArray[Any], variable: str) -> Floats:
+def _position(v: AnyArray, variable: str) -> Floats:
     """Return the positions of the values of a variable in [0, 1]."""
     if variable == "categorical":
         unknown = ~np.isin(v, LEVELS)
@@ -235,7 +233,7 @@ def _position(v: NDArray[Any], variable: str) -> Floats:
     return v / TIED_LAST if variable == "tied" else v.astype(float)
 
 
-def _draw_variable(n: int, variable: str, rng: np.random.Generator) -> NDArray[Any]:
+def _draw_variable(n: int, variable: str, rng: np.random.Generator) -> AnyArray:
     if variable == "categorical":
         return rng.choice(LEVELS, size=n, p=LEVEL_SHARES)
     if variable == "tied":
@@ -250,7 +248,7 @@ def _extent(shape: str, variable: str) -> tuple[float, float, float, float]:
         known = SHAPES[shape]
         return known.top, known.bottom, known.over, known.under
     if variable == "tied":
-        values: NDArray[Any] = np.arange(TIED_LAST + 1)
+        values: AnyArray = np.arange(TIED_LAST + 1)
         shares = np.full(len(values), (1 - TIED_SHARE) / len(values))
         shares[TIED_FREQUENT] += TIED_SHARE
     else:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from varcal._arrays import AnyArray, Floats
 from varcal._input.frames import frame_of
 from varcal.exceptions import InputError
 
@@ -69,14 +70,14 @@ class Simulation:
     name: str
     event: str
     y: NDArray[np.int64]
-    p: NDArray[np.float64]
-    v: NDArray[Any]
-    rate: NDArray[np.float64]
+    p: Floats
+    v: AnyArray
+    rate: Floats
     ece: float
     vece: float
-    gap: Callable[[Any], NDArray[np.float64]]
-    score_gap: Callable[[Any], NDArray[np.float64]]
-    score_quantile: Callable[[Any], NDArray[np.float64]]
+    gap: Callable[[Any], Floats]
+    score_gap: Callable[[Any], Floats]
+    score_quantile: Callable[[Any], Floats]
 
     def __len__(self) -> int:
         return len(self.y)
@@ -171,7 +172,7 @@ class Simulation:
         return frame_of({"y": self.y, **probabilities, "v": v}, backend)
 
 
-def _cell_ranks(n_bins: int) -> NDArray[np.float64]:
+def _cell_ranks(n_bins: int) -> Floats:
     if n_bins < 1:
         raise InputError(
             f"n_bins must be at least 1; got {n_bins}",
@@ -182,7 +183,7 @@ def _cell_ranks(n_bins: int) -> NDArray[np.float64]:
     return (np.arange(cells) + 0.5) / cells
 
 
-def _in_bins(gap: NDArray[np.float64], n_bins: int) -> float:
+def _in_bins(gap: Floats, n_bins: int) -> float:
     return float(np.abs(gap.reshape(n_bins, -1).mean(axis=1)).mean())
 
 

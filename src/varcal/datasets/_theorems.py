@@ -6,15 +6,14 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from varcal._arrays import Floats
 from varcal._options import check_choice
 from varcal.datasets._simulation import Simulation, checked_n
 from varcal.exceptions import InputError
 
 __all__ = ["make_consistent", "make_ece_bound", "make_vece_bound"]
-
-Floats = NDArray[np.float64]
 
 #: Rounding error allowed in `alpha`.
 _ROUNDING = 1e-12

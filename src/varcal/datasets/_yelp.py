@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from importlib import resources
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from varcal._arrays import AnyArray
 from varcal.datasets._dataset import Dataset
 
 __all__ = ["load_yelp"]
@@ -88,7 +87,7 @@ def load_yelp() -> Dataset:
     with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
         stored = dict(archive)
     words = np.maximum(stored["words"].astype(np.int64), 1)
-    X: dict[str, NDArray[Any]] = {name: stored[name].astype(np.int64) for name in COUNTS}
+    X: dict[str, AnyArray] = {name: stored[name].astype(np.int64) for name in COUNTS}
     X |= {name: stored[count] / words for name, count in PROPORTIONS.items()}
     return Dataset(
         name="yelp",

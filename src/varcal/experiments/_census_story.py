@@ -11,8 +11,8 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from varcal._arrays import AnyArray, Floats
 from varcal._audit.audit import audit
 from varcal._audit.audit_result import Audit
 from varcal._audit.compare import compare
@@ -20,8 +20,6 @@ from varcal._audit.comparison import Comparison, ComparisonRow
 from varcal._text.html_tables import html_table
 from varcal._text.tables import text_table
 from varcal.datasets import Census, load_census
-
-Floats = NDArray[np.float64]
 
 N_CALIBRATION = 2_500
 HIDDEN = (100, 75)
@@ -255,7 +253,7 @@ def _train(census: Census, seed: int) -> tuple[Floats, int]:
         if column.dtype == object and name != "native-country"
     ]
 
-    def labels(X: dict[str, NDArray[Any]]) -> NDArray[Any]:
+    def labels(X: dict[str, AnyArray]) -> AnyArray:
         return np.column_stack([np.where(X[name] == None, "?", X[name]) for name in coded])  # noqa: E711
 
     encoder = OneHotEncoder(drop="first", sparse_output=False, handle_unknown="ignore")

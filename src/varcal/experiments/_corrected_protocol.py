@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from varcal._arrays import Floats
 from varcal._audit.compare import compare
 from varcal._audit.comparison import Comparison
 from varcal._binning.choose import make_bins
@@ -31,7 +31,6 @@ from varcal.experiments._study import Study
 
 __all__ = ["CorrectedRun", "run_corrected"]
 
-Floats = NDArray[np.float64]
 LEVEL = 0.95
 
 

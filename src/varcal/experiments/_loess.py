@@ -11,9 +11,10 @@ from collections import deque
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
+from varcal._arrays import Floats
 from varcal._smoothing.local_polynomial import smoother_weights
 
 __all__ = [
@@ -25,7 +26,6 @@ __all__ = [
     "residual_scale",
 ]
 
-Floats = NDArray[np.float64]
 #: A plotted line is fitted on at most about twice this many cells of rows.
 MOST_CELLS = 500
 

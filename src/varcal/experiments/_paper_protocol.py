@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from varcal._arrays import Bools, Floats
 from varcal._binning.choose import make_bins
 from varcal._binning.stats import BinnedStats
 from varcal._engines.kernel_numpy import collect
@@ -25,8 +25,6 @@ from varcal.experiments._splits import Rows, Split
 from varcal.experiments._study import Study
 
 __all__ = ["PaperRun", "calibrated", "run_paper", "ten_bins", "worst_gap"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +54,7 @@ class PaperRun:
         return [figure for figure in self.figures.values() if figure.failed]
 
     @property
-    def wrong(self) -> NDArray[np.bool_]:
+    def wrong(self) -> Bools:
         """Whether the uncalibrated model is wrong about each test row."""
         return self.test.pred != self.test.y
 
@@ -109,21 +107,17 @@ def run_paper(study: Study, split: Split) -> PaperRun:
     return PaperRun(study, test, probabilities, figures)
 
 
-def binned_error(over: Variable, score: Floats, right: NDArray[np.bool_]) -> float:
+def binned_error(over: Variable, score: Floats, right: Bools) -> float:
     """Return the mean absolute gap over ten bins of equal support."""
     return calibration_error(ten_bins(over, score, right, moments=False))
 
 
-def ten_bins(
-    over: Variable, score: Floats, right: NDArray[np.bool_], *, moments: bool = True
-) -> BinnedStats:
+def ten_bins(over: Variable, score: Floats, right: Bools, *, moments: bool = True) -> BinnedStats:
     """Return the sums over ten bins of equal support."""
     return collect(make_bins([over]), [over], score, right, moments=moments)
 
 
-def worst_gap(
-    x: Floats, wrong: NDArray[np.bool_], predicted: Floats, *, span: float = 0.9
-) -> float:
+def worst_gap(x: Floats, wrong: Bools, predicted: Floats, *, span: float = 0.9) -> float:
     """Return VCE(v*) as a fraction: the largest distance between two interpolated LOESS curves.
 
     The distance is taken at 500 points between the 5 % and 95 % quantiles of x.

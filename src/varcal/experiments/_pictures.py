@@ -8,8 +8,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
-from numpy.typing import NDArray
 
+from varcal._arrays import Bools, Floats
 from varcal._measures.curve import curve
 from varcal.experiments._corrected_protocol import CorrectedRun
 from varcal.experiments._loess import loess_line
@@ -22,7 +22,6 @@ from varcal.plotting._colours import ACTUAL, DENSITY, FAINT, INK, PREDICTED
 
 __all__ = ["corrected_pictures", "study_pictures", "theory_picture"]
 
-Floats = NDArray[np.float64]
 POINTS = 200
 
 
@@ -94,7 +93,7 @@ def reliability_panels(run: PaperRun, methods: tuple[str, ...]) -> Figure:
     return figure
 
 
-def _bars(ax: Axes, score: Floats, hit: NDArray[np.bool_], edges: Floats) -> None:
+def _bars(ax: Axes, score: Floats, hit: Bools, edges: Floats) -> None:
     """Draw the accuracy of each bin and the diagonal; bins with few rows are fainter."""
     place = np.clip(np.searchsorted(edges, score) - 1, -1, len(edges) - 2)
     inside = place >= 0

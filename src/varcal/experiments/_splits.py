@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from varcal._arrays import AnyArray, Floats, Ints
 from varcal.datasets import load_yelp
 from varcal.exceptions import InputError, import_library
 from varcal.experiments._study import Study
 
 __all__ = ["Rows", "Split", "read_rows", "yelp_rows"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,12 +37,12 @@ class Rows:
     y: NDArray[np.int64]
     pred: NDArray[np.int64]
     variables: dict[str, Floats]
-    calibration: NDArray[np.intp] | None = None
+    calibration: Ints | None = None
 
     def __len__(self) -> int:
         return len(self.y)
 
-    def take(self, rows: NDArray[Any]) -> Rows:
+    def take(self, rows: AnyArray) -> Rows:
         """Return some of the rows."""
         variables = {name: values[rows] for name, values in self.variables.items()}
         return Rows(self.p[rows], self.y[rows], self.pred[rows], variables)

@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from varcal._arrays import Floats
 from varcal.calibrators._variable.effects import Effect
 from varcal.plotting._words import short
-
-Floats = NDArray[np.float64]
 
 #: Colours, lines, dashes of plotly and markers by score, from low to high.
 COLOURS = ("#0072B2", "#1B1F24", "#D55E00")

@@ -6,16 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from varcal._audit.audit_result import Audit
+from varcal._arrays import Bools, Floats
+from varcal._audit.audit_result import Audit, overall_words
 from varcal._audit.verdicts import FINDINGS
 from varcal._measures.estimate import Estimate
-from varcal._text.numbers import gap_side, level_text, points
+from varcal._text.numbers import level_text, points
 from varcal.exceptions import InputError
 from varcal.plotting._words import estimate_title
-
-Floats = NDArray[np.float64]
 
 QUANTITIES = ("beyond", "vece")
 #: The height of a heading with the space above it, in rows.
@@ -60,7 +59,7 @@ class Dots:
     high: Floats
     noise: Floats | None
     plug_in: Floats | None
-    filled: NDArray[np.bool_]
+    filled: Bools
     texts: tuple[str, ...]
     lines: tuple[tuple[float, str], ...]
     label: str
@@ -185,7 +184,7 @@ def audit_dots(audit: Audit, quantity: str, top: int) -> Dots:
         raise InputError.choice("quantity", quantity, QUANTITIES)
     rows = audit.rows[: max(int(top), 1)]
     found = [getattr(row, quantity) for row in rows]
-    overall = f"Overall {gap_side(audit.gap, audit.event)} by {points(abs(audit.gap))} points"
+    overall = overall_words(audit)
     if quantity == "beyond":
         lines = [(audit.threshold, f"threshold {points(audit.threshold)}")]
         label = f"beyond the overall gap, {level_text(audit.level)} interval"

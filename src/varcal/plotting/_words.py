@@ -6,14 +6,12 @@ import html
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from varcal._arrays import Floats
 from varcal._measures.curve import Curve
 from varcal._measures.estimate import Estimate
 from varcal._measures.reliability import Reliability
 from varcal._text.numbers import p_equation, points, points_with_interval
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from varcal._options import (
     check_not_negative,
 )
 from varcal.calibrators._interface.one_vs_rest import OneVsRestCalibrator
-from varcal.calibrators._solvers.logistic import fit_logistic, two_columns, with_ones
+from varcal.calibrators._solvers.logistic import blocks_of_rows, fit_logistic, two_columns
 
 __all__ = ["BetaCalibrator", "BetaMap"]
 
@@ -113,20 +113,20 @@ class BetaCalibrator(OneVsRestCalibrator):
         check_eps(self.eps)
 
     def _map(self, score: Floats, hit: Floats, weight: Floats | None) -> BetaMap:
-        design = beta_design(score, self.eps, self.clip)
+        features = beta_features(score, self.eps, self.clip)
         centre = 0.0
         if self.parameters == "am":
-            design = with_ones(design[1] + design[2])
+            features = features.sum(axis=0, keepdims=True)
         elif self.parameters == "ab":
             centre = np.log(2.0)
-            design[1] += centre
-            design[2] -= centre
+            features[0] += centre
+            features[1] -= centre
         fit = fit_logistic(
-            design,
+            features,
             hit,
             weight,
             l2=self.l2 * (2.0 if self.parameters == "am" else 1.0),
-            nonnegative=np.full(len(design) - 1, self.nonnegative),
+            nonnegative=np.full(len(features), self.nonnegative),
             intercept=self.parameters != "ab",
         )
         self.separated_ = self.separated_ or fit.separated
@@ -144,13 +144,14 @@ def interior(score: Floats, eps: float, clip: str) -> Floats:
     return np.minimum(np.maximum(score, eps), 1.0 - max(eps, EPS))
 
 
-def beta_design(score: Floats, eps: float, clip: str) -> Floats:
-    """Return ones, ln p and −ln(1 − p) as three rows."""
-    inside = interior(score, eps, clip)
-    design = np.empty((3, score.size))
-    design[0] = 1.0
-    np.log(inside, out=design[1])
-    np.subtract(1.0, inside, out=inside)
-    np.log(inside, out=design[2])
-    np.negative(design[2], out=design[2])
-    return design
+def beta_features(score: Floats, eps: float, clip: str) -> Floats:
+    """Return ln p and −ln(1 − p) as two rows."""
+    features = np.empty((2, score.size))
+    for rows in blocks_of_rows(score.size):
+        low, high = features[:, rows]
+        inside = interior(score[rows], eps, clip)
+        np.log(inside, out=low)
+        np.subtract(1.0, inside, out=inside)
+        np.log(inside, out=high)
+        np.negative(high, out=high)
+    return features

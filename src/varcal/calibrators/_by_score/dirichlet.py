@@ -13,6 +13,7 @@ from varcal._options import (
     check_eps,
     check_not_negative,
 )
+from varcal._runtime.threads import one_blas_thread
 from varcal.calibrators._interface.calibrator import Calibrator
 from varcal.calibrators._interface.rows import CalibrationRows
 from varcal.calibrators._solvers.softmax import blocks, fit_softmax, softmax
@@ -118,6 +119,7 @@ class DirichletCalibrator(Calibrator):
         self.coef_, self.intercept_ = theta[:, :k].copy(), theta[:, k].copy()
         self.separated_ = fit.separated
 
+    @one_blas_thread
     def _answer(self, rows: CalibrationRows) -> Floats:
         answer = np.empty((len(rows), rows.n_classes))
         for part in blocks(len(rows), rows.n_classes):

@@ -15,7 +15,7 @@ from varcal._options import (
     check_not_negative,
 )
 from varcal.calibrators._interface.one_vs_rest import OneVsRestCalibrator
-from varcal.calibrators._solvers.logistic import fit_logistic, two_columns, with_ones
+from varcal.calibrators._solvers.logistic import blocks_of_rows, fit_logistic, two_columns
 
 __all__ = ["PlattCalibrator", "PlattMap"]
 
@@ -102,8 +102,8 @@ class PlattCalibrator(OneVsRestCalibrator):
 
     def _map(self, score: Floats, hit: Floats, weight: Floats | None) -> PlattMap:
         target = smoothed(hit, weight) if self.smooth_targets else hit
-        feature = platt_feature(score, self.on, self.eps)
-        fit = fit_logistic(with_ones(feature), target, weight, l2=self.l2)
+        features = platt_features(score, self.on, self.eps)
+        fit = fit_logistic(features, target, weight, l2=self.l2)
         self.separated_ = self.separated_ or fit.separated
         return PlattMap(float(fit.coef[0]), fit.intercept, self.on, self.eps)
 
@@ -121,8 +121,19 @@ def platt_feature(score: Floats, on: str, eps: float) -> Floats:
     return np.log(inside, out=inside)
 
 
+def platt_features(score: Floats, on: str, eps: float) -> Floats:
+    """Return the score, or its logit, as a new array of one row."""
+    features = np.empty((1, score.size))
+    for rows in blocks_of_rows(score.size):
+        features[0, rows] = platt_feature(score[rows], on, eps)
+    return features
+
+
 def smoothed(hit: Floats, weight: Floats | None) -> Floats:
     """Return Platt's targets, which differ from 0 and 1 by more where there are fewer rows."""
     yes = float(hit.sum() if weight is None else hit @ weight)
     no = float(hit.size if weight is None else weight.sum()) - yes
-    return np.where(hit > 0, (yes + 1.0) / (yes + 2.0), 1.0 / (no + 2.0))
+    low, high = 1.0 / (no + 2.0), (yes + 1.0) / (yes + 2.0)
+    target = hit * (high - low)
+    target += low
+    return target

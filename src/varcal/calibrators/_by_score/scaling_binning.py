@@ -10,10 +10,10 @@ import numpy as np
 from varcal._arrays import Floats
 from varcal._options import check_count, check_eps, check_not_negative
 from varcal.calibrators._by_score.histogram_binning import StepMap, bin_means, chunk_edges
-from varcal.calibrators._by_score.platt import PlattMap, platt_feature
+from varcal.calibrators._by_score.platt import PlattMap, platt_features
 from varcal.calibrators._interface.one_vs_rest import OneVsRestCalibrator, stacked
 from varcal.calibrators._interface.rows import CalibrationRows
-from varcal.calibrators._solvers.logistic import fit_logistic, with_ones
+from varcal.calibrators._solvers.logistic import fit_logistic
 
 __all__ = ["ScalingBinningCalibrator", "ScalingBinningMap"]
 
@@ -97,8 +97,8 @@ class ScalingBinningCalibrator(OneVsRestCalibrator):
             self.maps_ = [self._fit_map(1.0 - rows.p, rows.y == 0, rows.weight), *self.maps_]
 
     def _map(self, score: Floats, hit: Floats, weight: Floats | None) -> ScalingBinningMap:
-        feature = platt_feature(score, "logit", self.eps)
-        fit = fit_logistic(with_ones(feature), hit, weight, l2=self.l2)
+        features = platt_features(score, "logit", self.eps)
+        fit = fit_logistic(features, hit, weight, l2=self.l2)
         self.separated_ = self.separated_ or fit.separated
         curve = PlattMap(float(fit.coef[0]), fit.intercept, "logit", self.eps)
         scaled = curve.columns(score)[:, 1]

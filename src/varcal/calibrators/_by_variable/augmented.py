@@ -14,28 +14,29 @@ from varcal._options import (
     check_eps,
     check_not_negative,
 )
-from varcal.calibrators._by_score.beta import beta_design
-from varcal.calibrators._by_score.platt import platt_feature
+from varcal._runtime.threads import one_blas_thread
+from varcal.calibrators._by_score.beta import beta_features
+from varcal.calibrators._by_score.platt import platt_features
 from varcal.calibrators._by_variable.augmented_terms import terms_of
 from varcal.calibrators._interface.calibrator import Calibrator
 from varcal.calibrators._interface.fitted_variables import Schema
 from varcal.calibrators._interface.one_vs_rest import normalized
 from varcal.calibrators._interface.rows import CalibrationRows
-from varcal.calibrators._solvers.logistic import fit_logistic, two_columns, with_ones
+from varcal.calibrators._solvers.logistic import fit_logistic, two_columns
 
 __all__ = ["AugmentedCalibrator", "LinearMap"]
 
 
 @dataclass(frozen=True, eq=False)
 class LinearMap:
-    """logit q = coefficients · features + intercept; the first row of the design is ones."""
+    """logit q = coefficients · features + intercept."""
 
     coef: Floats
     intercept: float
 
-    def log_odds(self, design: Floats) -> Floats:
+    def log_odds(self, features: Floats) -> Floats:
         """Return logit q."""
-        return np.asarray(self.coef @ design[1:] + self.intercept)
+        return np.asarray(self.coef @ features + self.intercept)
 
 
 class AugmentedCalibrator(Calibrator):
@@ -171,21 +172,21 @@ class AugmentedCalibrator(Calibrator):
             for row in terms.rows(values)
         ]
 
-    def _design(self, score: Floats, added: list[Floats]) -> Floats:
+    def _features(self, score: Floats, added: list[Floats]) -> Floats:
         if self.score == "beta":
-            return np.vstack([beta_design(score, self.eps, self.clip_score), *added])
-        return with_ones(platt_feature(score, "logit", self.eps), *added)
+            return np.vstack([beta_features(score, self.eps, self.clip_score), *added])
+        return np.vstack([platt_features(score, "logit", self.eps), *added])
 
     def _map(
         self, score: Floats, added: list[Floats], hit: Any, weight: Floats | None
     ) -> LinearMap:
-        design = self._design(score, added)
-        is_score = np.arange(len(design) - 1) < len(design) - 1 - len(added)
+        features = self._features(score, added)
+        is_score = np.arange(len(features)) < len(features) - len(added)
         if hit.all() or not hit.any():
             # Coefficients of 1 on the score alone leave the class unchanged.
             return LinearMap(is_score.astype(np.float64), 0.0)
         fit = fit_logistic(
-            design,
+            features,
             hit.astype(np.float64),
             weight,
             l2=np.where(is_score, self.l2_score, self.l2),
@@ -194,12 +195,13 @@ class AugmentedCalibrator(Calibrator):
         self.separated_ = self.separated_ or fit.separated
         return LinearMap(fit.coef, fit.intercept)
 
+    @one_blas_thread
     def _answer(self, rows: CalibrationRows) -> Floats:
         added = self._added(self.schema_.align(rows.variables))
         if rows.p.ndim == 1:
-            return _columns(self.maps_[0], self._design(rows.p, added))
+            return _columns(self.maps_[0], self._features(rows.p, added))
         cells = [
-            _columns(each, self._design(rows.p[:, k], added))[:, 1]
+            _columns(each, self._features(rows.p[:, k], added))[:, 1]
             for k, each in enumerate(self.maps_)
         ]
         return normalized(np.column_stack(cells), rows.p)
@@ -217,6 +219,6 @@ class AugmentedCalibrator(Calibrator):
         return f"logit(q) is linear in the score and in {kind} of V.", table
 
 
-def _columns(each: LinearMap, design: Floats) -> Floats:
-    eta = each.log_odds(design)
+def _columns(each: LinearMap, features: Floats) -> Floats:
+    eta = each.log_odds(features)
     return two_columns(eta, lambda block: block)

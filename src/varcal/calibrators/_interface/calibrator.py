@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from varcal._arrays import AnyArray, Floats
+from varcal._runtime.threads import one_blas_thread
 from varcal.calibrators._interface.description import Description
 from varcal.calibrators._interface.estimator import estimator_class
 from varcal.calibrators._interface.rows import (
@@ -87,7 +88,8 @@ class Calibrator(BaseEstimator, ABC):
         self
         """
         rows, n_columns = labelled_rows(p, y, v, sample_weight, classes, groups)
-        absent = np.flatnonzero(~rows.present())
+        # Of two classes both are present, or the rows would have been refused.
+        absent = np.flatnonzero(~rows.present()) if rows.n_classes > 2 else np.empty(0, np.intp)
         if absent.size:
             shown = ", ".join(repr(rows.classes[k]) for k in absent[:5])
             warnings.warn(
@@ -96,7 +98,8 @@ class Calibrator(BaseEstimator, ABC):
                 VarcalWarning,
                 stacklevel=2,
             )
-        self._fit_rows(rows)
+        with one_blas_thread:
+            self._fit_rows(rows)
         schema = getattr(self, "schema_", None)
         if schema is not None and schema.silent:
             shown = ", ".join(map(repr, schema.silent[:5]))

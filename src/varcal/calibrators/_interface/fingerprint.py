@@ -6,6 +6,9 @@ import numpy as np
 
 from varcal._arrays import Floats
 
+#: Rows that stay in cache together.
+BLOCK = 8_192
+
 
 def fingerprint(*columns: Floats) -> str:
     """Return a short text that is the same for the same rows in any order.
@@ -22,13 +25,22 @@ def fingerprint(*columns: Floats) -> str:
     True
     """
     n = columns[0].shape[0] if columns else 0
-    mixed = np.full(n, 0x9E3779B97F4A7C15, dtype=np.uint64)
+    blocks = (slice(first, first + BLOCK) for first in range(0, n, BLOCK))
+    total = sum(_mixed([column[rows] for column in columns]) for rows in blocks)
+    return f"{n:x}-{total % 2**64:016x}"
+
+
+def _mixed(columns: list[Floats]) -> int:
+    """Return the sum of the mixed bits of rows."""
+    mixed = np.full(len(columns[0]), 0x9E3779B97F4A7C15, dtype=np.uint64)
     for column in columns:
         # Adding 0 turns -0 into 0, so that equal numbers have equal bits.
         bits = (np.asarray(column, dtype=np.float64) + 0.0).view(np.uint64)
         mixed ^= bits
         mixed *= np.uint64(0xBF58476D1CE4E5B9)
-        mixed ^= mixed >> np.uint64(29)
+        np.right_shift(mixed, np.uint64(29), out=bits)
+        mixed ^= bits
         mixed *= np.uint64(0x94D049BB133111EB)
-        mixed ^= mixed >> np.uint64(32)
-    return f"{n:x}-{int(mixed.sum(dtype=np.uint64)):016x}"
+        np.right_shift(mixed, np.uint64(32), out=bits)
+        mixed ^= bits
+    return int(mixed.sum(dtype=np.uint64))

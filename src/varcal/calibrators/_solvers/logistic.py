@@ -11,18 +11,19 @@ import numpy as np
 from varcal._arrays import Bools, Floats
 from varcal.calibrators._solvers.newton import minimize_convex, solve_dense
 
-__all__ = ["LogisticFit", "fit_logistic", "two_columns", "with_ones"]
+__all__ = ["LogisticFit", "blocks_of_rows", "fit_logistic", "two_columns"]
 
 
 # Limits of time and rounding; the optimum does not depend on them.
 
-#: Rows that stay in cache together.
-BLOCK = 16_384
-#: From this number of rows on, the first steps are taken on a sample of at least so many rows.
-WARM_START_FROM, WARM_START_ROWS = 12_000, 2_000
-#: Rows of the sample: at most every 50th. Its accuracy, its steps, and the largest coefficient that
-#: is a useful start.
-MOST_STRIDE, WARM_TOLERANCE, WARM_STEPS, LARGEST_START = 50, 1e-4, 50, 50.0
+#: Rows that stay in cache together; not a power of 2, by which arrays would compete for its lines.
+BLOCK = 10_000
+#: From this number of rows on, the first steps are taken on a sample: every eighth row, the first
+#: steps on which are taken on a sample, too.
+WARM_START_FROM, STRIDE = 12_000, 8
+#: The gradient at which a sample's fit ends, times √rows: that of all rows differs by as much.
+#: Its steps, and the largest coefficient that is a useful start.
+WARM_TOLERANCE, WARM_STEPS, LARGEST_START = 0.5, 50, 50.0
 #: If the gradient is above this after all steps, the coefficients were going to infinity.
 UNSETTLED = 1e-6
 #: The logit, and the largest error, from which a row counts as predicted with certainty.
@@ -31,15 +32,17 @@ CERTAIN_LOGIT, CERTAIN_ERROR = 9.2, 1e-4
 LARGEST_RESTART = 20.0
 #: The gradient below which a coefficient held at 0 is released.
 RELEASE_GRADIENT = 1e-9
-#: The largest argument of exp, the least mean outcome, and the relative spread that is rounding.
-_LARGEST_EXPONENT, _LEAST_MEAN, _ROUNDING = 700.0, 1e-12, 1e-13
+#: A Newton step shorter than this leaves a gradient of rounding, which need not be evaluated.
+LAST_STEP = 3e-6
+#: The least mean outcome, and the relative spread that is rounding.
+_LEAST_MEAN, _ROUNDING = 1e-12, 1e-13
 
 
 @dataclass(frozen=True)
 class LogisticFit:
     """Coefficients, and how the optimizer arrived at them.
 
-    `gradient` is the largest component of the mean gradient, per standardized feature;
+    `gradient` bounds the components of the mean gradient, per standardized feature;
     `separated` says that the coefficients have no finite optimum, which happens without a penalty
     where the features separate the classes.
     """
@@ -52,7 +55,7 @@ class LogisticFit:
 
 
 def fit_logistic(
-    design: Floats,
+    features: Floats,
     y: Floats,
     weight: Floats | None = None,
     *,
@@ -71,8 +74,8 @@ def fit_logistic(
 
     Parameters
     ----------
-    design : ndarray of shape (1 + k, n)
-        A first row of ones, then one row per feature; standardized in place.
+    features : ndarray of shape (k, n)
+        One row per feature; standardized in place.
     y : ndarray of shape (n,)
         Targets in [0, 1].
     weight : ndarray of shape (n,), optional
@@ -88,14 +91,14 @@ def fit_logistic(
     max_iter : int
         Newton steps at most.
     """
-    m, n = design.shape
+    m, n = 1 + len(features), y.size
     total = float(n) if weight is None else float(weight.sum())
-    centre, scale = _standardize(design[1:], weight, total, centred=intercept)
+    centre, scale = _standardize(features, weight, total, centred=intercept)
     moving = scale > 0
     safe = np.where(moving, scale, 1.0)
     penalty = np.zeros(m)
     penalty[1:] = l2 / (safe * safe)
-    problem = _Problem(design, y, weight, penalty / total, total)
+    problem = _Problem(features, y, weight, penalty / total, total)
 
     start = np.zeros(m)
     free = np.ones(m, dtype=bool)
@@ -103,12 +106,12 @@ def fit_logistic(
     if intercept:
         mean = min(max(float(problem.pull[0]), _LEAST_MEAN), 1 - _LEAST_MEAN)
         start[0] = math.log(mean) - math.log1p(-mean)
-    if n > WARM_START_FROM:
-        start = _warm_start(problem, start, free)
     bounded = np.zeros(m, dtype=bool)
     if nonnegative is not None:
         bounded[1:] = nonnegative
-    theta, gradient, n_iter = _active_set(problem, start, free, bounded, tol, max_iter)
+    with np.errstate(over="ignore"):  # exp of a large −η, whose probability is then 0
+        start = _warm_start(problem, start, free)
+        theta, gradient, n_iter = _active_set(problem, start, free, bounded, tol, max_iter)
     coef = np.where(moving, theta[1:] / safe, 0.0)
     return LogisticFit(
         coef=coef,
@@ -119,18 +122,13 @@ def fit_logistic(
     )
 
 
-def with_ones(*rows: Floats) -> Floats:
-    """Stack features below a row of ones, the design that `fit_logistic` takes."""
-    return np.vstack([np.ones(rows[0].size), *rows])
-
-
 def two_columns(score: Floats, log_odds: Callable[[Floats], Floats]) -> Floats:
     """Return ``[expit(-η), expit(η)]`` of ``η = log_odds(score)``, exact in both tails.
 
     Computed in blocks that stay in cache, with one exp per row.
     """
     out = np.empty((score.size, 2))
-    for rows in _blocks(score.size):
+    for rows in blocks_of_rows(score.size):
         eta = log_odds(score[rows])
         tail = np.exp(-np.abs(eta))
         large = 1.0 / (1.0 + tail)
@@ -144,87 +142,92 @@ def two_columns(score: Floats, log_odds: Callable[[Floats], Floats]) -> Floats:
 class _Problem:
     """Mean loss, gradient and Hessian of one fit, summed over blocks that stay in cache.
 
-    With ``p = 1 / (1 + exp(-η))`` the gradient of a row is ``p·x - y·x``; the terms in y are
-    sums that do not change and are held in `pull`.
+    The first coefficient is the intercept. With ``p = 1 / (1 + exp(-η))`` the gradient of a row
+    is ``p·x - y·x``; the terms in y are sums that do not change and are held in `pull`.
     """
 
     def __init__(
-        self, design: Floats, y: Floats, weight: Floats | None, penalty: Floats, total: float
+        self, features: Floats, y: Floats, weight: Floats | None, penalty: Floats, total: float
     ) -> None:
-        self.design, self.y, self.weight = design, y, weight
+        self.features, self.y, self.weight = features, y, weight
         self.penalty, self.total = penalty, total
-        self.pull = design @ (y if weight is None else y * weight) / total
+        mass = y if weight is None else y * weight
+        self.pull = np.append(mass.sum(), features @ mass) / total
 
-    def sample(self, step: int) -> _Problem:
-        """Return the same problem on every `step`-th row."""
-        weight = None if self.weight is None else self.weight[::step]
-        y = self.y[::step]
+    def sample(self) -> _Problem:
+        """Return the same problem on every eighth row."""
+        weight = None if self.weight is None else self.weight[::STRIDE]
+        y = np.ascontiguousarray(self.y[::STRIDE])
         total = float(y.size) if weight is None else float(weight.sum())
-        return _Problem(
-            np.ascontiguousarray(self.design[:, ::step]), y, weight, self.penalty, total
-        )
+        features = np.ascontiguousarray(self.features[:, ::STRIDE])
+        return _Problem(features, y, weight, self.penalty, total)
 
-    def slope(self, theta: Floats) -> tuple[Floats, list[Floats]]:
-        """Return the gradient at theta, and the probabilities there, block by block."""
-        gradient, probabilities = np.zeros(theta.size), []
-        for rows in _blocks(self.y.size):
-            block = self.design[:, rows]
-            p = _expit_of_negative(-theta @ block)
-            gradient += block @ (p if self.weight is None else p * self.weight[rows])
-            probabilities.append(p)
+    def derivatives(self, theta: Floats) -> tuple[Floats, Floats]:
+        """Return the gradient and the Hessian at theta, from one pass over the rows."""
+        k, n = self.features.shape
+        gradient, hessian = np.zeros(1 + k), np.zeros((1 + k, 1 + k))
+        room, ones = np.empty((1 + k, min(n, BLOCK))), np.ones(min(n, BLOCK))
+        for rows in blocks_of_rows(n):
+            block = self.features[:, rows]
+            p = _expit_of_negative(-theta[1:] @ block, -theta[0])
+            curvature, *scaled = room[:, : p.size]
+            np.multiply(p, p, out=curvature)
+            np.subtract(p, curvature, out=curvature)
+            if self.weight is not None:
+                p *= self.weight[rows]
+                curvature *= self.weight[rows]
+            for feature, out in zip(block, scaled, strict=True):
+                np.multiply(feature, curvature, out=out)
+            # A product with ones is faster than a sum.
+            gradient[0] += ones[: p.size] @ p
+            gradient[1:] += block @ p
+            hessian[0, 0] += ones[: p.size] @ curvature
+            hessian[1:] += block @ room[:, : p.size].T
         gradient /= self.total
         gradient -= self.pull
         gradient += self.penalty * theta
-        return gradient, probabilities
-
-    def hessian(self, probabilities: list[Floats]) -> Floats:
-        """Return the Hessian where the probabilities are those given."""
-        m = len(self.design)
-        hessian = np.zeros((m, m))
-        for rows, p in zip(_blocks(self.y.size), probabilities, strict=True):
-            block = self.design[:, rows]
-            curvature = p * p
-            np.subtract(p, curvature, out=curvature)
-            if self.weight is not None:
-                curvature *= self.weight[rows]
-            hessian += (block * curvature) @ block.T
+        hessian[0, 1:] = hessian[1:, 0]
         hessian /= self.total
-        hessian.ravel()[:: m + 1] += self.penalty
-        return hessian
+        hessian.ravel()[:: k + 2] += self.penalty
+        return gradient, hessian
 
     def loss(self, theta: Floats) -> float:
-        """Return the mean loss at theta, ln(1 + exp(-η)) + (1 - y)·η of a row."""
+        """Return the mean loss at theta, ln(1 + exp(η)) - y·η of a row."""
         value = 0.0
-        for rows in _blocks(self.y.size):
-            eta = theta @ self.design[:, rows]
-            losses = np.logaddexp(0.0, -eta)
-            losses += (1.0 - self.y[rows]) * eta
+        for rows in blocks_of_rows(self.y.size):
+            eta = theta[1:] @ self.features[:, rows] + theta[0]
+            # np.logaddexp(0, -eta) takes several times as long.
+            losses = np.log1p(np.exp(-np.abs(eta)))
+            losses += np.maximum(eta, 0.0) - self.y[rows] * eta
             value += float(losses.sum() if self.weight is None else losses @ self.weight[rows])
         return value / self.total + 0.5 * float(self.penalty @ theta**2)
 
     def is_certain(self, theta: Floats) -> bool:
         """Return whether every row is predicted correctly and with near certainty."""
-        for rows in _blocks(self.y.size):
-            eta = theta @ self.design[:, rows]
+        for rows in blocks_of_rows(self.y.size):
+            eta = theta[1:] @ self.features[:, rows] + theta[0]
             wrong = np.abs((eta > 0) - self.y[rows]) > CERTAIN_ERROR
             if np.abs(eta).min() < CERTAIN_LOGIT or wrong.any():
                 return False
         return True
 
 
-def _expit_of_negative(minus_eta: Floats) -> Floats:
-    """Turn −η into ``1 / (1 + exp(-η))``, in place."""
-    if minus_eta.max() > _LARGEST_EXPONENT:
-        np.minimum(minus_eta, _LARGEST_EXPONENT, out=minus_eta)
+def _expit_of_negative(minus_eta: Floats, shift: float) -> Floats:
+    """Turn −η, given up to a shift, into ``1 / (1 + exp(-η))``, in place."""
+    minus_eta += shift
     np.exp(minus_eta, out=minus_eta)
     minus_eta += 1.0
     return np.divide(1.0, minus_eta, out=minus_eta)
 
 
 def _warm_start(problem: _Problem, start: Floats, free: Bools) -> Floats:
-    """Return the optimum on a sample, from which two or three steps over all rows suffice."""
-    sample = problem.sample(min(MOST_STRIDE, problem.y.size // WARM_START_ROWS))
-    theta = _free_newton(sample, start, free, WARM_TOLERANCE, WARM_STEPS)[0]
+    """Return a start from which three steps suffice: with many rows, the optimum of a sample."""
+    if problem.y.size <= WARM_START_FROM:
+        return start
+    sample = problem.sample()
+    origin = _warm_start(sample, start, free)
+    tol = WARM_TOLERANCE / math.sqrt(sample.y.size)
+    theta = _free_newton(sample, origin, free, tol, WARM_STEPS)[0]
     return theta if np.abs(theta).max() < LARGEST_START else start
 
 
@@ -238,15 +241,17 @@ def _free_newton(
 
     def evaluate(values: Floats) -> tuple[Floats, Callable[[], Floats]]:
         full[index] = values
-        gradient, probabilities = problem.slope(full)
+        gradient, hessian = problem.derivatives(full)
         part = gradient[index]
-        return part, lambda: solve_dense(problem.hessian(probabilities)[square], part)
+        return part, lambda: solve_dense(hessian[square], part)
 
     def loss(values: Floats) -> float:
         full[index] = values
         return problem.loss(full)
 
-    values, size, n_iter = minimize_convex(evaluate, loss, theta[index], tol=tol, max_iter=max_iter)
+    values, size, n_iter = minimize_convex(
+        evaluate, loss, theta[index], tol=tol, max_iter=max_iter, last_step=LAST_STEP
+    )
     full[index] = values
     return full, size, n_iter
 
@@ -274,7 +279,7 @@ def _active_set(
             continue
         if not held.any():
             break
-        gradient = problem.slope(theta)[0]
+        gradient = problem.derivatives(theta)[0]
         rising = held & (gradient < -RELEASE_GRADIENT)
         if not rising.any():
             break
@@ -302,6 +307,7 @@ def _standardize(
     return np.where(moving & centred, mean, 0.0), np.where(moving, spread, 0.0)
 
 
-def _blocks(n: int) -> Iterator[slice]:
+def blocks_of_rows(n: int) -> Iterator[slice]:
+    """Yield slices of rows that stay in cache."""
     for first in range(0, n, BLOCK):
         yield slice(first, min(first + BLOCK, n))

@@ -35,7 +35,13 @@ _TINY = 1e-300
 
 
 def minimize_convex(
-    evaluate: Evaluate, loss: LossFunction, start: Floats, *, tol: float, max_iter: int
+    evaluate: Evaluate,
+    loss: LossFunction,
+    start: Floats,
+    *,
+    tol: float,
+    max_iter: int,
+    last_step: float = 0.0,
 ) -> tuple[Floats, float, int]:
     """Take Newton steps until the largest component of the gradient is below `tol`.
 
@@ -54,19 +60,27 @@ def minimize_convex(
         The bound of the gradient; one below 1e-9 that no longer shrinks also ends the search.
     max_iter : int
         Newton steps at most.
+    last_step : float
+        A step that is shorter than this in every coordinate is taken without a look at its end:
+        the gradient there is about the square of its length. Only for exact Newton steps.
 
     Returns
     -------
     theta, gradient, n_iter : tuple
-        The optimum, the largest component of the gradient there, the steps taken.
+        The optimum, the largest component of the gradient where it was last evaluated, the steps
+        taken.
     """
     theta = start
     gradient, solve = evaluate(theta)
     size = float(np.abs(gradient).max(initial=0.0))
     n_iter = 0
-    while size > tol and n_iter < max_iter:
+    while n_iter < max_iter and size > (0.0 if last_step else tol):
         step = -solve()
         longest = float(np.abs(step).max())
+        if longest < last_step:
+            return theta + step, size, n_iter + 1
+        if size <= tol:
+            break
         if longest > LONGEST_STEP:
             step *= LONGEST_STEP / longest
         slope = float(step @ gradient)

@@ -23,9 +23,9 @@ from functools import cached_property
 
 import numpy as np
 from scipy.linalg import lapack
-from threadpoolctl import threadpool_limits
 
 from varcal._arrays import AnyArray, Floats, Singles
+from varcal._runtime.threads import one_blas_thread
 from varcal.calibrators._variable._columns.design import SCORE, Block, Design
 from varcal.calibrators._variable.lookup_one_row import FactorPlaces, one_row
 from varcal.calibrators._variable.lookup_tables import ModelParts, Track, tracks_of
@@ -109,6 +109,7 @@ class Lookup:
     rest: float
 
     @classmethod
+    @one_blas_thread
     def of(cls, design: Design, beta: Floats, V: Floats, ridge: Floats, mass: float) -> Lookup:
         """Tabulate a model.
 
@@ -151,16 +152,17 @@ class Lookup:
 
         def fill(begin: int) -> None:
             rows = slice(begin, begin + BLOCK)
-            eta[rows], variance[rows] = self._block(z[rows], [each[rows] for each in columns])
+            with one_blas_thread:
+                eta[rows], variance[rows] = self._block(z[rows], [each[rows] for each in columns])
 
         begins = range(0, len(z), BLOCK)
         if len(begins) < THREADED_BLOCKS:
             for begin in begins:
                 fill(begin)
         else:
-            # Matrix products within threads must not start threads themselves.
+            # The outer block keeps the limit of BLAS from changing between the tasks.
             with (
-                threadpool_limits(1, "blas"),
+                one_blas_thread,
                 ThreadPoolExecutor(min(MOST_THREADS, os.cpu_count() or 1)) as pool,
             ):
                 list(pool.map(fill, begins))

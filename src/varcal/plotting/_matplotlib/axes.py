@@ -10,14 +10,12 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator, PercentFormatter
-from numpy.typing import NDArray
 
+from varcal._arrays import Floats
 from varcal._measures.curve_result import Curve
 from varcal._measures.histogram import Histogram
 from varcal._text.numbers import gap_side
 from varcal.plotting._colours import DENSITY, FAINT, GROUND, INK, SIDES
-
-Floats = NDArray[np.float64]
 
 dates: Any = _dates  # untyped in matplotlib
 

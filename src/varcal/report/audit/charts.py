@@ -19,6 +19,8 @@ PLOT, STRIP, BARS = 190, 14, 38
 STRIP_TOP = PLOT + 6
 BARS_TOP = STRIP_TOP + STRIP + 4
 BOTTOM = BARS_TOP + BARS
+#: Shares of the width: the least that a marked region takes, and what a sign and a word need.
+NARROWEST_MARK, WIDTH_OF_SIGN, WIDTH_OF_WORD = 0.006, 0.05, 0.22
 
 
 class Drawn(Protocol):
@@ -129,7 +131,7 @@ def lines_chart(
             ],
             height=PLOT,
         ),
-        _strip(x, one.regions),
+        _strip(x, one.regions, "positive" if words.risk else "correct"),
         bars(x, one.histogram, y=BARS_TOP, height=BARS) if one.histogram else Markup(""),
         el("line", x1=0, x2="100%", y1=BOTTOM, y2=BOTTOM, class_="axis"),
         _cursor() if cursor else Markup(""),
@@ -151,14 +153,14 @@ def _cursor() -> Markup:
     )
 
 
-def _strip(x: Axis, regions: tuple[Region, ...]) -> Markup:
+def _strip(x: Axis, regions: tuple[Region, ...], event: str) -> Markup:
     """Mark where the simultaneous band excludes the prediction."""
     made = [el("rect", x=0, y=STRIP_TOP, width="100%", height=STRIP, class_="strip")]
     for region in regions:
         low, high = x.place(region.low), x.place(region.high)
         if region.high < x.low or region.low > x.high:
             continue
-        width = max(high - low, 0.006)
+        width = max(high - low, NARROWEST_MARK)
         left = min(low, 1 - width)
         made.append(
             el(
@@ -170,12 +172,12 @@ def _strip(x: Axis, regions: tuple[Region, ...]) -> Markup:
                 class_=region.direction,
             )
         )
-        if width >= 0.05:
-            mark = gap_mark(1 if region.direction == "over" else -1, "correct")
+        if width >= WIDTH_OF_SIGN:
+            mark = gap_mark(1 if region.direction == "over" else -1, event)
             made.append(
                 el(
                     "text",
-                    mark if width >= 0.22 else mark[0],
+                    mark if width >= WIDTH_OF_WORD else mark[0],
                     x=f"{100 * (left + width / 2):.2f}%",
                     y=STRIP_TOP + STRIP / 2,
                     dy="0.35em",

@@ -9,7 +9,7 @@ from varcal._measures.histogram import Histogram
 from varcal._measures.regions import Region
 from varcal.report.words import Sentence
 
-Floats = tuple[float, ...]
+Numbers = tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -57,12 +57,12 @@ class Line:
     """
 
     kind: str
-    x: Floats
+    x: Numbers
     labels: tuple[str, ...]
-    actual: Floats
-    actual_low: Floats
-    actual_high: Floats
-    predicted: Floats
+    actual: Numbers
+    actual_low: Numbers
+    actual_high: Numbers
+    predicted: Numbers
     n: tuple[int, ...] = ()
     left_out: int = 0
 
@@ -126,7 +126,7 @@ class ReliabilitySummary:
     ece: Measured
     line: Line
     bins: tuple[Bin, ...]
-    consistency: Floats
+    consistency: Numbers
     histogram: Histogram | None
 
 
