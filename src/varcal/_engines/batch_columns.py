@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from narwhals import dependencies as libraries
+
+from varcal._input.arrow_numbers import numpy_of
 
 
 def batch_columns(frame: Any) -> Any:
@@ -29,13 +30,8 @@ def batch_columns(frame: Any) -> Any:
 
 
 def _from_arrow(column: Any) -> Any:
-    from pyarrow import types  # noqa: PLC0415
-
-    is_plain = types.is_integer(column.type) or types.is_floating(column.type)
-    if not is_plain or column.null_count:
-        return column
-    values = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-    return np.from_dlpack(values)  # to_numpy() would import pandas
+    values = None if column.null_count else numpy_of(column)
+    return column if values is None else values
 
 
 def _from_polars(column: Any) -> Any:
