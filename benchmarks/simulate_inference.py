@@ -24,7 +24,7 @@ from varcal._inference.debias import debiased, interval
 from varcal._inference.error_sums import ErrorSums
 from varcal._inference.gap_law import GapLaw
 from varcal._inference.multiplicity import holm
-from varcal._inference.simulated_null import ScoredRows
+from varcal._inference.scored_rows import ScoredRows
 from varcal._input.events import claims
 from varcal._input.predictions import Predictions
 from varcal._input.variables import Variable

@@ -17,7 +17,7 @@ from varcal._evidence.plan import BinPlan, closed
 from varcal._evidence.profile import Profile
 from varcal._evidence.question import BinOptions
 from varcal._evidence.tally import Sums
-from varcal._inference.simulated_null import ScoredRows
+from varcal._inference.scored_rows import ScoredRows
 from varcal._input.events import CORRECT, claim_keys
 from varcal._input.variables import Kind
 from varcal.exceptions import InputError

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from varcal._binning.stats import BinnedStats
 from varcal._evidence.profile import Profile
 from varcal._evidence.question import BinOptions
-from varcal._inference.simulated_null import ScoredRows
+from varcal._inference.scored_rows import ScoredRows
 from varcal._input.events import claim_keys
 from varcal._input.variables import Kind
 

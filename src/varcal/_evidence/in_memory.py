@@ -13,8 +13,7 @@ from varcal._engines.kernel_numpy import bin_rows
 from varcal._evidence.evidence import SCORE, Along, Evidence
 from varcal._evidence.profile import Profile, coarse_stats, profile, rows_behind
 from varcal._evidence.question import N_FINE, BinOptions, Question
-from varcal._inference.cumulative_test import cumulative_test
-from varcal._inference.simulated_null import ScoredRows
+from varcal._inference.scored_rows import ScoredRows
 from varcal._input.events import Claim, claim_of
 from varcal._input.predictions import Predictions
 from varcal._input.variables import Variable
@@ -109,6 +108,8 @@ class InMemory(Evidence):
         """Return the p-value of a test that needs the rows in the order of the variable."""
         claim, weight = self._claim(key), self.predictions.weight
         variable = self._variable(key, name)
+        from varcal._inference.cumulative_test import cumulative_test  # noqa: PLC0415  scipy loads
+
         return cumulative_test(variable, claim.score, claim.hit, weight, statistic=statistic)
 
     @cached_property

@@ -12,7 +12,7 @@ from varcal._binning.choose import fine_bins
 from varcal._binning.stats import FIELDS, BinnedStats
 from varcal._engines.kernel_numpy import bin_rows
 from varcal._evidence.question import N_FINE, BinOptions
-from varcal._inference.simulated_null import ScoredRows
+from varcal._inference.scored_rows import ScoredRows
 from varcal._input.events import Claim
 from varcal._input.groups import buckets
 from varcal._input.predictions import Predictions

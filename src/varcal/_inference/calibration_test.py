@@ -9,8 +9,8 @@ from varcal._arrays import Floats
 from varcal._inference.error_sums import ErrorSums
 from varcal._inference.multiplicity import cauchy
 from varcal._inference.quadratic_forms import quadratic_forms
+from varcal._inference.scored_rows import ScoredRows
 from varcal._inference.simulated_null import (
-    ScoredRows,
     draw_hits,
     draws_for,
     is_sparse,

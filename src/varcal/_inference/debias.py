@@ -55,7 +55,9 @@ def debiased(law: GapLaw) -> Floats:
     return np.asarray(np.where(sd[..., 0] > 0, theta * faded, law.value))
 
 
-def interval(law: GapLaw, level: float = 0.95) -> tuple[Floats, Floats]:
+def interval(
+    law: GapLaw, level: float = 0.95, middle: Floats | None = None
+) -> tuple[Floats, Floats]:
     r"""Return a confidence interval for the error over these bins.
 
     The sampling law of the plug-in T has the mean :math:`\mu(\theta, r)`, the standard deviation
@@ -79,7 +81,7 @@ def interval(law: GapLaw, level: float = 0.95) -> tuple[Floats, Floats]:
     """
     z = law.quantile(level)
     size, se = np.abs(law.gap), law.standard_error
-    middle = debiased(law)
+    middle = debiased(law) if middle is None else middle
 
     def limit(shape: Floats, side: float, value: Floats) -> Floats:
         def quantile(theta: Floats) -> Floats:

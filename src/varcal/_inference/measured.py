@@ -56,11 +56,12 @@ def measure_all(
     """Measure many tables at once: those with equally many bins share one computation."""
     found: list[Measured | None] = [None] * len(tables)
     for places, law in _stacked_laws(tables, beyond=beyond):
-        low, high = interval(law, level)
-        columns = [law.value, debiased(law), low, np.minimum(high, 1.0), *noise_floor(law)]
+        middle = debiased(law)
+        low, high = interval(law, level, middle)
+        columns = [law.value, middle, low, np.minimum(high, 1.0), *noise_floor(law)]
         for place, row in zip(places, np.stack(columns, axis=-1).tolist(), strict=True):
-            value, middle, start, end, floor, floor_high = row
-            found[place] = Measured(value, middle, start, end, math.nan, floor, floor_high)
+            value, best, start, end, floor, floor_high = row
+            found[place] = Measured(value, best, start, end, math.nan, floor, floor_high)
     return [one for one in found if one is not None]
 
 

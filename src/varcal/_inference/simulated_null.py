@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
-from varcal._arrays import Floats, Ints, Singles
+from varcal._arrays import Floats, Singles
 from varcal._inference.multiplicity import cauchy
 from varcal._inference.quadratic_forms import Form
+from varcal._inference.scored_rows import ScoredRows
 
 #: Hits are simulated if the sum of s(1 − s) in some bin is below this.
 SPARSE_VARIANCE = 5.0
@@ -30,26 +30,6 @@ TAIL_SHARE = 10
 SAME_STATISTIC = 1e-3
 #: The smallest p-value that is ever returned.
 LEAST_P = 1e-300
-
-
-@dataclass(frozen=True)
-class ScoredRows:
-    """The rows behind some sums, for simulating hits.
-
-    Parameters
-    ----------
-    score : array
-        Scores.
-    coarse, fine : array of int
-        Bin of each row among the coarse and the fine cells.
-    weight : array, optional
-        Weights, 1 by default.
-    """
-
-    score: Floats
-    coarse: Ints
-    fine: Ints | None = None
-    weight: Floats | None = None
 
 
 def is_sparse(rows: ScoredRows, n_bins: int) -> bool:

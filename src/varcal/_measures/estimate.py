@@ -20,7 +20,7 @@ from varcal._inference.cumulative_test import CUMULATIVE
 from varcal._inference.measured import Measured, error_sums, gap_law, measure, with_p
 from varcal._inference.multiplicity import cauchy
 from varcal._inference.power import minimum_detectable
-from varcal._inference.simulated_null import ScoredRows
+from varcal._inference.scored_rows import ScoredRows
 from varcal._options import check_level
 from varcal._runtime.threads import one_blas_thread
 from varcal._text.html_tables import html_table

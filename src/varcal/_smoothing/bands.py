@@ -9,9 +9,21 @@ import numpy as np
 
 from varcal._arrays import Bools, Floats
 from varcal._smoothing.cells import EVEN_COUNTS, Cells
-from varcal._smoothing.critical import simultaneous_critical, student_quantile, worst_candidates
+from varcal._smoothing.critical import (
+    path_angles,
+    simultaneous_critical,
+    student_quantile,
+    worst_candidates,
+)
 from varcal._smoothing.local_polynomial import smoother_weights
-from varcal._smoothing.variance import cell_variance, effective_groups, group_factor
+from varcal._smoothing.variance import (
+    ERROR,
+    GAP,
+    PREDICTED_ERROR,
+    cell_variance,
+    effective_groups,
+    group_factor,
+)
 
 __all__ = ["Bands", "curve_bands", "level_bands", "lines", "span_bands"]
 
@@ -310,16 +322,26 @@ def _bands(
 ) -> Bands:
     """Compute bands from a linear smoother and the variances of the cells."""
     fit = hat @ responses
-    factors = [hat * np.sqrt(cell_variance(cells, fit[:, i], hat, window, i)) for i in range(3)]
-    dof = np.inf
-    if cells.group_weight is not None:
+    variance = [cell_variance(cells, fit[:, i], hat, window, i) for i in range(3)]
+    factor, dof = hat * np.sqrt(variance[GAP]), np.inf
+    if cells.group_weight is None:
+        se = [np.sqrt(np.square(hat) @ variance[i]) for i in (ERROR, PREDICTED_ERROR)]
+        se.append(np.sqrt(np.einsum("ij,ij->i", factor, factor)))
+    else:
         dof = max(effective_groups(cells.group_weight, cells.weight, hat) - 1, 1.0)
         factors = [
-            group_factor(cells, fit[:, i], hat, i, factor) for i, factor in enumerate(factors)
+            group_factor(cells, fit[:, i], hat, i, hat * np.sqrt(variance[i])) for i in range(3)
         ]
-    se = [np.sqrt(np.einsum("ij,ij->i", factor, factor)) for factor in factors]
-    gap, gap_se, factor = fit[:, 2], se[2], factors[2]
-    critical = simultaneous_critical(factor, level=level, dof=dof)
+        se = [np.sqrt(np.einsum("ij,ij->i", one, one)) for one in factors]
+        factor = factors[GAP]
+    gap, gap_se = fit[:, GAP], se[GAP]
+    length = None
+    if independent_points is None and (gap_se > 0).all():
+        # One path for the whole curve and for the part that is searched, which is a run of cells.
+        angles = path_angles(factor)
+        length = float(angles.sum())
+        independent_points = float(angles[inside[:-1] & inside[1:]].sum()) / np.pi
+    critical = simultaneous_critical(factor, length=length, level=level, dof=dof)
     reach = critical * gap_se
     worst, candidates = worst_candidates(
         gap, factor, inside, independent_points=independent_points, level=level, dof=dof

@@ -43,16 +43,22 @@ def path_length(factor: Floats) -> float:
     1.0
     """
     norm = np.sqrt(np.einsum("ij,ij->i", factor, factor))
-    unit = factor[norm > 0] / norm[norm > 0, None]
-    if len(unit) < 2:
-        return 0.0
+    return float(path_angles(factor[norm > 0]).sum())
+
+
+def path_angles(factor: Floats) -> Floats:
+    """Return the angles between neighbouring points, none of which may have variance 0."""
+    norm = np.sqrt(np.einsum("ij,ij->i", factor, factor))
     # For small angles the chord is more accurate than the cosine.
-    step = np.diff(unit, axis=0)
+    step = np.diff(factor / norm[:, None], axis=0)
     chord = np.sqrt(np.einsum("ij,ij->i", step, step))
-    return float(2 * np.arcsin(np.minimum(chord / 2, 1.0)).sum())
+    angles: Floats = 2 * np.arcsin(np.minimum(chord / 2, 1.0))
+    return angles
 
 
-def simultaneous_critical(factor: Floats, *, level: float = 0.95, dof: float = math.inf) -> float:
+def simultaneous_critical(
+    factor: Floats, *, length: float | None = None, level: float = 0.95, dof: float = math.inf
+) -> float:
     r"""Critical value c with :math:`P(\sup_x |\hat g(x) - g(x)| / se(x) \le c) \ge level`.
 
     The smaller of two bounds. The tube formula solves
@@ -66,6 +72,8 @@ def simultaneous_critical(factor: Floats, *, level: float = 0.95, dof: float = m
     ----------
     factor : ndarray of shape (k, r)
         Factor of the covariance along the curve.
+    length : float, optional
+        Its :func:`path_length`, where that is known.
     level : float
         Confidence level.
     dof : float
@@ -85,7 +93,7 @@ def simultaneous_critical(factor: Floats, *, level: float = 0.95, dof: float = m
     """
     points = max(1, int(np.count_nonzero(np.einsum("ij,ij->i", factor, factor))))
     sidak = student_quantile(0.5 + level ** (1 / points) / 2, dof)
-    share = path_length(factor) / math.pi
+    share = (path_length(factor) if length is None else length) / math.pi
     alpha = 1 - level
     low, high = student_quantile(0.5 + level / 2, dof), sidak
     for _ in range(BISECTIONS):
