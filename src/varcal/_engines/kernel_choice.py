@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from functools import cache
 from importlib.util import find_spec
-from threading import Thread
 from typing import Literal
 
 from varcal._options import check_choice
@@ -38,23 +36,6 @@ def engine_for(n: int) -> Engine:
         raise MissingDependencyError.of("numba", f"{VARIABLE}=fast")
     worth_loading = choice == "auto" and n >= LEAST_ROWS and _has_numba()
     return "fast" if choice == "fast" or worth_loading else "numpy"
-
-
-def load_early(n: int, *, moments: bool, weighted: bool) -> None:
-    """Load the compiled kernel for n rows in a thread, if it will be used.
-
-    Loading takes half a second, which passes while lazy rows are read for the first time.
-    """
-    if engine_for(n) == "fast":
-        Thread(target=_load, args=(moments, weighted)).start()
-
-
-def _load(moments: bool, weighted: bool) -> None:
-    # An error is raised again, to the caller, where the kernel is used.
-    with suppress(Exception):
-        from varcal._engines import kernel_numba  # noqa: PLC0415
-
-        kernel_numba.load(moments=moments, weighted=weighted)
 
 
 @cache

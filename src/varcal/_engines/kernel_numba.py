@@ -249,19 +249,6 @@ _ADDING = {
 }
 
 
-def load(*, moments: bool, weighted: bool) -> None:
-    """Load the kernels that rows will be summed by."""
-    cell, values, hit = np.zeros(0, np.uint32), np.zeros(0), np.zeros(0, np.uint8)
-    grid = (np.array([np.inf]), np.zeros(1, np.uint32), 0.0, 0, 0)
-    add, names = _ADDING[moments, weighted]
-    sums = np.zeros((1, len(names)))
-    if add is _add_plain:
-        _find_and_add_plain(values, *grid, values, hit, sums)
-        return
-    _look_up(values, *grid, cell)
-    add(cell, *[values] * moments, values, hit, *[values] * weighted, sums)
-
-
 def _in_order(
     block: Callable[[int], NDArray[np.float64]], starts: Sequence[int]
 ) -> Iterator[NDArray[np.float64]]:

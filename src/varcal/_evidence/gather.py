@@ -12,7 +12,6 @@ import numpy as np
 from varcal._binning.choose import fine_bins
 from varcal._binning.stats import FIELDS
 from varcal._binning.summary import ArraySummary, SampledSummary
-from varcal._engines.kernel_choice import load_early
 from varcal._engines.open import lazy_rows
 from varcal._engines.protocol import LazyRows, fits_in_memory
 from varcal._evidence.collected import Collected
@@ -87,9 +86,6 @@ def gather(
     if fits_in_memory(n_rows, len(roles.columns)):
         few = roles.read(rows.read(roles.columns), classes=classes)
         return InMemory(few, question, rows.engine)
-    if rows.row_numbers_known:  # then rows are summed in this process
-        weighted = roles.sample_weight is not None
-        load_early(n_rows, moments=question.moments, weighted=weighted)
     survey = survey_of(rows, roles, classes, n_rows)
     if question.options["edges"] == "exact":
         survey = with_exact_edges(rows, survey, question)
