@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,6 +34,11 @@ class Axis:
     def place(self, value: float) -> float:
         """Return where a value is, from 0 to 1; values outside are put at the ends."""
         return min(max((value - self.low) / (self.high - self.low), 0.0), 1.0)
+
+    def places(self, values: Sequence[float]) -> list[float]:
+        """Return where each of some values is."""
+        found = (np.asarray(values, dtype=np.float64) - self.low) / (self.high - self.low)
+        return np.clip(found, 0.0, 1.0).tolist()
 
     def percent(self, value: float) -> str:
         """Return the place as an attribute, in percent of the plot."""

@@ -111,8 +111,8 @@ def svg(*children: Markup, number: str, title: str, text: str, class_: str) -> M
 
 def _steps(x: Axis, y: Axis, xs: Sequence[float], ys: Sequence[float]) -> str:
     places = (
-        f"{BOX * x.place(a):.0f} {BOX * (1 - y.place(b)):.0f}"
-        for a, b in zip(xs, ys, strict=True)
+        f"{BOX * a:.0f} {BOX * (1 - b):.0f}"
+        for a, b in zip(x.places(xs), y.places(ys), strict=True)
         if b == b
     )
     return "M" + "L".join(places)
