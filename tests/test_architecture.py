@@ -187,6 +187,14 @@ def test_code_blocks_of_the_docs_run(page, tmp_path, monkeypatch):
         exec(compile(block, f"{page.name}", "exec"), scope)
 
 
+def test_the_readme_shows_what_its_code_prints(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    code, shown = re.search(r"^```python\n(.*?)^```\n```\n(.*?)^…\n```", text, re.M | re.S).groups()
+    exec(compile(code, "README.md", "exec"), {})
+    assert capsys.readouterr().out.startswith(shown)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_between_pages_exist(page):
     for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
