@@ -140,3 +140,24 @@ def gap_mark(gap: float, event: str) -> str:
     ('▲ over', '▼ too low')
     """
     return f"{OVER if gap > 0 else UNDER} {gap_side(gap, event, short=True)}"
+
+
+def limit_text(value: float) -> str:
+    """Write a limit in points, with one decimal or as many as it needs.
+
+    >>> limit_text(0.02), limit_text(0.0025)
+    ('2.0', '0.25')
+    """
+    text = f"{100 * value:.4g}"
+    return text if "." in text or "e" in text else f"{text}.0"
+
+
+def share_text(value: float) -> str:
+    """Write a share of the rows without decimals, unless it is small.
+
+    >>> share_text(0.456), share_text(0.0049), share_text(0.00001)
+    ('46%', '0.5%', 'under 0.1%')
+    """
+    if value < 0.0005:
+        return "under 0.1%"
+    return f"{100 * value:.0f}%" if value >= 0.0095 else f"{100 * value:.1f}%"
