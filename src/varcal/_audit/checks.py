@@ -121,7 +121,8 @@ def along_variables(audit: Audit, claims: tuple[str, ...]) -> Cell:
 def variables_off(audit: Audit, claims: tuple[str, ...]) -> Off:
     """Count the variables along which one of some claims is surely off by more than the limit."""
     found = sum(
-        row.verdict == OFF and any(low >= audit.threshold for _, low, _ in hidden_errors(row, claims))
+        row.verdict == OFF
+        and any(low >= audit.threshold for _, low, _ in hidden_errors(row, claims))
         for row in audit.rows
     )
     return Off(found, len(audit.rows))

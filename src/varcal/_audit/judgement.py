@@ -153,9 +153,7 @@ def _overall_is_small(audit: Audit) -> bool:
 def score_trend(one: ClaimSummary) -> str:
     """Say whether scores are too extreme or too timid; "" if neither is clear."""
     columns = one.score.table.columns
-    n, score, gap = (
-        np.asarray(columns[name], np.float64) for name in ("n", "confidence", "gap")
-    )
+    n, score, gap = (np.asarray(columns[name], np.float64) for name in ("n", "confidence", "gap"))
     held = n > 0
     n, score, gap = n[held], score[held], gap[held]
     if one.claim == CONFIDENCE:

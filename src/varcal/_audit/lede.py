@@ -47,7 +47,9 @@ def _overall(one: ClaimSummary) -> Sentence:
     if one.claim == RISK:
         return Sentence.of(f"Overall the model says {says} and {happens} happens")
     return Sentence.of(
-        f"Overall the model says {says} for class ", Named(cut(one.label)), f" and {happens} happens"
+        f"Overall the model says {says} for class ",
+        Named(cut(one.label)),
+        f" and {happens} happens",
     )
 
 

@@ -82,18 +82,35 @@ def date_axis(low: float, high: float, many: int = 5) -> Axis:
     return Axis(low, high, tuple(ticks))
 
 
-def share_axis(high: float, low: float = 0.0) -> Axis:
+def share_axis(high: float, low: float = 0.0, many: int = 5) -> Axis:
     """Make an axis of shares in percent, from a round value to a round value, at most 100%.
 
     >>> axis = share_axis(0.43)
     >>> axis.high, [text for _, text in axis.ticks]
     (0.5, ['0%', '10%', '20%', '30%', '40%', '50%'])
     """
-    step = _round_step(max(high - low, 0.01), 5)
+    step = _round_step(max(high - low, 0.01), many)
     top = min(step * math.ceil(high / step - 1e-9), 1.0)
     bottom = max(step * math.floor(low / step + 1e-9), 0.0)
-    ticks = round_steps(bottom, top, 5)
+    ticks = round_steps(bottom, top, many)
     return Axis(bottom, top, tuple((at, f"{show_number(round(100 * at, 6))}%") for at in ticks))
+
+
+def points_axis(high: float, low: float = 0.0, many: int = 5) -> Axis:
+    """Make an axis of errors in points, from a round value to a round value.
+
+    >>> [text for _, text in points_axis(0.17).ticks]
+    ['0', '5', '10', '15', '20']
+    >>> [text for _, text in points_axis(0.05, -0.05, many=2).ticks]
+    ['−5', '0', '+5']
+    """
+    step = _round_step(max(high - low, 0.001), many)
+    top, bottom = step * math.ceil(high / step - 1e-9), step * math.floor(low / step + 1e-9)
+    texts = []
+    for at in round_steps(bottom, top, many):
+        text = number_text(round(100 * at, 6))
+        texts.append((at, f"+{text}" if low < 0 < at else text))
+    return Axis(bottom, top, tuple(texts))
 
 
 def round_steps(low: float, high: float, many: int) -> list[float]:
