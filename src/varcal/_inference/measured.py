@@ -107,21 +107,12 @@ def gap_law(stats: BinnedStats, *, beyond: bool = False) -> GapLaw:
     weight = stats.total("weight")
     by_bucket = stats.field("weight")
     error = stats.field("score") - stats.field("hit")
-    n_buckets = int((by_bucket.sum(axis=1) > 0).sum())
-    if n_buckets < 2:
-        raise InputError(
-            "groups has only one group with weight",
-            "at least two groups are needed",
-            argument="groups",
-        )
+    n_buckets = check_two_buckets(by_bucket.sum(axis=1))
     correction = n_buckets / (n_buckets - 1)
 
     def covariance(residual: Floats, least: Floats) -> Floats:
         inverse = np.divide(1.0, weight, out=np.zeros_like(weight), where=weight > 0)
-        observed = correction * (residual.T @ residual) * np.outer(inverse, inverse)
-        size = np.diag(observed)
-        lift = np.sqrt(np.maximum(np.diag(least), size) / np.where(size > 0, size, 1.0))
-        return observed * np.outer(lift, lift)
+        return lifted(correction * (residual.T @ residual) * np.outer(inverse, inverse), least)
 
     spread = by_bucket / weight.sum() - law.share * by_bucket.sum(axis=1)[:, None] / weight.sum()
     law = GapLaw(
@@ -135,9 +126,33 @@ def gap_law(stats: BinnedStats, *, beyond: bool = False) -> GapLaw:
     return law.center() if beyond else law
 
 
+def check_two_buckets(weight: Floats) -> int:
+    """Return the number of groups, by their weights; refuse a single one."""
+    n_buckets = int((weight > 0).sum())
+    if n_buckets < 2:
+        raise InputError(
+            "groups has only one group with weight",
+            "at least two groups are needed",
+            argument="groups",
+        )
+    return n_buckets
+
+
+def lifted(observed: Floats, least: Floats) -> Floats:
+    """Scale a covariance so that no variance is below that of another one."""
+    size = np.diag(observed)
+    lift = np.sqrt(np.maximum(np.diag(least), size) / np.where(size > 0, size, 1.0))
+    return observed * np.outer(lift, lift)
+
+
 def error_sums(stats: BinnedStats) -> ErrorSums:
     """Return the sums of a table over all buckets, in the form that tests need."""
     return _sums(stats.sums.sum(axis=1))
+
+
+def error_sums_of(tables: Sequence[BinnedStats]) -> ErrorSums:
+    """Return the sums of several tables over the same bins, with a first axis for the tables."""
+    return _sums(np.stack([stats.sums.sum(axis=1) for stats in tables], axis=1))
 
 
 def _sums(sums: Floats) -> ErrorSums:
