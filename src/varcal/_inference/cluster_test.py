@@ -17,6 +17,8 @@ FEW_GROUPS = 100
 DRAWS = 999
 #: A test with k terms needs at least this many times k groups.
 GROUPS_PER_TERM = 2
+#: The groups that any test needs: that of smooth trends has three terms.
+LEAST_GROUPS = 3 * GROUPS_PER_TERM
 #: A term whose part not explained by the others is smaller than this, relative to the largest,
 #: is dropped.
 DEPENDENT = 1e-6
@@ -66,8 +68,8 @@ def cluster_test(
         if not _contributions(coarse, None, constant).shape[1]:
             return 1.0  # a single value: the gap cannot change along it
         raise InputError(
-            f"groups has {int((coarse.field('weight').sum(axis=1) > 0).sum())} groups with weight",
-            "a test needs at least 6",
+            f"groups has {n_groups(coarse)} groups with weight",
+            f"a test needs at least {LEAST_GROUPS}",
             argument="groups",
         )
     observed = float(cauchy([_hotelling(part[None])[0] for part in parts]))
@@ -76,6 +78,16 @@ def cluster_test(
     signs = np.random.default_rng(seed).choice([-1.0, 1.0], size=(DRAWS, len(parts[0]), 1))
     null = cauchy([_hotelling(part * signs) for part in parts])
     return float((1 + (null <= observed * (1 + SAME_P)).sum()) / (1 + DRAWS))
+
+
+def n_groups(stats: BinnedStats) -> int:
+    """Return the number of groups (or buckets of groups) with weight."""
+    return int((stats.field("weight").sum(axis=1) > 0).sum())
+
+
+def enough_groups(stats: BinnedStats) -> bool:
+    """Tell whether there are enough groups for a test along any variable."""
+    return n_groups(stats) >= LEAST_GROUPS
 
 
 def _contributions(stats: BinnedStats, placed: Bools | None, constant: bool) -> Floats:
