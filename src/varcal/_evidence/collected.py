@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from varcal._arrays import Bools
+from varcal._binning.bins import Bins
 from varcal._binning.stats import BinnedStats
 from varcal._evidence.collected_checks import check_finite
 from varcal._evidence.evidence import SCORE, Along, Evidence
@@ -162,6 +164,10 @@ class Collected(Evidence):
             return self.profile(key, names[0] if names else None).coarse
         fine, coarse = self._table(key, names)
         return fine.coarsen(coarse)
+
+    def members(self, name: str, bins: Bins, part: slice) -> Bools | None:
+        """Return None: the rows are not available."""
+        return None
 
     def absent(self) -> set[str]:
         """Return the names of variables that are missing at every row."""

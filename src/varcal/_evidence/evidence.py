@@ -6,6 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from dataclasses import dataclass
 
+from varcal._arrays import Bools
+from varcal._binning.bins import Bins
 from varcal._binning.stats import BinnedStats
 from varcal._evidence.profile import Profile
 from varcal._evidence.question import BinOptions
@@ -74,6 +76,10 @@ class Evidence(ABC):
     @abstractmethod
     def table(self, key: int) -> BinnedStats:
         """Return a claim over the bins of all variables jointly, or of the score without them."""
+
+    @abstractmethod
+    def members(self, name: str, bins: Bins, part: slice) -> Bools | None:
+        """Return which rows are in some bins of a variable; None if only sums are available."""
 
     @abstractmethod
     def absent(self) -> set[str]:

@@ -17,6 +17,8 @@ FEW_GROUPS = 100
 DRAWS = 999
 #: A test with k terms needs at least this many times k groups.
 GROUPS_PER_TERM = 2
+#: The groups that any test needs: that of smooth trends has three terms.
+LEAST_GROUPS = 3 * GROUPS_PER_TERM
 #: A term whose part not explained by the others is smaller than this, relative to the largest,
 #: is dropped.
 DEPENDENT = 1e-6
@@ -72,7 +74,7 @@ def hotelling_test(contributions: list[Floats], seed: int = 0) -> float:
             return 1.0  # a single value: the gap cannot change along it
         raise InputError(
             f"groups has {len(contributions[0])} groups with weight",
-            "a test needs at least 6",
+            f"a test needs at least {LEAST_GROUPS}",
             argument="groups",
         )
     observed = float(cauchy([_hotelling(part[None])[0] for part in parts]))
@@ -81,6 +83,16 @@ def hotelling_test(contributions: list[Floats], seed: int = 0) -> float:
     signs = np.random.default_rng(seed).choice([-1.0, 1.0], size=(DRAWS, len(parts[0]), 1))
     null = cauchy([_hotelling(part * signs) for part in parts])
     return float((1 + (null <= observed * (1 + SAME_P)).sum()) / (1 + DRAWS))
+
+
+def n_groups(stats: BinnedStats) -> int:
+    """Return the number of groups (or buckets of groups) with weight."""
+    return int((stats.field("weight").sum(axis=1) > 0).sum())
+
+
+def enough_groups(stats: BinnedStats) -> bool:
+    """Tell whether there are enough groups for a test along any variable."""
+    return n_groups(stats) >= LEAST_GROUPS
 
 
 def _contributions(stats: BinnedStats, placed: Bools | None, constant: bool) -> Floats:

@@ -56,21 +56,45 @@ def measure_all(
     """Measure many tables at once: those with equally many bins share one computation."""
     found: list[Measured | None] = [None] * len(tables)
     for places, law in _stacked_laws(tables, beyond=beyond):
-        middle = debiased(law)
-        low, high = interval(law, level, middle)
-        columns = [law.value, middle, low, np.minimum(high, 1.0), *noise_floor(law)]
-        for place, row in zip(places, np.stack(columns, axis=-1).tolist(), strict=True):
-            value, best, start, end, floor, floor_high = row
-            found[place] = Measured(value, best, start, end, math.nan, floor, floor_high)
+        for place, one in zip(places, _measured(law, level), strict=True):
+            found[place] = one
     return [one for one in found if one is not None]
 
 
-def debiased_all(tables: Sequence[BinnedStats]) -> list[float]:
-    """Return the debiased error of many tables at once."""
-    found = np.zeros(len(tables))
-    for places, law in _stacked_laws(tables):
-        found[places] = debiased(law)
-    return found.tolist()
+def measure_laws(laws: Sequence[GapLaw], level: float) -> list[Measured]:
+    """Measure the errors of several laws; those with equally many bins share one computation."""
+    found: list[Measured | None] = [None] * len(laws)
+    for places, law in _alike(laws):
+        for place, one in zip(places, _measured(law, level), strict=True):
+            found[place] = one
+    return [one for one in found if one is not None]
+
+
+def limits_of(laws: Sequence[GapLaw], level: float) -> tuple[list[float], list[float]]:
+    """Return lower and upper limits of the errors of several laws."""
+    low, high = np.zeros(len(laws)), np.zeros(len(laws))
+    for places, law in _alike(laws):
+        low[places], high[places] = interval(law, level)
+    return low.tolist(), np.minimum(high, 1.0).tolist()
+
+
+def _alike(laws: Sequence[GapLaw]) -> Iterator[tuple[list[int], GapLaw]]:
+    """Yield the laws with equally many bins as one, and which they are."""
+    alike: dict[tuple[int, float], list[int]] = {}
+    for place, law in enumerate(laws):
+        alike.setdefault((law.gap.shape[-1], law.df), []).append(place)
+    for places in alike.values():
+        yield places, GapLaw.stack([laws[place] for place in places])
+
+
+def _measured(law: GapLaw, level: float) -> list[Measured]:
+    middle = debiased(law)
+    low, high = interval(law, level, middle)
+    columns = [law.value, middle, low, np.minimum(high, 1.0), *noise_floor(law)]
+    return [
+        Measured(value, best, start, end, math.nan, floor, floor_high)
+        for value, best, start, end, floor, floor_high in np.stack(columns, axis=-1).tolist()
+    ]
 
 
 def _stacked_laws(
@@ -88,11 +112,6 @@ def _stacked_laws(
         else:
             laws = [gap_law(stats, beyond=beyond) for stats in chosen]
             yield places, GapLaw.stack(laws)
-
-
-def with_p(measured: Measured, p_value: float) -> Measured:
-    """Return a copy with the given p-value."""
-    return Measured(**vars(measured) | {"p_value": p_value})
 
 
 def gap_law(stats: BinnedStats, *, beyond: bool = False) -> GapLaw:

@@ -44,16 +44,19 @@ class SidedSums:
         A claim's error is the error of the sums, times the sign of the side.
     placed : array of bool, optional
         Which fine cells are ordered along the variable.
+    same : tuple of int
+        For each claim of the caller, the row of `signs` that it has.
     """
 
     coarse: ErrorSums
     fine: ErrorSums | None
     signs: Floats
     placed: ArrayLike | None = None
+    same: tuple[int, ...] = ()
 
 
-def sided_test(sums: SidedSums, rows: ScoredRows | None = None, *, seed: int = 0) -> float:
-    r"""Return the p-value of "the gap is constant along v within each predicted side".
+def sided_test(sums: SidedSums, rows: ScoredRows | None = None, *, seed: int = 0) -> Floats:
+    r"""Return p-values of "the gap is constant along v within each predicted side".
 
     With e = y − p and the sign σ of the predicted side (1 if the prediction is positive, else
     −1), the gap of the risk is the mean of −e and that of the confidence the mean of −σe. Both
@@ -79,6 +82,11 @@ def sided_test(sums: SidedSums, rows: ScoredRows | None = None, *, seed: int = 0
         The rows, whose cells are numbered side by side, for simulated hits.
     seed : int
         Seed of the simulated hits.
+
+    Returns
+    -------
+    ndarray
+        The p-value for all claims together, and then those of each claim's own columns.
     """
     seen = sums.coarse.weight.sum(-1) > 0
     sums = _of_sides(sums, seen)
@@ -87,12 +95,12 @@ def sided_test(sums: SidedSums, rows: ScoredRows | None = None, *, seed: int = 0
     moments = [constant_gap_moments(coarse)]
     if fine is not None:
         moments.append(constant_gap_moments(fine, fine.n.sum(-1, keepdims=True)))
-    p = _combined(_forms(sums, moments), errors)
-    if rows is None or p >= SIMULATE_BELOW or not _is_sparse(coarse):
-        return p
+    p = _combined(_tails(_forms(sums, moments), errors), sums.signs)
+    if rows is None or p[0] >= SIMULATE_BELOW or not _is_sparse(coarse):
+        return _of_claims(p, sums.same)
     draws = draws_for(rows)
     if not draws:
-        return p
+        return _of_claims(p, sums.same)
     gap = coarse.overall * ratio_or_zero(coarse.n.sum(-1), coarse.n.sum(-1) + PRIOR_ROWS)
     tables = [coarse] if fine is None else [coarse, fine]
     forms = _forms(sums, [_model_moments(table, gap) for table in tables])
@@ -108,24 +116,30 @@ def sided_test(sums: SidedSums, rows: ScoredRows | None = None, *, seed: int = 0
     for some, place in zip(forms, places, strict=True):
         flat += some
         designs += [weight[:, None] * form.loading[place] for form in some]
-    null = _simulated(flat, designs, rows.score, draw_hits(chance, draws, seed))
-    return float(tail_p(-np.log(np.asarray(_combined(forms, errors))), -np.log(null)))
+    hits = draw_hits(chance, draws, seed)
+    null = _combined(_simulated(flat, designs, rows.score, hits), sums.signs)
+    observed = _combined(_tails(forms, errors), sums.signs)
+    p = np.array([tail_p(-np.log(a), -np.log(b)) for a, b in zip(observed, null, strict=True)])
+    return _of_claims(p, sums.same)
 
 
 def _of_sides(sums: SidedSums, seen: Bools) -> SidedSums:
     """Keep the given sides; claims that are the same on what is left become one."""
     signs = sums.signs[:, seen]
-    signs = signs * signs[:, :1]
-    _, first = np.unique(signs, axis=0, return_index=True)
-    signs = signs[np.sort(first)]
-    if seen.all():
-        return SidedSums(sums.coarse, sums.fine, signs, sums.placed)
+    _, first, same = np.unique(signs * signs[:, :1], axis=0, return_index=True, return_inverse=True)
+    order = np.argsort(first)
     coarse, fine = (
         None if table is None else ErrorSums(**{k: v[seen] for k, v in vars(table).items()})
         for table in (sums.coarse, sums.fine)
     )
     assert coarse is not None
-    return SidedSums(coarse, fine, signs, sums.placed)
+    place = np.argsort(order)[same.ravel()]
+    return SidedSums(coarse, fine, signs[first[order]], sums.placed, tuple(place.tolist()))
+
+
+def _of_claims(p: Floats, same: tuple[int, ...]) -> Floats:
+    """Return the common p-value and that of each claim, where some claims were one."""
+    return p[[0, *(1 + k for k in same)]]
 
 
 def _forms(sums: SidedSums, moments: Sequence[tuple[Floats, Floats]]) -> list[list[Form]]:
@@ -164,13 +178,18 @@ def orthonormal_span(columns: Floats, weight: Floats) -> Floats:
     return np.asarray(columns @ (turn[:, keep] / np.sqrt(size[keep])))
 
 
-def _combined(forms: list[list[Form]], errors: list[Floats]) -> float:
-    p = [
-        form.p_value(error.ravel())
-        for some, error in zip(forms, errors, strict=True)
-        for form in some
-    ]
-    return float(cauchy(p))
+def _tails(forms: list[list[Form]], errors: list[Floats]) -> list[Floats]:
+    """Return the p-value of each form."""
+    pairs = zip(forms, errors, strict=True)
+    return [form.p_value(error.ravel()) for some, error in pairs for form in some]
+
+
+def _combined(p: list[Floats], signs: Floats) -> Floats:
+    """Combine the p-values of all forms, and those of each claim's own forms."""
+    n_claims = len(signs)
+    each = n_claims + (n_claims == 2)  # and one for both
+    own = [cauchy([p[k] for k in range(claim, len(p), each)]) for claim in range(n_claims)]
+    return np.stack([cauchy(p), *own])
 
 
 def _is_sparse(coarse: ErrorSums) -> bool:
@@ -191,16 +210,15 @@ def _model_moments(cells: ErrorSums, gap: Floats) -> tuple[Floats, Floats]:
 
 def _simulated(
     forms: list[Form], designs: list[Floats], score: Floats, hits: Iterable[Singles]
-) -> Floats:
-    """Return the combined p-values that moments give to simulated hits."""
+) -> list[Floats]:
+    """Return the p-values that moments give to simulated hits, for each form."""
     ends = np.cumsum([design.shape[1] for design in designs])[:-1]
     design = np.hstack(designs)
     center = score @ design
     design = design.astype(np.float32)
-    blocks = (np.split(block @ design - center, ends, axis=-1) for block in hits)
-    return np.concatenate(
-        [
-            cauchy([form.tail((x**2).sum(-1)) for form, x in zip(forms, parts, strict=True)])
-            for parts in blocks
-        ]
-    )
+    tails: list[list[Floats]] = [[] for _ in forms]
+    for block in hits:
+        parts = np.split(block @ design - center, ends, axis=-1)
+        for form, part, found in zip(forms, parts, tails, strict=True):
+            found.append(form.tail((part**2).sum(-1)))
+    return [np.concatenate(found) for found in tails]
