@@ -36,7 +36,8 @@ from varcal._text.numbers import count, level_text, limit_text, percent, points,
 from varcal._text.sentences import Code, Named, Sentence, cut
 
 if TYPE_CHECKING:
-    from varcal._audit.audit_result import Audit, AuditRow, Place
+    from varcal._audit.audit_result import Audit, AuditRow
+    from varcal._audit.places import Place
     from varcal._audit.repair import Repair
 
 #: Lines of the two tables.
@@ -179,7 +180,7 @@ def first_screen(audit: Audit, *, repair: bool = True) -> FirstScreen:
         Whether to say what a repair would achieve, which may have to be computed first.
     """
     found = judge(audit)
-    mended = audit.repair if repair else None
+    mended = repair_of(audit) if repair else None
     groups = _groups(audit, found)
     columns = columns_of(audit)
     shown = (*columns, _after_column(mended)) if _is_shown(mended) else columns
@@ -199,6 +200,11 @@ def first_screen(audit: Audit, *, repair: bool = True) -> FirstScreen:
         steps=next_steps(audit, found, mended),
         limit=audit.threshold,
     )
+
+
+def repair_of(audit: Audit) -> Repair | None:
+    """Return what a repair would achieve, if that is known or can be found."""
+    return getattr(audit, "repair", None)
 
 
 def place_name(place: Place) -> tuple[Sentence, Sentence]:
@@ -235,12 +241,6 @@ def _groups(audit: Audit, found: Judgement) -> tuple[Group, ...]:
 def _group(audit: Audit, place: Place) -> Group:
     name, variable = place_name(place)
     share = f"{share_text(place.share)} of rows"
-    overall = audit.claims[place.claim].gap
-    better = Sentence()
-    if _is_better(place, overall, audit):
-        better = Sentence.of(
-            f"better than the rest: {points(abs(place.gap))} instead of {points(abs(overall))}"
-        )
     return Group(
         name=name,
         about=Sentence.of(variable, f" · {share}") if variable else Sentence.of(share),
@@ -251,17 +251,20 @@ def _group(audit: Audit, place: Place) -> Group:
         low=place.low,
         high=place.high,
         side=gap_side(place.gap, place.claim),
-        better=better,
+        better=better_words(audit, place),
         n=place.n,
     )
 
 
-def _is_better(place: Place, overall: float, audit: Audit) -> bool:
-    """Whether a model that is off everywhere is less so at a place, in the same direction."""
+def better_words(audit: Audit, place: Place) -> Sentence:
+    """Say that a model that is off everywhere is less so at a place; empty if it is not."""
     one = audit.claims[place.claim]
     biased = one.gap_low > 0 or one.gap_high < 0
-    same = place.gap * overall >= 0 or abs(place.gap) <= audit.threshold
-    return biased and same and abs(place.gap) < abs(overall)
+    same = place.gap * one.gap >= 0 or abs(place.gap) <= audit.threshold
+    if not (biased and same and abs(place.gap) < abs(one.gap)):
+        return Sentence()
+    sizes = f"{points(abs(place.gap))} instead of {points(abs(one.gap))}"
+    return Sentence.of(f"better than the rest: {sizes}")
 
 
 def _bounds(audit: Audit) -> tuple[Bound, ...]:

@@ -146,7 +146,8 @@ def _not_off(audit: Audit, found: Judgement) -> Sentence:
     return Sentence.of(
         "Along ",
         Strong(f"{len(found.rows)} of {count(len(audit.rows), 'variable')}"),
-        f" there is hidden error, but along none of them surely more than {limit} points: most along ",
+        f" there is hidden error, but along none of them surely more than {limit} points: most "
+        "along ",
         StrongName(cut(most.variable)),
         f", {size}.",
     )

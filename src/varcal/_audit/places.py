@@ -12,7 +12,8 @@ from varcal._binning.bins import LevelBins, coarse_index
 from varcal._evidence.profile import Profile
 from varcal._inference.measured import gap_law
 from varcal._measures.regions import value_label
-from varcal._text.numbers import points
+from varcal._text.gaps import off_by
+from varcal._text.numbers import count
 
 #: At most this many places are named for a whole audit, and this many of one variable.
 MOST_GROUPS = 5
@@ -194,11 +195,7 @@ def describe_place(place: Place) -> str:
     >>> describe_place(place)
     'risk too high by 15.0 points where age up to 29 (9 rows)'
     """
-    if place.claim == "confidence":
-        side = "too sure" if place.gap > 0 else "not sure enough"
-    else:
-        side = f"{place.claim} too {'high' if place.gap > 0 else 'low'}"
-    return f"{side} by {points(abs(place.gap))} points where {place.label} ({place.n:,} rows)"
+    return f"{off_by(place.gap, place.claim)} where {place.label} ({count(place.n, 'row')})"
 
 
 def chosen_groups(parts: Sequence[tuple[Part, Bools | None]]) -> tuple[Place, ...]:

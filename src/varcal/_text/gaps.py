@@ -46,6 +46,15 @@ def gap_mark(gap: float) -> str:
     return OVER if gap > 0 else UNDER
 
 
+def marked_side(gap: float, claim: str) -> str:
+    """Mark and name the sign of a gap.
+
+    >>> marked_side(-0.1, "risk")
+    '▼ too low'
+    """
+    return f"{gap_mark(gap)} {gap_side(gap, claim)}"
+
+
 def claim_name(claim: str) -> Sentence:
     """Name a claim; the label of a class comes from the data.
 

@@ -8,15 +8,8 @@ from __future__ import annotations
 MINUS = "\N{MINUS SIGN}"
 #: Shown for a number that is not known.
 UNKNOWN = "–"
-#: The marks of a gap above and below zero.
-OVER, UNDER = "▲", "▼"
 #: p-values below this are not written out.
 _SMALLEST_P = 0.001
-_SIDES = {
-    "correct": ("overconfident", "underconfident"),
-    "positive": ("predicted too high", "predicted too low"),
-}
-_SHORT_SIDES = {"correct": ("over", "under"), "positive": ("too high", "too low")}
 
 
 def decimals(value: float, digits: int) -> str:
@@ -120,26 +113,6 @@ def count(n: int, noun: str = "") -> str:
     ('16,281 rows', '1 row')
     """
     return f"{n:,}" if not noun else f"{n:,} {noun}{'' if n == 1 else 's'}"
-
-
-def gap_side(gap: float, event: str, *, short: bool = False) -> str:
-    """Name the sign of a gap.
-
-    >>> gap_side(0.1, "correct"), gap_side(-0.1, "positive")
-    ('overconfident', 'predicted too low')
-    """
-    sides = _SHORT_SIDES if short else _SIDES
-    over, under = sides["positive" if event == "positive" else "correct"]
-    return over if gap > 0 else under
-
-
-def gap_mark(gap: float, event: str) -> str:
-    """Mark the sign of a gap by a triangle and a word.
-
-    >>> gap_mark(0.1, "correct"), gap_mark(-0.1, "positive")
-    ('▲ over', '▼ too low')
-    """
-    return f"{OVER if gap > 0 else UNDER} {gap_side(gap, event, short=True)}"
 
 
 def limit_text(value: float) -> str:

@@ -56,7 +56,7 @@ def _card(one: VariableSummary, summary: Summary, *, open_: bool) -> Markup:
         el("span", size, class_="size"),
     )
     words = claim_words(one.claim)
-    body = _levels(one, words) if one.main.line.kind == "levels" else _charts(one, summary, words)
+    body = _levels(one, words) if one.levels else _charts(one, summary, words)
     return el(
         "details",
         heading,
@@ -142,18 +142,18 @@ def _small(panel: Panel, number: str, variable: str) -> Markup:
 
 def _levels(one: VariableSummary, words: ClaimWords) -> Markup:
     """Make the table of levels, those that are most too low first."""
-    line = one.main.line
     rows = [
         Dumbbell(
-            name=Named(cut(label)),
-            about=count(line.n[k], "row") if line.n else "",
-            says=line.predicted[k],
-            happens=line.actual[k],
-            low=line.predicted[k] - line.actual_high[k],
-            high=line.predicted[k] - line.actual_low[k],
-            side=Sentence.of(gap_side(line.predicted[k] - line.actual[k], words.claim)),
+            name=Named(cut(level.text)),
+            about=count(level.n, "row"),
+            says=level.says,
+            happens=level.happens,
+            low=level.low,
+            high=level.high,
+            side=Sentence.of(gap_side(level.gap, words.claim)),
+            instead=level.better,
         )
-        for k, label in enumerate(line.labels)
+        for level in one.levels
     ]
     rows.sort(key=lambda row: row.says - row.happens)
     heads = ("Level", words.y.capitalize(), words.says, words.happens)

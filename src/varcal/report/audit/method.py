@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from varcal._audit.audit_result import Audit
 from varcal._audit.comparison import Comparison
+from varcal._audit.first_screen import repair_of
 from varcal._audit.verdicts import (
     BETTER,
     FIXED,
@@ -131,10 +132,9 @@ def method(audit: Audit) -> tuple[str, ...]:
         "groups for all places of all variables at once.",
         _curves(level),
     ]
-    if audit.repair is not None:
-        steps.append(
-            f"Repair: VariableCalibrator, cross-fitted on {count(audit.repair.n_rows, 'row')}."
-        )
+    mended = repair_of(audit)
+    if mended is not None:
+        steps.append(f"Repair: VariableCalibrator, cross-fitted on {count(mended.n_rows, 'row')}.")
     if audit.grouped:
         steps.append(_GROUPED)
     return tuple(steps)

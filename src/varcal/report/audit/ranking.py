@@ -5,7 +5,7 @@ from __future__ import annotations
 from varcal._audit.verdicts import FINDINGS
 from varcal._text.gaps import gap_mark, off_by
 from varcal._text.numbers import count, interval, limit_text, percent, points
-from varcal._text.sentences import Named, Sentence, cut, listed
+from varcal._text.sentences import Named, cut, listed
 from varcal.report.audit.summary import Spot, Summary, VariableSummary
 from varcal.report.html.axes import Axis, points_axis
 from varcal.report.html.badge import verdict_badge
@@ -136,15 +136,12 @@ def _place(spot: Spot | None) -> list[Child]:
     if spot is None:
         return ["–"]
     side = "over" if spot.gap > 0 else "under"
-    said: Sentence = off_by(spot.gap, spot.claim)
+    mark = el("span", gap_mark(spot.gap), aria_hidden="true")
+    said: Child = el("span", mark, " ", off_by(spot.gap, spot.claim), class_=side)
     return [
         Named(cut(spot.text)),
         f": says {percent(spot.says)}, happens {percent(spot.happens)}",
-        el(
-            "small",
-            el("span", el("span", gap_mark(spot.gap), aria_hidden="true"), " ", said, class_=side),
-            f" · {count(spot.n, 'row')}",
-        ),
+        el("small", spot.better or said, f" · {count(spot.n, 'row')}"),
     ]
 
 

@@ -7,9 +7,10 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from varcal._audit.audit_result import Audit, AuditRow
+from varcal._audit.audit_result import Audit, AuditRow, ClaimSummary
 from varcal._audit.checks import Column, columns_of, hidden_errors
-from varcal._audit.first_screen import first_screen, weakest_gap
+from varcal._audit.first_screen import better_words, first_screen, repair_of, weakest_gap
+from varcal._audit.places import Place
 from varcal._audit.verdicts import FINDINGS, OFF
 from varcal._measures.bin_table import BinTable
 from varcal._measures.curve import Curve
@@ -19,8 +20,8 @@ from varcal._text.gaps import (
     CONFIDENCE,
     claim_name,
     gap_mark,
+    gap_side,
     off_by,
-    range_words,
 )
 from varcal._text.numbers import (
     count,
@@ -47,7 +48,6 @@ from varcal.report.claim_words import chart_title
 from varcal.report.lines import Line, curve_line, score_line, value_text
 
 if TYPE_CHECKING:
-    from varcal._audit.audit_result import ClaimSummary, Place
     from varcal._audit.repair import Repair
 
 #: The largest number of other places that a card names.
@@ -125,13 +125,14 @@ def _variable(
         low=row.low,
         high=row.high,
         claims=tuple(_hidden(row, column) for column in columns),
-        spot=None if row.place is None else _spot(row.place),
-        weakest=_spot(row.weakest),
-        after=_after(audit.repair, name),
+        spot=None if row.place is None else _spot(audit, row.place),
+        weakest=_spot(audit, row.weakest),
+        after=_after(repair_of(audit), name),
         places=_places(audit, row),
         main=main,
         other=None if other is None else _panel(audit, other, other_claim),
         repaired=_repaired(audit, row),
+        levels=_levels(audit, row, main.line) if main.line.kind == "levels" else (),
         bins=_bins(table),
         notes=_variable_notes(row, curve, table, main.line),
         statistics=_statistics(audit, row),
@@ -164,7 +165,7 @@ def _after(repair: Repair | None, name: str) -> Hidden | None:
     return Hidden("After repair", row.beyond.debiased, row.low, row.high)
 
 
-def _spot(place: Place) -> Spot:
+def _spot(audit: Audit, place: Place) -> Spot:
     return Spot(
         place.text,
         place.claim,
@@ -174,6 +175,7 @@ def _spot(place: Place) -> Spot:
         place.low,
         place.high,
         place.n,
+        better_words(audit, place),
     )
 
 
@@ -194,26 +196,12 @@ def _places(audit: Audit, row: AuditRow) -> tuple[Sentence, ...]:
         return ()
     same = [place for place in audit.groups if place.variable == row.variable]
     places = [row.place, *(place for place in same if place.text != row.place.text)]
-    told = [place_sentence(place) for place in places]
-    counts = {place.n for place in places}
+    told = [_place_sentence(audit, place) for place in places]
     curve = audit.curves[row.variable]
-    claim = row.claim
-    for region in sorted(curve.regions, key=lambda region: -region.n):
-        if region.n not in counts and len(told) < MOST_PLACES:
-            ends = dict.fromkeys(value_text(curve, end) for end in (region.low, region.high))
-            told.append(
-                Sentence.of(
-                    f"{gap_mark(region.gap_low + region.gap_high)} ",
-                    StrongName(" to ".join(ends)),
-                    ": ",
-                    range_words(region.gap_low, region.gap_high, claim),
-                    f"; {count(region.n, 'row')}.",
-                )
-            )
-    return tuple(told)
+    return (*told, *([region_note(curve, row.claim)] if curve.regions else []))
 
 
-def place_sentence(place: Place) -> Sentence:
+def _place_sentence(audit: Audit, place: Place) -> Sentence:
     """Say what is wrong at a place."""
     low, high = sorted((abs(place.low), abs(place.high)))
     rates = (
@@ -221,13 +209,36 @@ def place_sentence(place: Place) -> Sentence:
         if place.claim == CONFIDENCE
         else f"The model says {percent(place.says)}, {percent(place.happens)} happens"
     )
+    better = better_words(audit, place)
+    name = StrongName(cut(place.text))
+    rows = count(place.n, "row")
+    if better:
+        return Sentence.of(name, ": ", better, f" points. {rates}; {rows}.")
     return Sentence.of(
         f"{gap_mark(place.gap)} ",
-        StrongName(cut(place.text)),
+        name,
         ": ",
         off_by(place.gap, place.claim),
-        f" ({interval(low, high)}). {rates}; {count(place.n, 'row')}.",
+        f" ({interval(low, high)}). {rates}; {rows}.",
     )
+
+
+def _levels(audit: Audit, row: AuditRow, line: Line) -> tuple[Spot, ...]:
+    """Return the levels; one that is named elsewhere has the same interval as there."""
+    named = [row.place, *audit.groups]
+    known = {
+        place.text: place for place in named if place is not None and place.variable == row.variable
+    }
+    levels = []
+    for k, text in enumerate(line.labels):
+        if text in known:
+            levels.append(_spot(audit, known[text]))
+            continue
+        says, happens = line.predicted[k], line.actual[k]
+        ends = says - line.actual_high[k], says - line.actual_low[k]
+        n = line.n[k] if line.n else audit.n_rows
+        levels.append(Spot(text, row.claim, says, happens, says - happens, *ends, n, Sentence()))
+    return tuple(levels)
 
 
 def _panel(audit: Audit, curve: Curve, claim: str, *, main: bool = False) -> Panel:
@@ -246,7 +257,7 @@ def _panel(audit: Audit, curve: Curve, claim: str, *, main: bool = False) -> Pan
 
 
 def _repaired(audit: Audit, row: AuditRow) -> Panel | None:
-    repair = audit.repair
+    repair = repair_of(audit)
     if repair is None or not repair.helps or row.variable not in repair.full.after:
         return None
     after = repair.full.after
@@ -261,16 +272,19 @@ def _repaired(audit: Audit, row: AuditRow) -> Panel | None:
 
 
 def region_note(curve: Curve, claim: str) -> Sentence:
-    """Say where a curve is surely off."""
+    """Say where a curve is surely off, in which direction."""
     if not curve.regions:
         return Sentence.of("No place is surely off.")
-    parts: list[str | Sentence] = []
-    for region in curve.regions[:MOST_PLACES]:
+    parts: list[str | Sentence] = ["Surely off: "]
+    last = ""
+    for k, region in enumerate(curve.regions[:MOST_PLACES]):
         ends = dict.fromkeys(value_text(curve, end) for end in (region.low, region.high))
-        said = range_words(region.gap_low, region.gap_high, claim)
-        parts += ["; " if parts else "", Named(cut(" to ".join(ends))), ": ", said]
+        side = gap_side(1.0 if region.direction == "over" else -1.0, claim)
+        parts += [", " if k else "", f"{side} at " if side != last else ""]
+        parts.append(Named(cut(" to ".join(ends))))
+        last = side
     more = len(curve.regions) - MOST_PLACES
-    return Sentence.of(*parts, f"; {more} more." if more > 0 else ".")
+    return Sentence.of(*parts, f" and {more} more." if more > 0 else ".")
 
 
 def shown_range(curve: Curve) -> tuple[Histogram | None, tuple[float, float] | None]:
@@ -388,8 +402,8 @@ def _statistics(audit: Audit, row: AuditRow) -> tuple[str, ...]:
         )
     if beyond.debiased > vece.debiased:
         told.append(
-            "Hidden error is above VECE here: the average gap is taken off for each predicted side, "
-            "and both are estimates."
+            "Hidden error is above VECE here: the average gap is taken off for each predicted "
+            "side, and both are estimates."
         )
     return tuple(told)
 

@@ -61,6 +61,8 @@ class Spot:
         The two rates, and their difference with its interval.
     n : int
         Rows.
+    better : Sentence
+        That the place is better than the rest; empty if it is not.
     """
 
     text: str
@@ -71,6 +73,7 @@ class Spot:
     low: float
     high: float
     n: int
+    better: Sentence
 
 
 @dataclass(frozen=True)
@@ -128,6 +131,8 @@ class VariableSummary:
         What is wrong where, in words.
     main, other, repaired : Panel or None
         The claim itself, the other one, and the claim after a repair.
+    levels : tuple of Spot
+        The levels of the variable; none for numbers and dates.
     bins : tuple of Bin
         The bins behind the figures.
     statistics : tuple of str
@@ -151,6 +156,7 @@ class VariableSummary:
     main: Panel
     other: Panel | None
     repaired: Panel | None
+    levels: tuple[Spot, ...]
     bins: tuple[Bin, ...]
     notes: tuple[Sentence, ...]
     statistics: tuple[str, ...]

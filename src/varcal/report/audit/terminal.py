@@ -103,16 +103,16 @@ def _off(group: Group, *, named: bool) -> str:
 
 def _bounds(screen: FirstScreen) -> list[str]:
     table = [["Hidden error at most", "points", "weakest place", "rows", "there at most"]]
-    for one in screen.bounds:
-        table.append(
-            [
-                "  " + _short(one.variable, VARIABLE),
-                points(one.at_most),
-                _short(str(one.place), 22),
-                count(one.n),
-                points(one.there),
-            ]
-        )
+    table += [
+        [
+            "  " + _short(one.variable, VARIABLE),
+            points(one.at_most),
+            _short(str(one.place), 22),
+            count(one.n),
+            points(one.there),
+        ]
+        for one in screen.bounds
+    ]
     return _aligned(table, right=(1, 3, 4))
 
 

@@ -37,7 +37,7 @@ class Dumbbell:
     low: float
     high: float
     side: Sentence
-    instead: Sentence = Sentence()
+    instead: Sentence
 
     @property
     def is_sure(self) -> bool:
