@@ -10,11 +10,11 @@ import numpy as np
 
 from varcal._arrays import Floats
 from varcal._binning.stats import FIELDS, BinnedStats
+from varcal._inference.cluster_law import cluster_law
 from varcal._inference.debias import debiased, interval
 from varcal._inference.error_sums import ErrorSums
 from varcal._inference.gap_law import GapLaw
 from varcal._inference.noise_floor import noise_floor
-from varcal.exceptions import InputError
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,10 @@ def debiased_all(tables: Sequence[BinnedStats]) -> list[float]:
 def _stacked_laws(
     tables: Sequence[BinnedStats], *, beyond: bool = False
 ) -> Iterator[tuple[list[int], GapLaw]]:
-    """Yield the laws of tables with equally many bins as one, and which tables they are."""
+    """Yield the laws of tables with equally many bins as one, and which tables they are.
+
+    Tables by group come one by one: each has its own degrees of freedom.
+    """
     alike: dict[int, list[int]] = {}
     for place, stats in enumerate(tables):
         alike.setdefault(stats.bins.size, []).append(place)
@@ -86,8 +89,8 @@ def _stacked_laws(
             sums = np.concatenate([stats.sums for stats in chosen], axis=1)
             yield places, GapLaw.from_cells(_sums(sums), center=beyond)
         else:
-            laws = [gap_law(stats, beyond=beyond) for stats in chosen]
-            yield places, GapLaw.stack(laws)
+            for place, stats in zip(places, chosen, strict=True):
+                yield [place], GapLaw.stack([gap_law(stats, beyond=beyond)])
 
 
 def with_p(measured: Measured, p_value: float) -> Measured:
@@ -98,41 +101,11 @@ def with_p(measured: Measured, p_value: float) -> Measured:
 def gap_law(stats: BinnedStats, *, beyond: bool = False) -> GapLaw:
     """Return the law of the gaps of bins; with `beyond` the overall gap is subtracted.
 
-    With groups, variances come from the sums of buckets of groups, and are at least those of
-    independent rows.
+    With groups, variances come from the sums of buckets of groups (`cluster_law`).
     """
-    law = GapLaw.from_cells(error_sums(stats), center=False)
     if stats.sums.shape[1] == 1:
         return GapLaw.from_cells(error_sums(stats), center=beyond)
-    weight = stats.total("weight")
-    by_bucket = stats.field("weight")
-    error = stats.field("score") - stats.field("hit")
-    n_buckets = int((by_bucket.sum(axis=1) > 0).sum())
-    if n_buckets < 2:
-        raise InputError(
-            "groups has only one group with weight",
-            "at least two groups are needed",
-            argument="groups",
-        )
-    correction = n_buckets / (n_buckets - 1)
-
-    def covariance(residual: Floats, least: Floats) -> Floats:
-        inverse = np.divide(1.0, weight, out=np.zeros_like(weight), where=weight > 0)
-        observed = correction * (residual.T @ residual) * np.outer(inverse, inverse)
-        size = np.diag(observed)
-        lift = np.sqrt(np.maximum(np.diag(least), size) / np.where(size > 0, size, 1.0))
-        return observed * np.outer(lift, lift)
-
-    spread = by_bucket / weight.sum() - law.share * by_bucket.sum(axis=1)[:, None] / weight.sum()
-    law = GapLaw(
-        gap=law.gap,
-        share=law.share,
-        cov=covariance(error - law.gap * by_bucket, law.cov),
-        null_cov=covariance(error - law.gap * by_bucket, law.null_cov),
-        share_cov=correction * spread.T @ spread,
-        df=n_buckets - 1,
-    )
-    return law.center() if beyond else law
+    return cluster_law(_sums(stats.sums), center=beyond)
 
 
 def error_sums(stats: BinnedStats) -> ErrorSums:
