@@ -99,7 +99,8 @@ def overall(rng: np.random.Generator, n: int, scores: str, gap: float) -> Found:
     """The gap over all rows, for scores near 1, rare positives and dense scores."""
     s = {
         "near .999": lambda: 1 - rng.beta(1, 999, n),
-        ".5 % positives": lambda: rng.beta(1, 199, n),
+        ".5 % positives": lambda: rng.uniform(0.004, 0.006, n),
+        ".2 % predicted": lambda: rng.uniform(0.001, 0.003, n),
         "dense": lambda: rng.uniform(0.2, 0.8, n),
         "all of (0, 1)": lambda: rng.random(n),
     }[scores]()
@@ -175,6 +176,7 @@ OVERALL = (
     ("near .999", 10_000, 0.0),
     (".5 % positives", 600, 0.0),
     (".5 % positives", 5_000, 0.0),
+    (".2 % predicted", 600, -0.003),
     ("dense", 100, 0.0),
     ("dense", 600, 0.1),
     ("all of (0, 1)", 600, 0.0),
