@@ -101,7 +101,8 @@ def make_bins(
             survey = with_exact_edges(rows, survey, question)
         plan = plan_of(survey, question)
         wanted |= {table.slot: _opened(table) for table in plan.wanted}
-    return replace(plan, wanted=tuple(wanted.values()), units=())
+    left_out = plan.left_out if X is ALL else {}
+    return replace(plan, wanted=tuple(wanted.values()), units=(), left_out=left_out)
 
 
 def collect(batch: object, bins: BinPlan) -> Collected:
