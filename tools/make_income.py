@@ -9,8 +9,8 @@ capital gains and losses. It is trained with care: an MLP with the hidden layers
 and 75 units) on the 32,561 training rows, numbers standardized (capital gains and losses as
 log(1 + x)), categories one-hot, stopped when a tenth of the training rows stops improving. Then it
 is calibrated by its score, the usual way: beta calibration on 4,281 of the 16,281 test rows. The
-file holds the calibrated probabilities of the other 12,000 rows, 6,000 to audit and repair ("audit")
-and 6,000 that nothing was learned from ("test").
+file holds the calibrated probabilities of the other 12,000 rows: 6,000 to audit and repair
+("audit"), and 6,000 that nothing was learned from ("test").
 
 The seed is the first, 0; --scan shows that others tell the same story. The weights depend on the
 last bits of the linear algebra, so predictions may differ slightly on another machine. The bundled
@@ -84,7 +84,10 @@ def calibrate(census: Census, p: np.ndarray) -> Columns:
 def figures(census: Census, found: Columns) -> str:
     """Return accuracy, AUC and ECE, and what VECE by age and marital status find."""
     row, p = found["row"], found["p"].astype(np.float64)
-    y, X = census.y_test[row], {name: census.X_test[name][row] for name in ("age", "marital-status")}
+    y, X = (
+        census.y_test[row],
+        {name: census.X_test[name][row] for name in ("age", "marital-status")},
+    )
     vece = {name: vc.vece(y, p, {name: X[name]}, event="positive") for name in X}
     shown = {
         "accuracy": np.mean((p > 0.5) == y),
