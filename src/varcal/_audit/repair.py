@@ -5,7 +5,7 @@ which every row is judged by a calibrator that has not seen it, would use all ro
 its pooled probabilities see next to no error: the outcomes of a level serve in the predictions of
 all other rows of the level, so that its mean prediction follows its mean outcome. In a simulation
 with 20 levels and 1,000 rows the hidden error of the repaired model was 4.3 points; cross-fitting
-gave 0.0, and its 95 % intervals held the truth in 2 of 20 draws. Those of a split held it in all 20.
+gave 0.0, and its 95 % intervals held the truth in 2 of 20 draws, those of a split in all 20.
 """
 
 from __future__ import annotations
