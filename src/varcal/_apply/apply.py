@@ -225,7 +225,9 @@ def apply_to(
     )
     added = added_columns(fitted, column, rows.schema.names, sources[0].shown)
     with whole_file(out) as draft:
-        n_rows = _write(draft, (out_format, gzipped), dialect, rows, fitted, scores, variables, added)
+        n_rows = _write(
+            draft, (out_format, gzipped), dialect, rows, fitted, scores, variables, added
+        )
     return Applied(str(out), n_rows, added)
 
 

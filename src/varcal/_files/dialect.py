@@ -7,6 +7,7 @@ import csv
 import io
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from varcal.exceptions import InputError
@@ -83,6 +84,10 @@ def encoding_name(encoding: str) -> str:
     return encoding.upper() if encoding.startswith("utf") else encoding
 
 
+#: Comma-separated UTF-8 with decimal points.
+PLAIN = Dialect()
+
+
 @dataclass(frozen=True)
 class Stated:
     """What the user says about text files; what is None is detected.
@@ -142,6 +147,10 @@ def _codec(name: str) -> str:
     return found.name
 
 
+#: Nothing is stated, so everything is detected.
+UNSTATED = Stated()
+
+
 class UncertainDialectError(InputError):
     """A text file whose separator, decimal mark or encoding can be read in several ways."""
 
@@ -177,7 +186,7 @@ class _Sample:
 def detect(
     blocks: Iterator[bytes], stated: Stated, shown: str, default: str = ",", *, rows: bool = True
 ) -> Detected:
-    """Find out how a text file is written.
+    r"""Find out how a text file is written.
 
     Parameters
     ----------
@@ -200,11 +209,8 @@ def detect(
 
     Examples
     --------
-    >>> detect(iter([b"y;p\\n1;0,83\\n"]), Stated(), "'a.csv'").dialect.describe()
+    >>> detect(iter([b"y;p\n1;0,83\n"]), UNSTATED, "'a.csv'").dialect.describe()
     'semicolon-separated, decimal comma'
-    >>> detect(iter([b"y;p\\n1;1,234\\n"]), Stated(), "'a.csv'")
-    Traceback (most recent call last):
-    varcal.exceptions.InputError: ...
     """
     head = next(blocks, b"")
     encoding = _encoding(head, blocks, stated, shown)
@@ -241,7 +247,8 @@ def _encoding(head: bytes, blocks: Iterator[bytes], stated: Stated, shown: str) 
         return _utf16_without_mark(head, shown)
     for block in _from(head, blocks):
         if not block.isascii():
-            return "utf-8" if _is_utf8(block) else _single_byte(block, shown)
+            more = next(blocks, b"")[:3]  # completes a letter that the end of the block cuts
+            return _encoding_of_letters(block + more, bool(more), shown)
     return "utf-8"
 
 
@@ -278,16 +285,6 @@ def _from(head: bytes, blocks: Iterator[bytes]) -> Iterator[bytes]:
     yield from blocks
 
 
-def _is_utf8(block: bytes) -> bool:
-    """Tell whether a block is UTF-8; characters may be cut at both ends."""
-    start = next((k for k in range(4) if block[k : k + 1] and block[k] & 0xC0 != 0x80), 0)
-    try:
-        codecs.getincrementaldecoder("utf-8")().decode(block[start:])
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
 #: Bytes 0x80 to 0x9F that are not punctuation in cp1252 (€ ‚ „ … ‘ ’ “ ” • – —), or that are, but
 #: stand between two letters, where only ’ – — are usual.
 _RARE = re.compile(
@@ -297,20 +294,35 @@ _RARE = re.compile(
 _UNDEFINED = re.compile(rb"[\x81\x8d\x8f\x90\x9d]")
 
 
-def _single_byte(block: bytes, shown: str) -> str:
-    """Return cp1252, the superset of Latin-1, unless the bytes look like another encoding.
+#: A letter of several bytes in UTF-8.
+_UTF8_LETTER = re.compile(
+    rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}"
+)
+
+
+def _encoding_of_letters(block: bytes, cut: bool, shown: str) -> str:
+    """Return UTF-8 or cp1252, the superset of Latin-1, unless it could also be another encoding.
 
     Where cp1252 and Latin-1 have rare letters or nothing, encodings of DOS and the older Mac have
-    the accented letters.
+    the accented letters. The end of the block may be inside a letter, if the file goes on.
     """
+    rest, letters = _UTF8_LETTER.subn(b"", block)
+    if cut:
+        rest = re.sub(rb"[\xc2-\xf4][\x80-\xbf]{0,2}\Z", b"", rest)
+    if rest.isascii():
+        return "utf-8"
     usual = sum(byte >= 0xA0 for byte in block)
-    if _UNDEFINED.search(block) or len(_RARE.findall(block)) > usual:
-        raise UncertainDialectError(
-            f"{shown} is not in UTF-8, and its encoding cannot be told",
-            "name it with {encoding}, for example mac-roman, cp850 or shift-jis",
-            settings={"encoding": ...},
-        )
-    return "cp1252"
+    if letters:
+        problem = f"{shown} is in UTF-8 in some places, but not everywhere"
+    elif _UNDEFINED.search(block) or len(_RARE.findall(block)) > usual:
+        problem = f"{shown} is not in UTF-8, and its encoding cannot be told"
+    else:
+        return "cp1252"
+    raise UncertainDialectError(
+        problem,
+        "name it with {encoding}, for example cp1252, mac-roman, cp850 or shift-jis",
+        settings={"encoding": ...},
+    )
 
 
 def _decoded(head: bytes, encoding: str, shown: str) -> str:
@@ -330,21 +342,36 @@ def _decoded(head: bytes, encoding: str, shown: str) -> str:
 def _sample(text: str, whole: bool, separator: str) -> _Sample:
     """Split the first rows; the last one may be cut if the text is not the whole file."""
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
-    rows = []
-    try:
+    rows: list[list[str]] = []
+    # A field that is longer than the reader allows ends the sample; the rows before it are enough.
+    with suppress(csv.Error):
         rows.extend(row for row in reader if row)
-    except csv.Error:  # a longer field than the reader takes; the rows before it are enough
-        pass
     if not whole and len(rows) > 1:
         rows.pop()
     return _Sample(rows[0] if rows else [], rows[1:])
 
 
+def _header(text: str, separator: str) -> list[str]:
+    """Return the first row that is not empty."""
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
+    with suppress(csv.Error):
+        return next((row for row in reader if row), [])
+    return []
+
+
+def _splits(header: list[str]) -> bool:
+    """Tell whether a separator splits a header, and does so outside of quotes."""
+    return len(header) > 1 and not any(name.count('"') % 2 for name in header)
+
+
 def _detected_separator(text: str, whole: bool, shown: str, default: str) -> str:
-    samples = {mark: _sample(text, whole, mark) for mark in SEPARATORS.values()}
-    splitting = {mark: one for mark, one in samples.items() if len(one.header) > 1}
+    splitting = {
+        mark: _sample(text, whole, mark)
+        for mark in SEPARATORS.values()
+        if _splits(_header(text, mark))
+    }
     if not splitting:
-        return _separator_of_one_column(samples[default], shown, default)
+        return _separator_of_one_column(_sample(text, whole, default), shown, default)
     if len(splitting) == 1:
         return next(iter(splitting))
     fitting = [mark for mark, one in splitting.items() if one.rows and one.consistent]
@@ -458,7 +485,10 @@ def _example(column: _Column, mark: str) -> str:
 
 def _remarks(columns: Sequence[_Column], decimal: str) -> Iterator[str]:
     """Name the columns of numbers that this decimal mark turns into text."""
-    readable = {"plain", *(("comma", "unclear comma") if decimal == "," else ("dot", "unclear dot"))}
+    readable = {
+        "plain",
+        *(("comma", "unclear comma") if decimal == "," else ("dot", "unclear dot")),
+    }
     for column in columns:
         other = [value for kind, value in column.kinds.items() if kind not in readable]
         if other:

@@ -172,9 +172,7 @@ class _CsvSink(Sink):
     def __init__(self, file: IO[str], schema: pa.Schema, dialect: Dialect) -> None:
         self._file = file
         self._decimal = dialect.decimal
-        self._writer = csv.writer(
-            file, delimiter=dialect.separator, lineterminator=dialect.newline
-        )
+        self._writer = csv.writer(file, delimiter=dialect.separator, lineterminator=dialect.newline)
         self._writer.writerow(schema.names)
 
     def write(self, batch: pa.RecordBatch) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from varcal._files.atomic import same_file
-from varcal._files.dialect import HEAD_BYTES, Detected, Dialect, Stated, detect
+from varcal._files.dialect import HEAD_BYTES, PLAIN, UNSTATED, Detected, Dialect, Stated, detect
 from varcal._options import check_choice
 from varcal.exceptions import InputError, VarcalWarning, import_library
 
@@ -68,7 +68,7 @@ class Source:
     format: str
     gzipped: bool
     shown: str
-    dialect: Dialect = Dialect()
+    dialect: Dialect = PLAIN
     remarks: tuple[str, ...] = ()
 
     @property
@@ -118,7 +118,7 @@ def format_of(path: str | PathLike[str], format: str | None = None) -> tuple[str
 def sources_of(
     source: str | PathLike[str] | Sequence[str | PathLike[str]],
     format: str | None = None,
-    stated: Stated = Stated(),
+    stated: Stated = UNSTATED,
 ) -> tuple[Source, ...]:
     """Return the files that paths and globs refer to; the files of a glob are sorted.
 
@@ -165,7 +165,7 @@ def sources_of(
     return tuple(found)
 
 
-def source_of(path: Path, format: str, shown: str, stated: Stated = Stated()) -> Source:
+def source_of(path: Path, format: str, shown: str, stated: Stated = UNSTATED) -> Source:
     """Return a file of a known format, after detecting how it is written."""
     if format not in TEXT_FORMATS:
         return Source(path, format, False, shown)
@@ -434,6 +434,15 @@ def open_csv(source: Source, block_size: int = CSV_BLOCK_BYTES, **convert: Any) 
     )
 
 
+def refuse_bytes(schema: pa.Schema) -> None:
+    """Refuse columns of a text file that PyArrow reads as bytes: they are not valid UTF-8."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    for column in schema:
+        if pa.types.is_binary(column.type):
+            raise pa.ArrowInvalid(f"column {column.name!r} has invalid UTF8 data")
+
+
 def open_arrow(source: Source) -> Any:
     """Open an Arrow file, in the file format or the stream format."""
     import pyarrow as pa  # noqa: PLC0415
@@ -469,11 +478,13 @@ def _read_one(source: Source, columns: Sequence[str] | None) -> pa.Table:
     if source.format in DELIMITERS:
         from pyarrow import csv  # noqa: PLC0415
 
-        return csv.read_csv(
+        table = csv.read_csv(
             open_bytes(source),
             parse_options=_parsing(source),
             convert_options=_conversion(source, include_columns=wanted),
         )
+        refuse_bytes(table.schema)
+        return table
     if source.format == "arrow":
         table = open_arrow(source).read_all()
     else:
