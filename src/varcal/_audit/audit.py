@@ -1,40 +1,35 @@
-"""`audit`: rank variables by how much of their error goes beyond the overall gap."""
+"""`audit`: rank variables by the error that the average hides."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from varcal._audit.audit_result import Audit, AuditRow, EventSummary
-from varcal._audit.verdicts import NO_EVIDENCE, TOO_FEW_ROWS, VARIES, VARIES_SLIGHTLY
+from varcal._audit.audit_result import Audit, AuditRow, ClaimFigures, ClaimSummary
+from varcal._audit.findings import ClaimFinding, Finding, look
+from varcal._audit.places import Part, Place, Places, chosen_groups, describe_place
+from varcal._audit.verdicts import FINDINGS, NO_EVIDENCE, OFF, SIZE_UNCLEAR, SMALL, TOO_FEW_ROWS
 from varcal._binning.choose import check_cut_names
 from varcal._binning.stats import BinnedStats
 from varcal._evidence.evidence import Evidence
 from varcal._evidence.gather import gather
 from varcal._evidence.question import ATOMS, N_BINS, BinOptions, Question
-from varcal._inference.measured import (
-    Measured,
-    debiased_all,
-    gap_law,
-    measure_all,
-    with_p,
-)
+from varcal._inference.duality import with_p
+from varcal._inference.measured import Measured, gap_law
 from varcal._inference.multiplicity import benjamini_hochberg, holm
-from varcal._input.events import CORRECT
+from varcal._input.events import AUDIT_EVENTS, CORRECT
 from varcal._input.predictions import ALL
 from varcal._input.variables import Kind
 from varcal._measures.bin_table import BinTable, table_of
 from varcal._measures.curve import Curve, curve_of
-from varcal._measures.estimate import OverallGap, detectable_of, overall_gap, profile_test
-from varcal._measures.regions import describe_region, main_region
+from varcal._measures.estimate import detectable_of, overall_gap
 from varcal._measures.score_profile import score_profile
-from varcal._options import check_level
+from varcal._options import check_choice, check_level
 from varcal._runtime.threads import one_blas_thread
-from varcal._text.numbers import points
 from varcal._text.progress import progress
 from varcal.exceptions import InputError
 
@@ -44,9 +39,6 @@ BLOCK = 64
 FEW_ROWS = 100
 #: So does one along which only an error above this could have been detected.
 TOO_COARSE = 0.1
-#: A note says so if the gap of P(y = positive) is larger than that of the confidence by more than
-#: this: smaller differences do not matter to a reader.
-NOTABLE = 0.01
 #: A note names at most this many variables.
 MOST_NAMES = 5
 
@@ -58,7 +50,7 @@ def audit(
     X: object = ALL,
     *,
     data: object = None,
-    event: str = "correct",
+    event: str = "both",
     n_bins: int = N_BINS,
     binning: str = ATOMS,
     bins: object = None,
@@ -75,14 +67,20 @@ def audit(
 ) -> Audit:
     r"""Rank variables by how much a model's calibration changes along them.
 
-    VECE is never below the overall gap :math:`|\bar s - \bar h|`, so a model that is equally
-    overconfident everywhere has the same VECE along every column, even along noise. Variables
-    are therefore ranked by what lies *beyond* the overall gap,
+    VECE is never below the overall gap, so a model that is equally overconfident everywhere has
+    the same VECE along every column, even along noise. Variables are therefore ranked by their
+    *hidden error*, what is left once the average gap is taken off,
 
-    .. math:: \text{beyond} = \sum_b \frac{n_b}{n} \, |g_b - \bar g|,
+    .. math:: \text{beyond} = \sum_b \frac{n_b}{n} \, |g_b - \bar g_b|,
 
-    where :math:`g_b` is the gap of bin b and :math:`\bar g` the overall gap. It is debiased and
-    has its own interval and test; p-values are adjusted for the number of variables.
+    where :math:`g_b` is the gap of bin b and :math:`\bar g_b` what it would be if every row had
+    the average gap of its predicted side. It is debiased and has its own interval and test;
+    p-values are adjusted for the number of variables.
+
+    With two classes both claims of a model are judged: the *risk*, p against y, and the
+    *confidence* in the predicted class. Errors that cancel in one of them show in the other. A
+    row has the figures of the claim with the larger hidden error and a p-value that is valid for
+    both. With more classes the claims are the confidence and the probability of each class.
 
     Parameters
     ----------
@@ -90,16 +88,22 @@ def audit(
         Labels and probabilities, as in `vece`.
     X : frame, dict of columns, array, or column names, optional
         The variables. By default every column of `data` that has no other role.
-    data, event, classes, pos_label, sample_weight, from_logits, unlabelled
-        As in `vece`; `event` is "correct" or "positive".
+    data, classes, sample_weight, from_logits, unlabelled
+        As in `vece`.
+    event : {"both", "correct", "positive", "classwise"}
+        The claims to judge. "both": all of them. "correct": the confidence in the predicted
+        class. "positive": the risk (two classes). "classwise": the probability of each class.
+        With "correct" and "positive" one overall gap is taken off, not that of each side.
+    pos_label : label, optional
+        The class whose probability is the risk; the second one by default.
     n_bins, binning, bins, edges
         As in `vece`, except that by default frequent values get bins of their own
         (``binning="atoms"``).
     level : float
         Level of intervals, bands and tests.
     threshold : float
-        The size of `beyond` that matters. The verdict is "varies" if the interval of `beyond`
-        lies above it.
+        The hidden error that matters. With evidence, the verdict is "off" if the interval of the
+        hidden error lies above it, "small" if it lies below, and "size unclear" otherwise.
     groups : array-like or column name, optional
         Units that rows belong to, such as patients or customers. Intervals, bands and tests
         then allow for dependence within a unit.
@@ -116,27 +120,23 @@ def audit(
     >>> import varcal as vc
     >>> adult = vc.datasets.load_adult()
     >>> found = vc.audit(adult.y, adult.p, {name: adult[name] for name in ("age", "fnlwgt")})
-    >>> [(row.variable, row.verdict) for row in found]
-    [('age', 'varies'), ('fnlwgt', 'varies slightly')]
+    >>> [(row.variable, row.claim, row.verdict) for row in found]
+    [('age', 'confidence', 'off'), ('fnlwgt', 'confidence', 'small')]
     """
     check_level(level)
     if not 0 <= threshold < 1:
         raise InputError(
             f"threshold must lie in [0, 1); got {threshold!r}", "try 0.02", argument="threshold"
         )
-    if event == "classwise":
-        raise InputError(
-            "event is 'classwise', which makes one claim per class; an audit judges one claim",
-            'use event="correct" or "positive"; vece(…, event="classwise") gives the mean',
-            argument="event",
-        )
     options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins, "edges": edges}
     plain: BinOptions = {"n_bins": n_bins, "binning": "quantile", "bins": None, "edges": edges}
+    check_choice("event", event, AUDIT_EVENTS)
+    sided = event in ("both", "classwise")
     evidence = gather(
         y,
         p,
         X,
-        Question(options, event, pos_label, other_claim=True, score=plain),
+        Question(options, event, pos_label, sided=sided, score=plain),
         data=data,
         classes=classes,
         sample_weight=sample_weight,
@@ -146,47 +146,54 @@ def audit(
     )
     if not evidence.along:
         raise InputError("X is None", "give the variables to audit", argument="X")
-    (key,) = evidence.keys(event, pos_label)
+    keys = evidence.audit_keys(event, pos_label)
     check_cut_names(bins, evidence.along)
     absent = evidence.absent()
     if len(absent) == len(evidence.along):
         raise InputError(
             "X has no value at any row of any variable", "give a variable with values", argument="X"
         )
-    other_key = _other_claim(evidence, event)
     names = [one.name for one in evidence.along if one.name not in absent]
     # Tables of fine cells by bucket of groups are large: one variable at a time.
     size = 1 if evidence.grouped else BLOCK
     blocks = (names[start : start + size] for start in range(0, len(names), size))
+    claims = {key: _claim_name(evidence, key, event) for key in keys}
     findings = chain.from_iterable(
-        _findings(evidence, key, other_key, block, event, level, random_state) for block in blocks
+        look(
+            evidence,
+            keys,
+            block,
+            sided=sided,
+            level=level,
+            n_variables=len(names),
+            random_state=random_state,
+        )
+        for block in blocks
     )
     steps = progress(names, "Auditing", n_rows=evidence.n_rows)
-    found = [finding for _, finding in zip(steps, findings, strict=True)]
+    found = [
+        _looked(finding, evidence, claims, level, len(names))
+        for _, finding in zip(steps, findings, strict=True)
+    ]
     ranked = _ranked(found, threshold, level)
-    overall = overall_gap(found[0].coarse, level)
-    found_edges = "sampled" if any(one.sampled for one in found) else "exact"
-    other_event = _other_event(found, event, level)
+    summaries = _claim_summaries(evidence, claims, found[0], level, random_state)
+    found_edges = "sampled" if any(one.main.bins.sampled for one in found) else "exact"
     by_name = {one.name: one for one in found}
     order = [by_name[row.variable] for row in ranked]
     return Audit(
         event=event,
-        gap=overall.gap,
-        gap_low=overall.low,
-        gap_high=overall.high,
-        error=1 - overall.accuracy,
-        predicted_error=1 - overall.confidence,
+        claims=summaries,
         rows=ranked,
         curves={one.name: one.curve for one in order},
+        other_curves={one.name: one.other_curve for one in order if one.other_curve is not None},
         tables={one.name: one.table for one in order},
-        score=score_profile(evidence, key, event, level=level, random_state=random_state),
-        other=other_event,
-        notes=_notes(evidence, overall, other_event, ranked, absent, found_edges),
+        groups=_groups(evidence, ranked, by_name),
+        notes=_notes(evidence, ranked, absent, found_edges),
+        left_out=tuple((name, "every value is missing") for name in sorted(absent)),
         level=level,
         threshold=threshold,
         n_rows=evidence.n_rows,
         n_dropped=evidence.n_dropped,
-        label="" if key == CORRECT else str(evidence.label(key)),
         n_bins=evidence.options["n_bins"],
         binning=evidence.options["binning"],
         grouped=evidence.grouped,
@@ -236,145 +243,169 @@ def audit_estimator(model: Any, X: Any, y: object, **options: Any) -> Audit:
 
 
 @dataclass(frozen=True, eq=False)
-class _Finding:
-    """What was found along one variable, before it is ranked."""
+class _Looked:
+    """What is kept of a finding: its figures, curve, table and places, without fine cells."""
 
     name: str
     kind: Kind
-    coarse: BinnedStats
-    missing: float
-    sampled: bool
+    claim: str
     vece: Measured
     beyond: Measured
+    low: float
+    high: float
+    others: tuple[ClaimFigures, ...]
+    main: BinnedStats
+    claims: dict[int, BinnedStats]
+    missing: float
     curve: Curve
-    other: BinnedStats | None
+    other_curve: Curve | None
     table: BinTable
+    parts: tuple[Part, ...]
+    weakest: Place
 
 
-def _findings(
-    evidence: Evidence,
-    key: int,
-    other_key: int | None,
-    names: Sequence[str],
-    event: str,
-    level: float,
-    random_state: int,
-) -> Iterator[_Finding]:
-    """Look along some variables; their fine cells are forgotten afterwards."""
-    profiles = [evidence.profile(key, name) for name in names]
-    tables = [one.coarse for one in profiles]
-    sizes = [measure_all(tables, level, beyond=beyond) for beyond in (False, True)]
-    for one, *measured in zip(profiles, *sizes, strict=True):
-        rows = evidence.rows(key, one.name, one)
-        vece, beyond = (
-            with_p(
-                size,
-                profile_test(
-                    one,
-                    rows,
-                    grouped=evidence.grouped,
-                    beyond=is_beyond,
-                    random_state=random_state,
-                ),
-            )
-            for size, is_beyond in zip(measured, (False, True), strict=True)
-        )
-        curve = curve_of(
-            one, event, level=level, vece=vece, backend=evidence.backend, engine=evidence.engine
-        )
-        law = gap_law(one.coarse)
-        reach = law.quantile(level) * law.standard_error
-        yield _Finding(
-            name=one.name,
-            kind=one.kind,
-            coarse=one.coarse,
-            missing=float(one.fine.share[-1]) if one.missing else 0.0,
-            sampled=one.coarse.bins.sampled,
-            vece=vece,
-            beyond=beyond,
-            curve=curve,
-            other=None if other_key is None else evidence.coarse(other_key, one),
-            table=table_of(one.coarse, reach, event, level, evidence),
+def _looked(
+    finding: Finding, evidence: Evidence, claims: dict[int, str], level: float, n_variables: int
+) -> _Looked:
+    main = finding.main
+
+    def curve(one: ClaimFinding) -> Curve:
+        return curve_of(
+            one.profile,
+            "correct" if one.key == CORRECT else "positive",
+            level=level,
+            vece=one.vece,
+            backend=evidence.backend,
+            engine=evidence.engine,
         )
 
-
-def _ranked(found: list[_Finding], threshold: float, level: float) -> tuple[AuditRow, ...]:
-    p = [one.beyond.p_value for one in found]
-    adjusted = list(zip(holm(p), benjamini_hochberg(p), strict=True))
-    order = sorted(
-        range(len(found)), key=lambda k: (-found[k].beyond.debiased, -found[k].beyond.value)
+    two = len(evidence.classes) == 2 and len(claims) == 2 and CORRECT in claims
+    drawn = curve(main)
+    law = gap_law(main.profile.coarse)
+    reach = law.quantile(level) * law.standard_error
+    places = Places(main.profile, claims[main.key], 1 - (1 - level) / n_variables)
+    clearest = places.clearest()
+    other = None if clearest is None else places.clearest(apart_from=clearest)
+    return _Looked(
+        name=finding.name,
+        kind=finding.kind,
+        claim=claims[main.key],
+        vece=main.vece,
+        beyond=finding.beyond,
+        low=finding.low,
+        high=finding.high,
+        others=tuple(
+            ClaimFigures(claims[one.key], one.vece, one.beyond, one.low, one.high)
+            for one in finding.claims[1:]
+        ),
+        main=main.profile.coarse,
+        claims={one.key: one.profile.coarse for one in finding.claims},
+        missing=finding.missing,
+        curve=drawn,
+        other_curve=curve(finding.claims[1]) if two else None,
+        table=table_of(main.profile.coarse, reach, drawn.event, level, evidence),
+        parts=tuple(part for part in (clearest, other) if part is not None),
+        weakest=places.weakest(),
     )
-    low = np.array([one.beyond.low for one in found])
-    high = np.array([one.beyond.high for one in found])
+
+
+def _claim_name(evidence: Evidence, key: int, event: str) -> str:
+    if key == CORRECT:
+        return "confidence"
+    two = len(evidence.classes) == 2 and event != "classwise"
+    return "risk" if two else f"class {evidence.label(key)}"
+
+
+def _ranked(found: list[_Looked], threshold: float, level: float) -> tuple[AuditRow, ...]:
+    sizes = [one.beyond for one in found]
+    p = [size.p_value for size in sizes]
+    adjusted = list(zip(holm(p).tolist(), benjamini_hochberg(p).tolist(), strict=True))
+    order = sorted(range(len(found)), key=lambda k: (-sizes[k].debiased, -sizes[k].value))
+    low = np.array([size.low for size in sizes])
+    high = np.array([size.high for size in sizes])
     rows = []
     for k in order:
         one, (p_holm, p_bh) = found[k], adjusted[k]
-        region = main_region(one.curve.excess, one.curve.worst)
+        joint = with_p(replace(sizes[k], low=one.low, high=one.high), p_holm, level)
+        verdict = _verdict(one, p_holm, joint.low, joint.high, threshold, level)
+        place = one.parts[0].place if one.parts and verdict in FINDINGS else None
         rows.append(
             AuditRow(
                 variable=one.name,
                 kind=one.kind,
-                verdict=_verdict(one, p_holm, threshold, level),
+                verdict=verdict,
+                claim=one.claim,
                 vece=one.vece,
-                beyond=one.beyond,
-                p_holm=float(p_holm),
-                p_bh=float(p_bh),
+                beyond=sizes[k],
+                low=joint.low,
+                high=joint.high,
+                p_holm=p_holm,
+                p_bh=p_bh,
                 rank_low=1 + int((low > high[k]).sum()),
                 rank_high=len(found) - int((high < low[k]).sum()),
                 direction=one.curve.direction,
-                where="" if region is None else describe_region(region, one.curve.event),
+                where="" if place is None else describe_place(place),
                 worst=one.curve.worst_label,
                 vce=one.curve.vce,
-                n_bins=int((one.coarse.total("weight") > 0).sum()),
+                n_bins=int((one.main.total("weight") > 0).sum()),
                 missing=one.missing,
+                others=one.others,
+                place=place,
+                weakest=one.weakest,
             )
         )
     return tuple(rows)
 
 
-def _verdict(one: _Finding, p_holm: float, threshold: float, level: float) -> str:
-    if p_holm <= 1 - level:
-        return VARIES if one.beyond.low >= threshold else VARIES_SLIGHTLY
-    stats = one.coarse
+def _verdict(
+    one: _Looked, p_holm: float, low: float, high: float, threshold: float, level: float
+) -> str:
+    if p_holm < 1 - level:
+        return OFF if low > threshold else SMALL if high <= threshold else SIZE_UNCLEAR
+    stats = one.main
     one_bin = (stats.total("weight") > 0).sum() < 2 and one.kind == "levels"
     if one_bin or int(stats.n.sum()) < FEW_ROWS or detectable_of(stats, level) > TOO_COARSE:
         return TOO_FEW_ROWS
     return NO_EVIDENCE
 
 
-def _other_claim(evidence: Evidence, event: str) -> int | None:
-    """Return the other of the two claims of a binary model."""
-    if len(evidence.classes) != 2:
-        return None
-    (key,) = evidence.keys("positive" if event == "correct" else "correct")
-    return key
+def _groups(
+    evidence: Evidence, rows: tuple[AuditRow, ...], looked: dict[str, _Looked]
+) -> tuple[Place, ...]:
+    """Choose for whom the model is wrong, from the variables that are off."""
+    parts = [
+        (part, evidence.members(row.variable, looked[row.variable].main.bins, part.bins))
+        for row in rows
+        if row.verdict == OFF
+        for part in looked[row.variable].parts
+    ]
+    return chosen_groups(parts)
 
 
-def _other_event(found: list[_Finding], event: str, level: float) -> EventSummary | None:
-    stats = {one.name: one.other for one in found if one.other is not None}
-    if not stats:
-        return None
-    overall = overall_gap(next(iter(stats.values())), level)
-    return EventSummary(
-        "positive" if event == "correct" else "correct",
-        overall.gap,
-        overall.low,
-        overall.high,
-        dict(zip(stats, debiased_all(list(stats.values())), strict=True)),
-    )
+def _claim_summaries(
+    evidence: Evidence, claims: dict[int, str], one: _Looked, level: float, random_state: int
+) -> dict[str, ClaimSummary]:
+    found = {}
+    for key, name in claims.items():
+        overall = overall_gap(one.claims[key], level)
+        event = "correct" if key == CORRECT else "positive"
+        found[name] = ClaimSummary(
+            claim=name,
+            label="" if key == CORRECT else str(evidence.label(key)),
+            says=overall.confidence,
+            happens=overall.accuracy,
+            gap=overall.gap,
+            gap_low=overall.low,
+            gap_high=overall.high,
+            score=score_profile(evidence, key, event, level=level, random_state=random_state),
+        )
+    return found
 
 
 def _notes(
-    evidence: Evidence,
-    overall: OverallGap,
-    other: EventSummary | None,
-    rows: tuple[AuditRow, ...],
-    absent: set[str],
-    edges: str,
+    evidence: Evidence, rows: tuple[AuditRow, ...], absent: set[str], edges: str
 ) -> tuple[str, ...]:
     notes = []
-    if other is not None and other.event == "positive":
-        notes += _disagreement(overall, other, evidence.classes[1])
     if evidence.n_dropped:
         notes.append(f"{evidence.n_dropped:,} rows without an outcome were left out.")
     if absent:
@@ -386,16 +417,3 @@ def _notes(
     if edges == "sampled":
         notes.append("Bin edges come from a random sample of the rows; all figures use every row.")
     return tuple(notes)
-
-
-def _disagreement(overall: OverallGap, other: EventSummary, positive: Hashable) -> list[str]:
-    """Return a note if the gap of P(y = positive) is larger than that of the confidence."""
-    sure = other.gap_low > 0 or other.gap_high < 0
-    if not sure or abs(other.gap) <= abs(overall.gap) + NOTABLE:
-        return []
-    side = "over" if other.gap > 0 else "under"
-    return [
-        f"P(y = {positive!r}) is {side}-predicted by {points(abs(other.gap))} points overall, "
-        f"but confidence in the predicted class is off by {points(abs(overall.gap))} only, because "
-        'errors on the two sides of 0.5 cancel. Look at event="positive" as well.'
-    ]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass
 from os import PathLike
 from typing import Any
 
 from varcal._audit.audit_changes import Changes, changes
+from varcal._audit.places import Place
 from varcal._audit.verdicts import FINDINGS
 from varcal._files.atomic import write_whole
 from varcal._inference.measured import Measured
@@ -22,8 +23,43 @@ from varcal._text.tables import text_table
 from varcal._version import __version__
 from varcal.exceptions import InputError
 
-#: The version of the file format; files of a later one are refused.
-FORMAT = 1
+#: The version of the file format; files of another one are refused.
+FORMAT = 2
+#: The fields of an audit that are plain values.
+_PLAIN = (
+    "event",
+    "level",
+    "threshold",
+    "n_rows",
+    "n_dropped",
+    "n_bins",
+    "binning",
+    "grouped",
+    "backend",
+    "engine",
+    "edges",
+)
+
+
+@dataclass(frozen=True)
+class ClaimFigures:
+    """One claim along one variable.
+
+    Attributes
+    ----------
+    claim : str
+        The claim.
+    vece, beyond : Measured
+        VECE and hidden error of the claim, each with the claim's own interval and p-value.
+    low, high : float
+        Interval of `beyond` that holds for all variables at once.
+    """
+
+    claim: str
+    vece: Measured
+    beyond: Measured
+    low: float
+    high: float
 
 
 @dataclass(frozen=True)
@@ -34,12 +70,22 @@ class AuditRow:
     ----------
     variable, kind : str
         The variable and its kind.
-    verdict : {"varies", "varies slightly", "no evidence", "too few rows"}
-        Whether the gap changes along the variable: surely by more than the audit's threshold;
-        surely, but perhaps by less; without evidence of a change; or with too few rows to say.
-    vece, beyond : Measured
-        VECE, and the same statistic after the overall gap is removed, each with its debiased
-        value, interval, noise floor and the p-value of the hypothesis that it is zero.
+    verdict : {"off", "size unclear", "small", "no evidence", "too few rows"}
+        With evidence of a hidden error: whether it is surely above the audit's threshold, may be
+        on either side of it, or is surely below. Otherwise whether there are enough rows to say.
+    claim : str
+        The claim with the largest hidden error: with two classes "risk" (the probability of the
+        positive class) or "confidence" (in the predicted class); with more "confidence" or
+        "class …".
+    vece : Measured
+        VECE of this claim.
+    beyond : Measured
+        Its hidden error: the same statistic once the average gap is taken off (of each predicted
+        side, if several claims are judged). The interval is that of the largest hidden error of
+        all claims, and the p-value is valid for all claims.
+    low, high : float
+        Interval of `beyond` that holds for all variables at once; it excludes 0 where `p_holm`
+        is below 1 − level.
     p_holm, p_bh : float
         The p-value of `beyond`, adjusted for the number of variables.
     rank_low, rank_high : int
@@ -47,7 +93,7 @@ class AuditRow:
     direction : {"over", "under", "mixed", "none"}
         Where the gap surely differs from zero: above it, below it, both, or nowhere.
     where : str
-        The region around v* where the gap surely differs from the overall gap, in words.
+        The clearest place in words; empty without evidence.
     worst : str
         v*, the value at which the gap is largest, as text.
     vce : float
@@ -56,13 +102,22 @@ class AuditRow:
         The number of bins behind the figures.
     missing : float
         The share of rows whose value is missing.
+    others : tuple of ClaimFigures
+        The other claims, the one with the largest hidden error first.
+    place : Place or None
+        The place whose gap differs most clearly from the overall one; None without evidence.
+    weakest : Place
+        The bin in which the largest gap cannot be ruled out.
     """
 
     variable: str
     kind: str
     verdict: str
+    claim: str
     vece: Measured
     beyond: Measured
+    low: float
+    high: float
     p_holm: float
     p_bh: float
     rank_low: int
@@ -73,49 +128,73 @@ class AuditRow:
     vce: float
     n_bins: int
     missing: float
+    others: tuple[ClaimFigures, ...]
+    place: Place | None
+    weakest: Place
 
 
-@dataclass(frozen=True)
-class EventSummary:
-    """The overall gap of one event and the VECE of each variable under it."""
+@dataclass(frozen=True, eq=False)
+class ClaimSummary:
+    """One claim over all rows.
 
-    event: str
+    Attributes
+    ----------
+    claim, label : str
+        The claim, and the class that it is about (empty for "confidence").
+    says, happens : float
+        Mean score and hit rate.
+    gap, gap_low, gap_high : float
+        Their difference, with its interval.
+    score : ScoreProfile
+        Hit rate along the claim's own score: the reliability diagram and ECE.
+    """
+
+    claim: str
+    label: str
+    says: float
+    happens: float
     gap: float
     gap_low: float
     gap_high: float
-    vece: dict[str, float]
+    score: ScoreProfile
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything in plain Python types, ready for JSON."""
+        return vars(self) | {"score": self.score.to_dict()}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> ClaimSummary:
+        """Return the summary that `to_dict` described."""
+        return cls(**data | {"score": ScoreProfile.from_dict(data["score"])})
 
 
 @dataclass(frozen=True, eq=False)
 class Audit:
-    """The variables of an audit, ranked by what lies beyond the overall gap.
+    """The variables of an audit, ranked by hidden error.
 
     Attributes
     ----------
     event : str
         What the probabilities claim.
-    gap, gap_low, gap_high : float
-        The overall gap, mean confidence − accuracy, with its interval.
-    error, predicted_error : float
-        1 − accuracy and 1 − mean confidence over all rows.
+    claims : dict of ClaimSummary
+        The claims that were judged, over all rows.
     rows : tuple of AuditRow
         One per variable, the one with the largest `beyond` first.
-    curves : dict of Curve
-        One per variable; ``audit["age"]`` is one of them.
+    curves, other_curves : dict of Curve
+        The curve of each variable for the claim of its row, and for the other claim of two
+        classes; ``audit["age"]`` is one of the former.
     tables : dict of BinTable
-        The bins behind the figures, one table per variable.
-    score : ScoreProfile
-        Hit rate along the score itself: the reliability diagram and ECE.
-    other : EventSummary or None
-        With two classes, the overall gap and VECE under the other event.
+        The bins behind the figures of each row's claim.
+    groups : tuple of Place
+        For whom the model is wrong: at most five clear places of variables that are off.
     notes : tuple of str
         Remarks on the data and the results.
+    left_out : tuple of (str, str)
+        Columns that were not audited, each with the reason.
     level, threshold : float
-        The level of all intervals and tests, and the size of `beyond` that matters.
+        The level of all intervals and tests, and the hidden error that matters.
     n_rows, n_dropped : int
         The rows audited, and the rows dropped because their outcome is missing.
-    label : str
-        The class that the probabilities are about, for event "positive".
     n_bins, binning
         How variables were binned.
     grouped : bool
@@ -126,28 +205,59 @@ class Audit:
     """
 
     event: str
-    gap: float
-    gap_low: float
-    gap_high: float
-    error: float
-    predicted_error: float
+    claims: dict[str, ClaimSummary]
     rows: tuple[AuditRow, ...]
     curves: dict[str, Curve]
+    other_curves: dict[str, Curve]
     tables: dict[str, BinTable]
-    score: ScoreProfile
-    other: EventSummary | None
+    groups: tuple[Place, ...]
     notes: tuple[str, ...]
+    left_out: tuple[tuple[str, str], ...]
     level: float
     threshold: float
     n_rows: int
     n_dropped: int
-    label: str
     n_bins: int
     binning: str
     grouped: bool = False
     backend: str | None = None
     engine: str = "numpy"
     edges: str = "exact"
+
+    @property
+    def first(self) -> ClaimSummary:
+        """The first claim; its figures are also those of the audit."""
+        return next(iter(self.claims.values()))
+
+    @property
+    def gap(self) -> float:
+        """The overall gap of the first claim: mean score − hit rate."""
+        return self.first.gap
+
+    @property
+    def gap_low(self) -> float:
+        """The lower end of the interval of the overall gap."""
+        return self.first.gap_low
+
+    @property
+    def gap_high(self) -> float:
+        """The upper end of the interval of the overall gap."""
+        return self.first.gap_high
+
+    @property
+    def score(self) -> ScoreProfile:
+        """Hit rate along the score of the first claim."""
+        return self.first.score
+
+    @property
+    def label(self) -> str:
+        """The class that the first claim is about, or an empty string."""
+        return self.first.label
+
+    @property
+    def bound(self) -> float:
+        """The largest hidden error along any variable that cannot be ruled out."""
+        return max(row.high for row in self.rows)
 
     def __contains__(self, variable: object) -> bool:
         return variable in self.curves
@@ -177,47 +287,36 @@ class Audit:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything in plain Python types, ready for JSON."""
-        names = ["event", "gap", "gap_low", "gap_high", "error", "predicted_error", "level"]
-        names += [
-            "threshold",
-            "n_rows",
-            "n_dropped",
-            "label",
-            "n_bins",
-            "binning",
-            "grouped",
-            "backend",
-            "engine",
-            "edges",
-        ]
+        plain = {name: getattr(self, name) for name in _PLAIN}
         return {
             "format": FORMAT,
             "varcal": __version__,
-            **{name: getattr(self, name) for name in names},
+            **plain,
             "sentence": self.sentence,
             "notes": list(self.notes),
-            "other": None if self.other is None else vars(self.other),
-            "rows": [_row_dict(row) for row in self.rows],
+            "left_out": [list(pair) for pair in self.left_out],
+            "claims": {name: claim.to_dict() for name, claim in self.claims.items()},
+            "rows": [asdict(row) for row in self.rows],
+            "groups": [asdict(place) for place in self.groups],
             "curves": {name: curve.to_dict() for name, curve in self.curves.items()},
+            "other_curves": {name: curve.to_dict() for name, curve in self.other_curves.items()},
             "tables": {name: table.to_dict() for name, table in self.tables.items()},
-            "score": self.score.to_dict(),
         }
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Audit:
         """Return the audit that `to_dict` described."""
-        names = {field.name for field in fields(cls)} & set(data)
-        plain = {name: data[name] for name in names}
-        plain["rows"] = tuple(
-            AuditRow(**row | {k: Measured(**row[k]) for k in ("vece", "beyond")})
-            for row in data["rows"]
+        return cls(
+            **{name: data[name] for name in _PLAIN},
+            notes=tuple(data["notes"]),
+            left_out=tuple((name, reason) for name, reason in data["left_out"]),
+            claims={name: ClaimSummary.from_dict(one) for name, one in data["claims"].items()},
+            rows=tuple(_row_of(row) for row in data["rows"]),
+            groups=tuple(Place(**place) for place in data["groups"]),
+            curves={name: Curve.from_dict(one) for name, one in data["curves"].items()},
+            other_curves={name: Curve.from_dict(one) for name, one in data["other_curves"].items()},
+            tables={name: BinTable.from_dict(one) for name, one in data["tables"].items()},
         )
-        plain["curves"] = {name: Curve.from_dict(one) for name, one in data["curves"].items()}
-        plain["tables"] = {name: BinTable.from_dict(one) for name, one in data["tables"].items()}
-        plain["score"] = ScoreProfile.from_dict(data["score"])
-        plain["other"] = None if data["other"] is None else EventSummary(**data["other"])
-        plain["notes"] = tuple(data["notes"])
-        return cls(**plain)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the audit as JSON; `varcal.load_audit` reads it."""
@@ -316,6 +415,7 @@ class Audit:
         return {
             "variable": [row.variable for row in self.rows],
             "verdict": [row.verdict for row in self.rows],
+            "claim": [row.claim for row in self.rows],
             "vece": [row.vece.debiased for row in self.rows],
             "vece_low": [row.vece.low for row in self.rows],
             "vece_high": [row.vece.high for row in self.rows],
@@ -324,6 +424,8 @@ class Audit:
             "beyond": [row.beyond.debiased for row in self.rows],
             "beyond_low": [row.beyond.low for row in self.rows],
             "beyond_high": [row.beyond.high for row in self.rows],
+            "low": [row.low for row in self.rows],
+            "high": [row.high for row in self.rows],
             "p_value": [row.beyond.p_value for row in self.rows],
             "p_holm": [row.p_holm for row in self.rows],
             "p_bh": [row.p_bh for row in self.rows],
@@ -341,7 +443,7 @@ class Audit:
         """Return the columns of the printed table."""
         columns = self._columns()
         shown = {name: columns[name] for name in ("variable", "vece", "beyond")}
-        shown["interval"] = [f"{row.beyond.low:.4f}–{row.beyond.high:.4f}" for row in self.rows]
+        shown["interval"] = [f"{row.low:.4f}–{row.high:.4f}" for row in self.rows]
         shown["p (Holm)"] = [p_text(row.p_holm) for row in self.rows]
         shown["rank"] = [_rank_text(row) for row in self.rows]
         shown["verdict"] = columns["verdict"]
@@ -377,8 +479,16 @@ def headline_parts(audit: Audit) -> tuple[str, str, str]:
     return f"{overall}; the gap changes along {many}, most along ", found[0].variable, "."
 
 
-def _row_dict(row: AuditRow) -> dict[str, Any]:
-    return vars(row) | {"vece": vars(row.vece), "beyond": vars(row.beyond)}
+def _row_of(data: dict[str, Any]) -> AuditRow:
+    """Return the row that `asdict` described."""
+    figures = {name: Measured(**data[name]) for name in ("vece", "beyond")}
+    others = tuple(
+        ClaimFigures(**one | {name: Measured(**one[name]) for name in ("vece", "beyond")})
+        for one in data["others"]
+    )
+    place = None if data["place"] is None else Place(**data["place"])
+    more = {"others": others, "place": place, "weakest": Place(**data["weakest"])}
+    return AuditRow(**data | figures | more)
 
 
 def _rank_text(row: AuditRow) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,8 @@ from varcal._evidence.question import N_BINS, QUANTILE, BinOptions, Question
 from varcal._inference.calibration_test import calibration_test
 from varcal._inference.cluster_test import cluster_test
 from varcal._inference.cumulative_test import CUMULATIVE
-from varcal._inference.measured import Measured, error_sums, gap_law, measure, with_p
+from varcal._inference.duality import with_p
+from varcal._inference.measured import Measured, error_sums, gap_law, measure
 from varcal._inference.multiplicity import cauchy
 from varcal._inference.power import minimum_detectable
 from varcal._inference.scored_rows import ScoredRows
@@ -246,11 +247,12 @@ def estimate_of(
             )
         else:
             p_value = evidence.cumulative(key, name, test)
-        parts.append(with_p(measured, p_value))
+        parts.append(replace(measured, p_value=p_value))
         detectable.append(detectable_of(found.coarse, level))
         n_bins.append(int((found.coarse.total("weight") > 0).sum()))
         edges.add(found.coarse.edges)
     mean = _mean(parts)
+    mean = with_p(mean, mean.p_value, level)
     return Estimate(
         metric="VECE" if evidence.along else "ECE",
         variable=SCORE if name is None else name,
@@ -271,6 +273,22 @@ def estimate_of(
         engine=evidence.engine,
         edges="sampled" if "sampled" in edges else "exact",
     )
+
+
+def measure_and_test(
+    evidence: Evidence,
+    key: int,
+    name: str | None,
+    found: Profile,
+    *,
+    level: float,
+    random_state: int = 0,
+) -> Measured:
+    """Return the error of a profile with its p-value and an interval that agrees with it."""
+    measured = measure(found.coarse, level)
+    rows = evidence.rows(key, name, found)
+    p_value = profile_test(found, rows, grouped=evidence.grouped, random_state=random_state)
+    return with_p(measured, p_value, level)
 
 
 def detectable_of(stats: BinnedStats, level: float) -> float:
