@@ -144,7 +144,9 @@ def test_audit_agrees_with_the_library(folder):
         "y", "p", ["age"], data=table, sample_weight="w", groups="who", event="positive"
     )
     assert done.returncode == 0 and not done.stderr
-    assert told["rows"] == found.to_dict()["rows"] and told["gap"] == found.gap
+    assert told["rows"] == json.loads(json.dumps(found.to_dict()["rows"]))
+    assert told["claims"]["risk"]["gap"] == found.gap
+    assert told["claims"]["risk"]["ece"] == vars(found.score.ece)
     assert told["passed"] is True and told["gates"] == []
 
 
@@ -164,17 +166,18 @@ SIZE = r"\d+\.\d"
             rf"FAILED  1 variable above --max-beyond 2%; worst age, {SIZE} or more",
         ),
         (["--max-beyond", "0.02", "--strict"], rf"FAILED  1 .* 2%; worst age, {SIZE}"),
-        (["--max-ece", "1.5%"], rf"FAILED  ECE above --max-ece 1.5%: {SIZE} or more"),
+        (["--max-ece", "1.5%"], rf"FAILED  ECE of risk above --max-ece 1.5%: {SIZE} or more"),
         (["--max-ece", "20%"], "PASSED  ECE not above --max-ece 20%"),
         (["--max-gap", "20"], "PASSED  overall gap not above --max-gap 20%"),
-        (["--max-gap", "0"], rf"FAILED  overall gap above --max-gap 0%: {SIZE} or more"),
+        (["--max-gap", "0"], rf"FAILED  overall gap of risk above --max-gap 0%: {SIZE} or more"),
         (
-            ["--fail-on", "significant"],
-            r"FAILED  evidence of hidden error along 1 variable \(--fail-on significant\); worst age",
+            ["--fail-on", "evidence"],
+            r"FAILED  evidence of hidden error along 1 variable \(--fail-on evidence\); worst age",
         ),
+        (["--fail-on", "off"], r"FAILED  1 variable off \(--fail-on off\); worst age"),
         (
-            ["--fail-on", "varies", "--threshold", "40"],
-            r"PASSED  evidence of hidden error along no variable \(--fail-on varies\)",
+            ["--fail-on", "off", "--threshold", "40"],
+            r"PASSED  no variable off \(--fail-on off\)",
         ),
     ],
 )
@@ -219,11 +222,22 @@ def test_several_gates(biased):
 def test_a_gate_needs_more_than_the_value_above_the_limit(biased):
     """Only --strict fails a model whose interval holds the limit."""
     told = json.loads(run("audit", biased, *COLUMNS, "--variables", "noise", "--json").stdout)
-    vece = told["rows"][0]["vece"]
-    between = f"{50 * (vece['low'] + vece['debiased']):.4f}%"
-    given = ["audit", biased, *COLUMNS, "--variables", "noise", "--max-vece", between]
-    assert vece["low"] < vece["debiased"]
-    assert (run(*given).returncode, run(*given, "--strict").returncode) == (0, 1)
+    row = told["rows"][0]
+    gaps = [claim["gap"] for claim in told["claims"].values()]
+    ends = [max(claim["gap_low"], -claim["gap_high"]) for claim in told["claims"].values()]
+    veces = [one["vece"] for one in (row, *row["others"])]
+    eces = [claim["ece"] for claim in told["claims"].values()]
+    for gate, low, value in (
+        ("--max-vece", max(one["low"] for one in veces), max(one["debiased"] for one in veces)),
+        ("--max-ece", max(one["low"] for one in eces), max(one["debiased"] for one in eces)),
+        ("--max-gap", max(ends), max(map(abs, gaps))),
+    ):
+        assert low < value
+        given = ["audit", biased, *COLUMNS, "--variables", "noise", gate]
+        between = f"{50 * (low + value):.6f}%"
+        assert run(*given, between).returncode == 0
+        assert run(*given, between, "--strict").returncode == 1
+        assert run(*given, f"{100 * low - 1e-3:.6f}%").returncode == 1
 
 
 @pytest.mark.parametrize(
@@ -261,11 +275,11 @@ def test_a_gate_with_too_few_rows(biased, tmp_path):
     rows = biased.read_text().splitlines()
     (tmp_path / "few.csv").write_text("\n".join(rows[:20]))
     given = ["audit", tmp_path / "few.csv", *COLUMNS, "--max-beyond", "2%"]
-    done = run(*given, "--variables", "age")
+    done = run(*given, "--variables", "noise")
     assert (
-        done.returncode == 2 and "'age', which cannot be judged: there are too few" in done.stderr
+        done.returncode == 2 and "'noise', which cannot be judged: there are too few" in done.stderr
     )
-    done = run(*given, "--exclude", "empty,same")
+    done = run(*given, "--exclude", "empty,same,age")
     assert done.returncode == 2 and "no variable can be judged" in done.stderr
 
 
@@ -370,7 +384,9 @@ def test_more_than_two_classes_and_their_order(tmp_path):
     parquet.write_table(table, tmp_path / "rows.parquet")
     given = ["rows.parquet", "--label", "y", "--prob", "a", "--prob", "b", "--prob", "c"]
     done = run("audit", *given, "--classes", "3,1,2", "--json", cwd=tmp_path)
-    assert abs(json.loads(done.stdout)["gap"]) < 0.05
+    claims = json.loads(done.stdout)["claims"]
+    assert list(claims) == ["confidence", "class 3", "class 1", "class 2"]
+    assert all(abs(claim["gap"]) < 0.05 for claim in claims.values())
     done = run("audit", *given, "--classes", "x,1,2", cwd=tmp_path)
     assert done.returncode == 2 and "are not of the type of the label column, int64" in done.stderr
 
@@ -564,7 +580,7 @@ def test_everything_fits_in_80_columns(folder, calibrated):
     """All help, and all results but those that name long columns or files."""
     texts = [run("--help").stdout, *(done.stdout for done in calibrated)]
     texts += [run(name, "--help").stdout for name in main.commands]
-    sets = [text for k in range(9) for text in ("--prob", f"set_{k}=p")]
+    sets = [text for k in range(9) for text in ("--prob", f"the_set_{k}=p")]
     compared = run("compare", "rows.csv", "--label", "y", *sets, "--variables", "age", cwd=folder)
     texts.append(compared.stdout)
     assert compared.stdout.count("VECE age") == 2  # the sets need two blocks

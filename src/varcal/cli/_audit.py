@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,6 +15,9 @@ from varcal.cli import _options as options
 from varcal.cli._gates import ALONG, OVERALL, check_judged, gate_line, outcomes
 from varcal.cli._input_files import Files, as_labels, one_label, rows_in_place
 from varcal.cli._spelling import naming_columns
+
+if TYPE_CHECKING:
+    from varcal._audit.audit_result import Audit
 
 REPORTS = (".html", ".md", ".json")
 #: The gates that take a limit.
@@ -41,6 +44,7 @@ def _limit(option: str, what: str) -> Any:
 @options.variables
 @options.exclude
 @options.weight
+@options.event("both", "correct", "positive", "classwise")
 @options.claim
 @options.classes
 @options.drop_unlabelled
@@ -130,13 +134,8 @@ def audit(ctx: click.Context, /, **given: Any) -> None:
     if given["as_json"]:
         import json  # noqa: PLC0415  only --json needs it
 
-        plain = {
-            name: value
-            for name, value in found.to_dict().items()
-            if not isinstance(value, dict) or name == "other"
-        }
-        plain |= {"gates": [one.to_dict() for one in made], "passed": passed}
-        print(json.dumps(plain, allow_nan=False, ensure_ascii=False))
+        gates = {"gates": [one.to_dict() for one in made], "passed": passed}
+        print(json.dumps(_without_curves(found) | gates, allow_nan=False, ensure_ascii=False))
     else:
         from varcal.cli._audit_text import audit_lines  # noqa: PLC0415
 
@@ -148,6 +147,18 @@ def audit(ctx: click.Context, /, **given: Any) -> None:
         took = f"in {time.perf_counter() - start:.1f}s" + (f" → {output}" if output else "")
         print(f"{count(found.n_rows, 'row')}, {count(len(found), 'variable')} {took}")
     ctx.exit(0 if passed else GATE_FAILED)
+
+
+def _without_curves(found: Audit) -> dict[str, Any]:
+    """Return the figures of an audit, without the curves and tables behind them."""
+    whole = found.to_dict()
+    claims = {
+        name: {key: value for key, value in claim.items() if key != "score"}
+        | {"ece": claim["score"]["ece"]}
+        for name, claim in whole["claims"].items()
+    }
+    figures = {name: value for name, value in whole.items() if not isinstance(value, dict)}
+    return figures | {"claims": claims}
 
 
 def _coloured(line: str) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 from varcal._audit.audit_result import Audit, AuditRow
 from varcal._audit.verdicts import GATES, TOO_FEW_ROWS
+from varcal._inference.measured import Measured
 from varcal._text.numbers import count
 from varcal.exceptions import InputError
 
@@ -94,29 +95,34 @@ def outcomes(
 
 
 def _gaps(found: Audit, strict: bool) -> dict[str, float]:
-    if strict:
-        return {"": abs(found.gap)}
-    return {"": max(found.gap_low, -found.gap_high, 0.0)}
+    return {
+        name: abs(claim.gap) if strict else max(claim.gap_low, -claim.gap_high, 0.0)
+        for name, claim in found.claims.items()
+    }
 
 
 def _eces(found: Audit, strict: bool) -> dict[str, float]:
-    return {"": _end(found.score.ece, strict)}
+    return {name: _end(claim.score.ece, strict) for name, claim in found.claims.items()}
 
 
 def _beyond(found: Audit, strict: bool) -> dict[str, float]:
-    return {row.variable: _end(row.beyond, strict) for row in _judged(found)}
+    return {row.variable: row.beyond.debiased if strict else row.low for row in _judged(found)}
 
 
 def _veces(found: Audit, strict: bool) -> dict[str, float]:
-    return {row.variable: _end(row.vece, strict) for row in _judged(found)}
+    """Return the VECE of each variable, of the claim for which it is larger."""
+    return {
+        row.variable: max(_end(one.vece, strict) for one in (row, *row.others))
+        for row in _judged(found)
+    }
 
 
 def _judged(found: Audit) -> list[AuditRow]:
     return [row for row in found.rows if row.verdict != TOO_FEW_ROWS]
 
 
-def _end(measured: Any, strict: bool) -> float:
-    return float(measured.debiased if strict else measured.low)
+def _end(measured: Measured, strict: bool) -> float:
+    return measured.debiased if strict else measured.low
 
 
 def check_judged(found: Audit, made: Sequence[Outcome], named: Sequence[str]) -> None:
@@ -149,9 +155,7 @@ def check_judged(found: Audit, made: Sequence[Outcome], named: Sequence[str]) ->
 def _why_not_judged(found: Audit, name: str) -> str:
     row = next((row for row in found.rows if row.variable == name), None)
     if row is None:
-        return dict(getattr(found, "left_out", ())).get(name, "it is left out")
-    if row.missing == 1:
-        return "every value is missing"
+        return dict(found.left_out)[name]
     if sum(n > 0 for n in found.tables[name].columns["n"]) == 1:
         return "all rows have the same value"
     return "there are too few rows" if row.verdict == TOO_FEW_ROWS else ""
@@ -165,6 +169,8 @@ def gate_line(outcome: Outcome) -> str:
 
     >>> print(gate_line(Outcome("--max-beyond", 0.02, False, ("age", "sex"), 0.1453, False)))
     FAILED  2 variables above --max-beyond 2%; worst age, 14.5 or more
+    >>> print(gate_line(Outcome("--max-ece", 0.02, False, ("risk",), 0.1, False)))
+    FAILED  ECE of risk above --max-ece 2%: 10.0 or more
     >>> print(gate_line(Outcome("--max-ece", 0.02, True, (), 0.0, False)))
     PASSED  ECE not above --max-ece 2%
     >>> print(gate_line(Outcome("--fail-on", "off", True, (), None, False, ("zip",))))
@@ -179,8 +185,7 @@ def _overall_line(outcome: Outcome) -> str:
     what = OVERALL[outcome.gate]
     if outcome.passed:
         return f"{what} not above {limit}"
-    claim = f" ({outcome.failed[0]})" if outcome.failed[0] else ""
-    return f"{what}{claim} above {limit}: {_size(outcome)}"
+    return f"{what} of {outcome.failed[0]} above {limit}: {_size(outcome)}"
 
 
 def _along_line(outcome: Outcome) -> str:

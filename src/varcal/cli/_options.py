@@ -115,15 +115,30 @@ drop_unlabelled = click.option(
     "--drop-unlabelled", is_flag=True, help="Leave out rows that have no label."
 )
 as_json = click.option("--json", "as_json", is_flag=True, help="Write JSON to standard output.")
-claim = together(
-    click.option(
+
+
+#: What each event judges, in the order of the help.
+_EVENTS = {
+    "correct": "confidence in the predicted class",
+    "positive": "probability of the positive class",
+    "classwise": "probability of each class",
+    "both": "all of these",
+}
+
+
+def event(*allowed: str) -> Callable[[Command], Command]:
+    """Make the option that chooses what is judged; the first value is the default."""
+    told = ", ".join(f"{_EVENTS[name]} ({name})" for name in _EVENTS if name in allowed)
+    return click.option(
         "--event",
-        type=click.Choice(["correct", "positive"]),
-        default="correct",
+        type=click.Choice(list(allowed)),
+        default=allowed[0],
         show_default=True,
-        help="What is judged: confidence in the predicted class, or the probability of the "
-        "positive class.",
-    ),
+        help=f"What is judged: {told}.",
+    )
+
+
+claim = together(
     click.option("--pos-label", metavar="LABEL", help="The positive label; by default the second."),
     group,
     click.option(

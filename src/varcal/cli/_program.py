@@ -74,12 +74,12 @@ def main() -> None:
 
     \b
     Examples:
-      varcal demo                                    see it work on bundled census data
-      varcal audit preds.csv --label y --prob p      rank all other columns
+      varcal demo                                see it work on census data
+      varcal audit preds.csv --label y --prob p  rank all other columns
       varcal calibrate cal.csv --label y --prob p --variables age -o cal.json
       varcal apply cal.json new.csv -o calibrated.csv
-      varcal compare test.csv --label y --prob raw=p --prob repaired=p_calibrated
-      varcal reproduce all --data paper-outputs      the paper's figures next to ours
+      varcal compare test.csv --label y --prob p --prob p_calibrated
+      varcal reproduce all --data paper-outputs  the paper's figures and ours
 
     Exit codes: 0 success, 1 a gate that you set is not passed or a published figure is not
     reproduced, 2 bad input.
