@@ -86,7 +86,10 @@ def test_batches_equal_memory(opened, table, in_batches, whole_of, weight):
     assert found.engine in ("duckdb", "polars", "pyarrow") and whole.engine == "numpy"
     same_tables(whole.tables, found.tables)
     assert found.notes == whole.notes and found.n_rows == whole.n_rows
-    assert found.other.vece == pytest.approx(whole.other.vece, abs=1e-9)
+    for mine, theirs in zip(found, whole, strict=True):
+        assert (mine.variable, mine.claim) == (theirs.variable, theirs.claim)
+        assert mine.others[0].vece.value == pytest.approx(theirs.others[0].vece.value, abs=1e-9)
+        assert mine.beyond.value == pytest.approx(theirs.beyond.value, abs=1e-9)
     np.testing.assert_allclose(found.score.table.columns["gap"], whole.score.table.columns["gap"])
     for name in names:
         if name == "empty":
