@@ -405,7 +405,7 @@ def test_text_in_batches(table, tmp_path, monkeypatch):
         assert a.columns["n"] == b.columns["n"] and b.engine == "pyarrow"
 
 
-def test_unusable_data_are_refused(tmp_path, monkeypatch):
+def test_unusable_data_are_refused(tmp_path):
     with pytest.raises(InputError, match="no file"):
         vc.vece("y", "p", "x", data=str(tmp_path / "none.parquet"))
     with pytest.raises(InputError, match="has no Parquet file"):
@@ -437,9 +437,14 @@ def test_unusable_data_are_refused(tmp_path, monkeypatch):
     for wrap in (DuckRows.of_relation, PolarsRows.of):
         with pytest.raises(MissingDependencyError, match="needs a newer"):
             wrap(SimpleNamespace(columns=[]))
+
+
+def test_parquet_without_duckdb(table, tmp_path, monkeypatch):
+    parquet.write_table(table, tmp_path / "rows.parquet")
+    with_duckdb = vc.vece("y", "p", "x", data=tmp_path / "rows.parquet")
     monkeypatch.setitem(sys.modules, "duckdb", None)
-    with pytest.raises(MissingDependencyError, match="needs duckdb"):
-        vc.vece("y", "p", "x", data=tmp_path / "rows.parquet")
+    assert lazy_rows(tmp_path / "rows.parquet").engine == "pyarrow"
+    assert vc.vece("y", "p", "x", data=tmp_path / "rows.parquet") == pytest.approx(with_duckdb)
 
 
 def test_works_can_be_sent_to_other_processes(table, in_batches):
