@@ -180,7 +180,7 @@ def first_screen(audit: Audit, *, repair: bool = True) -> FirstScreen:
         Whether to say what a repair would achieve, which may have to be computed first.
     """
     found = judge(audit)
-    mended = repair_of(audit) if repair else None
+    mended = known_repair(audit) if repair else None
     groups = _groups(audit, found)
     columns = columns_of(audit)
     shown = (*columns, _after_column(mended)) if _is_shown(mended) else columns
@@ -202,7 +202,7 @@ def first_screen(audit: Audit, *, repair: bool = True) -> FirstScreen:
     )
 
 
-def repair_of(audit: Audit) -> Repair | None:
+def known_repair(audit: Audit) -> Repair | None:
     """Return what a repair would achieve, if that is known or can be found."""
     return getattr(audit, "repair", None)
 
@@ -215,7 +215,7 @@ def place_name(place: Place) -> tuple[Sentence, Sentence]:
 
 
 def _is_shown(mended: Repair | None) -> bool:
-    return mended is not None and mended.helps
+    return mended is not None and mended.full.helps
 
 
 def _badge(found: Judgement) -> Badge:
@@ -403,7 +403,10 @@ def _checks_after(audit: Audit, mended: Repair | None) -> Sentence:
     assert mended is not None
     full = mended.full
     worse = "; the worse of the claims is shown" if len(full.after.claims) > 1 else ""
-    rows = "" if mended.n_rows >= audit.n_rows else f" on {count(mended.n_rows, 'row')} of these"
+    learned, judged = count(mended.n_learned, "row"), count(mended.n_rows)
+    rows = (
+        f"learned from {learned}{' of these' if mended.sampled else ''}, judged by {judged} others"
+    )
     before, after = full.accuracy
     right = ""
     if percent(before) != percent(after):
@@ -411,7 +414,4 @@ def _checks_after(audit: Audit, mended: Repair | None) -> Sentence:
         right = f" It gets {more} answers right: {percent(after)} instead of {percent(before)}."
     losses = [f"{loss:.3f}" for loss in full.log_loss]
     loss = f" Log-loss {losses[1]} instead of {losses[0]}." if losses[0] != losses[1] else ""
-    return Sentence.of(
-        f"After repair: cross-fitted{rows}, so that no row was repaired by what was learned from "
-        f"itself{worse}.{right}{loss}"
-    )
+    return Sentence.of(f"After repair: {rows}{worse}.{right}{loss}")

@@ -42,7 +42,7 @@ class Judgement:
         The variables with evidence of hidden error, and those that are surely off by more than the
         limit.
     biased : ClaimSummary or None
-        The claim whose average is surely off by more than the limit, the largest one.
+        A claim whose average is surely off by more than the limit.
     by_score : ClaimSummary or None
         The claim whose ECE is surely above the limit, the largest one.
     evidence : bool
@@ -84,11 +84,19 @@ def judge(audit: Audit) -> Judgement:
         badge=badge,
         rows=rows,
         off=off,
-        biased=max(biased, key=lambda one: abs(one.gap), default=None),
+        biased=_told(biased),
         by_score=max(scored, key=lambda one: one.score.ece.debiased, default=None),
         evidence=evidence,
         bound=bound,
     )
+
+
+def _told(biased: list[ClaimSummary]) -> ClaimSummary | None:
+    """Return the claim that is told: the first one, unless another is far more off."""
+    if not biased:
+        return None
+    most = max(biased, key=lambda one: abs(one.gap))
+    return most if abs(most.gap) >= FAR_MORE * abs(biased[0].gap) else biased[0]
 
 
 def _has_overall_evidence(audit: Audit) -> bool:
@@ -124,7 +132,7 @@ def _biased_headline(audit: Audit, found: Judgement, one: ClaimSummary) -> str:
     side, size = gap_side(one.gap, one.claim).capitalize(), points(abs(one.gap))
     if found.off:
         worst = max(
-            (place.gap / one.gap for place in audit.groups if place.claim == one.claim), default=1.0
+            (place.gap / audit.claims[place.claim].gap for place in audit.groups), default=1.0
         )
         uneven = "for some far more" if worst >= FAR_MORE else "for some more than for others"
         return f"{side} by {size} points, {uneven}"

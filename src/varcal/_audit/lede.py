@@ -94,7 +94,7 @@ def _top(off: tuple[AuditRow, ...]) -> tuple[AuditRow, ...]:
 def _repaired(mended: Repair | None) -> str:
     if mended is None:
         return ""
-    if not mended.helps:
+    if not mended.full.helps:
         return " A repair was tried, and gains nothing."
     return (
         " A repair learned from these rows would bring the worst down to "
@@ -133,8 +133,12 @@ def _not_off(audit: Audit, found: Judgement) -> Sentence:
     """Say what variables show when none is surely off by more than the limit."""
     limit, bound = limit_text(audit.threshold), points(audit.bound)
     change = "this change" if found.biased is not None else "the error change"
-    if not found.rows:
+    if not found.rows and audit.bound <= audit.threshold:
         return Sentence.of(f"Along no variable does {change} by more than {bound} points.")
+    if not found.rows:
+        return Sentence.of(
+            f"No variable shows hidden error, but up to {bound} points could be there."
+        )
     most = max(found.rows, key=lambda row: row.beyond.debiased)
     size = f"{points(most.beyond.debiased)} points on average ({interval(most.low, most.high)})"
     if len(audit.rows) == 1:

@@ -6,8 +6,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from varcal._audit.checks import BELOW, along_variables, average
-from varcal._audit.judgement import CANNOT_TELL, FINE, WATCH, Judgement, worst_hidden_error
+from varcal._audit.judgement import (
+    CANNOT_TELL,
+    FINE,
+    REPAIR_FIRST,
+    WATCH,
+    Judgement,
+    worst_hidden_error,
+)
 from varcal._audit.lede import rows_needed
+from varcal._text.gaps import RISK
 from varcal._text.numbers import count, limit_text, points
 from varcal._text.sentences import Code, Named, Sentence, cut, listed
 
@@ -37,7 +45,7 @@ def next_steps(audit: Audit, found: Judgement, mended: Repair | None) -> tuple[S
     if found.badge == FINE:
         return tuple(filter(None, (_use(audit), _no_repair(mended), _thin(audit))))
     if found.badge == CANNOT_TELL:
-        return (_wait(audit, found), _collect(audit, found), _keep(audit, "Then audit again"))
+        return (_wait(audit, found), _collect(audit, found), _then(audit))
     first = _with_care(audit) if found.badge == WATCH else _until(audit, found)
     return (first, _repair(audit, found, mended), _keep(audit, "Prove it, then keep it so"))
 
@@ -65,14 +73,16 @@ def _no_repair(mended: Repair | None) -> Step | None:
         else f"log-loss {losses[0]} before and {losses[1]} after"
     )
     sizes = f"the worst hidden error is {points(before)} points before and {points(after)} after"
-    if mended.helps:
+    if mended.full.helps:
         return Step(
             "Repair it only if that is easy",
-            Sentence.of(f"A repair was tried, cross-fitted, and gains a little: {sizes}; {loss}."),
+            Sentence.of(
+                f"A repair was tried on rows that it had not seen, and gains a little: {sizes}; {loss}."
+            ),
         )
     return Step(
         "Do not repair it",
-        Sentence.of(f"A repair was tried, cross-fitted, and gains nothing: {sizes}; {loss}."),
+        Sentence.of(f"A repair was tried, and gains nothing: {sizes}; {loss}."),
     )
 
 
@@ -87,9 +97,10 @@ def _thin(audit: Audit) -> Step:
     return Step(
         "Look again where it is thin",
         Sentence.of(
+            "For ",
             Named(cut(place.label)),
-            f" needs about {needed} to be known to within {limit_text(limit)} points; there are "
-            f"{count(place.n)}. For new rows: ",
+            f" about {needed} are needed to know the error to within {limit_text(limit)} points; "
+            f"there are {count(place.n)}. For new rows: ",
             _gate(audit),
         ),
     )
@@ -144,13 +155,15 @@ def _until(audit: Audit, found: Judgement) -> Step:
 
 
 def _repair(audit: Audit, found: Judgement, mended: Repair | None) -> Step:
-    if mended is not None and not mended.helps:
+    if mended is not None and not mended.full.helps:
         return _mend_the_model(mended)
     if not found.rows:
+        two = RISK in audit.claims or audit.event in ("correct", "positive")
+        calibrator = "BetaCalibrator" if two else "TemperatureCalibrator"
         return Step(
-            "Repair it",
+            "Repair it" if found.badge == REPAIR_FIRST else "Repair it, if that is easy",
             Sentence.of(
-                Code("vc.BetaCalibrator().fit(p, y)"),
+                Code(f"vc.{calibrator}().fit(p, y)"),
                 " A curve of the score is enough, as no variable shows hidden error.",
             ),
         )
@@ -169,6 +182,8 @@ def _repair(audit: Audit, found: Judgement, mended: Repair | None) -> Step:
 
 def _without(mended: Repair, allowed: RepairFigures) -> Sentence:
     names = listed(list(mended.protected))
+    if not allowed.helps:
+        return Sentence.of("Without ", names, " it gains nothing.")
     cell = along_variables(allowed.after, tuple(allowed.after.claims))
     worst = max(allowed.after.rows, key=lambda row: row.beyond.debiased)
     return Sentence.of(
@@ -185,10 +200,17 @@ def _mend_the_model(mended: Repair) -> Step:
     return Step(
         "Do not repair it this way",
         Sentence.of(
-            "A repair was tried, cross-fitted, and gains nothing: the worst hidden error is "
+            "A repair was tried, and gains nothing: the worst hidden error is "
             f"{points(before)} points before and {points(after)} after. Collect more rows, or give "
             "the model itself the variables that are off."
         ),
+    )
+
+
+def _then(audit: Audit) -> Step:
+    return Step(
+        "Then audit again",
+        Sentence.of("With more rows, put the limit into the pipeline: ", _gate(audit)),
     )
 
 

@@ -12,6 +12,7 @@ from varcal._binning.bins import LevelBins, coarse_index
 from varcal._evidence.profile import Profile
 from varcal._inference.measured import gap_law
 from varcal._measures.regions import value_label
+from varcal._text.edges import edge_texts
 from varcal._text.gaps import off_by
 from varcal._text.numbers import count
 
@@ -148,7 +149,7 @@ class Places:
             return text, f"{name}: {text}"
         if self.found.missing and bins.start == stats.bins.size - 1:
             return "missing", f"{name} missing"
-        low, high = (value_label(x, self.found.kind, ()) for x in self._ends(bins))
+        low, high = self._end_texts(bins)
         last = stats.bins.size - self.found.missing
         if low == high:
             return low, f"{name} {low}"
@@ -156,8 +157,15 @@ class Places:
         if bins.start == 0 and bins.stop < last:
             text = f"up to {high}"
         elif bins.stop == last and bins.start > 0:
-            text = f"{low} and over" if self.found.kind == "numeric" else f"from {low}"
+            text = f"from {low}" if self.found.kind == "datetime" else f"{low} and over"
         return text, f"{name} {text}"
+
+    def _end_texts(self, bins: slice) -> list[str]:
+        kind, ends = self.found.kind, self._ends(bins).tolist()
+        if kind == "numeric":
+            return [value_label(end, kind, ()) for end in ends]
+        zone = getattr(self.found.coarse.bins, "zone", "")
+        return edge_texts(ends, datetime=kind == "datetime", duration=kind == "duration", zone=zone)
 
     def _ends(self, bins: slice) -> Floats:
         """Return the first and the last value of neighbouring bins, from the fine cells."""

@@ -5,6 +5,8 @@ Gaps and errors are shown in points (hundredths of a probability), rates in perc
 
 from __future__ import annotations
 
+from varcal._text.edges import show_number
+
 MINUS = "\N{MINUS SIGN}"
 #: Shown for a number that is not known.
 UNKNOWN = "–"
@@ -134,3 +136,16 @@ def share_text(value: float) -> str:
     if value < 0.0005:
         return "under 0.1%"
     return f"{100 * value:.0f}%" if value >= 0.0095 else f"{100 * value:.1f}%"
+
+
+def number_text(value: float) -> str:
+    """Write a value of a variable, with commas from 10,000 on (2008 may be a year).
+
+    >>> number_text(2008.0), number_text(-12_000.0), number_text(0.25), number_text(3e9)
+    ('2008', '−12,000', '0.25', '3e+09')
+    """
+    if abs(value) >= 1e9:
+        text = f"{value:.3g}"
+    else:
+        text = f"{value:,.0f}" if abs(value) >= 1e4 else show_number(float(f"{value:.6g}"))
+    return text.replace("-", MINUS) if value < 0 else text

@@ -10,7 +10,6 @@ from varcal._arrays import Floats
 from varcal._measures.curve import Curve
 from varcal._measures.regions import value_label
 from varcal._text.numbers import percent
-from varcal.report.html.axes import number_text
 
 #: The largest number of points of a curve, and of rows in a table of levels.
 MOST_POINTS = 120
@@ -27,8 +26,8 @@ class Line:
 
     Attributes
     ----------
-    kind : {"numeric", "datetime", "levels"}
-        What x is: numbers, seconds since 1970, or 0, 1, … for levels.
+    kind : {"numeric", "datetime", "duration", "levels"}
+        What x is: numbers, seconds since 1970, seconds, or 0, 1, … for levels.
     x, labels
         The values, and the same as text.
     actual, actual_low, actual_high, predicted : tuple of float
@@ -115,11 +114,9 @@ def _predicted_error(curve: Curve) -> Floats:
 
 def value_text(curve: Curve, value: float) -> str:
     """Write a value of a variable; dates that span many days have no time of day."""
-    text = value_label(value, curve.kind, curve.labels)
-    if curve.kind == "numeric":
-        return number_text(float(f"{value:.4g}") if abs(value) < 1e4 else round(value))
+    text = value_label(value, curve.kind, curve.labels, curve.zone)
     if curve.kind == "datetime" and curve.x[-1] - curve.x[0] > MANY_DAYS:
-        return text.split("T")[0]
+        return text.split(" ")[0]
     return text
 
 

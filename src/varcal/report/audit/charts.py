@@ -13,7 +13,14 @@ from varcal._text.gaps import gap_mark, gap_side, off_by
 from varcal._text.numbers import limit_text, percent, points
 from varcal._text.sentences import Named, cut
 from varcal.report.claim_words import ClaimWords
-from varcal.report.html.axes import Axis, date_axis, number_axis, points_axis, share_axis
+from varcal.report.html.axes import (
+    Axis,
+    date_axis,
+    duration_axis,
+    number_axis,
+    points_axis,
+    share_axis,
+)
 from varcal.report.html.chart_parts import band, bars, box, path, svg, x_ticks, y_ticks
 from varcal.report.html.label_places import Box, place_label, text_box
 from varcal.report.html.markup import Markup, el
@@ -89,7 +96,8 @@ def x_axis(lines: Sequence[Line], histogram: Histogram | None) -> Axis:
     low, high = min(line.x[0] for line in lines), max(line.x[-1] for line in lines)
     if histogram is not None:
         low, high = min(histogram.edges[0], low), max(histogram.edges[-1], high)
-    return date_axis(low, high) if lines[0].kind == "datetime" else number_axis(low, high)
+    make = {"datetime": date_axis, "duration": duration_axis}.get(lines[0].kind, number_axis)
+    return make(low, high)
 
 
 def y_axis(lines: Sequence[Line], words: ClaimWords, many: int = 5) -> Axis:

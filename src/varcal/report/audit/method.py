@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from varcal._audit.audit_result import Audit
 from varcal._audit.comparison import Comparison
-from varcal._audit.first_screen import repair_of
+from varcal._audit.first_screen import known_repair
 from varcal._audit.verdicts import (
     BETTER,
     FIXED,
@@ -132,7 +132,7 @@ def method(audit: Audit) -> tuple[str, ...]:
         "groups for all places of all variables at once.",
         _curves(level),
     ]
-    mended = repair_of(audit)
+    mended = known_repair(audit)
     if mended is not None:
         steps.append(f"Repair: VariableCalibrator, cross-fitted on {count(mended.n_rows, 'row')}.")
     if audit.grouped:

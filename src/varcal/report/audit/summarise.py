@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from varcal._audit.audit_result import Audit, AuditRow, ClaimSummary
 from varcal._audit.checks import Column, columns_of, hidden_errors
-from varcal._audit.first_screen import better_words, first_screen, repair_of, weakest_gap
+from varcal._audit.first_screen import better_words, first_screen, known_repair, weakest_gap
 from varcal._audit.places import Place
 from varcal._audit.verdicts import FINDINGS, OFF
 from varcal._measures.bin_table import BinTable
@@ -127,7 +127,7 @@ def _variable(
         claims=tuple(_hidden(row, column) for column in columns),
         spot=None if row.place is None else _spot(audit, row.place),
         weakest=_spot(audit, row.weakest),
-        after=_after(repair_of(audit), name),
+        after=_after(known_repair(audit), name),
         places=_places(audit, row),
         main=main,
         other=None if other is None else _panel(audit, other, other_claim),
@@ -257,8 +257,8 @@ def _panel(audit: Audit, curve: Curve, claim: str, *, main: bool = False) -> Pan
 
 
 def _repaired(audit: Audit, row: AuditRow) -> Panel | None:
-    repair = repair_of(audit)
-    if repair is None or not repair.helps or row.variable not in repair.full.after:
+    repair = known_repair(audit)
+    if repair is None or not repair.full.helps or row.variable not in repair.full.after:
         return None
     after = repair.full.after
     curves = after.curves
@@ -395,11 +395,11 @@ def _statistics(audit: Audit, row: AuditRow) -> tuple[str, ...]:
         "(Benjamini–Hochberg).",
         f"{row.n_bins} bins; its rank could be {_ranks(row)}.",
     ]
-    for one in row.others:
-        told.append(
-            f"{one.claim.capitalize()}: VECE {points(one.vece.debiased)} points, hidden error "
-            f"{points(one.beyond.debiased)} ({interval(one.low, one.high)})."
-        )
+    told += [
+        f"{one.claim.capitalize()}: VECE {points(one.vece.debiased)} points, hidden error "
+        f"{points(one.beyond.debiased)} ({interval(one.low, one.high)})."
+        for one in row.others
+    ]
     if beyond.debiased > vece.debiased:
         told.append(
             "Hidden error is above VECE here: the average gap is taken off for each predicted "

@@ -5,10 +5,10 @@ from __future__ import annotations
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from varcal._audit.checks import PLAIN_MARKS, Cell, Off, columns_of
+from varcal._audit.checks import PLAIN_MARKS, Cell, Off
 from varcal._audit.first_screen import FirstScreen, Group, first_screen
 from varcal._audit.verdicts import FINDINGS
-from varcal._text.gaps import claim_name, gap_said, gap_side
+from varcal._text.gaps import CLASS, claim_name, gap_said, gap_side
 from varcal._text.numbers import count, level_text, limit_text, percent, points, signed
 from varcal._text.sentences import Code
 
@@ -41,8 +41,7 @@ def audit_lines(audit: Audit, *, repair: bool = True) -> list[str]:
         *(_groups(screen) if screen.groups else _bounds(screen)),
         *(wrap(str(screen.groups_after), WIDTH) if screen.groups_after else []),
         "",
-        *_ranking(audit),
-        "",
+        *_ranking(audit, screen),
         "Next",
         *_steps(screen),
         *(line for note in _notes(audit) for line in wrap(note, WIDTH)),
@@ -97,8 +96,8 @@ def _groups(screen: FirstScreen) -> list[str]:
 def _off(group: Group, *, named: bool) -> str:
     if group.better:
         return f"{points(abs(group.gap)):>4} (better)"
-    side = gap_said(group.gap, group.claim) if named else group.side
-    return f"{points(abs(group.gap)):>4} {_short(str(side), 22)}"
+    side = _side(group.gap, group.claim) if named else group.side
+    return f"{points(abs(group.gap)):>4} {_short(side, 22)}"
 
 
 def _bounds(screen: FirstScreen) -> list[str]:
@@ -116,30 +115,33 @@ def _bounds(screen: FirstScreen) -> list[str]:
     return _aligned(table, right=(1, 3, 4))
 
 
-def _ranking(audit: Audit) -> list[str]:
+def _ranking(audit: Audit, screen: FirstScreen) -> list[str]:
     found = [row for row in audit.rows if row.verdict in FINDINGS]
     quiet = [row for row in audit.rows if row.verdict not in FINDINGS]
-    lines = []
+    lines: list[str] = []
     if found:
         table = [["Variable", "verdict", "hidden error", "clearest place"]]
-        several = len(columns_of(audit)) > 1
-        table += [_row(row, several=several) for row in found]
+        table += [_row(row) for row in found]
         lines += _aligned(table)
-    if quiet:
+    if len(quiet) > len(screen.bounds):
         sizes = ", ".join(f"{_short(row.variable, VARIABLE)} {points(row.high)}" for row in quiet)
         lines += wrap(f"No evidence, hidden error at most: {sizes} points", WIDTH)
-    return lines
+    return [*lines, ""] if lines else []
 
 
-def _row(row: AuditRow, *, several: bool) -> list[str]:
+def _row(row: AuditRow) -> list[str]:
     size = f"{points(row.beyond.debiased):>4} ({points(row.low)}, {points(row.high)})"
     place = ""
     if row.place is not None:
         one = row.place
-        side = str(gap_said(one.gap, one.claim)) if several else gap_side(one.gap, one.claim)
-        off = f": {points(abs(one.gap))} {_short(side, 20)}"
+        off = f": {points(abs(one.gap))} {_short(_side(one.gap, one.claim), 20)}"
         place = _short(one.text, PLACE - len(off)) + off
     return [_short(row.variable, VARIABLE), row.verdict, size, place]
+
+
+def _side(gap: float, claim: str) -> str:
+    """Name the side of a gap; that of a class with the class."""
+    return str(gap_said(gap, claim)) if claim.startswith(CLASS) else gap_side(gap, claim)
 
 
 def _steps(screen: FirstScreen) -> list[str]:
