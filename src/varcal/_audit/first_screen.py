@@ -235,7 +235,8 @@ def _groups(audit: Audit, found: Judgement) -> tuple[Group, ...]:
     places = list(audit.groups)
     if not places:
         places = [row.place for row in found.rows if row.place is not None]
-    return tuple(_group(audit, place) for place in places[:MOST_LINES])
+    groups = [_group(audit, place) for place in places[:MOST_LINES]]
+    return tuple(sorted(groups, key=lambda group: bool(group.better)))
 
 
 def _group(audit: Audit, place: Place) -> Group:

@@ -76,9 +76,7 @@ def _no_repair(mended: Repair | None) -> Step | None:
     if mended.full.helps:
         return Step(
             "Repair it only if that is easy",
-            Sentence.of(
-                f"A repair was tried on rows that it had not seen, and gains a little: {sizes}; {loss}."
-            ),
+            Sentence.of(f"A repair was tried, and gains a little: {sizes}; {loss}."),
         )
     return Step(
         "Do not repair it",

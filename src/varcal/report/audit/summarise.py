@@ -44,7 +44,7 @@ from varcal.report.audit.summary import (
     Summary,
     VariableSummary,
 )
-from varcal.report.claim_words import chart_title
+from varcal.report.claim_words import chart_title, claim_words
 from varcal.report.lines import Line, curve_line, score_line, value_text
 
 if TYPE_CHECKING:
@@ -298,11 +298,11 @@ def shown_range(curve: Curve) -> tuple[Histogram | None, tuple[float, float] | N
 def worst_words(curve: Curve, claim: str) -> Sentence:
     """Say where the gap of a curve is largest, and what happened there."""
     line, k = curve_line(curve, shown_range(curve)[1])
-    says, happens = line.predicted[k], line.actual[k]
+    says, happens, words = line.predicted[k], line.actual[k], claim_words(claim)
     return Sentence.of(
         "Largest gap at ",
         Named(cut(line.labels[k])),
-        f": says {percent(says)}, happens {percent(happens)}; ",
+        f": {words.says_short} {percent(says)}, {words.happens_short} {percent(happens)}; ",
         off_by(says - happens, claim),
         ".",
     )
