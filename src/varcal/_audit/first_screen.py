@@ -337,7 +337,7 @@ def _off(audit: Audit, claims: tuple[str, ...]) -> list[AuditRow]:
         row
         for row in audit.rows
         if row.verdict == OFF
-        and any(low >= audit.threshold for _, low, _ in hidden_errors(row, claims))
+        and any(low > audit.threshold for _, low, _ in hidden_errors(row, claims))
     ]
 
 

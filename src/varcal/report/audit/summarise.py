@@ -143,7 +143,7 @@ def _wrong(audit: Audit, row: AuditRow) -> Sentence:
     """Name the claims that are wrong along a variable."""
     least = audit.threshold if row.verdict == OFF else 0.0
     wrong = [row.claim] if row.verdict in FINDINGS else []
-    wrong += [one.claim for one in row.others if wrong and one.low >= least and one.low > 0]
+    wrong += [one.claim for one in row.others if wrong and one.low > least]
     wrong.sort(key=list(audit.claims).index)
     parts: list[str | Sentence] = []
     for k, claim in enumerate(wrong[:MOST_CLAIMS]):
