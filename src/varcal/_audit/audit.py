@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
 
 import numpy as np
 
@@ -25,6 +24,7 @@ from varcal._inference.measured import (
 )
 from varcal._inference.multiplicity import benjamini_hochberg, holm
 from varcal._input.events import CORRECT
+from varcal._input.left_out import all_left_out, explicit_names
 from varcal._input.predictions import ALL
 from varcal._input.variables import Kind
 from varcal._measures.bin_table import BinTable, table_of
@@ -71,6 +71,7 @@ def audit(
     groups: object = None,
     from_logits: bool = False,
     unlabelled: str = "raise",
+    include: str | Sequence[str] | None = None,
     random_state: int = 0,
 ) -> Audit:
     r"""Rank variables by how much a model's calibration changes along them.
@@ -103,6 +104,10 @@ def audit(
     groups : array-like or column name, optional
         Units that rows belong to, such as patients or customers. Intervals, bands and tests
         then allow for dependence within a unit.
+    include : list of str, optional
+        Columns that must not be left out. By default identifiers, row numbers, constants and free
+        text are, unless they are named in `X`: they would only make the adjustment for the number
+        of variables stricter.
     random_state : int
         Seed of the simulated null distributions that are used where outcomes are sparse.
 
@@ -153,8 +158,12 @@ def audit(
         raise InputError(
             "X has no value at any row of any variable", "give a variable with values", argument="X"
         )
+    known = [one.name for one in evidence.along]
+    left_out = evidence.left_out(explicit_names(X, include, known))
+    if len(left_out) == len(known):
+        raise all_left_out(left_out)
     other_key = _other_claim(evidence, event)
-    names = [one.name for one in evidence.along if one.name not in absent]
+    names = [name for name in known if name not in absent and name not in left_out]
     # Tables of fine cells by bucket of groups are large: one variable at a time.
     size = 1 if evidence.grouped else BLOCK
     blocks = (names[start : start + size] for start in range(0, len(names), size))
@@ -181,7 +190,11 @@ def audit(
         tables={one.name: one.table for one in order},
         score=score_profile(evidence, key, event, level=level, random_state=random_state),
         other=other_event,
-        notes=_notes(evidence, overall, other_event, ranked, absent, found_edges),
+        notes=(
+            *_notes(evidence, overall, other_event, ranked, absent - set(left_out), found_edges),
+            *(f"Left out: {name} ({reason})." for name, reason in left_out.items()),
+            *evidence.date_notes(),
+        ),
         level=level,
         threshold=threshold,
         n_rows=evidence.n_rows,
@@ -194,45 +207,6 @@ def audit(
         engine=evidence.engine,
         edges=found_edges,
     )
-
-
-def audit_estimator(model: Any, X: Any, y: object, **options: Any) -> Audit:
-    """Audit a fitted classifier on rows that it was not trained on.
-
-    Parameters
-    ----------
-    model : fitted classifier
-        A classifier with `predict_proba` and `classes_`, as in scikit-learn.
-    X : frame or array
-        The features. Every column is audited; columns of an array are called v0, v1, …
-    y : array-like
-        The labels.
-    **options
-        Passed on to `audit`.
-
-    Returns
-    -------
-    Audit
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from sklearn.naive_bayes import GaussianNB
-    >>> import varcal as vc
-    >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
-    >>> found = vc.audit_estimator(GaussianNB().fit(X[:300], y[:300]), X[300:], y[300:])
-    >>> len(found)
-    30
-    """
-    for name in ("predict_proba", "classes_"):
-        if not hasattr(model, name):
-            raise InputError(
-                f"model has no {name}: {type(model).__name__}",
-                "give a fitted classifier that predicts probabilities",
-                argument="model",
-            )
-    p = np.asarray(model.predict_proba(X))
-    return audit(y, p, X, classes=list(model.classes_), **options)
 
 
 @dataclass(frozen=True, eq=False)
