@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from varcal._audit.audit_changes import Changes, changes
 from varcal._audit.places import Place
@@ -22,6 +23,9 @@ from varcal._text.numbers import count, gap_side, p_text, points, signed
 from varcal._text.tables import text_table
 from varcal._version import __version__
 from varcal.exceptions import InputError
+
+if TYPE_CHECKING:
+    from varcal._audit.repair import Repair
 
 #: The version of the file format; files of another one are refused.
 FORMAT = 2
@@ -223,6 +227,23 @@ class Audit:
     backend: str | None = None
     engine: str = "numpy"
     edges: str = "exact"
+    try_repair: Callable[[], tuple[Repair | None, str]] | None = field(default=None, repr=False)
+
+    @cached_property
+    def _tried(self) -> tuple[Repair | None, str]:
+        if self.try_repair is None:
+            return None, "no repair was asked for"
+        return self.try_repair()
+
+    @property
+    def repair(self) -> Repair | None:
+        """What a repair would achieve, tried when it is first asked for; None if it was not."""
+        return self._tried[0]
+
+    @property
+    def repair_obstacle(self) -> str:
+        """Why there is no repair, or an empty string."""
+        return self._tried[1]
 
     @property
     def first(self) -> ClaimSummary:

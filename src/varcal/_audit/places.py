@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -53,6 +54,10 @@ class Place:
     n: int
     share: float
 
+    def room(self) -> float:
+        """Return the largest gap that cannot be ruled out, in either direction."""
+        return max(abs(self.low), abs(self.high))
+
 
 @dataclass(frozen=True)
 class Part:
@@ -97,9 +102,9 @@ class Places:
         clarity = np.abs(gap - self.overall) * np.sqrt(rows)
         if apart_from is not None:
             taken = apart_from.bins
-            side = np.sign(apart_from.place.gap - self.overall)
+            above = apart_from.place.gap > self.overall
             clarity[(self.start < taken.stop) & (taken.start < self.stop)] = 0.0
-            clarity[np.sign(gap - self.overall) == side] = 0.0
+            clarity[(gap > self.overall) == above] = 0.0
         if not clarity.any():
             return None
         best = int(clarity.argmax())
@@ -110,14 +115,14 @@ class Places:
         """Return the bin in which the largest gap cannot be ruled out."""
         filled = np.flatnonzero(self.found.coarse.total("weight") > 0)
         places = [self._place(slice(k, k + 1)) for k in filled.tolist()]
-        return max(places, key=lambda place: max(abs(place.low), abs(place.high)))
+        return max(places, key=Place.room)
 
     def _figures(self, bins: slice) -> tuple[int, float, float, float]:
         """Return rows, share, gap and standard error of neighbouring bins."""
         share = self.law.share[bins]
         total = float(share.sum())
         part = share / total
-        se = float(np.sqrt(max(part @ self.law.cov[bins, bins] @ part, 0.0)))
+        se = math.sqrt(max(float(part @ self.law.cov[bins, bins] @ part), 0.0))
         n = int(self.found.coarse.n[bins].sum())
         return n, total, float(part @ self.law.gap[bins]), se
 

@@ -79,11 +79,11 @@ def centre(curve: Curve) -> tuple[Array, Array]:
 
 def value_text(curve: Curve, value: float) -> str:
     """Write a value of a variable; dates that span many days have no time of day."""
-    text = value_label(value, curve.kind, curve.labels)
+    text = value_label(value, curve.kind, curve.labels, curve.zone)
     if curve.kind == "numeric":
         return number_text(float(f"{value:.4g}") if abs(value) < 1e4 else round(value))
     if curve.kind == "datetime" and curve.x[-1] - curve.x[0] > MANY_DAYS:
-        return text.split("T")[0]
+        return text.split(" ")[0]
     return text
 
 
