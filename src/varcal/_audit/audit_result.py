@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from varcal._audit.audit_changes import Changes, changes
 from varcal._audit.first_screen import first_screen
@@ -19,6 +20,9 @@ from varcal._measures.curve import Curve
 from varcal._measures.score_profile import ScoreProfile
 from varcal._version import __version__
 from varcal.exceptions import InputError
+
+if TYPE_CHECKING:
+    from varcal._audit.repair import Repair
 
 #: The version of the file format; files of another one are refused.
 FORMAT = 2
@@ -220,6 +224,23 @@ class Audit:
     backend: str | None = None
     engine: str = "numpy"
     edges: str = "exact"
+    try_repair: Callable[[], tuple[Repair | None, str]] | None = field(default=None, repr=False)
+
+    @cached_property
+    def _tried(self) -> tuple[Repair | None, str]:
+        if self.try_repair is None:
+            return None, "no repair was asked for"
+        return self.try_repair()
+
+    @property
+    def repair(self) -> Repair | None:
+        """What a repair would achieve, tried when it is first asked for; None if it was not."""
+        return self._tried[0]
+
+    @property
+    def repair_obstacle(self) -> str:
+        """Why there is no repair, or an empty string."""
+        return self._tried[1]
 
     @property
     def first(self) -> ClaimSummary:

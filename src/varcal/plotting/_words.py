@@ -42,7 +42,7 @@ def worst_of(curve: Curve, most: int = 18) -> str:
     """Return v* as text; dates that span more than a few days have no time of day."""
     text = curve.worst_label
     if curve.kind == "datetime" and np.ptp(curve.histogram.edges) > 3 * 86_400:
-        text = text.split("T")[0]
+        text = text.split(" ")[0]
     return short(text, most)
 
 
