@@ -22,7 +22,7 @@ def template() -> Audit:
     n = 600
     p = rng.uniform(0.1, 0.9, n)
     y = (rng.random(n) < p).astype(int)
-    return vc.audit(y, p, {"v": rng.normal(size=n)})
+    return vc.audit(y, p, {"v": rng.normal(size=n)}, repair=False)
 
 
 def measured(value, low, high, p_value=None):

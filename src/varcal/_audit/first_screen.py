@@ -180,7 +180,7 @@ def first_screen(audit: Audit, *, repair: bool = True) -> FirstScreen:
         Whether to say what a repair would achieve, which may have to be computed first.
     """
     found = judge(audit)
-    mended = known_repair(audit) if repair else None
+    mended = audit.repair if repair else None
     groups = _groups(audit, found)
     columns = columns_of(audit)
     shown = (*columns, _after_column(mended)) if _is_shown(mended) else columns
@@ -200,11 +200,6 @@ def first_screen(audit: Audit, *, repair: bool = True) -> FirstScreen:
         steps=next_steps(audit, found, mended),
         limit=audit.threshold,
     )
-
-
-def known_repair(audit: Audit) -> Repair | None:
-    """Return what a repair would achieve, if that is known or can be found."""
-    return getattr(audit, "repair", None)
 
 
 def place_name(place: Place) -> tuple[Sentence, Sentence]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from varcal._audit.audit_result import Audit, AuditRow, ClaimSummary
 from varcal._audit.checks import Column, columns_of, hidden_errors
-from varcal._audit.first_screen import better_words, first_screen, known_repair, weakest_gap
+from varcal._audit.first_screen import better_words, first_screen, weakest_gap
 from varcal._audit.places import Place
 from varcal._audit.verdicts import FINDINGS, OFF
 from varcal._measures.bin_table import BinTable
@@ -127,7 +127,7 @@ def _variable(
         claims=tuple(_hidden(row, column) for column in columns),
         spot=None if row.place is None else _spot(audit, row.place),
         weakest=_spot(audit, row.weakest),
-        after=_after(known_repair(audit), name),
+        after=_after(audit.repair, name),
         places=_places(audit, row),
         main=main,
         other=None if other is None else _panel(audit, other, other_claim),
@@ -257,7 +257,7 @@ def _panel(audit: Audit, curve: Curve, claim: str, *, main: bool = False) -> Pan
 
 
 def _repaired(audit: Audit, row: AuditRow) -> Panel | None:
-    repair = known_repair(audit)
+    repair = audit.repair
     if repair is None or not repair.full.helps or row.variable not in repair.full.after:
         return None
     after = repair.full.after
