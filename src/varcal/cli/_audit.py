@@ -90,7 +90,7 @@ def audit(ctx: click.Context, /, **given: Any) -> None:
     \b
     Examples:
       varcal audit preds.parquet --label y --prob p
-      varcal audit preds.csv --label y --prob p --variables age,income -o page.html
+      varcal audit preds.csv --label y --prob p --variables age,sex -o page.html
       varcal audit preds.csv --label y --prob p --max-beyond 2% --max-ece 3%
       varcal audit 'parts/*.csv.gz' --label kind --prob p_cat --prob p_dog
       varcal audit export.csv --sep ';' --decimal , --label y --prob p
