@@ -350,7 +350,7 @@ def test_audit_writes_reports(folder, tmp_path):
         assert out.read_text(encoding="utf-8").startswith(start)
     bad = tmp_path / "r.pdf"
     done = run("audit", folder / "rows.csv", *COLUMNS, "--variables", "age", "-o", bad)
-    assert done.returncode == 2 and ".html, .md, .json" in done.stderr
+    assert done.returncode == 2 and "use .html or .md or .json" in done.stderr
     done = run("audit", folder / "rows.csv", *COLUMNS, "-o", tmp_path / "no" / "r.html")
     assert done.returncode == 2 and "make the folder first" in done.stderr
 

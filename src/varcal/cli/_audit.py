@@ -107,13 +107,14 @@ def audit(ctx: click.Context, /, **given: Any) -> None:
         given["variables"],
         given["exclude"],
     )
-    with rows as (data, variables, labels), naming_columns(given):
+    with rows as (data, labels), naming_columns(given):
         from varcal._audit.audit import audit as run  # noqa: PLC0415  slow, and not needed to refuse
+        from varcal._input.predictions import ALL  # noqa: PLC0415
 
         found = run(
             given["label"],
             list(given["prob"]),
-            variables,
+            given["variables"] or ALL,
             data=data,
             event=given["event"],
             level=given["level"],

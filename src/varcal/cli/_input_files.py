@@ -155,13 +155,14 @@ def rows_in_place(
     roles: dict[str, Sequence[str]],
     variables: Sequence[str] | None,
     exclude: Sequence[str] | None = None,
-) -> Iterator[tuple[Any, list[str], Any]]:
-    """Give rows, the names of their variables and some labels; read large files in batches.
+) -> Iterator[tuple[Any, Any]]:
+    """Give rows with the columns that are needed, and some labels; read large files in batches.
 
     Parameters
     ----------
     files, roles, variables, exclude
-        As in `read_rows`.
+        As in `read_rows`. Without variables, the columns are those that have a role and those
+        that can be variables.
     """
     with files.opened() as sources:
         taken = _checked_roles(sources[0], roles, variables, exclude)
@@ -178,10 +179,10 @@ def rows_in_place(
                 raise _no_rows()
             labels = head.column(0)
             frames.close()
-        names = variables
-        if names is None:
-            names = _usable_columns(schema, {*taken, *(exclude or ())})
-        yield data, list(dict.fromkeys(names)), labels
+        if variables is None:
+            others = _usable_columns(schema, {*taken, *(exclude or ())})
+            data = data.select([*taken, *others])
+        yield data, labels
 
 
 def _read(sources: Sequence[Source], columns: list[str] | None = None) -> Any:
