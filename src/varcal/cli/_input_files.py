@@ -155,6 +155,7 @@ def rows_in_place(
     roles: dict[str, Sequence[str]],
     variables: Sequence[str] | None,
     exclude: Sequence[str] | None = None,
+    others: Mapping[str, Sequence[str]] | None = None,
 ) -> Iterator[tuple[Any, Any]]:
     """Give rows with the columns that are needed, and some labels; read large files in batches.
 
@@ -163,9 +164,11 @@ def rows_in_place(
     files, roles, variables, exclude
         As in `read_rows`. Without variables, the columns are those that have a role and those
         that can be variables.
+    others : mapping, optional
+        Columns that other options name, which must exist.
     """
     with files.opened() as sources:
-        taken = _checked_roles(sources[0], roles, variables, exclude)
+        taken = _checked_roles(sources[0], roles, variables, exclude, others)
         if sum(source.path.stat().st_size for source in sources) <= LARGE:
             table = _read(sources, None if variables is None else [*taken, *variables])
             schema, data, labels = table.schema, table, table.column(roles["--label"][0])
@@ -180,8 +183,8 @@ def rows_in_place(
             labels = head.column(0)
             frames.close()
         if variables is None:
-            others = _usable_columns(schema, {*taken, *(exclude or ())})
-            data = data.select([*taken, *others])
+            usable = _usable_columns(schema, {*taken, *(exclude or ())})
+            data = data.select([*taken, *usable])
         yield data, labels
 
 
@@ -201,10 +204,11 @@ def _checked_roles(
     roles: dict[str, Sequence[str]],
     variables: Sequence[str] | None,
     exclude: Sequence[str] | None,
+    others: Mapping[str, Sequence[str]] | None = None,
 ) -> dict[str, None]:
     """Refuse columns that do not exist; return those that have a role."""
     known = column_names(source)
-    asked = roles | {"--variables": variables or (), "--exclude": exclude or ()}
+    asked = {**roles, "--variables": variables or (), "--exclude": exclude or (), **(others or {})}
     for option, names in asked.items():
         _check_named(option, names, known, source)
     return dict.fromkeys(name for names in roles.values() for name in names)
