@@ -27,7 +27,7 @@ from varcal._version import __version__
 from varcal.exceptions import InputError, import_library
 
 #: The version of the file format; files of a later one are refused.
-FORMAT = 1
+FORMAT = 2
 EXTENSIONS = (".json", ".parquet")
 
 
@@ -124,7 +124,7 @@ def _head(collected: Collected) -> dict[str, Any]:
         "varcal": __version__,
         "n_rows": sums.n_rows,
         "n_dropped": sums.n_dropped,
-        "n_buckets": sums.tables[0].shape[1],
+        "n_buckets": sums.tables[0].shape[1] // (1 + plan.wanted[0].sided),
         "engine": collected.engine,
         "backend": collected.backend,
         "roles": vars(plan.roles),
@@ -141,6 +141,7 @@ def _head(collected: Collected) -> dict[str, Any]:
                 "names": list(one.names),
                 "fine": _bins_plain(one.fine),
                 "coarse": _bins_plain(one.coarse),
+                "sided": one.sided,
             }
             for one in plan.wanted
         ],
@@ -152,7 +153,13 @@ def _restored(head: dict[str, Any], tables: list[Any]) -> Collected:
     roles = Roles(**roles | {"p": tuple(roles["p"]), "v": tuple(roles["v"])})
     part = Part(**head["part"] | {"classes": _values(head["part"]["classes"])})
     wanted = tuple(
-        Wanted(one["key"], tuple(one["names"]), _bins(one["fine"]), _bins(one["coarse"]))
+        Wanted(
+            one["key"],
+            tuple(one["names"]),
+            _bins(one["fine"]),
+            _bins(one["coarse"]),
+            bool(one.get("sided", False)),  # absent in files of format 1
+        )
         for one in head["wanted"]
     )
     along = tuple(Along(name, kind) for name, kind in head["along"])
@@ -173,10 +180,11 @@ def _restored(head: dict[str, Any], tables: list[Any]) -> Collected:
         raise ValueError(f"there are {n_buckets} buckets of groups")
     full = []
     for one, (cell, sums) in zip(wanted, tables, strict=True):
-        check_cells(cell, sums, n_buckets * one.fine.size)
-        table = np.zeros((len(FIELDS), n_buckets * one.fine.size))
+        shape = (n_buckets * (1 + one.sided), one.fine.size)
+        check_cells(cell, sums, shape[0] * shape[1])
+        table = np.zeros((len(FIELDS), shape[0] * shape[1]))
         table[:, cell] = sums
-        full.append(table.reshape(len(FIELDS), n_buckets, one.fine.size))
+        full.append(table.reshape(len(FIELDS), *shape))
     sums = Sums(head["n_rows"], head["n_dropped"], tuple(full))
     return Collected(plan, check_sound(plan, sums), head["engine"], head["backend"])
 
