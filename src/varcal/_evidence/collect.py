@@ -107,7 +107,8 @@ def make_bins(
         for table in plan.wanted:
             if table.sided or table.slot not in wanted:
                 wanted[table.slot] = _opened(table)
-    return replace(plan, wanted=tuple(wanted.values()), units=())
+    left_out = plan.left_out if X is ALL else {}
+    return replace(plan, wanted=tuple(wanted.values()), units=(), left_out=left_out)
 
 
 def collect(batch: object, bins: BinPlan) -> Collected:

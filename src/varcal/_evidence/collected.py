@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
@@ -177,6 +177,15 @@ class Collected(Evidence):
             if len(names) == 1 and getattr(stats.bins, "missing", False) and not rows[:-1].any():
                 absent.add(names[0])
         return absent
+
+    def left_out(self, explicit: Collection[str] = ()) -> dict[str, str]:
+        """Return the variables that an audit leaves out, with the reason; never explicit ones."""
+        names = {variable.name for variable in self.along} - set(explicit)
+        return {name: why for name, why in self.plan.left_out.items() if name in names}
+
+    def date_notes(self) -> tuple[str, ...]:
+        """Return notes on text that was read as dates, or could not be."""
+        return self.plan.date_notes
 
     def rows(self, key: int, name: str | None, found: Profile) -> ScoredRows | None:
         """Return None: the rows are not available."""

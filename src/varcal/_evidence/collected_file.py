@@ -133,6 +133,8 @@ def _head(collected: Collected) -> dict[str, Any]:
         "units": _plain(plan.units),
         "n_bins": plan.n_bins,
         "binning": plan.binning,
+        "left_out": dict(plan.left_out),
+        "date_notes": list(plan.date_notes),
         "wanted": [
             {
                 "key": one.key,
@@ -162,7 +164,17 @@ def _restored(head: dict[str, Any], tables: list[Any]) -> Collected:
     )
     along = tuple(Along(name, kind) for name, kind in head["along"])
     units = _values(head["units"])
-    plan = BinPlan(roles, part, along, wanted, units, head["n_bins"], head["binning"])
+    plan = BinPlan(
+        roles,
+        part,
+        along,
+        wanted,
+        units,
+        head["n_bins"],
+        head["binning"],
+        head.get("left_out", {}),
+        tuple(head.get("date_notes", ())),
+    )
     n_buckets = head["n_buckets"]
     if n_buckets not in range(1, N_BUCKETS + 1):
         raise ValueError(f"there are {n_buckets} buckets of groups")
@@ -187,6 +199,8 @@ def _bins_plain(bins: Bins) -> dict[str, Any]:
             "missing": bins.missing,
             "datetime": bins.datetime,
             "sampled": bins.sampled,
+            "duration": bins.duration,
+            "zone": bins.zone,
         }
     assert isinstance(bins, LevelBins)
     return {
@@ -212,6 +226,8 @@ def _bins(data: dict[str, Any]) -> Bins:
         data["missing"],
         data["datetime"],
         data["sampled"],
+        data.get("duration", False),
+        data.get("zone", ""),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable
 from dataclasses import dataclass
 
 from varcal._arrays import Bools
@@ -84,6 +84,14 @@ class Evidence(ABC):
     @abstractmethod
     def absent(self) -> set[str]:
         """Return the names of variables that are missing at every row."""
+
+    @abstractmethod
+    def left_out(self, explicit: Collection[str] = ()) -> dict[str, str]:
+        """Return the variables that an audit leaves out, with the reason; never explicit ones."""
+
+    @abstractmethod
+    def date_notes(self) -> tuple[str, ...]:
+        """Return notes on text that was read as dates, or could not be."""
 
     @abstractmethod
     def rows(self, key: int, name: str | None, found: Profile) -> ScoredRows | None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from varcal._arrays import Bools
 from varcal._binning.bins import Bins, joint_index
-from varcal._binning.choose import choose_bins
+from varcal._binning.choose import RARE_LEVEL, choose_bins
 from varcal._binning.stats import BinnedStats
 from varcal._engines.kernel_numpy import bin_rows
 from varcal._evidence.evidence import SCORE, Along, Evidence
@@ -17,7 +17,9 @@ from varcal._evidence.profile import Profile, profile, rows_behind
 from varcal._evidence.question import N_FINE, BinOptions, Question
 from varcal._evidence.sided import SidedProfile, sided_profile, sided_rows_behind
 from varcal._inference.scored_rows import ScoredRows
+from varcal._input.date_texts import date_note
 from varcal._input.events import CORRECT, Claim, claim_of
+from varcal._input.left_out import ColumnFacts, reason_to_leave_out
 from varcal._input.predictions import Predictions
 from varcal._input.variables import Variable
 
@@ -119,6 +121,24 @@ class InMemory(Evidence):
         """Return the names of variables that are missing at every row."""
         variables = self.predictions.variables
         return {variable.name for variable in variables if variable.missing().all()}
+
+    def left_out(self, explicit: Collection[str] = ()) -> dict[str, str]:
+        """Return the variables that an audit leaves out, with the reason; never explicit ones."""
+        rare = 1 / (RARE_LEVEL * self.question.options["n_bins"])
+        found = {
+            variable.name: reason_to_leave_out(variable.name, ColumnFacts.of(variable), rare)
+            for variable in self.predictions.variables
+            if variable.name not in explicit
+        }
+        return {name: reason for name, reason in found.items() if reason}
+
+    def date_notes(self) -> tuple[str, ...]:
+        """Return notes on text that was read as dates, or could not be."""
+        notes = (
+            date_note(variable.name, variable.levels, variable.date_format)
+            for variable in self.predictions.variables
+        )
+        return tuple(note for note in notes if note)
 
     def rows(self, key: int, name: str | None, found: Profile) -> ScoredRows | None:
         """Return the rows behind a profile; None if there are many."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from varcal._binning.bins import Bins, JointBins, LevelBins
-from varcal._binning.choose import check_cut_names
+from varcal._binning.choose import RARE_LEVEL, check_cut_names
 from varcal._binning.stats import BinnedStats
 from varcal._evidence.evidence import SCORE, Along
 from varcal._evidence.question import N_FINE, Question
@@ -43,6 +43,10 @@ class BinPlan:
         All groups, if there are few and all are known; otherwise groups are hashed.
     n_bins, binning
         How bins were chosen.
+    left_out : mapping
+        Columns that an audit leaves out unless they are named, with the reason.
+    date_notes : tuple of str
+        Notes on text that was read as dates, or could not be.
     """
 
     roles: Roles
@@ -52,6 +56,8 @@ class BinPlan:
     units: tuple[Hashable, ...] = ()
     n_bins: int = 10
     binning: str = "atoms"
+    left_out: Mapping[str, str] = field(default_factory=dict, compare=False)
+    date_notes: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def classes(self) -> tuple[Hashable, ...]:
@@ -101,6 +107,8 @@ def plan_of(survey: Survey, question: Question) -> BinPlan:
         survey.units,
         options["n_bins"],
         options["binning"],
+        survey.left_out(1 / (RARE_LEVEL * options["n_bins"])),
+        survey.date_notes(),
     )
 
 

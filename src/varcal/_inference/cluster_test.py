@@ -9,6 +9,7 @@ from varcal._arrays import Bools, Floats
 from varcal._binning.stats import BinnedStats
 from varcal._inference.multiplicity import cauchy
 from varcal._inference.quadratic_forms import legendre
+from varcal._text.numbers import count
 from varcal.exceptions import InputError
 
 #: Below this many groups the null distribution is simulated by flipping the signs of groups.
@@ -73,7 +74,7 @@ def hotelling_test(contributions: list[Floats], seed: int = 0) -> float:
         if not contributions[0].shape[1]:
             return 1.0  # a single value: the gap cannot change along it
         raise InputError(
-            f"groups has {len(contributions[0])} groups with weight",
+            f"groups has {count(len(contributions[0]), 'group')} with weight",
             f"a test needs at least {LEAST_GROUPS}",
             argument="groups",
         )

@@ -10,11 +10,11 @@ import numpy as np
 
 from varcal._arrays import Floats
 from varcal._binning.stats import FIELDS, BinnedStats
+from varcal._inference.cluster_law import cluster_law
 from varcal._inference.debias import debiased, interval
 from varcal._inference.error_sums import ErrorSums
 from varcal._inference.gap_law import GapLaw
 from varcal._inference.noise_floor import noise_floor
-from varcal.exceptions import InputError
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,10 @@ def _measured(law: GapLaw, level: float) -> list[Measured]:
 def _stacked_laws(
     tables: Sequence[BinnedStats], *, beyond: bool = False
 ) -> Iterator[tuple[list[int], GapLaw]]:
-    """Yield the laws of tables with equally many bins as one, and which tables they are."""
+    """Yield the laws of tables with equally many bins as one, and which tables they are.
+
+    Tables by group come one by one: each has its own degrees of freedom.
+    """
     alike: dict[int, list[int]] = {}
     for place, stats in enumerate(tables):
         alike.setdefault(stats.bins.size, []).append(place)
@@ -110,39 +113,18 @@ def _stacked_laws(
             sums = np.concatenate([stats.sums for stats in chosen], axis=1)
             yield places, GapLaw.from_cells(_sums(sums), center=beyond)
         else:
-            laws = [gap_law(stats, beyond=beyond) for stats in chosen]
-            yield places, GapLaw.stack(laws)
+            for place, stats in zip(places, chosen, strict=True):
+                yield [place], GapLaw.stack([gap_law(stats, beyond=beyond)])
 
 
 def gap_law(stats: BinnedStats, *, beyond: bool = False) -> GapLaw:
     """Return the law of the gaps of bins; with `beyond` the overall gap is subtracted.
 
-    With groups, variances come from the sums of buckets of groups, and are at least those of
-    independent rows.
+    With groups, variances come from the sums of buckets of groups (`cluster_law`).
     """
-    law = GapLaw.from_cells(error_sums(stats), center=False)
     if stats.sums.shape[1] == 1:
         return GapLaw.from_cells(error_sums(stats), center=beyond)
-    weight = stats.total("weight")
-    by_bucket = stats.field("weight")
-    error = stats.field("score") - stats.field("hit")
-    n_buckets = check_two_buckets(by_bucket.sum(axis=1))
-    correction = n_buckets / (n_buckets - 1)
-
-    def covariance(residual: Floats, least: Floats) -> Floats:
-        inverse = np.divide(1.0, weight, out=np.zeros_like(weight), where=weight > 0)
-        return lifted(correction * (residual.T @ residual) * np.outer(inverse, inverse), least)
-
-    spread = by_bucket / weight.sum() - law.share * by_bucket.sum(axis=1)[:, None] / weight.sum()
-    law = GapLaw(
-        gap=law.gap,
-        share=law.share,
-        cov=covariance(error - law.gap * by_bucket, law.cov),
-        null_cov=covariance(error - law.gap * by_bucket, law.null_cov),
-        share_cov=correction * spread.T @ spread,
-        df=n_buckets - 1,
-    )
-    return law.center() if beyond else law
+    return cluster_law(_sums(stats.sums), center=beyond)
 
 
 def check_two_buckets(weight: Floats) -> int:

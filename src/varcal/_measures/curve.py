@@ -213,6 +213,7 @@ def curve_of(
     if grid is not None and found.kind != "levels":
         at, series, worst_set = _on_grid(grid, bands, series, kept, trim)
     missing = _missing(found)
+    zone = getattr(found.fine.bins, "zone", "")
     return Curve(
         variable=found.name,
         kind=found.kind,
@@ -229,8 +230,8 @@ def curve_of(
         vece_low=vece.low,
         vece_high=vece.high,
         overall=overall,
-        regions=regions_of(bands, kept, found.kind, labels, 0.0),
-        excess=regions_of(bands, kept, found.kind, labels, overall),
+        regions=regions_of(bands, kept, found.kind, labels, 0.0, zone),
+        excess=regions_of(bands, kept, found.kind, labels, overall, zone),
         counts=kept.n.astype(np.int64) if found.kind == "levels" else np.zeros(0, np.int64),
         histogram=histogram_of(found),
         span=2 * bands.half_span,
@@ -241,6 +242,7 @@ def curve_of(
         backend=backend,
         engine=engine,
         edges=found.fine.edges,
+        zone=zone,
     )
 
 

@@ -52,7 +52,8 @@ class Curve:
     Attributes
     ----------
     variable, kind, event : str
-        The variable, its kind ("numeric", "datetime" or "levels") and what the probabilities
+        The variable, its kind ("numeric", "datetime", "duration" or "levels") and what the
+        probabilities
         claim.
     x : ndarray
         Values of the variable (seconds since 1970 for dates, 0, 1, … for levels).
@@ -132,11 +133,12 @@ class Curve:
     backend: str | None = None
     engine: str = "numpy"
     edges: str = "exact"
+    zone: str = ""
 
     @property
     def worst_label(self) -> str:
         """v* as text."""
-        return value_label(self.worst, self.kind, self.labels)
+        return value_label(self.worst, self.kind, self.labels, self.zone)
 
     @property
     def direction(self) -> str:
@@ -174,6 +176,7 @@ class Curve:
             "n_missing": self.n_missing,
             "missing_gap": _plain(self.missing_gap),
             "engine": self.engine,
+            "zone": self.zone,
             "edges": self.edges,
         }
 
@@ -204,6 +207,7 @@ class Curve:
             n_missing=data["n_missing"],
             engine=data.get("engine", "numpy"),
             edges=data.get("edges", "exact"),
+            zone=data.get("zone", ""),
         )
 
     def to_frame(self) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 
 from varcal._smoothing.bands import Bands
 from varcal._smoothing.cells import Cells
-from varcal._text.edges import show_instant, show_number
+from varcal._text.edges import range_text, show_duration, show_instant, show_number
 from varcal._text.numbers import gap_side
 
 #: Below this, values are rounded to four significant digits; above it, to whole numbers.
@@ -47,7 +47,12 @@ class Region:
 
 
 def regions_of(
-    bands: Bands, cells: Cells, kind: str, labels: tuple[str, ...], reference: float
+    bands: Bands,
+    cells: Cells,
+    kind: str,
+    labels: tuple[str, ...],
+    reference: float,
+    zone: str = "",
 ) -> tuple[Region, ...]:
     """Return the regions where the simultaneous band excludes a reference."""
     sign = np.where(bands.low > reference, 1, np.where(bands.high < reference, -1, 0))
@@ -61,12 +66,11 @@ def regions_of(
         inside = slice(first, end)
         gaps = bands.gap[inside]
         low, high = float(bands.x[first]), float(bands.x[end - 1])
-        texts = [value_label(value, kind, labels) for value in (low, high)]
         found.append(
             Region(
                 low=low,
                 high=high,
-                label=texts[0] if texts[0] == texts[1] else " to ".join(texts),
+                label=_range_label(low, high, kind, labels, zone),
                 direction="over" if sign[first] > 0 else "under",
                 gap_low=float(gaps.min()),
                 gap_high=float(gaps.max()),
@@ -106,10 +110,21 @@ def describe_region(region: Region, event: str) -> str:
     return f"{size} for {region.label} ({region.n:,} rows)"
 
 
-def value_label(value: float, kind: str, labels: tuple[str, ...]) -> str:
+def _range_label(low: float, high: float, kind: str, labels: tuple[str, ...], zone: str) -> str:
+    if kind in ("datetime", "duration"):
+        return range_text(
+            low, high, datetime=kind == "datetime", duration=kind == "duration", zone=zone
+        )
+    texts = [value_label(value, kind, labels) for value in (low, high)]
+    return texts[0] if texts[0] == texts[1] else " to ".join(texts)
+
+
+def value_label(value: float, kind: str, labels: tuple[str, ...], zone: str = "") -> str:
     """Return a value of a variable as text."""
     if kind == "levels":
         return labels[int(value)]
     if kind == "datetime":
-        return show_instant(value)
+        return show_instant(value, zone)
+    if kind == "duration":
+        return show_duration(float(f"{value:.4g}"))
     return show_number(float(f"{value:.4g}") if abs(value) < FOUR_DIGITS else round(value))
