@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import click
@@ -10,16 +11,16 @@ from varcal.cli import _options as options
 from varcal.cli._audit import REPORTS
 
 if TYPE_CHECKING:
-    from varcal._arrays import Floats
+    from varcal._arrays import AnyArray, Floats
     from varcal._audit.audit_result import Audit
     from varcal.datasets import Dataset
 
-#: People of the proof: a name, the variable, and which values are meant.
-PEOPLE = (
-    ("married", "marital-status", lambda value: value == "Married-civ-spouse"),
-    ("never married", "marital-status", lambda value: value == "Never-married"),
-    ("below 30", "age", lambda value: value < 30),
-    ("40 to 60", "age", lambda value: 40 <= value <= 60),
+#: People of the proof: a name, the variable, and which values of it are meant.
+PEOPLE: tuple[tuple[str, str, Callable[[AnyArray], AnyArray]], ...] = (
+    ("married", "marital-status", lambda status: status == "Married-civ-spouse"),
+    ("never married", "marital-status", lambda status: status == "Never-married"),
+    ("below 30", "age", lambda age: age < 30),
+    ("40 to 60", "age", lambda age: (age >= 40) & (age <= 60)),
 )
 NEXT = """\
 Next, with a file of your own predictions:
@@ -77,12 +78,8 @@ def demo(output: str) -> None:
     print(NEXT)
 
 
-def proof(
-    found: Audit, before: Audit, after: Audit, new: Dataset, repaired: Floats
-) -> list[str]:
+def proof(found: Audit, before: Audit, after: Audit, new: Dataset, repaired: Floats) -> list[str]:
     """Return errors, rates and losses of new rows, before and after a repair."""
-    import numpy as np  # noqa: PLC0415
-
     from varcal._audit.verdicts import OFF  # noqa: PLC0415
     from varcal._inference.paired import mean_interval, row_losses  # noqa: PLC0415
     from varcal._text.numbers import decimals, interval, percent, points  # noqa: PLC0415
@@ -104,7 +101,7 @@ def proof(
     }
     rates: dict[str, list[str]] = {"people": [], "happens": [], "said": [], "says repaired": []}
     for name, variable, is_meant in PEOPLE:
-        part = np.array([is_meant(value) for value in new[variable]])
+        part = is_meant(new[variable])
         cells = (name, *(percent(one[part].mean()) for one in (new.y, new.p, repaired)))
         for column, cell in zip(rates.values(), cells, strict=True):
             column.append(cell)
