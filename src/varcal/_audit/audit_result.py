@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from varcal._audit.audit_changes import Changes, changes
+from varcal._audit.first_screen import first_screen
 from varcal._audit.places import Place
-from varcal._audit.verdicts import FINDINGS
 from varcal._files.atomic import write_whole
 from varcal._inference.measured import Measured
 from varcal._input.frames import frame_of
 from varcal._measures.bin_table import BinTable
 from varcal._measures.curve import Curve
 from varcal._measures.score_profile import ScoreProfile
-from varcal._text.html_tables import html_table
-from varcal._text.numbers import count, gap_side, p_text, points, signed
-from varcal._text.tables import text_table
 from varcal._version import __version__
 from varcal.exceptions import InputError
+
+if TYPE_CHECKING:
+    from varcal._audit.repair import Repair
 
 #: The version of the file format; files of another one are refused.
 FORMAT = 2
@@ -223,6 +224,23 @@ class Audit:
     backend: str | None = None
     engine: str = "numpy"
     edges: str = "exact"
+    try_repair: Callable[[], tuple[Repair | None, str]] | None = field(default=None, repr=False)
+
+    @cached_property
+    def _tried(self) -> tuple[Repair | None, str]:
+        if self.try_repair is None:
+            return None, "no repair was asked for"
+        return self.try_repair()
+
+    @property
+    def repair(self) -> Repair | None:
+        """What a repair would achieve, tried when it is first asked for; None if it was not."""
+        return self._tried[0]
+
+    @property
+    def repair_obstacle(self) -> str:
+        """Why there is no repair, or an empty string."""
+        return self._tried[1]
 
     @property
     def first(self) -> ClaimSummary:
@@ -282,8 +300,9 @@ class Audit:
 
     @property
     def sentence(self) -> str:
-        """The finding in one sentence."""
-        return "".join(headline_parts(self))
+        """The finding: its headline and what it rests on."""
+        screen = first_screen(self, repair=False)
+        return f"{screen.headline}. {screen.lede}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything in plain Python types, ready for JSON."""
@@ -322,15 +341,22 @@ class Audit:
         """Write the audit as JSON; `varcal.load_audit` reads it."""
         write_whole(path, json.dumps(self.to_dict(), allow_nan=False))
 
-    def report(self, path: str | PathLike[str], *, title: str = "Calibration audit") -> None:
+    def report(
+        self, path: str | PathLike[str] | None = None, *, title: str = "Calibration audit"
+    ) -> Any:
         """Write a report: a self-contained HTML page, Markdown, or JSON.
 
         Parameters
         ----------
-        path : path
-            The file; its extension sets the format: ``.html``, ``.md`` or ``.json``.
+        path : path, optional
+            The file; its extension sets the format: ``.html``, ``.md`` or ``.json``. Without a
+            path the page is returned as an object that a notebook shows inline.
         title : str
-            The heading.
+            The name of the report.
+
+        Returns
+        -------
+        None, or without a path an object to show
 
         Examples
         --------
@@ -342,9 +368,11 @@ class Audit:
         >>> path.read_text(encoding="utf-8")[:15]
         '<!doctype html>'
         """
-        from varcal.report import write_report  # noqa: PLC0415  loads when first used
+        from varcal.report import inline_report, write_report  # noqa: PLC0415  loads when first used
 
-        write_report(self, path, title=title)
+        if path is None:
+            return inline_report(self, title=title)
+        return write_report(self, path, title=title)
 
     def since(self, previous: Audit) -> Changes:
         """Compare with an earlier audit of the same model or variables.
@@ -439,44 +467,15 @@ class Audit:
             "missing": [row.missing for row in self.rows],
         }
 
-    def _shown(self) -> dict[str, list[Any]]:
-        """Return the columns of the printed table."""
-        columns = self._columns()
-        shown = {name: columns[name] for name in ("variable", "vece", "beyond")}
-        shown["interval"] = [f"{row.low:.4f}–{row.high:.4f}" for row in self.rows]
-        shown["p (Holm)"] = [p_text(row.p_holm) for row in self.rows]
-        shown["rank"] = [_rank_text(row) for row in self.rows]
-        shown["verdict"] = columns["verdict"]
-        shown["where"] = columns["where"]
-        return shown
-
-    @property
-    def _head(self) -> str:
-        return f"{self.sentence}\n{self.n_rows:,} rows · event {self.event}"
-
     def __repr__(self) -> str:
-        notes = (f"note: {note}" for note in self.notes)
-        return "\n".join([self._head, "", text_table(self._shown()), *notes])
+        from varcal.report.audit.terminal import audit_lines  # noqa: PLC0415
+
+        return "\n".join(audit_lines(self, repair=False))
 
     def _repr_html_(self) -> str:
-        return html_table(self._shown(), self._head, "\n".join(self.notes))
+        from varcal.report.audit.notebook import first_screen_html  # noqa: PLC0415
 
-
-def overall_words(audit: Audit) -> str:
-    """Say how far off a model is on average."""
-    if audit.gap_low > 0 or audit.gap_high < 0:
-        return f"Overall {gap_side(audit.gap, audit.event)} by {points(abs(audit.gap))} points"
-    return f"On average predictions match outcomes (gap {signed(audit.gap)} points, could be zero)"
-
-
-def headline_parts(audit: Audit) -> tuple[str, str, str]:
-    """Return the text before the name of a variable, the name (or ""), and the text after it."""
-    overall = overall_words(audit)
-    found = [row for row in audit.rows if row.verdict in FINDINGS]
-    if not found:
-        return f"{overall}; no variable shows a change.", "", ""
-    many = f"{len(found)} of {count(len(audit), 'variable')}"
-    return f"{overall}; the gap changes along {many}, most along ", found[0].variable, "."
+        return first_screen_html(first_screen(self), self.level)
 
 
 def _row_of(data: dict[str, Any]) -> AuditRow:
@@ -489,7 +488,3 @@ def _row_of(data: dict[str, Any]) -> AuditRow:
     place = None if data["place"] is None else Place(**data["place"])
     more = {"others": others, "place": place, "weakest": Place(**data["weakest"])}
     return AuditRow(**data | figures | more)
-
-
-def _rank_text(row: AuditRow) -> str:
-    return str(row.rank_low) if row.rank_low == row.rank_high else f"{row.rank_low}–{row.rank_high}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,7 +13,9 @@ from varcal._binning.bins import LevelBins, coarse_index
 from varcal._evidence.profile import Profile
 from varcal._inference.measured import gap_law
 from varcal._measures.regions import value_label
-from varcal._text.numbers import points
+from varcal._text.edges import edge_texts
+from varcal._text.gaps import off_by
+from varcal._text.numbers import count
 
 #: At most this many places are named for a whole audit, and this many of one variable.
 MOST_GROUPS = 5
@@ -52,6 +55,10 @@ class Place:
     high: float
     n: int
     share: float
+
+    def room(self) -> float:
+        """Return the largest gap that cannot be ruled out, in either direction."""
+        return max(abs(self.low), abs(self.high))
 
 
 @dataclass(frozen=True)
@@ -97,9 +104,9 @@ class Places:
         clarity = np.abs(gap - self.overall) * np.sqrt(rows)
         if apart_from is not None:
             taken = apart_from.bins
-            side = np.sign(apart_from.place.gap - self.overall)
+            above = apart_from.place.gap > self.overall
             clarity[(self.start < taken.stop) & (taken.start < self.stop)] = 0.0
-            clarity[np.sign(gap - self.overall) == side] = 0.0
+            clarity[(gap > self.overall) == above] = 0.0
         if not clarity.any():
             return None
         best = int(clarity.argmax())
@@ -110,14 +117,14 @@ class Places:
         """Return the bin in which the largest gap cannot be ruled out."""
         filled = np.flatnonzero(self.found.coarse.total("weight") > 0)
         places = [self._place(slice(k, k + 1)) for k in filled.tolist()]
-        return max(places, key=lambda place: max(abs(place.low), abs(place.high)))
+        return max(places, key=Place.room)
 
     def _figures(self, bins: slice) -> tuple[int, float, float, float]:
         """Return rows, share, gap and standard error of neighbouring bins."""
         share = self.law.share[bins]
         total = float(share.sum())
         part = share / total
-        se = float(np.sqrt(max(part @ self.law.cov[bins, bins] @ part, 0.0)))
+        se = math.sqrt(max(float(part @ self.law.cov[bins, bins] @ part), 0.0))
         n = int(self.found.coarse.n[bins].sum())
         return n, total, float(part @ self.law.gap[bins]), se
 
@@ -147,7 +154,7 @@ class Places:
             return text, f"{name}: {text}"
         if self.found.missing and bins.start == stats.bins.size - 1:
             return "missing", f"{name} missing"
-        low, high = (value_label(x, self.found.kind, ()) for x in self._ends(bins))
+        low, high = self._end_texts(bins)
         last = stats.bins.size - self.found.missing
         if low == high:
             return low, f"{name} {low}"
@@ -155,8 +162,15 @@ class Places:
         if bins.start == 0 and bins.stop < last:
             text = f"up to {high}"
         elif bins.stop == last and bins.start > 0:
-            text = f"{low} and over" if self.found.kind == "numeric" else f"from {low}"
+            text = f"from {low}" if self.found.kind == "datetime" else f"{low} and over"
         return text, f"{name} {text}"
+
+    def _end_texts(self, bins: slice) -> list[str]:
+        kind, ends = self.found.kind, self._ends(bins).tolist()
+        if kind == "numeric":
+            return [value_label(end, kind, ()) for end in ends]
+        zone = getattr(self.found.coarse.bins, "zone", "")
+        return edge_texts(ends, datetime=kind == "datetime", duration=kind == "duration", zone=zone)
 
     def _ends(self, bins: slice) -> Floats:
         """Return the first and the last value of neighbouring bins, from the fine cells."""
@@ -194,11 +208,7 @@ def describe_place(place: Place) -> str:
     >>> describe_place(place)
     'risk too high by 15.0 points where age up to 29 (9 rows)'
     """
-    if place.claim == "confidence":
-        side = "too sure" if place.gap > 0 else "not sure enough"
-    else:
-        side = f"{place.claim} too {'high' if place.gap > 0 else 'low'}"
-    return f"{side} by {points(abs(place.gap))} points where {place.label} ({place.n:,} rows)"
+    return f"{off_by(place.gap, place.claim)} where {place.label} ({count(place.n, 'row')})"
 
 
 def chosen_groups(parts: Sequence[tuple[Part, Bools | None]]) -> tuple[Place, ...]:

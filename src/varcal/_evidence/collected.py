@@ -129,6 +129,11 @@ class Collected(Evidence):
             argument="event",
         )
 
+    @property
+    def has_sides(self) -> bool:
+        """Whether an audit can judge all claims at once."""
+        return bool(self._sided)
+
     @cached_property
     def _sided(self) -> set[int]:
         """The claims about classes that were collected by predicted side."""

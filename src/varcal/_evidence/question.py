@@ -30,6 +30,8 @@ class _DefaultStr(Default, str):
 N_BINS = _DefaultInt(10)
 QUANTILE = _DefaultStr("quantile")
 ATOMS = _DefaultStr("atoms")
+#: The default event of an audit.
+BOTH = _DefaultStr("both")
 
 
 class BinOptions(TypedDict):

@@ -124,31 +124,17 @@ def gap_law(stats: BinnedStats, *, beyond: bool = False) -> GapLaw:
     """
     if stats.sums.shape[1] == 1:
         return GapLaw.from_cells(error_sums(stats), center=beyond)
-    return cluster_law(_sums(stats.sums), center=beyond)
-
-
-def check_two_buckets(weight: Floats) -> int:
-    """Return the number of groups, by their weights; refuse a single one."""
-    n_buckets = int((weight > 0).sum())
-    if n_buckets < 2:
-        raise InputError(
-            "groups has only one group with weight",
-            "at least two groups are needed",
-            argument="groups",
-        )
-    return n_buckets
-
-
-def lifted(observed: Floats, least: Floats) -> Floats:
-    """Scale a covariance so that no variance is below that of another one."""
-    size = np.diag(observed)
-    lift = np.sqrt(np.maximum(np.diag(least), size) / np.where(size > 0, size, 1.0))
-    return observed * np.outer(lift, lift)
+    return cluster_law(error_sums_by_bucket(stats), center=beyond)
 
 
 def error_sums(stats: BinnedStats) -> ErrorSums:
     """Return the sums of a table over all buckets, in the form that tests need."""
     return _sums(stats.sums.sum(axis=1))
+
+
+def error_sums_by_bucket(stats: BinnedStats) -> ErrorSums:
+    """Return the sums of a table with a first axis for buckets of groups."""
+    return _sums(stats.sums)
 
 
 def error_sums_of(tables: Sequence[BinnedStats]) -> ErrorSums:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from varcal._arrays import Bools, Floats, ratio_or_zero
 from varcal._binning.stats import BinnedStats
+from varcal._inference.cluster_law import cluster_law
 from varcal._inference.cluster_test import hotelling_test, independent
+from varcal._inference.error_sums import ErrorSums
 from varcal._inference.gap_law import GapLaw
-from varcal._inference.measured import check_two_buckets, error_sums_of, lifted
+from varcal._inference.measured import error_sums_by_bucket
 from varcal._inference.quadratic_forms import legendre
-from varcal._inference.sided_law import sided_law
 
 
 def sided_cluster_test(
@@ -61,46 +61,33 @@ def _contributions(tables: Sequence[BinnedStats], signs: Floats, placed: Bools |
     terms = np.concatenate([functions - mean for mean in means])
     keep = independent(terms, total.ravel())
     sums = sum(
-        sign * (_errors(stats)[0] @ part)
+        sign * (_errors(stats) @ part)
         for stats, sign, part in zip(tables, signs, np.split(keep, len(tables)), strict=True)
     )
     by_group = sum(stats.field("weight").sum(axis=1) for stats in tables)
     return np.asarray(sums)[np.asarray(by_group) > 0]
 
 
-def _errors(stats: BinnedStats) -> tuple[Floats, float]:
-    """Return the errors by group and bin about the mean of the side, and this mean."""
+def _errors(stats: BinnedStats) -> Floats:
+    """Return the errors by group and bin about the mean of the side."""
     weight = stats.field("weight")
     error = stats.field("hit") - stats.field("score")
-    mean = float(ratio_or_zero(error.sum(), np.asarray(weight.sum())))
-    return error - mean * weight, mean
+    return error - weight * ratio_or_zero(error.sum(), np.asarray(weight.sum()))
 
 
 def sided_cluster_law(tables: Sequence[BinnedStats], signs: Floats) -> GapLaw:
-    """Return the law of `sided_law` with the covariance of the sums of groups."""
-    rows = sided_law(error_sums_of(tables), signs)
-    n_buckets = check_two_buckets(sum(stats.field("weight").sum(axis=1) for stats in tables))
-    by_group = np.sum([stats.field("weight") for stats in tables], axis=0)
-    weight = by_group.sum(axis=0)
-    inverse = ratio_or_zero(np.ones_like(weight), weight)
+    """Return the law of `sided_law` with the variance between groups (`cluster_law`).
 
-    def influence(gap: Floats) -> Floats:
-        """Return how much each group moves the gap of each bin, shape (G, B)."""
-        moved = by_group * gap * inverse
-        for stats, sign in zip(tables, signs, strict=True):
-            error, _ = _errors(stats)
-            own = stats.field("weight")
-            part = ratio_or_zero(own.sum(axis=0) * inverse, np.asarray(own.sum()))
-            moved = moved + sign * (error * inverse - error.sum(axis=1, keepdims=True) * part)
-        return moved
-
-    correction = n_buckets / (n_buckets - 1)
-    spread = by_group / weight.sum() - rows.share * by_group.sum(axis=1)[:, None] / weight.sum()
-    about_gap, about_zero = influence(rows.gap), influence(np.zeros_like(rows.gap))
-    return replace(
-        rows,
-        cov=lifted(correction * about_gap.T @ about_gap, rows.cov),
-        null_cov=lifted(correction * about_zero.T @ about_zero, rows.null_cov),
-        share_cov=correction * spread.T @ spread,
-        df=n_buckets - 1,
-    )
+    The mean error of each side is taken off first; the rest is the law of one table.
+    """
+    parts = [error_sums_by_bucket(stats) for stats in tables]
+    summed: dict[str, Floats] = {}
+    for cells, sign in zip(parts, signs, strict=True):
+        mean = float(ratio_or_zero(cells.error.sum(), np.asarray(cells.weight.sum())))
+        own = vars(cells) | {
+            "error": sign * (cells.error - mean * cells.weight),
+            "error2": sign * (cells.error2 - mean * cells.weight2),
+            "square2": cells.square2 - 2 * mean * cells.error2 + mean**2 * cells.weight2,
+        }
+        summed = {name: value + summed.get(name, 0.0) for name, value in own.items()}
+    return cluster_law(ErrorSums(**summed), center=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -49,6 +50,10 @@ _ORDER_WORDS = {
     "age", "date", "day", "days", "hour", "minute", "month", "order", "period", "position", "rank",
     "second", "step", "t", "time", "timestamp", "trial", "week", "year",
 }  # fmt: skip
+
+
+class WholeTable(dict[str, Any]):
+    """The columns of a whole table, which nobody has chosen one by one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,6 +198,8 @@ def all_left_out(reasons: Mapping[str, str]) -> InputError:
 
 def _is_by_hand(X: object) -> bool:
     """Tell whether variables were given one by one, and not as a whole table."""
+    if isinstance(X, WholeTable):
+        return False
     if isinstance(X, str | Mapping) or as_series(X) is not None:
         return True
     if is_frame(X):

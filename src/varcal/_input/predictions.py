@@ -259,7 +259,9 @@ def _variables(v: object, table: Table | None) -> tuple[tuple[Variable, ...], st
         frame = Table.of(v, "v")
         if not frame.columns:
             raise InputError("v has no columns", "give at least one variable", argument="v")
-        return tuple(Variable.of(frame.column(n, "v"), n) for n in frame.columns), frame.backend
+        columns = [frame.column(name, "v") for name in frame.columns]
+        found = [Variable.of(one, name) for one, name in zip(columns, frame.columns, strict=True)]
+        return tuple(found), frame.backend or _library(columns[0])
     column = column_of(v, table, "v")
     name = getattr(v, "name", None)
     name = name if isinstance(name, str) and name else "v"
@@ -274,6 +276,12 @@ def _variables(v: object, table: Table | None) -> tuple[tuple[Variable, ...], st
             f"v has shape {array.shape}: no columns", "give at least one variable", argument="v"
         )
     return tuple(Variable.of(array[:, k], f"v{k}") for k in range(array.shape[1])), None
+
+
+def _library(column: object) -> str | None:
+    """Return the frame library of a column, None for arrays."""
+    series = as_series(column)
+    return None if series is None else str(series.implementation.value)
 
 
 def read_scores(p: object, v: object = None) -> tuple[Floats, tuple[Variable, ...]]:

@@ -22,6 +22,7 @@ Kind = Literal["numeric", "datetime", "duration", "levels"]
 
 _EPOCH = np.datetime64("1970-01-01T00:00:00", "us")
 _MISSING_TYPES = {"NoneType", "NAType", "NaTType"}
+_NAMES_OF_UTC = ("Etc/UTC", "Etc/GMT", "Etc/UCT", "Etc/Zulu", "GMT", "UCT", "Zulu", "+00:00")
 # Rows that `extremes` reads at a time; as floats they fit into the processor's cache.
 _CHUNK_ROWS = 32_768
 # Hints for arguments that have several columns instead of one.
@@ -243,7 +244,7 @@ def _from_series(series: nw.Series[Any], name: str, called: str) -> Variable:
         if dtype.time_zone is not None:
             series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
         found = _from_array(series.to_numpy(), name, called)
-        return replace(found, zone=dtype.time_zone or "")
+        return replace(found, zone=_known_zone(dtype.time_zone))
     if dtype == nw.Date:
         return _from_array(series.cast(nw.Datetime("us")).to_numpy(), name, called)
     if dtype == nw.Duration:
@@ -255,7 +256,7 @@ def _from_series(series: nw.Series[Any], name: str, called: str) -> Variable:
     if dtype == nw.Unknown:
         zone = getattr(getattr(series.to_native(), "dt", None), "tz", None)
         found = _from_array(_unknown_array(series, called), name, called)
-        return found if zone is None else replace(found, zone=str(zone))
+        return found if zone is None else replace(found, zone=_known_zone(str(zone)))
     raise InputError(
         f"{called} is of type {dtype}",
         "give numbers, booleans, strings, categories or dates",
@@ -390,7 +391,16 @@ def _zone(value: Any) -> str:
         return ""
     if isinstance(zone, dt.timezone):
         return zone.tzname(None).removeprefix("UTC") or "UTC"
-    return str(zone)
+    return _known_zone(str(zone))
+
+
+def _known_zone(name: str | None) -> str:
+    """Return the name of a time zone; UTC has several.
+
+    >>> _known_zone("Etc/UTC"), _known_zone("Europe/Berlin"), _known_zone(None)
+    ('UTC', 'Europe/Berlin', '')
+    """
+    return "UTC" if name in _NAMES_OF_UTC else name or ""
 
 
 def _instant(value: Any) -> np.datetime64:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from zoneinfo import ZoneInfo
 
 import numpy as np
 
-# Significant digits of numbers to try.
+# Significant digits to try.
 _NUMBER_DIGITS = range(6, 18)
+_DURATION_DIGITS = range(4, 18)
 #: Units of instants in seconds, the coarsest first; the two above are calendar units.
 _INSTANT_UNITS = {"D": 86_400.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6}
 #: Units of durations in seconds, the largest first, and their names.
 _DURATION_UNITS = {"days": 86_400.0, "h": 3600.0, "min": 60.0, "s": 1.0, "ms": 1e-3, "µs": 1e-6}
+#: Durations are shown in one unit if the longest is at most this many times the shortest.
+_ONE_UNIT = 1000
 #: An edge may be shown to the day, minute, … if neighbours are at least this many of them apart:
 #: the part of a bin that looks as if it were in the next one is then small.
 _APART = 30
@@ -46,10 +49,9 @@ def edge_texts(
     if datetime:
         return _instant_texts(edges, zone)
     if duration:
-        unit = _duration_unit(edges)
-        shown = _number_texts([edge / _DURATION_UNITS[unit] for edge in edges])
-        return [_with_unit(text, unit) for text in shown]
-    return _number_texts(edges)
+        return _duration_texts(edges)
+    digits = _digits_each(edges, _NUMBER_DIGITS)
+    return [show_number(edge, count) for edge, count in zip(edges, digits, strict=True)]
 
 
 def range_text(
@@ -60,7 +62,7 @@ def range_text(
     >>> range_text(36.0, 60.0), range_text(259_200.0, 604_800.0, duration=True)
     ('36–60', '3–7 days')
     >>> range_text(1709251200.0, 1711972800.0, datetime=True, zone="Europe/Berlin")
-    '2024-03-01 01:00 to 2024-04-01 14:00 (Europe/Berlin)'
+    '2024-03-01 to 2024-04-01 (Europe/Berlin)'
     >>> range_text(-5.0, -2.0)
     '−5 to −2'
     """
@@ -68,9 +70,9 @@ def range_text(
     if datetime:
         return (a if a == b else f"{a} to {b}") + zone_text(zone)
     unit = ""
-    if duration and np.isfinite(high):
-        (a, _), (b, unit) = a.split(" "), b.split(" ")
-        unit = f" {unit}"
+    if duration and a.split(" ")[-1] == b.split(" ")[-1]:
+        a, unit = a.split(" ")[0], f" {a.split(' ')[1]}"
+        b = b.split(" ")[0]
     a, b = a.replace("-", "−"), b.replace("-", "−")
     if a == b:
         return a + unit
@@ -121,12 +123,13 @@ def show_duration(value: float) -> str:
     return text
 
 
-def _number_texts(edges: Sequence[float]) -> list[str]:
-    digits = [_NUMBER_DIGITS[0]] * len(edges)
+def _digits_each(edges: Sequence[float], tries: range) -> list[int]:
+    """Return the digits of each edge that tell it from its neighbours."""
+    digits = [tries[0]] * len(edges)
     for k, (a, b) in enumerate(pairwise(edges)):
-        need = _digits_apart(a, b)
+        need = _digits_apart(a, b, tries)
         digits[k], digits[k + 1] = max(digits[k], need), need
-    return [show_number(edge, count) for edge, count in zip(edges, digits, strict=True)]
+    return digits
 
 
 def _instant_texts(edges: Sequence[float], zone: str) -> list[str]:
@@ -166,7 +169,7 @@ def _stamp(value: float, unit: str) -> str:
     if not np.isfinite(value):
         return str(value)
     ticks = np.array(_floored(value), dtype="M8[us]").astype(f"M8[{unit}]")
-    return str(ticks).replace("T", " ")
+    return str(ticks).replace("T", " ").removesuffix(".000000").removesuffix(".000")
 
 
 def _floored(value: float) -> int:
@@ -184,11 +187,29 @@ def _falls_on(value: float, size: float) -> bool:
     return _floored(value) % round(size * 1e6) == 0
 
 
-def _duration_unit(edges: Sequence[float]) -> str:
-    """Return the largest unit of which the largest edge holds two or more."""
-    largest = max((abs(edge) for edge in edges if np.isfinite(edge)), default=0.0)
-    fits: Callable[[str], bool] = lambda unit: largest >= 2 * _DURATION_UNITS[unit]  # noqa: E731
-    return next(filter(fits, _DURATION_UNITS), "s")
+def _duration_texts(edges: Sequence[float]) -> list[str]:
+    """Write durations in one unit, or where they differ a thousandfold, each in its own."""
+    sizes = sorted(abs(edge) for edge in edges if edge and np.isfinite(edge)) or [1.0]
+    common = _duration_unit(sizes[len(sizes) // 2])
+    if sizes[-1] <= _ONE_UNIT * sizes[0]:
+        units = [common] * len(edges)
+    else:
+        units = [_duration_unit(abs(edge)) if np.isfinite(edge) else common for edge in edges]
+    digits = _digits_each(edges, _DURATION_DIGITS)
+    return [
+        _with_unit(show_number(edge / _DURATION_UNITS[unit], count), unit)
+        for edge, unit, count in zip(edges, units, digits, strict=True)
+    ]
+
+
+def _duration_unit(size: float) -> str:
+    """Return the largest unit that a duration holds; days only from two days on."""
+    if not size:
+        return "s"
+    for unit, length in _DURATION_UNITS.items():
+        if size >= length * (2 if unit == "days" else 1):
+            return unit
+    return "µs"
 
 
 def _with_unit(text: str, unit: str) -> str:
@@ -199,11 +220,11 @@ def _is_whole(value: float) -> bool:
     return abs(value) < 1e15 and value == round(value)
 
 
-def _digits_apart(a: float, b: float) -> int:
+def _digits_apart(a: float, b: float, tries: range) -> int:
     """Return the smallest number of digits with which two edges look different."""
     if a == b or not (np.isfinite(a) and np.isfinite(b)):
-        return _NUMBER_DIGITS[0]
-    for digits in _NUMBER_DIGITS:
+        return tries[0]
+    for digits in tries:
         if float(show_number(a, digits)) != float(show_number(b, digits)):
             return digits
-    return _NUMBER_DIGITS[-1]
+    return tries[-1]
