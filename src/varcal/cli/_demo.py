@@ -27,7 +27,7 @@ Next, with a file of your own predictions:
   varcal audit predictions.csv --label y --prob p -o report.html
   varcal calibrate predictions.csv --label y --prob p -o repair.json
   varcal apply repair.json new.csv -o repaired.csv
-or in Python, as in the README: vc.audit(y, p, X), vc.VariableCalibrator().fit(p, y, X)"""
+In Python: import varcal as vc, and the two lines above."""
 
 
 @click.command()
@@ -59,8 +59,8 @@ def demo(output: str) -> None:
     income = load_income()
     seen, new = income.part("audit"), income.part("test")
     print(
-        "Who earns more than $50,000? A neural network learned it from the work records of\n"
-        "32,561 people and was calibrated by its score (beta calibration). We audit it on\n"
+        "Who earns more than $50,000? A neural network learned it from the work records\n"
+        "of 32,561 people and was calibrated by its score (beta calibration). Audited on\n"
         f"{len(seen):,} others, along all 14 columns of the census; it was given seven of them.\n\n"
         "  audit = vc.audit(y, p, X)\n"
     )
@@ -82,20 +82,20 @@ def proof(found: Audit, before: Audit, after: Audit, new: Dataset, repaired: Flo
     """Return errors, rates and losses of new rows, before and after a repair."""
     from varcal._audit.verdicts import OFF  # noqa: PLC0415
     from varcal._inference.paired import mean_interval, row_losses  # noqa: PLC0415
-    from varcal._text.numbers import decimals, interval, percent, points  # noqa: PLC0415
+    from varcal._text.numbers import decimals, percent, points  # noqa: PLC0415
     from varcal._text.tables import text_table  # noqa: PLC0415
 
     def hidden(one: Audit, name: str) -> str:
         row = next(row for row in one.rows if row.variable == name)
-        return f"{points(row.beyond.debiased)} ({interval(row.low, row.high)})"
+        return f"{points(row.beyond.debiased)} ({points(row.low)}, {points(row.high)})"
 
     def by_score(one: Audit) -> str:
         ece = max((claim.score.ece for claim in one.claims.values()), key=lambda ece: ece.debiased)
-        return f"{points(ece.debiased)} ({interval(ece.low, ece.high)})"
+        return f"{points(ece.debiased)} ({points(ece.low)}, {points(ece.high)})"
 
     off = [row.variable for row in found.rows if row.verdict == OFF]
     errors = {
-        "points off (95% interval)": ["by score (ECE)", *(f"along {name}" for name in off)],
+        "points off, 95%": ["by score (ECE)", *(f"along {name}" for name in off)],
         "before": [by_score(before), *(hidden(before, name) for name in off)],
         "repaired": [by_score(after), *(hidden(after, name) for name in off)],
     }
@@ -109,7 +109,7 @@ def proof(found: Audit, before: Audit, after: Audit, new: Dataset, repaired: Flo
     change, low, high = mean_interval(fresh["log-loss"] - old["log-loss"], None, None, 0.95)
     losses = (
         f"log-loss {old['log-loss'].mean():.3f} → {fresh['log-loss'].mean():.3f} "
-        f"({decimals(change, 3)}, {decimals(low, 3)} to {decimals(high, 3)}), "
+        f"({decimals(change, 3)}; {decimals(low, 3)}, {decimals(high, 3)}), "
         f"accuracy {percent(old['accuracy'].mean())} → {percent(fresh['accuracy'].mean())}"
     )
     return [*text_table(errors).splitlines(), "", *text_table(rates).splitlines(), "", losses]
