@@ -24,6 +24,11 @@ MOST_OF_VARIABLE = 2
 SAME_ROWS = 0.5
 
 
+#: A place where the model is better than on average is named only if no place where it is worse
+#: has this part of its clarity: readers ask where it is wrong.
+WORSE_FIRST = 0.3
+
+
 @dataclass(frozen=True)
 class Place:
     """A part of a variable: a level, a range of values, or the missing values.
@@ -95,8 +100,9 @@ class Places:
     def clearest(self, apart_from: Part | None = None) -> Part | None:
         """Return the place whose gap differs most clearly from the overall one.
 
-        Clear is |gap − overall gap| · √rows. With `apart_from`, places that overlap with it or
-        differ in the same direction do not count.
+        Clear is |gap − overall gap| · √rows. A place with a larger gap than the overall one comes
+        before one with a smaller gap, unless the latter is much clearer. With `apart_from`,
+        places that overlap with it or differ in the same direction do not count.
         """
         total = self.ends["share"][self.stop] - self.ends["share"][self.start]
         gap = (self.ends["gap"][self.stop] - self.ends["gap"][self.start]) / total
@@ -109,7 +115,8 @@ class Places:
             clarity[(gap > self.overall) == above] = 0.0
         if not clarity.any():
             return None
-        best = int(clarity.argmax())
+        worse = np.where(np.abs(gap) > abs(self.overall), clarity, 0.0)
+        best = int((worse if worse.max() > WORSE_FIRST * clarity.max() else clarity).argmax())
         bins = slice(int(self.start[best]), int(self.stop[best]))
         return Part(bins, self._place(bins), float(clarity[best]))
 
