@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,7 @@ from varcal._input.frames import frame_of
 from varcal._measures.histogram import Histogram
 from varcal._measures.regions import Region, describe_region, value_label
 from varcal._text.html_tables import html_table
-from varcal._text.numbers import gap_side
+from varcal._text.numbers import gap_side, percent
 
 #: The arrays of a curve, in the order in which tables show them.
 SERIES = (
@@ -36,6 +37,7 @@ NUMBERS = (
     "vce",
     "vce_low",
     "vce_high",
+    "unsearched",
     "vece",
     "vece_low",
     "vece_high",
@@ -67,11 +69,17 @@ class Curve:
     density : ndarray
         Density of the variable (share of the weight for levels).
     worst, vce : float
-        v*, the value at which |gap| at the centre of the band is largest, and VCE(v*), this |gap|.
+        v*, the value with the largest |gap| at the centre of the band, and VCE(v*), this |gap|.
+        Along numbers and dates, the pointwise margin of |gap| is subtracted before values are
+        compared, so that an uncertain end is not chosen for its noise.
     vce_low, vce_high : float
-        Interval of the largest |gap|, from the simultaneous band.
+        Interval of the largest |gap| among the values searched.
     worst_set : ndarray of bool
         The values of x that could be v*.
+    searched : tuple of float
+        The least and the largest value among which v* was searched for.
+    unsearched : float
+        The share of the rows outside of these; see `search_note`.
     vece, vece_low, vece_high : float
         VECE over ten bins (those of the audit), debiased, with its interval.
     overall : float
@@ -116,6 +124,8 @@ class Curve:
     vce_low: float
     vce_high: float
     worst_set: Bools
+    searched: tuple[float, float]
+    unsearched: float
     vece: float
     vece_low: float
     vece_high: float
@@ -139,6 +149,17 @@ class Curve:
         return value_label(self.worst, self.kind, self.labels)
 
     @property
+    def search_note(self) -> str:
+        """Which rows v* was not searched for in, as a sentence; "" if it was in all of them."""
+        if not self.unsearched > 0:
+            return ""
+        low, high = (value_label(end, self.kind, self.labels) for end in self.searched)
+        return (
+            f"v* was searched for from {low} to {high}; "
+            f"{percent(self.unsearched)} of the rows lie outside."
+        )
+
+    @property
     def direction(self) -> str:
         """The sign of the gap where the band excludes zero: "over", "under", "mixed" or "none"."""
         directions = {region.direction for region in self.regions}
@@ -159,6 +180,8 @@ class Curve:
             "vce_low": _plain(self.vce_low),
             "vce_high": _plain(self.vce_high),
             "worst_set": self.worst_set.tolist(),
+            "searched": [_plain(end) for end in self.searched],
+            "unsearched": _plain(self.unsearched),
             "direction": self.direction,
             "vece": _plain(self.vece),
             "vece_low": _plain(self.vece_low),
@@ -185,7 +208,7 @@ class Curve:
             for name in ("x", *SERIES)
         }
         numbers: dict[str, Any] = {
-            name: np.nan if data[name] is None else float(data[name]) for name in NUMBERS
+            name: np.nan if data.get(name) is None else float(data[name]) for name in NUMBERS
         }
         return cls(
             variable=data["variable"],
@@ -195,6 +218,7 @@ class Curve:
             **arrays,
             **numbers,
             worst_set=np.array(data["worst_set"], dtype=bool),
+            searched=_ends(data.get("searched", (None, None))),
             regions=tuple(Region(**region) for region in data["regions"]),
             excess=tuple(Region(**region) for region in data["excess"]),
             counts=np.array(data["counts"], dtype=np.int64),
@@ -256,7 +280,7 @@ class Curve:
         if self.vce_low == self.vce_low:  # not without bands
             head += f" ({self.vce_low:.4f} to {self.vce_high:.4f})"
         regions = (f"  {describe_region(region, self.event)}" for region in self.regions)
-        return "\n".join([head, *regions])
+        return "\n".join([head, *regions, *filter(None, [self.search_note])])
 
     def _repr_html_(self) -> str:
         regions: dict[str, list[Any]] = {
@@ -268,7 +292,12 @@ class Curve:
         }
         head = repr(self).split("\n")[0]
         vece = f"VECE {self.vece:.4f} ({self.vece_low:.4f} to {self.vece_high:.4f})"
-        return html_table(regions, f"{head}\n{vece}")
+        return html_table(regions, f"{head}\n{vece}", self.search_note)
+
+
+def _ends(pair: Sequence[float | None]) -> tuple[float, float]:
+    low, high = (np.nan if end is None else float(end) for end in pair)
+    return low, high
 
 
 def _plain(value: Any) -> Any:
