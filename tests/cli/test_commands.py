@@ -718,25 +718,7 @@ def test_completion_is_offered():
     assert "temperature" in done.stdout
 
 
-# ------------------------------------------------------------------ demo, encodings
-
-
-def test_demo_ranks_variables_and_shows_the_worst(tmp_path):
-    out = tmp_path / "varcal-demo.html"
-    done = run("demo", cwd=tmp_path)
-    assert done.returncode == 0 and not done.stderr
-    assert "\x1b" not in done.stdout  # no colour off a terminal
-    lines = done.stdout.splitlines()
-    assert "Overall overconfident by 20.6 points" in done.stdout and "Husband" in done.stdout
-    ranked = [line.split()[0] for line in lines if "  beyond 0." in line]
-    assert ranked[0] == "relationship" and len(ranked) == 14
-    assert out.read_text(encoding="utf-8").startswith("<!doctype html>")
-
-
-def test_demo_in_an_ascii_pipe(tmp_path):
-    done = run_process("demo", "-o", "story.md", cwd=tmp_path, PYTHONIOENCODING="ascii")
-    assert done.returncode == 0 and not done.stderr
-    assert done.stdout.isascii() and "?" not in done.stdout.partition("\n")[2]
+# ------------------------------------------------------------------ encodings
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252", "utf-8"])
