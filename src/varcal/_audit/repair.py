@@ -265,8 +265,8 @@ def _least_change(rows: Predictions, threshold: float) -> float:
 
 def _worst_falls(before: Audit, after: Audit) -> bool:
     """Return whether the worst hidden error was surely above the threshold and surely falls."""
-    worst = max(row.beyond.low for row in before.rows)
-    return worst >= before.threshold and max(row.beyond.high for row in after.rows) < worst
+    worst = max(row.low for row in before.rows)
+    return worst >= before.threshold and max(row.high for row in after.rows) < worst
 
 
 def _with_weight(rows: Predictions) -> AnyArray:
