@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from sklearn.frozen import FrozenEstimator
 
 from varcal._arrays import AnyArray
@@ -72,7 +73,7 @@ class SavedClassifier:
                 f"give the fitted {name} that was calibrated",
                 argument="estimator",
             )
-        labels = list(model.classes_)
+        labels = np.asarray(model.classes_).tolist()
         own = self.classes.tolist()
         if len(labels) > len(own) or not set(labels) <= set(own):
             raise InputError(
