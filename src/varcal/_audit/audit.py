@@ -148,7 +148,8 @@ def audit(
         raise InputError(
             "X has no value at any row of any variable", "give a variable with values", argument="X"
         )
-    left_out = evidence.left_out(explicit_names(X, include, known))
+    named = None if X is ALL else X
+    left_out = evidence.left_out(explicit_names(named, include, known))
     left_out |= dict.fromkeys(sorted(absent), "every value is missing")
     if len(left_out) == len(known):
         raise all_left_out(left_out)

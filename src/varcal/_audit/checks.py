@@ -122,7 +122,7 @@ def variables_off(audit: Audit, claims: tuple[str, ...]) -> Off:
     """Count the variables along which one of some claims is surely off by more than the limit."""
     found = sum(
         row.verdict == OFF
-        and any(low >= audit.threshold for _, low, _ in hidden_errors(row, claims))
+        and any(low > audit.threshold for _, low, _ in hidden_errors(row, claims))
         for row in audit.rows
     )
     return Off(found, len(audit.rows))
@@ -142,7 +142,7 @@ def state_of(low: float, high: float, limit: float) -> str:
     >>> state_of(0.03, 0.04, 0.02), state_of(0.0, 0.02, 0.02)
     ('surely above the limit', 'below the limit')
     """
-    if low >= limit and low > 0:
+    if low > limit:
         return ABOVE
     return BELOW if high <= limit else EITHER_SIDE
 

@@ -180,7 +180,7 @@ def first_screen(audit: Audit, *, repair: bool = True) -> FirstScreen:
         Whether to say what a repair would achieve, which may have to be computed first.
     """
     found = judge(audit)
-    mended = known_repair(audit) if repair else None
+    mended = audit.repair if repair else None
     groups = _groups(audit, found)
     columns = columns_of(audit)
     shown = (*columns, _after_column(mended)) if _is_shown(mended) else columns
@@ -200,11 +200,6 @@ def first_screen(audit: Audit, *, repair: bool = True) -> FirstScreen:
         steps=next_steps(audit, found, mended),
         limit=audit.threshold,
     )
-
-
-def known_repair(audit: Audit) -> Repair | None:
-    """Return what a repair would achieve, if that is known or can be found."""
-    return getattr(audit, "repair", None)
 
 
 def place_name(place: Place) -> tuple[Sentence, Sentence]:
@@ -235,7 +230,8 @@ def _groups(audit: Audit, found: Judgement) -> tuple[Group, ...]:
     places = list(audit.groups)
     if not places:
         places = [row.place for row in found.rows if row.place is not None]
-    return tuple(_group(audit, place) for place in places[:MOST_LINES])
+    groups = [_group(audit, place) for place in places[:MOST_LINES]]
+    return tuple(sorted(groups, key=lambda group: bool(group.better)))
 
 
 def _group(audit: Audit, place: Place) -> Group:
@@ -336,7 +332,7 @@ def _off(audit: Audit, claims: tuple[str, ...]) -> list[AuditRow]:
         row
         for row in audit.rows
         if row.verdict == OFF
-        and any(low >= audit.threshold for _, low, _ in hidden_errors(row, claims))
+        and any(low > audit.threshold for _, low, _ in hidden_errors(row, claims))
     ]
 
 

@@ -105,7 +105,8 @@ def _has_overall_evidence(audit: Audit) -> bool:
 
     tests = []
     for one in audit.claims.values():
-        reach = (one.gap_high - one.gap_low) / 2
+        # The interval need not be symmetric: its end towards zero decides.
+        reach = one.gap - one.gap_low if one.gap > 0 else one.gap_high - one.gap
         error = reach / float(ndtri(0.5 + audit.level / 2))
         tests.append(2 * float(ndtr(-abs(one.gap) / error)) if error > 0 else 1.0)
         tests.append(one.score.ece.p_value)

@@ -76,9 +76,7 @@ def _no_repair(mended: Repair | None) -> Step | None:
     if mended.full.helps:
         return Step(
             "Repair it only if that is easy",
-            Sentence.of(
-                f"A repair was tried on rows that it had not seen, and gains a little: {sizes}; {loss}."
-            ),
+            Sentence.of(f"A repair was tried, and gains a little: {sizes}; {loss}."),
         )
     return Step(
         "Do not repair it",
@@ -155,8 +153,6 @@ def _until(audit: Audit, found: Judgement) -> Step:
 
 
 def _repair(audit: Audit, found: Judgement, mended: Repair | None) -> Step:
-    if mended is not None and not mended.full.helps:
-        return _mend_the_model(mended)
     if not found.rows:
         two = RISK in audit.claims or audit.event in ("correct", "positive")
         calibrator = "BetaCalibrator" if two else "TemperatureCalibrator"
@@ -167,11 +163,13 @@ def _repair(audit: Audit, found: Judgement, mended: Repair | None) -> Step:
                 " A curve of the score is enough, as no variable shows hidden error.",
             ),
         )
+    if mended is not None and not mended.full.helps:
+        return _mend_the_model(mended)
     names = [row.variable for row in audit.rows]
     reads = f"It reads all {len(names)} columns" if len(names) > 1 else "It reads the column"
     text = [Code("vc.VariableCalibrator().fit(p, y, X)"), f" {reads} when it scores. "]
     if mended is None:
-        text.append("Check what it achieves on rows that it was not fitted on.")
+        text.append("Check what it achieves on rows that it has not seen.")
     elif mended.allowed is not None:
         text += _without(mended, mended.allowed).parts
     elif len(names) > 1:

@@ -18,8 +18,8 @@ class ClaimWords:
         The claim.
     actual, predicted : str
         The two lines of a chart.
-    says, happens : str
-        The two rates of a table.
+    says, happens, says_short, happens_short : str
+        The two rates in the head of a table and within a sentence.
     y : str
         The axis of rates.
     score, hit : str
@@ -33,6 +33,8 @@ class ClaimWords:
     predicted: str
     says: str
     happens: str
+    says_short: str
+    happens_short: str
     y: str
     score: str
     hit: str
@@ -45,6 +47,8 @@ _CONFIDENCE = ClaimWords(
     predicted="how sure",
     says="Is sure",
     happens="Is right",
+    says_short="sure",
+    happens_short="right",
     y="share right",
     score="model says: confidence in its answer",
     hit="happens: share right",
@@ -56,6 +60,8 @@ _RISK = ClaimWords(
     predicted="predicted",
     says="Model says",
     happens="Happens",
+    says_short="says",
+    happens_short="happens",
     y="actual rate",
     score="model says: predicted probability",
     hit="happens: actual rate",

@@ -46,7 +46,7 @@
   const percent = (tenths) => `${(tenths / 10).toFixed(1)}%`;
   const say = (chart, k) => {
     const gap = chart.p[k] - chart.a[k];
-    const side = gap === 0 ? "no gap"
+    const side = !chart.s[k] ? "not surely off"
       : `${gap > 0 ? chart.over : chart.under} by ${(Math.abs(gap) / 10).toFixed(1)} points`;
     return `: ${chart.says} ${percent(chart.p[k])}, ${chart.happens} ${percent(chart.a[k])} `
       + `(band ${percent(chart.l[k])} to ${percent(chart.h[k])}): ${side}.`;

@@ -87,7 +87,7 @@ def _charts(one: VariableSummary, summary: Summary, words: ClaimWords) -> Markup
     number = f"v{one.rank}"
     close = coincides(one.main.line, words)
     small = []
-    if close:
+    if close or one.verdict not in FINDINGS:
         caption = el(
             "figcaption",
             "Gap: says minus happens, with its band",
@@ -96,7 +96,7 @@ def _charts(one: VariableSummary, summary: Summary, words: ClaimWords) -> Markup
         chart = gap_chart(one.main.line, f"{number}-gap", summary.threshold, variable=one.name)
         small.append(el("figure", caption, chart))
     for key, panel in (("other", one.other), ("repaired", one.repaired)):
-        if panel is not None and not (close and key == "other" and one.repaired):
+        if panel is not None and not (small and key == "other" and one.repaired):
             small.append(_small(panel, f"{number}-{key}", one.name))
     return el(
         "div",
@@ -151,7 +151,7 @@ def _levels(one: VariableSummary, words: ClaimWords) -> Markup:
             low=level.low,
             high=level.high,
             side=Sentence.of(gap_side(level.gap, words.claim)),
-            instead=level.better,
+            instead=Sentence.of("better than the rest") if level.better else Sentence(),
         )
         for level in one.levels
     ]
@@ -173,6 +173,8 @@ def _reader(one: VariableSummary, number: str, words: ClaimWords) -> Markup:
         hidden=True,
     )
     said = read_out(one.main.line, one.main.worst, words)
+    if one.verdict not in FINDINGS:
+        said = ["Move the slider or the pointer to read a point."]
     return el("div", slider, el("p", said, class_="said"), id=f"{number}-read")
 
 

@@ -65,12 +65,18 @@ def chart_data(
         "l": _tenths(line.actual_low),
         "h": _tenths(line.actual_high),
         "p": _tenths(line.predicted),
+        "s": [
+            int(not low <= said <= high)
+            for low, said, high in zip(
+                line.actual_low, line.predicted, line.actual_high, strict=True
+            )
+        ],
         "k": worst,
         "y": [round(1000 * axis.low), round(1000 * axis.high)],
         "over": str(off_by(1.0, words.claim)).split(" by ")[0],
         "under": str(off_by(-1.0, words.claim)).split(" by ")[0],
-        "says": words.says.lower(),
-        "happens": words.happens.lower(),
+        "says": words.says_short,
+        "happens": words.happens_short,
     }
 
 
@@ -79,10 +85,11 @@ def read_out(line: Line, k: int, words: ClaimWords) -> list[str]:
     actual, predicted = round(line.actual[k], 3), round(line.predicted[k], 3)
     gap = predicted - actual
     low, high = (percent(ends[k]) for ends in (line.actual_low, line.actual_high))
-    side = "no gap" if abs(gap) < 0.0005 else str(off_by(gap, words.claim))
+    sure = not line.actual_low[k] <= line.predicted[k] <= line.actual_high[k]
+    side = str(off_by(gap, words.claim)) if sure else "not surely off"
     return [
         Named(cut(line.labels[k])),
-        f": {words.says.lower()} {percent(predicted)}, {words.happens.lower()} "
+        f": {words.says_short} {percent(predicted)}, {words.happens_short} "
         f"{percent(actual)} (band {low} to {high}): {side}.",
     ]
 

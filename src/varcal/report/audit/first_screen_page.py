@@ -87,7 +87,7 @@ def _dumbbell(group: Group, *, named: bool) -> Dumbbell:
         low=group.low,
         high=group.high,
         side=gap_said(group.gap, group.claim) if named else Sentence.of(group.side),
-        instead=group.better,
+        instead=Sentence.of("better than the rest") if group.better else Sentence(),
     )
 
 

@@ -142,10 +142,10 @@ def _row(one: VariableSummary, repaired: bool) -> str:
     )
     place = "–"
     if one.spot is not None:
-        spot = one.spot
+        spot, words = one.spot, claim_words(one.spot.claim)
         place = (
-            f"{escape(cut(spot.text))}: says {percent(spot.says)}, happens "
-            f"{percent(spot.happens)} ({_plain(spot.claim)}, {count(spot.n, 'row')})"
+            f"{escape(cut(spot.text))}: {words.says_short} {percent(spot.says)}, "
+            f"{words.happens_short} {percent(spot.happens)} ({count(spot.n, 'row')})"
         )
     after = "" if not repaired else " – |" if one.after is None else f" {points(one.after.value)} |"
     verdict = f"{MARKS[one.verdict]} {one.verdict.capitalize()}"

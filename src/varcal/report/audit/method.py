@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from varcal._audit.audit_result import Audit
 from varcal._audit.comparison import Comparison
-from varcal._audit.first_screen import known_repair
 from varcal._audit.verdicts import (
     BETTER,
     FIXED,
@@ -132,7 +131,7 @@ def method(audit: Audit) -> tuple[str, ...]:
         "groups for all places of all variables at once.",
         _curves(level),
     ]
-    mended = known_repair(audit)
+    mended = audit.repair
     if mended is not None:
         steps.append(f"Repair: VariableCalibrator, cross-fitted on {count(mended.n_rows, 'row')}.")
     if audit.grouped:

@@ -7,6 +7,7 @@ from varcal._text.gaps import gap_mark, off_by
 from varcal._text.numbers import count, interval, limit_text, percent, points
 from varcal._text.sentences import Named, cut, listed
 from varcal.report.audit.summary import Spot, Summary, VariableSummary
+from varcal.report.claim_words import claim_words
 from varcal.report.html.axes import Axis, points_axis
 from varcal.report.html.badge import verdict_badge
 from varcal.report.html.markup import Child, Markup, el
@@ -136,11 +137,12 @@ def _place(spot: Spot | None) -> list[Child]:
     if spot is None:
         return ["–"]
     side = "over" if spot.gap > 0 else "under"
+    words = claim_words(spot.claim)
     mark = el("span", gap_mark(spot.gap), aria_hidden="true")
     said: Child = el("span", mark, " ", off_by(spot.gap, spot.claim), class_=side)
     return [
         Named(cut(spot.text)),
-        f": says {percent(spot.says)}, happens {percent(spot.happens)}",
+        f": {words.says_short} {percent(spot.says)}, {words.happens_short} {percent(spot.happens)}",
         el("small", spot.better or said, f" · {count(spot.n, 'row')}"),
     ]
 

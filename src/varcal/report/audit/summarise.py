@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from varcal._audit.audit_result import Audit, AuditRow, ClaimSummary
 from varcal._audit.checks import Column, columns_of, hidden_errors
-from varcal._audit.first_screen import better_words, first_screen, known_repair, weakest_gap
+from varcal._audit.first_screen import better_words, first_screen, weakest_gap
 from varcal._audit.places import Place
 from varcal._audit.verdicts import FINDINGS, OFF
 from varcal._measures.bin_table import BinTable
@@ -44,7 +44,7 @@ from varcal.report.audit.summary import (
     Summary,
     VariableSummary,
 )
-from varcal.report.claim_words import chart_title
+from varcal.report.claim_words import chart_title, claim_words
 from varcal.report.lines import Line, curve_line, score_line, value_text
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def _variable(
         claims=tuple(_hidden(row, column) for column in columns),
         spot=None if row.place is None else _spot(audit, row.place),
         weakest=_spot(audit, row.weakest),
-        after=_after(known_repair(audit), name),
+        after=_after(audit.repair, name),
         places=_places(audit, row),
         main=main,
         other=None if other is None else _panel(audit, other, other_claim),
@@ -143,7 +143,7 @@ def _wrong(audit: Audit, row: AuditRow) -> Sentence:
     """Name the claims that are wrong along a variable."""
     least = audit.threshold if row.verdict == OFF else 0.0
     wrong = [row.claim] if row.verdict in FINDINGS else []
-    wrong += [one.claim for one in row.others if wrong and one.low >= least and one.low > 0]
+    wrong += [one.claim for one in row.others if wrong and one.low > least]
     wrong.sort(key=list(audit.claims).index)
     parts: list[str | Sentence] = []
     for k, claim in enumerate(wrong[:MOST_CLAIMS]):
@@ -257,7 +257,7 @@ def _panel(audit: Audit, curve: Curve, claim: str, *, main: bool = False) -> Pan
 
 
 def _repaired(audit: Audit, row: AuditRow) -> Panel | None:
-    repair = known_repair(audit)
+    repair = audit.repair
     if repair is None or not repair.full.helps or row.variable not in repair.full.after:
         return None
     after = repair.full.after
@@ -298,11 +298,11 @@ def shown_range(curve: Curve) -> tuple[Histogram | None, tuple[float, float] | N
 def worst_words(curve: Curve, claim: str) -> Sentence:
     """Say where the gap of a curve is largest, and what happened there."""
     line, k = curve_line(curve, shown_range(curve)[1])
-    says, happens = line.predicted[k], line.actual[k]
+    says, happens, words = line.predicted[k], line.actual[k], claim_words(claim)
     return Sentence.of(
         "Largest gap at ",
         Named(cut(line.labels[k])),
-        f": says {percent(says)}, happens {percent(happens)}; ",
+        f": {words.says_short} {percent(says)}, {words.happens_short} {percent(happens)}; ",
         off_by(says - happens, claim),
         ".",
     )

@@ -110,7 +110,7 @@ def _row(one: Dumbbell, axis: Axis, heads: tuple[str, str, str, str]) -> Markup:
 def _off(one: Dumbbell) -> list[Child]:
     gap = one.says - one.happens
     if one.instead:
-        return [el("span", one.instead, class_="better"), el("small", interval(one.low, one.high))]
+        return [el("span", points(abs(gap)), " ", one.side), el("small", one.instead)]
     if not one.is_sure:
         return [el("span", "not sure", class_="unsure"), el("small", interval(one.low, one.high))]
     low, high = sorted((abs(one.low), abs(one.high)))
