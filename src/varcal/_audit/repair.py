@@ -27,6 +27,8 @@ from varcal.exceptions import InputError
 REPAIR_ROWS = 5_000
 #: It is judged by at most this many others; more would take time and change no conclusion.
 JUDGED_ROWS = 10_000
+#: The rows that are drawn where they are not in memory, to be split in half.
+MOST_ROWS = 2 * JUDGED_ROWS
 #: Below this number of rows nothing is tried: a calibrator leaves scores as they are if it learns
 #: from fewer than 20 rows.
 LEAST_ROWS = 50
@@ -122,6 +124,7 @@ def repair_of(
     audit_rows: Callable[[Predictions], Audit],
     *,
     protected: Sequence[str] = (),
+    n_all: int | None = None,
     random_state: int = 0,
 ) -> tuple[Repair | None, str]:
     """Learn a repair from half of the rows and judge it by the others.
@@ -134,6 +137,8 @@ def repair_of(
         Audits rows with the settings of the audit; must not ask for a repair.
     protected : sequence of str
         Variables that a repair may not read.
+    n_all : int, optional
+        The number of rows of the audit, if these are a sample of them.
     random_state : int
         Seed of the split.
 
@@ -169,7 +174,7 @@ def repair_of(
             full=full,
             allowed=allowed,
             protected=protected,
-            sampled=n_used < len(rows),
+            sampled=n_used < (n_all or len(rows)),
         ),
         "",
     )
