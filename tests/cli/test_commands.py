@@ -121,7 +121,7 @@ def test_audit_ranks_and_explains(folder):
         lines[3],
     )
     assert lines[4].split()[0] == "noise" and "no evidence" in lines[4]
-    assert re.fullmatch(r"2 variables ranked in [\d.]+s", lines[-1])
+    assert re.fullmatch(r"6,000 rows, 2 variables in [\d.]+s", lines[-1])
     assert "\x1b" not in done.stdout
 
 
@@ -144,37 +144,202 @@ def test_audit_agrees_with_the_library(folder):
         "y", "p", ["age"], data=table, sample_weight="w", groups="who", event="positive"
     )
     assert done.returncode == 0 and not done.stderr
-    assert told["rows"] == found.to_dict()["rows"] and told["gap"] == found.gap
-    assert told["passed"] is True and told["failures"] == []
+    assert told["rows"] == json.loads(json.dumps(found.to_dict()["rows"]))
+    assert told["claims"]["risk"]["gap"] == found.gap
+    assert told["claims"]["risk"]["ece"] == vars(found.score.ece)
+    assert told["passed"] is True and told["gates"] == []
+
+
+SIZE = r"\d+\.\d"
 
 
 @pytest.mark.parametrize(
-    ("gate", "failed"),
+    ("gate", "said"),
     [
-        (["--max-vece", "5%"], ["age: VECE 0.0"]),
-        (["--max-vece", "0.5"], []),
-        (["--fail-on", "significant"], ["age: varies, beyond 0."]),
-        (["--fail-on", "varies", "--threshold", "0.5"], []),
-        (["--max-vece", "0.05", "--fail-on", "varies"], ["age: VECE", "age: varies"]),
+        (
+            ["--max-vece", "5%"],
+            rf"FAILED  1 variable above --max-vece 5%; worst age, {SIZE} or more",
+        ),
+        (["--max-vece", "50%"], "PASSED  no variable above --max-vece 50%"),
+        (
+            ["--max-beyond", "2"],
+            rf"FAILED  1 variable above --max-beyond 2%; worst age, {SIZE} or more",
+        ),
+        (["--max-beyond", "0.02", "--strict"], rf"FAILED  1 .* 2%; worst age, {SIZE}"),
+        (["--max-ece", "1.5%"], rf"FAILED  ECE of risk above --max-ece 1.5%: {SIZE} or more"),
+        (["--max-ece", "20%"], "PASSED  ECE not above --max-ece 20%"),
+        (["--max-gap", "20"], "PASSED  overall gap not above --max-gap 20%"),
+        (["--max-gap", "0"], rf"FAILED  overall gap of risk above --max-gap 0%: {SIZE} or more"),
+        (
+            ["--fail-on", "evidence"],
+            r"FAILED  evidence of hidden error along 1 variable \(--fail-on evidence\); worst age",
+        ),
+        (["--fail-on", "off"], r"FAILED  1 variable off \(--fail-on off\); worst age"),
+        (
+            ["--fail-on", "off", "--threshold", "40"],
+            r"PASSED  no variable off \(--fail-on off\)",
+        ),
     ],
 )
-def test_gates(gate, failed, folder):
-    variables = ["--variables", "age,noise", "--event", "positive"]
-    done = run("audit", "rows.csv", *COLUMNS, *variables, *gate, cwd=folder)
-    assert done.returncode == (1 if failed else 0)
+def test_gates(gate, said, biased):
+    done = run("audit", biased, *COLUMNS, "--variables", "age,noise", "--event", "positive", *gate)
     lines = done.stdout.splitlines()
-    last = lines[-1 - len(failed) : -1]
-    for line, start in zip(last, failed, strict=True):
-        assert line.startswith(f"FAILED {start}")
-    assert done.stdout.count("FAILED") == len(failed)
-    assert re.fullmatch(rf"{min(1, len(failed))} of 2 variables failed in [\d.]+s", lines[-1])
+    assert re.fullmatch(said, lines[-2])
+    assert done.returncode == (1 if said.startswith("FAILED") else 0)
+    assert re.fullmatch(r"4,000 rows, 2 variables in [\d.]+s", lines[-1])
+    assert done.stdout.count("FAILED") + done.stdout.count("PASSED") == 1
+
+
+@pytest.fixture(scope="session")
+def biased(tmp_path_factory):
+    """Probabilities that are too high by 3 points, and by far more at some ages."""
+    rng = np.random.default_rng(0)
+    age, rate = rng.random(4000), rng.uniform(0.2, 0.6, 4000)
+    path = tmp_path_factory.mktemp("biased") / "rows.csv"
+    columns = {
+        "y": (rng.random(4000) < rate).astype(int),
+        "p": np.clip(rate + 0.03 + 0.6 * (age - 0.5), 0, 1),
+        "age": age,
+        "noise": rng.normal(size=4000),
+        "empty": pa.nulls(4000, pa.string()),
+        "same": np.ones(4000),
+    }
+    csv.write_csv(pa.table(columns), path)
+    return path
+
+
+def test_several_gates(biased):
+    gates = ["--max-gap", "10", "--max-ece", "1%", "--max-beyond", "1%"]
+    done = run("audit", biased, *COLUMNS, "--event", "positive", "--variables", "age", *gates)
+    assert done.returncode == 1
+    assert [line.split()[0] for line in done.stdout.splitlines()[-4:-1]] == [
+        "PASSED",
+        "FAILED",
+        "FAILED",
+    ]
+
+
+def test_a_gate_needs_more_than_the_value_above_the_limit(biased):
+    """Only --strict fails a model whose interval holds the limit."""
+    told = json.loads(run("audit", biased, *COLUMNS, "--variables", "noise", "--json").stdout)
+    row = told["rows"][0]
+    gaps = [claim["gap"] for claim in told["claims"].values()]
+    ends = [max(claim["gap_low"], -claim["gap_high"]) for claim in told["claims"].values()]
+    veces = [one["vece"] for one in (row, *row["others"])]
+    eces = [claim["ece"] for claim in told["claims"].values()]
+    for gate, low, value in (
+        ("--max-vece", max(one["low"] for one in veces), max(one["debiased"] for one in veces)),
+        ("--max-ece", max(one["low"] for one in eces), max(one["debiased"] for one in eces)),
+        ("--max-gap", max(ends), max(map(abs, gaps))),
+    ):
+        assert low < value
+        given = ["audit", biased, *COLUMNS, "--variables", "noise", gate]
+        between = f"{50 * (low + value):.6f}%"
+        assert run(*given, between).returncode == 0
+        assert run(*given, between, "--strict").returncode == 1
+        assert run(*given, f"{100 * low - 1e-3:.6f}%").returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("size", "said"),
+    [
+        ("0.5", "--max-ece 0.5 may mean 0.5 or 50 points\nhint: write 0.5% or 50%"),
+        ("1", "--max-ece 1 may mean 1 or 100 points\nhint: write 1% or 100%"),
+        ("2,5%", "--max-ece 2,5% is not a size\nhint: write it in points, such as 2% or 0.5%"),
+        ("-1", "--max-ece -1 is not a size"),
+        ("nan", "--max-ece nan is not a size"),
+        ("101", "--max-ece 101 is not a size"),
+    ],
+)
+def test_sizes_that_are_not_clear(size, said, biased):
+    done = run("audit", biased, *COLUMNS, "--max-ece", size)
+    assert done.returncode == 2 and done.stderr.startswith(f"error: {said}") and not done.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("empty", "every value is missing"), ("same", "all rows have the same value")],
+)
+def test_a_gate_never_passes_what_it_cannot_judge(name, said, biased, tmp_path):
+    out = tmp_path / "report.html"
+    given = ["audit", biased, *COLUMNS, "--variables", f"noise,{name}"]
+    assert run(*given).returncode == 0
+    done = run(*given, "--max-beyond", "20%", "-o", out)
+    assert done.returncode == 2 and not done.stdout and not out.exists()
+    assert done.stderr.startswith(
+        f"error: --variables names {name!r}, which cannot be judged: {said}\nhint: "
+    )
+
+
+def test_a_gate_with_too_few_rows(biased, tmp_path):
+    rows = biased.read_text().splitlines()
+    (tmp_path / "few.csv").write_text("\n".join(rows[:20]))
+    given = ["audit", tmp_path / "few.csv", *COLUMNS, "--max-beyond", "2%"]
+    done = run(*given, "--variables", "noise")
+    assert (
+        done.returncode == 2 and "'noise', which cannot be judged: there are too few" in done.stderr
+    )
+    done = run(*given, "--exclude", "empty,same,age")
+    assert done.returncode == 2 and "no variable can be judged" in done.stderr
+
+
+def test_lists_add_up(biased):
+    given = ["--variables", "age", "--variables", "noise, same", "--variables", "age"]
+    told = json.loads(run("audit", biased, *COLUMNS, *given, "--json").stdout)
+    assert sorted(row["variable"] for row in told["rows"]) == ["age", "noise", "same"]
+    given = ["--exclude", "age", "--exclude", "same,empty"]
+    told = json.loads(run("audit", biased, *COLUMNS, *given, "--json").stdout)
+    assert [row["variable"] for row in told["rows"]] == ["noise"]
+    told = run("audit", biased, *COLUMNS, "--classes", "0", "--classes", "1", "--json")
+    assert told.returncode == 0
+    every = [one for command in main.commands.values() for one in command.params]
+    assert all(one.multiple for one in every if one.metavar == "A,B,...")
 
 
 def test_gate_with_json_keeps_stdout_to_the_document(folder):
-    given = ["--variables", "age", "--max-vece", "0.01", "--json"]
+    given = ["--variables", "age", "--max-vece", "1%", "--max-ece", "50%", "--json"]
     done = run("audit", "rows.csv", *COLUMNS, *given, cwd=folder)
-    assert done.returncode == 1 and json.loads(done.stdout)["passed"] is False
-    assert done.stderr.startswith("FAILED age: VECE")
+    told = json.loads(done.stdout)
+    assert done.returncode == 1 and told["passed"] is False
+    assert [(one["gate"], one["limit"], one["failed"]) for one in told["gates"]] == [
+        ("--max-ece", 0.5, []),
+        ("--max-vece", 0.01, ["age"]),
+    ]
+    assert told["gates"][1]["value"] == told["rows"][0]["vece"]["low"]
+    assert [line.split()[0] for line in done.stderr.splitlines()] == ["PASSED", "FAILED"]
+
+
+def test_outputs_never_replace_their_inputs(folder, calibrated, tmp_path):
+    """Whatever name they are given by: the same path, a longer one, or a link."""
+    for name in ("cal.json", "test.csv"):
+        (tmp_path / name).write_bytes((folder / name).read_bytes())
+    (tmp_path / "rows.json").write_text('{"y": 1, "p": 0.5, "age": 3}\n' * 9)
+    for name in ("cal", "rows"):
+        (tmp_path / f"{name}-link.json").symlink_to(f"{name}.json")
+        (tmp_path / f"{name}-hard.json").hardlink_to(tmp_path / f"{name}.json")
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    for out in (
+        "{}.json",
+        "./{}.json",
+        f"../{tmp_path.name}/{{}}.json",
+        "{}-link.json",
+        "{}-hard.json",
+    ):
+        for command, name, said in (
+            (["apply", "cal.json", "test.csv"], "cal", "is the file of the calibrator"),
+            (["calibrate", "rows.json", *COLUMNS], "rows", "is an input file"),
+            (["audit", "rows.json", *COLUMNS], "rows", "is an input file"),
+        ):
+            done = run(*command, "-o", out.format(name), cwd=tmp_path)
+            assert done.returncode == 2 and said in done.stderr
+            assert "hint: write to another file" in done.stderr
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    done = run("apply", "cal.json", "test.csv", "-o", "test.csv", cwd=tmp_path)
+    assert done.returncode == 0 and b"p_calibrated" in (tmp_path / "test.csv").read_bytes()[:60]
+    (tmp_path / "part.csv").write_bytes(before["test.csv"])
+    (tmp_path / "test.csv").write_bytes(before["test.csv"])
+    done = run("apply", "cal.json", "part.csv", "test.csv", "-o", "part.csv", cwd=tmp_path)
+    assert done.returncode == 2 and "'part.csv' is an input file" in done.stderr
 
 
 def test_audit_writes_reports(folder, tmp_path):
@@ -195,7 +360,8 @@ def test_standard_input(folder):
     given = [*COLUMNS, "--variables", "age"]
     done = run("audit", "-", "--format", "csv", *given, given=text)
     assert done.returncode == 0 and "most along age" in done.stdout
-    assert "format of standard input" in run("audit", "-", *given, given=text).stderr
+    done = run("audit", "-", *given, given=text)
+    assert done.stderr == "note: standard input read as comma-separated\n"
     done = run("audit", "-", folder / "rows.csv", "--format", "csv", *given, given=text)
     assert done.returncode == 2 and "give it alone" in done.stderr
 
@@ -218,7 +384,9 @@ def test_more_than_two_classes_and_their_order(tmp_path):
     parquet.write_table(table, tmp_path / "rows.parquet")
     given = ["rows.parquet", "--label", "y", "--prob", "a", "--prob", "b", "--prob", "c"]
     done = run("audit", *given, "--classes", "3,1,2", "--json", cwd=tmp_path)
-    assert abs(json.loads(done.stdout)["gap"]) < 0.05
+    claims = json.loads(done.stdout)["claims"]
+    assert list(claims) == ["confidence", "class 3", "class 1", "class 2"]
+    assert all(abs(claim["gap"]) < 0.05 for claim in claims.values())
     done = run("audit", *given, "--classes", "x,1,2", cwd=tmp_path)
     assert done.returncode == 2 and "are not of the type of the label column, int64" in done.stderr
 
@@ -248,7 +416,8 @@ def test_calibrate_apply_compare(folder, calibrated):
     ]
     done = run("compare", "out.csv", *given, "--variables", "age", cwd=folder)
     assert done.returncode == 0 and not done.stderr
-    assert re.search(r"^VECE age +0\.\d{4}  0\.\d{4} (fixed|better)$", done.stdout, re.M)
+    assert re.search(r"^VECE age +\d+\.\d  +\d+\.\d (fixed|better)$", done.stdout, re.M)
+    assert "ECE and VECE in points" in done.stdout
     done = run("compare", "out.csv", *given, "--exclude", "noise,w,who", "--json", cwd=folder)
     told = json.loads(done.stdout)
     assert {row["variable"] for row in told["rows"]} == {"", "age"}
@@ -380,7 +549,7 @@ def audit_of(name):
         (["audit", "rows.csv", "--label", "y", "--prob", "age"], "--prob 'age' is outside [0, 1]"),
         (["audit", "rows.csv", *COLUMNS, "--variables", "agee"], "did you mean 'age'?"),
         (["audit", "rows.csv", *COLUMNS, "--variables", "age,,p"], "has an empty name"),
-        (["audit", "rows.csv", *COLUMNS, "--max-vece", "5"], "such as 0.05 or 5%"),
+        (["audit", "rows.csv", *COLUMNS, "--max-vece", "5 %%"], "such as 2% or 0.5%"),
         (["compare", "rows.csv", "--label", "y", "--prob", "p", "--prob", "p"], "'p' twice"),
         (["apply", "odd.json", "rows.csv", "-o", "o.csv"], "do not match its checksum"),
         (
@@ -405,6 +574,18 @@ def test_bad_input_gives_two_lines(arguments, said, folder, calibrated):
     assert done.stderr.startswith("error: ") and said in done.stderr
     assert [line.split(":")[0] for line in done.stderr.splitlines()] == ["error", "hint"]
     assert not (folder / "o.csv").exists()
+
+
+def test_everything_fits_in_80_columns(folder, calibrated):
+    """All help, and all results but those that name long columns or files."""
+    texts = [run("--help").stdout, *(done.stdout for done in calibrated)]
+    texts += [run(name, "--help").stdout for name in main.commands]
+    sets = [text for k in range(9) for text in ("--prob", f"the_set_{k}=p")]
+    compared = run("compare", "rows.csv", "--label", "y", *sets, "--variables", "age", cwd=folder)
+    texts.append(compared.stdout)
+    assert compared.stdout.count("VECE age") == 2  # the sets need two blocks
+    for text in texts:
+        assert text and max(map(len, text.splitlines())) <= 80
 
 
 @pytest.fixture

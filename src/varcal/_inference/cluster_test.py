@@ -9,6 +9,7 @@ from varcal._arrays import Bools, Floats
 from varcal._binning.stats import BinnedStats
 from varcal._inference.multiplicity import cauchy
 from varcal._inference.quadratic_forms import legendre
+from varcal._text.numbers import count
 from varcal.exceptions import InputError
 
 #: Below this many groups the null distribution is simulated by flipping the signs of groups.
@@ -17,6 +18,8 @@ FEW_GROUPS = 100
 DRAWS = 999
 #: A test with k terms needs at least this many times k groups.
 GROUPS_PER_TERM = 2
+#: The groups that any test needs: that of smooth trends has three terms.
+LEAST_GROUPS = 3 * GROUPS_PER_TERM
 #: A term whose part not explained by the others is smaller than this, relative to the largest,
 #: is dropped.
 DEPENDENT = 1e-6
@@ -61,13 +64,18 @@ def cluster_test(
     parts = [_contributions(coarse, None, constant)]
     if placed is not None:
         parts.append(_contributions(fine, placed, constant))
-    parts = [part for part in parts if 0 < part.shape[1] <= len(part) // GROUPS_PER_TERM]
+    return hotelling_test(parts, seed)
+
+
+def hotelling_test(contributions: list[Floats], seed: int = 0) -> float:
+    """Test that the sums of groups, shape (G, k) for each set of terms, have mean 0."""
+    parts = [part for part in contributions if 0 < part.shape[1] <= len(part) // GROUPS_PER_TERM]
     if not parts:
-        if not _contributions(coarse, None, constant).shape[1]:
+        if not contributions[0].shape[1]:
             return 1.0  # a single value: the gap cannot change along it
         raise InputError(
-            f"groups has {int((coarse.field('weight').sum(axis=1) > 0).sum())} groups with weight",
-            "a test needs at least 6",
+            f"groups has {count(len(contributions[0]), 'group')} with weight",
+            f"a test needs at least {LEAST_GROUPS}",
             argument="groups",
         )
     observed = float(cauchy([_hotelling(part[None])[0] for part in parts]))
@@ -76,6 +84,16 @@ def cluster_test(
     signs = np.random.default_rng(seed).choice([-1.0, 1.0], size=(DRAWS, len(parts[0]), 1))
     null = cauchy([_hotelling(part * signs) for part in parts])
     return float((1 + (null <= observed * (1 + SAME_P)).sum()) / (1 + DRAWS))
+
+
+def n_groups(stats: BinnedStats) -> int:
+    """Return the number of groups (or buckets of groups) with weight."""
+    return int((stats.field("weight").sum(axis=1) > 0).sum())
+
+
+def enough_groups(stats: BinnedStats) -> bool:
+    """Tell whether there are enough groups for a test along any variable."""
+    return n_groups(stats) >= LEAST_GROUPS
 
 
 def _contributions(stats: BinnedStats, placed: Bools | None, constant: bool) -> Floats:
@@ -93,12 +111,15 @@ def _contributions(stats: BinnedStats, placed: Bools | None, constant: bool) -> 
     if constant:
         terms = terms[:, 1:] if placed is not None else terms
         terms = terms - total @ terms / total.sum()
-    sums = (error @ terms)[weight.sum(axis=1) > 0]
-    # Drop terms that depend on others, such as the quadratic of a variable with two values.
+    return (error @ independent(terms, total))[weight.sum(axis=1) > 0]
+
+
+def independent(terms: Floats, total: Floats) -> Floats:
+    """Drop terms that depend on others, such as the quadratic of a variable with two values."""
     _, triangle = np.linalg.qr(terms * np.sqrt(total)[:, None])
     size = np.zeros(terms.shape[1])
     size[: len(triangle)] = np.abs(np.diag(triangle))
-    return sums[:, size > DEPENDENT * max(size.max(initial=0.0), TINY)]
+    return terms[:, size > DEPENDENT * max(size.max(initial=0.0), TINY)]
 
 
 def _hotelling(sums: Floats) -> Floats:

@@ -10,11 +10,11 @@ import numpy as np
 
 from varcal._arrays import Floats
 from varcal._binning.stats import FIELDS, BinnedStats
+from varcal._inference.cluster_law import cluster_law
 from varcal._inference.debias import debiased, interval
 from varcal._inference.error_sums import ErrorSums
 from varcal._inference.gap_law import GapLaw
 from varcal._inference.noise_floor import noise_floor
-from varcal.exceptions import InputError
 
 
 @dataclass(frozen=True)
@@ -56,27 +56,54 @@ def measure_all(
     """Measure many tables at once: those with equally many bins share one computation."""
     found: list[Measured | None] = [None] * len(tables)
     for places, law in _stacked_laws(tables, beyond=beyond):
-        middle = debiased(law)
-        low, high = interval(law, level, middle)
-        columns = [law.value, middle, low, np.minimum(high, 1.0), *noise_floor(law)]
-        for place, row in zip(places, np.stack(columns, axis=-1).tolist(), strict=True):
-            value, best, start, end, floor, floor_high = row
-            found[place] = Measured(value, best, start, end, math.nan, floor, floor_high)
+        for place, one in zip(places, _measured(law, level), strict=True):
+            found[place] = one
     return [one for one in found if one is not None]
 
 
-def debiased_all(tables: Sequence[BinnedStats]) -> list[float]:
-    """Return the debiased error of many tables at once."""
-    found = np.zeros(len(tables))
-    for places, law in _stacked_laws(tables):
-        found[places] = debiased(law)
-    return found.tolist()
+def measure_laws(laws: Sequence[GapLaw], level: float) -> list[Measured]:
+    """Measure the errors of several laws; those with equally many bins share one computation."""
+    found: list[Measured | None] = [None] * len(laws)
+    for places, law in _alike(laws):
+        for place, one in zip(places, _measured(law, level), strict=True):
+            found[place] = one
+    return [one for one in found if one is not None]
+
+
+def limits_of(laws: Sequence[GapLaw], level: float) -> tuple[list[float], list[float]]:
+    """Return lower and upper limits of the errors of several laws."""
+    low, high = np.zeros(len(laws)), np.zeros(len(laws))
+    for places, law in _alike(laws):
+        low[places], high[places] = interval(law, level)
+    return low.tolist(), np.minimum(high, 1.0).tolist()
+
+
+def _alike(laws: Sequence[GapLaw]) -> Iterator[tuple[list[int], GapLaw]]:
+    """Yield the laws with equally many bins as one, and which they are."""
+    alike: dict[tuple[int, float], list[int]] = {}
+    for place, law in enumerate(laws):
+        alike.setdefault((law.gap.shape[-1], law.df), []).append(place)
+    for places in alike.values():
+        yield places, GapLaw.stack([laws[place] for place in places])
+
+
+def _measured(law: GapLaw, level: float) -> list[Measured]:
+    middle = debiased(law)
+    low, high = interval(law, level, middle)
+    columns = [law.value, middle, low, np.minimum(high, 1.0), *noise_floor(law)]
+    return [
+        Measured(value, best, start, end, math.nan, floor, floor_high)
+        for value, best, start, end, floor, floor_high in np.stack(columns, axis=-1).tolist()
+    ]
 
 
 def _stacked_laws(
     tables: Sequence[BinnedStats], *, beyond: bool = False
 ) -> Iterator[tuple[list[int], GapLaw]]:
-    """Yield the laws of tables with equally many bins as one, and which tables they are."""
+    """Yield the laws of tables with equally many bins as one, and which tables they are.
+
+    Tables by group come one by one: each has its own degrees of freedom.
+    """
     alike: dict[int, list[int]] = {}
     for place, stats in enumerate(tables):
         alike.setdefault(stats.bins.size, []).append(place)
@@ -86,58 +113,33 @@ def _stacked_laws(
             sums = np.concatenate([stats.sums for stats in chosen], axis=1)
             yield places, GapLaw.from_cells(_sums(sums), center=beyond)
         else:
-            laws = [gap_law(stats, beyond=beyond) for stats in chosen]
-            yield places, GapLaw.stack(laws)
-
-
-def with_p(measured: Measured, p_value: float) -> Measured:
-    """Return a copy with the given p-value."""
-    return Measured(**vars(measured) | {"p_value": p_value})
+            for place, stats in zip(places, chosen, strict=True):
+                yield [place], GapLaw.stack([gap_law(stats, beyond=beyond)])
 
 
 def gap_law(stats: BinnedStats, *, beyond: bool = False) -> GapLaw:
     """Return the law of the gaps of bins; with `beyond` the overall gap is subtracted.
 
-    With groups, variances come from the sums of buckets of groups, and are at least those of
-    independent rows.
+    With groups, variances come from the sums of buckets of groups (`cluster_law`).
     """
-    law = GapLaw.from_cells(error_sums(stats), center=False)
     if stats.sums.shape[1] == 1:
         return GapLaw.from_cells(error_sums(stats), center=beyond)
-    weight = stats.total("weight")
-    by_bucket = stats.field("weight")
-    error = stats.field("score") - stats.field("hit")
-    n_buckets = int((by_bucket.sum(axis=1) > 0).sum())
-    if n_buckets < 2:
-        raise InputError(
-            "groups has only one group with weight",
-            "at least two groups are needed",
-            argument="groups",
-        )
-    correction = n_buckets / (n_buckets - 1)
-
-    def covariance(residual: Floats, least: Floats) -> Floats:
-        inverse = np.divide(1.0, weight, out=np.zeros_like(weight), where=weight > 0)
-        observed = correction * (residual.T @ residual) * np.outer(inverse, inverse)
-        size = np.diag(observed)
-        lift = np.sqrt(np.maximum(np.diag(least), size) / np.where(size > 0, size, 1.0))
-        return observed * np.outer(lift, lift)
-
-    spread = by_bucket / weight.sum() - law.share * by_bucket.sum(axis=1)[:, None] / weight.sum()
-    law = GapLaw(
-        gap=law.gap,
-        share=law.share,
-        cov=covariance(error - law.gap * by_bucket, law.cov),
-        null_cov=covariance(error - law.gap * by_bucket, law.null_cov),
-        share_cov=correction * spread.T @ spread,
-        df=n_buckets - 1,
-    )
-    return law.center() if beyond else law
+    return cluster_law(error_sums_by_bucket(stats), center=beyond)
 
 
 def error_sums(stats: BinnedStats) -> ErrorSums:
     """Return the sums of a table over all buckets, in the form that tests need."""
     return _sums(stats.sums.sum(axis=1))
+
+
+def error_sums_by_bucket(stats: BinnedStats) -> ErrorSums:
+    """Return the sums of a table with a first axis for buckets of groups."""
+    return _sums(stats.sums)
+
+
+def error_sums_of(tables: Sequence[BinnedStats]) -> ErrorSums:
+    """Return the sums of several tables over the same bins, with a first axis for the tables."""
+    return _sums(np.stack([stats.sums.sum(axis=1) for stats in tables], axis=1))
 
 
 def _sums(sums: Floats) -> ErrorSums:

@@ -12,8 +12,10 @@ from varcal._arrays import Bools, Floats
 from varcal._evidence.gather import gather
 from varcal._evidence.profile import Profile
 from varcal._evidence.question import ATOMS, N_BINS, BinOptions, Question
+from varcal._inference.cluster_test import enough_groups
 from varcal._inference.measured import Measured, measure
 from varcal._measures.curve_result import SERIES, Curve
+from varcal._measures.estimate import Estimate, measure_and_test
 from varcal._measures.histogram import histogram_of
 from varcal._measures.regions import regions_of
 from varcal._options import check_level
@@ -146,7 +148,16 @@ def curve(
             argument="bandwidth",
         )
     (key,) = evidence.keys(event, pos_label)
-    found = evidence.profile(key, evidence.along[0].name)
+    name = evidence.along[0].name
+    found = evidence.profile(key, name)
+    if not len(found.cells()):
+        raise InputError(
+            f"v {name!r} is missing at every row", "give a variable with values", argument="v"
+        )
+    if evidence.grouped and not enough_groups(found.coarse):
+        vece = measure(found.coarse, level)
+    else:
+        vece = measure_and_test(evidence, key, name, found, level=level)
     fit: dict[str, Any] = {"span": span, "bandwidth": bandwidth, "degree": degree}
     return curve_of(
         found,
@@ -155,6 +166,7 @@ def curve(
         trim=trim,
         grid=grid,
         with_bands=bands,
+        vece=vece,
         backend=evidence.backend,
         engine=evidence.engine,
         **fit,
@@ -173,18 +185,12 @@ def curve_of(
     bandwidth: float | None = None,
     degree: int = 2,
     with_bands: bool = True,
-    vece: Measured | None = None,
+    vece: Measured | Estimate,
     backend: str | None = None,
     engine: str = "numpy",
 ) -> Curve:
     """Return the curve of a profile, for `curve` and `audit`."""
     cells = found.cells()
-    if not len(cells):
-        raise InputError(
-            f"v {found.name!r} is missing at every row",
-            "give a variable with values",
-            argument="v",
-        )
     if found.kind == "levels":
         bands = level_bands(cells, level=level)
     elif not with_bands:
@@ -208,7 +214,7 @@ def curve_of(
     if grid is not None and found.kind != "levels":
         at, series, worst_set = _on_grid(grid, bands, series, kept, trim)
     missing = _missing(found)
-    vece = measure(found.coarse, level) if vece is None else vece
+    zone = getattr(found.fine.bins, "zone", "")
     return Curve(
         variable=found.name,
         kind=found.kind,
@@ -227,8 +233,8 @@ def curve_of(
         vece_low=vece.low,
         vece_high=vece.high,
         overall=overall,
-        regions=regions_of(bands, kept, found.kind, labels, 0.0),
-        excess=regions_of(bands, kept, found.kind, labels, overall),
+        regions=regions_of(bands, kept, found.kind, labels, 0.0, zone),
+        excess=regions_of(bands, kept, found.kind, labels, overall, zone),
         counts=kept.n.astype(np.int64) if found.kind == "levels" else np.zeros(0, np.int64),
         histogram=histogram_of(found),
         span=2 * bands.half_span,
@@ -239,6 +245,7 @@ def curve_of(
         backend=backend,
         engine=engine,
         edges=found.fine.edges,
+        zone=zone,
     )
 
 

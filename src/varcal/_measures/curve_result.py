@@ -13,8 +13,16 @@ from varcal._arrays import Bools, Floats
 from varcal._input.frames import frame_of
 from varcal._measures.histogram import Histogram
 from varcal._measures.regions import Region, describe_region, value_label
+from varcal._text.gaps import claim_of, marked_side, off_by
 from varcal._text.html_tables import html_table
-from varcal._text.numbers import gap_side, percent
+from varcal._text.numbers import (
+    count,
+    interval,
+    level_text,
+    percent,
+    points_with_interval,
+    signed,
+)
 
 #: The arrays of a curve, in the order in which tables show them.
 SERIES = (
@@ -54,7 +62,8 @@ class Curve:
     Attributes
     ----------
     variable, kind, event : str
-        The variable, its kind ("numeric", "datetime" or "levels") and what the probabilities
+        The variable, its kind ("numeric", "datetime", "duration" or "levels") and what the
+        probabilities
         claim.
     x : ndarray
         Values of the variable (seconds since 1970 for dates, 0, 1, … for levels).
@@ -142,18 +151,19 @@ class Curve:
     backend: str | None = None
     engine: str = "numpy"
     edges: str = "exact"
+    zone: str = ""
 
     @property
     def worst_label(self) -> str:
         """v* as text."""
-        return value_label(self.worst, self.kind, self.labels)
+        return value_label(self.worst, self.kind, self.labels, self.zone)
 
     @property
     def search_note(self) -> str:
         """Which rows v* was not searched for in, as a sentence; "" if it was in all of them."""
         if not self.unsearched > 0:
             return ""
-        low, high = (value_label(end, self.kind, self.labels) for end in self.searched)
+        low, high = (value_label(end, self.kind, self.labels, self.zone) for end in self.searched)
         return (
             f"v* was searched for from {low} to {high}; "
             f"{percent(self.unsearched)} of the rows lie outside."
@@ -197,6 +207,7 @@ class Curve:
             "n_missing": self.n_missing,
             "missing_gap": _plain(self.missing_gap),
             "engine": self.engine,
+            "zone": self.zone,
             "edges": self.edges,
         }
 
@@ -228,6 +239,7 @@ class Curve:
             n_missing=data["n_missing"],
             engine=data.get("engine", "numpy"),
             edges=data.get("edges", "exact"),
+            zone=data.get("zone", ""),
         )
 
     def to_frame(self) -> Any:
@@ -272,27 +284,44 @@ class Curve:
 
         return draw("curve", self, ax=ax, backend=backend)
 
-    def __repr__(self) -> str:
-        head = (
-            f"Curve of {self.variable!r} (event {self.event}, {self.n_rows:,} rows): "
-            f"worst at {self.worst_label}, VCE(v*) = {self.vce:.4f}"
-        )
+    def _told(self) -> tuple[str, str]:
+        """Return what the curve is of, and how large its gap is."""
+        claim = claim_of(self.event)
+        head = f"Curve of {self.variable!r}: {claim}, {count(self.n_rows, 'row')}"
+        k = int(np.abs(self.x - self.worst).argmin())
+        gap = (self.band_low[k] + self.band_high[k]) / 2
+        side = off_by(float(gap if gap == gap else self.gap[k]), claim)
+        most = f"most at {self.worst_label}: {side}"
         if self.vce_low == self.vce_low:  # not without bands
-            head += f" ({self.vce_low:.4f} to {self.vce_high:.4f})"
-        regions = (f"  {describe_region(region, self.event)}" for region in self.regions)
-        return "\n".join([head, *regions, *filter(None, [self.search_note])])
+            most += f" ({interval(self.vce_low, self.vce_high)})"
+        return (
+            head,
+            f"VECE {points_with_interval(self.vece, self.vece_low, self.vece_high)}; {most}",
+        )
+
+    def __repr__(self) -> str:
+        regions = [f"  {describe_region(region, self.event)}" for region in self.regions]
+        where = "Surely off (the range of the gap):" if regions else "No place is surely off."
+        legend = (
+            f"Gap: what the model says minus what happens; intervals at {level_text(self.level)}."
+        )
+        notes = filter(None, [self.search_note, legend])
+        return "\n".join([*self._told(), where, *regions, *notes])
 
     def _repr_html_(self) -> str:
+        claim = claim_of(self.event)
         regions: dict[str, list[Any]] = {
             self.variable: [region.label for region in self.regions],
-            "direction": [gap_side(region.gap_high, self.event) for region in self.regions],
-            "smallest gap": [region.gap_low for region in self.regions],
-            "largest gap": [region.gap_high for region in self.regions],
+            "surely": [marked_side(_sign(region), claim) for region in self.regions],
+            "smallest gap, points": [signed(region.gap_low) for region in self.regions],
+            "largest gap, points": [signed(region.gap_high) for region in self.regions],
             "rows": [region.n for region in self.regions],
         }
-        head = repr(self).split("\n")[0]
-        vece = f"VECE {self.vece:.4f} ({self.vece_low:.4f} to {self.vece_high:.4f})"
-        return html_table(regions, f"{head}\n{vece}", self.search_note)
+        return html_table(regions, "\n".join(self._told()), self.search_note)
+
+
+def _sign(region: Region) -> float:
+    return 1.0 if region.direction == "over" else -1.0
 
 
 def _ends(pair: Sequence[float | None]) -> tuple[float, float]:

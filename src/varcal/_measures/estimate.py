@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
+from scipy.special import stdtrit
 
 from varcal._binning.stats import BinnedStats
 from varcal._evidence.evidence import SCORE, Evidence
@@ -17,7 +18,9 @@ from varcal._evidence.question import N_BINS, QUANTILE, BinOptions, Question
 from varcal._inference.calibration_test import calibration_test
 from varcal._inference.cluster_test import cluster_test
 from varcal._inference.cumulative_test import CUMULATIVE
-from varcal._inference.measured import Measured, error_sums, gap_law, measure, with_p
+from varcal._inference.duality import with_p
+from varcal._inference.gap_law import GapLaw
+from varcal._inference.measured import Measured, error_sums, gap_law, measure
 from varcal._inference.multiplicity import cauchy
 from varcal._inference.power import minimum_detectable
 from varcal._inference.scored_rows import ScoredRows
@@ -246,11 +249,12 @@ def estimate_of(
             )
         else:
             p_value = evidence.cumulative(key, name, test)
-        parts.append(with_p(measured, p_value))
+        parts.append(replace(measured, p_value=p_value))
         detectable.append(detectable_of(found.coarse, level))
         n_bins.append(int((found.coarse.total("weight") > 0).sum()))
         edges.add(found.coarse.edges)
     mean = _mean(parts)
+    mean = with_p(mean, mean.p_value, level)
     return Estimate(
         metric="VECE" if evidence.along else "ECE",
         variable=SCORE if name is None else name,
@@ -271,6 +275,22 @@ def estimate_of(
         engine=evidence.engine,
         edges="sampled" if "sampled" in edges else "exact",
     )
+
+
+def measure_and_test(
+    evidence: Evidence,
+    key: int,
+    name: str | None,
+    found: Profile,
+    *,
+    level: float,
+    random_state: int = 0,
+) -> Measured:
+    """Return the error of a profile with its p-value and an interval that agrees with it."""
+    measured = measure(found.coarse, level)
+    rows = evidence.rows(key, name, found)
+    p_value = profile_test(found, rows, grouped=evidence.grouped, random_state=random_state)
+    return with_p(measured, p_value, level)
 
 
 def detectable_of(stats: BinnedStats, level: float) -> float:
@@ -312,15 +332,41 @@ class OverallGap:
 
 
 def overall_gap(stats: BinnedStats, level: float) -> OverallGap:
-    """Return the gap over all rows of a table."""
-    law = gap_law(stats)
-    reach = law.quantile(level) * math.sqrt(float(law.share @ law.cov @ law.share))
-    gap = float(law.share @ law.gap)
-    weight = stats.total("weight").sum()
+    r"""Return the gap over all rows of a table.
+
+    With a gap of g the hits are approximately Bernoulli(s − g), and the variance of the overall
+    gap is :math:`a + b g - c g^2` with :math:`a = \sum w^2 s(1 - s) / W^2`,
+    :math:`b = \sum w^2 (2s - 1) / W^2` and :math:`c = \sum w^2 / W^2`. The interval has all g
+    for which :math:`(|\hat g - g| - c / 2)^2 \le z^2 (a + d + b g - c g^2)`. The continuity
+    correction is half a row. The excess d of the observed variance over that of the model at
+    :math:`\hat g`, if positive, is for hits that are not Bernoulli(s − g). An interval with only
+    the observed variance would have no width where no error is seen. With groups the observed
+    variance is that of the groups' sums, and at least that of independent rows.
+    """
+    cells = error_sums(stats)
+    law = GapLaw.from_cells(cells)
+    gap, weight = float(cells.overall), float(cells.weight.sum())
+    observed, z = float(law.share @ law.cov @ law.share), law.quantile(level)
+    by_group = stats.field("weight").sum(axis=1)
+    if len(by_group) > 1:
+        many = int((by_group > 0).sum())
+        residual = (stats.field("score") - stats.field("hit")).sum(axis=1) - gap * by_group
+        scatter = many / (many - 1) * float(residual @ residual) / weight**2
+        observed, z = max(observed, scatter), float(stdtrit(many - 1, (1 + level) / 2))
+    a, c = (float(sums.sum()) / weight**2 for sums in (cells.null2, cells.weight2))
+    b = 2 * float(cells.score2.sum()) / weight**2 - c
+    a += max(observed - max(a + b * gap - c * gap**2, 0.0), 0.0)
+
+    def end(side: int) -> float:
+        start = gap + side * c / 2
+        square, slope = 1 + z * z * c, 2 * start + z * z * b
+        root = math.sqrt(max(slope**2 - 4 * square * (start**2 - z * z * a), 0.0))
+        return side * min(max(side * start, side * slope / (2 * square) + root / (2 * square)), 1.0)
+
     return OverallGap(
         gap,
-        max(gap - reach, -1.0),
-        min(gap + reach, 1.0),
+        end(-1),
+        end(1),
         float(stats.total("score").sum() / weight),
         float(stats.total("hit").sum() / weight),
     )

@@ -245,14 +245,15 @@ def reliability(
     )
     (key,) = evidence.keys(event, pos_label)
     found = evidence.profile(key, None)
+    ece = estimate_of(evidence, event, level=level, pos_label=pos_label, random_state=random_state)
     return Reliability(
         event=event,
         **_bins(found.coarse, level),
-        curve=curve_of(found, event, level=level, backend=evidence.backend, engine=evidence.engine),
-        histogram=histogram_of(found, np.linspace(0, 1, BARS + 1)),
-        ece=estimate_of(
-            evidence, event, level=level, pos_label=pos_label, random_state=random_state
+        curve=curve_of(
+            found, event, level=level, vece=ece, backend=evidence.backend, engine=evidence.engine
         ),
+        histogram=histogram_of(found, np.linspace(0, 1, BARS + 1)),
+        ece=ece,
         level=level,
         n_rows=evidence.n_rows,
         n_dropped=evidence.n_dropped,

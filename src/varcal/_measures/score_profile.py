@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from varcal._evidence.evidence import Evidence
-from varcal._inference.measured import Measured, gap_law, measure, with_p
+from varcal._inference.measured import Measured, gap_law
 from varcal._measures.bin_table import BinTable, table_of
 from varcal._measures.curve import Curve, curve_of
-from varcal._measures.estimate import profile_test
+from varcal._measures.estimate import measure_and_test
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,15 +67,16 @@ def score_profile(
     """Return the profile of a claim along its score."""
     found = evidence.profile(key, None)
     law = gap_law(found.coarse)
-    rows = evidence.rows(key, None, found)
-    p_value = profile_test(found, rows, grouped=evidence.grouped, random_state=random_state)
+    ece = measure_and_test(evidence, key, None, found, level=level, random_state=random_state)
     empty = found.coarse.total("weight") == 0
     reach = law.quantile(level) * np.sqrt(np.diagonal(law.null_cov))
     return ScoreProfile(
-        curve=curve_of(found, event, level=level, backend=evidence.backend, engine=evidence.engine),
+        curve=curve_of(
+            found, event, level=level, vece=ece, backend=evidence.backend, engine=evidence.engine
+        ),
         table=table_of(
             found.coarse, law.standard_error * law.quantile(level), event, level, evidence
         ),
         consistency=tuple(np.where(empty, np.nan, reach).tolist()),
-        ece=with_p(measure(found.coarse, level), p_value),
+        ece=ece,
     )

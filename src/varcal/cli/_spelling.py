@@ -23,6 +23,11 @@ OPTIONS = {
     "threshold": "--threshold",
     "column": "--column",
     "data": "the file",
+    "out": "--output",
+    "format": "--format",
+    "sep": "--sep",
+    "decimal": "--decimal",
+    "encoding": "--encoding",
 }
 #: Options that take no value, by the argument that they set.
 FLAGS = {"unlabelled": "--drop-unlabelled", "from_logits": "--from-logits"}
