@@ -3,9 +3,6 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.datasets import load_breast_cancer
-from sklearn.linear_model import LogisticRegression
-from sklearn.naive_bayes import GaussianNB
 
 import varcal as vc
 from varcal._inference.multiplicity import benjamini_hochberg, holm
@@ -232,22 +229,6 @@ def test_groups_widen_intervals(rng):
 def test_too_few_rows():
     found = vc.audit([0, 1] * 20, [0.4, 0.6] * 20, {"v": range(40)})
     assert found.rows[0].verdict == "too few rows"
-
-
-def test_straight_from_an_estimator():
-    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
-    model = GaussianNB().fit(X[:300], y[:300])
-    found = vc.audit_estimator(model, X[300:], y[300:])
-    assert {row.variable for row in found} == set(X.columns)
-    some = X[["mean radius", "mean area"]]
-    small = GaussianNB().fit(some[:300], y[:300])
-    by_hand = vc.audit(y[300:], small.predict_proba(some[300:]), some[300:])
-    assert repr(vc.audit_estimator(small, some[300:], y[300:])) == repr(by_hand)
-    array = LogisticRegression(max_iter=5000).fit(some.to_numpy()[:300], y[:300])
-    rows = vc.audit_estimator(array, some.to_numpy()[300:], y[300:]).rows
-    assert {row.variable for row in rows} == {"v0", "v1"}
-    with pytest.raises(InputError, match="model has no predict_proba"):
-        vc.audit_estimator(object(), X, y)
 
 
 @pytest.mark.parametrize(

@@ -266,6 +266,10 @@ def test_an_encoding_that_the_file_contradicts(tmp_path):
     with pytest.raises(InputError, match=r"encoding is 'cp1252', but .* mark of UTF-16"):
         as_read(path, encoding="cp1252")
     assert as_read(path, encoding="utf-16-le")[1]["p"].tolist() == [0.5]
+    path = write(tmp_path, "y,p\n1,0.5\n".encode("utf-16-be"))
+    assert as_read(path, encoding="utf-16")[1]["p"].tolist() == [0.5]
+    with pytest.raises(InputError, match="is not in UTF-16: it contains no zero bytes"):
+        as_read(write(tmp_path, "y,p\n1,0.5\n"), encoding="utf-16")
     with pytest.raises(InputError, match="is not in UTF-8: invalid continuation byte at byte 6"):
         as_read(write(tmp_path, b"y,p\n1,\xe9\n"), encoding="utf-8")
 

@@ -95,7 +95,7 @@ class Finding:
 
 
 @dataclass
-class _Seen:
+class Seen:
     """The tables of one variable, the law of each claim, and p-values: of all claims, of each."""
 
     profiles: dict[int, Profile]
@@ -133,7 +133,7 @@ def look(
     random_state : int
         Seed of simulated null distributions.
     """
-    see = _see_sides if sided else _see_claim
+    see = see_sides if sided else see_claim
     seen = [see(evidence, keys, name, random_state) for name in names]
     laws = [law for one in seen for law in one.laws]
     tables = [one.profiles[key].coarse for one in seen for key in keys]
@@ -188,7 +188,7 @@ def look(
         )
 
 
-def _see_claim(evidence: Evidence, keys: Sequence[int], name: str, random_state: int) -> _Seen:
+def see_claim(evidence: Evidence, keys: Sequence[int], name: str, random_state: int) -> Seen:
     """Return what is needed to judge one claim, with one overall gap."""
     (key,) = keys
     found = evidence.profile(key, name)
@@ -199,10 +199,10 @@ def _see_claim(evidence: Evidence, keys: Sequence[int], name: str, random_state:
         beyond=True,
         random_state=random_state,
     )
-    return _Seen({key: found}, [gap_law(found.coarse, beyond=True)], [p_value, p_value])
+    return Seen({key: found}, [gap_law(found.coarse, beyond=True)], [p_value, p_value])
 
 
-def _see_sides(evidence: Evidence, keys: Sequence[int], name: str, random_state: int) -> _Seen:
+def see_sides(evidence: Evidence, keys: Sequence[int], name: str, random_state: int) -> Seen:
     """Return what is needed to judge several claims, by predicted side."""
     about = [key for key in keys if key != CORRECT]
     sides = {key: evidence.sided(key, name) for key in about}
@@ -216,7 +216,7 @@ def _see_sides(evidence: Evidence, keys: Sequence[int], name: str, random_state:
         signs = np.array([CONFIDENCE if key == CORRECT else RISK for key in keys])
         tables = [one.others, one.own]
         p = _sided_p(evidence, tables, signs, one, random_state)
-        return _Seen(profiles, [_law(evidence, tables, sign) for sign in signs], p.tolist())
+        return Seen(profiles, [_law(evidence, tables, sign) for sign in signs], p.tolist())
     p_values, laws = {}, []
     for key in keys:
         tables = (
@@ -230,7 +230,7 @@ def _see_sides(evidence: Evidence, keys: Sequence[int], name: str, random_state:
     together = cauchy([p_values[key] for key in about])
     if CORRECT in keys:  # as important as all classes together
         together = cauchy([p_values[CORRECT], together])
-    return _Seen(profiles, laws, [float(together), *(float(p_values[key]) for key in keys)])
+    return Seen(profiles, laws, [float(together), *(float(p_values[key]) for key in keys)])
 
 
 def _law(evidence: Evidence, tables: Sequence[Profile], signs: Floats) -> GapLaw:

@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
-import numpy as np
-
 from varcal._audit.audit_result import Audit, AuditRow, ClaimFigures, ClaimSummary
 from varcal._audit.findings import ClaimFinding, Finding, look
 from varcal._audit.places import Part, Place, Places, chosen_groups, describe_place
@@ -17,6 +15,7 @@ from varcal._evidence.evidence import Evidence
 from varcal._inference.duality import with_p
 from varcal._inference.measured import Measured, gap_law
 from varcal._inference.multiplicity import benjamini_hochberg, holm
+from varcal._inference.ranks import rank_range
 from varcal._input.events import CORRECT
 from varcal._input.variables import Kind
 from varcal._measures.bin_table import BinTable, table_of
@@ -199,8 +198,9 @@ def _ranked(found: list[_Looked], threshold: float, level: float) -> tuple[Audit
     p = [size.p_value for size in sizes]
     adjusted = list(zip(holm(p).tolist(), benjamini_hochberg(p).tolist(), strict=True))
     order = sorted(range(len(found)), key=lambda k: (-sizes[k].debiased, -sizes[k].value))
-    low = np.array([size.low for size in sizes])
-    high = np.array([size.high for size in sizes])
+    best, worst = rank_range(
+        *zip(*[(size.debiased, size.low, size.high) for size in sizes], strict=True)
+    )
     rows = []
     for k in order:
         one, (p_holm, p_bh) = found[k], adjusted[k]
@@ -219,8 +219,8 @@ def _ranked(found: list[_Looked], threshold: float, level: float) -> tuple[Audit
                 high=joint.high,
                 p_holm=p_holm,
                 p_bh=p_bh,
-                rank_low=1 + int((low > high[k]).sum()),
-                rank_high=len(found) - int((high < low[k]).sum()),
+                rank_low=int(best[k]),
+                rank_high=int(worst[k]),
                 direction=one.curve.direction,
                 where="" if place is None else describe_place(place),
                 worst=one.curve.worst_label,

@@ -58,6 +58,15 @@ class FileRows:
 
         return pa.concat_tables([*self._batches(columns)] or [self.schema.empty_table()])
 
+    def select(self, columns: Sequence[str]) -> FileRows:
+        """Return the same rows with some of their columns."""
+        chosen = FileRows(tuple(columns), self.sources)
+        if "schema" in vars(self):  # finding types takes a pass over the files
+            import pyarrow as pa  # noqa: PLC0415
+
+            vars(chosen)["schema"] = pa.schema([self.schema.field(name) for name in columns])
+        return chosen
+
     def map(self, columns: Sequence[str], work: Work[T]) -> Iterator[T]:
         """Yield the result of a work for each batch of rows, in order."""
         return map_batches(self._batches(columns), work)

@@ -189,7 +189,7 @@ class Scan:
                 unit = None if unit is None else unit.take(kept)
             if unit is not None:
                 check_units(unit)
-        row = _sampled_rows(len(p), self.share, start)
+        row = sampled_rows(len(p), self.share, start)
         ranked = [one for one in variables if one.kind != "levels"]
         return Seen(
             len(p),
@@ -357,7 +357,7 @@ def _score_ends(p: AnyArray, *, from_logits: bool) -> tuple[Floats, Floats]:
     return np.min(lows, axis=0), np.max(highs, axis=0)
 
 
-def _sampled_rows(n: int, share: float, start: int) -> Ints:
+def sampled_rows(n: int, share: float, start: int) -> Ints:
     """Draw rows of a batch, each with the same probability and independently of the others."""
     rng = np.random.default_rng([_SEED, start])
     rows = rng.choice(n, rng.binomial(n, share), replace=False, shuffle=False)

@@ -239,6 +239,8 @@ def _encoding(head: bytes, blocks: Iterator[bytes], stated: Stated, shown: str) 
                 settings={"format": ...},
             )
     marked = next((name for mark, name in _BYTE_ORDER_MARKS.items() if head.startswith(mark)), None)
+    if stated.encoding == "utf-16" and marked is None:
+        return _utf16_without_mark(head, shown)
     if stated.encoding is not None:
         return _stated_encoding(stated.encoding, marked, shown)
     if marked is not None:
@@ -273,8 +275,11 @@ def _utf16_without_mark(head: bytes, shown: str) -> str:
         # An ASCII header has a zero in every second byte, and in no other.
         if line and not any(line[zeros::2]) and all(line[1 - zeros :: 2]):
             return name
+    problem = "contains zero bytes, so it is not text in UTF-8"
+    if b"\0" not in head:
+        problem = "is not in UTF-16: it contains no zero bytes"
     raise UncertainDialectError(
-        f"{shown} contains zero bytes, so it is not text in UTF-8",
+        f"{shown} {problem}",
         "if it is text, name its encoding with {encoding}",
         settings={"encoding": ...},
     )
@@ -328,9 +333,12 @@ def _encoding_of_letters(block: bytes, cut: bool, shown: str) -> str:
 def _decoded(head: bytes, encoding: str, shown: str) -> str:
     try:
         return codecs.getincrementaldecoder(encoding)().decode(head)
-    except UnicodeDecodeError as error:
+    except UnicodeError as error:
+        reason = str(error)
+        if isinstance(error, UnicodeDecodeError):
+            reason = f"{error.reason} at byte {error.start:,}"
         raise InputError(
-            f"{shown} is not in {encoding_name(encoding)}: {error.reason} at byte {error.start:,}",
+            f"{shown} is not in {encoding_name(encoding)}: {reason}",
             "name its encoding with {encoding}",
             settings={"encoding": ...},
         ) from None
@@ -380,7 +388,7 @@ def _detected_separator(text: str, whole: bool, shown: str, default: str) -> str
     ways = " or ".join(f"{mark!r} ({len(splitting[mark].header)} columns)" for mark in splitting)
     line = text.lstrip("\r\n").splitlines()[0]
     raise UncertainDialectError(
-        f"the columns of {shown} may be separated by {ways}: {_cut(line)!r}",
+        f"the columns of {shown} may be separated by {ways}: {cut(line)!r}",
         "say which with {sep}",
         settings={"sep": ...},
     )
@@ -391,14 +399,15 @@ def _separator_of_one_column(sample: _Sample, shown: str, default: str) -> str:
         return default
     odd = next(row for row in sample.rows if len(row) != 1)
     raise UncertainDialectError(
-        f"the header of {shown} has a single column, {_cut(sample.header[0])!r}, but a row is "
-        f"{_cut(default.join(odd))!r}",
+        f"the header of {shown} has a single column, {cut(sample.header[0])!r}, but a row is "
+        f"{cut(default.join(odd))!r}",
         "say what separates columns with {sep}, and with {decimal} if that is a decimal comma",
         settings={"sep": ..., "decimal": ","},
     )
 
 
-def _cut(text: str, most: int = 60) -> str:
+def cut(text: str, most: int = 60) -> str:
+    """Shorten a text for a message."""
     return text if len(text) <= most else text[: most - 1] + "…"
 
 

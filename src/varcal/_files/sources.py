@@ -16,7 +16,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from varcal._files.atomic import same_file
-from varcal._files.dialect import HEAD_BYTES, PLAIN, UNSTATED, Detected, Dialect, Stated, detect
+from varcal._files.dialect import (
+    HEAD_BYTES,
+    PLAIN,
+    UNSTATED,
+    Detected,
+    Dialect,
+    Stated,
+    cut,
+    detect,
+)
 from varcal._options import check_choice
 from varcal.exceptions import InputError, VarcalWarning, import_library
 
@@ -111,7 +120,9 @@ def format_of(path: str | PathLike[str], format: str | None = None) -> tuple[str
     all_extensions = ", ".join(chain.from_iterable(FORMATS.values()))
     raise InputError(
         f"unknown file extension: {str(path)!r}",
-        f"use one of {all_extensions}; those of text files also with .gz",
+        f"use one of {all_extensions} (also with .gz if it is text), or name the format with "
+        "{format}",
+        settings={"format": ...},
     )
 
 
@@ -251,7 +262,7 @@ def reading(source: Source) -> Iterator[None]:
     pa = import_library("pyarrow", f"reading {source.shown}")
     try:
         yield
-    except (pa.ArrowException, OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
+    except (pa.ArrowException, OSError, EOFError, UnicodeError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
         raise InputError(
             f"cannot read {source.shown} as {source.format}: {reason}",
@@ -356,7 +367,7 @@ def no_column(name: str, known: Sequence[str], source: Source) -> InputError:
         return error
     return InputError(
         error.message,
-        f"all of the header is one column, {known[0]!r}; name the separator with {{sep}}",
+        f"all of the header is one column, {cut(known[0])!r}; name the separator with {{sep}}",
         settings={"sep": ...},
     )
 

@@ -111,6 +111,11 @@ class ErrorSums:
         r""":math:`(\sum w)^2 / \sum w^2` over all rows."""
         return ratio_or_zero(self.weight.sum(-1) ** 2, self.weight2.sum(-1))
 
+    @property
+    def effective_rows(self) -> Floats:
+        r""":math:`(\sum w)^2 / \sum w^2` of each bin: its rows if all have the same weight."""
+        return ratio_or_zero(self.weight**2, self.weight2)
+
     def scatter(self) -> Floats:
         r""":math:`\sum w^2 (e - \bar e_b)^2` of each bin, about the bin's own mean."""
         mean = -self.gap

@@ -86,7 +86,7 @@ def quadratic_forms(
     cells = coarse if fine is None else fine
     functions = np.ones((*cells.n.shape, 1)) if fine is None else legendre(cells.weight, placed)
     if fine is not None:
-        rows = cells.n.sum(-1, keepdims=True)
+        rows = cells.effective_rows.sum(-1, keepdims=True)
         v, k = constant_gap_moments(cells, rows) if constant else (cells.null2, cells.fourth)
     if constant:
         functions = functions[..., 1:]
@@ -139,20 +139,28 @@ def constant_gap_moments(cells: ErrorSums, evidence: Floats | None = None) -> tu
     :math:`s(1 - s) + g(2s - 1) - g^2`. This model also suits scores that are mostly near 1, for
     which :math:`s(1 - s)` is nearly 0. But the gap can be constant in v without each row being
     Bernoulli(s − g). Therefore the variances of the model are scaled so that their total equals
-    the observed scatter, and each is averaged with the scatter of its own cell about the overall
-    gap. The scatter has the weight of ``evidence`` rows (by default those of the cell) times the
-    variance per row, the model the weight `MODEL_ROWS`.
+    the observed scatter, and each is averaged with the scatter of its own cell about g. The
+    scatter has the weight of ``evidence`` rows (by default those of the cell) times the variance
+    per row, the model the weight `MODEL_ROWS`.
+
+    A cell counts by its effective number of rows, :math:`n_b = (\sum_b w)^2 / \sum_b w^2`: g is
+    the mean of the cells' gaps with these weights, and scatter and model are compared per squared
+    weight. A single row with most of the weight would otherwise determine both, and with its own
+    error as g it has no scatter.
     """
-    g = cells.overall[..., None]
+    rows = cells.effective_rows
+    total = rows.sum(-1, keepdims=True)
+    g = (ratio_or_zero(rows, total) * cells.gap).sum(-1, keepdims=True)
     model = cells.null2 + g * (2 * cells.score2 - cells.weight2) - g**2 * cells.weight2
     model = np.maximum(model, LEAST_MODEL * cells.null2)
     scatter = np.maximum(cells.square2 + 2 * g * cells.error2 + g**2 * cells.weight2, 0.0)
-    rows = cells.n.sum(-1, keepdims=True)
-    scatter = scatter * ratio_or_zero(rows, rows - 1)
-    model = model * ratio_or_zero(scatter.sum(-1, keepdims=True), model.sum(-1, keepdims=True))
-    per_row = ratio_or_zero(model.sum(-1, keepdims=True), cells.weight2.sum(-1, keepdims=True))
-    evidence = cells.n if evidence is None else evidence
+    scatter = scatter * ratio_or_zero(total, total - 1)
+    each = ratio_or_zero(rows, cells.weight2)
+    observed, expected = ((sums * each).sum(-1, keepdims=True) for sums in (scatter, model))
+    model = model * ratio_or_zero(observed, expected)
+    per_row = ratio_or_zero(observed, total)
+    evidence = rows if evidence is None else evidence
     weight = ratio_or_zero(evidence * per_row, evidence * per_row + MODEL_ROWS)
     v = weight * scatter + (1 - weight) * model
     x = np.minimum(ratio_or_zero(v, cells.weight2), 0.25)
-    return v, ratio_or_zero(cells.weight2**2, cells.n) * x * (1 - 6 * x)
+    return v, ratio_or_zero(cells.weight2**2, rows) * x * (1 - 6 * x)

@@ -85,6 +85,10 @@ def read_as(texts: Sequence[str], form: str) -> Instants | None:
     >>> read_as(["2024-03-01T12:00:00+01:00"], "year-month-day")
     Instants(seconds=array([1.7092908e+09]), zone='+01:00')
     """
+    if len(texts) > _FIRST:
+        quick = _read_alike(texts, form)
+        if quick is not None:
+            return quick
     matches = [_PATTERNS[form].fullmatch(text) for text in texts]
     if not all(matches):
         return None
@@ -99,6 +103,54 @@ def read_as(texts: Sequence[str], form: str) -> Instants | None:
     seconds = (local - np.datetime64(0, "us")) / np.timedelta64(1, "s")
     seconds -= np.array([offset_of(_zone(part["zone"])) for part in parts], dtype=np.float64)
     return Instants(seconds, zones.pop() if len(zones) == 1 else "UTC")
+
+
+def _read_alike(texts: Sequence[str], form: str) -> Instants | None:
+    """Read texts that all have the layout of the first, some twenty times as fast; else None.
+
+    Where the first has digits they have digits, and all other characters are the same.
+    """
+    first = _PATTERNS[form].fullmatch(texts[0])
+    if (
+        first is None
+        or not str(first["month"]).isdigit()
+        or set(map(len, texts)) != {len(texts[0])}
+    ):
+        return None
+    try:
+        rows = np.array(texts, dtype=f"S{len(texts[0])}").view(np.uint8).reshape(len(texts), -1)
+    except UnicodeEncodeError:
+        return None
+    end = first.end("time") if first["time"] else first.end()
+    wanted = rows[0]
+    is_digit = (wanted >= ord("0")) & (wanted <= ord("9"))
+    is_digit[end:] = False  # the time zone
+    digits = rows[:, is_digit]
+    same = (rows[:, ~is_digit] == wanted[~is_digit]).all()
+    if not same or digits.min() < ord("0") or digits.max() > ord("9"):
+        return None
+    pieces = [
+        (first.span("year"), 4, ""),
+        (first.span("month"), 2, "-"),
+        (first.span("day"), 2, "-"),
+    ]
+    if first["time"]:
+        hour = first.start("time"), first.start("time") + str(first["time"]).index(":")
+        pieces += [(hour, 2, "T"), ((hour[1], end), end - hour[1], "")]
+    columns = []
+    for (start, stop), width, before in pieces:
+        columns += [np.full((len(rows), len(before)), ord(before or " "), np.uint8)]
+        columns += [np.full((len(rows), width - (stop - start)), ord("0"), np.uint8)]
+        columns += [rows[:, start:stop]]
+    iso = np.ascontiguousarray(np.hstack(columns))
+    iso[iso == ord(",")] = ord(".")
+    try:
+        local = iso.view(f"S{iso.shape[1]}").ravel().astype("M8[us]")
+    except ValueError:
+        return None
+    zone = _zone(first["zone"])
+    seconds = (local - np.datetime64(0, "us")) / np.timedelta64(1, "s") - offset_of(zone)
+    return Instants(seconds, zone)
 
 
 def with_dates(variable: Variable) -> Variable:

@@ -17,6 +17,7 @@ import numpy as np
 from varcal._arrays import AnyArray
 from varcal._input.date_texts import formats_of
 from varcal._input.frames import is_frame
+from varcal._input.predictions import ALL
 from varcal._input.variables import Kind, Variable, as_series
 from varcal.exceptions import InputError
 
@@ -29,6 +30,9 @@ NEARLY_UNIQUE_NUMBERS = 0.99
 NEARLY_UNIQUE_PROSE = 0.5
 #: Text is prose where its values have on average this many characters and words.
 PROSE_LENGTH, PROSE_WORDS = 30.0, 4.0
+#: From this share of different values on, a text needs one that is held by `LEAST_ROWS` rows. In
+#: small tables a share of the rows is too weak a rule: 1 % of 400 rows are 4.
+MANY_VALUES = 0.5
 #: With fewer rows than this, values differ by chance.
 LEAST_ROWS = 20
 #: With this share of missing values or more, whether a text is given at all may matter.
@@ -198,7 +202,7 @@ def all_left_out(reasons: Mapping[str, str]) -> InputError:
 
 def _is_by_hand(X: object) -> bool:
     """Tell whether variables were given one by one, and not as a whole table."""
-    if isinstance(X, WholeTable):
+    if X is ALL or isinstance(X, WholeTable):
         return False
     if isinstance(X, str | Mapping) or as_series(X) is not None:
         return True
@@ -231,6 +235,8 @@ def _of_levels(name: str, facts: ColumnFacts, rare: float) -> str:
         return f"identifier: {differing}"
     if facts.largest < rare * (n + facts.n_missing):
         return f"too many values: {differing}, none of them in {100 * rare:.2g} % of the rows"
+    if share >= MANY_VALUES and facts.largest < LEAST_ROWS:
+        return f"too many values: {differing}, none of them in {LEAST_ROWS} rows"
     return ""
 
 
@@ -244,7 +250,8 @@ def _of_numbers(name: str, facts: ColumnFacts) -> str:
         return f"row number: counts from {low:.0f} to {high:,.0f}"
     if not nameless and not _is_id_name(name):
         return ""
-    n_distinct = len(np.unique(facts.values))
+    ordered = np.sort(facts.values)
+    n_distinct = 1 + int((ordered[1:] != ordered[:-1]).sum())
     if n_distinct < NEARLY_UNIQUE_NUMBERS * len(facts.values):
         return ""
     if len(facts.values) < facts.n:

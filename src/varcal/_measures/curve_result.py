@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,14 @@ from varcal._measures.histogram import Histogram
 from varcal._measures.regions import Region, describe_region, value_label
 from varcal._text.gaps import claim_of, marked_side, off_by
 from varcal._text.html_tables import html_table
-from varcal._text.numbers import count, interval, level_text, points_with_interval, signed
+from varcal._text.numbers import (
+    count,
+    interval,
+    level_text,
+    percent,
+    points_with_interval,
+    signed,
+)
 
 #: The arrays of a curve, in the order in which tables show them.
 SERIES = (
@@ -37,6 +45,7 @@ NUMBERS = (
     "vce",
     "vce_low",
     "vce_high",
+    "unsearched",
     "vece",
     "vece_low",
     "vece_high",
@@ -69,11 +78,17 @@ class Curve:
     density : ndarray
         Density of the variable (share of the weight for levels).
     worst, vce : float
-        v*, the value at which |gap| at the centre of the band is largest, and VCE(v*), this |gap|.
+        v*, the value with the largest |gap| at the centre of the band, and VCE(v*), this |gap|.
+        Along numbers and dates, the pointwise margin of |gap| is subtracted before values are
+        compared, so that an uncertain end is not chosen for its noise.
     vce_low, vce_high : float
-        Interval of the largest |gap|, from the simultaneous band.
+        Interval of the largest |gap| among the values searched.
     worst_set : ndarray of bool
         The values of x that could be v*.
+    searched : tuple of float
+        The least and the largest value among which v* was searched for.
+    unsearched : float
+        The share of the rows outside of these; see `search_note`.
     vece, vece_low, vece_high : float
         VECE over ten bins (those of the audit), debiased, with its interval.
     overall : float
@@ -118,6 +133,8 @@ class Curve:
     vce_low: float
     vce_high: float
     worst_set: Bools
+    searched: tuple[float, float]
+    unsearched: float
     vece: float
     vece_low: float
     vece_high: float
@@ -142,6 +159,17 @@ class Curve:
         return value_label(self.worst, self.kind, self.labels, self.zone)
 
     @property
+    def search_note(self) -> str:
+        """Which rows v* was not searched for in, as a sentence; "" if it was in all of them."""
+        if not self.unsearched > 0:
+            return ""
+        low, high = (value_label(end, self.kind, self.labels, self.zone) for end in self.searched)
+        return (
+            f"v* was searched for from {low} to {high}; "
+            f"{percent(self.unsearched)} of the rows lie outside."
+        )
+
+    @property
     def direction(self) -> str:
         """The sign of the gap where the band excludes zero: "over", "under", "mixed" or "none"."""
         directions = {region.direction for region in self.regions}
@@ -162,6 +190,8 @@ class Curve:
             "vce_low": _plain(self.vce_low),
             "vce_high": _plain(self.vce_high),
             "worst_set": self.worst_set.tolist(),
+            "searched": [_plain(end) for end in self.searched],
+            "unsearched": _plain(self.unsearched),
             "direction": self.direction,
             "vece": _plain(self.vece),
             "vece_low": _plain(self.vece_low),
@@ -189,7 +219,7 @@ class Curve:
             for name in ("x", *SERIES)
         }
         numbers: dict[str, Any] = {
-            name: np.nan if data[name] is None else float(data[name]) for name in NUMBERS
+            name: np.nan if data.get(name) is None else float(data[name]) for name in NUMBERS
         }
         return cls(
             variable=data["variable"],
@@ -199,6 +229,7 @@ class Curve:
             **arrays,
             **numbers,
             worst_set=np.array(data["worst_set"], dtype=bool),
+            searched=_ends(data.get("searched", (None, None))),
             regions=tuple(Region(**region) for region in data["regions"]),
             excess=tuple(Region(**region) for region in data["excess"]),
             counts=np.array(data["counts"], dtype=np.int64),
@@ -274,7 +305,8 @@ class Curve:
         legend = (
             f"Gap: what the model says minus what happens; intervals at {level_text(self.level)}."
         )
-        return "\n".join([*self._told(), where, *regions, legend])
+        notes = filter(None, [self.search_note, legend])
+        return "\n".join([*self._told(), where, *regions, *notes])
 
     def _repr_html_(self) -> str:
         claim = claim_of(self.event)
@@ -285,11 +317,16 @@ class Curve:
             "largest gap, points": [signed(region.gap_high) for region in self.regions],
             "rows": [region.n for region in self.regions],
         }
-        return html_table(regions, "\n".join(self._told()))
+        return html_table(regions, "\n".join(self._told()), self.search_note)
 
 
 def _sign(region: Region) -> float:
     return 1.0 if region.direction == "over" else -1.0
+
+
+def _ends(pair: Sequence[float | None]) -> tuple[float, float]:
+    low, high = (np.nan if end is None else float(end) for end in pair)
+    return low, high
 
 
 def _plain(value: Any) -> Any:

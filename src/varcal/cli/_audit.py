@@ -11,6 +11,7 @@ import click
 
 from varcal._audit.verdicts import GATES
 from varcal._text.numbers import count
+from varcal._text.progress import waiting
 from varcal.cli import _options as options
 from varcal.cli._gates import ALONG, OVERALL, check_judged, gate_line, outcomes
 from varcal.cli._input_files import Files, as_labels, one_label, rows_in_place
@@ -43,6 +44,9 @@ def _limit(option: str, what: str) -> Any:
 )
 @options.variables
 @options.exclude
+@options.several_names(
+    "--include", help="Columns to judge although they look like identifiers or constants."
+)
 @options.weight
 @options.event("both", "correct", "positive", "classwise")
 @options.claim
@@ -57,6 +61,8 @@ def _limit(option: str, what: str) -> Any:
     metavar="SIZE",
     help="The size of hidden error that matters.",
 )
+@options.several_names("--protected", help="Variables that a repair may not read.")
+@click.option("--no-repair", is_flag=True, help="Do not try what a repair would achieve.")
 @options.format_option
 @options.dialect
 @click.option("-o", "--output", metavar="REPORT", help="Write a report: .html, .md or .json.")
@@ -90,7 +96,7 @@ def audit(ctx: click.Context, /, **given: Any) -> None:
     \b
     Examples:
       varcal audit preds.parquet --label y --prob p
-      varcal audit preds.csv --label y --prob p --variables age,income -o page.html
+      varcal audit preds.csv --label y --prob p --variables age,sex -o page.html
       varcal audit preds.csv --label y --prob p --max-beyond 2% --max-ece 3%
       varcal audit 'parts/*.csv.gz' --label kind --prob p_cat --prob p_dog
       varcal audit export.csv --sep ';' --decimal , --label y --prob p
@@ -106,14 +112,16 @@ def audit(ctx: click.Context, /, **given: Any) -> None:
         {**single, "--prob": given["prob"]},
         given["variables"],
         given["exclude"],
+        {f"--{option}": given[option] or () for option in ("include", "protected")},
     )
-    with rows as (data, variables, labels), naming_columns(given):
+    with rows as (data, labels), naming_columns(given):
         from varcal._audit.audit import audit as run  # noqa: PLC0415  slow, and not needed to refuse
+        from varcal._input.predictions import ALL  # noqa: PLC0415
 
         found = run(
             given["label"],
             list(given["prob"]),
-            variables,
+            given["variables"] or ALL,
             data=data,
             event=given["event"],
             level=given["level"],
@@ -124,10 +132,20 @@ def audit(ctx: click.Context, /, **given: Any) -> None:
             groups=given["group"],
             from_logits=given["from_logits"],
             unlabelled="drop" if given["drop_unlabelled"] else "raise",
+            include=given["include"],
+            repair=not given["no_repair"],
+            protected=given["protected"] or (),
         )
+        took = f"{time.perf_counter() - start:.1f}s"
     limits = {gate: given[gate.removeprefix("--").replace("-", "_")] for gate in LIMITS}
     made = outcomes(found, limits, given["fail_on"], given["strict"])
     check_judged(found, made, given["variables"] or ())
+    if not given["no_repair"] and (output or not given["as_json"]):
+        start = time.perf_counter()
+        with waiting("Trying a repair"):
+            tried = found.repair is not None
+        if tried:
+            took += f"; repair in {time.perf_counter() - start:.1f}s"
     if output:
         found.report(output)
     passed = all(one.passed for one in made)
@@ -144,8 +162,8 @@ def audit(ctx: click.Context, /, **given: Any) -> None:
     for one in made:
         print(_coloured(gate_line(one)), file=sys.stderr if given["as_json"] else sys.stdout)
     if not given["as_json"]:
-        took = f"in {time.perf_counter() - start:.1f}s" + (f" → {output}" if output else "")
-        print(f"{count(found.n_rows, 'row')}, {count(len(found), 'variable')} {took}")
+        what = f"{count(found.n_rows, 'row')}, {count(len(found), 'variable')}"
+        print(f"{what} in {took}" + (f" → {output}" if output else ""))
     ctx.exit(0 if passed else GATE_FAILED)
 
 

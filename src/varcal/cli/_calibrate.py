@@ -89,12 +89,12 @@ def calibrate(**given: Any) -> None:
     Examples:
       varcal calibrate cal.csv --label y --prob p --variables age -o cal.json
       varcal calibrate cal.csv --label y --prob p --method beta -o beta.json
-      varcal calibrate cal.csv --label y --prob p --variables age,sex --param monotone=true \\
-          -o cal.json
-      varcal calibrate visits.csv --label y --prob p --variables age --group patient \\
-          -o cal.json
-      varcal calibrate cal.parquet --label kind --prob p_cat --prob p_dog --prob p_owl \\
-          --method dirichlet -o cal.json
+      varcal calibrate cal.csv --label y --prob p --variables age,sex \\
+          --param monotone=true -o cal.json
+      varcal calibrate visits.csv --label y --prob p --variables age \\
+          --group patient -o cal.json
+      varcal calibrate cal.parquet --label kind --prob p_cat --prob p_dog \\
+          --prob p_owl --method dirichlet -o cal.json
     """
     options.check_output(given["output"], (".json",))
     calibrator = _built(given["method"], given["param"])

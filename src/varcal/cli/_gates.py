@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from varcal._audit.audit_result import Audit, AuditRow
 from varcal._audit.verdicts import GATES, TOO_FEW_ROWS
-from varcal._inference.measured import Measured
 from varcal._text.numbers import count
 from varcal.exceptions import InputError
+
+if TYPE_CHECKING:
+    from varcal._audit.audit_result import Audit, AuditRow
+    from varcal._inference.measured import Measured
 
 #: What each gate on an overall figure is about.
 OVERALL = {"--max-gap": "overall gap", "--max-ece": "ECE"}
@@ -112,7 +114,9 @@ def _beyond(found: Audit, strict: bool) -> dict[str, float]:
 def _veces(found: Audit, strict: bool) -> dict[str, float]:
     """Return the VECE of each variable, of the claim for which it is larger."""
     return {
-        row.variable: max(_end(one.vece, strict) for one in (row, *row.others))
+        row.variable: max(
+            _end(one, strict) for one in (row.vece, *(each.vece for each in row.others))
+        )
         for row in _judged(found)
     }
 

@@ -155,16 +155,20 @@ def rows_in_place(
     roles: dict[str, Sequence[str]],
     variables: Sequence[str] | None,
     exclude: Sequence[str] | None = None,
-) -> Iterator[tuple[Any, list[str], Any]]:
-    """Give rows, the names of their variables and some labels; read large files in batches.
+    others: Mapping[str, Sequence[str]] | None = None,
+) -> Iterator[tuple[Any, Any]]:
+    """Give rows with the columns that are needed, and some labels; read large files in batches.
 
     Parameters
     ----------
     files, roles, variables, exclude
-        As in `read_rows`.
+        As in `read_rows`. Without variables, the columns are those that have a role and those
+        that can be variables.
+    others : mapping, optional
+        Columns that other options name, which must exist.
     """
     with files.opened() as sources:
-        taken = _checked_roles(sources[0], roles, variables, exclude)
+        taken = _checked_roles(sources[0], roles, variables, exclude, others)
         if sum(source.path.stat().st_size for source in sources) <= LARGE:
             table = _read(sources, None if variables is None else [*taken, *variables])
             schema, data, labels = table.schema, table, table.column(roles["--label"][0])
@@ -178,10 +182,10 @@ def rows_in_place(
                 raise _no_rows()
             labels = head.column(0)
             frames.close()
-        names = variables
-        if names is None:
-            names = _usable_columns(schema, {*taken, *(exclude or ())})
-        yield data, list(dict.fromkeys(names)), labels
+        if variables is None:
+            usable = _usable_columns(schema, {*taken, *(exclude or ())})
+            data = data.select([*taken, *usable])
+        yield data, labels
 
 
 def _read(sources: Sequence[Source], columns: list[str] | None = None) -> Any:
@@ -200,10 +204,11 @@ def _checked_roles(
     roles: dict[str, Sequence[str]],
     variables: Sequence[str] | None,
     exclude: Sequence[str] | None,
+    others: Mapping[str, Sequence[str]] | None = None,
 ) -> dict[str, None]:
     """Refuse columns that do not exist; return those that have a role."""
     known = column_names(source)
-    asked = roles | {"--variables": variables or (), "--exclude": exclude or ()}
+    asked = {**roles, "--variables": variables or (), "--exclude": exclude or (), **(others or {})}
     for option, names in asked.items():
         _check_named(option, names, known, source)
     return dict.fromkeys(name for names in roles.values() for name in names)

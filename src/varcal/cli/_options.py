@@ -154,7 +154,7 @@ claim = together(
 def check_output(path: str, extensions: tuple[str, ...]) -> None:
     """Refuse an output that cannot be written, before anything is computed."""
     if not path.lower().endswith(extensions):
-        raise InputError(f"unknown file extension: {path!r}", f"use one of {', '.join(extensions)}")
+        raise InputError(f"unknown file extension: {path!r}", f"use {' or '.join(extensions)}")
     if not Path(path).absolute().parent.is_dir():
         raise InputError(
             f"cannot write {path!r}: no folder {str(Path(path).parent)!r}", "make the folder first"

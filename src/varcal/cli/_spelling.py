@@ -23,6 +23,8 @@ OPTIONS = {
     "threshold": "--threshold",
     "column": "--column",
     "data": "the file",
+    "include": "--include",
+    "protected": "--protected",
     "out": "--output",
     "format": "--format",
     "sep": "--sep",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sklearn.frozen import FrozenEstimator
+import numpy as np
 
 from varcal._arrays import AnyArray
 from varcal.calibrators._interface.calibrator import Calibrator
@@ -72,7 +72,7 @@ class SavedClassifier:
                 f"give the fitted {name} that was calibrated",
                 argument="estimator",
             )
-        labels = list(model.classes_)
+        labels = np.asarray(model.classes_).tolist()
         own = self.classes.tolist()
         if len(labels) > len(own) or not set(labels) <= set(own):
             raise InputError(
@@ -106,5 +106,7 @@ class SavedClassifier:
 
 def estimator_name(model: Any) -> str:
     """Return the name of an estimator's class, without a freeze around it."""
+    from sklearn.frozen import FrozenEstimator  # noqa: PLC0415  calibrators load without it
+
     inner = model.estimator if isinstance(model, FrozenEstimator) else model
     return type(inner).__name__
