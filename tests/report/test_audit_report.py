@@ -170,7 +170,7 @@ def test_sentences(audit, summary):
     workclass = next(one for one in summary.variables if one.name == "workclass")
     assert any("963 rows (6%) without a value" in str(note) for note in workclass.notes)
     hours = next(one for one in summary.variables if one.name == "hours-per-week")
-    assert any("of the rows have the value 40" in str(note) for note in hours.notes)
+    assert any("bin of their own: 40 (" in str(note) for note in hours.notes)
     assert any("p of no hidden error" in line for line in hours.statistics)
 
 

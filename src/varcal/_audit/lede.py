@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from varcal._audit.audit_result import Audit, AuditRow, ClaimSummary
     from varcal._audit.repair import Repair
 
+#: A repair brings the worst hidden error down if at most this share of it is left.
+LESS = 0.75
+
 
 def lede(audit: Audit, found: Judgement, mended: Repair | None) -> Sentence:
     """Say what was found: on average, by score, along which variables, and what a repair does."""
@@ -96,10 +99,10 @@ def _repaired(mended: Repair | None) -> str:
         return ""
     if not mended.full.helps:
         return " A repair was tried, and gains nothing."
-    return (
-        " A repair learned from these rows would bring the worst down to "
-        f"{points(worst_hidden_error(mended.full.after))}."
-    )
+    before, after = worst_hidden_error(mended.before), worst_hidden_error(mended.full.after)
+    if after > LESS * before:
+        return f" A repair learned from these rows would still leave {points(after)}."
+    return f" A repair learned from these rows would bring the worst down to {points(after)}."
 
 
 def _fine(audit: Audit) -> Sentence:
