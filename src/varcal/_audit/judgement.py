@@ -134,7 +134,7 @@ def _biased_headline(audit: Audit, found: Judgement, one: ClaimSummary) -> str:
     side, size = gap_side(one.gap, one.claim).capitalize(), points(abs(one.gap))
     if found.off:
         worst = max((abs(place.gap / one.gap) for place in audit.groups), default=1.0)
-        uneven = "for some far more" if worst >= FAR_MORE else "for some more than for others"
+        uneven = "for some far more" if worst >= FAR_MORE else "for some more"
         return f"{side} by {size} points, {uneven}"
     if not found.rows and audit.bound <= max(audit.threshold, abs(one.gap) / 2):
         return f"{side} everywhere, by {size} points"

@@ -6,7 +6,7 @@ from varcal._audit.checks import ABOVE, BELOW, EITHER_SIDE, STATE_MARKS, Cell, O
 from varcal._audit.first_screen import Bound, FirstScreen, Group
 from varcal._audit.judgement import CANNOT_TELL, FINE, REPAIR_FIRST, WATCH
 from varcal._audit.next_steps import Step
-from varcal._text.gaps import claim_name, gap_said
+from varcal._text.gaps import claim_name
 from varcal._text.numbers import count, interval, level_text, points, signed
 from varcal._text.sentences import Code, Named, Sentence, cut
 from varcal.report.claim_words import claim_words
@@ -86,7 +86,7 @@ def _dumbbell(group: Group, *, named: bool) -> Dumbbell:
         happens=group.happens,
         low=group.low,
         high=group.high,
-        side=gap_said(group.gap, group.claim) if named else Sentence.of(group.side),
+        side=Sentence.of(group.side),
         instead=Sentence.of("better than the rest") if group.better else Sentence(),
     )
 

@@ -92,7 +92,7 @@ def _axis(rows: Sequence[Dumbbell]) -> Axis:
     starts = [min(one.says, one.happens, _clip(one.says - one.high)) for one in held]
     low = min(starts, default=0.0)
     # From zero, unless all rates are far from it.
-    return share_axis(max(ends, default=0.02), low if low > 0.4 else 0.0, many=4)
+    return share_axis(max(ends, default=0.02), low if low > 0.4 else 0.0, many=2)
 
 
 def _row(one: Dumbbell, axis: Axis, heads: tuple[str, str, str, str]) -> Markup:
