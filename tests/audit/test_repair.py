@@ -3,7 +3,9 @@
 import warnings
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 from scipy.special import expit, logit
 from sklearn.metrics import accuracy_score, log_loss
 
@@ -257,3 +259,36 @@ def test_the_same_seed_gives_the_same_figures():
     y, p, X, _ = draw(1000, 10)
     first, again, other = (try_repair(y, p, X, random_state=seed)[0] for seed in (0, 0, 1))
     assert first.full.log_loss == again.full.log_loss != other.full.log_loss
+
+
+def test_audits_try_a_repair_when_it_is_asked_for():
+    y, p, X, _ = draw(2000, 11)
+    found = vc.audit(y, p, X, protected=["group"])
+    assert found.repair is found.repair
+    assert found.repair.full.helps and found.repair.allowed.variables == ("x", "noise")
+    assert found.repair.full.after.repair is None
+    off = vc.audit(y, p, X, repair=False)
+    assert off.repair is None and off.repair_obstacle == "no repair was asked for"
+
+
+def test_lazy_rows_are_sampled(tmp_path, monkeypatch):
+    monkeypatch.setattr("varcal._engines.protocol.FEW_ROWS", 0)
+    monkeypatch.setattr("varcal._audit.audit.MOST_ROWS", 2_000)
+    y, p, X, _ = draw(8000, 12)
+    path = tmp_path / "rows.parquet"
+    parquet.write_table(pa.table({"y": y, "p": p, **X}), path)
+    found = vc.audit("y", "p", data=str(path), event="positive")
+    assert found.engine == "duckdb"
+    repair = found.repair
+    assert repair.helps and repair.sampled
+    assert 900 < repair.n_rows < 1100 and 900 < repair.n_learned < 1100
+    assert repair.full.variables == ("group", "x", "noise")
+
+
+def test_collected_sums_have_no_rows_to_repair():
+    y, p, X, _ = draw(1000, 13)
+    table = pa.table({"y": y, "p": p, **X})
+    sums = vc.collect(table, vc.make_bins("y", "p", data=table))
+    found = vc.audit(sums)
+    assert found.repair is None
+    assert found.repair_obstacle == "a repair needs the rows, and only their sums are in memory"

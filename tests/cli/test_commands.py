@@ -32,6 +32,7 @@ from varcal.exceptions import InputError, VarcalWarning
 ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-m", "varcal"]
 COLUMNS = ["--label", "y", "--prob", "p"]
+QUICK = ["--no-repair"]
 
 
 def run_process(*arguments, cwd=None, **env):
@@ -114,15 +115,33 @@ def test_audit_ranks_and_explains(folder):
         "warning: columns of these types cannot be variables and are ignored: tags (list"
     )
     lines = done.stdout.splitlines()
-    assert "most along age" in lines[0]
-    assert re.fullmatch(
-        r"age +VECE 0\.\d{3} \(0\.\d{3}–0\.\d{3}\)  beyond 0\.\d{3}  p<0\.001  varies  "
-        r".*[▲▼] (over|under) 0\.\d{3} at \d+–\d+ \([\d,]+ rows\)",
-        lines[3],
-    )
-    assert lines[4].split()[0] == "noise" and "no evidence" in lines[4]
-    assert re.fullmatch(r"6,000 rows, 2 variables in [\d.]+s", lines[-1])
+    assert lines[0].startswith("REPAIR FIRST  ")
+    assert re.search(r"^age +off +\d\.\d \(\d\.\d, \d+\.\d\)", done.stdout, re.M)
+    assert "hidden error at most: noise" in done.stdout
+    assert re.fullmatch(r"6,000 rows, 2 variables in [\d.]+s; repair in [\d.]+s", lines[-1])
     assert "\x1b" not in done.stdout
+
+
+def test_columns_left_out_and_brought_back(folder):
+    given = ["audit", "rows.csv", *COLUMNS, "--json"]
+    plain = run(*given, cwd=folder)
+    more = run(*given, "--include", "w", cwd=folder)
+    told, brought = json.loads(plain.stdout), json.loads(more.stdout)
+    assert [name for name, _ in told["left_out"]] == ["w"]
+    assert brought["left_out"] == []
+    assert {row["variable"] for row in brought["rows"]} == {"age", "noise", "w", "who"}
+    done = run(*given, "--include", "ww", cwd=folder)
+    assert done.stderr.startswith("error: no column 'ww' in 'rows.csv' (--include)\n")
+
+
+def test_protected_columns_and_no_repair(folder):
+    given = ["audit", "rows.csv", *COLUMNS, "--variables", "age,noise"]
+    assert "Without age, " in run(*given, "--protected", "age", cwd=folder).stdout
+    done = run(*given, "--no-repair", cwd=folder)
+    assert done.returncode == 0
+    assert "after repair" not in done.stdout and "repair in" not in done.stdout
+    done = run(*given, "--protected", "agee", cwd=folder)
+    assert done.stderr.startswith("error: no column 'agee' in 'rows.csv' (--protected)\n")
 
 
 def test_audit_agrees_with_the_library(folder):
@@ -182,7 +201,9 @@ SIZE = r"\d+\.\d"
     ],
 )
 def test_gates(gate, said, biased):
-    done = run("audit", biased, *COLUMNS, "--variables", "age,noise", "--event", "positive", *gate)
+    done = run(
+        "audit", biased, *COLUMNS, "--variables", "age,noise", "--event", "positive", *gate, *QUICK
+    )
     lines = done.stdout.splitlines()
     assert re.fullmatch(said, lines[-2])
     assert done.returncode == (1 if said.startswith("FAILED") else 0)
@@ -210,7 +231,9 @@ def biased(tmp_path_factory):
 
 def test_several_gates(biased):
     gates = ["--max-gap", "10", "--max-ece", "1%", "--max-beyond", "1%"]
-    done = run("audit", biased, *COLUMNS, "--event", "positive", "--variables", "age", *gates)
+    done = run(
+        "audit", biased, *COLUMNS, "--event", "positive", "--variables", "age", *gates, *QUICK
+    )
     assert done.returncode == 1
     assert [line.split()[0] for line in done.stdout.splitlines()[-4:-1]] == [
         "PASSED",
@@ -233,7 +256,7 @@ def test_a_gate_needs_more_than_the_value_above_the_limit(biased):
         ("--max-gap", max(ends), max(map(abs, gaps))),
     ):
         assert low < value
-        given = ["audit", biased, *COLUMNS, "--variables", "noise", gate]
+        given = ["audit", biased, *COLUMNS, *QUICK, "--variables", "noise", gate]
         between = f"{50 * (low + value):.6f}%"
         assert run(*given, between).returncode == 0
         assert run(*given, between, "--strict").returncode == 1
@@ -262,7 +285,7 @@ def test_sizes_that_are_not_clear(size, said, biased):
 )
 def test_a_gate_never_passes_what_it_cannot_judge(name, said, biased, tmp_path):
     out = tmp_path / "report.html"
-    given = ["audit", biased, *COLUMNS, "--variables", f"noise,{name}"]
+    given = ["audit", biased, *COLUMNS, *QUICK, "--variables", f"noise,{name}"]
     assert run(*given).returncode == 0
     done = run(*given, "--max-beyond", "20%", "-o", out)
     assert done.returncode == 2 and not done.stdout and not out.exists()
@@ -359,7 +382,7 @@ def test_standard_input(folder):
     text = (folder / "rows.csv").read_text()
     given = [*COLUMNS, "--variables", "age"]
     done = run("audit", "-", "--format", "csv", *given, given=text)
-    assert done.returncode == 0 and "most along age" in done.stdout
+    assert done.returncode == 0 and re.search("^age +off", done.stdout, re.M)
     done = run("audit", "-", *given, given=text)
     assert done.stderr == "note: standard input read as comma-separated\n"
     done = run("audit", "-", folder / "rows.csv", "--format", "csv", *given, given=text)
@@ -645,7 +668,7 @@ def test_interrupted_run_leaves_no_file(sent, code, folder, calibrated, tmp_path
 
 
 def test_a_closed_pipe(folder):
-    command = [*COMMAND, "audit", "rows.csv", *COLUMNS]
+    command = [*COMMAND, "audit", "rows.csv", *COLUMNS, *QUICK]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=folder, text=True
     )
@@ -676,7 +699,7 @@ def in_terminal(arguments, cwd, **env):
 
 
 def test_colour_only_for_terminals_that_want_it(folder):
-    gate = ["audit", "rows.csv", *COLUMNS, "--variables", "age", "--max-vece", "0"]
+    gate = ["audit", "rows.csv", *COLUMNS, "--variables", "age", "--max-vece", "0", *QUICK]
     assert "\x1b[31m" in in_terminal(gate, folder)
     assert "\x1b" not in in_terminal(gate, folder, NO_COLOR="1")
 

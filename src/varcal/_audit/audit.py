@@ -7,13 +7,15 @@ from dataclasses import replace
 
 from varcal._audit.audit_result import Audit
 from varcal._audit.judge import Settings, judge
-from varcal._audit.repair import Repair, check_protected, repair_of
+from varcal._audit.repair import MOST_ROWS, Repair, check_protected, repair_of
 from varcal._binning.choose import check_cut_names
+from varcal._engines.open import lazy_rows
 from varcal._evidence.collected import Collected
 from varcal._evidence.evidence import Evidence
 from varcal._evidence.gather import gather
 from varcal._evidence.in_memory import InMemory
 from varcal._evidence.question import ATOMS, BOTH, N_BINS, BinOptions, Default, Question
+from varcal._evidence.row_sample import sample_rows
 from varcal._input.events import AUDIT_EVENTS
 from varcal._input.left_out import all_left_out, explicit_names
 from varcal._input.predictions import ALL, Predictions
@@ -164,11 +166,20 @@ def audit(
         return judge(InMemory(rows, question), names, settings)
 
     def try_repair() -> tuple[Repair | None, str]:
-        if not isinstance(evidence, InMemory):
+        if isinstance(evidence, InMemory):
+            rows = evidence.predictions
+        elif isinstance(evidence, Collected) and (lazy := lazy_rows(data)) is not None:
+            rows = sample_rows(lazy, evidence.plan.roles, evidence.classes, MOST_ROWS)
+        else:
             return None, "a repair needs the rows, and only their sums are in memory"
-        rows = evidence.predictions
         rows = replace(rows, variables=tuple(v for v in rows.variables if v.name in names))
-        return repair_of(rows, audit_again, protected=protected, random_state=random_state)
+        return repair_of(
+            rows,
+            audit_again,
+            protected=protected,
+            n_all=evidence.n_rows,
+            random_state=random_state,
+        )
 
     return replace(found, try_repair=try_repair)
 

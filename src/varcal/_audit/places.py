@@ -68,11 +68,15 @@ class Place:
 
 @dataclass(frozen=True)
 class Part:
-    """Neighbouring bins of a variable, and how far their gap is from the overall one."""
+    """Neighbouring bins of a variable, and how far their gap is from the overall one.
+
+    `worse` is whether their gap is larger than the overall one.
+    """
 
     bins: slice
     place: Place
     clarity: float
+    worse: bool
 
 
 class Places:
@@ -118,7 +122,7 @@ class Places:
         worse = np.where(np.abs(gap) > abs(self.overall), clarity, 0.0)
         best = int((worse if worse.max() > WORSE_FIRST * clarity.max() else clarity).argmax())
         bins = slice(int(self.start[best]), int(self.stop[best]))
-        return Part(bins, self._place(bins), float(clarity[best]))
+        return Part(bins, self._place(bins), float(clarity[best]), bool(worse[best] > 0))
 
     def weakest(self) -> Place:
         """Return the bin in which the largest gap cannot be ruled out."""
@@ -221,19 +225,23 @@ def describe_place(place: Place) -> str:
 def chosen_groups(parts: Sequence[tuple[Part, Bools | None]]) -> tuple[Place, ...]:
     """Choose the clearest places that are not much the same rows, those too low first.
 
+    Places where the model is better than on average come last: readers ask where it is wrong.
+
     Parameters
     ----------
     parts : sequence of (Part, mask)
         The places of variables that are off, and which rows are in them if that is known.
     """
     chosen: list[tuple[Part, Bools | None]] = []
-    for part, mask in sorted(parts, key=lambda one: -one[0].clarity):
+    for part, mask in sorted(parts, key=lambda one: (not one[0].worse, -one[0].clarity)):
         of_variable = [one for one, _ in chosen if one.place.variable == part.place.variable]
         if len(chosen) == MOST_GROUPS or len(of_variable) == MOST_OF_VARIABLE:
             continue
         if not any(_overlap(mask, other) >= SAME_ROWS for _, other in chosen):
             chosen.append((part, mask))
-    ordered = sorted(chosen, key=lambda one: (one[0].place.gap > 0, -one[0].clarity))
+    ordered = sorted(
+        chosen, key=lambda one: (not one[0].worse, one[0].place.gap > 0, -one[0].clarity)
+    )
     return tuple(part.place for part, _ in ordered)
 
 

@@ -4,8 +4,9 @@ Rows are split once: a repair is learned from one half and judged by the other. 
 which every row is judged by a calibrator that has not seen it, would use all rows, but audits of
 its pooled probabilities see next to no error: the outcomes of a level serve in the predictions of
 all other rows of the level, so that its mean prediction follows its mean outcome. In a simulation
-with 20 levels and 1,000 rows the hidden error of the repaired model was 4.3 points; cross-fitting
-gave 0.0, and its 95 % intervals held the truth in 2 of 20 draws, those of a split in all 20.
+with 20 levels and 1,000 rows the hidden error of the repaired model was 4.3 points on average;
+cross-fitting gave 0.0, and its 95 % intervals held the truth in 4 of 40 draws. A split gave 4.8
+where the truth was 5.0, and its intervals held it in 39 of 40.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from varcal.exceptions import InputError
 REPAIR_ROWS = 5_000
 #: It is judged by at most this many others; more would take time and change no conclusion.
 JUDGED_ROWS = 10_000
+#: The rows that are drawn where they are not in memory, to be split in half.
+MOST_ROWS = 2 * JUDGED_ROWS
 #: Below this number of rows nothing is tried: a calibrator leaves scores as they are if it learns
 #: from fewer than 20 rows.
 LEAST_ROWS = 50
@@ -122,6 +125,7 @@ def repair_of(
     audit_rows: Callable[[Predictions], Audit],
     *,
     protected: Sequence[str] = (),
+    n_all: int | None = None,
     random_state: int = 0,
 ) -> tuple[Repair | None, str]:
     """Learn a repair from half of the rows and judge it by the others.
@@ -134,6 +138,8 @@ def repair_of(
         Audits rows with the settings of the audit; must not ask for a repair.
     protected : sequence of str
         Variables that a repair may not read.
+    n_all : int, optional
+        The number of rows of the audit, if these are a sample of them.
     random_state : int
         Seed of the split.
 
@@ -169,7 +175,7 @@ def repair_of(
             full=full,
             allowed=allowed,
             protected=protected,
-            sampled=n_used < len(rows),
+            sampled=n_used < (n_all or len(rows)),
         ),
         "",
     )

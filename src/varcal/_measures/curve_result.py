@@ -305,8 +305,8 @@ class Curve:
         legend = (
             f"Gap: what the model says minus what happens; intervals at {level_text(self.level)}."
         )
-        notes = filter(None, [self.search_note])
-        return "\n".join([*self._told(), where, *regions, *notes, legend])
+        notes = filter(None, [self.search_note, legend])
+        return "\n".join([*self._told(), where, *regions, *notes])
 
     def _repr_html_(self) -> str:
         claim = claim_of(self.event)

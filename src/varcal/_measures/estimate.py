@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.special import stdtrit
 
+from varcal._binning.bins import coarse_index
 from varcal._binning.stats import BinnedStats
 from varcal._evidence.evidence import SCORE, Evidence
 from varcal._evidence.gather import gather
@@ -315,7 +316,13 @@ def profile_test(
         order = None if found.kind == "levels" else placed
         return cluster_test(found.coarse, found.fine, order, constant=beyond, seed=random_state)
     p = calibration_test(
-        coarse, ordered, constant=beyond, rows=rows, placed=placed, seed=random_state
+        coarse,
+        ordered,
+        constant=beyond,
+        merge=coarse_index(found.fine.bins, found.coarse.bins),
+        rows=rows,
+        placed=placed,
+        seed=random_state,
     )
     return float(p)
 

@@ -192,7 +192,7 @@ def _cell(cell: Cell | Off) -> Child:
 
 
 def _column(after_repair: bool) -> str:
-    return "num after" if after_repair else "num"
+    return "num repaired" if after_repair else "num"
 
 
 def _step(step: Step) -> Markup:
