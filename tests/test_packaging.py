@@ -62,8 +62,8 @@ vc.VariableCalibratedClassifier(LogisticRegression(), variables=[0]).fit(
 )
 compared = vc.compare(y, {"raw": p, **models}, v)
 compared.report("comparison.html"), compared._repr_html_()
-for load in (vc.datasets.load_adult, vc.datasets.load_census, vc.datasets.load_yelp):
-    load()
+for name in ("adult", "census", "income", "yelp"):
+    getattr(vc.datasets, f"load_{name}")()
 print(vc.experiments.EXPERIMENTS[0], not OPTIONAL & {m.partition(".")[0] for m in sys.modules})
 """
     done = run(code, tmp_path)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+import matplotlib.pyplot as plt
 import numpy as np
 from PIL import Image
 
@@ -22,6 +23,7 @@ import varcal as vc
 def main(folder: Path) -> None:
     """Write all figures into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
+    save(story(), folder / "story.png")
     adult = vc.datasets.load_adult()
     audit = vc.audit(adult.y, adult.p, adult.X)
     save(audit.plot(), folder / "audit.png")
@@ -50,6 +52,27 @@ def main(folder: Path) -> None:
     sim = vc.datasets.make_gap(4000, "tilt", vece=0.1)
     diagram = vc.reliability(sim.y, sim.p, event="positive")
     save(diagram.plot(), folder / "reliability.png")
+
+
+def story() -> Any:
+    """Return the picture that opens the README, of rows that nothing was learned from.
+
+    By score, by age, and by age once it is repaired.
+    """
+    income = vc.datasets.load_income()
+    seen, new = income.part("audit"), income.part("test")
+    repair = vc.VariableCalibrator().fit(seen.p, seen.y, seen.X)
+    repaired = repair.predict_proba(new.p, new.X)[:, 1]
+    age = {"age": new["age"]}
+    figure, axes = plt.subplots(1, 3, figsize=(12.6, 4.0), layout="constrained")
+    vc.reliability(new.y, new.p, event="positive").plot(ax=axes[0])
+    for ax, p in zip(axes[1:], (new.p, repaired), strict=True):
+        vc.curve(new.y, p, age, event="positive").plot(ax=ax)
+    titles = ("By score: right", "By age: wrong", "By age, after the repair")
+    for ax, title in zip(axes, titles, strict=True):
+        ax.set_title(title, loc="left")
+        ax.set_ylabel("earn more than $50,000")
+    return figure
 
 
 def effects() -> Any:

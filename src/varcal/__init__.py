@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # the same names as in the table below, for type checkers and
     from varcal._apply.apply import Applied as Applied
     from varcal._apply.apply import apply as apply
     from varcal._audit.audit import audit as audit
-    from varcal._audit.audit import audit_estimator as audit_estimator
+    from varcal._audit.audit_estimator import audit_estimator as audit_estimator
     from varcal._audit.audit_file import load_audit as load_audit
     from varcal._audit.audit_result import Audit as Audit
     from varcal._audit.compare import compare as compare
@@ -65,10 +65,8 @@ _PUBLIC = {
         "Applied",
         "apply",
     ),
-    "_audit.audit": (
-        "audit",
-        "audit_estimator",
-    ),
+    "_audit.audit": ("audit",),
+    "_audit.audit_estimator": ("audit_estimator",),
     "_audit.audit_file": ("load_audit",),
     "_audit.audit_result": ("Audit",),
     "_audit.compare": ("compare",),

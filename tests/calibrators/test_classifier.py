@@ -28,6 +28,7 @@ from varcal.calibrators import (
     TreeCalibrator,
     VariableCalibratedClassifier,
     VariableCalibrator,
+    load_calibrator,
 )
 from varcal.exceptions import InputError, VarcalWarning
 
@@ -398,3 +399,87 @@ def test_columns_of_scores_keep_their_names():
     fit = BetaCalibrator().fit(frame, y)
     with pytest.raises(InputError, match="the calibrator was fitted on"):
         fit.predict_proba(frame[["yes", "no"]])
+
+
+def saved_and_loaded(model, path, estimator):
+    model.save(path)
+    return VariableCalibratedClassifier.load(path, estimator=estimator)
+
+
+@pytest.mark.parametrize("variables", ["age", ["x", "age"], None, 0])
+def test_a_saved_classifier_predicts_the_same(tmp_path, variables):
+    X, y = people()
+    model = VariableCalibratedClassifier(LogisticRegression(), variables=variables).fit(X, y)
+    again = saved_and_loaded(model, tmp_path / "model.json", model.estimator_)
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    assert again.classes_.tolist() == ["no", "yes"] and again.n_features_in_ == 2
+    assert again.feature_names_in_.tolist() == ["age", "x"]
+    assert again.variables == variables and repr(again.describe()) == repr(model.describe())
+    text = (tmp_path / "model.json").read_text(encoding="utf-8")
+    assert "LogisticRegression" in text and "coef" not in text
+    again.fit(X, y)  # calibrates anew; the estimator is frozen
+    assert again.estimator_.estimator is model.estimator_
+
+
+def test_saved_pieces_of_other_kinds(tmp_path):
+    X, y = people()
+    frozen = FrozenEstimator(LogisticRegression().fit(X[:600], y[:600]))
+    beta = VariableCalibratedClassifier(frozen, calibrator=BetaCalibrator()).fit(X[600:], y[600:])
+    again = saved_and_loaded(beta, tmp_path / "beta.json", frozen)
+    np.testing.assert_array_equal(again.predict_proba(X), beta.predict_proba(X))
+    assert isinstance(again.calibrator, BetaCalibrator)
+    apart = VariableCalibratedClassifier(frozen).fit(X[600:], y[600:], v={"age": X["age"][600:]})
+    again = saved_and_loaded(apart, tmp_path / "apart.json", frozen)
+    v = {"age": X["age"]}
+    np.testing.assert_array_equal(again.predict_proba(X, v=v), apart.predict_proba(X, v=v))
+    with pytest.raises(InputError, match="v is missing, though it was given to fit"):
+        again.predict_proba(X)
+    several = VariableCalibratedClassifier(LogisticRegression(), ensemble=True, cv=3).fit(X, y)
+    models = [model for model, _ in several.pairs_]
+    again = saved_and_loaded(several, tmp_path / "several.json", models)
+    np.testing.assert_array_equal(again.predict_proba(X), several.predict_proba(X))
+    with pytest.raises(InputError, match=r"1 given, but '.*several\.json' was saved with 3") as one:
+        VariableCalibratedClassifier.load(tmp_path / "several.json", estimator=models[0])
+    assert "pairs_" in one.value.hint
+
+
+def test_an_estimator_that_does_not_belong_to_the_file_is_refused(tmp_path):
+    X, y = people()
+    path = tmp_path / "model.json"
+    model = VariableCalibratedClassifier(LogisticRegression(), variables="age").fit(X, y)
+    model.save(path)
+    wrong = {
+        "is not a fitted classifier: LogisticRegression": LogisticRegression(),
+        r"has the classes \[0, 1\], but the saved": LogisticRegression().fit(X, (y == "yes") * 1),
+        "other features: 'x' where the saved classifier has 'age'": LogisticRegression().fit(
+            X[["x", "age"]], y
+        ),
+        "has 1 features, but the saved classifier has 2": LogisticRegression().fit(
+            X[["age"]].to_numpy(), y
+        ),
+    }
+    for message, estimator in wrong.items():
+        with pytest.raises(InputError, match=message) as caught:
+            VariableCalibratedClassifier.load(path, estimator=estimator)
+        assert caught.value.argument == "estimator"
+        assert "give the fitted LogisticRegression that was calibrated" in caught.value.hint
+
+
+def test_files_of_classifiers_and_of_calibrators_are_told_apart(tmp_path):
+    X, y = people()
+    model = VariableCalibratedClassifier(LogisticRegression(), variables="age").fit(X, y)
+    model.save(tmp_path / "model.json")
+    model.calibrator_.save(tmp_path / "calibrator.json")
+    with pytest.raises(InputError, match="it holds a varcal calibrated classifier"):
+        load_calibrator(tmp_path / "model.json")
+    with pytest.raises(InputError, match="it holds a varcal calibrator"):
+        VariableCalibratedClassifier.load(tmp_path / "calibrator.json", estimator=model.estimator_)
+    text = (tmp_path / "model.json").read_text(encoding="utf-8")
+    (tmp_path / "changed.json").write_text(text.replace('"no"', '"on"'), encoding="utf-8")
+    with pytest.raises(
+        InputError, match="not a varcal calibrated classifier file: its contents do"
+    ):
+        VariableCalibratedClassifier.load(tmp_path / "changed.json", estimator=model.estimator_)
+    with pytest.raises(InputError, match="cannot read"):
+        VariableCalibratedClassifier.load(tmp_path / "none.json", estimator=model.estimator_)

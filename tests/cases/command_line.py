@@ -37,7 +37,8 @@ def run(*arguments, cwd=".", given="", **env):
     Streams, signal handlers, warning filters, the working folder and the environment are
     afterwards as they were before.
     """
-    stdin = io.TextIOWrapper(io.BytesIO(given.encode()), encoding="utf-8")
+    content = given.encode() if isinstance(given, str) else given
+    stdin = io.TextIOWrapper(io.BytesIO(content), encoding="utf-8")
     stdout, stderr = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
     with (
         contextlib.chdir(cwd),

@@ -32,6 +32,7 @@ from varcal.exceptions import InputError, VarcalWarning
 ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-m", "varcal"]
 COLUMNS = ["--label", "y", "--prob", "p"]
+QUICK = ["--no-repair"]
 
 
 def run_process(*arguments, cwd=None, **env):
@@ -114,15 +115,33 @@ def test_audit_ranks_and_explains(folder):
         "warning: columns of these types cannot be variables and are ignored: tags (list"
     )
     lines = done.stdout.splitlines()
-    assert "most along age" in lines[0]
-    assert re.fullmatch(
-        r"age +VECE 0\.\d{3} \(0\.\d{3}–0\.\d{3}\)  beyond 0\.\d{3}  p<0\.001  varies  "
-        r".*[▲▼] (over|under) 0\.\d{3} at \d+–\d+ \([\d,]+ rows\)",
-        lines[3],
-    )
-    assert lines[4].split()[0] == "noise" and "no evidence" in lines[4]
-    assert re.fullmatch(r"2 variables ranked in [\d.]+s", lines[-1])
+    assert lines[0].startswith("REPAIR FIRST  ")
+    assert re.search(r"^age +off +\d\.\d \(\d\.\d, \d+\.\d\)", done.stdout, re.M)
+    assert "hidden error at most: noise" in done.stdout
+    assert re.fullmatch(r"6,000 rows, 2 variables in [\d.]+s; repair in [\d.]+s", lines[-1])
     assert "\x1b" not in done.stdout
+
+
+def test_columns_left_out_and_brought_back(folder):
+    given = ["audit", "rows.csv", *COLUMNS, "--json"]
+    plain = run(*given, cwd=folder)
+    more = run(*given, "--include", "w", cwd=folder)
+    told, brought = json.loads(plain.stdout), json.loads(more.stdout)
+    assert [name for name, _ in told["left_out"]] == ["w"]
+    assert brought["left_out"] == []
+    assert {row["variable"] for row in brought["rows"]} == {"age", "noise", "w", "who"}
+    done = run(*given, "--include", "ww", cwd=folder)
+    assert done.stderr.startswith("error: no column 'ww' in 'rows.csv' (--include)\n")
+
+
+def test_protected_columns_and_no_repair(folder):
+    given = ["audit", "rows.csv", *COLUMNS, "--variables", "age,noise"]
+    assert "Without age, " in run(*given, "--protected", "age", cwd=folder).stdout
+    done = run(*given, "--no-repair", cwd=folder)
+    assert done.returncode == 0
+    assert "after repair" not in done.stdout and "repair in" not in done.stdout
+    done = run(*given, "--protected", "agee", cwd=folder)
+    assert done.stderr.startswith("error: no column 'agee' in 'rows.csv' (--protected)\n")
 
 
 def test_audit_agrees_with_the_library(folder):
@@ -144,37 +163,206 @@ def test_audit_agrees_with_the_library(folder):
         "y", "p", ["age"], data=table, sample_weight="w", groups="who", event="positive"
     )
     assert done.returncode == 0 and not done.stderr
-    assert told["rows"] == found.to_dict()["rows"] and told["gap"] == found.gap
-    assert told["passed"] is True and told["failures"] == []
+    assert told["rows"] == json.loads(json.dumps(found.to_dict()["rows"]))
+    assert told["claims"]["risk"]["gap"] == found.gap
+    assert told["claims"]["risk"]["ece"] == vars(found.score.ece)
+    assert told["passed"] is True and told["gates"] == []
+
+
+SIZE = r"\d+\.\d"
 
 
 @pytest.mark.parametrize(
-    ("gate", "failed"),
+    ("gate", "said"),
     [
-        (["--max-vece", "5%"], ["age: VECE 0.0"]),
-        (["--max-vece", "0.5"], []),
-        (["--fail-on", "significant"], ["age: varies, beyond 0."]),
-        (["--fail-on", "varies", "--threshold", "0.5"], []),
-        (["--max-vece", "0.05", "--fail-on", "varies"], ["age: VECE", "age: varies"]),
+        (
+            ["--max-vece", "5%"],
+            rf"FAILED  1 variable above --max-vece 5%; worst age, {SIZE} or more",
+        ),
+        (["--max-vece", "50%"], "PASSED  no variable above --max-vece 50%"),
+        (
+            ["--max-beyond", "2"],
+            rf"FAILED  1 variable above --max-beyond 2%; worst age, {SIZE} or more",
+        ),
+        (["--max-beyond", "0.02", "--strict"], rf"FAILED  1 .* 2%; worst age, {SIZE}"),
+        (["--max-ece", "1.5%"], rf"FAILED  ECE of risk above --max-ece 1.5%: {SIZE} or more"),
+        (["--max-ece", "20%"], "PASSED  ECE not above --max-ece 20%"),
+        (["--max-gap", "20"], "PASSED  overall gap not above --max-gap 20%"),
+        (["--max-gap", "0"], rf"FAILED  overall gap of risk above --max-gap 0%: {SIZE} or more"),
+        (
+            ["--fail-on", "evidence"],
+            r"FAILED  evidence of hidden error along 1 variable \(--fail-on evidence\); worst age",
+        ),
+        (["--fail-on", "off"], r"FAILED  1 variable off \(--fail-on off\); worst age"),
+        (
+            ["--fail-on", "off", "--threshold", "40"],
+            r"PASSED  no variable off \(--fail-on off\)",
+        ),
     ],
 )
-def test_gates(gate, failed, folder):
-    variables = ["--variables", "age,noise", "--event", "positive"]
-    done = run("audit", "rows.csv", *COLUMNS, *variables, *gate, cwd=folder)
-    assert done.returncode == (1 if failed else 0)
+def test_gates(gate, said, biased):
+    done = run(
+        "audit", biased, *COLUMNS, "--variables", "age,noise", "--event", "positive", *gate, *QUICK
+    )
     lines = done.stdout.splitlines()
-    last = lines[-1 - len(failed) : -1]
-    for line, start in zip(last, failed, strict=True):
-        assert line.startswith(f"FAILED {start}")
-    assert done.stdout.count("FAILED") == len(failed)
-    assert re.fullmatch(rf"{min(1, len(failed))} of 2 variables failed in [\d.]+s", lines[-1])
+    assert re.fullmatch(said, lines[-2])
+    assert done.returncode == (1 if said.startswith("FAILED") else 0)
+    assert re.fullmatch(r"4,000 rows, 2 variables in [\d.]+s", lines[-1])
+    assert done.stdout.count("FAILED") + done.stdout.count("PASSED") == 1
+
+
+@pytest.fixture(scope="session")
+def biased(tmp_path_factory):
+    """Probabilities that are too high by 3 points, and by far more at some ages."""
+    rng = np.random.default_rng(0)
+    age, rate = rng.random(4000), rng.uniform(0.2, 0.6, 4000)
+    path = tmp_path_factory.mktemp("biased") / "rows.csv"
+    columns = {
+        "y": (rng.random(4000) < rate).astype(int),
+        "p": np.clip(rate + 0.03 + 0.6 * (age - 0.5), 0, 1),
+        "age": age,
+        "noise": rng.normal(size=4000),
+        "empty": pa.nulls(4000, pa.string()),
+        "same": np.ones(4000),
+    }
+    csv.write_csv(pa.table(columns), path)
+    return path
+
+
+def test_several_gates(biased):
+    gates = ["--max-gap", "10", "--max-ece", "1%", "--max-beyond", "1%"]
+    done = run(
+        "audit", biased, *COLUMNS, "--event", "positive", "--variables", "age", *gates, *QUICK
+    )
+    assert done.returncode == 1
+    assert [line.split()[0] for line in done.stdout.splitlines()[-4:-1]] == [
+        "PASSED",
+        "FAILED",
+        "FAILED",
+    ]
+
+
+def test_a_gate_needs_more_than_the_value_above_the_limit(biased):
+    """Only --strict fails a model whose interval holds the limit."""
+    told = json.loads(run("audit", biased, *COLUMNS, "--variables", "noise", "--json").stdout)
+    row = told["rows"][0]
+    gaps = [claim["gap"] for claim in told["claims"].values()]
+    ends = [max(claim["gap_low"], -claim["gap_high"]) for claim in told["claims"].values()]
+    veces = [one["vece"] for one in (row, *row["others"])]
+    eces = [claim["ece"] for claim in told["claims"].values()]
+    for gate, low, value in (
+        ("--max-vece", max(one["low"] for one in veces), max(one["debiased"] for one in veces)),
+        ("--max-ece", max(one["low"] for one in eces), max(one["debiased"] for one in eces)),
+        ("--max-gap", max(ends), max(map(abs, gaps))),
+    ):
+        assert low < value
+        given = ["audit", biased, *COLUMNS, *QUICK, "--variables", "noise", gate]
+        between = f"{50 * (low + value):.6f}%"
+        assert run(*given, between).returncode == 0
+        assert run(*given, between, "--strict").returncode == 1
+        assert run(*given, f"{100 * low - 1e-3:.6f}%").returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("size", "said"),
+    [
+        ("0.5", "--max-ece 0.5 may mean 0.5 or 50 points\nhint: write 0.5% or 50%"),
+        ("1", "--max-ece 1 may mean 1 or 100 points\nhint: write 1% or 100%"),
+        ("2,5%", "--max-ece 2,5% is not a size\nhint: write it in points, such as 2% or 0.5%"),
+        ("-1", "--max-ece -1 is not a size"),
+        ("nan", "--max-ece nan is not a size"),
+        ("101", "--max-ece 101 is not a size"),
+    ],
+)
+def test_sizes_that_are_not_clear(size, said, biased):
+    done = run("audit", biased, *COLUMNS, "--max-ece", size)
+    assert done.returncode == 2 and done.stderr.startswith(f"error: {said}") and not done.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("empty", "every value is missing"), ("same", "all rows have the same value")],
+)
+def test_a_gate_never_passes_what_it_cannot_judge(name, said, biased, tmp_path):
+    out = tmp_path / "report.html"
+    given = ["audit", biased, *COLUMNS, *QUICK, "--variables", f"noise,{name}"]
+    assert run(*given).returncode == 0
+    done = run(*given, "--max-beyond", "20%", "-o", out)
+    assert done.returncode == 2 and not done.stdout and not out.exists()
+    assert done.stderr.startswith(
+        f"error: --variables names {name!r}, which cannot be judged: {said}\nhint: "
+    )
+
+
+def test_a_gate_with_too_few_rows(biased, tmp_path):
+    rows = biased.read_text().splitlines()
+    (tmp_path / "few.csv").write_text("\n".join(rows[:20]))
+    given = ["audit", tmp_path / "few.csv", *COLUMNS, "--max-beyond", "2%"]
+    done = run(*given, "--variables", "noise")
+    assert (
+        done.returncode == 2 and "'noise', which cannot be judged: there are too few" in done.stderr
+    )
+    done = run(*given, "--exclude", "empty,same,age")
+    assert done.returncode == 2 and "no variable can be judged" in done.stderr
+
+
+def test_lists_add_up(biased):
+    given = ["--variables", "age", "--variables", "noise, same", "--variables", "age"]
+    told = json.loads(run("audit", biased, *COLUMNS, *given, "--json").stdout)
+    assert sorted(row["variable"] for row in told["rows"]) == ["age", "noise", "same"]
+    given = ["--exclude", "age", "--exclude", "same,empty"]
+    told = json.loads(run("audit", biased, *COLUMNS, *given, "--json").stdout)
+    assert [row["variable"] for row in told["rows"]] == ["noise"]
+    told = run("audit", biased, *COLUMNS, "--classes", "0", "--classes", "1", "--json")
+    assert told.returncode == 0
+    every = [one for command in main.commands.values() for one in command.params]
+    assert all(one.multiple for one in every if one.metavar == "A,B,...")
 
 
 def test_gate_with_json_keeps_stdout_to_the_document(folder):
-    given = ["--variables", "age", "--max-vece", "0.01", "--json"]
+    given = ["--variables", "age", "--max-vece", "1%", "--max-ece", "50%", "--json"]
     done = run("audit", "rows.csv", *COLUMNS, *given, cwd=folder)
-    assert done.returncode == 1 and json.loads(done.stdout)["passed"] is False
-    assert done.stderr.startswith("FAILED age: VECE")
+    told = json.loads(done.stdout)
+    assert done.returncode == 1 and told["passed"] is False
+    assert [(one["gate"], one["limit"], one["failed"]) for one in told["gates"]] == [
+        ("--max-ece", 0.5, []),
+        ("--max-vece", 0.01, ["age"]),
+    ]
+    assert told["gates"][1]["value"] == told["rows"][0]["vece"]["low"]
+    assert [line.split()[0] for line in done.stderr.splitlines()] == ["PASSED", "FAILED"]
+
+
+def test_outputs_never_replace_their_inputs(folder, calibrated, tmp_path):
+    """Whatever name they are given by: the same path, a longer one, or a link."""
+    for name in ("cal.json", "test.csv"):
+        (tmp_path / name).write_bytes((folder / name).read_bytes())
+    (tmp_path / "rows.json").write_text('{"y": 1, "p": 0.5, "age": 3}\n' * 9)
+    for name in ("cal", "rows"):
+        (tmp_path / f"{name}-link.json").symlink_to(f"{name}.json")
+        (tmp_path / f"{name}-hard.json").hardlink_to(tmp_path / f"{name}.json")
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    for out in (
+        "{}.json",
+        "./{}.json",
+        f"../{tmp_path.name}/{{}}.json",
+        "{}-link.json",
+        "{}-hard.json",
+    ):
+        for command, name, said in (
+            (["apply", "cal.json", "test.csv"], "cal", "is the file of the calibrator"),
+            (["calibrate", "rows.json", *COLUMNS], "rows", "is an input file"),
+            (["audit", "rows.json", *COLUMNS], "rows", "is an input file"),
+        ):
+            done = run(*command, "-o", out.format(name), cwd=tmp_path)
+            assert done.returncode == 2 and said in done.stderr
+            assert "hint: write to another file" in done.stderr
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    done = run("apply", "cal.json", "test.csv", "-o", "test.csv", cwd=tmp_path)
+    assert done.returncode == 0 and b"p_calibrated" in (tmp_path / "test.csv").read_bytes()[:60]
+    (tmp_path / "part.csv").write_bytes(before["test.csv"])
+    (tmp_path / "test.csv").write_bytes(before["test.csv"])
+    done = run("apply", "cal.json", "part.csv", "test.csv", "-o", "part.csv", cwd=tmp_path)
+    assert done.returncode == 2 and "'part.csv' is an input file" in done.stderr
 
 
 def test_audit_writes_reports(folder, tmp_path):
@@ -185,7 +373,7 @@ def test_audit_writes_reports(folder, tmp_path):
         assert out.read_text(encoding="utf-8").startswith(start)
     bad = tmp_path / "r.pdf"
     done = run("audit", folder / "rows.csv", *COLUMNS, "--variables", "age", "-o", bad)
-    assert done.returncode == 2 and ".html, .md, .json" in done.stderr
+    assert done.returncode == 2 and "use .html or .md or .json" in done.stderr
     done = run("audit", folder / "rows.csv", *COLUMNS, "-o", tmp_path / "no" / "r.html")
     assert done.returncode == 2 and "make the folder first" in done.stderr
 
@@ -194,8 +382,9 @@ def test_standard_input(folder):
     text = (folder / "rows.csv").read_text()
     given = [*COLUMNS, "--variables", "age"]
     done = run("audit", "-", "--format", "csv", *given, given=text)
-    assert done.returncode == 0 and "most along age" in done.stdout
-    assert "format of standard input" in run("audit", "-", *given, given=text).stderr
+    assert done.returncode == 0 and re.search("^age +off", done.stdout, re.M)
+    done = run("audit", "-", *given, given=text)
+    assert done.stderr == "note: standard input read as comma-separated\n"
     done = run("audit", "-", folder / "rows.csv", "--format", "csv", *given, given=text)
     assert done.returncode == 2 and "give it alone" in done.stderr
 
@@ -218,7 +407,9 @@ def test_more_than_two_classes_and_their_order(tmp_path):
     parquet.write_table(table, tmp_path / "rows.parquet")
     given = ["rows.parquet", "--label", "y", "--prob", "a", "--prob", "b", "--prob", "c"]
     done = run("audit", *given, "--classes", "3,1,2", "--json", cwd=tmp_path)
-    assert abs(json.loads(done.stdout)["gap"]) < 0.05
+    claims = json.loads(done.stdout)["claims"]
+    assert list(claims) == ["confidence", "class 3", "class 1", "class 2"]
+    assert all(abs(claim["gap"]) < 0.05 for claim in claims.values())
     done = run("audit", *given, "--classes", "x,1,2", cwd=tmp_path)
     assert done.returncode == 2 and "are not of the type of the label column, int64" in done.stderr
 
@@ -248,7 +439,8 @@ def test_calibrate_apply_compare(folder, calibrated):
     ]
     done = run("compare", "out.csv", *given, "--variables", "age", cwd=folder)
     assert done.returncode == 0 and not done.stderr
-    assert re.search(r"^VECE age +0\.\d{4}  0\.\d{4} (fixed|better)$", done.stdout, re.M)
+    assert re.search(r"^VECE age +\d+\.\d  +\d+\.\d (fixed|better)$", done.stdout, re.M)
+    assert "ECE and VECE in points" in done.stdout
     done = run("compare", "out.csv", *given, "--exclude", "noise,w,who", "--json", cwd=folder)
     told = json.loads(done.stdout)
     assert {row["variable"] for row in told["rows"]} == {"", "age"}
@@ -380,7 +572,7 @@ def audit_of(name):
         (["audit", "rows.csv", "--label", "y", "--prob", "age"], "--prob 'age' is outside [0, 1]"),
         (["audit", "rows.csv", *COLUMNS, "--variables", "agee"], "did you mean 'age'?"),
         (["audit", "rows.csv", *COLUMNS, "--variables", "age,,p"], "has an empty name"),
-        (["audit", "rows.csv", *COLUMNS, "--max-vece", "5"], "such as 0.05 or 5%"),
+        (["audit", "rows.csv", *COLUMNS, "--max-vece", "5 %%"], "such as 2% or 0.5%"),
         (["compare", "rows.csv", "--label", "y", "--prob", "p", "--prob", "p"], "'p' twice"),
         (["apply", "odd.json", "rows.csv", "-o", "o.csv"], "do not match its checksum"),
         (
@@ -405,6 +597,18 @@ def test_bad_input_gives_two_lines(arguments, said, folder, calibrated):
     assert done.stderr.startswith("error: ") and said in done.stderr
     assert [line.split(":")[0] for line in done.stderr.splitlines()] == ["error", "hint"]
     assert not (folder / "o.csv").exists()
+
+
+def test_everything_fits_in_80_columns(folder, calibrated):
+    """All help, and all results but those that name long columns or files."""
+    texts = [run("--help").stdout, *(done.stdout for done in calibrated)]
+    texts += [run(name, "--help").stdout for name in main.commands]
+    sets = [text for k in range(9) for text in ("--prob", f"the_set_{k}=p")]
+    compared = run("compare", "rows.csv", "--label", "y", *sets, "--variables", "age", cwd=folder)
+    texts.append(compared.stdout)
+    assert compared.stdout.count("VECE age") == 2  # the sets need two blocks
+    for text in texts:
+        assert text and max(map(len, text.splitlines())) <= 80
 
 
 @pytest.fixture
@@ -464,7 +668,7 @@ def test_interrupted_run_leaves_no_file(sent, code, folder, calibrated, tmp_path
 
 
 def test_a_closed_pipe(folder):
-    command = [*COMMAND, "audit", "rows.csv", *COLUMNS]
+    command = [*COMMAND, "audit", "rows.csv", *COLUMNS, *QUICK]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=folder, text=True
     )
@@ -495,7 +699,7 @@ def in_terminal(arguments, cwd, **env):
 
 
 def test_colour_only_for_terminals_that_want_it(folder):
-    gate = ["audit", "rows.csv", *COLUMNS, "--variables", "age", "--max-vece", "0"]
+    gate = ["audit", "rows.csv", *COLUMNS, "--variables", "age", "--max-vece", "0", *QUICK]
     assert "\x1b[31m" in in_terminal(gate, folder)
     assert "\x1b" not in in_terminal(gate, folder, NO_COLOR="1")
 
@@ -514,25 +718,7 @@ def test_completion_is_offered():
     assert "temperature" in done.stdout
 
 
-# ------------------------------------------------------------------ demo, encodings
-
-
-def test_demo_ranks_variables_and_shows_the_worst(tmp_path):
-    out = tmp_path / "varcal-demo.html"
-    done = run("demo", cwd=tmp_path)
-    assert done.returncode == 0 and not done.stderr
-    assert "\x1b" not in done.stdout  # no colour off a terminal
-    lines = done.stdout.splitlines()
-    assert "Overall overconfident by 20.6 points" in done.stdout and "Husband" in done.stdout
-    ranked = [line.split()[0] for line in lines if "  beyond 0." in line]
-    assert ranked[0] == "relationship" and len(ranked) == 14
-    assert out.read_text(encoding="utf-8").startswith("<!doctype html>")
-
-
-def test_demo_in_an_ascii_pipe(tmp_path):
-    done = run_process("demo", "-o", "story.md", cwd=tmp_path, PYTHONIOENCODING="ascii")
-    assert done.returncode == 0 and not done.stderr
-    assert done.stdout.isascii() and "?" not in done.stdout.partition("\n")[2]
+# ------------------------------------------------------------------ encodings
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252", "utf-8"])
@@ -582,15 +768,18 @@ def said_by(command):
     assert program == "varcal" and "|" not in arguments, command
     done = run(*arguments)
     lines = done.stdout.splitlines(keepends=True)
-    return "".join(lines[-int(last) :] if last else lines) + done.stderr
+    return done.stderr + "".join(lines[-int(last) :] if last else lines)
 
 
 def test_guide_shows_real_output(tmp_path, monkeypatch):
     page = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    exec(re.search(r"^```python\n(.*?)^```", page, re.M | re.S)[1], {})
-    blocks = re.findall(r"^```console\n(.*?)^```", page, re.M | re.S)
-    assert len(blocks) >= 4
-    for block in blocks:
+    names, commands = {}, 0
+    for language, block in re.findall(r"^```(python|console)\n(.*?)^```", page, re.M | re.S):
+        if language == "python":
+            exec(block, names)
+            continue
         for command, shown in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.M):
             assert shape(said_by(command)) == shape(shown), command
+            commands += 1
+    assert commands >= 8

@@ -95,7 +95,7 @@ CASES = [
     ),
     (
         "y,p,v\n0,0.1,1\n1,0.2,2\n",
-        ["--pos-label", "1"],
+        ["--event", "correct", "--pos-label", "1"],
         "error: --pos-label is 1, which has no meaning with event 'correct'\n"
         "hint: use --event positive, or omit --pos-label\n",
     ),

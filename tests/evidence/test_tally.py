@@ -8,6 +8,7 @@ import pytest
 from varcal._binning.stats import FIELDS
 from varcal._engines.batch_columns import batch_columns
 from varcal._engines.kernel_numpy import bin_rows
+from varcal._evidence.collected import Collected
 from varcal._evidence.plan import plan_of
 from varcal._evidence.question import Question
 from varcal._evidence.roles import Roles
@@ -30,26 +31,28 @@ def make_rows(n=4_000):
     }
 
 
-@pytest.mark.parametrize("event", ["correct", "positive"])
 @pytest.mark.parametrize("weight", [None, "w"])
 @pytest.mark.parametrize("engine", ["numpy", "fast"])
-def test_tables_of_two_claims_are_those_of_each(event, weight, engine, monkeypatch):
+def test_tables_of_two_claims_are_those_of_each(weight, engine, monkeypatch):
     monkeypatch.setenv("VARCAL_ENGINE", engine)
     rows = make_rows()
     roles = Roles.of(list(rows), "y", "p", ["v", "kind"], weight)
     survey = Survey.of(Scan(roles, 1.0)(rows, 0), roles, None)
-    plan = plan_of(survey, Question(OPTIONS, event, other_claim=True, score=OPTIONS))
+    plan = plan_of(survey, Question(OPTIONS, "both", sided=True, score=OPTIONS))
     assert {table.key for table in plan.wanted} == {CORRECT, 1}
     sums = plan.tally()(rows, 0)
     read = roles.read(rows, part=survey.part)
     variables = {variable.name: variable for variable in read.variables}
-    for table, found in zip(plan.wanted, sums.tables, strict=True):
-        claim = claim_of(read, table.key)
-        along = [variables[name] for name in table.names]
-        along = along or [Variable("confidence", "numeric", claim.score)]
-        own = bin_rows(table.fine, along, claim.score, claim.hit, read.weight).sums
-        for name, mine, theirs in zip(FIELDS, found, own, strict=True):
-            np.testing.assert_allclose(mine, theirs, rtol=1e-12, atol=1e-12, err_msg=name)
+    collected = Collected(plan, sums)
+    for key in (CORRECT, 1):
+        claim = claim_of(read, key)
+        for name in ("v", "kind", None):
+            along = [Variable("confidence", "numeric", claim.score)]
+            along = along if name is None else [variables[name]]
+            mine = collected.profile(key, name).fine
+            own = bin_rows(mine.bins, along, claim.score, claim.hit, read.weight)
+            for field, a, b in zip(FIELDS, mine.sums.sum(axis=1), own.sums[:, 0], strict=True):
+                np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12, err_msg=field)
 
 
 def test_the_sample_is_independent_of_data_simulated_with_any_seed():

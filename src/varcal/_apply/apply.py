@@ -17,8 +17,16 @@ from varcal._apply.batch import (
 )
 from varcal._engines.open import lazy_rows
 from varcal._evidence.roles import rows_numbered_from
-from varcal._files.atomic import whole_file
-from varcal._files.sources import DELIMITERS, Source, format_of, sources_of
+from varcal._files.atomic import same_file, whole_file
+from varcal._files.dialect import Dialect, Stated
+from varcal._files.sources import (
+    DELIMITERS,
+    Source,
+    check_not_input,
+    format_of,
+    sources_of,
+    warn_how_read,
+)
 from varcal._input.arrow_numbers import arrow_of
 from varcal._text.progress import counted
 from varcal.exceptions import InputError, import_library
@@ -64,6 +72,9 @@ def apply(
     v: str | Sequence[str] | None = ...,
     column: str = ...,
     format: str | None = ...,
+    sep: str | None = ...,
+    decimal: str | None = ...,
+    encoding: str | None = ...,
 ) -> Applied: ...
 
 
@@ -88,11 +99,16 @@ def apply(
     v: str | Sequence[str] | None = None,
     column: str = "p_calibrated",
     format: str | None = None,
+    sep: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
 ) -> Any:
     r"""Add calibrated probabilities to files or lazy rows, in chunks.
 
     Memory does not grow with the number of rows. All other columns are kept as they are; from CSV
-    to CSV their text does not change. The output is written completely or not at all.
+    to CSV their text does not change, nor do separator, decimal mark, encoding and line ends. The
+    output is written completely or not at all. It may replace `source`, but never the file of the
+    calibrator.
 
     Parameters
     ----------
@@ -113,6 +129,11 @@ def apply(
         two classes there is one new column per class, named ``f"{column}_{label}"``.
     format : {"csv", "tsv", "parquet", "arrow", "jsonl"}, optional
         The format of `source`, if it cannot be inferred from the file extension.
+    sep, decimal, encoding : str, optional
+        How text files are written: the separator (a character, or "tab", "semicolon", …), the
+        decimal mark and the encoding. By default they are detected; a warning says how a file is
+        read that is not comma-separated UTF-8 with decimal points, and an error asks for what is
+        not certain.
 
     Returns
     -------
@@ -123,8 +144,8 @@ def apply(
     Raises
     ------
     InputError
-        If a file cannot be read or written, if a column is missing, or if a new column already
-        exists.
+        If a file cannot be read or written, if a column is missing, if a new column already
+        exists, or if `out` is the file of the calibrator.
 
     Examples
     --------
@@ -141,6 +162,7 @@ def apply(
     """
     if out is not None:
         format_of(out)  # raise an error before anything slow
+        check_target(out, calibrator)
     rows = _as_lazy_rows(source)
     if rows is not None and rows.engine == "spark":
         from varcal._apply.spark import apply_in_spark  # noqa: PLC0415
@@ -156,7 +178,19 @@ def apply(
         raise InputError("out is None", "give the path of the file to write", argument="out")
     if rows is not None:
         return _apply_lazily(calibrator, rows, out, p, v, column)
-    return apply_to(calibrator, sources_of(cast(Any, source), format), out, p=p, v=v, column=column)
+    sources = sources_of(cast(Any, source), format, Stated(sep, decimal, encoding))
+    warn_how_read(sources)
+    return apply_to(calibrator, sources, out, p=p, v=v, column=column)
+
+
+def check_target(out: str | PathLike[str], calibrator: object) -> None:
+    """Refuse to write onto the file of the calibrator, whatever name it is given by."""
+    if isinstance(calibrator, str | PathLike) and same_file(out, calibrator):
+        raise InputError(
+            f"out {str(out)!r} is the file of the calibrator",
+            "write to another file",
+            argument="out",
+        )
 
 
 def apply_to(
@@ -171,11 +205,16 @@ def apply_to(
     """Add calibrated probabilities to a list of files; see `apply`."""
     import_library("pyarrow", f"reading {sources[0].shown}")
 
-    from varcal._files.streams import RowStream  # noqa: PLC0415  pyarrow is loaded when first used
+    from varcal._files.sinks import output_dialect  # noqa: PLC0415  pyarrow loads when first used
+    from varcal._files.streams import RowStream  # noqa: PLC0415
     from varcal.calibrators import Calibrator, load_calibrator  # noqa: PLC0415
 
+    check_target(out, calibrator)
+    if len(sources) > 1:
+        check_not_input(out, sources)
     fitted = calibrator if isinstance(calibrator, Calibrator) else load_calibrator(calibrator)
     out_format, gzipped = format_of(out)
+    dialect = output_dialect(sources, out_format)
     scores, variables = score_columns(fitted, p), variable_columns(fitted, v)
     rows = RowStream(
         sources,
@@ -186,14 +225,16 @@ def apply_to(
     )
     added = added_columns(fitted, column, rows.schema.names, sources[0].shown)
     with whole_file(out) as draft:
-        n_rows = _write(draft, out_format, gzipped, rows, fitted, scores, variables, added)
+        n_rows = _write(
+            draft, (out_format, gzipped), dialect, rows, fitted, scores, variables, added
+        )
     return Applied(str(out), n_rows, added)
 
 
 def _write(
     draft: Any,
-    format: str,
-    gzipped: bool,
+    format: tuple[str, bool],
+    dialect: Dialect,
     rows: Any,
     fitted: Calibrator,
     scores: tuple[str, ...],
@@ -209,7 +250,7 @@ def _write(
         schema = schema.append(pa.field(name, pa.float64()))
     n_rows = 0
     chunks: Iterator[Chunk] = iter(rows)
-    with open_sink(draft, format, gzipped, schema) as sink:
+    with open_sink(draft, *format, schema, dialect) as sink:
         for chunk in counted(chunks, "Applying", lambda chunk: chunk.kept.num_rows):
             new = new_columns(_calibrate(fitted, chunk, scores, variables), added)
             columns = [*chunk.kept.columns, *(arrow_of(column) for column in new)]

@@ -41,6 +41,12 @@ def load_audit(path: str | PathLike[str]) -> Audit:
                 "update varcal",
                 argument="path",
             )
+        if data["format"] < FORMAT:
+            raise InputError(
+                f"{str(path)!r} was written by an earlier varcal ({data['varcal']})",
+                "audit the rows again and save the result",
+                argument="path",
+            )
         return Audit.from_dict(data)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         if isinstance(error, InputError):

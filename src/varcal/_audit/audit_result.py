@@ -3,27 +3,64 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from varcal._audit.audit_changes import Changes, changes
-from varcal._audit.verdicts import FINDINGS
+from varcal._audit.first_screen import first_screen
+from varcal._audit.places import Place
 from varcal._files.atomic import write_whole
 from varcal._inference.measured import Measured
 from varcal._input.frames import frame_of
 from varcal._measures.bin_table import BinTable
 from varcal._measures.curve import Curve
 from varcal._measures.score_profile import ScoreProfile
-from varcal._text.html_tables import html_table
-from varcal._text.numbers import count, gap_side, p_text, points, signed
-from varcal._text.tables import text_table
 from varcal._version import __version__
 from varcal.exceptions import InputError
 
-#: The version of the file format; files of a later one are refused.
-FORMAT = 1
+if TYPE_CHECKING:
+    from varcal._audit.repair import Repair
+
+#: The version of the file format; files of another one are refused.
+FORMAT = 2
+#: The fields of an audit that are plain values.
+_PLAIN = (
+    "event",
+    "level",
+    "threshold",
+    "n_rows",
+    "n_dropped",
+    "n_bins",
+    "binning",
+    "grouped",
+    "backend",
+    "engine",
+    "edges",
+)
+
+
+@dataclass(frozen=True)
+class ClaimFigures:
+    """One claim along one variable.
+
+    Attributes
+    ----------
+    claim : str
+        The claim.
+    vece, beyond : Measured
+        VECE and hidden error of the claim, each with the claim's own interval and p-value.
+    low, high : float
+        Interval of `beyond` that holds for all variables at once.
+    """
+
+    claim: str
+    vece: Measured
+    beyond: Measured
+    low: float
+    high: float
 
 
 @dataclass(frozen=True)
@@ -34,12 +71,22 @@ class AuditRow:
     ----------
     variable, kind : str
         The variable and its kind.
-    verdict : {"varies", "varies slightly", "no evidence", "too few rows"}
-        Whether the gap changes along the variable: surely by more than the audit's threshold;
-        surely, but perhaps by less; without evidence of a change; or with too few rows to say.
-    vece, beyond : Measured
-        VECE, and the same statistic after the overall gap is removed, each with its debiased
-        value, interval, noise floor and the p-value of the hypothesis that it is zero.
+    verdict : {"off", "size unclear", "small", "no evidence", "too few rows"}
+        With evidence of a hidden error: whether it is surely above the audit's threshold, may be
+        on either side of it, or is surely below. Otherwise whether there are enough rows to say.
+    claim : str
+        The claim with the largest hidden error: with two classes "risk" (the probability of the
+        positive class) or "confidence" (in the predicted class); with more "confidence" or
+        "class …".
+    vece : Measured
+        VECE of this claim.
+    beyond : Measured
+        Its hidden error: the same statistic once the average gap is taken off (of each predicted
+        side, if several claims are judged). The interval is that of the largest hidden error of
+        all claims, and the p-value is valid for all claims.
+    low, high : float
+        Interval of `beyond` that holds for all variables at once; it excludes 0 where `p_holm`
+        is below 1 − level.
     p_holm, p_bh : float
         The p-value of `beyond`, adjusted for the number of variables.
     rank_low, rank_high : int
@@ -47,7 +94,7 @@ class AuditRow:
     direction : {"over", "under", "mixed", "none"}
         Where the gap surely differs from zero: above it, below it, both, or nowhere.
     where : str
-        The region around v* where the gap surely differs from the overall gap, in words.
+        The clearest place in words; empty without evidence.
     worst : str
         v*, the value at which the gap is largest, as text.
     vce : float
@@ -56,13 +103,22 @@ class AuditRow:
         The number of bins behind the figures.
     missing : float
         The share of rows whose value is missing.
+    others : tuple of ClaimFigures
+        The other claims, the one with the largest hidden error first.
+    place : Place or None
+        The place whose gap differs most clearly from the overall one; None without evidence.
+    weakest : Place
+        The bin in which the largest gap cannot be ruled out.
     """
 
     variable: str
     kind: str
     verdict: str
+    claim: str
     vece: Measured
     beyond: Measured
+    low: float
+    high: float
     p_holm: float
     p_bh: float
     rank_low: int
@@ -73,49 +129,73 @@ class AuditRow:
     vce: float
     n_bins: int
     missing: float
+    others: tuple[ClaimFigures, ...]
+    place: Place | None
+    weakest: Place
 
 
-@dataclass(frozen=True)
-class EventSummary:
-    """The overall gap of one event and the VECE of each variable under it."""
+@dataclass(frozen=True, eq=False)
+class ClaimSummary:
+    """One claim over all rows.
 
-    event: str
+    Attributes
+    ----------
+    claim, label : str
+        The claim, and the class that it is about (empty for "confidence").
+    says, happens : float
+        Mean score and hit rate.
+    gap, gap_low, gap_high : float
+        Their difference, with its interval.
+    score : ScoreProfile
+        Hit rate along the claim's own score: the reliability diagram and ECE.
+    """
+
+    claim: str
+    label: str
+    says: float
+    happens: float
     gap: float
     gap_low: float
     gap_high: float
-    vece: dict[str, float]
+    score: ScoreProfile
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything in plain Python types, ready for JSON."""
+        return vars(self) | {"score": self.score.to_dict()}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> ClaimSummary:
+        """Return the summary that `to_dict` described."""
+        return cls(**data | {"score": ScoreProfile.from_dict(data["score"])})
 
 
 @dataclass(frozen=True, eq=False)
 class Audit:
-    """The variables of an audit, ranked by what lies beyond the overall gap.
+    """The variables of an audit, ranked by hidden error.
 
     Attributes
     ----------
     event : str
         What the probabilities claim.
-    gap, gap_low, gap_high : float
-        The overall gap, mean confidence − accuracy, with its interval.
-    error, predicted_error : float
-        1 − accuracy and 1 − mean confidence over all rows.
+    claims : dict of ClaimSummary
+        The claims that were judged, over all rows.
     rows : tuple of AuditRow
         One per variable, the one with the largest `beyond` first.
-    curves : dict of Curve
-        One per variable; ``audit["age"]`` is one of them.
+    curves, other_curves : dict of Curve
+        The curve of each variable for the claim of its row, and for the other claim of two
+        classes; ``audit["age"]`` is one of the former.
     tables : dict of BinTable
-        The bins behind the figures, one table per variable.
-    score : ScoreProfile
-        Hit rate along the score itself: the reliability diagram and ECE.
-    other : EventSummary or None
-        With two classes, the overall gap and VECE under the other event.
+        The bins behind the figures of each row's claim.
+    groups : tuple of Place
+        For whom the model is wrong: at most five clear places of variables that are off.
     notes : tuple of str
         Remarks on the data and the results.
+    left_out : tuple of (str, str)
+        Columns that were not audited, each with the reason.
     level, threshold : float
-        The level of all intervals and tests, and the size of `beyond` that matters.
+        The level of all intervals and tests, and the hidden error that matters.
     n_rows, n_dropped : int
         The rows audited, and the rows dropped because their outcome is missing.
-    label : str
-        The class that the probabilities are about, for event "positive".
     n_bins, binning
         How variables were binned.
     grouped : bool
@@ -126,28 +206,76 @@ class Audit:
     """
 
     event: str
-    gap: float
-    gap_low: float
-    gap_high: float
-    error: float
-    predicted_error: float
+    claims: dict[str, ClaimSummary]
     rows: tuple[AuditRow, ...]
     curves: dict[str, Curve]
+    other_curves: dict[str, Curve]
     tables: dict[str, BinTable]
-    score: ScoreProfile
-    other: EventSummary | None
+    groups: tuple[Place, ...]
     notes: tuple[str, ...]
+    left_out: tuple[tuple[str, str], ...]
     level: float
     threshold: float
     n_rows: int
     n_dropped: int
-    label: str
     n_bins: int
     binning: str
     grouped: bool = False
     backend: str | None = None
     engine: str = "numpy"
     edges: str = "exact"
+    try_repair: Callable[[], tuple[Repair | None, str]] | None = field(default=None, repr=False)
+
+    @cached_property
+    def _tried(self) -> tuple[Repair | None, str]:
+        if self.try_repair is None:
+            return None, "no repair was asked for"
+        return self.try_repair()
+
+    @property
+    def repair(self) -> Repair | None:
+        """What a repair would achieve, tried when it is first asked for; None if it was not."""
+        return self._tried[0]
+
+    @property
+    def repair_obstacle(self) -> str:
+        """Why there is no repair, or an empty string."""
+        return self._tried[1]
+
+    @property
+    def first(self) -> ClaimSummary:
+        """The first claim; its figures are also those of the audit."""
+        return next(iter(self.claims.values()))
+
+    @property
+    def gap(self) -> float:
+        """The overall gap of the first claim: mean score − hit rate."""
+        return self.first.gap
+
+    @property
+    def gap_low(self) -> float:
+        """The lower end of the interval of the overall gap."""
+        return self.first.gap_low
+
+    @property
+    def gap_high(self) -> float:
+        """The upper end of the interval of the overall gap."""
+        return self.first.gap_high
+
+    @property
+    def score(self) -> ScoreProfile:
+        """Hit rate along the score of the first claim."""
+        return self.first.score
+
+    @property
+    def label(self) -> str:
+        """The class that the first claim is about, or an empty string."""
+        return self.first.label
+
+    @property
+    def bound(self) -> float:
+        """The largest hidden error along any variable that cannot be ruled out."""
+        return max(row.high for row in self.rows)
 
     def __contains__(self, variable: object) -> bool:
         return variable in self.curves
@@ -172,66 +300,63 @@ class Audit:
 
     @property
     def sentence(self) -> str:
-        """The finding in one sentence."""
-        return "".join(headline_parts(self))
+        """The finding: its headline and what it rests on."""
+        screen = first_screen(self, repair=False)
+        return f"{screen.headline}. {screen.lede}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything in plain Python types, ready for JSON."""
-        names = ["event", "gap", "gap_low", "gap_high", "error", "predicted_error", "level"]
-        names += [
-            "threshold",
-            "n_rows",
-            "n_dropped",
-            "label",
-            "n_bins",
-            "binning",
-            "grouped",
-            "backend",
-            "engine",
-            "edges",
-        ]
+        plain = {name: getattr(self, name) for name in _PLAIN}
         return {
             "format": FORMAT,
             "varcal": __version__,
-            **{name: getattr(self, name) for name in names},
+            **plain,
             "sentence": self.sentence,
             "notes": list(self.notes),
-            "other": None if self.other is None else vars(self.other),
-            "rows": [_row_dict(row) for row in self.rows],
+            "left_out": [list(pair) for pair in self.left_out],
+            "claims": {name: claim.to_dict() for name, claim in self.claims.items()},
+            "rows": [asdict(row) for row in self.rows],
+            "groups": [asdict(place) for place in self.groups],
             "curves": {name: curve.to_dict() for name, curve in self.curves.items()},
+            "other_curves": {name: curve.to_dict() for name, curve in self.other_curves.items()},
             "tables": {name: table.to_dict() for name, table in self.tables.items()},
-            "score": self.score.to_dict(),
         }
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Audit:
         """Return the audit that `to_dict` described."""
-        names = {field.name for field in fields(cls)} & set(data)
-        plain = {name: data[name] for name in names}
-        plain["rows"] = tuple(
-            AuditRow(**row | {k: Measured(**row[k]) for k in ("vece", "beyond")})
-            for row in data["rows"]
+        return cls(
+            **{name: data[name] for name in _PLAIN},
+            notes=tuple(data["notes"]),
+            left_out=tuple((name, reason) for name, reason in data["left_out"]),
+            claims={name: ClaimSummary.from_dict(one) for name, one in data["claims"].items()},
+            rows=tuple(_row_of(row) for row in data["rows"]),
+            groups=tuple(Place(**place) for place in data["groups"]),
+            curves={name: Curve.from_dict(one) for name, one in data["curves"].items()},
+            other_curves={name: Curve.from_dict(one) for name, one in data["other_curves"].items()},
+            tables={name: BinTable.from_dict(one) for name, one in data["tables"].items()},
         )
-        plain["curves"] = {name: Curve.from_dict(one) for name, one in data["curves"].items()}
-        plain["tables"] = {name: BinTable.from_dict(one) for name, one in data["tables"].items()}
-        plain["score"] = ScoreProfile.from_dict(data["score"])
-        plain["other"] = None if data["other"] is None else EventSummary(**data["other"])
-        plain["notes"] = tuple(data["notes"])
-        return cls(**plain)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the audit as JSON; `varcal.load_audit` reads it."""
         write_whole(path, json.dumps(self.to_dict(), allow_nan=False))
 
-    def report(self, path: str | PathLike[str], *, title: str = "Calibration audit") -> None:
+    def report(
+        self, path: str | PathLike[str] | None = None, *, title: str = "Calibration audit"
+    ) -> Any:
         """Write a report: a self-contained HTML page, Markdown, or JSON.
 
         Parameters
         ----------
-        path : path
-            The file; its extension sets the format: ``.html``, ``.md`` or ``.json``.
+        path : path, optional
+            The file; its extension sets the format: ``.html``, ``.md`` or ``.json``. Without a
+            path the page is returned as an object that a notebook shows inline.
         title : str
-            The heading.
+            The name of the report.
+
+        Returns
+        -------
+        None, or without a path an object to show
 
         Examples
         --------
@@ -243,9 +368,11 @@ class Audit:
         >>> path.read_text(encoding="utf-8")[:15]
         '<!doctype html>'
         """
-        from varcal.report import write_report  # noqa: PLC0415  loads when first used
+        from varcal.report import inline_report, write_report  # noqa: PLC0415  loads when first used
 
-        write_report(self, path, title=title)
+        if path is None:
+            return inline_report(self, title=title)
+        return write_report(self, path, title=title)
 
     def since(self, previous: Audit) -> Changes:
         """Compare with an earlier audit of the same model or variables.
@@ -316,6 +443,7 @@ class Audit:
         return {
             "variable": [row.variable for row in self.rows],
             "verdict": [row.verdict for row in self.rows],
+            "claim": [row.claim for row in self.rows],
             "vece": [row.vece.debiased for row in self.rows],
             "vece_low": [row.vece.low for row in self.rows],
             "vece_high": [row.vece.high for row in self.rows],
@@ -324,6 +452,8 @@ class Audit:
             "beyond": [row.beyond.debiased for row in self.rows],
             "beyond_low": [row.beyond.low for row in self.rows],
             "beyond_high": [row.beyond.high for row in self.rows],
+            "low": [row.low for row in self.rows],
+            "high": [row.high for row in self.rows],
             "p_value": [row.beyond.p_value for row in self.rows],
             "p_holm": [row.p_holm for row in self.rows],
             "p_bh": [row.p_bh for row in self.rows],
@@ -337,49 +467,24 @@ class Audit:
             "missing": [row.missing for row in self.rows],
         }
 
-    def _shown(self) -> dict[str, list[Any]]:
-        """Return the columns of the printed table."""
-        columns = self._columns()
-        shown = {name: columns[name] for name in ("variable", "vece", "beyond")}
-        shown["interval"] = [f"{row.beyond.low:.4f}–{row.beyond.high:.4f}" for row in self.rows]
-        shown["p (Holm)"] = [p_text(row.p_holm) for row in self.rows]
-        shown["rank"] = [_rank_text(row) for row in self.rows]
-        shown["verdict"] = columns["verdict"]
-        shown["where"] = columns["where"]
-        return shown
-
-    @property
-    def _head(self) -> str:
-        return f"{self.sentence}\n{self.n_rows:,} rows · event {self.event}"
-
     def __repr__(self) -> str:
-        notes = (f"note: {note}" for note in self.notes)
-        return "\n".join([self._head, "", text_table(self._shown()), *notes])
+        from varcal.report.audit.terminal import audit_lines  # noqa: PLC0415
+
+        return "\n".join(audit_lines(self, repair=False))
 
     def _repr_html_(self) -> str:
-        return html_table(self._shown(), self._head, "\n".join(self.notes))
+        from varcal.report.audit.notebook import first_screen_html  # noqa: PLC0415
+
+        return first_screen_html(first_screen(self), self.level)
 
 
-def overall_words(audit: Audit) -> str:
-    """Say how far off a model is on average."""
-    if audit.gap_low > 0 or audit.gap_high < 0:
-        return f"Overall {gap_side(audit.gap, audit.event)} by {points(abs(audit.gap))} points"
-    return f"On average predictions match outcomes (gap {signed(audit.gap)} points, could be zero)"
-
-
-def headline_parts(audit: Audit) -> tuple[str, str, str]:
-    """Return the text before the name of a variable, the name (or ""), and the text after it."""
-    overall = overall_words(audit)
-    found = [row for row in audit.rows if row.verdict in FINDINGS]
-    if not found:
-        return f"{overall}; no variable shows a change.", "", ""
-    many = f"{len(found)} of {count(len(audit), 'variable')}"
-    return f"{overall}; the gap changes along {many}, most along ", found[0].variable, "."
-
-
-def _row_dict(row: AuditRow) -> dict[str, Any]:
-    return vars(row) | {"vece": vars(row.vece), "beyond": vars(row.beyond)}
-
-
-def _rank_text(row: AuditRow) -> str:
-    return str(row.rank_low) if row.rank_low == row.rank_high else f"{row.rank_low}–{row.rank_high}"
+def _row_of(data: dict[str, Any]) -> AuditRow:
+    """Return the row that `asdict` described."""
+    figures = {name: Measured(**data[name]) for name in ("vece", "beyond")}
+    others = tuple(
+        ClaimFigures(**one | {name: Measured(**one[name]) for name in ("vece", "beyond")})
+        for one in data["others"]
+    )
+    place = None if data["place"] is None else Place(**data["place"])
+    more = {"others": others, "place": place, "weakest": Place(**data["weakest"])}
+    return AuditRow(**data | figures | more)

@@ -15,7 +15,8 @@ from varcal._audit.verdicts import BASELINE, BETTER, FIXED, MADE_WORSE, UNCHANGE
 from varcal._engines.kernel_numpy import bin_rows
 from varcal._evidence.profile import Profile, profile, rows_behind
 from varcal._evidence.question import BinOptions
-from varcal._inference.measured import Measured, debiased_without, measure, with_p
+from varcal._inference.duality import with_p
+from varcal._inference.measured import Measured, debiased_without, measure
 from varcal._inference.paired import auc_parts, mean_interval, row_losses, sum_interval
 from varcal._input.events import Claim, claims
 from varcal._input.groups import buckets
@@ -265,6 +266,7 @@ def _figure(
             grouped=side.predictions.unit is not None,
             random_state=seed,
         ),
+        level,
     )
     by_part = bin_rows(
         found.coarse.bins,

@@ -6,16 +6,17 @@ Audits, comparisons, tables, reports, plots and the command line take the words 
 from __future__ import annotations
 
 # Along one variable of an audit.
-VARIES = "varies"
-VARIES_SLIGHTLY = "varies slightly"
+OFF = "off"
+SIZE_UNCLEAR = "size unclear"
+SMALL = "small"
 NO_EVIDENCE = "no evidence"
 TOO_FEW_ROWS = "too few rows"
 #: The verdicts of an audit, the strongest first.
-VERDICTS = (VARIES, VARIES_SLIGHTLY, NO_EVIDENCE, TOO_FEW_ROWS)
-#: Those with evidence that the gap changes; a report opens the cards of these variables.
-FINDINGS = (VARIES, VARIES_SLIGHTLY)
+VERDICTS = (OFF, SIZE_UNCLEAR, SMALL, NO_EVIDENCE, TOO_FEW_ROWS)
+#: Those with evidence of a hidden error; a report opens the cards of these variables.
+FINDINGS = (OFF, SIZE_UNCLEAR, SMALL)
 #: The verdicts at which a gate fails, by the name of the gate.
-GATES = {"significant": FINDINGS, "varies": (VARIES,)}
+GATES = {"evidence": FINDINGS, "off": (OFF,)}
 
 # One figure of a set of probabilities, compared with that of the first set.
 BASELINE = "baseline"
@@ -33,8 +34,9 @@ GONE = "gone"
 
 #: A mark for each verdict, so that verdicts do not differ by colour alone.
 MARKS = {
-    VARIES: "●",
-    VARIES_SLIGHTLY: "◐",
+    OFF: "✕",
+    SIZE_UNCLEAR: "◐",
+    SMALL: "◔",
     NO_EVIDENCE: "○",
     TOO_FEW_ROWS: "?",
     BASELINE: "–",
@@ -44,5 +46,5 @@ MARKS = {
     MADE_WORSE: "✗",
 }
 #: Verdicts shown in bold, and those shown in grey.
-STRONG = (VARIES, FIXED, MADE_WORSE)
+STRONG = (OFF, FIXED, MADE_WORSE)
 FAINT = (NO_EVIDENCE, TOO_FEW_ROWS, BASELINE, UNCHANGED)

@@ -13,7 +13,7 @@ import numpy as np
 from varcal._arrays import Bools, Ints
 from varcal._binning.cut_grid import CutGrid
 from varcal._input.variables import Variable
-from varcal._text.edges import edge_texts
+from varcal._text.edges import edge_texts, zone_text
 from varcal.exceptions import InputError
 
 #: The most cells that joint bins may have.
@@ -22,7 +22,7 @@ MAX_CELLS = 1_000_000
 
 @dataclass(frozen=True)
 class NumericBins:
-    """Intervals (a, b] of a numeric or datetime variable; the lowest includes its minimum.
+    """Intervals (a, b] of numbers, instants or durations; the lowest includes its minimum.
 
     A bin that includes its lower edge, such as [18, 30] or a single value, has its lower cut at
     the floating-point number just below that edge. `starts` holds these edges.
@@ -46,6 +46,10 @@ class NumericBins:
     sampled : bool
         Whether the cuts are quantiles of a random sample of the rows. It is ignored when bins
         are compared.
+    duration : bool
+        Whether values are durations in seconds.
+    zone : str
+        The time zone in which instants are shown.
     """
 
     name: str
@@ -56,6 +60,8 @@ class NumericBins:
     missing: bool = False
     datetime: bool = False
     sampled: bool = field(default=False, compare=False)
+    duration: bool = False
+    zone: str = ""
 
     @property
     def size(self) -> int:
@@ -110,7 +116,7 @@ class NumericBins:
         if self.low == -np.inf and self.high == np.inf and not self.cuts:
             return ["not finite", *missing]
         edges = self.edges
-        shown = edge_texts(edges, datetime=self.datetime)
+        shown = edge_texts(edges, datetime=self.datetime, duration=self.duration, zone=self.zone)
         holds_a = [True, *(above for _, above in self._shown())]
         starts_b = [*holds_a[1:], False]
         texts = []
@@ -119,7 +125,7 @@ class NumericBins:
                 texts.append(a)
             else:
                 texts.append(f"{'[' if holds_a[k] else '('}{a}, {b}{')' if starts_b[k] else ']'}")
-        return texts + missing
+        return [text + zone_text(self.zone) for text in texts] + missing
 
 
 @dataclass(frozen=True)

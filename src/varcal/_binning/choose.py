@@ -11,6 +11,7 @@ import numpy as np
 from varcal._arrays import AnyArray, Floats, Ints
 from varcal._binning.bins import Bins, JointBins, LevelBins, NumericBins
 from varcal._binning.summary import ArraySummary, Ends, SampledSummary, summary_of
+from varcal._input.date_texts import with_dates
 from varcal._input.variables import Variable
 from varcal._options import check_choice, check_n_bins
 from varcal.exceptions import InputError
@@ -190,12 +191,12 @@ def numeric_bins(
     scheme: str = "quantile",
     cuts: Sequence[Any] | None = None,
 ) -> NumericBins:
-    """Choose the edges of a numeric or datetime variable.
+    """Choose the edges of numbers, instants or durations.
 
     Parameters
     ----------
     variable : Variable
-        Only its name and its kind are used.
+        Only its name, its kind and its time zone are used.
     summary : NumberSummary
         Quantiles and counts of the column.
     n_bins : int
@@ -207,15 +208,24 @@ def numeric_bins(
         Edges to use instead. The lowest belongs to its bin; end bins are added only if rows lie
         outside.
     """
-    missing, datetime = summary.n_missing > 0, variable.kind == "datetime"
+    like = NumericBins(
+        variable.name,
+        (),
+        0.0,
+        0.0,
+        missing=summary.n_missing > 0,
+        datetime=variable.kind == "datetime",
+        duration=variable.kind == "duration",
+        zone=variable.zone,
+    )
     if cuts is not None:
         inner, low, high, starts = _given_cuts(variable, summary, cuts)
-        return NumericBins(variable.name, inner, low, high, starts, missing, datetime)
+        return replace(like, cuts=inner, low=low, high=high, starts=starts)
     levels = support_levels(n_bins) if scheme == "quantile" else np.array([0.0, 1.0])
     quantiles = summary.quantiles(levels)
     if np.isnan(quantiles).any():  # no finite value: infinities, or none at all
         far = np.inf if summary.above(-np.inf) or summary.count(-np.inf) else -np.inf
-        return NumericBins(variable.name, (), -far, far, frozenset(), missing, datetime)
+        return replace(like, low=-far, high=far)
     low, high = float(quantiles[0]), float(quantiles[-1])
     atoms: list[float] = []
     if scheme == "atoms":
@@ -227,7 +237,7 @@ def numeric_bins(
         )
         edges = np.unique(edges)
         inner = tuple(float(edge) for edge in edges[1:-1])
-    return NumericBins(variable.name, inner, low, high, frozenset(atoms), missing, datetime)
+    return replace(like, cuts=inner, low=low, high=high, starts=frozenset(atoms))
 
 
 def support_levels(n_bins: int) -> Floats:
@@ -317,7 +327,7 @@ def _quantiles_without(
 def _given_cuts(
     variable: Variable, summary: NumberSummary, cuts: Sequence[Any]
 ) -> tuple[tuple[float, ...], float, float, frozenset[float]]:
-    given = Variable.of(cuts, variable.name, "bins")
+    given = with_dates(Variable.of(cuts, variable.name, "bins"))
     edges = given.values.astype(np.float64)
     if given.kind != variable.kind or not len(edges):
         raise InputError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from varcal._engines.faults import reading_rows
@@ -68,6 +68,10 @@ class ArrowRows:
         """Return some columns of all rows as an Arrow table."""
         with reading_rows(self.shown):
             return self.dataset.to_table(columns=list(columns))
+
+    def select(self, columns: Sequence[str]) -> ArrowRows:
+        """Return the same rows with some of their columns."""
+        return replace(self, columns=tuple(columns))
 
     def map(self, columns: Sequence[str], work: Work[T]) -> Iterator[T]:
         """Yield the result of a work for each batch of rows, in order."""

@@ -64,13 +64,7 @@ class DuckRows:
     @classmethod
     def of_files(cls, files: ParquetFiles) -> DuckRows:
         """Open Parquet files of the same types: DuckDB casts all to the types of the first."""
-        try:
-            duckdb = import_library(
-                "duckdb", f"reading {files.shown} without loading it into memory"
-            )
-        except MissingDependencyError as error:
-            other = f"{error.hint}; or pass data=pyarrow.dataset.dataset(path)"
-            raise MissingDependencyError(error.message, other) from None
+        duckdb = import_library("duckdb", f"reading {files.shown} with DuckDB")
         # The statistics in Parquet files ignore NaN; DuckDB would infer that there is none.
         query = f"FROM read_parquet(?, hive_partitioning={bool(files.keys)}, can_have_nan=true)"
         with reading_rows(files.shown):

@@ -1,4 +1,4 @@
-"""Rows of files: Parquet files are read by DuckDB, text and Arrow files by PyArrow."""
+"""Rows of files: Parquet files are read by DuckDB if it is installed, all others by PyArrow."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from varcal._engines.arrow_rows import ArrowRows
 from varcal._engines.duckdb_rows import DuckRows
 from varcal._engines.parquet_files import ParquetFiles
 from varcal._engines.protocol import T, Work, map_batches
-from varcal._files.sources import Source, same_columns, sources_in, sources_of
-from varcal.exceptions import InputError
+from varcal._files.dialect import UncertainDialectError
+from varcal._files.sources import Source, same_columns, sources_in, sources_of, warn_how_read
+from varcal.exceptions import InputError, MissingDependencyError
 
 #: The beginning of a query. A string that matches is a path only if there is such a file.
 _QUERY = re.compile(r"\s*(select|from|with)\s", re.IGNORECASE)
@@ -57,6 +58,15 @@ class FileRows:
 
         return pa.concat_tables([*self._batches(columns)] or [self.schema.empty_table()])
 
+    def select(self, columns: Sequence[str]) -> FileRows:
+        """Return the same rows with some of their columns."""
+        chosen = FileRows(tuple(columns), self.sources)
+        if "schema" in vars(self):  # finding types takes a pass over the files
+            import pyarrow as pa  # noqa: PLC0415
+
+            vars(chosen)["schema"] = pa.schema([self.schema.field(name) for name in columns])
+        return chosen
+
     def map(self, columns: Sequence[str], work: Work[T]) -> Iterator[T]:
         """Yield the result of a work for each batch of rows, in order."""
         return map_batches(self._batches(columns), work)
@@ -88,7 +98,16 @@ def open_files(given: Paths) -> DuckRows | ArrowRows | FileRows:
         )
     if is_folder(given):
         return _open_parquet(folder_files(cast(Any, given)))
-    sources = sources_of(given)
+    try:
+        sources = sources_of(given)
+    except UncertainDialectError as error:
+        raise InputError(
+            error.message,
+            "read it with a library of data frames, as in pandas.read_csv(path, sep=…, "
+            "decimal=…, encoding=…), and pass the frame as data",
+            argument="data",
+        ) from None
+    warn_how_read(sources)
     if all(source.format == "parquet" for source in sources):
         return _open_parquet(ParquetFiles.of(sources))
     return rows_of_files(sources)
@@ -111,4 +130,9 @@ def rows_of_files(sources: Sequence[Source]) -> FileRows:
 
 def _open_parquet(files: ParquetFiles) -> DuckRows | ArrowRows:
     """Use DuckDB only if all files have the same types: it casts them to those of the first."""
-    return DuckRows.of_files(files) if files.alike else ArrowRows.of_files(files)
+    if not files.alike:
+        return ArrowRows.of_files(files)
+    try:
+        return DuckRows.of_files(files)
+    except MissingDependencyError:
+        return ArrowRows.of_files(files)

@@ -10,12 +10,12 @@ from varcal._engines.open import lazy_rows
 from varcal._evidence.collected import Collected
 from varcal._evidence.collected_checks import check_finite
 from varcal._evidence.gather import sum_up, survey_of, with_exact_edges
-from varcal._evidence.plan import BinPlan, opened, plan_of
+from varcal._evidence.plan import MOST_FINE_CLASSES, BinPlan, opened, plan_of
 from varcal._evidence.question import BinOptions, Question
 from varcal._evidence.roles import Roles
 from varcal._evidence.scan import Scan, Survey
 from varcal._evidence.tally import Wanted
-from varcal._input.events import EVENTS, claim_keys
+from varcal._input.events import AUDIT_EVENTS
 from varcal._input.frames import Table
 from varcal._input.predictions import ALL
 from varcal._options import check_choice
@@ -55,8 +55,10 @@ def make_bins(
         The variables; every column without another role by default.
     data : frame, dict of columns, path, relation or lazy frame
         Rows like those of the batches; a sample is enough.
-    events : sequence of {"correct", "positive", "classwise"}, optional
-        What the probabilities claim. By default "correct", and "positive" for two classes.
+    events : sequence of {"both", "correct", "positive", "classwise"}, optional
+        What the probabilities claim. "both" has all that an audit needs, and contains the
+        others. It is the default, except that with more than ten classes only "correct" is
+        collected, to save memory.
     n_bins, binning, bins, edges
         As in `audit`.
     classes, sample_weight, groups, from_logits, unlabelled
@@ -89,19 +91,24 @@ def make_bins(
     else:
         survey = survey_of(rows, roles, classes, rows.count())
     found = survey.part.classes
-    chosen = events if events is not None else ("correct", *("positive",) * (len(found) == 2))
+    few = len(found) <= MOST_FINE_CLASSES
+    chosen = events if events is not None else ("both" if few else "correct",)
     options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins, "edges": edges}
     score: BinOptions = {"n_bins": n_bins, "binning": "quantile", "bins": None, "edges": edges}
     wanted: dict[Any, Wanted] = {}
     for event in chosen:
-        check_choice("events", event, EVENTS)
-        claim_keys(found, event)
-        question = Question(options, event, score=score)
+        check_choice("events", event, AUDIT_EVENTS)
+        sided = event in ("both", "classwise")
+        question = Question(options, event, score=score, sided=sided)
+        question.keys(found)
         if rows is not None and edges == "exact":
             survey = with_exact_edges(rows, survey, question)
         plan = plan_of(survey, question)
-        wanted |= {table.slot: _opened(table) for table in plan.wanted}
-    return replace(plan, wanted=tuple(wanted.values()), units=())
+        for table in plan.wanted:
+            if table.sided or table.slot not in wanted:
+                wanted[table.slot] = _opened(table)
+    left_out = plan.left_out if X is ALL else {}
+    return replace(plan, wanted=tuple(wanted.values()), units=(), left_out=left_out)
 
 
 def collect(batch: object, bins: BinPlan) -> Collected:

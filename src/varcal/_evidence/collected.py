@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
@@ -10,16 +10,18 @@ from typing import Any
 
 import numpy as np
 
+from varcal._arrays import Bools
+from varcal._binning.bins import Bins
 from varcal._binning.stats import BinnedStats
 from varcal._evidence.collected_checks import check_finite
 from varcal._evidence.evidence import SCORE, Along, Evidence
 from varcal._evidence.plan import BinPlan, closed
 from varcal._evidence.profile import Profile
 from varcal._evidence.question import BinOptions
+from varcal._evidence.sided import SidedProfile, correct_of, split
 from varcal._evidence.tally import Sums
 from varcal._inference.scored_rows import ScoredRows
-from varcal._input.events import CORRECT, claim_keys
-from varcal._input.variables import Kind
+from varcal._input.events import CORRECT, audit_keys, claim_keys
 from varcal.exceptions import InputError
 
 
@@ -105,32 +107,72 @@ class Collected(Evidence):
     def keys(self, event: str, pos_label: Hashable = None) -> list[int]:
         """Return the keys of the claims of an event."""
         keys = claim_keys(self.classes, event, pos_label)
-        known = {key for key, _ in self._tables}
+        known = self._sided | {key for key, _ in self._tables}
         if not known.issuperset(keys):
-            shown = ["correct" if key == CORRECT else repr(self.classes[key]) for key in known]
-            raise InputError(
-                f'event="{event}" was not collected; collected were {", ".join(sorted(shown))}',
-                "name it when the bins are chosen: make_bins(…, events=[…])",
-                argument="event",
-            )
+            raise self._not_collected(event, known)
         return keys
+
+    def audit_keys(self, event: str, pos_label: Hashable = None) -> list[int]:
+        """Return the keys of the claims that an audit judges."""
+        keys = audit_keys(self.classes, event, pos_label)
+        if event not in ("both", "classwise"):
+            return self.keys(event, pos_label)
+        if not self._sided.issuperset(key for key in keys if key != CORRECT):
+            raise self._not_collected(event, {key for key, _ in self._tables})
+        return keys
+
+    def _not_collected(self, event: str, known: set[int]) -> InputError:
+        shown = ["correct" if key == CORRECT else repr(self.classes[key]) for key in known]
+        return InputError(
+            f'event="{event}" was not collected; collected were {", ".join(sorted(shown))}',
+            "name it when the bins are chosen: make_bins(…, events=[…])",
+            argument="event",
+        )
+
+    @property
+    def has_sides(self) -> bool:
+        """Whether an audit can judge all claims at once."""
+        return bool(self._sided)
+
+    @cached_property
+    def _sided(self) -> set[int]:
+        """The claims about classes that were collected by predicted side."""
+        return {wanted.key for wanted in self.plan.wanted if wanted.sided}
 
     def profile(self, key: int, name: str | None) -> Profile:
         """Return a claim along a variable, in fine cells and coarse bins."""
-        fine, coarse = self._table(key, () if name is None else (name,))
-        kinds: dict[str | None, Kind] = {variable.name: variable.kind for variable in self.along}
-        kind = kinds.get(name, "numeric")
-        return Profile(SCORE if name is None else name, kind, fine, fine.coarsen(coarse))
+        names = () if name is None else (name,)
+        if key == CORRECT and (key, names) not in self._tables and self._sided and names:
+            return correct_of([self.sided(about, names[0]) for about in sorted(self._sided)])
+        if key in self._sided and names:
+            return self.sided(key, names[0]).claim
+        return self._profile(key, names)
 
-    def coarse(self, key: int, like: Profile) -> BinnedStats:
-        """Return another claim over the coarse bins of a profile."""
-        fine, coarse = self._table(key, (like.name,))
-        return fine.coarsen(coarse)
+    def sided(self, key: int, name: str) -> SidedProfile:
+        """Return the claim about a class along a variable, by predicted side."""
+        return split(key, self._profile(key, (name,)))
+
+    def sided_rows(self, found: SidedProfile) -> ScoredRows | None:
+        """Return None: the rows are not available."""
+        return None
+
+    def _profile(self, key: int, names: tuple[str, ...]) -> Profile:
+        fine, coarse = self._table(key, names)
+        kinds = {variable.name: variable.kind for variable in self.along}
+        name = names[0] if names else SCORE
+        return Profile(name, kinds.get(name, "numeric"), fine, fine.coarsen(coarse))
 
     def table(self, key: int) -> BinnedStats:
         """Return a claim over the bins of all variables jointly, or of the score without them."""
-        fine, coarse = self._table(key, tuple(variable.name for variable in self.along))
+        names = tuple(variable.name for variable in self.along)
+        if len(names) < 2:
+            return self.profile(key, names[0] if names else None).coarse
+        fine, coarse = self._table(key, names)
         return fine.coarsen(coarse)
+
+    def members(self, name: str, bins: Bins, part: slice) -> Bools | None:
+        """Return None: the rows are not available."""
+        return None
 
     def absent(self) -> set[str]:
         """Return the names of variables that are missing at every row."""
@@ -140,6 +182,15 @@ class Collected(Evidence):
             if len(names) == 1 and getattr(stats.bins, "missing", False) and not rows[:-1].any():
                 absent.add(names[0])
         return absent
+
+    def left_out(self, explicit: Collection[str] = ()) -> dict[str, str]:
+        """Return the variables that an audit leaves out, with the reason; never explicit ones."""
+        names = {variable.name for variable in self.along} - set(explicit)
+        return {name: why for name, why in self.plan.left_out.items() if name in names}
+
+    def date_notes(self) -> tuple[str, ...]:
+        """Return notes on text that was read as dates, or could not be."""
+        return self.plan.date_notes
 
     def rows(self, key: int, name: str | None, found: Profile) -> ScoredRows | None:
         """Return None: the rows are not available."""

@@ -70,6 +70,8 @@ def _check_wanted(wanted: Wanted, kinds: dict[str, Any], n_classes: int) -> None
     fine, coarse = wanted.fine, wanted.coarse
     if not CORRECT <= wanted.key < n_classes or not set(wanted.names) <= set(kinds):
         raise ValueError("a table has an unknown claim or variable")
+    if wanted.sided and (wanted.key == CORRECT or len(wanted.names) != 1):
+        raise ValueError("only a claim about a class along one variable has sides")
     for bins in (fine, coarse):
         numeric = isinstance(bins, NumericBins)
         if numeric == (kinds.get("".join(wanted.names), "numeric") == "levels"):

@@ -27,7 +27,7 @@ from varcal._version import __version__
 from varcal.exceptions import InputError, import_library
 
 #: The version of the file format; files of a later one are refused.
-FORMAT = 1
+FORMAT = 2
 EXTENSIONS = (".json", ".parquet")
 
 
@@ -124,7 +124,7 @@ def _head(collected: Collected) -> dict[str, Any]:
         "varcal": __version__,
         "n_rows": sums.n_rows,
         "n_dropped": sums.n_dropped,
-        "n_buckets": sums.tables[0].shape[1],
+        "n_buckets": sums.tables[0].shape[1] // (1 + plan.wanted[0].sided),
         "engine": collected.engine,
         "backend": collected.backend,
         "roles": vars(plan.roles),
@@ -133,12 +133,15 @@ def _head(collected: Collected) -> dict[str, Any]:
         "units": _plain(plan.units),
         "n_bins": plan.n_bins,
         "binning": plan.binning,
+        "left_out": dict(plan.left_out),
+        "date_notes": list(plan.date_notes),
         "wanted": [
             {
                 "key": one.key,
                 "names": list(one.names),
                 "fine": _bins_plain(one.fine),
                 "coarse": _bins_plain(one.coarse),
+                "sided": one.sided,
             }
             for one in plan.wanted
         ],
@@ -150,21 +153,38 @@ def _restored(head: dict[str, Any], tables: list[Any]) -> Collected:
     roles = Roles(**roles | {"p": tuple(roles["p"]), "v": tuple(roles["v"])})
     part = Part(**head["part"] | {"classes": _values(head["part"]["classes"])})
     wanted = tuple(
-        Wanted(one["key"], tuple(one["names"]), _bins(one["fine"]), _bins(one["coarse"]))
+        Wanted(
+            one["key"],
+            tuple(one["names"]),
+            _bins(one["fine"]),
+            _bins(one["coarse"]),
+            bool(one.get("sided", False)),  # absent in files of format 1
+        )
         for one in head["wanted"]
     )
     along = tuple(Along(name, kind) for name, kind in head["along"])
     units = _values(head["units"])
-    plan = BinPlan(roles, part, along, wanted, units, head["n_bins"], head["binning"])
+    plan = BinPlan(
+        roles,
+        part,
+        along,
+        wanted,
+        units,
+        head["n_bins"],
+        head["binning"],
+        head.get("left_out", {}),
+        tuple(head.get("date_notes", ())),
+    )
     n_buckets = head["n_buckets"]
     if n_buckets not in range(1, N_BUCKETS + 1):
         raise ValueError(f"there are {n_buckets} buckets of groups")
     full = []
     for one, (cell, sums) in zip(wanted, tables, strict=True):
-        check_cells(cell, sums, n_buckets * one.fine.size)
-        table = np.zeros((len(FIELDS), n_buckets * one.fine.size))
+        shape = (n_buckets * (1 + one.sided), one.fine.size)
+        check_cells(cell, sums, shape[0] * shape[1])
+        table = np.zeros((len(FIELDS), shape[0] * shape[1]))
         table[:, cell] = sums
-        full.append(table.reshape(len(FIELDS), n_buckets, one.fine.size))
+        full.append(table.reshape(len(FIELDS), *shape))
     sums = Sums(head["n_rows"], head["n_dropped"], tuple(full))
     return Collected(plan, check_sound(plan, sums), head["engine"], head["backend"])
 
@@ -179,6 +199,8 @@ def _bins_plain(bins: Bins) -> dict[str, Any]:
             "missing": bins.missing,
             "datetime": bins.datetime,
             "sampled": bins.sampled,
+            "duration": bins.duration,
+            "zone": bins.zone,
         }
     assert isinstance(bins, LevelBins)
     return {
@@ -204,6 +226,8 @@ def _bins(data: dict[str, Any]) -> Bins:
         data["missing"],
         data["datetime"],
         data["sampled"],
+        data.get("duration", False),
+        data.get("zone", ""),
     )
 
 

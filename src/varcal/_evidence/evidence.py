@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable
 from dataclasses import dataclass
 
+from varcal._arrays import Bools
+from varcal._binning.bins import Bins
 from varcal._binning.stats import BinnedStats
 from varcal._evidence.profile import Profile
 from varcal._evidence.question import BinOptions
+from varcal._evidence.sided import SidedProfile
 from varcal._inference.scored_rows import ScoredRows
-from varcal._input.events import claim_keys
+from varcal._input.events import audit_keys, claim_keys
 from varcal._input.variables import Kind
 
 #: The name of the score if it is the variable.
@@ -63,16 +66,32 @@ class Evidence(ABC):
         """Return a claim along a variable, in fine cells and coarse bins."""
 
     @abstractmethod
-    def coarse(self, key: int, like: Profile) -> BinnedStats:
-        """Return another claim over the coarse bins of a profile."""
+    def sided(self, key: int, name: str) -> SidedProfile:
+        """Return the claim about a class along a variable, by predicted side."""
+
+    @abstractmethod
+    def sided_rows(self, found: SidedProfile) -> ScoredRows | None:
+        """Return the rows behind a sided profile; None if there are many or only sums."""
 
     @abstractmethod
     def table(self, key: int) -> BinnedStats:
         """Return a claim over the bins of all variables jointly, or of the score without them."""
 
     @abstractmethod
+    def members(self, name: str, bins: Bins, part: slice) -> Bools | None:
+        """Return which rows are in some bins of a variable; None if only sums are available."""
+
+    @abstractmethod
     def absent(self) -> set[str]:
         """Return the names of variables that are missing at every row."""
+
+    @abstractmethod
+    def left_out(self, explicit: Collection[str] = ()) -> dict[str, str]:
+        """Return the variables that an audit leaves out, with the reason; never explicit ones."""
+
+    @abstractmethod
+    def date_notes(self) -> tuple[str, ...]:
+        """Return notes on text that was read as dates, or could not be."""
 
     @abstractmethod
     def rows(self, key: int, name: str | None, found: Profile) -> ScoredRows | None:
@@ -85,6 +104,10 @@ class Evidence(ABC):
     def keys(self, event: str, pos_label: Hashable = None) -> list[int]:
         """Return the keys of the claims of an event."""
         return claim_keys(self.classes, event, pos_label)
+
+    def audit_keys(self, event: str, pos_label: Hashable = None) -> list[int]:
+        """Return the keys of the claims that an audit judges."""
+        return audit_keys(self.classes, event, pos_label)
 
     def label(self, key: int) -> Hashable:
         """Return the class that a claim is about, or None."""

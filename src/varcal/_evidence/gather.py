@@ -23,7 +23,6 @@ from varcal._evidence.question import QUANTILE, Default, Question
 from varcal._evidence.roles import Roles
 from varcal._evidence.scan import Scan, Survey, sample_share
 from varcal._evidence.tally import Sums, Tally
-from varcal._input.events import claim_keys
 from varcal._input.part import Part
 from varcal._input.predictions import ALL, Predictions
 from varcal._input.variables import Variable
@@ -115,7 +114,7 @@ def with_exact_edges(rows: LazyRows, survey: Survey, question: Question) -> Surv
     """Pass over lazy rows once more, for exact quantiles instead of those of the sample."""
     names: list[Column] = [name for name in survey.roles.v if survey.kind(name) != "levels"]
     if question.score is not None or not survey.roles.v:
-        names += claim_keys(survey.part.classes, question.event, question.pos_label)
+        names += question.keys(survey.part.classes)
     samples = {name: survey.sample_of(name) for name in names}
     sampled = {name: one for name, one in samples.items() if isinstance(one, SampledSummary)}
 

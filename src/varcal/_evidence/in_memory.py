@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from varcal._binning.bins import Bins
-from varcal._binning.choose import choose_bins
+from varcal._arrays import Bools
+from varcal._binning.bins import Bins, joint_index
+from varcal._binning.choose import RARE_LEVEL, choose_bins
 from varcal._binning.stats import BinnedStats
 from varcal._engines.kernel_numpy import bin_rows
 from varcal._evidence.evidence import SCORE, Along, Evidence
-from varcal._evidence.profile import Profile, coarse_stats, profile, rows_behind
+from varcal._evidence.plan import MOST_FINE_CLASSES
+from varcal._evidence.profile import Profile, profile, rows_behind
 from varcal._evidence.question import N_FINE, BinOptions, Question
+from varcal._evidence.sided import SidedProfile, sided_profile, sided_rows_behind
 from varcal._inference.scored_rows import ScoredRows
-from varcal._input.events import Claim, claim_of
+from varcal._input.date_texts import date_note
+from varcal._input.events import CORRECT, Claim, claim_of
+from varcal._input.left_out import ColumnFacts, reason_to_leave_out
 from varcal._input.predictions import Predictions
 from varcal._input.variables import Variable
 
@@ -72,10 +77,23 @@ class InMemory(Evidence):
             self.predictions, self._claim(key), self._variable(key, name), options, n_fine=n_fine
         )
 
-    def coarse(self, key: int, like: Profile) -> BinnedStats:
-        """Return another claim over the coarse bins of a profile."""
-        variable = self._variable(key, like.name)
-        return coarse_stats(self.predictions, self._claim(key), variable, like)
+    def sided(self, key: int, name: str) -> SidedProfile:
+        """Return the claim about a class along a variable, by predicted side."""
+        question = self.question
+        n_fine = N_FINE if len(self.classes) <= MOST_FINE_CLASSES else 0
+        return sided_profile(
+            self.predictions,
+            key,
+            self._claim(key),
+            self._variable(key, name),
+            question.options,
+            n_fine=n_fine,
+        )
+
+    def sided_rows(self, found: SidedProfile) -> ScoredRows | None:
+        """Return the rows behind a sided profile; None if there are many."""
+        variable = self._variable(found.key, found.name)
+        return sided_rows_behind(self.predictions, self._claim(found.key), variable, found)
 
     def table(self, key: int) -> BinnedStats:
         """Return a claim over the bins of all variables jointly, or of the score without them."""
@@ -94,10 +112,33 @@ class InMemory(Evidence):
             moments=self.question.moments,
         )
 
+    def members(self, name: str, bins: Bins, part: slice) -> Bools | None:
+        """Return which rows are in some bins of a variable."""
+        index = joint_index(bins, [self._variable(CORRECT, name)])
+        return (index >= part.start) & (index < part.stop)
+
     def absent(self) -> set[str]:
         """Return the names of variables that are missing at every row."""
         variables = self.predictions.variables
         return {variable.name for variable in variables if variable.missing().all()}
+
+    def left_out(self, explicit: Collection[str] = ()) -> dict[str, str]:
+        """Return the variables that an audit leaves out, with the reason; never explicit ones."""
+        rare = 1 / (RARE_LEVEL * self.question.options["n_bins"])
+        found = {
+            variable.name: reason_to_leave_out(variable.name, ColumnFacts.of(variable), rare)
+            for variable in self.predictions.variables
+            if variable.name not in explicit
+        }
+        return {name: reason for name, reason in found.items() if reason}
+
+    def date_notes(self) -> tuple[str, ...]:
+        """Return notes on text that was read as dates, or could not be."""
+        notes = (
+            date_note(variable.name, variable.levels, variable.date_format)
+            for variable in self.predictions.variables
+        )
+        return tuple(note for note in notes if note)
 
     def rows(self, key: int, name: str | None, found: Profile) -> ScoredRows | None:
         """Return the rows behind a profile; None if there are many."""

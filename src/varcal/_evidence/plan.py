@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from varcal._binning.bins import Bins, JointBins, LevelBins
-from varcal._binning.choose import check_cut_names
+from varcal._binning.choose import RARE_LEVEL, check_cut_names
 from varcal._binning.stats import BinnedStats
 from varcal._evidence.evidence import SCORE, Along
 from varcal._evidence.question import N_FINE, Question
 from varcal._evidence.roles import Roles
 from varcal._evidence.scan import Survey
 from varcal._evidence.tally import Tally, Wanted
-from varcal._input.events import CORRECT, claim_keys
+from varcal._input.events import CORRECT
 from varcal._input.part import Part
+
+#: With more classes than this, the claims about classes have no fine cells, to save memory.
+MOST_FINE_CLASSES = 10
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,10 @@ class BinPlan:
         All groups, if there are few and all are known; otherwise groups are hashed.
     n_bins, binning
         How bins were chosen.
+    left_out : mapping
+        Columns that an audit leaves out unless they are named, with the reason.
+    date_notes : tuple of str
+        Notes on text that was read as dates, or could not be.
     """
 
     roles: Roles
@@ -49,6 +56,8 @@ class BinPlan:
     units: tuple[Hashable, ...] = ()
     n_bins: int = 10
     binning: str = "atoms"
+    left_out: Mapping[str, str] = field(default_factory=dict, compare=False)
+    date_notes: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def classes(self) -> tuple[Hashable, ...]:
@@ -70,7 +79,7 @@ def plan_of(survey: Survey, question: Question) -> BinPlan:
     """Choose the bins that a question needs."""
     options = question.options
     classes = survey.part.classes
-    keys = claim_keys(classes, question.event, question.pos_label)
+    keys = question.keys(classes)
     n_fine = N_FINE if question.fine else 0
     along = tuple(Along(name, survey.kind(name)) for name in survey.roles.v)
     check_cut_names(options["bins"], along or (Along(SCORE, "numeric"),))
@@ -81,10 +90,10 @@ def plan_of(survey: Survey, question: Question) -> BinPlan:
         wanted += [Wanted(key, survey.roles.v, bins, bins) for key in keys]
     else:
         for name, (coarse, fine) in chosen.items():
-            wanted += [Wanted(key, (name,), fine, coarse) for key in keys]
-            if question.other_claim and len(classes) == 2:
-                other = CORRECT if question.event == "positive" else 1
-                wanted.append(Wanted(other, (name,), coarse, coarse))
+            if question.sided:
+                wanted += _sided(keys, name, fine, coarse)
+            else:
+                wanted += [Wanted(key, (name,), fine, coarse) for key in keys]
     if not along or question.score is not None:
         for key in keys:
             how = question.score or options
@@ -98,7 +107,22 @@ def plan_of(survey: Survey, question: Question) -> BinPlan:
         survey.units,
         options["n_bins"],
         options["binning"],
+        survey.left_out(1 / (RARE_LEVEL * options["n_bins"])),
+        survey.date_notes(),
     )
+
+
+def _sided(keys: list[int], name: str, fine: Any, coarse: Any) -> list[Wanted]:
+    """Return the tables of claims about classes by predicted side, along one variable.
+
+    "The prediction is correct" follows from those of all classes, or from either of two. With
+    many classes their tables would be large: they have coarse bins only.
+    """
+    about = [key for key in keys if key != CORRECT]
+    if len(about) <= MOST_FINE_CLASSES:
+        return [Wanted(key, (name,), fine, coarse, sided=True) for key in about]
+    plain = [Wanted(CORRECT, (name,), fine, coarse)] if CORRECT in keys else []
+    return plain + [Wanted(key, (name,), coarse, coarse, sided=True) for key in about]
 
 
 def _open_levels(survey: Survey, one: Along, question: Question, n_fine: int) -> tuple[Any, Any]:

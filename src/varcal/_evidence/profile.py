@@ -86,22 +86,6 @@ def profile(
     return Profile(variable.name, variable.kind, stats, stats.coarsen(coarse))
 
 
-def coarse_stats(
-    predictions: Predictions, claim: Claim, variable: Variable, like: Profile
-) -> BinnedStats:
-    """Bin another claim over the coarse bins of a profile."""
-    bucket, n_buckets = buckets(predictions.unit)
-    return bin_rows(
-        like.coarse.bins,
-        [variable],
-        claim.score,
-        claim.hit,
-        predictions.weight,
-        bucket,
-        n_buckets,
-    )
-
-
 def rows_behind(
     predictions: Predictions, claim: Claim, variable: Variable, found: Profile
 ) -> ScoredRows | None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import TypedDict
+
+from varcal._input.events import audit_keys, claim_keys
 
 #: Fine cells of a numeric variable; a local fit on them is within 2e-4 of one on rows.
 N_FINE = 1000
@@ -28,6 +30,8 @@ class _DefaultStr(Default, str):
 N_BINS = _DefaultInt(10)
 QUANTILE = _DefaultStr("quantile")
 ATOMS = _DefaultStr("atoms")
+#: The default event of an audit.
+BOTH = _DefaultStr("both")
 
 
 class BinOptions(TypedDict):
@@ -55,8 +59,8 @@ class Question:
         Whether fine cells are needed, for curves and tests.
     moments : bool
         Whether all sums are needed, or only rows, weight, hit and score.
-    other_claim : bool
-        Whether the other claim of a binary model is also needed, over the coarse bins.
+    sided : bool
+        Whether the claims about classes are needed by predicted side; `event` may then be "both".
     score : BinOptions, optional
         How the score is binned, if it is needed in addition to variables.
     """
@@ -67,5 +71,10 @@ class Question:
     joint: bool = False
     fine: bool = True
     moments: bool = True
-    other_claim: bool = False
+    sided: bool = False
     score: BinOptions | None = None
+
+    def keys(self, classes: Sequence[Hashable]) -> list[int]:
+        """Return the keys of the claims."""
+        find = audit_keys if self.sided else claim_keys
+        return find(classes, self.event, self.pos_label)

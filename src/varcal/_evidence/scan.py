@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any
 
@@ -14,13 +14,16 @@ from varcal._arrays import AnyArray, Floats, Ints
 from varcal._binning.choose import fine_bins
 from varcal._binning.summary import SAMPLE, ArraySummary, Ends, SampledSummary
 from varcal._engines.batch_columns import batch_columns
+from varcal._evidence.date_readings import DateReading, common_readings, date_readings
 from varcal._evidence.exact_edges import Column
 from varcal._evidence.question import BinOptions
 from varcal._evidence.roles import Roles, rows_numbered_from
+from varcal._input.date_texts import date_note
 from varcal._input.events import claim_of
 from varcal._input.frames import Table
 from varcal._input.groups import N_BUCKETS, check_two_groups, check_units, distinct_groups
 from varcal._input.labels import Labels
+from varcal._input.left_out import ColumnFacts, reason_to_leave_out
 from varcal._input.part import Part
 from varcal._input.predictions import Predictions
 from varcal._input.probabilities import from_log_odds, probabilities
@@ -80,18 +83,23 @@ class LevelCounts:
 
 @dataclass(frozen=True)
 class Seen:
-    """The result of a pass; `a + b` combines two batches."""
+    """The result of a pass; `a + b` combines two batches.
+
+    `blank` has every variable without its rows, and `dates` the ways in which text can be read as
+    dates.
+    """
 
     n_rows: int
     labels: tuple[Hashable, ...]
     heaviest: float
     units: tuple[Hashable, ...] | None
-    kinds: dict[str, Kind]
+    blank: dict[str, Variable]
     ends: dict[str, Ends]
     levels: dict[str, LevelCounts]
     score_ends: tuple[Floats, Floats]
     p: list[Floats]
     sample: dict[str, list[Floats]] = field(default_factory=dict)
+    dates: dict[str, dict[str, DateReading]] = field(default_factory=dict)
 
     def __add__(self, other: Seen) -> Seen:
         units = None
@@ -103,7 +111,7 @@ class Seen:
             tuple({*self.labels, *other.labels}) if len(self.labels) < MOST_LEVELS else self.labels,
             max(self.heaviest, other.heaviest),
             units,
-            self.kinds,
+            self.blank,
             {name: one + other.ends[name] for name, one in self.ends.items()},
             {name: one + other.levels[name] for name, one in self.levels.items()},
             (
@@ -112,7 +120,32 @@ class Seen:
             ),
             [*self.p, *other.p],
             {name: [*parts, *other.sample[name]] for name, parts in self.sample.items()},
+            {
+                name: common_readings(readings, other.dates[name])
+                for name, readings in self.dates.items()
+            },
         )
+
+    def with_dates(self) -> tuple[Seen, dict[str, str]]:
+        """Read text as dates where that fits all rows in one way only; also return the ways."""
+        certain = {
+            name: next(iter(readings.items()))
+            for name, readings in self.dates.items()
+            if len(readings) == 1
+        }
+        certain = {name: pair for name, pair in certain.items() if pair[1].zone is not None}
+        seen = replace(
+            self,
+            blank=self.blank
+            | {
+                name: replace(self.blank[name], kind="datetime", levels=(), zone=reading.zone or "")
+                for name, (_, reading) in certain.items()
+            },
+            ends=self.ends | {name: reading.ends for name, (_, reading) in certain.items()},
+            levels={name: one for name, one in self.levels.items() if name not in certain},
+            sample=self.sample | {name: reading.sample for name, (_, reading) in certain.items()},
+        )
+        return seen, {name: form for name, (form, _) in certain.items()}
 
 
 @dataclass(frozen=True)
@@ -156,14 +189,14 @@ class Scan:
                 unit = None if unit is None else unit.take(kept)
             if unit is not None:
                 check_units(unit)
-        row = _sampled_rows(len(p), self.share, start)
+        row = sampled_rows(len(p), self.share, start)
         ranked = [one for one in variables if one.kind != "levels"]
         return Seen(
             len(p),
             _distinct(labels),
             -np.inf if weight is None else float(np.max(weight, initial=-np.inf)),
             () if unit is None else _units(unit),
-            {one.name: one.kind for one in variables},
+            {one.name: replace(one.take(np.zeros(0, np.intp)), levels=()) for one in variables},
             {one.name: Ends.of(one.values) for one in ranked},
             {
                 one.name: LevelCounts.of(one, _declared(table.column(one.name, "v")))
@@ -173,6 +206,7 @@ class Scan:
             _score_ends(p, from_logits=roles.from_logits),
             [p[row].astype(np.float64)],
             {one.name: [one.values[row].astype(np.float64)] for one in ranked},
+            {one.name: date_readings(one, row) for one in variables if one.kind == "levels"},
         )
 
 
@@ -204,7 +238,8 @@ class Survey:
         by_meaning = classes is None and found in ((0, 1), (False, True))
         finite = np.isfinite(seen.heaviest) and seen.heaviest > 0
         exponent = weight_exponent(seen.heaviest) if finite else 0
-        return cls(seen, roles, Part(found, by_meaning, exponent))
+        seen, date_formats = seen.with_dates()
+        return cls(seen, roles, Part(found, by_meaning, exponent, date_formats))
 
     @property
     def units(self) -> tuple[Hashable, ...]:
@@ -214,13 +249,13 @@ class Survey:
 
     def kind(self, name: str) -> Kind:
         """Return the kind of a variable."""
-        return self.seen.kinds[name]
+        return self.seen.blank[name].kind
 
     def bins(self, name: str, options: BinOptions, n_fine: int) -> tuple[Any, Any]:
         """Choose the bins of a variable, and finer ones."""
         nothing = np.zeros(0)
         if name in self.seen.ends:
-            variable = Variable(name, self.kind(name), nothing)
+            variable = self.seen.blank[name]
             sample = self.sample_of(name)
             summary = self.exact.get(name, sample)
             return fine_bins(
@@ -233,6 +268,41 @@ class Survey:
         variable = Variable(name, "levels", nothing.astype(np.intp), tuple(levels))
         counts = np.array([found.counts[level] for level in levels], dtype=np.intp)
         return fine_bins(variable, **options, counts=(counts, found.n_missing))
+
+    def left_out(self, rare: float) -> dict[str, str]:
+        """Return the columns that an audit leaves out unless they are named, with the reason."""
+        found = {name: reason_to_leave_out(name, self._facts(name), rare) for name in self.roles.v}
+        return {name: reason for name, reason in found.items() if reason}
+
+    def _facts(self, name: str) -> ColumnFacts:
+        if name in self.seen.ends:
+            ends = self.seen.ends[name]
+            values = np.concatenate(self.seen.sample[name])
+            n_missing = ends.n_missing
+            finite = values[np.isfinite(values)]
+            low_high = (ends.low, ends.high) if ends.n_finite else (-np.inf, np.inf)
+            return ColumnFacts(
+                self.kind(name), self.seen.n_rows - n_missing, n_missing, finite, low_high
+            )
+        found = self.seen.levels[name]
+        counts = {level: count for level, count in found.counts.items() if count}
+        return ColumnFacts.of_levels(
+            self.seen.n_rows - found.n_missing,
+            found.n_missing,
+            MOST_LEVELS if found.pruned else len(counts),
+            max(counts.values(), default=0),
+            tuple(counts),
+            pruned=found.pruned,
+        )
+
+    def date_notes(self) -> tuple[str, ...]:
+        """Return notes on text that was read as dates, or could not be."""
+        notes = []
+        for name in self.seen.dates:
+            held = self.seen.levels.get(name)
+            texts = () if held is None else tuple(held.counts)
+            notes.append(date_note(name, texts, self.part.date_formats.get(name, "")))
+        return tuple(note for note in notes if note)
 
     def opened(self, name: str) -> bool:
         """Tell whether a variable has more levels than were counted."""
@@ -287,7 +357,7 @@ def _score_ends(p: AnyArray, *, from_logits: bool) -> tuple[Floats, Floats]:
     return np.min(lows, axis=0), np.max(highs, axis=0)
 
 
-def _sampled_rows(n: int, share: float, start: int) -> Ints:
+def sampled_rows(n: int, share: float, start: int) -> Ints:
     """Draw rows of a batch, each with the same probability and independently of the others."""
     rng = np.random.default_rng([_SEED, start])
     rows = rng.choice(n, rng.binomial(n, share), replace=False, shuffle=False)

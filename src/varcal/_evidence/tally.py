@@ -11,14 +11,13 @@ from numpy.typing import NDArray
 
 from varcal._arrays import AnyArray, Floats
 from varcal._binning.bins import Bins
-from varcal._binning.stats import FIELDS, BinnedStats
+from varcal._binning.stats import FIELDS
 from varcal._engines.batch_columns import batch_columns
 from varcal._engines.kernel_numpy import bin_rows
 from varcal._evidence.roles import Roles, rows_numbered_from
-from varcal._input.events import CORRECT, Claim, claim_of
-from varcal._input.groups import N_BUCKETS, buckets
+from varcal._input.events import Claim, claim_of, predicted
+from varcal._input.groups import N_BUCKETS, buckets, sided_buckets
 from varcal._input.part import Part
-from varcal._input.predictions import Predictions
 from varcal._input.variables import Kind, Variable
 from varcal.exceptions import InputError
 
@@ -35,12 +34,16 @@ class Wanted:
         The variables, binned jointly; empty for the score of the claim.
     fine, coarse : Bins
         The bins into which rows are summed, and those of the metrics.
+    sided : bool
+        Whether rows of which the claim's class is not the predicted one, and rows of which it
+        is, are summed separately: a table has the buckets of the former, then of the latter.
     """
 
     key: int
     names: tuple[str, ...]
     fine: Bins
     coarse: Bins
+    sided: bool = False
 
     @property
     def slot(self) -> tuple[int, tuple[str, ...]]:
@@ -110,33 +113,24 @@ class Tally:
         unit_buckets = buckets(rows.unit, self.units)
         variables = {variable.name: self._checked(variable) for variable in rows.variables}
         claims: dict[int, Claim] = {}
-        for table, other in self._with_other_claims(rows):
-            key = table.key if other is None else 1
-            if key not in claims:
-                claims[key] = claim_of(rows, key)
-            claim = claims[key]
+        for table in self.wanted:
+            if table.key not in claims:
+                claims[table.key] = claim_of(rows, table.key)
+            claim = claims[table.key]
             along = [variables[name] for name in table.names]
             along = along or [Variable("confidence", "numeric", claim.score)]
+            side = predicted(rows, table.key) if table.sided else None
             stats = bin_rows(
                 table.fine,
                 along,
                 claim.score,
                 claim.hit,
                 rows.weight,
-                *(unit_buckets if other is None else (rows.p > 0.5, 2)),
+                *sided_buckets(side, *unit_buckets),
                 moments=self.moments,
                 n_all=self.n_all,
             )
-            yield from [stats.sums] if other is None else _both(stats, table, other)
-
-    def _with_other_claims(self, rows: Predictions) -> Iterator[tuple[Wanted, Wanted | None]]:
-        """Yield tables, each with the next one if both can be made from the same sums."""
-        two_claims = rows.p.ndim == 1 and rows.unit is None
-        waiting = list(self.wanted)
-        while waiting:
-            table = waiting.pop(0)
-            paired = two_claims and waiting and _is_other_claim(table, waiting[0])
-            yield table, waiting.pop(0) if paired else None
+            yield stats.sums
 
     def no_parts(self) -> list[AnyArray]:
         """Return the parts of the sums of no rows."""
@@ -150,7 +144,9 @@ class Tally:
     def nothing(self) -> Sums:
         """Return the sums of no rows."""
         n_buckets = 1 if self.roles.groups is None else len(self.units) or N_BUCKETS
-        shapes = [(len(FIELDS), n_buckets, table.fine.size) for table in self.wanted]
+        shapes = [
+            (len(FIELDS), n_buckets * (1 + table.sided), table.fine.size) for table in self.wanted
+        ]
         return Sums(0, 0, tuple(np.zeros(shape) for shape in shapes))
 
     @property
@@ -194,32 +190,6 @@ class Tally:
             f"variable {variable.name!r} is {variable.kind}, but its bins are {kind}",
             "convert all batches to the same type",
         )
-
-
-def _is_other_claim(table: Wanted, other: Wanted) -> bool:
-    """Tell whether a table is about the other claim of two classes, over the same bins."""
-    same_variable = bool(table.names) and table.names == other.names
-    same_bins = other.fine in (table.fine, table.coarse)
-    return same_variable and same_bins and {table.key, other.key} == {CORRECT, 1}
-
-
-def _both(stats: BinnedStats, table: Wanted, other: Wanted) -> list[Floats]:
-    """Return two tables from the sums of "positive" where p is at most 0.5, and above it.
-
-    Above 0.5 "correct" claims the same as "positive"; elsewhere it has score 1 − p and is a hit
-    where the other is not. These sums differ from those of its own scores by rounding only.
-    """
-    low, high = (stats.sums[:, k : k + 1] for k in range(2))
-    turned = low.copy()
-    for name, whole in _TURNED.items():
-        turned[FIELDS.index(name)] = low[FIELDS.index(whole)] - low[FIELDS.index(name)]
-    sums = {1: low + high, CORRECT: turned + high}
-    coarse = BinnedStats(table.fine, sums[other.key]).coarsen(other.fine)
-    return [sums[table.key], coarse.sums]
-
-
-#: The sums that differ for 1 − score and 1 − hit, and what they are subtracted from.
-_TURNED = {"hit": "weight", "score": "weight", "hit2": "weight2", "score2": "weight2"}
 
 
 def _rows(table: Floats) -> Floats:

@@ -83,3 +83,15 @@ def write_whole(path: str | PathLike[str], text: str) -> None:
     """
     with whole_file(path) as draft:
         draft.write_text(text, encoding="utf-8")
+
+
+def same_file(one: str | PathLike[str], other: str | PathLike[str]) -> bool:
+    """Tell whether two paths lead to the same file, also by links; a file to come is none.
+
+    >>> same_file("no/such.csv", "no/such.csv")
+    False
+    """
+    try:
+        return os.path.samefile(one, other)
+    except OSError:
+        return False

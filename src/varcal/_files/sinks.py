@@ -6,13 +6,15 @@ import csv
 import gzip
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any, Self, cast
 
 import pyarrow as pa
 
-from varcal._files.sources import DELIMITERS
+from varcal._files.dialect import Dialect, encoding_name
+from varcal._files.sources import DELIMITERS, Source
 from varcal.exceptions import InputError
 
 
@@ -34,7 +36,39 @@ class Sink(ABC):
         self.close()
 
 
-def open_sink(path: Path, format: str, gzipped: bool, schema: pa.Schema) -> Sink:
+def output_dialect(sources: Sequence[Source], format: str) -> Dialect:
+    """Return the dialect in which rows of text files are written to another one.
+
+    Values are kept as they are written, so the decimal mark stays, and with it encoding and line
+    ends. The separator stays if the format does; otherwise it is the usual one of the format.
+
+    Raises
+    ------
+    InputError
+        If the files have different decimal marks.
+    """
+    if format not in DELIMITERS or any(source.format not in DELIMITERS for source in sources):
+        return Dialect(DELIMITERS.get(format, ","))
+    first = sources[0]
+    for source in sources:
+        if source.dialect.decimal != first.dialect.decimal:
+            raise InputError(
+                f"{first.shown} is {first.dialect.describe()}, but {source.shown} is "
+                f"{source.dialect.describe()}",
+                "pass files with the same decimal mark, or write Parquet, which has none",
+            )
+    own = first.dialect
+    if any(source.dialect.encoding != own.encoding for source in sources):
+        own = replace(own, encoding="utf-8")
+    if format == first.format:
+        return own
+    usual = DELIMITERS[format]
+    return replace(own, separator=";" if usual == own.decimal else usual)
+
+
+def open_sink(
+    path: Path, format: str, gzipped: bool, schema: pa.Schema, dialect: Dialect | None = None
+) -> Sink:
     """Open a file for writing rows of a schema.
 
     Parameters
@@ -47,20 +81,37 @@ def open_sink(path: Path, format: str, gzipped: bool, schema: pa.Schema) -> Sink
         Whether to compress a text format.
     schema : pyarrow.Schema
         The names and types of the columns.
+    dialect : Dialect, optional
+        How columns between separators are written; by default in the usual way of the format.
     """
     if format == "parquet":
         return _ParquetSink(path, schema)
     if format == "arrow":
         return _ArrowSink(path, schema)
+    own = Dialect(DELIMITERS[format]) if dialect is None and format in DELIMITERS else dialect
+    encoding = "utf-8" if own is None or format not in DELIMITERS else own.encoding
+    _check_names(schema.names, encoding)
     text = cast(
         "IO[str]",
-        gzip.open(path, "wt", encoding="utf-8", newline="")  # noqa: SIM115  closed by the sink
+        gzip.open(path, "wt", encoding=encoding, newline="")  # noqa: SIM115  closed by the sink
         if gzipped
-        else path.open("w", encoding="utf-8", newline=""),
+        else path.open("w", encoding=encoding, newline=""),
     )
-    if format in DELIMITERS:
-        return _CsvSink(text, schema, DELIMITERS[format])
-    return _JsonSink(text)
+    return _JsonSink(text) if own is None or format == "jsonl" else _CsvSink(text, schema, own)
+
+
+def _check_names(names: Sequence[str], encoding: str) -> None:
+    """Refuse names of new columns that the encoding of the input does not have."""
+    for name in names:
+        try:
+            name.encode(encoding)
+        except UnicodeEncodeError:
+            raise InputError(
+                f"the column name {name!r} cannot be written in {encoding_name(encoding)}, the "
+                "encoding of the input",
+                "write Parquet, or convert the input to UTF-8",
+                argument="column",
+            ) from None
 
 
 class _ParquetSink(Sink):
@@ -118,14 +169,15 @@ class _ArrowSink(Sink):
 class _CsvSink(Sink):
     """Writer for CSV and TSV files."""
 
-    def __init__(self, file: IO[str], schema: pa.Schema, delimiter: str) -> None:
+    def __init__(self, file: IO[str], schema: pa.Schema, dialect: Dialect) -> None:
         self._file = file
-        self._writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
+        self._decimal = dialect.decimal
+        self._writer = csv.writer(file, delimiter=dialect.separator, lineterminator=dialect.newline)
         self._writer.writerow(schema.names)
 
     def write(self, batch: pa.RecordBatch) -> None:
         columns = [
-            _as_text(name, column)
+            _as_text(name, column, self._decimal)
             for name, column in zip(batch.schema.names, batch.columns, strict=True)
         ]
         self._writer.writerows(zip(*columns, strict=True))
@@ -149,7 +201,8 @@ class _JsonSink(Sink):
         self._file.close()
 
 
-def _as_text(name: str, column: Any) -> list[str | None]:
+def _as_text(name: str, column: Any, decimal: str) -> list[str | None]:
+    number = pa.types.is_floating(column.type)
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     try:
@@ -160,6 +213,8 @@ def _as_text(name: str, column: Any) -> list[str | None]:
             "write Parquet or Arrow instead, or drop the column",
             argument="column",
         ) from None
+    if number and decimal != ".":
+        return [None if text is None else text.replace(".", decimal) for text in texts]
     return texts
 
 

@@ -1,8 +1,12 @@
-"""Finding files of rows, detecting their format, and reading them into one table."""
+"""Finding files of rows, detecting how they are written, and reading them into one table."""
 
 from __future__ import annotations
 
+import codecs
 import glob
+import gzip
+import warnings
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,29 +15,42 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from varcal._files.atomic import same_file
+from varcal._files.dialect import (
+    HEAD_BYTES,
+    PLAIN,
+    UNSTATED,
+    Detected,
+    Dialect,
+    Stated,
+    cut,
+    detect,
+)
 from varcal._options import check_choice
-from varcal.exceptions import InputError, import_library
+from varcal.exceptions import InputError, VarcalWarning, import_library
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 #: Each format and its file extensions.
 FORMATS = {
-    "csv": (".csv",),
-    "tsv": (".tsv",),
+    "csv": (".csv", ".txt"),
+    "tsv": (".tsv", ".tab"),
     "parquet": (".parquet", ".pq"),
     "arrow": (".arrow", ".feather", ".ipc"),
     "jsonl": (".jsonl", ".ndjson", ".json"),
 }
 #: The text formats, which may be gzipped.
 TEXT_FORMATS = ("csv", "tsv", "jsonl")
-#: The delimiter of each format with columns separated by a character.
+#: The usual separator of each format with columns separated by a character.
 DELIMITERS = {"csv": ",", "tsv": "\t"}
 
 #: Bytes of JSON lines that are parsed at a time, so that memory does not grow with the file.
 JSON_BLOCK_BYTES = 1 << 20
 #: Bytes of CSV in a batch, unless the caller asks for another size.
 CSV_BLOCK_BYTES = 1 << 22
+#: The first bytes of a gzipped file.
+GZIP_MARK = b"\x1f\x8b"
 
 
 @dataclass(frozen=True)
@@ -50,12 +67,25 @@ class Source:
         Whether the whole file is compressed.
     shown : str
         The name of the file in messages.
+    dialect : Dialect
+        How a text file is written.
+    remarks : tuple of str
+        What a user should know about the file.
     """
 
     path: Path
     format: str
     gzipped: bool
     shown: str
+    dialect: Dialect = PLAIN
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def plain(self) -> bool:
+        """Whether a text file is written in the usual way of its format."""
+        usual = self.dialect.separator == DELIMITERS.get(self.format, self.dialect.separator)
+        utf8 = self.dialect.encoding.startswith("utf-8")
+        return usual and utf8 and self.dialect.decimal == "."
 
 
 def format_of(path: str | PathLike[str], format: str | None = None) -> tuple[str, bool]:
@@ -90,14 +120,32 @@ def format_of(path: str | PathLike[str], format: str | None = None) -> tuple[str
     all_extensions = ", ".join(chain.from_iterable(FORMATS.values()))
     raise InputError(
         f"unknown file extension: {str(path)!r}",
-        f"use one of {all_extensions}; those of text files also with .gz",
+        f"use one of {all_extensions} (also with .gz if it is text), or name the format with "
+        "{format}",
+        settings={"format": ...},
     )
 
 
 def sources_of(
-    source: str | PathLike[str] | Sequence[str | PathLike[str]], format: str | None = None
+    source: str | PathLike[str] | Sequence[str | PathLike[str]],
+    format: str | None = None,
+    stated: Stated = UNSTATED,
 ) -> tuple[Source, ...]:
     """Return the files that paths and globs refer to; the files of a glob are sorted.
+
+    Parameters
+    ----------
+    source : path, glob, or a list of them
+        The files.
+    format : str, optional
+        Their format, if the extension does not tell.
+    stated : Stated
+        What is known about text files; the rest is detected.
+
+    Raises
+    ------
+    InputError
+        If there is no such file, or if it is not certain how it is written.
 
     Examples
     --------
@@ -124,8 +172,66 @@ def sources_of(
         for path in paths:
             if Path(path).is_dir():
                 raise InputError(f"{path!r} is a folder", f"give its files: '{path}/*.parquet'")
-            found.append(Source(Path(path), *format_of(path, format), shown=repr(path)))
+            found.append(source_of(Path(path), format_of(path, format)[0], repr(path), stated))
     return tuple(found)
+
+
+def source_of(path: Path, format: str, shown: str, stated: Stated = UNSTATED) -> Source:
+    """Return a file of a known format, after detecting how it is written."""
+    if format not in TEXT_FORMATS:
+        return Source(path, format, False, shown)
+    with reading(Source(path, format, False, shown)):
+        gzipped = is_gzipped(path)
+        with gzip.open(path) if gzipped else path.open("rb") as file:
+            blocks = iter(lambda: file.read(HEAD_BYTES), b"")
+            found: Detected = detect(
+                blocks, stated, shown, DELIMITERS.get(format, ","), rows=format in DELIMITERS
+            )
+    return Source(path, format, gzipped, shown, found.dialect, found.remarks)
+
+
+def is_gzipped(path: Path) -> bool:
+    """Tell by its first bytes whether a file is gzipped, whatever its name."""
+    with path.open("rb") as file:
+        return file.read(len(GZIP_MARK)) == GZIP_MARK
+
+
+def how_read(sources: Sequence[Source]) -> list[str]:
+    """Say how text files are read if that is not the usual way of their format.
+
+    Returns
+    -------
+    list of str
+        One line per dialect, and one per remark.
+    """
+    by_dialect: dict[str, list[Source]] = {}
+    for source in sources:
+        if not source.plain:
+            what = source.dialect.describe()
+            if source.format not in DELIMITERS:
+                what = source.dialect.encoding
+            by_dialect.setdefault(what, []).append(source)
+    lines = []
+    for what, alike in by_dialect.items():
+        more = f" and {len(alike) - 1:,} more" if len(alike) > 1 else ""
+        lines.append(f"{alike[0].shown}{more} read as {what}")
+    remarks = dict.fromkeys(
+        f"{remark} ({source.shown})" for source in sources for remark in source.remarks
+    )
+    return [*lines, *remarks]
+
+
+def warn_how_read(sources: Sequence[Source]) -> None:
+    """Warn a user of Python about text files that are not written in the usual way."""
+    for line in how_read(sources):
+        warnings.warn(line, VarcalWarning, stacklevel=3)
+
+
+def check_not_input(out: str | PathLike[str], sources: Sequence[Source]) -> None:
+    """Refuse an output that would replace one of the files that are read."""
+    for source in sources:
+        if same_file(out, source.path):
+            raise InputError(f"{str(out)!r} is an input file", "write to another file")
 
 
 def sources_in(folder: str | PathLike[str]) -> tuple[Source, ...]:
@@ -156,24 +262,31 @@ def reading(source: Source) -> Iterator[None]:
     pa = import_library("pyarrow", f"reading {source.shown}")
     try:
         yield
-    except (pa.ArrowException, OSError, EOFError, UnicodeDecodeError) as error:
+    except (pa.ArrowException, OSError, EOFError, UnicodeError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
         raise InputError(
-            f"cannot read {source.shown} as {source.format}: {reason}", _hint(source, reason)
+            f"cannot read {source.shown} as {source.format}: {reason}",
+            _hint(source, reason),
+            settings={"encoding": ..., "sep": ..., "format": ...},
         ) from None
 
 
 def _hint(source: Source, reason: str) -> str:
     """Say what to do about an error of a reader."""
-    if "UTF8" in reason or "utf-8" in reason:
-        return "text must be in UTF-8: convert it first"
+    if "UTF8" in reason or "codec" in reason:
+        return "the file is not in one encoding throughout: convert it, or pass {encoding}"
     if "Empty" in reason:
         return "the file has no rows"
+    if "columns, got" in reason:
+        return (
+            "fields that contain the separator must be in quotes, also numbers with a decimal "
+            "comma; another separator is chosen with {sep}"
+        )
     if source.format in ("parquet", "arrow"):
         return "the file is truncated or has another format: write it again"
     if source.format == "jsonl":
         return "JSON lines have one object per line"
-    return "check that the file is complete, and that its format is right (--format)"
+    return "check that the file is complete, and that its format is right ({format})"
 
 
 def read_table(sources: Sequence[Source], columns: Sequence[str] | None = None) -> pa.Table:
@@ -244,7 +357,19 @@ def check_columns(source: Source, known: Sequence[str], wanted: Sequence[str]) -
     """Raise an error if a file lacks a column; the message suggests the most similar name."""
     for name in wanted:
         if name not in known:
-            raise InputError.no_column(name, known, where=source.shown)
+            raise no_column(name, known, source)
+
+
+def no_column(name: str, known: Sequence[str], source: Source) -> InputError:
+    """Return the error that a file lacks a column."""
+    error = InputError.no_column(name, known, where=source.shown)
+    if len(known) != 1 or source.format not in DELIMITERS:
+        return error
+    return InputError(
+        error.message,
+        f"all of the header is one column, {cut(known[0])!r}; name the separator with {{sep}}",
+        settings={"sep": ...},
+    )
 
 
 def column_names(source: Source) -> list[str]:
@@ -296,10 +421,16 @@ def read_json(block: bytes, schema: pa.Schema | None = None) -> pa.Table:
 
 
 def open_bytes(source: Source) -> Any:
-    """Open a file as a stream of decompressed bytes."""
+    """Open a file as a stream of decompressed bytes; those of text files are in UTF-8."""
     import pyarrow as pa  # noqa: PLC0415
 
-    return pa.input_stream(str(source.path), compression="gzip" if source.gzipped else None)
+    stream = pa.input_stream(str(source.path), compression="gzip" if source.gzipped else None)
+    encoding = source.dialect.encoding
+    if encoding == "utf-8-sig":
+        stream.read(len(codecs.BOM_UTF8))
+    elif encoding != "utf-8":
+        return pa.transcoding_input_stream(stream, encoding, "utf-8")
+    return stream
 
 
 def open_csv(source: Source, block_size: int = CSV_BLOCK_BYTES, **convert: Any) -> Any:
@@ -309,9 +440,18 @@ def open_csv(source: Source, block_size: int = CSV_BLOCK_BYTES, **convert: Any) 
     return csv.open_csv(
         open_bytes(source),
         read_options=csv.ReadOptions(block_size=block_size),
-        parse_options=_dialect(source),
-        convert_options=csv.ConvertOptions(**{"strings_can_be_null": True} | convert),
+        parse_options=_parsing(source),
+        convert_options=_conversion(source, **convert),
     )
+
+
+def refuse_bytes(schema: pa.Schema) -> None:
+    """Refuse columns of a text file that PyArrow reads as bytes: they are not valid UTF-8."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    for column in schema:
+        if pa.types.is_binary(column.type):
+            raise pa.ArrowInvalid(f"column {column.name!r} has invalid UTF8 data")
 
 
 def open_arrow(source: Source) -> Any:
@@ -326,10 +466,17 @@ def open_arrow(source: Source) -> Any:
         return pa.ipc.open_stream(mapped)
 
 
-def _dialect(source: Source) -> Any:
+def _parsing(source: Source) -> Any:
     from pyarrow import csv  # noqa: PLC0415
 
-    return csv.ParseOptions(delimiter=DELIMITERS[source.format], newlines_in_values=True)
+    return csv.ParseOptions(delimiter=source.dialect.separator, newlines_in_values=True)
+
+
+def _conversion(source: Source, **options: Any) -> Any:
+    from pyarrow import csv  # noqa: PLC0415
+
+    usual = {"strings_can_be_null": True, "decimal_point": source.dialect.decimal}
+    return csv.ConvertOptions(**usual | options)
 
 
 def _read_one(source: Source, columns: Sequence[str] | None) -> pa.Table:
@@ -342,11 +489,13 @@ def _read_one(source: Source, columns: Sequence[str] | None) -> pa.Table:
     if source.format in DELIMITERS:
         from pyarrow import csv  # noqa: PLC0415
 
-        return csv.read_csv(
+        table = csv.read_csv(
             open_bytes(source),
-            parse_options=_dialect(source),
-            convert_options=csv.ConvertOptions(include_columns=wanted, strings_can_be_null=True),
+            parse_options=_parsing(source),
+            convert_options=_conversion(source, include_columns=wanted),
         )
+        refuse_bytes(table.schema)
+        return table
     if source.format == "arrow":
         table = open_arrow(source).read_all()
     else:

@@ -22,6 +22,7 @@ from varcal._files.sources import (
     open_csv,
     read_json,
     reading,
+    refuse_bytes,
     same_columns,
 )
 from varcal.exceptions import InputError
@@ -231,6 +232,7 @@ def _csv_types(source: Source, names: Sequence[str], types: dict[str, pa.DataTyp
     while True:
         try:
             reader = open_csv(source, BLOCK_BYTES, column_types=types, include_columns=list(names))
+            refuse_bytes(reader.schema)
             types = {column.name: column.type for column in reader.schema}
             for _ in reader:
                 pass

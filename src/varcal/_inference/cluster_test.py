@@ -9,6 +9,7 @@ from varcal._arrays import Bools, Floats
 from varcal._binning.stats import BinnedStats
 from varcal._inference.multiplicity import cauchy
 from varcal._inference.quadratic_forms import legendre
+from varcal._text.numbers import count
 from varcal.exceptions import InputError
 
 #: Below this many groups the null distribution is simulated by flipping the signs of groups.
@@ -63,12 +64,17 @@ def cluster_test(
     parts = [_contributions(coarse, None, constant)]
     if placed is not None:
         parts.append(_contributions(fine, placed, constant))
-    parts = [part for part in parts if 0 < part.shape[1] <= len(part) // GROUPS_PER_TERM]
+    return hotelling_test(parts, seed)
+
+
+def hotelling_test(contributions: list[Floats], seed: int = 0) -> float:
+    """Test that the sums of groups, shape (G, k) for each set of terms, have mean 0."""
+    parts = [part for part in contributions if 0 < part.shape[1] <= len(part) // GROUPS_PER_TERM]
     if not parts:
-        if not _contributions(coarse, None, constant).shape[1]:
+        if not contributions[0].shape[1]:
             return 1.0  # a single value: the gap cannot change along it
         raise InputError(
-            f"groups has {n_groups(coarse)} groups with weight",
+            f"groups has {count(len(contributions[0]), 'group')} with weight",
             f"a test needs at least {LEAST_GROUPS}",
             argument="groups",
         )
@@ -105,12 +111,15 @@ def _contributions(stats: BinnedStats, placed: Bools | None, constant: bool) -> 
     if constant:
         terms = terms[:, 1:] if placed is not None else terms
         terms = terms - total @ terms / total.sum()
-    sums = (error @ terms)[weight.sum(axis=1) > 0]
-    # Drop terms that depend on others, such as the quadratic of a variable with two values.
+    return (error @ independent(terms, total))[weight.sum(axis=1) > 0]
+
+
+def independent(terms: Floats, total: Floats) -> Floats:
+    """Drop terms that depend on others, such as the quadratic of a variable with two values."""
     _, triangle = np.linalg.qr(terms * np.sqrt(total)[:, None])
     size = np.zeros(terms.shape[1])
     size[: len(triangle)] = np.abs(np.diag(triangle))
-    return sums[:, size > DEPENDENT * max(size.max(initial=0.0), TINY)]
+    return terms[:, size > DEPENDENT * max(size.max(initial=0.0), TINY)]
 
 
 def _hotelling(sums: Floats) -> Floats:

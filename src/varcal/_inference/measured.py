@@ -59,9 +59,35 @@ def measure_all(
     """Measure many tables at once: those with equally many bins share one computation."""
     found: list[Measured | None] = [None] * len(tables)
     for places, law in _stacked_laws(tables, beyond=beyond):
-        for place, measured in zip(places, _measured(law, level), strict=True):
-            found[place] = measured
+        for place, one in zip(places, _measured(law, level), strict=True):
+            found[place] = one
     return [one for one in found if one is not None]
+
+
+def measure_laws(laws: Sequence[GapLaw], level: float) -> list[Measured]:
+    """Measure the errors of several laws; those with equally many bins share one computation."""
+    found: list[Measured | None] = [None] * len(laws)
+    for places, law in _alike(laws):
+        for place, one in zip(places, _measured(law, level), strict=True):
+            found[place] = one
+    return [one for one in found if one is not None]
+
+
+def limits_of(laws: Sequence[GapLaw], level: float) -> tuple[list[float], list[float]]:
+    """Return lower and upper limits of the errors of several laws."""
+    low, high = np.zeros(len(laws)), np.zeros(len(laws))
+    for places, law in _alike(laws):
+        low[places], high[places] = interval(law, level)
+    return low.tolist(), np.minimum(high, 1.0).tolist()
+
+
+def _alike(laws: Sequence[GapLaw]) -> Iterator[tuple[list[int], GapLaw]]:
+    """Yield the laws with equally many bins as one, and which they are."""
+    alike: dict[tuple[int, float], list[int]] = {}
+    for place, law in enumerate(laws):
+        alike.setdefault((law.gap.shape[-1], law.df), []).append(place)
+    for places in alike.values():
+        yield places, GapLaw.stack([laws[place] for place in places])
 
 
 def measure_classes(tables: Sequence[BinnedStats], level: float) -> Measured:
@@ -77,7 +103,7 @@ def measure_classes(tables: Sequence[BinnedStats], level: float) -> Measured:
         return Measured(*(float(np.mean([getattr(x, name) for x in parts])) for name in names))
     same_bins = all(stats.bins == tables[0].bins for stats in tables)
     law = GapLaw.of_classes([gap_law(stats) for stats in tables], same_bins=same_bins)
-    return _measured(GapLaw.stack([law]), level)[0]
+    return measure_laws([law], level)[0]
 
 
 def _measured(law: GapLaw, level: float) -> list[Measured]:
@@ -88,14 +114,6 @@ def _measured(law: GapLaw, level: float) -> list[Measured]:
         Measured(value, best, start, end, math.nan, floor, floor_high)
         for value, best, start, end, floor, floor_high in np.stack(columns, axis=-1).tolist()
     ]
-
-
-def debiased_all(tables: Sequence[BinnedStats]) -> list[float]:
-    """Return the debiased error of many tables at once."""
-    found = np.zeros(len(tables))
-    for places, law in _stacked_laws(tables):
-        found[places] = debiased(law)
-    return found.tolist()
 
 
 def _stacked_laws(
@@ -118,11 +136,6 @@ def _stacked_laws(
                 yield [place], GapLaw.stack([gap_law(stats, beyond=beyond)])
 
 
-def with_p(measured: Measured, p_value: float) -> Measured:
-    """Return a copy with the given p-value."""
-    return Measured(**vars(measured) | {"p_value": p_value})
-
-
 def gap_law(stats: BinnedStats, *, beyond: bool = False) -> GapLaw:
     """Return the law of the gaps of bins; with `beyond` the overall gap is subtracted.
 
@@ -130,12 +143,22 @@ def gap_law(stats: BinnedStats, *, beyond: bool = False) -> GapLaw:
     """
     if stats.sums.shape[1] == 1:
         return GapLaw.from_cells(error_sums(stats), center=beyond)
-    return cluster_law(_sums(stats.sums), center=beyond)
+    return cluster_law(error_sums_by_bucket(stats), center=beyond)
 
 
 def error_sums(stats: BinnedStats) -> ErrorSums:
     """Return the sums of a table over all buckets, in the form that tests need."""
     return _sums(stats.sums.sum(axis=1))
+
+
+def error_sums_by_bucket(stats: BinnedStats) -> ErrorSums:
+    """Return the sums of a table with a first axis for buckets of groups."""
+    return _sums(stats.sums)
+
+
+def error_sums_of(tables: Sequence[BinnedStats]) -> ErrorSums:
+    """Return the sums of several tables over the same bins, with a first axis for the tables."""
+    return _sums(np.stack([stats.sums.sum(axis=1) for stats in tables], axis=1))
 
 
 def _sums(sums: Floats) -> ErrorSums:

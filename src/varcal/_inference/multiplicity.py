@@ -1,9 +1,12 @@
-"""Several tests at once: adjusted and combined p-values."""
+"""Several tests at once: adjusted and combined p-values, and p-values of intervals."""
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
 from varcal._arrays import Floats
 
@@ -53,3 +56,39 @@ def cauchy(p_values: list[Floats]) -> Floats:
     small = np.arctan(1 / np.maximum(mean, 1.0)) / np.pi
     combined = np.where(mean > 1, small, 0.5 - np.arctan(mean) / np.pi)
     return np.asarray(np.where(p.min(0) > MOST_P, p.min(0), combined))
+
+
+def normal_quantile(level: float, df: float = math.inf) -> float:
+    """Return the two-sided quantile of the normal law, or of Student's t.
+
+    >>> round(normal_quantile(0.95), 4)
+    1.96
+    """
+    tail = (1 + level) / 2
+    return float(ndtri(tail) if math.isinf(df) else stdtrit(df, tail))
+
+
+def p_of_interval(low: float, high: float, level: float, df: float = math.inf) -> float:
+    """Return the p-value of 0: 1 minus the level at which the interval would end at 0.
+
+    Its half-width is taken as proportional to the quantile of its level, and its middle as fixed.
+    So the p-value is below 1 − level if, and only if, the interval excludes 0. An interval without
+    width, of two sets of probabilities that are the same, has the p-value 1.
+
+    Parameters
+    ----------
+    low, high, level : float
+        The interval and its level.
+    df : float
+        Degrees of freedom, infinite for the normal law.
+
+    Examples
+    --------
+    >>> round(p_of_interval(0.0, 1.0, 0.95), 4), round(p_of_interval(-1.0, 3.0, 0.95), 4)
+    (0.05, 0.3271)
+    """
+    middle, half = (low + high) / 2, (high - low) / 2
+    if not half > 0:
+        return math.nan if math.isnan(half) else float(middle == 0)
+    z = abs(middle) / half * normal_quantile(level, df)
+    return 2 * float(ndtr(-z) if math.isinf(df) else stdtr(df, -z))

@@ -57,7 +57,7 @@ class Form:
         return np.asarray(np.where(self.mean > 0, np.maximum(p, 1e-300), 1.0))
 
 
-def _form(loading: Floats, v: Floats, k: Floats) -> Form:
+def form_of(loading: Floats, v: Floats, k: Floats) -> Form:
     """Return a form with its null moments, from the variance and fourth cumulant of each cell."""
     gram = np.swapaxes(loading * v[..., None], -1, -2) @ loading
     variance = 2 * (gram**2).sum((-1, -2)) + (k * (loading**2).sum(-1) ** 2).sum(-1)
@@ -80,7 +80,7 @@ def quadratic_forms(
         along = coarse.weight * root
         along = ratio_or_zero(along, np.sqrt((along**2).sum(-1, keepdims=True)))
         loading = root[..., None] * _complement(along)
-    forms = [_form(loading, v, k)]
+    forms = [form_of(loading, v, k)]
     if fine is None and constant:
         return forms
     cells = coarse if fine is None else fine
@@ -92,7 +92,7 @@ def quadratic_forms(
         functions = functions[..., 1:]
         functions = functions - (cells.share[..., None] * functions).sum(-2, keepdims=True)
     total = v + PRIOR * ratio_or_zero(cells.weight2, cells.n.sum(-1, keepdims=True))
-    return [*forms, _form(_orthonormal(functions, total), v, k)]
+    return [*forms, form_of(_orthonormal(functions, total), v, k)]
 
 
 def _complement(unit: Floats) -> Floats:

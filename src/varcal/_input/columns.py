@@ -57,8 +57,8 @@ def numbers_of(values: object, argument: str) -> AnyArray:
     column = Variable.of(values if array is None else array, argument, argument)
     if column.kind == "levels" and not column.levels:
         return np.full(len(column), np.nan)
-    if column.kind != "numeric" or column.duration:
-        shown: str = "durations" if column.duration else column.kind
+    if column.kind != "numeric":
+        shown: str = "durations" if column.kind == "duration" else column.kind
         if column.levels == (False, True):
             shown = "booleans"
         name = argument.split(" ")[0]

@@ -15,6 +15,8 @@ from varcal._options import check_choice
 from varcal.exceptions import InputError
 
 EVENTS = ("correct", "positive", "classwise")
+#: An audit can also judge the claims of all classes at once.
+AUDIT_EVENTS = ("both", *EVENTS)
 #: The key of the claim that the most likely class is right; other keys are positions of classes.
 CORRECT = -1
 
@@ -125,6 +127,48 @@ def claim_keys(
     if event == "correct":
         return [CORRECT]
     return [_position(classes, pos_label)] if event == "positive" else list(range(len(classes)))
+
+
+def audit_keys(
+    classes: Sequence[Hashable], event: str = "both", pos_label: Hashable = None
+) -> list[int]:
+    """Return the keys of the claims that an audit judges.
+
+    With "both" these are the claim about the positive class and `CORRECT` for two classes, and
+    `CORRECT` and the claims about every class for more.
+
+    >>> audit_keys(["no", "yes"]), audit_keys(["a", "b", "c"])
+    ([1, -1], [-1, 0, 1, 2])
+    """
+    check_choice("event", event, AUDIT_EVENTS)
+    if event != "both":
+        return claim_keys(classes, event, pos_label)
+    if len(classes) == 2:
+        return [_position(classes, pos_label), CORRECT]
+    if pos_label is not None:
+        raise InputError(
+            f"pos_label is {pos_label!r}, which has no meaning with {len(classes)} classes",
+            "omit {pos_label}",
+            argument="pos_label",
+            settings={"pos_label": None},
+        )
+    return [CORRECT, *range(len(classes))]
+
+
+def predicted(predictions: Predictions, key: int) -> Bools:
+    """Return in which rows the class of a claim is the predicted one (ties: the first class).
+
+    >>> predicted(Predictions.of([0, 1, 1], [0.2, 0.9, 0.5]), 1)
+    array([False,  True, False])
+    """
+    p = predictions.p
+    if p.ndim == 1:
+        return p > 0.5 if key == 1 else p <= 0.5
+    if p.shape[1] == 2:
+        above = p[:, 1] > p[:, 0]
+        return above if key == 1 else ~above
+    found: Bools = p.argmax(axis=1) == key
+    return found
 
 
 def claim_of(predictions: Predictions, key: int) -> Claim:

@@ -7,7 +7,7 @@ from hashlib import blake2b
 
 import numpy as np
 
-from varcal._arrays import Ints
+from varcal._arrays import Bools, Ints
 from varcal._input.variables import Variable, present_levels, sort_levels
 from varcal.exceptions import InputError
 
@@ -79,6 +79,20 @@ def buckets(
     elif known:
         return _positions(unit, known), len(known)
     return _hashes(unit), N_BUCKETS
+
+
+def sided_buckets(
+    side: Bools | None, bucket: Ints | None, n_buckets: int
+) -> tuple[Ints | None, int]:
+    """Return buckets of which there is one set per predicted side.
+
+    >>> sided_buckets(np.array([False, True]), None, 1)
+    (array([0, 1]), 2)
+    """
+    if side is None:
+        return bucket, n_buckets
+    shifted = side.astype(np.intp) * n_buckets
+    return shifted if bucket is None else shifted + bucket, 2 * n_buckets
 
 
 def check_two_groups(n_groups: int) -> None:

@@ -25,9 +25,9 @@ class Labels:
     def of(cls, y: object) -> Labels:
         """Read a column of labels: integers, booleans, strings or categories."""
         column = Variable.of(y, "y", "y")
-        if column.kind == "datetime" or column.duration:
+        if column.kind in ("datetime", "duration"):
             raise InputError(
-                f"y holds {'durations' if column.duration else 'dates'}",
+                f"y holds {'durations' if column.kind == 'duration' else 'dates'}",
                 "labels are integers, booleans, strings or categories",
                 argument="y",
             )

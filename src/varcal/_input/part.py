@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -19,8 +19,11 @@ class Part:
         Whether labels are 0/1 or booleans, which are interchangeable.
     exponent : int
         Weights are divided by 2 to this power.
+    date_formats : mapping
+        How dates are written in each column of text that is dates (`date_texts`).
     """
 
     classes: tuple[Hashable, ...]
     by_meaning: bool = False
     exponent: int = 0
+    date_formats: Mapping[str, str] = field(default_factory=dict)

@@ -10,6 +10,7 @@ import numpy as np
 
 from varcal._arrays import AnyArray, Floats, Ints
 from varcal._input.columns import check_lengths, column_names, column_of
+from varcal._input.date_texts import as_dates, with_dates
 from varcal._input.frames import Table, is_frame
 from varcal._input.groups import check_units, group_numbers
 from varcal._input.labels import Labels
@@ -137,6 +138,7 @@ class Predictions:
         if v is ALL:
             v = _other_columns(table, y, p, sample_weight, groups)
         variables, v_backend = _variables(v, table)
+        variables = tuple(_dated(variable, part) for variable in variables)
         weight = None
         if sample_weight is not None:
             weight = weights(sample_weight, table)
@@ -226,6 +228,23 @@ def _other_columns(table: Table | None, *roles: object) -> list[str]:
     return others
 
 
+def _dated(variable: Variable, part: Part | None) -> Variable:
+    """Read text as dates where it is dates; of a batch, where all rows are."""
+    if part is None:
+        return with_dates(variable)
+    form = part.date_formats.get(variable.name)
+    if form is None or variable.kind != "levels" or not variable.levels:
+        return variable
+    found = as_dates(variable, form)
+    if found is None:
+        raise InputError(
+            f"v {variable.name!r} holds text that is not a date written as {form}",
+            "correct it, or convert the column to dates",
+            argument="v",
+        )
+    return found
+
+
 def _variables(v: object, table: Table | None) -> tuple[tuple[Variable, ...], str | None]:
     names = column_names(v, table)
     if v is None:
@@ -240,7 +259,9 @@ def _variables(v: object, table: Table | None) -> tuple[tuple[Variable, ...], st
         frame = Table.of(v, "v")
         if not frame.columns:
             raise InputError("v has no columns", "give at least one variable", argument="v")
-        return tuple(Variable.of(frame.column(n, "v"), n) for n in frame.columns), frame.backend
+        columns = [frame.column(name, "v") for name in frame.columns]
+        found = [Variable.of(one, name) for one, name in zip(columns, frame.columns, strict=True)]
+        return tuple(found), frame.backend or _library(columns[0])
     column = column_of(v, table, "v")
     name = getattr(v, "name", None)
     name = name if isinstance(name, str) and name else "v"
@@ -257,6 +278,12 @@ def _variables(v: object, table: Table | None) -> tuple[tuple[Variable, ...], st
     return tuple(Variable.of(array[:, k], f"v{k}") for k in range(array.shape[1])), None
 
 
+def _library(column: object) -> str | None:
+    """Return the frame library of a column, None for arrays."""
+    series = as_series(column)
+    return None if series is None else str(series.implementation.value)
+
+
 def read_scores(p: object, v: object = None) -> tuple[Floats, tuple[Variable, ...]]:
     """Check probabilities and variables without an outcome.
 
@@ -268,7 +295,7 @@ def read_scores(p: object, v: object = None) -> tuple[Floats, tuple[Variable, ..
     """
     given, _, _ = probabilities(p, None)
     scores = given.astype(np.float64, copy=False)
-    variables, _ = _variables(v, None)
+    variables = tuple(with_dates(variable) for variable in _variables(v, None)[0])
     lengths = {"p": len(scores)}
     lengths |= {f"v {variable.name!r}": len(variable) for variable in variables}
     check_lengths(lengths, by_name=False)

@@ -18,10 +18,11 @@ from varcal._input.arrow_numbers import codes_of, numpy_of
 from varcal._input.plain_types import is_plain
 from varcal.exceptions import InputError
 
-Kind = Literal["numeric", "datetime", "levels"]
+Kind = Literal["numeric", "datetime", "duration", "levels"]
 
 _EPOCH = np.datetime64("1970-01-01T00:00:00", "us")
 _MISSING_TYPES = {"NoneType", "NAType", "NaTType"}
+_NAMES_OF_UTC = ("Etc/UTC", "Etc/GMT", "Etc/UCT", "Etc/Zulu", "GMT", "UCT", "Zulu", "+00:00")
 # Rows that `extremes` reads at a time; as floats they fit into the processor's cache.
 _CHUNK_ROWS = 32_768
 # Hints for arguments that have several columns instead of one.
@@ -33,35 +34,44 @@ _ONE_COLUMN = {
 
 @dataclass(frozen=True, eq=False)
 class Variable:
-    """A named column: numbers, instants or levels, with missing values.
+    """A named column: numbers, instants, durations or levels, with missing values.
 
     Attributes
     ----------
     name : str
         The name of the column.
-    kind : {"numeric", "datetime", "levels"}
-        Numbers; instants (seconds since 1970 in UTC); or categories, strings and booleans.
+    kind : {"numeric", "datetime", "duration", "levels"}
+        Numbers; instants (seconds since 1970 in UTC); durations in seconds; or categories, strings
+        and booleans.
     values : ndarray
-        Numbers and instants: one number per row, NaN if it is missing. Levels: the position
+        Numbers: one per row, NaN if it is missing. Levels: the position
         in `levels`, −1 if it is missing.
     levels : tuple
-        The levels in their order, empty for numbers and instants.
-    duration : bool
-        Whether the numbers are durations, in seconds.
+        The levels in their order, empty for other kinds.
+    zone : str
+        The time zone of instants, in which they are shown: "" for none, "UTC", an offset such as
+        "+01:00", or a name such as "Europe/Berlin".
+    date_format : str
+        How instants were written, if they were read from text (`date_texts`).
+    text : Variable or None
+        That text.
     """
 
     name: str
     kind: Kind
     values: AnyArray
     levels: tuple[Hashable, ...] = ()
-    duration: bool = False
+    zone: str = ""
+    date_format: str = ""
+    text: Variable | None = None
 
     def __len__(self) -> int:
         return len(self.values)
 
     def take(self, rows: AnyArray) -> Variable:
         """Return the variable on the given rows (positions or a mask)."""
-        return replace(self, values=self.values[rows])
+        text = None if self.text is None else self.text.take(rows)
+        return replace(self, values=self.values[rows], text=text)
 
     def missing(self) -> Bools:
         """Return a mask of the rows with a missing value."""
@@ -233,7 +243,8 @@ def _from_series(series: nw.Series[Any], name: str, called: str) -> Variable:
     if isinstance(dtype, nw.Datetime):
         if dtype.time_zone is not None:
             series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
-        return _from_array(series.to_numpy(), name, called)
+        found = _from_array(series.to_numpy(), name, called)
+        return replace(found, zone=_known_zone(dtype.time_zone))
     if dtype == nw.Date:
         return _from_array(series.cast(nw.Datetime("us")).to_numpy(), name, called)
     if dtype == nw.Duration:
@@ -243,7 +254,9 @@ def _from_series(series: nw.Series[Any], name: str, called: str) -> Variable:
         values[:] = series.to_list()
         return _from_array(values, name, called)
     if dtype == nw.Unknown:
-        return _from_array(_unknown_array(series, called), name, called)
+        zone = getattr(getattr(series.to_native(), "dt", None), "tz", None)
+        found = _from_array(_unknown_array(series, called), name, called)
+        return found if zone is None else replace(found, zone=_known_zone(str(zone)))
     raise InputError(
         f"{called} is of type {dtype}",
         "give numbers, booleans, strings, categories or dates",
@@ -315,7 +328,7 @@ def _from_array(values: AnyArray, name: str, called: str) -> Variable:
         case "M":
             return Variable(name, "datetime", _seconds(values - _EPOCH))
         case "m":
-            return Variable(name, "numeric", _seconds(values), duration=True)
+            return Variable(name, "duration", _seconds(values))
         case "O":
             return _from_objects(values, name, called)
     raise InputError(
@@ -351,7 +364,15 @@ def _from_objects(values: AnyArray, name: str, called: str) -> Variable:
             ) from None
         return Variable(name, "numeric", np.array(floats, dtype=np.float64))
     if all(issubclass(t, dt.date | np.datetime64) for t in types):
-        return _from_array(np.array([_instant(value) for value in values]), name, called)
+        zones = {_zone(value) for value in values if not is_missing(value)}
+        if "" in zones and len(zones) > 1:
+            raise InputError(
+                f"{called} holds dates with and without a time zone",
+                "give all of them a time zone, or none",
+                argument=_argument(called),
+            )
+        found = _from_array(np.array([_instant(value) for value in values]), name, called)
+        return replace(found, zone=zones.pop() if len(zones) == 1 else "UTC")
     if all(issubclass(t, dt.timedelta | np.timedelta64) for t in types):
         gaps = [np.timedelta64("NaT") if is_missing(value) else value for value in values]
         return _from_array(np.array(gaps, dtype="timedelta64[us]"), name, called)
@@ -361,6 +382,25 @@ def _from_objects(values: AnyArray, name: str, called: str) -> Variable:
         "convert it to one type: numbers, booleans, strings, categories or dates",
         argument=_argument(called),
     )
+
+
+def _zone(value: Any) -> str:
+    """Return the time zone of a Python date: its name, or its offset such as "+01:00"."""
+    zone = getattr(value, "tzinfo", None)
+    if zone is None:
+        return ""
+    if isinstance(zone, dt.timezone):
+        return zone.tzname(None).removeprefix("UTC") or "UTC"
+    return _known_zone(str(zone))
+
+
+def _known_zone(name: str | None) -> str:
+    """Return the name of a time zone; UTC has several.
+
+    >>> _known_zone("Etc/UTC"), _known_zone("Europe/Berlin"), _known_zone(None)
+    ('UTC', 'Europe/Berlin', '')
+    """
+    return "UTC" if name in _NAMES_OF_UTC else name or ""
 
 
 def _instant(value: Any) -> np.datetime64:

@@ -20,7 +20,7 @@ from varcal._measures.histogram import histogram_of
 from varcal._measures.regions import regions_of
 from varcal._options import check_level
 from varcal._runtime.threads import one_blas_thread
-from varcal._smoothing.bands import Bands, curve_bands, level_bands, lines, span_bands
+from varcal._smoothing.bands import TRIM, Bands, curve_bands, level_bands, lines, span_bands
 from varcal._smoothing.cells import Cells
 from varcal._smoothing.density import density
 from varcal.exceptions import InputError
@@ -40,7 +40,7 @@ def curve(
     bandwidth: float | None = None,
     degree: int = 2,
     level: float = 0.95,
-    trim: float = 0.05,
+    trim: float = TRIM,
     grid: int | ArrayLike | None = None,
     bands: bool = True,
     edges: str | None = None,
@@ -80,7 +80,8 @@ def curve(
     level : float
         Level of all bands.
     trim : float
-        Share of the rows at each end in which v* is not searched for (5 % as in the paper).
+        Share of the rows at each end in which v* is not searched for (5 % in the paper, where
+        faults in the outer rows are missed). `Curve.search_note` says where it was searched for.
     grid : int or array, optional
         Where to evaluate the curve: a number of even points between the trimmed ends, or the
         points themselves. By default the curve is evaluated at its cells, at most 300.
@@ -178,7 +179,7 @@ def curve_of(
     event: str,
     *,
     level: float = 0.95,
-    trim: float = 0.05,
+    trim: float = TRIM,
     grid: int | ArrayLike | None = None,
     span: float | None = None,
     bandwidth: float | None = None,
@@ -213,6 +214,7 @@ def curve_of(
     if grid is not None and found.kind != "levels":
         at, series, worst_set = _on_grid(grid, bands, series, kept, trim)
     missing = _missing(found)
+    zone = getattr(found.fine.bins, "zone", "")
     return Curve(
         variable=found.name,
         kind=found.kind,
@@ -225,12 +227,14 @@ def curve_of(
         vce_low=bands.worst_low,
         vce_high=bands.worst_high,
         worst_set=worst_set,
+        searched=_searched(bands),
+        unsearched=float(kept.weight[~bands.searched].sum() / kept.weight.sum()),
         vece=vece.debiased,
         vece_low=vece.low,
         vece_high=vece.high,
         overall=overall,
-        regions=regions_of(bands, kept, found.kind, labels, 0.0),
-        excess=regions_of(bands, kept, found.kind, labels, overall),
+        regions=regions_of(bands, kept, found.kind, labels, 0.0, zone),
+        excess=regions_of(bands, kept, found.kind, labels, overall, zone),
         counts=kept.n.astype(np.int64) if found.kind == "levels" else np.zeros(0, np.int64),
         histogram=histogram_of(found),
         span=2 * bands.half_span,
@@ -241,6 +245,7 @@ def curve_of(
         backend=backend,
         engine=engine,
         edges=found.fine.edges,
+        zone=zone,
     )
 
 
@@ -287,6 +292,12 @@ def _on_grid(
     drawn = {name: np.interp(at, bands.x, values) for name, values in series.items()}
     nearest = np.abs(at[:, None] - bands.x).argmin(axis=1)
     return at, drawn, bands.candidates[nearest]
+
+
+def _searched(bands: Bands) -> tuple[float, float]:
+    """Return the least and the largest value among those that may be v*."""
+    places = np.flatnonzero(bands.searched)
+    return float(bands.x[places[0]]), float(bands.x[places[-1]])
 
 
 def _missing(found: Profile) -> tuple[int, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +13,16 @@ from varcal._arrays import Bools, Floats
 from varcal._input.frames import frame_of
 from varcal._measures.histogram import Histogram
 from varcal._measures.regions import Region, describe_region, value_label
+from varcal._text.gaps import claim_of, marked_side, off_by
 from varcal._text.html_tables import html_table
-from varcal._text.numbers import gap_side
+from varcal._text.numbers import (
+    count,
+    interval,
+    level_text,
+    percent,
+    points_with_interval,
+    signed,
+)
 
 #: The arrays of a curve, in the order in which tables show them.
 SERIES = (
@@ -36,6 +45,7 @@ NUMBERS = (
     "vce",
     "vce_low",
     "vce_high",
+    "unsearched",
     "vece",
     "vece_low",
     "vece_high",
@@ -52,7 +62,8 @@ class Curve:
     Attributes
     ----------
     variable, kind, event : str
-        The variable, its kind ("numeric", "datetime" or "levels") and what the probabilities
+        The variable, its kind ("numeric", "datetime", "duration" or "levels") and what the
+        probabilities
         claim.
     x : ndarray
         Values of the variable (seconds since 1970 for dates, 0, 1, … for levels).
@@ -67,11 +78,17 @@ class Curve:
     density : ndarray
         Density of the variable (share of the weight for levels).
     worst, vce : float
-        v*, the value at which |gap| at the centre of the band is largest, and VCE(v*), this |gap|.
+        v*, the value with the largest |gap| at the centre of the band, and VCE(v*), this |gap|.
+        Along numbers and dates, the pointwise margin of |gap| is subtracted before values are
+        compared, so that an uncertain end is not chosen for its noise.
     vce_low, vce_high : float
-        Interval of the largest |gap|, from the simultaneous band.
+        Interval of the largest |gap| among the values searched.
     worst_set : ndarray of bool
         The values of x that could be v*.
+    searched : tuple of float
+        The least and the largest value among which v* was searched for.
+    unsearched : float
+        The share of the rows outside of these; see `search_note`.
     vece, vece_low, vece_high : float
         VECE over ten bins (those of the audit), debiased, with its interval.
     overall : float
@@ -116,6 +133,8 @@ class Curve:
     vce_low: float
     vce_high: float
     worst_set: Bools
+    searched: tuple[float, float]
+    unsearched: float
     vece: float
     vece_low: float
     vece_high: float
@@ -132,11 +151,23 @@ class Curve:
     backend: str | None = None
     engine: str = "numpy"
     edges: str = "exact"
+    zone: str = ""
 
     @property
     def worst_label(self) -> str:
         """v* as text."""
-        return value_label(self.worst, self.kind, self.labels)
+        return value_label(self.worst, self.kind, self.labels, self.zone)
+
+    @property
+    def search_note(self) -> str:
+        """Which rows v* was not searched for in, as a sentence; "" if it was in all of them."""
+        if not self.unsearched > 0:
+            return ""
+        low, high = (value_label(end, self.kind, self.labels, self.zone) for end in self.searched)
+        return (
+            f"v* was searched for from {low} to {high}; "
+            f"{percent(self.unsearched)} of the rows lie outside."
+        )
 
     @property
     def direction(self) -> str:
@@ -159,6 +190,8 @@ class Curve:
             "vce_low": _plain(self.vce_low),
             "vce_high": _plain(self.vce_high),
             "worst_set": self.worst_set.tolist(),
+            "searched": [_plain(end) for end in self.searched],
+            "unsearched": _plain(self.unsearched),
             "direction": self.direction,
             "vece": _plain(self.vece),
             "vece_low": _plain(self.vece_low),
@@ -174,6 +207,7 @@ class Curve:
             "n_missing": self.n_missing,
             "missing_gap": _plain(self.missing_gap),
             "engine": self.engine,
+            "zone": self.zone,
             "edges": self.edges,
         }
 
@@ -185,7 +219,7 @@ class Curve:
             for name in ("x", *SERIES)
         }
         numbers: dict[str, Any] = {
-            name: np.nan if data[name] is None else float(data[name]) for name in NUMBERS
+            name: np.nan if data.get(name) is None else float(data[name]) for name in NUMBERS
         }
         return cls(
             variable=data["variable"],
@@ -195,6 +229,7 @@ class Curve:
             **arrays,
             **numbers,
             worst_set=np.array(data["worst_set"], dtype=bool),
+            searched=_ends(data.get("searched", (None, None))),
             regions=tuple(Region(**region) for region in data["regions"]),
             excess=tuple(Region(**region) for region in data["excess"]),
             counts=np.array(data["counts"], dtype=np.int64),
@@ -204,6 +239,7 @@ class Curve:
             n_missing=data["n_missing"],
             engine=data.get("engine", "numpy"),
             edges=data.get("edges", "exact"),
+            zone=data.get("zone", ""),
         )
 
     def to_frame(self) -> Any:
@@ -248,27 +284,49 @@ class Curve:
 
         return draw("curve", self, ax=ax, backend=backend)
 
-    def __repr__(self) -> str:
-        head = (
-            f"Curve of {self.variable!r} (event {self.event}, {self.n_rows:,} rows): "
-            f"worst at {self.worst_label}, VCE(v*) = {self.vce:.4f}"
-        )
+    def _told(self) -> tuple[str, str]:
+        """Return what the curve is of, and how large its gap is."""
+        claim = claim_of(self.event)
+        head = f"Curve of {self.variable!r}: {claim}, {count(self.n_rows, 'row')}"
+        k = int(np.abs(self.x - self.worst).argmin())
+        gap = (self.band_low[k] + self.band_high[k]) / 2
+        side = off_by(float(gap if gap == gap else self.gap[k]), claim)
+        most = f"most at {self.worst_label}: {side}"
         if self.vce_low == self.vce_low:  # not without bands
-            head += f" ({self.vce_low:.4f} to {self.vce_high:.4f})"
-        regions = (f"  {describe_region(region, self.event)}" for region in self.regions)
-        return "\n".join([head, *regions])
+            most += f" ({interval(self.vce_low, self.vce_high)})"
+        return (
+            head,
+            f"VECE {points_with_interval(self.vece, self.vece_low, self.vece_high)}; {most}",
+        )
+
+    def __repr__(self) -> str:
+        regions = [f"  {describe_region(region, self.event)}" for region in self.regions]
+        where = "Surely off (the range of the gap):" if regions else "No place is surely off."
+        legend = (
+            f"Gap: what the model says minus what happens; intervals at {level_text(self.level)}."
+        )
+        notes = filter(None, [self.search_note, legend])
+        return "\n".join([*self._told(), where, *regions, *notes])
 
     def _repr_html_(self) -> str:
+        claim = claim_of(self.event)
         regions: dict[str, list[Any]] = {
             self.variable: [region.label for region in self.regions],
-            "direction": [gap_side(region.gap_high, self.event) for region in self.regions],
-            "smallest gap": [region.gap_low for region in self.regions],
-            "largest gap": [region.gap_high for region in self.regions],
+            "surely": [marked_side(_sign(region), claim) for region in self.regions],
+            "smallest gap, points": [signed(region.gap_low) for region in self.regions],
+            "largest gap, points": [signed(region.gap_high) for region in self.regions],
             "rows": [region.n for region in self.regions],
         }
-        head = repr(self).split("\n")[0]
-        vece = f"VECE {self.vece:.4f} ({self.vece_low:.4f} to {self.vece_high:.4f})"
-        return html_table(regions, f"{head}\n{vece}")
+        return html_table(regions, "\n".join(self._told()), self.search_note)
+
+
+def _sign(region: Region) -> float:
+    return 1.0 if region.direction == "over" else -1.0
+
+
+def _ends(pair: Sequence[float | None]) -> tuple[float, float]:
+    low, high = (np.nan if end is None else float(end) for end in pair)
+    return low, high
 
 
 def _plain(value: Any) -> Any:

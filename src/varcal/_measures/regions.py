@@ -9,8 +9,9 @@ import numpy as np
 
 from varcal._smoothing.bands import Bands
 from varcal._smoothing.cells import Cells
-from varcal._text.edges import show_instant, show_number
-from varcal._text.numbers import gap_side
+from varcal._text.edges import range_text, show_duration, show_instant
+from varcal._text.gaps import claim_of, range_words
+from varcal._text.numbers import count, number_text
 
 #: Below this, values are rounded to four significant digits; above it, to whole numbers.
 FOUR_DIGITS = 1e4
@@ -47,7 +48,12 @@ class Region:
 
 
 def regions_of(
-    bands: Bands, cells: Cells, kind: str, labels: tuple[str, ...], reference: float
+    bands: Bands,
+    cells: Cells,
+    kind: str,
+    labels: tuple[str, ...],
+    reference: float,
+    zone: str = "",
 ) -> tuple[Region, ...]:
     """Return the regions where the simultaneous band excludes a reference."""
     sign = np.where(bands.low > reference, 1, np.where(bands.high < reference, -1, 0))
@@ -61,12 +67,11 @@ def regions_of(
         inside = slice(first, end)
         gaps = bands.gap[inside]
         low, high = float(bands.x[first]), float(bands.x[end - 1])
-        texts = [value_label(value, kind, labels) for value in (low, high)]
         found.append(
             Region(
                 low=low,
                 high=high,
-                label=texts[0] if texts[0] == texts[1] else " to ".join(texts),
+                label=_range_label(low, high, kind, labels, zone),
                 direction="over" if sign[first] > 0 else "under",
                 gap_low=float(gaps.min()),
                 gap_high=float(gaps.max()),
@@ -92,24 +97,29 @@ def describe_region(region: Region, event: str) -> str:
 
     >>> region = Region(60, 72, "60 to 72", "over", 0.061, 0.094, 0.1, 1204)
     >>> describe_region(region, "correct")
-    'overconfident by 6.1 to 9.4 points for 60 to 72 (1,204 rows)'
+    'too sure by 6.1 to 9.4 points for 60 to 72 (1,204 rows)'
     >>> describe_region(region, "positive")
-    'predicted too high by 6.1 to 9.4 points for 60 to 72 (1,204 rows)'
+    'risk too high by 6.1 to 9.4 points for 60 to 72 (1,204 rows)'
     """
-    ends = sorted([region.gap_low, region.gap_high], key=abs)
-    low, high = (f"{100 * abs(end):.1f}" for end in ends)
-    if region.gap_low < 0 < region.gap_high:
-        size = f"gap of −{100 * -region.gap_low:.1f} to {100 * region.gap_high:.1f} points"
-    else:
-        side = gap_side(region.gap_high, event)
-        size = f"{side} by {low if low == high else f'{low} to {high}'} points"
-    return f"{size} for {region.label} ({region.n:,} rows)"
+    size = range_words(region.gap_low, region.gap_high, claim_of(event))
+    return f"{size} for {region.label} ({count(region.n, 'row')})"
 
 
-def value_label(value: float, kind: str, labels: tuple[str, ...]) -> str:
+def _range_label(low: float, high: float, kind: str, labels: tuple[str, ...], zone: str) -> str:
+    if kind in ("datetime", "duration"):
+        return range_text(
+            low, high, datetime=kind == "datetime", duration=kind == "duration", zone=zone
+        )
+    texts = [value_label(value, kind, labels) for value in (low, high)]
+    return texts[0] if texts[0] == texts[1] else " to ".join(texts)
+
+
+def value_label(value: float, kind: str, labels: tuple[str, ...], zone: str = "") -> str:
     """Return a value of a variable as text."""
     if kind == "levels":
         return labels[int(value)]
     if kind == "datetime":
-        return show_instant(value)
-    return show_number(float(f"{value:.4g}") if abs(value) < FOUR_DIGITS else round(value))
+        return show_instant(value, zone)
+    if kind == "duration":
+        return show_duration(float(f"{value:.4g}"))
+    return number_text(float(f"{value:.4g}") if abs(value) < FOUR_DIGITS else round(value))

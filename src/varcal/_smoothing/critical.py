@@ -112,6 +112,7 @@ def worst_candidates(
     inside: Bools | None = None,
     *,
     independent_points: float | None = None,
+    margin: float = 0.0,
     level: float = 0.95,
     dof: float = math.inf,
 ) -> tuple[int, Bools]:
@@ -132,6 +133,9 @@ def worst_candidates(
     independent_points : float, optional
         The number of points that vary independently, by default :math:`\kappa_0 / \pi`, which
         suits a smooth curve.
+    margin : float
+        Standard errors that are subtracted from the absolute gaps before the largest is taken, so
+        that a noisy end of a curve is not the worst point for its noise.
     level, dof
         As in :func:`simultaneous_critical`.
 
@@ -149,7 +153,8 @@ def worst_candidates(
     if inside is None or not inside.any():
         inside = np.ones(len(gap), bool)
     size = np.abs(gap)
-    worst = int(np.argmax(np.where(inside, size, -1.0)))
+    sure = size - margin * np.sqrt(np.einsum("ij,ij->i", factor, factor))
+    worst = int(np.argmax(np.where(inside, sure, -np.inf)))
     signed = np.where(gap < 0, -1.0, 1.0)[:, None] * factor
     apart = signed[worst] - signed
     sd = np.sqrt(np.einsum("ij,ij->i", apart, apart))

@@ -7,6 +7,7 @@ variance is ``weights**2 @ variance``.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -111,6 +112,7 @@ def smoother_weights(
     degree: int = 2,
     weight: ArrayLike | None = None,
     counts: ArrayLike | None = None,
+    transform: Callable[[Floats], Floats] | None = None,
     derivative: bool = False,
 ) -> Floats:
     r"""Return the weights of the local polynomial: the fit at ``at[i]`` is ``weights[i] @ y``.
@@ -136,8 +138,12 @@ def smoother_weights(
         Sum of weights in each cell, `counts` by default.
     counts : array-like of int, shape (k,), optional
         Rows in each cell, 1 by default.
+    transform : function, optional
+        Increasing function of the positions in which the polynomial is taken. Neighbourhoods and
+        kernel weights stay those of `x`.
     derivative : bool
-        Whether to return the weights of the slope instead of those of the value.
+        Whether to return the weights of the slope (along the transformed axis, if there is one)
+        instead of those of the value.
 
     References
     ----------
@@ -160,6 +166,7 @@ def smoother_weights(
     if weight is None:
         weight = counts
     root = None if weight is None else np.sqrt(np.asarray(weight, float))
+    axis, here_on_axis = (x, at) if transform is None else (transform(x), transform(at))
     out = np.zeros((len(at), len(x)))
     step = max(1, min(max(32, _BLOCK // 4 // len(x)), _BLOCK // len(x)))
     for start in range(0, len(at), step):
@@ -170,7 +177,15 @@ def smoother_weights(
             np.searchsorted(x, (here + wide).max(), side="right"),
         )
         share = None if root is None else root[cells]
-        out[rows, cells] = _block(x[cells], here[:, None], wide[:, None], share, degree, derivative)
+        with np.errstate(over="ignore"):
+            u = np.clip((x[cells] - here[:, None]) / wide[:, None], -1.0, 1.0)
+        t, unit = u, wide[:, None]
+        if transform is not None:
+            apart = axis[cells] - here_on_axis[rows, None]
+            unit = np.max(np.abs(apart), axis=1, where=np.abs(u) < 1, initial=0.0)[:, None]
+            unit = np.where(unit > 0, unit, 1.0)
+            t = apart / unit
+        out[rows, cells] = _block(u, t, unit, share, degree, derivative)
     return out
 
 
@@ -213,23 +228,24 @@ def _bandwidth(
 
 
 def _block(
-    x: Floats,
-    at: Floats,
-    reach: Floats,
+    u: Floats,
+    t: Floats,
+    unit: Floats,
     root: Floats | None,
     degree: int,
     derivative: bool,
 ) -> Floats:
-    """Return the smoother weights of a few points, one row per point."""
-    with np.errstate(over="ignore"):
-        u = np.clip((x - at) / reach, -1.0, 1.0)
+    """Return the smoother weights of a few points, one row per point.
+
+    The kernel is a function of u, the polynomial one of t, whose unit is given.
+    """
     size = np.abs(u)
     kernel = 1.0 - size * size * size
     root_kernel = kernel * np.sqrt(kernel)
     if root is not None:
         root_kernel *= root
     # `now` and `before` are polynomials on the cells times the root of the kernel;
-    # `value` and `slope` are the same polynomials and their derivatives at u = 0.
+    # `value` and `slope` are the same polynomials and their derivatives at t = 0.
     norm = np.sqrt(np.einsum("ij,ij->i", root_kernel, root_kernel))[:, None]
     now, before = root_kernel / norm, np.zeros_like(u)
     value, value_before = 1.0 / norm, np.zeros_like(norm)
@@ -237,7 +253,7 @@ def _block(
     total = (slope if derivative else value) * now
     back = np.zeros_like(norm)
     for _ in range(degree):
-        ahead = u * now
+        ahead = t * now
         mean = np.einsum("ij,ij->i", ahead, now)[:, None]
         ahead -= mean * now
         ahead -= back * before
@@ -253,7 +269,7 @@ def _block(
         value_before, value = value, value_ahead
         slope_before, slope = slope, slope_ahead
     total *= root_kernel
-    out: Floats = total / reach if derivative else total
+    out: Floats = total / unit if derivative else total
     return out
 
 

@@ -8,15 +8,8 @@ from __future__ import annotations
 MINUS = "\N{MINUS SIGN}"
 #: Shown for a number that is not known.
 UNKNOWN = "–"
-#: The marks of a gap above and below zero.
-OVER, UNDER = "▲", "▼"
 #: p-values below this are not written out.
 _SMALLEST_P = 0.001
-_SIDES = {
-    "correct": ("overconfident", "underconfident"),
-    "positive": ("predicted too high", "predicted too low"),
-}
-_SHORT_SIDES = {"correct": ("over", "under"), "positive": ("too high", "too low")}
 
 
 def decimals(value: float, digits: int) -> str:
@@ -122,21 +115,37 @@ def count(n: int, noun: str = "") -> str:
     return f"{n:,}" if not noun else f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
-def gap_side(gap: float, event: str, *, short: bool = False) -> str:
-    """Name the sign of a gap.
+def limit_text(value: float) -> str:
+    """Write a limit in points, with one decimal or as many as it needs.
 
-    >>> gap_side(0.1, "correct"), gap_side(-0.1, "positive")
-    ('overconfident', 'predicted too low')
+    >>> limit_text(0.02), limit_text(0.0025)
+    ('2.0', '0.25')
     """
-    sides = _SHORT_SIDES if short else _SIDES
-    over, under = sides["positive" if event == "positive" else "correct"]
-    return over if gap > 0 else under
+    text = f"{100 * value:.4g}"
+    return text if "." in text or "e" in text else f"{text}.0"
 
 
-def gap_mark(gap: float, event: str) -> str:
-    """Mark the sign of a gap by a triangle and a word.
+def share_text(value: float) -> str:
+    """Write a share of the rows without decimals, unless it is small.
 
-    >>> gap_mark(0.1, "correct"), gap_mark(-0.1, "positive")
-    ('▲ over', '▼ too low')
+    >>> share_text(0.456), share_text(0.0049), share_text(0.00001)
+    ('46%', '0.5%', 'under 0.1%')
     """
-    return f"{OVER if gap > 0 else UNDER} {gap_side(gap, event, short=True)}"
+    if value < 0.0005:
+        return "under 0.1%"
+    return f"{100 * value:.0f}%" if value >= 0.0095 else f"{100 * value:.1f}%"
+
+
+def number_text(value: float) -> str:
+    """Write a value of a variable, with commas from 10,000 on (2008 may be a year).
+
+    >>> number_text(2008.0), number_text(-12_000.0), number_text(0.25), number_text(3e9)
+    ('2008', '−12,000', '0.25', '3e+09')
+    """
+    from varcal._text.edges import show_number  # noqa: PLC0415  numpy loads when first needed
+
+    if abs(value) >= 1e9:
+        text = f"{value:.3g}"
+    else:
+        text = f"{value:,.0f}" if abs(value) >= 1e4 else show_number(float(f"{value:.6g}"))
+    return text.replace("-", MINUS) if value < 0 else text

@@ -59,3 +59,18 @@ def steps(what: str) -> Iterator[Callable[[], None]]:
     done = itertools.count(1)
     with Console(stderr=True).status(what) as status:
         yield lambda: status.update(f"{what}: step {next(done)}")
+
+
+@contextmanager
+def waiting(what: str) -> Iterator[None]:
+    """Show on a terminal what is being done and for how long; for work without steps."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console  # noqa: PLC0415  rich loads when first needed
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+
+    columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+        shown.add_task(what, total=None)
+        yield

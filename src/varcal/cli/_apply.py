@@ -9,7 +9,7 @@ import click
 
 from varcal._files.sources import format_of
 from varcal.cli import _options as options
-from varcal.cli._input_files import opened
+from varcal.cli._input_files import Files
 
 
 @click.command()
@@ -22,10 +22,8 @@ from varcal.cli._input_files import opened
     metavar="COLUMN",
     help="Column of probabilities, one --prob per class; by default as at the fit.",
 )
-@click.option(
+@options.several_names(
     "--variables",
-    callback=options.names,
-    metavar="A,B,...",
     help="Columns of variables, in the order of the fit; by default those of the same names.",
 )
 @click.option(
@@ -35,21 +33,23 @@ from varcal.cli._input_files import opened
     help="Name of the new column; with more than two classes, the beginning of their names.",
 )
 @options.format_option
+@options.dialect
 def apply(**given: Any) -> None:
     """Add calibrated probabilities to files of any size.
 
     FILE and OUT are CSV, TSV, JSON lines (each also .gz), Parquet, Arrow or Feather. All other
-    columns stay as they are. OUT is written whole or not at all.
+    columns stay as they are, and a text file keeps its separator, decimal mark and encoding. OUT
+    is written whole or not at all. It may be FILE, but not CAL.json.
 
     \b
     Examples:
       varcal apply cal.json new.csv -o calibrated.csv
       varcal apply cal.json 'parts/*.parquet' -o calibrated.parquet
-      varcal apply cal.json new.csv --prob score --column score_calibrated -o out.parquet
+      varcal apply cal.json new.csv --prob score --column score_new -o out.parquet
     """
     start = time.perf_counter()
     format_of(given["output"])  # before anything slow
-    with opened(given["files"], given["format"]) as sources:
+    with Files.of(given).opened() as sources:
         from varcal._apply.apply import apply_to  # noqa: PLC0415  slow, and not needed to refuse
 
         done = apply_to(

@@ -5,17 +5,31 @@ from __future__ import annotations
 import os
 import sys
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from varcal._audit.verdicts import GATES
-from varcal._text.numbers import count, p_equation
+from varcal._text.numbers import count
+from varcal._text.progress import waiting
 from varcal.cli import _options as options
-from varcal.cli._input_files import as_labels, one_label, rows_in_place
+from varcal.cli._gates import ALONG, OVERALL, check_judged, gate_line, outcomes
+from varcal.cli._input_files import Files, as_labels, one_label, rows_in_place
 from varcal.cli._spelling import naming_columns
 
+if TYPE_CHECKING:
+    from varcal._audit.audit_result import Audit
+
 REPORTS = (".html", ".md", ".json")
+#: The gates that take a limit.
+LIMITS = (*OVERALL, *ALONG)
+#: The exit code if a gate is not passed.
+GATE_FAILED = 1
+
+
+def _limit(option: str, what: str) -> Any:
+    text = f"Fail if {what} is above SIZE, such as 2% or 0.02."
+    return click.option(option, callback=options.size, metavar="SIZE", help=text)
 
 
 @click.command()
@@ -30,32 +44,44 @@ REPORTS = (".html", ".md", ".json")
 )
 @options.variables
 @options.exclude
+@options.several_names(
+    "--include", help="Columns to judge although they look like identifiers or constants."
+)
 @options.weight
+@options.event("both", "correct", "positive", "classwise")
 @options.claim
 @options.classes
 @options.drop_unlabelled
 @click.option("--from-logits", is_flag=True, help="The --prob columns contain logits.")
 @click.option(
     "--threshold",
-    callback=options.fraction,
-    default="0.02",
+    callback=options.size,
+    default="2%",
     show_default=True,
-    help="The size beyond the overall gap that matters.",
+    metavar="SIZE",
+    help="The size of hidden error that matters.",
 )
+@options.several_names("--protected", help="Variables that a repair may not read.")
+@click.option("--no-repair", is_flag=True, help="Do not try what a repair would achieve.")
 @options.format_option
+@options.dialect
 @click.option("-o", "--output", metavar="REPORT", help="Write a report: .html, .md or .json.")
 @options.as_json
-@click.option(
-    "--max-vece",
-    callback=options.fraction,
-    metavar="SIZE",
-    help="Exit with 1 if the (debiased) VECE of a variable is above SIZE, such as 0.05 or 5%.",
-)
+@_limit("--max-gap", "the overall gap")
+@_limit("--max-ece", "ECE")
+@_limit("--max-beyond", "the hidden error along a variable")
+@_limit("--max-vece", "the VECE of a variable")
 @click.option(
     "--fail-on",
     type=click.Choice(list(GATES)),
-    help="Exit with 1 if the gap changes significantly along a variable (significant), or surely "
-    "by more than --threshold (varies).",
+    help="Fail if there is evidence of hidden error along a variable (evidence), or if it is "
+    "surely above --threshold (off).",
+)
+@click.option(
+    "--strict",
+    is_flag=True,
+    help="Let the --max- gates fail when the (debiased) value is above SIZE; by default when the "
+    "lower end of its interval is.",
 )
 @click.pass_context
 def audit(ctx: click.Context, /, **given: Any) -> None:
@@ -64,13 +90,17 @@ def audit(ctx: click.Context, /, **given: Any) -> None:
     FILE is CSV, TSV, JSON lines (each also .gz), Parquet, Arrow or Feather. Several files, globs
     and - for standard input also work. Large files are read in batches, with little memory.
 
+    Exit codes: 0 success, 1 a gate (--max-..., --fail-on) is not passed, 2 bad input, or a column
+    that --variables names cannot be judged by a gate.
+
     \b
     Examples:
       varcal audit preds.parquet --label y --prob p
-      varcal audit preds.csv --label y --prob p --variables age,income -o report.html
-      varcal audit preds.csv --label y --prob p --max-vece 5% --fail-on significant
-      varcal audit 'parts/*.csv.gz' --label kind --prob p_cat --prob p_dog --prob p_owl
-      zcat preds.csv.gz | varcal audit - --format csv --label y --prob p --json
+      varcal audit preds.csv --label y --prob p --variables age,sex -o page.html
+      varcal audit preds.csv --label y --prob p --max-beyond 2% --max-ece 3%
+      varcal audit 'parts/*.csv.gz' --label kind --prob p_cat --prob p_dog
+      varcal audit export.csv --sep ';' --decimal , --label y --prob p
+      cat preds.csv.gz | varcal audit - --label y --prob p --json
     """
     start = time.perf_counter()
     output = given["output"]
@@ -78,19 +108,20 @@ def audit(ctx: click.Context, /, **given: Any) -> None:
         options.check_output(output, REPORTS)
     single = {f"--{role}": [given[role]] for role in ("label", "weight", "group") if given[role]}
     rows = rows_in_place(
-        given["files"],
-        given["format"],
+        Files.of(given, output),
         {**single, "--prob": given["prob"]},
         given["variables"],
         given["exclude"],
+        {f"--{option}": given[option] or () for option in ("include", "protected")},
     )
-    with rows as (data, variables, labels), naming_columns(given):
+    with rows as (data, labels), naming_columns(given):
         from varcal._audit.audit import audit as run  # noqa: PLC0415  slow, and not needed to refuse
+        from varcal._input.predictions import ALL  # noqa: PLC0415
 
         found = run(
             given["label"],
             list(given["prob"]),
-            variables,
+            given["variables"] or ALL,
             data=data,
             event=given["event"],
             level=given["level"],
@@ -101,60 +132,56 @@ def audit(ctx: click.Context, /, **given: Any) -> None:
             groups=given["group"],
             from_logits=given["from_logits"],
             unlabelled="drop" if given["drop_unlabelled"] else "raise",
+            include=given["include"],
+            repair=not given["no_repair"],
+            protected=given["protected"] or (),
         )
-    from varcal.cli._audit_text import audit_lines  # noqa: PLC0415
-
+        took = f"{time.perf_counter() - start:.1f}s"
+    limits = {gate: given[gate.removeprefix("--").replace("-", "_")] for gate in LIMITS}
+    made = outcomes(found, limits, given["fail_on"], given["strict"])
+    check_judged(found, made, given["variables"] or ())
+    if not given["no_repair"] and (output or not given["as_json"]):
+        start = time.perf_counter()
+        with waiting("Trying a repair"):
+            tried = found.repair is not None
+        if tried:
+            took += f"; repair in {time.perf_counter() - start:.1f}s"
     if output:
         found.report(output)
-    failures = failures_of(found, given["max_vece"], given["fail_on"])
+    passed = all(one.passed for one in made)
     if given["as_json"]:
-        plain = {
-            name: value
-            for name, value in found.to_dict().items()
-            if not isinstance(value, dict) or name == "other"
-        }
-        plain |= {"failures": failures, "passed": not failures}
         import json  # noqa: PLC0415  only --json needs it
 
-        print(json.dumps(plain, allow_nan=False, ensure_ascii=False))
+        gates = {"gates": [one.to_dict() for one in made], "passed": passed}
+        print(json.dumps(_without_curves(found) | gates, allow_nan=False, ensure_ascii=False))
     else:
+        from varcal.cli._audit_text import audit_lines  # noqa: PLC0415
+
         print("\n".join(audit_lines(found)) + "\n")
     # With --json only the document goes to standard output.
-    for failure in failures:
-        print(f"{_failed()} {failure}", file=sys.stderr if given["as_json"] else sys.stdout)
-    took = f"in {time.perf_counter() - start:.1f}s" + (f" → {output}" if output else "")
-    many = count(len(found), "variable")
-    if given["max_vece"] is None and given["fail_on"] is None:
-        outcome = f"{many} ranked"
-    else:
-        outcome = f"{len({one.split(': ')[0] for one in failures})} of {many} failed"
+    for one in made:
+        print(_coloured(gate_line(one)), file=sys.stderr if given["as_json"] else sys.stdout)
     if not given["as_json"]:
-        print(f"{outcome} {took}")
-    ctx.exit(1 if failures else 0)
+        what = f"{count(found.n_rows, 'row')}, {count(len(found), 'variable')}"
+        print(f"{what} in {took}" + (f" → {output}" if output else ""))
+    ctx.exit(0 if passed else GATE_FAILED)
 
 
-def failures_of(found: Any, max_vece: float | None, fail_on: str | None) -> list[str]:
-    """Return one line for each threshold that is exceeded."""
-    failures = []
-    for row in found.rows:
-        if max_vece is not None and row.vece.debiased > max_vece:
-            size = _above(row.vece.debiased, max_vece)
-            failures.append(f"{row.variable}: VECE {size} > {max_vece:g} (--max-vece)")
-        if fail_on is not None and row.verdict in GATES[fail_on]:
-            size = f"beyond {row.beyond.debiased:.3f}, {p_equation(row.p_holm)}"
-            failures.append(f"{row.variable}: {row.verdict}, {size} (--fail-on {fail_on})")
-    return failures
+def _without_curves(found: Audit) -> dict[str, Any]:
+    """Return the figures of an audit, without the curves and tables behind them."""
+    whole = found.to_dict()
+    claims = {
+        name: {key: value for key, value in claim.items() if key != "score"}
+        | {"ece": claim["score"]["ece"]}
+        for name, claim in whole["claims"].items()
+    }
+    figures = {name: value for name, value in whole.items() if not isinstance(value, dict)}
+    return figures | {"claims": claims}
 
 
-def _above(value: float, limit: float) -> str:
-    """Write a value with enough digits to see that it is above a limit."""
-    digits = next((k for k in range(3, 17) if float(f"{value:.{k}f}") > limit), 17)
-    return f"{value:.{digits}f}"
-
-
-def _failed() -> str:
-    return click.style("FAILED", fg="red", bold=True) if _coloured() else "FAILED"
-
-
-def _coloured() -> bool:
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+def _coloured(line: str) -> str:
+    """Colour the first word of a gate on a terminal."""
+    if not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
+        return line
+    word, _, rest = line.partition(" ")
+    return click.style(word, fg="green" if word == "PASSED" else "red", bold=True) + f" {rest}"

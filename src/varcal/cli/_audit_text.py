@@ -1,63 +1,39 @@
-"""An audit as lines of text, each of which can be read and searched for by itself."""
+"""The lines that `varcal audit` prints."""
 
 from __future__ import annotations
 
-from varcal._audit.audit_result import Audit, AuditRow
-from varcal._measures.regions import main_region
-from varcal._text.numbers import count, gap_mark, level_text, p_equation
+import sys
+
+from varcal._audit.audit_result import Audit
+from varcal.report.audit.terminal import audit_lines as report_lines
+
+#: Characters that some encodings lack, and what is written instead.
+PLAIN = str.maketrans({"−": "-", "–": "-", "…": ".", "·": "|", "“": '"', "”": '"', "’": "'"})
 
 
-def audit_lines(found: Audit) -> list[str]:
-    """Return the finding, the ranking and a legend."""
-    level = level_text(found.level)
-    score = "confidence" if found.event == "correct" else "predicted probability"
-    return [
-        found.sentence,
-        f"{found.n_rows:,} rows · {_rates(found)}",
-        "",
-        *_aligned([_cells(found, row) for row in found.rows]),
-        "",
-        f"VECE ({level} interval): mean gap between {score} and what happened along the variable; "
-        "never below the overall gap",
-        "beyond: what is left of it once the overall gap is removed · p: how likely this would be "
-        f"if the gap were the same everywhere, adjusted for {count(len(found), 'variable')}",
-        f"{gap_mark(1, found.event)}, {gap_mark(-1, found.event)}: the largest gap where it surely "
-        "differs from the overall gap",
-        *(f"note: {note}" for note in found.notes),
-    ]
+def audit_lines(found: Audit, encoding: str | None = None) -> list[str]:
+    """Return the first screen, the ranking and what to do next.
+
+    Parameters
+    ----------
+    found : Audit
+        The results.
+    encoding : str, optional
+        The encoding of the output, that of standard output by default; signs that it lacks are
+        written in ASCII.
+    """
+    encoding = encoding or sys.stdout.encoding or "utf-8"
+    return [encodable(line, encoding) for line in report_lines(found)]
 
 
-def _rates(found: Audit) -> str:
-    if found.event == "correct":
-        return f"wrong {found.error:.1%} of the time, expected {found.predicted_error:.1%}"
-    return f"happened {1 - found.error:.1%} of the time, predicted {1 - found.predicted_error:.1%}"
+def encodable(line: str, encoding: str) -> str:
+    """Write signs that an encoding lacks in ASCII.
 
-
-def _cells(found: Audit, row: AuditRow) -> list[str]:
-    vece, beyond = row.vece, row.beyond
-    return [
-        row.variable.replace("\n", " "),
-        f"VECE {vece.debiased:.3f} ({vece.low:.3f}–{vece.high:.3f})",
-        f"beyond {beyond.debiased:.3f}",
-        p_equation(row.p_holm),
-        row.verdict,
-        _where(found, row),
-    ]
-
-
-def _where(found: Audit, row: AuditRow) -> str:
-    curve = found[row.variable]
-    region = main_region(curve.excess, curve.worst)
-    if region is None:
-        return ""
-    gap = max(region.gap_low, region.gap_high, key=abs)
-    label = region.label.replace(" to ", "–").replace("\n", " ")
-    return f"{gap_mark(gap, found.event)} {abs(gap):.3f} at {label} ({region.n:,} rows)"
-
-
-def _aligned(rows: list[list[str]]) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
+    >>> encodable("−0.2 … ▲", "ascii")
+    '-0.2 . ?'
+    """
+    try:
+        line.encode(encoding)
+    except UnicodeEncodeError:
+        return line.translate(PLAIN).encode(encoding, "replace").decode(encoding)
+    return line

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-import sys
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from varcal._text.numbers import count
+from varcal._text.progress import waiting
 from varcal.cli import _options as options
-from varcal.cli._input_files import as_labels, read_rows
+from varcal.cli._input_files import Files, as_labels, read_rows
+from varcal.cli._program import WIDTH, say
 from varcal.cli._spelling import naming_columns
 from varcal.exceptions import InputError
 
@@ -49,10 +52,8 @@ def _complete(ctx: click.Context, option: click.Parameter, incomplete: str) -> l
     metavar="COLUMN",
     help="Column of P(second label); with more than two classes, one --prob per class.",
 )
-@click.option(
+@options.several_names(
     "--variables",
-    callback=options.names,
-    metavar="A,B,...",
     help="Columns along which to calibrate (auto, tree, augmented).",
 )
 @click.option(
@@ -75,6 +76,7 @@ def _complete(ctx: click.Context, option: click.Parameter, incomplete: str) -> l
 @options.classes
 @options.drop_unlabelled
 @options.format_option
+@options.dialect
 @click.option(
     "-o", "--output", required=True, metavar="CAL.json", help="The file to write the calibrator to."
 )
@@ -87,11 +89,12 @@ def calibrate(**given: Any) -> None:
     Examples:
       varcal calibrate cal.csv --label y --prob p --variables age -o cal.json
       varcal calibrate cal.csv --label y --prob p --method beta -o beta.json
-      varcal calibrate cal.csv --label y --prob p --variables age,sex --param monotone=true \\
-          -o cal.json
-      varcal calibrate visits.csv --label y --prob p --variables age --group patient -o cal.json
-      varcal calibrate cal.parquet --label kind --prob p_cat --prob p_dog --prob p_owl \\
-          --method dirichlet -o cal.json
+      varcal calibrate cal.csv --label y --prob p --variables age,sex \\
+          --param monotone=true -o cal.json
+      varcal calibrate visits.csv --label y --prob p --variables age \\
+          --group patient -o cal.json
+      varcal calibrate cal.parquet --label kind --prob p_cat --prob p_dog \\
+          --prob p_owl --method dirichlet -o cal.json
     """
     options.check_output(given["output"], (".json",))
     calibrator = _built(given["method"], given["param"])
@@ -108,20 +111,20 @@ def calibrate(**given: Any) -> None:
         )
     single = {f"--{role}": [given[role]] for role in ("label", "weight", "group") if given[role]}
     table, variables = read_rows(
-        given["files"],
-        given["format"],
+        Files.of(given, given["output"]),
         {**single, "--prob": given["prob"]},
         given["variables"] or [],
     )
     if calibrator._uses_variables and not given["variables"]:
-        print("note: without --variables only the score is used", file=sys.stderr)
+        say("note", "without --variables only the score is used")
     if given["variables"] and not calibrator._uses_variables:
-        print(f"warning: {name} does not use --variables", file=sys.stderr)
+        say("warning", f"{name} does not use --variables")
     labels = table.column(given["label"])
     if given["drop_unlabelled"]:
         table = table.filter(labels.is_valid())
         labels = table.column(given["label"])
-    with naming_columns(given):
+    what = f"Fitting {name} on {count(table.num_rows, 'row')}"
+    with naming_columns(given), waiting(what):
         calibrator.fit(
             table.select(list(given["prob"])),
             labels,
@@ -131,9 +134,15 @@ def calibrate(**given: Any) -> None:
             groups=table.column(given["group"]) if given["group"] else None,
         )
     calibrator.save(given["output"])
-    print(f"{calibrator.describe()}\n")
+    print("\n".join(_wrapped(str(calibrator.describe()))) + "\n")
     print(f"fitted on {table.num_rows:,} rows → {given['output']}")
     print(f"next: varcal apply {given['output']} NEW.csv -o calibrated.csv")
+
+
+def _wrapped(text: str) -> list[str]:
+    """Break the first paragraph of a text, its words, into lines; a table follows it."""
+    words, newline, rest = text.partition("\n")
+    return [*textwrap.wrap(words, WIDTH, break_long_words=False), *([rest] if newline else [])]
 
 
 def _built(method: type[Calibrator], parameters: tuple[str, ...]) -> Calibrator:

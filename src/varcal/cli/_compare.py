@@ -6,9 +6,8 @@ from typing import Any
 
 import click
 
-from varcal._audit.verdicts import BETTER, FIXED, MADE_WORSE
 from varcal.cli import _options as options
-from varcal.cli._input_files import as_labels, one_label, read_rows
+from varcal.cli._input_files import Files, as_labels, one_label, read_rows
 from varcal.cli._spelling import naming_columns
 from varcal.exceptions import InputError
 
@@ -27,10 +26,12 @@ from varcal.exceptions import InputError
 @options.variables
 @options.exclude
 @options.weight
+@options.event("correct", "positive")
 @options.claim
 @options.classes
 @options.drop_unlabelled
 @options.format_option
+@options.dialect
 @options.as_json
 def compare(**given: Any) -> None:
     """Compare sets of probabilities on the same rows.
@@ -40,14 +41,13 @@ def compare(**given: Any) -> None:
 
     \b
     Examples:
-      varcal compare test.csv --label y --prob raw=p --prob tree=p_calibrated --variables age
+      varcal compare test.csv --label y --prob raw=p --prob tree=p_calibrated
       varcal compare test.parquet --label y --prob p --prob p_beta --json
     """
     sets = _sets(given["prob"])
     single = {f"--{role}": [given[role]] for role in ("label", "weight", "group") if given[role]}
     table, variables = read_rows(
-        given["files"],
-        given["format"],
+        Files.of(given),
         {**single, "--prob": [name for names in sets.values() for name in names]},
         given["variables"],
         given["exclude"],
@@ -74,9 +74,9 @@ def compare(**given: Any) -> None:
 
         print(json.dumps(found.to_dict(), allow_nan=False, ensure_ascii=False))
         return
-    print(f"{found!r}\n")
-    print(f"{FIXED}: better, and what is left is within noise · {BETTER}, {MADE_WORSE}: surely so")
-    print("accuracy and AUC: larger is better · all others: smaller is better")
+    from varcal.cli._compare_text import comparison_lines  # noqa: PLC0415
+
+    print("\n".join(comparison_lines(found)))
 
 
 def _sets(given: tuple[str, ...]) -> dict[str, list[str]]:

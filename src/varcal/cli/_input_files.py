@@ -2,44 +2,129 @@
 
 from __future__ import annotations
 
+import gzip
 import sys
-from collections.abc import Hashable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from varcal._files.sources import Source, column_names, read_table, sources_of
+from varcal._files.dialect import UNSTATED, Stated
+from varcal._files.sources import (
+    Source,
+    check_not_input,
+    column_names,
+    how_read,
+    is_gzipped,
+    no_column,
+    read_table,
+    source_of,
+    sources_of,
+)
+from varcal.cli._program import say
 from varcal.exceptions import InputError
 
 #: Files that have more bytes than this in all are not read at once but in batches.
 LARGE = 200_000_000
+#: The names of standard input.
+STANDARD_INPUT = ("-", "/dev/stdin", "/dev/fd/0")
+#: The formats that are recognized by the first bytes of a pipe, with a name for people.
+_MARKS = {
+    b"PAR1": ("parquet", "Parquet"),
+    b"ARROW1": ("arrow", "Arrow"),
+    b"\xff\xff\xff\xff": ("arrow", "Arrow"),  # the stream format
+    b"{": ("jsonl", "JSON lines"),
+}
 
 
-@contextmanager
-def opened(files: Sequence[str], format: str | None) -> Iterator[tuple[Source, ...]]:
-    """List the files; standard input (-) becomes a temporary file."""
-    if "-" not in files:
-        yield sources_of(files, format)
-        return
-    if list(files) != ["-"]:
-        raise InputError("- (standard input) is given together with other files", "give it alone")
-    if format is None:
-        raise InputError("the format of standard input is not known", "add --format csv")
-    if sys.stdin.isatty():
-        raise InputError("standard input is a terminal", "pipe rows into it: … | varcal …")
-    import shutil  # noqa: PLC0415  only standard input needs them
-    import tempfile  # noqa: PLC0415
+@dataclass(frozen=True)
+class Files:
+    """The files that a command reads, as they are named on the command line.
 
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, f"stdin.{format}")
-        with path.open("wb") as file:
-            shutil.copyfileobj(sys.stdin.buffer, file)
-        yield (Source(path, format, False, "standard input"),)
+    Attributes
+    ----------
+    names : tuple of str
+        Paths, globs, or - for standard input.
+    format : str or None
+        Their format, if the user names it.
+    stated : Stated
+        What the user says about text files.
+    output : str or None
+        A file that the command writes, which must not be one of its inputs.
+    """
+
+    names: tuple[str, ...]
+    format: str | None = None
+    stated: Stated = UNSTATED
+    output: str | None = None
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any], output: str | None = None) -> Files:
+        """Read the options of a command."""
+        stated = Stated(given["sep"], given["decimal"], given["encoding"])
+        return cls(tuple(given["files"]), given["format"], stated, output)
+
+    @contextmanager
+    def opened(self) -> Iterator[tuple[Source, ...]]:
+        """List the files, and say how they are read; pipes become temporary files."""
+        if len(self.names) > 1 and set(STANDARD_INPUT) & set(self.names):
+            raise InputError(
+                "- (standard input) is given together with other files", "give it alone"
+            )
+        with ExitStack() as stack:
+            sources: list[Source] = []
+            for name in self.names:
+                if name in STANDARD_INPUT or _is_pipe(name):
+                    sources.append(self._kept(name, stack))
+                else:
+                    sources.extend(sources_of(name, self.format, self.stated))
+            if self.output is not None:
+                check_not_input(self.output, sources)
+            for line in how_read(sources):
+                say("note", line)
+            yield tuple(sources)
+
+    def _kept(self, name: str, stack: ExitStack) -> Source:
+        """Copy a pipe, which can be read only once, into a temporary file."""
+        standard = name in STANDARD_INPUT
+        if standard and sys.stdin.isatty():
+            raise InputError("standard input is a terminal", "pipe rows into it: … | varcal …")
+        import shutil  # noqa: PLC0415  only pipes need them
+        import tempfile  # noqa: PLC0415
+
+        shown = "standard input" if standard else repr(name)
+        path = Path(stack.enter_context(tempfile.TemporaryDirectory()), "rows")
+        with path.open("wb") as file, ExitStack() as pipe:
+            given = sys.stdin.buffer if standard else pipe.enter_context(Path(name).open("rb"))
+            shutil.copyfileobj(given, file)
+        format, what = self.format, ""
+        if format is None:
+            format, what = _format_of_content(path)
+        source = source_of(path, format, shown, self.stated)
+        if what and source.plain:
+            say("note", f"{shown} read as {what}")
+        return source
+
+
+def _is_pipe(name: str) -> bool:
+    path = Path(name)
+    return path.is_fifo() or path.is_socket() or path.is_char_device()
+
+
+def _format_of_content(path: Path) -> tuple[str, str]:
+    """Return the format of rows without a name, and how to call it."""
+    try:
+        with gzip.open(path) if is_gzipped(path) else path.open("rb") as file:
+            head = file.read(64).removeprefix(b"\xef\xbb\xbf").lstrip()
+    except (OSError, EOFError):
+        head = b""  # reading it as text will say what is wrong
+    known = (found for mark, found in _MARKS.items() if head.startswith(mark))
+    return next(known, ("csv", "comma-separated"))
 
 
 def read_rows(
-    files: Sequence[str],
-    format: str | None,
+    files: Files,
     roles: dict[str, Sequence[str]],
     variables: Sequence[str] | None,
     exclude: Sequence[str] | None = None,
@@ -48,14 +133,14 @@ def read_rows(
 
     Parameters
     ----------
-    files, format
-        As on the command line.
+    files : Files
+        The files.
     roles : dict
         The columns that each option names.
     variables, exclude : sequence of str or None
         The variables, by default every column without a role; the columns to ignore.
     """
-    with opened(files, format) as sources:
+    with files.opened() as sources:
         taken = _checked_roles(sources[0], roles, variables, exclude)
         if variables is not None:
             table = _read(sources, [*taken, *variables])
@@ -66,21 +151,24 @@ def read_rows(
 
 @contextmanager
 def rows_in_place(
-    files: Sequence[str],
-    format: str | None,
+    files: Files,
     roles: dict[str, Sequence[str]],
     variables: Sequence[str] | None,
     exclude: Sequence[str] | None = None,
-) -> Iterator[tuple[Any, list[str], Any]]:
-    """Give rows, the names of their variables and some labels; read large files in batches.
+    others: Mapping[str, Sequence[str]] | None = None,
+) -> Iterator[tuple[Any, Any]]:
+    """Give rows with the columns that are needed, and some labels; read large files in batches.
 
     Parameters
     ----------
-    files, format, roles, variables, exclude
-        As in `read_rows`.
+    files, roles, variables, exclude
+        As in `read_rows`. Without variables, the columns are those that have a role and those
+        that can be variables.
+    others : mapping, optional
+        Columns that other options name, which must exist.
     """
-    with opened(files, format) as sources:
-        taken = _checked_roles(sources[0], roles, variables, exclude)
+    with files.opened() as sources:
+        taken = _checked_roles(sources[0], roles, variables, exclude, others)
         if sum(source.path.stat().st_size for source in sources) <= LARGE:
             table = _read(sources, None if variables is None else [*taken, *variables])
             schema, data, labels = table.schema, table, table.column(roles["--label"][0])
@@ -94,10 +182,10 @@ def rows_in_place(
                 raise _no_rows()
             labels = head.column(0)
             frames.close()
-        names = variables
-        if names is None:
-            names = _usable_columns(schema, {*taken, *(exclude or ())})
-        yield data, list(dict.fromkeys(names)), labels
+        if variables is None:
+            usable = _usable_columns(schema, {*taken, *(exclude or ())})
+            data = data.select([*taken, *usable])
+        yield data, labels
 
 
 def _read(sources: Sequence[Source], columns: list[str] | None = None) -> Any:
@@ -116,10 +204,11 @@ def _checked_roles(
     roles: dict[str, Sequence[str]],
     variables: Sequence[str] | None,
     exclude: Sequence[str] | None,
+    others: Mapping[str, Sequence[str]] | None = None,
 ) -> dict[str, None]:
     """Refuse columns that do not exist; return those that have a role."""
     known = column_names(source)
-    asked = roles | {"--variables": variables or (), "--exclude": exclude or ()}
+    asked = {**roles, "--variables": variables or (), "--exclude": exclude or (), **(others or {})}
     for option, names in asked.items():
         _check_named(option, names, known, source)
     return dict.fromkeys(name for names in roles.values() for name in names)
@@ -138,10 +227,7 @@ def _usable_columns(schema: Any, taken: set[str]) -> list[str]:
     ]
     if unfit:
         shown = ", ".join(f"{name} ({schema.field(name).type})" for name in unfit)
-        print(
-            f"warning: columns of these types cannot be variables and are ignored: {shown}",
-            file=sys.stderr,
-        )
+        say("warning", f"columns of these types cannot be variables and are ignored: {shown}")
     return [name for name in others if name not in unfit]
 
 
@@ -172,5 +258,5 @@ def one_label(text: str | None, column: Any) -> Hashable:
 def _check_named(option: str, names: Sequence[str], known: Sequence[str], source: Source) -> None:
     for name in names:
         if name not in known:
-            error = InputError.no_column(name, known, where=source.shown)
+            error = no_column(name, known, source)
             raise error.reworded(f"{error.message} ({option})")

@@ -14,27 +14,46 @@ from varcal.exceptions import InputError
 Command = Callable[..., Any]
 
 
-def names(ctx: click.Context, option: click.Parameter, value: str | None) -> list[str] | None:
-    """Read names of columns, separated by commas."""
-    if value is None:
+def names(ctx: click.Context, option: click.Parameter, value: tuple[str, ...]) -> list[str] | None:
+    """Read names of columns, separated by commas; an option that is repeated adds names."""
+    if not value:
         return None
-    found = [name.strip() for name in value.split(",")]
+    found = [name.strip() for text in value for name in text.split(",")]
     if not all(found):
-        raise click.BadParameter(f"{value!r} has an empty name", ctx, option)
-    return found
+        raise click.BadParameter(f"{','.join(value)!r} has an empty name", ctx, option)
+    return list(dict.fromkeys(found))
 
 
-def fraction(ctx: click.Context, option: click.Parameter, value: str | None) -> float | None:
-    """Read a share such as 0.05 or 5%."""
+def several_names(*flags: str, help: str, metavar: str = "A,B,...") -> Callable[[Command], Command]:
+    """Make an option that takes names of columns, together or one by one."""
+    return click.option(*flags, multiple=True, callback=names, metavar=metavar, help=help)
+
+
+#: Numbers without a unit from here to 1 may be meant as points or as a share, and are refused.
+#: Nobody allows a quarter of all probability as an error, and nobody a hundredth of a point.
+_UNCLEAR = 0.25
+
+
+def size(ctx: click.Context, option: click.Parameter, value: str | None) -> float | None:
+    """Read a difference of probabilities: 2% and 2 are points, 0.02 is the same as a share."""
     if value is None:
         return None
     text = value.strip()
     try:
-        number = float(text[:-1]) / 100 if text.endswith("%") else float(text)
+        number = float(text.removesuffix("%"))
     except ValueError:
         number = -1.0
-    if not 0 <= number < 1:
-        raise click.BadParameter(f"{value!r} is not a share such as 0.05 or 5%", ctx, option)
+    if not 0 <= number <= 100:
+        raise InputError(
+            f"{option.opts[0]} {value} is not a size", "write it in points, such as 2% or 0.5%"
+        )
+    if text.endswith("%") or number > 1:
+        return number / 100
+    if number >= _UNCLEAR:
+        raise InputError(
+            f"{option.opts[0]} {value} may mean {number:g} or {100 * number:g} points",
+            f"write {number:g}% or {100 * number:g}%",
+        )
     return number
 
 
@@ -53,7 +72,25 @@ files = click.argument("files", nargs=-1, required=True, metavar="FILE...")
 format_option = click.option(
     "--format",
     type=click.Choice(list(FORMATS)),
-    help="Format of FILE, for standard input (-) and unknown file extensions.",
+    help="Format of FILE, for unknown file extensions.",
+)
+dialect = together(
+    click.option(
+        "--sep",
+        metavar="CHAR",
+        help="What separates columns of text files: a character, or comma, semicolon, tab, pipe, "
+        "space; detected by default.",
+    ),
+    click.option(
+        "--decimal",
+        type=click.Choice([".", ","]),
+        help="Decimal mark of text files; detected by default.",
+    ),
+    click.option(
+        "--encoding",
+        metavar="NAME",
+        help="Encoding of text files, such as cp1252 or utf-16; detected by default.",
+    ),
 )
 label = click.option("--label", required=True, metavar="COLUMN", help="Column of true labels.")
 weight = click.option("--weight", metavar="COLUMN", help="Column of sampling weights.")
@@ -62,37 +99,46 @@ group = click.option(
     metavar="COLUMN",
     help="Column of units, such as patients, whose rows belong together.",
 )
-classes = click.option(
+classes = several_names(
     "--classes",
-    callback=names,
-    metavar="A,B,...",
     help="Labels in the order of the --prob columns; sorted by default.",
 )
-variables = click.option(
+variables = several_names(
     "--variables",
-    callback=names,
-    metavar="A,B,...",
     help="Columns to look along; by default all that have no other role.",
 )
-exclude = click.option(
+exclude = several_names(
     "--exclude",
-    callback=names,
-    metavar="A,B,...",
     help="Columns to ignore, such as ids.",
 )
 drop_unlabelled = click.option(
     "--drop-unlabelled", is_flag=True, help="Leave out rows that have no label."
 )
 as_json = click.option("--json", "as_json", is_flag=True, help="Write JSON to standard output.")
-claim = together(
-    click.option(
+
+
+#: What each event judges, in the order of the help.
+_EVENTS = {
+    "correct": "confidence in the predicted class",
+    "positive": "probability of the positive class",
+    "classwise": "probability of each class",
+    "both": "all of these",
+}
+
+
+def event(*allowed: str) -> Callable[[Command], Command]:
+    """Make the option that chooses what is judged; the first value is the default."""
+    told = ", ".join(f"{_EVENTS[name]} ({name})" for name in _EVENTS if name in allowed)
+    return click.option(
         "--event",
-        type=click.Choice(["correct", "positive"]),
-        default="correct",
+        type=click.Choice(list(allowed)),
+        default=allowed[0],
         show_default=True,
-        help="What is judged: confidence in the predicted class, or the probability of the "
-        "positive class.",
-    ),
+        help=f"What is judged: {told}.",
+    )
+
+
+claim = together(
     click.option("--pos-label", metavar="LABEL", help="The positive label; by default the second."),
     group,
     click.option(
@@ -108,7 +154,7 @@ claim = together(
 def check_output(path: str, extensions: tuple[str, ...]) -> None:
     """Refuse an output that cannot be written, before anything is computed."""
     if not path.lower().endswith(extensions):
-        raise InputError(f"unknown file extension: {path!r}", f"use one of {', '.join(extensions)}")
+        raise InputError(f"unknown file extension: {path!r}", f"use {' or '.join(extensions)}")
     if not Path(path).absolute().parent.is_dir():
         raise InputError(
             f"cannot write {path!r}: no folder {str(Path(path).parent)!r}", "make the folder first"

@@ -15,6 +15,8 @@ from varcal._version import __version__
 from varcal.cli._spelling import OPTIONS, option_text
 from varcal.exceptions import InputError, VarcalError, VarcalWarning, nearest
 
+#: The width that all output fits in.
+WIDTH = 80
 #: Exit codes.
 BAD_INPUT, OUR_BUG, INTERRUPTED, BROKEN_PIPE, TERMINATED = 2, 3, 130, 141, 143
 
@@ -72,23 +74,40 @@ def main() -> None:
 
     \b
     Examples:
-      varcal demo                                    see it work on bundled census data
-      varcal audit preds.csv --label y --prob p      rank all other columns
+      varcal demo                                see it work on census data
+      varcal audit preds.csv --label y --prob p  rank all other columns
       varcal calibrate cal.csv --label y --prob p --variables age -o cal.json
       varcal apply cal.json new.csv -o calibrated.csv
-      varcal compare test.csv --label y --prob raw=p --prob repaired=p_calibrated
-      varcal reproduce all --data paper-outputs      the paper's figures next to ours
+      varcal compare test.csv --label y --prob p --prob p_calibrated
+      varcal reproduce all --data paper-outputs  the paper's figures and ours
 
-    Exit codes: 0 success, 1 a threshold that you set is exceeded or a
-    published figure is not reproduced, 2 bad input.
+    Exit codes: 0 success, 1 a gate that you set is not passed or a published figure is not
+    reproduced, 2 bad input.
     """
 
 
 def _fail(message: str, hint: str, code: int = BAD_INPUT) -> int:
-    print(f"error: {message}", file=sys.stderr)
+    say("error", message)
     if hint:
-        print(f"hint: {hint}", file=sys.stderr)
+        say("hint", hint)
     return code
+
+
+def say(kind: str, message: str) -> None:
+    """Write a message to standard error: in logs one line, on a terminal broken between words."""
+    line = f"{kind}: {message}"
+    if sys.stderr.isatty():
+        import textwrap  # noqa: PLC0415  only terminals need it
+
+        lines = textwrap.wrap(
+            line,
+            WIDTH,
+            subsequent_indent=" " * (len(kind) + 2),
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        line = "\n".join(lines)
+    print(line, file=sys.stderr)
 
 
 def _usage(error: click.ClickException) -> tuple[str, str]:
@@ -110,7 +129,7 @@ def _show_warnings() -> None:
         warnings.simplefilter("always", VarcalWarning)
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        print(f"warning: {message}", file=sys.stderr)
+        say("warning", str(message))
 
     warnings.showwarning = show
 

@@ -23,6 +23,13 @@ OPTIONS = {
     "threshold": "--threshold",
     "column": "--column",
     "data": "the file",
+    "include": "--include",
+    "protected": "--protected",
+    "out": "--output",
+    "format": "--format",
+    "sep": "--sep",
+    "decimal": "--decimal",
+    "encoding": "--encoding",
 }
 #: Options that take no value, by the argument that they set.
 FLAGS = {"unlabelled": "--drop-unlabelled", "from_logits": "--from-logits"}

@@ -1,6 +1,7 @@
 """Bundled real data sets, and simulators whose true calibration errors are known.
 
 - `load_adult`: census incomes with the predictions of an overconfident network.
+- `load_income`: census incomes with a network that is calibrated by its score, not along age.
 - `load_census`: the complete table, with the training rows.
 - `load_yelp`: sentences from reviews with the predictions of a fine-tuned transformer.
 - `make_vece_bound`, `make_ece_bound`, `make_consistent`: the paper's three theorems.
@@ -12,6 +13,7 @@ Rows with predictions are returned as a `Dataset`, simulated rows as a `Simulati
 from varcal.datasets._adult import load_adult
 from varcal.datasets._census import Census, load_census
 from varcal.datasets._dataset import Dataset
+from varcal.datasets._income import load_income
 from varcal.datasets._shapes import make_gap
 from varcal.datasets._simulation import Simulation
 from varcal.datasets._theorems import make_consistent, make_ece_bound, make_vece_bound
@@ -23,6 +25,7 @@ __all__ = [
     "Simulation",
     "load_adult",
     "load_census",
+    "load_income",
     "load_yelp",
     "make_consistent",
     "make_ece_bound",

@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from varcal._arrays import Bools, Floats
-from varcal._audit.audit_result import Audit, overall_words
+from varcal._audit.audit_result import Audit
+from varcal._audit.first_screen import first_screen
 from varcal._audit.verdicts import FINDINGS
 from varcal._measures.estimate import Estimate
-from varcal._text.numbers import level_text, points
+from varcal._text.numbers import level_text, limit_text
 from varcal.exceptions import InputError
 from varcal.plotting._words import estimate_title
 
@@ -184,20 +185,21 @@ def audit_dots(audit: Audit, quantity: str, top: int) -> Dots:
         raise InputError.choice("quantity", quantity, QUANTITIES)
     rows = audit.rows[: max(int(top), 1)]
     found = [getattr(row, quantity) for row in rows]
-    overall = overall_words(audit)
+    title = first_screen(audit, repair=False).headline
+    level = level_text(audit.level)
     if quantity == "beyond":
-        lines = [(audit.threshold, f"threshold {points(audit.threshold)}")]
-        label = f"beyond the overall gap, {level_text(audit.level)} interval"
-        title = f"{overall}; what lies beyond it"
+        ends = [(row.low, row.high) for row in rows]
+        lines = [(audit.threshold, f"limit {limit_text(audit.threshold)}")]
+        label = f"hidden error, {level} interval for all variables at once"
     else:
-        lines = [(abs(audit.gap), f"overall gap {points(abs(audit.gap))}")]
-        label = f"VECE, {level_text(audit.level)} interval"
-        title = f"{overall}; VECE by variable"
+        ends = [(one.low, one.high) for one in found]
+        lines = []
+        label = f"VECE, {level} interval"
     return Dots.of(
         [row.variable for row in rows],
         [one.debiased for one in found],
-        [one.low for one in found],
-        [one.high for one in found],
+        [low for low, _ in ends],
+        [high for _, high in ends],
         noise=[one.noise_high for one in found],
         filled=[row.verdict in FINDINGS for row in rows],
         texts=[row.verdict for row in rows],

@@ -30,7 +30,7 @@ def sides(curve: Curve) -> Sides:
     if curve.event == "correct":
         return Sides("error", curve.error, curve.error_low, curve.error_high, curve.predicted_error)
     return Sides(
-        "positive rate",
+        "rate",
         1 - curve.error,
         1 - curve.error_high,
         1 - curve.error_low,
@@ -42,7 +42,7 @@ def worst_of(curve: Curve, most: int = 18) -> str:
     """Return v* as text; dates that span more than a few days have no time of day."""
     text = curve.worst_label
     if curve.kind == "datetime" and np.ptp(curve.histogram.edges) > 3 * 86_400:
-        text = text.split("T")[0]
+        text = text.split(" ")[0]
     return short(text, most)
 
 
@@ -91,8 +91,8 @@ def escape(name: str) -> str:
 def reliability_names(found: Reliability) -> tuple[str, str]:
     """Name the axes of a reliability diagram."""
     if found.event == "correct":
-        return "confidence", "accuracy"
-    return "predicted probability", "positive rate"
+        return "confidence", "share right"
+    return "predicted probability", "actual rate"
 
 
 def panel_title(name: str, curve: Curve) -> str:

@@ -12,6 +12,7 @@ from varcal._audit.comparison import Comparison
 from varcal._files.atomic import write_whole
 from varcal.exceptions import InputError
 from varcal.report.audit.markdown import markdown
+from varcal.report.audit.notebook import InlineReport
 from varcal.report.audit.page import html
 from varcal.report.audit.summarise import summarise
 from varcal.report.audit.summary import Summary
@@ -25,7 +26,9 @@ __all__ = [
     "COMPARISON_FORMS",
     "FORMS",
     "ComparisonSummary",
+    "InlineReport",
     "Summary",
+    "inline_report",
     "summarise",
     "summarise_comparison",
     "write_comparison",
@@ -56,6 +59,11 @@ def write_report(
     """Write the report of an audit, whole or not at all, in the format of the extension."""
     form = _form(FORMS, path)
     write_whole(path, form(summarise(audit, title)))
+
+
+def inline_report(audit: Audit, *, title: str = "Calibration audit") -> InlineReport:
+    """Return the page of an audit as an object that a notebook shows."""
+    return InlineReport(html(summarise(audit, title)), title)
 
 
 def write_comparison(

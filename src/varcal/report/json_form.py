@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from varcal._text.sentences import Sentence
 from varcal.report.audit.summary import Summary
 from varcal.report.comparison.summary import ComparisonSummary
-from varcal.report.words import Sentence
 
 #: The version of the layout of the file.
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 def json_text(summary: Summary | ComparisonSummary) -> str:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+from dataclasses import dataclass
 
+import numpy as np
+
+from varcal._arrays import Floats
 from varcal._measures.curve import Curve
 from varcal._measures.regions import value_label
 from varcal._text.numbers import percent
-from varcal.report.audit.summary import Line
-from varcal.report.html.axes import number_text
-from varcal.report.words import Wording
 
-Array = NDArray[np.float64]
-
-#: The largest number of points of a curve, and of rows in a chart of levels.
+#: The largest number of points of a curve, and of rows in a table of levels.
 MOST_POINTS = 120
 MOST_LEVELS = 30
 #: A curve with fewer rows per point than this is drawn at evenly spaced points instead.
@@ -23,13 +20,38 @@ ROWS_PER_POINT, EVEN_POINTS = 5, 60
 MANY_DAYS = 864_000
 
 
-def curve_line(
-    curve: Curve, within: tuple[float, float] | None, words: Wording
-) -> tuple[Line, int]:
+@dataclass(frozen=True)
+class Line:
+    """A curve as it is drawn: fewer points, within the range of the chart.
+
+    Attributes
+    ----------
+    kind : {"numeric", "datetime", "duration", "levels"}
+        What x is: numbers, seconds since 1970, seconds, or 0, 1, … for levels.
+    x, labels
+        The values, and the same as text.
+    actual, actual_low, actual_high, predicted : tuple of float
+        The rate that happened with its simultaneous band, and the rate that the model said.
+    n : tuple of int
+        Rows of each level; none for numbers and dates.
+    left_out : int
+        Levels beyond those shown.
+    """
+
+    kind: str
+    x: tuple[float, ...]
+    labels: tuple[str, ...]
+    actual: tuple[float, ...]
+    actual_low: tuple[float, ...]
+    actual_high: tuple[float, ...]
+    predicted: tuple[float, ...]
+    n: tuple[int, ...] = ()
+    left_out: int = 0
+
+
+def curve_line(curve: Curve, within: tuple[float, float] | None) -> tuple[Line, int]:
     """Return the points of a curve that are drawn, and the position of the one nearest v*."""
-    error, predicted = centre(curve)
-    ends = [curve.error_low, curve.error_high]
-    series = [error, *(ends[::-1] if words.risk else ends), predicted]
+    series = _rates(curve)
     n: tuple[int, ...] = ()
     if curve.kind == "levels":
         rows = curve.counts
@@ -38,7 +60,7 @@ def curve_line(
         n = tuple(rows[keep].tolist())
     else:
         x, series = _drawn(curve, within, series)
-    actual, low, high, expected = (_rates(one, complement=words.risk) for one in series)
+    actual, low, high, predicted = (tuple(one.tolist()) for one in series)
     line = Line(
         kind="levels" if len(x) == 1 else curve.kind,
         x=tuple(x.tolist()),
@@ -46,7 +68,7 @@ def curve_line(
         actual=actual,
         actual_low=low,
         actual_high=high,
-        predicted=expected,
+        predicted=predicted,
         n=n,
         left_out=len(curve.x) - len(x) if n else 0,
     )
@@ -55,8 +77,8 @@ def curve_line(
 
 def score_line(curve: Curve) -> Line:
     """Return the points of the hit rate along the score that are drawn."""
-    x, series = _drawn(curve, None, [centre(curve)[0], curve.error_high, curve.error_low])
-    actual, low, high = (_rates(one, complement=True) for one in series)
+    x, series = _drawn(curve, None, _rates(curve)[:3])
+    actual, low, high = (tuple(one.tolist()) for one in series)
     return Line(
         kind="numeric",
         x=tuple(x.tolist()),
@@ -68,28 +90,39 @@ def score_line(curve: Curve) -> Line:
     )
 
 
-def centre(curve: Curve) -> tuple[Array, Array]:
-    """Return the estimates at the centre of the bands, from which v*, VCE and regions come."""
+def _rates(curve: Curve) -> list[Floats]:
+    """Return the rate that happened, its band and the rate that was said.
+
+    The line is the centre of the simultaneous band of the gap, from which v*, VCE and regions
+    come, so that the band excludes the prediction exactly in the regions.
+    """
+    predicted = 1 - _predicted_error(curve)
+    banded = np.isfinite(curve.band_low) & np.isfinite(curve.band_high)
+    low = np.where(banded, curve.band_low, curve.gap)
+    high = np.where(banded, curve.band_high, curve.gap)
+    actual = predicted - (low + high) / 2
+    return [
+        np.clip(one, 0.0, 1.0) for one in (actual, predicted - high, predicted - low, predicted)
+    ]
+
+
+def _predicted_error(curve: Curve) -> Floats:
     low, high = curve.predicted_error_low, curve.predicted_error_high
-    clipped = (low <= 0) | (high >= 1)
-    predicted = np.where(clipped, curve.predicted_error, (low + high) / 2)
-    gap = (curve.band_low + curve.band_high) / 2
-    return np.clip(predicted + gap, curve.error_low, curve.error_high), predicted
+    clipped = ~((low > 0) & (high < 1))
+    return np.where(clipped, curve.predicted_error, (low + high) / 2)
 
 
 def value_text(curve: Curve, value: float) -> str:
     """Write a value of a variable; dates that span many days have no time of day."""
-    text = value_label(value, curve.kind, curve.labels)
-    if curve.kind == "numeric":
-        return number_text(float(f"{value:.4g}") if abs(value) < 1e4 else round(value))
+    text = value_label(value, curve.kind, curve.labels, curve.zone)
     if curve.kind == "datetime" and curve.x[-1] - curve.x[0] > MANY_DAYS:
-        return text.split("T")[0]
+        return text.split(" ")[0]
     return text
 
 
 def _drawn(
-    curve: Curve, within: tuple[float, float] | None, series: list[Array]
-) -> tuple[Array, list[Array]]:
+    curve: Curve, within: tuple[float, float] | None, series: list[Floats]
+) -> tuple[Floats, list[Floats]]:
     """Keep to the range of the chart, and to points that rest on several rows."""
     x = curve.x
     inside = np.arange(len(x))
@@ -105,8 +138,3 @@ def _drawn(
         worst = inside[np.abs(x[inside] - curve.worst).argmin()]
         inside = np.unique([*nearest, worst])
     return x[inside], [one[inside] for one in series]
-
-
-def _rates(values: Array, *, complement: bool) -> tuple[float, ...]:
-    rates = np.clip(1 - values if complement else values, 0.0, 1.0)
-    return tuple(rates.tolist())

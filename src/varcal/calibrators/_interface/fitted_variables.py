@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from varcal._arrays import AnyArray
-from varcal._input.variables import Variable
+from varcal._input.date_texts import as_dates, as_text, read_as
+from varcal._input.variables import Kind, Variable
 from varcal.exceptions import InputError
 
 __all__ = ["Schema"]
@@ -23,14 +24,21 @@ class Schema:
     names : tuple of str
         The columns.
     kinds : tuple of str
-        One per column: "numeric", "datetime", "levels", or "missing" where no row had a value.
+        One per column: "numeric", "datetime", "duration", "levels", or "missing" where no row had
+        a value.
     levels : tuple of tuple
         The levels of each column; empty for numbers.
+    date_formats : tuple of str
+        How the dates of each column were written, if they were read from text; empty otherwise.
+    pooled : tuple of bool
+        Whether levels of a column that are not listed share the position after the listed ones.
     """
 
     names: tuple[str, ...]
     kinds: tuple[str, ...]
     levels: tuple[tuple[Hashable, ...], ...]
+    date_formats: tuple[str, ...] = ()
+    pooled: tuple[bool, ...] = ()
 
     @classmethod
     def of(cls, variables: tuple[Variable, ...], calibrator: str) -> Schema:
@@ -51,6 +59,7 @@ class Schema:
             tuple(variable.name for variable in variables),
             tuple("missing" if e else v.kind for v, e in zip(variables, empty, strict=True)),
             tuple(() if e else v.levels for v, e in zip(variables, empty, strict=True)),
+            tuple(variable.date_format for variable in variables),
         )
 
     @property
@@ -59,13 +68,28 @@ class Schema:
         pairs = zip(self.names, self.kinds, strict=True)
         return tuple(name for name, kind in pairs if kind == "missing")
 
+    def listing(self, k: int, levels: tuple[Hashable, ...]) -> Schema:
+        """Return the same with only some levels of a column listed; the others are pooled."""
+        pooled = self.pooled or (False,) * len(self.names)
+        return replace(
+            self,
+            levels=(*self.levels[:k], levels, *self.levels[k + 1 :]),
+            pooled=(*pooled[:k], True, *pooled[k + 1 :]),
+        )
+
+    def shown_levels(self, k: int) -> tuple[str, ...]:
+        """Return the levels of a column as text, with "other" for those that are pooled."""
+        texts = tuple(map(str, self.levels[k]))
+        return (*texts, "other") if self._is_pooled(k) else texts
+
     def align(self, variables: tuple[Variable, ...], *, unseen: int = -1) -> list[AnyArray]:
         """Return one array per fitted column.
 
         Numbers stay numbers, with NaN where they are missing. Levels become their position among
         the fitted levels, −1 where they are missing and `unseen` for levels that were not in the
-        fit. A variable without any value in the fit is treated as missing. Columns are matched by
-        name if all fitted names are present, otherwise by position.
+        fit, or where these are pooled the position after the listed ones. A variable without any
+        value in the fit is treated as missing. Text is read as dates if it was in the fit. Columns
+        are matched by name if all fitted names are present, otherwise by position.
         """
         by_name = {variable.name: variable for variable in variables}
         if all(name in by_name for name in self.names):
@@ -81,7 +105,7 @@ class Schema:
         return tuple(
             Variable(name, "levels", np.array([-1], dtype=np.intp), levels)
             if kind == "levels"
-            else Variable(name, "datetime" if kind == "datetime" else "numeric", np.array([np.nan]))
+            else Variable(name, _NUMBER_KINDS.get(kind, "numeric"), np.array([np.nan]))
             for name, kind, levels in zip(self.names, self.kinds, self.levels, strict=True)
         )
 
@@ -112,6 +136,7 @@ class Schema:
         if self.kinds[k] == "missing":
             return np.full(len(variable), np.nan)
         is_levels = self.kinds[k] == "levels"
+        variable = as_text(variable) if is_levels else self._dated(k, variable)
         if variable.kind != self.kinds[k]:
             if variable.missing().all():
                 size = len(variable)
@@ -124,8 +149,35 @@ class Schema:
         if not is_levels:
             return np.asarray(variable.values, dtype=np.float64)
         position = {level: j for j, level in enumerate(self.levels[k])}
+        if self._is_pooled(k):
+            unseen = len(position)
         lookup = np.array([position.get(level, unseen) for level in variable.levels] + [-1])
         return np.asarray(lookup.astype(np.intp)[variable.values])
 
+    def _dated(self, k: int, variable: Variable) -> Variable:
+        """Read text as dates in the way in which the dates of the fit were written."""
+        form = self.date_formats[k] if self.date_formats else ""
+        if not form or not as_text(variable).levels or variable.date_format == form:
+            return variable
+        found = as_dates(variable, form)
+        if found is None and variable.kind == "levels":
+            levels = as_text(variable).levels
+            wrong = next(level for level in levels if read_as([str(level)], form) is None)
+            raise InputError(
+                f"v {self.names[k]!r} holds {wrong!r}, but the calibrator was fitted on dates that "
+                f"are written as {form}",
+                "write it in that way, convert the column to dates, or leave the value missing",
+            )
+        return found or variable
 
-_KIND_NAMES = {"numeric": "numbers", "datetime": "dates", "levels": "categories"}
+    def _is_pooled(self, k: int) -> bool:
+        return bool(self.pooled) and self.pooled[k]
+
+
+_NUMBER_KINDS: dict[str, Kind] = {"datetime": "datetime", "duration": "duration"}
+_KIND_NAMES = {
+    "numeric": "numbers",
+    "datetime": "dates",
+    "duration": "durations",
+    "levels": "categories",
+}

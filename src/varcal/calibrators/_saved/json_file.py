@@ -44,10 +44,15 @@ def save_calibrator(calibrator: Calibrator, path: str | PathLike[str]) -> None:
 
 def calibrator_text(calibrator: Calibrator) -> str:
     """Return the contents of a calibrator's file."""
+    return saved_text(calibrator, FORMAT)
+
+
+def saved_text(value: object, form: str) -> str:
+    """Return the contents of a file of the given format that holds a value."""
     arrays = ArrayTexts()
-    body = _pack(calibrator, arrays)
+    body = _pack(value, arrays)
     document = {
-        "format": FORMAT,
+        "format": form,
         "schema_version": SCHEMA_VERSION,
         "varcal": __version__,
         "sha256": _digest(body, arrays.entries),
@@ -88,14 +93,18 @@ def load_calibrator(path: str | PathLike[str]) -> Calibrator:
     >>> bool((again.predict_proba([0.3]) == fitted.predict_proba([0.3])).all())
     True
     """
+    return read_calibrator(text_of(path, FORMAT), repr(str(path)))
+
+
+def text_of(path: str | PathLike[str], form: str) -> str:
+    """Return the text of a file that should be of the given format."""
     shown = repr(str(path))
     try:
-        text = Path(path).read_bytes().decode("utf-8")
+        return Path(path).read_bytes().decode("utf-8")
     except OSError as error:
         raise InputError(f"cannot read {shown}: {error.strerror}", "check the path") from None
     except UnicodeDecodeError:
-        raise _refusal(shown, "it is not a text file") from None
-    return read_calibrator(text, shown)
+        raise _refusal(shown, "it is not a text file", form) from None
 
 
 def read_calibrator(text: str, shown: str) -> Calibrator:
@@ -109,26 +118,36 @@ def read_calibrator(text: str, shown: str) -> Calibrator:
     >>> bool((again.predict_proba([0.3]) == fitted.predict_proba([0.3])).all())
     True
     """
+    found = read_saved(text, shown, FORMAT, Calibrator)
+    assert isinstance(found, Calibrator)
+    return found
+
+
+def read_saved(text: str, shown: str, form: str, kind: type[Any]) -> object:
+    """Return the value in a text of the given format, which must be of the given type."""
     try:
-        return _read(text)
+        return _read(text, form, kind)
     except _BrokenError as error:
-        raise _refusal(shown, str(error)) from None
+        raise _refusal(shown, str(error), form) from None
 
 
-def _refusal(shown: str, problem: str) -> InputError:
+def _refusal(shown: str, problem: str, form: str) -> InputError:
+    what = form.removeprefix("varcal ")
     return InputError(
-        f"{shown} is not a varcal calibrator file: {problem}",
-        "save the fitted calibrator again with .save(path)",
+        f"{shown} is not a {form} file: {problem}",
+        f"save the fitted {what} again with .save(path)",
     )
 
 
-def _read(text: str) -> Calibrator:
+def _read(text: str, form: str, kind: type[Any]) -> object:
     try:
         document = json.loads(text, parse_constant=_no_constant)
     except (ValueError, RecursionError):
         raise _BrokenError("it is not complete JSON") from None
-    if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise _BrokenError("it was not written by varcal")
+    found = document.get("format") if isinstance(document, dict) else None
+    if found != form:
+        other = isinstance(found, str) and found.startswith("varcal ")
+        raise _BrokenError(f"it holds a {found}" if other else "it was not written by varcal")
     version = document.get("schema_version")
     if version != SCHEMA_VERSION:
         raise _BrokenError(
@@ -140,15 +159,16 @@ def _read(text: str) -> Calibrator:
         intact = document.get("sha256") == _digest(body, entries)
         if not intact:
             raise _BrokenError("its contents do not match its checksum")
-        calibrator = _unpack(body, [array_of(entry) for entry in entries or ()])
-        if not isinstance(calibrator, Calibrator):
-            raise _BrokenError("it does not hold a calibrator")
-        _probe(calibrator)
+        value = _unpack(body, [array_of(entry) for entry in entries or ()])
+        if not isinstance(value, kind):
+            raise _BrokenError(f"it does not hold a {form.removeprefix('varcal ')}")
+        for calibrator in [value] if isinstance(value, Calibrator) else value.calibrators:
+            _probe(calibrator)
     except _BrokenError:
         raise
     except Exception as error:
         raise _BrokenError(f"its contents are inconsistent ({type(error).__name__})") from None
-    return calibrator
+    return value
 
 
 def _no_constant(name: str) -> float:

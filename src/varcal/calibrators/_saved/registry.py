@@ -24,6 +24,8 @@ from varcal.calibrators._by_variable.tree import TreeCalibrator
 from varcal.calibrators._interface.calibrator import Calibrator
 from varcal.calibrators._interface.fitted_variables import Schema
 from varcal.calibrators._interface.one_vs_rest import IdentityMap
+from varcal.calibrators._sklearn.columns_of_x import ColumnChoice
+from varcal.calibrators._sklearn.saved_classifier import SavedClassifier
 from varcal.calibrators._variable._columns.design import Block, Design
 from varcal.calibrators._variable._columns.score_basis import ScoreBasis
 from varcal.calibrators._variable._columns.spline_basis import LevelBasis, NumberBasis
@@ -61,6 +63,7 @@ PARTS: dict[str, type[Any]] = {
         AdditiveModel,
         BetaMap,
         Block,
+        ColumnChoice,
         Confusion,
         Design,
         IdentityMap,
@@ -74,6 +77,7 @@ PARTS: dict[str, type[Any]] = {
         NumberTerms,
         PairTrial,
         PlattMap,
+        SavedClassifier,
         ScalingBinningMap,
         Schema,
         ScoreBasis,

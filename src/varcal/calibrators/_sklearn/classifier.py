@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from inspect import signature
+from os import PathLike
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -30,16 +31,21 @@ from sklearn.utils.validation import (
 )
 
 from varcal._arrays import AnyArray, Floats, Ints
+from varcal._files.atomic import write_whole
 from varcal._input.groups import check_units, group_numbers
 from varcal._input.variables import Variable
 from varcal.calibrators._interface.calibrator import Calibrator
 from varcal.calibrators._interface.description import Description
 from varcal.calibrators._sklearn.columns_of_x import ColumnChoice, take_rows
+from varcal.calibrators._sklearn.saved_classifier import SavedClassifier, estimator_name
 from varcal.calibrators._solvers.softmax import softmax
 from varcal.calibrators._variable.variable_calibrator import VariableCalibrator
 from varcal.exceptions import InputError, VarcalWarning
 
 __all__ = ["VariableCalibratedClassifier"]
+
+#: The format of saved files.
+FORMAT = "varcal calibrated classifier"
 
 
 class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
@@ -321,6 +327,97 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
             The variables, if they were passed as ``v=`` to `fit`.
         """
         return float(accuracy_score(y, self.predict(X, v=v), sample_weight=sample_weight))
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Save the fitted calibrators as JSON, for `load`; the estimator is not saved.
+
+        An estimator of another library can only be saved by that library (with joblib or skops for
+        scikit-learn, or ONNX). The file holds nothing that is executed when it is loaded.
+
+        Parameters
+        ----------
+        path : str or path
+            The file. An old one is only replaced once the new one is complete.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> import varcal as vc
+        >>> sim = vc.datasets.make_gap(500)
+        >>> X = np.column_stack([sim.p, sim.v])
+        >>> fit = VariableCalibratedClassifier(LogisticRegression(), variables=1).fit(X, sim.y)
+        >>> path = Path(tempfile.mkdtemp(), "classifier.json")
+        >>> fit.save(path)
+        >>> again = VariableCalibratedClassifier.load(path, estimator=fit.estimator_)
+        >>> bool((again.predict_proba(X) == fit.predict_proba(X)).all())
+        True
+        """
+        from varcal.calibrators._saved.json_file import saved_text  # noqa: PLC0415  the registry names this class's parts
+
+        check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", None)
+        saved = SavedClassifier(
+            calibrators=tuple(calibrator for _, calibrator in self.pairs_),
+            classes=self.classes_,
+            choice=None if self._separate_v else self._choice,
+            variables=self.variables,
+            calibrator=self.calibrator,
+            ensemble=self.ensemble,
+            estimators=tuple(estimator_name(model) for model, _ in self.pairs_),
+            n_features_in=getattr(self, "n_features_in_", None),
+            feature_names_in=None if names is None else tuple(map(str, names)),
+        )
+        write_whole(path, saved_text(saved, FORMAT))
+
+    @classmethod
+    def load(cls, path: str | PathLike[str], *, estimator: Any) -> Self:
+        """Load what `save` wrote and put it together with the fitted estimator.
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+        estimator : fitted classifier, or a list of them
+            The estimator that was calibrated, `estimator_`; with ``ensemble=True`` those of
+            `pairs_`, in that order. It is refused if its classes or features are others.
+
+        Returns
+        -------
+        VariableCalibratedClassifier
+            A fitted classifier with the same predictions, whose estimator is frozen.
+
+        Raises
+        ------
+        InputError
+            If the file cannot be read, or the estimator does not belong to it.
+        """
+        from varcal.calibrators._saved.json_file import read_saved, text_of  # noqa: PLC0415  see save
+
+        shown = repr(str(path))
+        saved = read_saved(text_of(path, FORMAT), shown, FORMAT, SavedClassifier)
+        assert isinstance(saved, SavedClassifier)
+        pairs = saved.pairs(estimator, shown)
+        model = pairs[0][0]
+        found = cls(
+            model if isinstance(model, FrozenEstimator) else FrozenEstimator(model),
+            variables=saved.variables,
+            calibrator=saved.calibrator,
+            ensemble=saved.ensemble,
+        )
+        found.classes_ = saved.classes
+        found.pairs_ = pairs
+        found._separate_v = saved.choice is None
+        if saved.choice is not None:
+            found._choice = saved.choice
+        if len(pairs) == 1:
+            found.estimator_, found.calibrator_ = pairs[0]
+        if saved.n_features_in is not None:
+            found.n_features_in_ = saved.n_features_in
+        if saved.feature_names_in is not None:
+            found.feature_names_in_ = np.array(saved.feature_names_in, dtype=object)
+        return found
 
     def describe(self) -> Description:
         """Describe the fitted calibrator; of an ensemble, the first one."""

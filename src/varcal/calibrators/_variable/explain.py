@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from varcal._arrays import AnyArray, Bools, Floats
+from varcal._text.edges import edge_texts
 from varcal.calibrators._interface.fitted_variables import Schema
 from varcal.calibrators._variable._columns.design import SCORE, Block
 from varcal.calibrators._variable._columns.spline_basis import LevelBasis, NumberBasis
@@ -190,7 +191,7 @@ def _values(
 ) -> tuple[AnyArray, tuple[Any, ...], tuple[float, float]]:
     """Return the values at which an effect is shown, their labels, and the inner range."""
     if isinstance(basis, LevelBasis):
-        levels = tuple(map(str, schema.levels[k]))
+        levels = schema.shown_levels(k)
         return np.arange(len(levels)), levels, (0.0, len(levels) - 1.0)
     values = basis.at
     if len(values) > CURVE_POINTS:
@@ -199,5 +200,5 @@ def _values(
         values = np.unique(np.concatenate([values, basis.atoms]))
     low, high = np.interp(INNER_RANKS, basis.rank, basis.at).tolist()
     if schema.kinds[k] == "datetime":
-        return values, tuple(str(np.datetime64(int(one), "s")) for one in values), (low, high)
+        return values, tuple(edge_texts(values.tolist(), datetime=True)), (low, high)
     return values, tuple(values.tolist()), (low, high)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -17,6 +18,7 @@ from varcal.calibrators._interface.rows import CalibrationRows, score_rows
 from varcal.calibrators._solvers.logistic import two_columns
 from varcal.calibrators._variable import trust
 from varcal.calibrators._variable._columns.score_basis import log_odds
+from varcal.calibrators._variable._columns.spline_basis import LevelBasis
 from varcal.calibrators._variable.effects import Effects
 from varcal.calibrators._variable.explain import curves_of, pair_name, terms_of_fit
 from varcal.calibrators._variable.folds import RowKeys
@@ -40,6 +42,9 @@ TILT = 1e-5
 INTERVAL_POINTS = 9
 #: The mean from which weights that are not whole numbers are unlikely to be numbers of rows.
 MOST_ROWS_EACH = 2.0
+#: With more rare levels than this, their names are not kept: a file with 78,000 of them had 51 MB.
+#: Names below it take less room than the other parts of a calibrator.
+MOST_RARE_LEVELS = 200
 
 
 class VariableCalibrator(Calibrator):
@@ -74,8 +79,9 @@ class VariableCalibrator(Calibrator):
 
     A score of exactly 0 or 1 is treated as one a little beyond the least or largest of the
     others. Without variables this is a score-based calibrator. An unseen category gets the mean
-    effect, a number beyond the fitted range that of the end of the range. Nothing is random, and
-    the order of rows does not matter.
+    effect, or, where a variable has more than 200 rare categories, the effect that these share.
+    A number beyond the fitted range gets that of the end of the range. Nothing is random, and the
+    order of rows does not matter.
 
     Parameters
     ----------
@@ -211,6 +217,23 @@ class VariableCalibrator(Calibrator):
             )
         self.model_ = model
         self._record_terms(fitted, rows, z, columns)
+        self._pool_rare_levels()
+
+    def _pool_rare_levels(self) -> None:
+        """Forget the names of rare levels where there are many; they share one effect."""
+        design = self.model_.full.design
+        bases = list(design.bases)
+        for k, levels in enumerate(self.schema_.levels):
+            basis = bases[k] if k < len(bases) else None
+            rare = basis.rare() if isinstance(basis, LevelBasis) else np.arange(len(levels))
+            if len(rare) <= MOST_RARE_LEVELS:
+                continue
+            kept = np.setdiff1d(np.arange(len(levels)), rare)
+            self.schema_ = self.schema_.listing(k, tuple(levels[j] for j in kept))
+            if isinstance(basis, LevelBasis):
+                bases[k] = basis.without(rare)
+        full = replace(self.model_.full, design=replace(design, bases=tuple(bases)))
+        self.model_ = replace(self.model_, full=full)
 
     def _check_parameters(self) -> None:
         check_choice("interactions", self.interactions, ["auto", False])

@@ -14,7 +14,7 @@ from matplotlib.ticker import MaxNLocator, PercentFormatter
 from varcal._arrays import Floats
 from varcal._measures.curve_result import Curve
 from varcal._measures.histogram import Histogram
-from varcal._text.numbers import gap_side
+from varcal._text.gaps import claim_of, gap_said, gap_side
 from varcal.plotting._colours import DENSITY, FAINT, GROUND, INK, SIDES
 
 dates: Any = _dates  # untyped in matplotlib
@@ -163,7 +163,8 @@ def strip(ax: Axes, curve: Curve, size: float, pad: float) -> None:
         )
         ax.add_patch(box)
         centre, room = (start + end) / 2, (end - start) / point
-        words = (gap_side(region.gap_high, curve.event, short=short) for short in (False, True))
+        gap, claim = 1.0 if region.direction == "over" else -1.0, claim_of(curve.event)
+        words = (str(gap_said(gap, claim)), gap_side(gap, claim))
         word = next((one for one in words if room >= 0.55 * size * (len(one) + 2)), "")
         shift = 0.27 * size * (len(word) + 1.5) * point if word else 0.0
         if centre - last < 0.8 * size * point:

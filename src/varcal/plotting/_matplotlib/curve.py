@@ -6,7 +6,8 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from varcal._measures.curve import Curve
-from varcal._text.numbers import gap_side, level_text
+from varcal._text.gaps import claim_of, gap_side
+from varcal._text.numbers import level_text
 from varcal.plotting._colours import ACTUAL, GROUND, INK, PREDICTED, PREDICTED_TEXT, SIDES
 from varcal.plotting._matplotlib.axes import (
     PLAIN,
@@ -150,7 +151,8 @@ def _levels(ax: Axes, curve: Curve, frame: Frame, size: float) -> None:
 
 def _side(ax: Axes, place: float, direction: str, event: str, size: float) -> None:
     """Mark a level whose gap surely differs from zero, at the right."""
-    colour, word = SIDES[direction], gap_side(1 if direction == "over" else -1, event, short=True)
+    colour = SIDES[direction]
+    word = gap_side(1 if direction == "over" else -1, claim_of(event))
     ax.plot(
         [1.02], [place], marker="^" if direction == "over" else "v", markersize=0.55 * size,
         color=colour, markeredgewidth=0, transform=ax.get_yaxis_transform(), clip_on=False,

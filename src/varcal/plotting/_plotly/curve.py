@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from varcal._measures.curve import Curve
-from varcal._text.numbers import gap_mark
+from varcal._text.gaps import claim_of, marked_side
 from varcal.plotting._colours import ACTUAL, DENSITY, GROUND, PREDICTED, PREDICTED_TEXT, SIDES
 from varcal.plotting._plotly.layout import BAND, finish, layout, percent
 from varcal.plotting._ranges import Frame, frame_of
@@ -151,7 +151,7 @@ def _foot(figure: Any, curve: Curve, column: int) -> None:
             name=region.direction,
             **place,
         )
-        mark = gap_mark(1 if region.direction == "over" else -1, curve.event)
+        mark = marked_side(1 if region.direction == "over" else -1, claim_of(curve.event))
         wide = (end - start) / (edges[-1] - edges[0]) > 0.12
         figure.add_annotation(
             x=values(np.array([(start + end) / 2]), curve.kind)[0],
@@ -206,7 +206,7 @@ def _levels(figure: Any, curve: Curve, drawn: Sides, column: int, frame: Frame) 
             figure.add_annotation(
                 x=float(drawn.high[place_y]),
                 y=int(place_y),
-                text=gap_mark(1 if found[k] == "over" else -1, curve.event),
+                text=marked_side(1 if found[k] == "over" else -1, claim_of(curve.event)),
                 font={"color": SIDES[found[k]], "size": 11},
                 showarrow=False,
                 xanchor="left",

@@ -1,34 +1,47 @@
-"""Charts of a variable: lines with a band along numbers and dates, dots along levels."""
+"""Charts along numbers and dates: what happened with its band, and what the model said."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
+
+import numpy as np
 
 from varcal._measures.histogram import Histogram
 from varcal._measures.regions import Region
-from varcal._text.numbers import count, gap_mark, percent, points
-from varcal.report.audit.summary import Line, VariableSummary
-from varcal.report.html.axes import Axis, date_axis, number_axis, share_axis
-from varcal.report.html.chart_parts import band, bars, box, labels, path, svg, x_ticks, y_ticks
+from varcal._text.gaps import gap_mark, gap_side, off_by
+from varcal._text.numbers import limit_text, percent, points
+from varcal._text.sentences import Named, cut
+from varcal.report.claim_words import ClaimWords
+from varcal.report.html.axes import (
+    Axis,
+    date_axis,
+    duration_axis,
+    number_axis,
+    points_axis,
+    share_axis,
+)
+from varcal.report.html.chart_parts import band, bars, box, path, svg, x_ticks, y_ticks
+from varcal.report.html.label_places import Box, place_label, text_box
 from varcal.report.html.markup import Markup, el
-from varcal.report.words import Named, Wording, cut
+from varcal.report.lines import Line
 
-# Heights in pixels: plot, strip, histogram, and where the last two begin.
-PLOT, STRIP, BARS = 190, 14, 38
-STRIP_TOP = PLOT + 6
-BARS_TOP = STRIP_TOP + STRIP + 4
-BOTTOM = BARS_TOP + BARS
+# Heights in pixels of the plot, the bar of sure errors and the histogram, large and small.
+LARGE, SMALL = (300, 14, 48), (120, 8, 30)
+#: Widths that texts are placed for: charts are wider on a desk, and about this wide on a phone.
+WIDE, NARROW = 460.0, 250.0
 #: Shares of the width: the least that a marked region takes, and what a sign and a word need.
-NARROWEST_MARK, WIDTH_OF_SIGN, WIDTH_OF_WORD = 0.006, 0.05, 0.22
+NARROWEST_MARK, WIDTH_OF_SIGN, WIDTH_OF_WORD = 0.006, 0.05, 0.2
+#: Lines that are nowhere further apart than this share of the axis coincide.
+COINCIDE = 0.04
 
 
 class Drawn(Protocol):
-    """What a chart of lines draws: a variable of an audit, or a panel of a comparison."""
+    """What a chart of lines draws: a panel of an audit or of a comparison."""
 
     @property
     def line(self) -> Line:
-        """The two lines of the curve."""
+        """The two rates."""
 
     @property
     def regions(self) -> tuple[Region, ...]:
@@ -39,24 +52,12 @@ class Drawn(Protocol):
         """How often values occur."""
 
 
-def variable_chart(one: VariableSummary, number: str, words: Wording) -> Markup:
-    """Draw what happened and what was predicted along a variable."""
-    title = f"{words.actual.capitalize()} and {words.predicted} along {cut(one.name)}"
-    described = str(one.worst)
-    if one.line.kind == "levels":
-        chart = levels_chart(one.line, y_axis([one.line]), title, described, words)
-        return Markup(levels_key(words) + chart)
-    return lines_chart(one, number, title, described, words, cursor=True)
-
-
-def chart_data(one: VariableSummary) -> dict[str, Any]:
+def chart_data(
+    line: Line, histogram: Histogram | None, worst: int, words: ClaimWords
+) -> dict[str, Any]:
     """Return what the script of the page reads: places and tenths of a percent."""
-    line = one.line
-    if line.kind == "levels":
-        places: Iterable[float] = [0.0] * len(line.x)
-    else:
-        axis = x_axis([one.line], one.histogram)
-        places = (axis.place(x) for x in line.x)
+    places = x_axis([line], histogram).places(line.x)
+    axis = y_axis([line], words)
     return {
         "x": [round(1000 * place) for place in places],
         "t": [cut(label) for label in line.labels],
@@ -64,23 +65,32 @@ def chart_data(one: VariableSummary) -> dict[str, Any]:
         "l": _tenths(line.actual_low),
         "h": _tenths(line.actual_high),
         "p": _tenths(line.predicted),
-        "n": list(line.n),
-        "k": one.at_worst,
-        "y": round(1000 * y_axis([line]).high),
+        "s": [
+            int(not low <= said <= high)
+            for low, said, high in zip(
+                line.actual_low, line.predicted, line.actual_high, strict=True
+            )
+        ],
+        "k": worst,
+        "y": [round(1000 * axis.low), round(1000 * axis.high)],
+        "over": str(off_by(1.0, words.claim)).split(" by ")[0],
+        "under": str(off_by(-1.0, words.claim)).split(" by ")[0],
+        "says": words.says_short,
+        "happens": words.happens_short,
     }
 
 
-def read_out(line: Line, k: int, words: Wording) -> list[str]:
+def read_out(line: Line, k: int, words: ClaimWords) -> list[str]:
     """Say what a chart shows at one point, as the script of the page says it at others."""
     actual, predicted = round(line.actual[k], 3), round(line.predicted[k], 3)
-    gap = predicted - actual if words.risk else actual - predicted
-    rows = f" ({count(line.n[k], 'row')})" if line.n else ""
+    gap = predicted - actual
     low, high = (percent(ends[k]) for ends in (line.actual_low, line.actual_high))
-    side = "no gap" if abs(gap) < 0.0005 else f"{words.side(gap)} by {points(abs(gap))} points"
+    sure = not line.actual_low[k] <= line.predicted[k] <= line.actual_high[k]
+    side = str(off_by(gap, words.claim)) if sure else "not surely off"
     return [
         Named(cut(line.labels[k])),
-        f"{rows}: {words.happened} {percent(actual)} of the time (band {low} to {high}), "
-        f"{words.expected} {percent(predicted)}: {side}.",
+        f": {words.says_short} {percent(predicted)}, {words.happens_short} "
+        f"{percent(actual)} (band {low} to {high}): {side}.",
     ]
 
 
@@ -93,12 +103,22 @@ def x_axis(lines: Sequence[Line], histogram: Histogram | None) -> Axis:
     low, high = min(line.x[0] for line in lines), max(line.x[-1] for line in lines)
     if histogram is not None:
         low, high = min(histogram.edges[0], low), max(histogram.edges[-1], high)
-    return date_axis(low, high) if lines[0].kind == "datetime" else number_axis(low, high)
+    make = {"datetime": date_axis, "duration": duration_axis}.get(lines[0].kind, number_axis)
+    return make(low, high)
 
 
-def y_axis(lines: Sequence[Line]) -> Axis:
+def y_axis(lines: Sequence[Line], words: ClaimWords, many: int = 5) -> Axis:
     """Make the axis of rates, high enough for every line and its band."""
-    return share_axis(max(0.02, *(max(*line.actual_high, *line.predicted) for line in lines)))
+    high = max(0.02, *(max(*line.actual_high, *line.predicted) for line in lines))
+    low = min(min(*line.actual_low, *line.predicted) for line in lines)
+    return share_axis(high, 0.0 if words.from_zero else min(low, high - 0.02), many)
+
+
+def coincides(line: Line, words: ClaimWords) -> bool:
+    """Whether the two lines can hardly be told apart."""
+    axis = y_axis([line], words)
+    apart = max(abs(a - p) for a, p in zip(line.actual, line.predicted, strict=True))
+    return apart < COINCIDE * (axis.high - axis.low)
 
 
 def lines_chart(
@@ -106,144 +126,218 @@ def lines_chart(
     number: str,
     title: str,
     described: str,
-    words: Wording,
+    words: ClaimWords,
     *,
+    variable: str,
     beside: Sequence[Line] = (),
+    small: bool = False,
     cursor: bool = False,
+    worst: int | None = None,
 ) -> Markup:
     """Draw lines along numbers or dates, on axes shared with the lines of other charts."""
+    plot, strip, tall = SMALL if small else LARGE
+    strip_top = plot + 4
+    bars_top = strip_top + strip + 4
+    bottom = bars_top + (tall if one.histogram else 0)
     line, together = one.line, beside or [one.line]
-    x, y = x_axis(together, one.histogram), y_axis(together)
+    x, y = x_axis(together, one.histogram), y_axis(together, words, 2 if small else 5)
+    taken: list[Box] = []
+    mark = Markup("")
+    if worst is not None and not small:
+        mark, box_of_mark = _worst_mark(line, worst, x, y, words, plot)
+        taken.append(box_of_mark)
     return svg(
-        x_ticks(x, top=0, bottom=BOTTOM),
-        y_ticks(y, height=PLOT),
+        x_ticks(x, top=0, bottom=bottom, every=2 if small and len(x.ticks) > 4 else 1),
+        y_ticks(y, height=plot),
+        el("text", words.y, x=0, y=-11, dx=-38, class_="title"),
         box(
             band(x, y, line.x, line.actual_low, line.actual_high, "band"),
             path(x, y, line.x, line.predicted, "predicted"),
             path(x, y, line.x, line.actual, "actual"),
             y=0,
-            height=PLOT,
+            height=plot,
         ),
-        labels(
-            [
-                (y.place(line.actual[-1]), words.actual.split()[0], "actual"),
-                (y.place(line.predicted[-1]), words.predicted.split()[0], "predicted"),
-            ],
-            height=PLOT,
-        ),
-        _strip(x, one.regions, "positive" if words.risk else "correct"),
-        bars(x, one.histogram, y=BARS_TOP, height=BARS) if one.histogram else Markup(""),
-        el("line", x1=0, x2="100%", y1=BOTTOM, y2=BOTTOM, class_="axis"),
-        _cursor() if cursor else Markup(""),
+        mark,
+        _names(line, x, y, words, taken, plot, small=small),
+        _strip(x, one.regions, words, strip_top, strip, small=small),
+        bars(x, one.histogram, y=bars_top, height=tall) if one.histogram else Markup(""),
+        el("text", "rows", x=0, y=bottom, dx=-6, dy="-0.3em", class_="tick end")
+        if one.histogram
+        else Markup(""),
+        el("line", x1=0, x2="100%", y1=bottom, y2=bottom, class_="axis"),
+        el("text", cut(variable, 30), x="50%", y=bottom, dy="2.6em", class_="title middle"),
+        _cursor(bottom) if cursor else Markup(""),
         number=number,
         title=title,
         text=described,
-        class_="lines",
+        class_="lines small" if small else "lines",
+        data_plot=plot,
     )
 
 
-def _cursor() -> Markup:
+def gap_chart(line: Line, number: str, limit: float, *, variable: str) -> Markup:
+    """Draw the gap with its band against the limit, where the lines themselves coincide."""
+    plot, _, _ = SMALL
+    gap = np.subtract(line.predicted, line.actual)
+    low = np.subtract(line.predicted, line.actual_high)
+    high = np.subtract(line.predicted, line.actual_low)
+    reach = max(limit * 1.2, float(np.abs([low, high]).max()))
+    y = points_axis(reach, -reach, many=4)
+    x = x_axis([line], None)
+    inside = el(
+        "rect",
+        x=0,
+        width="100%",
+        y=f"{plot * (1 - y.place(limit)):.1f}",
+        height=f"{plot * (y.place(limit) - y.place(-limit)):.1f}",
+        class_="within",
+    )
+    zero = f"{plot * (1 - y.place(0.0)):.1f}"
+    return svg(
+        inside,
+        x_ticks(x, top=0, bottom=plot, every=2 if len(x.ticks) > 4 else 1),
+        y_ticks(y, height=plot),
+        el("text", "points", x=0, y=-11, dx=-38, class_="title"),
+        box(
+            band(x, y, line.x, low.tolist(), high.tolist(), "band"),
+            path(x, y, line.x, gap.tolist(), "gap"),
+            y=0,
+            height=plot,
+        ),
+        el("line", x1=0, x2="100%", y1=zero, y2=zero, class_="axis"),
+        el("text", cut(variable, 30), x="50%", y=plot, dy="2.6em", class_="title middle"),
+        number=number,
+        title="Gap: what the model says minus what happens, with its band",
+        text=f"Green: within the limit of {limit_text(limit)} points.",
+        class_="lines small gaps",
+    )
+
+
+def _names(
+    line: Line,
+    x: Axis,
+    y: Axis,
+    words: ClaimWords,
+    taken: list[Box],
+    plot: float,
+    *,
+    small: bool,
+) -> Markup:
+    """Write the names of the two lines beside them, where they are clear of everything else."""
+    places = np.asarray(x.places(line.x))
+    actual, predicted, low, high = (
+        plot * (1 - np.asarray(y.places(values)))
+        for values in (line.actual, line.predicted, line.actual_low, line.actual_high)
+    )
+    width = NARROW if small else WIDE
+    made = []
+    names = (
+        (words.actual, actual, [(places, predicted)], "actual"),
+        (
+            words.predicted,
+            predicted,
+            [(places, actual), (places, low), (places, high)],
+            "predicted",
+        ),
+    )
+    for text, own, others, class_ in names:
+        found = place_label(text, (places, own), others, taken, width=width, height=plot)
+        taken.append(found)
+        made.append(
+            el(
+                "text",
+                text,
+                x=f"{100 * found.x:.2f}%",
+                y=f"{found.y:.1f}",
+                dy="0.35em",
+                class_=f"name middle {class_}",
+            )
+        )
+    return Markup("".join(made))
+
+
+def _worst_mark(
+    line: Line, k: int, x: Axis, y: Axis, words: ClaimWords, plot: float
+) -> tuple[Markup, Box]:
+    """Mark the largest gap, and say how large it is and where."""
+    at = x.place(line.x[k])
+    ends = [plot * (1 - y.place(values[k])) for values in (line.actual, line.predicted)]
+    gap = line.predicted[k] - line.actual[k]
+    text = f"{points(abs(gap))} {gap_side(gap, words.claim)} at {cut(line.labels[k], 20)}"
+    half = text_box(text, 0.0, 0.0, WIDE).half_width
+    right = at + 2 * half < 0.98
+    middle = (ends[0] + ends[1]) / 2
+    place = f"{100 * at:.2f}%"
+    mark = el(
+        "g",
+        el("line", x1=place, x2=place, y1=f"{ends[0]:.1f}", y2=f"{ends[1]:.1f}", class_="widest"),
+        *(el("circle", cx=place, cy=f"{end:.1f}", r=3, class_="end") for end in ends),
+        el(
+            "text",
+            text,
+            x=place,
+            y=f"{middle:.1f}",
+            dx=8 if right else -8,
+            dy="0.35em",
+            class_="name ink" if right else "name ink end",
+        ),
+        class_="worst",
+    )
+    side = 1 if right else -1
+    return mark, Box(at + side * (half + 0.02), middle, half + 0.02)
+
+
+def _cursor(bottom: float) -> Markup:
     """Make the marks that the script of the page moves."""
     return el(
         "g",
-        el("line", x1=0, x2=0, y1=0, y2=BOTTOM),
+        el("line", x1=0, x2=0, y1=0, y2=bottom),
         el("circle", r=4, class_="dot actual"),
         el("circle", r=4, class_="dot predicted"),
         class_="cursor",
     )
 
 
-def _strip(x: Axis, regions: tuple[Region, ...], event: str) -> Markup:
+def _strip(
+    x: Axis,
+    regions: tuple[Region, ...],
+    words: ClaimWords,
+    top: float,
+    height: float,
+    *,
+    small: bool,
+) -> Markup:
     """Mark where the simultaneous band excludes the prediction."""
-    made = [el("rect", x=0, y=STRIP_TOP, width="100%", height=STRIP, class_="strip")]
+    made = [el("rect", x=0, y=top, width="100%", height=height, class_="strip")]
     for region in regions:
         low, high = x.place(region.low), x.place(region.high)
         if region.high < x.low or region.low > x.high:
             continue
         width = max(high - low, NARROWEST_MARK)
         left = min(low, 1 - width)
+        side = region.direction
         made.append(
             el(
                 "rect",
                 x=f"{100 * left:.2f}%",
-                y=STRIP_TOP,
+                y=top,
                 width=f"{100 * width:.2f}%",
-                height=STRIP,
-                class_=region.direction,
+                height=height,
+                class_=side,
             )
         )
-        if width >= WIDTH_OF_SIGN:
-            mark = gap_mark(1 if region.direction == "over" else -1, event)
+        if width >= WIDTH_OF_SIGN and not small:
+            gap = 1.0 if side == "over" else -1.0
+            word = el("tspan", f" {gap_side(gap, words.claim)}", class_="wide")
             made.append(
                 el(
                     "text",
-                    mark if width >= WIDTH_OF_WORD else mark[0],
+                    gap_mark(gap),
+                    word if width >= WIDTH_OF_WORD else None,
                     x=f"{100 * (left + width / 2):.2f}%",
-                    y=STRIP_TOP + STRIP / 2,
+                    y=top + height / 2,
                     dy="0.35em",
-                    class_=f"mark middle {region.direction}",
+                    class_="mark middle",
                 )
             )
     return Markup("".join(made))
-
-
-def levels_chart(line: Line, y: Axis, title: str, described: str, words: Wording) -> Markup:
-    """Draw one row per level: a dot with its whisker, and a dash for the prediction."""
-    rows = []
-    for k, label in enumerate(line.labels):
-        rows.append(
-            el(
-                "div",
-                el("span", Named(cut(label)), class_="level"),
-                el("svg", _level_marks(line, k, y, words), class_="row"),
-                el("span", count(line.n[k]) if line.n else "", class_="rows"),
-                class_="level-row",
-                data_k=k,
-            )
-        )
-    ticks = [
-        el("text", text, x=y.percent(at), y=0, dy="1em", class_="tick middle")
-        for at, text in y.ticks
-    ]
-    rows.append(
-        el(
-            "div",
-            el("span", class_="level"),
-            el("svg", ticks, class_="row axis-row"),
-            el("span", "rows", class_="rows"),
-            class_="level-row",
-        )
-    )
-    return el("div", rows, role="img", aria_label=f"{title}. {described}", class_="levels")
-
-
-def levels_key(words: Wording) -> Markup:
-    """Make the legend of a chart of levels."""
-    return el(
-        "p",
-        el("svg", el("circle", cx=7, cy=7, r=4, class_="dot actual"), class_="key"),
-        f" {words.actual} with its band ",
-        el("svg", el("line", x1=7, x2=7, y1=0, y2=14, class_="dash"), class_="key"),
-        f" {words.predicted}",
-        class_="legend",
-    )
-
-
-def _level_marks(line: Line, k: int, y: Axis, words: Wording) -> list[Markup]:
-    grid = [
-        el("line", x1=y.percent(at), x2=y.percent(at), y1=0, y2="100%", class_="grid")
-        for at, _ in y.ticks
-    ]
-    above = line.actual_low[k] > line.predicted[k]
-    below = line.actual_high[k] < line.predicted[k]
-    over = below if words.risk else above
-    side = ("over" if over else "under") if above or below else ""
-    actual, predicted = y.percent(line.actual[k]), y.percent(line.predicted[k])
-    ends = [y.percent(line.actual_low[k]), y.percent(line.actual_high[k])]
-    return [
-        *grid,
-        el("line", x1=predicted, x2=actual, y1="50%", y2="50%", class_=f"reach {side}"),
-        el("line", x1=ends[0], x2=ends[1], y1="50%", y2="50%", class_="whisker"),
-        el("line", x1=predicted, x2=predicted, y1="18%", y2="82%", class_="dash"),
-        el("circle", cx=actual, cy="50%", r=4, class_="dot actual"),
-    ]

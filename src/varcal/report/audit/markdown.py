@@ -4,77 +4,180 @@ from __future__ import annotations
 
 import re
 
-from varcal._text.numbers import count, interval, level_text, p_text, percent, points, signed
-from varcal.report.audit.summary import Bin, Summary, VariableSummary
+from varcal._audit.checks import STATE_MARKS, Cell, Off
+from varcal._audit.first_screen import Bound, FirstScreen, Group
+from varcal._audit.verdicts import FINDINGS, MARKS
+from varcal._text.gaps import claim_name, gap_mark, gap_said
+from varcal._text.numbers import count, interval, level_text, limit_text, percent, points, signed
+from varcal._text.sentences import Code, Named, Sentence, Strong, cut
+from varcal.report.audit.summary import Summary, VariableSummary
+from varcal.report.claim_words import claim_words
 from varcal.report.html.markup import clean
-from varcal.report.words import Named, Sentence, cut, wording
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~$:@>-])")
 
 
 def markdown(summary: Summary) -> str:
-    """Return the findings, the ranking and the notes."""
-    words, overall = wording(summary.event), summary.overall
-    level = level_text(summary.level)
+    """Return the first screen, the ranking, notes and words."""
+    screen = summary.screen
     lines = [
         f"# {escape(summary.title)}",
         "",
-        f"**{text(summary.headline)}**",
+        f"## {screen.badge.mark} {screen.badge.text}: {_lower(screen.headline)}",
         "",
-        *([text(summary.worst), ""] if summary.worst.parts else []),
-        f"{text(summary.checked)} {words.actual.capitalize()} {percent(overall.actual)}, "
-        f"{words.predicted} {percent(overall.predicted)}: overall gap {signed(overall.gap)} "
-        f"points ({level} interval {interval(overall.gap_low, overall.gap_high)}).",
+        text(screen.lede),
         "",
-        "## Variables, ranked",
+        *(_groups(screen) if screen.groups else _bounds(screen)),
         "",
-        f"| # | variable | verdict | VECE ({level}) | beyond overall ({level}) | adjusted p "
-        "| where it differs most |",
-        "|---|---|---|---|---|---|---|",
     ]
-    lines += [_row(one) for one in summary.variables]
-    lines += ["", "Sizes are in points (hundredths of a probability).", "", "## Reliability", ""]
-    lines += [text(summary.reliability.finding), "", "## Variable by variable", ""]
-    for one in summary.variables:
-        lines += [f"### {one.rank}. {escape(cut(one.name, 200))}: {one.verdict}", ""]
-        lines += [f"{text(one.finding)} {text(one.worst)}", ""]
-        lines += [
-            f"| bin | rows | {words.actual} | {words.predicted} | gap ({level}) |",
-            "|---|---|---|---|---|",
-        ]
-        lines += [_bin_row(bin_) for bin_ in one.bins]
-        lines += ["", *(f"- {text(note)}" for note in one.notes), ""]
-    lines += ["## Data notes", "", *(f"- {text(note)}" for note in summary.notes), ""]
-    lines += ["## How it was computed", "", *(f"- {line}" for line in summary.method), ""]
+    if screen.groups_after:
+        lines += [text(screen.groups_after), ""]
+    lines += [*_checks(screen, summary.level), "", text(screen.checks_note), ""]
+    if screen.checks_after:
+        lines += [text(screen.checks_after), ""]
+    lines += ["**Next**", ""]
+    lines += [f"{k}. **{step.title}.** {text(step.text)}" for k, step in enumerate(screen.steps, 1)]
+    lines += ["", *_ranking(summary), *_fold("Words", _glossary(summary))]
+    lines += _fold("Data and method", _method(summary))
     versions = " · ".join(f"{name} {number}" for name, number in summary.versions)
-    lines += [f"{summary.created} · {versions}", ""]
-    lines += [*(f"- {line}" for line in summary.citation), ""]
+    lines += [f"*{count(summary.n_rows, 'row')} · {summary.created} · {versions}*", ""]
     return "\n".join(lines)
 
 
-def _row(one: VariableSummary) -> str:
+def _lower(headline: str) -> str:
+    return headline[0].lower() + headline[1:]
+
+
+def _groups(screen: FirstScreen) -> list[str]:
+    claims = {group.claim for group in screen.groups}
+    words = claim_words(screen.groups[0].claim)
+    named = len(claims) > 1
+    says, happens = ("Says", "Happens") if named else (words.says, words.happens)
+    head = screen.groups_title if named else f"{screen.groups_title} ({_plain(claims.pop())})"
+    return [
+        f"| {head} | {says} | {happens} | Off by, points | Rows |",
+        "|:--|--:|--:|:--|--:|",
+        *(_group(group, named=named) for group in screen.groups),
+    ]
+
+
+def _plain(claim: str) -> str:
+    return text(claim_name(claim))
+
+
+def _group(group: Group, *, named: bool) -> str:
+    low, high = group.low, group.high
+    if group.better:
+        off = f"{text(group.better)} ({interval(low, high)})"
+    else:
+        side = text(gap_said(group.gap, group.claim)) if named else group.side
+        low, high = sorted((abs(low), abs(high)))
+        size = points(abs(group.gap))
+        off = f"{gap_mark(group.gap)} **{size}** {side} ({interval(low, high)})"
+    variable = str(group.about).rpartition(" · ")[0]
+    name = f"{escape(variable)}: {text(group.name)}" if variable else text(group.name)
     return (
-        f"| {one.rank} | {escape(cut(one.name))} | {one.verdict} "
-        f"| {points(one.vece.debiased)} ({interval(one.vece.low, one.vece.high)}) "
-        f"| {points(one.beyond.debiased)} ({interval(one.beyond.low, one.beyond.high)}) "
-        f"| {escape(p_text(one.p_holm))} | {text(one.where) if one.where.parts else '–'} |"
+        f"| {name} | {percent(group.says)} | {percent(group.happens)} | {off} | {count(group.n)} |"
     )
 
 
-def _bin_row(one: Bin) -> str:
+def _bounds(screen: FirstScreen) -> list[str]:
+    return [
+        f"| {screen.groups_title} | Hidden error at most, points | Weakest place | Rows "
+        "| Off there at most |",
+        "|:--|--:|:--|--:|--:|",
+        *(_bound(one) for one in screen.bounds),
+    ]
+
+
+def _bound(one: Bound) -> str:
     return (
-        f"| {escape(cut(one.label))} | {count(one.n)} | {percent(one.actual)} "
-        f"| {percent(one.predicted)} | {signed(one.gap)} "
-        f"({interval(one.gap_low, one.gap_high)}) |"
+        f"| {escape(cut(one.variable))} | {points(one.at_most)} | {text(one.place)} "
+        f"| {count(one.n)} | {points(one.there)} |"
     )
+
+
+def _checks(screen: FirstScreen, level: float) -> list[str]:
+    titles = " | ".join(column.title for column in screen.columns)
+    lines = [
+        f"| Points off, {level_text(level)} interval | {titles} |",
+        "|:--" * (1 + len(screen.columns)) + "|",
+    ]
+    for check in screen.checks:
+        cells = " | ".join(_cell(cell) for cell in check.cells)
+        lines.append(f"| {check.name} ({check.note}) | {cells} |")
+    return lines
+
+
+def _cell(cell: Cell | Off) -> str:
+    if isinstance(cell, Off):
+        return f"**{cell.n}** of {cell.of}"
+    value = signed(cell.value) if cell.signed else points(cell.value)
+    label = f", class {escape(cut(cell.label, 20))}" if cell.label else ""
+    return f"{STATE_MARKS[cell.state]} **{value}** ({interval(cell.low, cell.high)}{label})"
+
+
+def _ranking(summary: Summary) -> list[str]:
+    repaired = any(one.after is not None for one in summary.variables)
+    lines = [
+        "| # | Variable | Verdict | Hidden error, points | Clearest place |"
+        + (" After repair |" if repaired else ""),
+        "|--:|:--|:--|:--|:--|" + ("--:|" if repaired else ""),
+    ]
+    lines += [_row(one, repaired) for one in summary.variables]
+    lines += [
+        "",
+        "Hidden error: how far what the model says and what happens are apart along the variable, "
+        "on average over rows, once the average gap is taken off. Intervals hold for all variables "
+        f"at once. Limit: {limit_text(summary.threshold)} points.",
+    ]
+    return _fold(f"All {count(len(summary.variables), 'variable')}", lines)
+
+
+def _row(one: VariableSummary, repaired: bool) -> str:
+    size = (
+        f"{points(one.hidden)} ({interval(one.low, one.high)})"
+        if one.verdict in FINDINGS
+        else f"at most {points(one.high)}"
+    )
+    place = "–"
+    if one.spot is not None:
+        spot, words = one.spot, claim_words(one.spot.claim)
+        place = (
+            f"{escape(cut(spot.text))}: {words.says_short} {percent(spot.says)}, "
+            f"{words.happens_short} {percent(spot.happens)} ({count(spot.n, 'row')})"
+        )
+    after = "" if not repaired else " – |" if one.after is None else f" {points(one.after.value)} |"
+    verdict = f"{MARKS[one.verdict]} {one.verdict.capitalize()}"
+    return f"| {one.rank} | {escape(cut(one.name))} | {verdict} | {size} | {place} |{after}"
+
+
+def _glossary(summary: Summary) -> list[str]:
+    return [f"- **{name}**: {text(meaning)}" for name, meaning in summary.glossary]
+
+
+def _method(summary: Summary) -> list[str]:
+    return [
+        *(f"- {text(note)}" for note in summary.notes),
+        *(f"- {line.replace('|', chr(92) + '|')}" for line in summary.method),
+        *(f"- {line}" for line in summary.citation),
+    ]
+
+
+def _fold(title: str, lines: list[str]) -> list[str]:
+    return [f"<details><summary>{title}</summary>", "", *lines, "", "</details>", ""]
 
 
 def text(sentence: Sentence) -> str:
     """Write a sentence; text that came from the data is escaped."""
-    return "".join(
-        escape(part) if isinstance(part, Named) else part.replace("<", "&lt;")
-        for part in sentence.parts
-    )
+    return "".join(_part(part) for part in sentence.parts)
+
+
+def _part(part: str) -> str:
+    if isinstance(part, Code):
+        return f"`{part}`"
+    shown = escape(part) if isinstance(part, Named) else part.replace("<", "&lt;")
+    return f"**{shown}**" if isinstance(part, Strong) else shown
 
 
 def escape(value: str) -> str:

@@ -1,4 +1,4 @@
-"""How the figures of a report were computed, and how to cite them, in words."""
+"""How the figures of a report were computed, what its words mean, and how to cite them."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from varcal._audit.verdicts import (
     FIXED,
     MADE_WORSE,
     NO_EVIDENCE,
+    OFF,
+    SIZE_UNCLEAR,
+    SMALL,
     TOO_FEW_ROWS,
     UNCHANGED,
-    VARIES,
-    VARIES_SLIGHTLY,
 )
-from varcal._text.numbers import count, level_text, percent, points
+from varcal._text.gaps import CLASS, CONFIDENCE, RISK
+from varcal._text.numbers import count, level_text, limit_text, percent
+from varcal._text.sentences import Code, Named, Sentence, cut
 from varcal._version import __version__
-from varcal.report.words import Wording
 
 #: The level of a noise floor.
 NOISE = "95%"
@@ -28,36 +30,122 @@ _BINNING = {
 }
 
 
-def method(audit: Audit, words: Wording) -> tuple[str, ...]:
+def glossary(audit: Audit) -> tuple[tuple[str, Sentence], ...]:
+    """Explain the words of the page."""
+    words = [
+        (
+            "Points",
+            Sentence.of(
+                "Percentage points. Says 27.5%, happens 44.0%: off by 16.5 points. All errors are "
+                "in points; rates and shares of rows have a % sign."
+            ),
+        )
+    ]
+    if RISK in audit.claims:
+        label = audit.claims[RISK].label
+        words.append(
+            (
+                "Risk",
+                Sentence.of(
+                    "The probability of the outcome",
+                    *((" ", Named(cut(label))) if label else ()),
+                    ". It is wrong if, of the rows that are given 30%, it does not happen in 30 of "
+                    "100.",
+                ),
+            )
+        )
+    if any(claim.startswith(CLASS) for claim in audit.claims):
+        words.append(
+            (
+                "Class",
+                Sentence.of(
+                    "The probability of one class. It is wrong if, of the rows that are given 30% "
+                    "for the class, not 30 of 100 belong to it."
+                ),
+            )
+        )
+    if CONFIDENCE in audit.claims:
+        words.append(
+            (
+                "Confidence",
+                Sentence.of(
+                    "How sure the model is of its own answer, the most probable class. It is wrong "
+                    "if answers given with 80% are not right 80 times in 100."
+                ),
+            )
+        )
+    words += [
+        (
+            "ECE",
+            Sentence.of(
+                "Expected calibration error: how far off the model is on average when rows are "
+                "grouped by its score. It does not see errors that cancel within a group."
+            ),
+        ),
+        (
+            "Hidden error",
+            Sentence.of(
+                "How far off the model is along a variable, on average over rows, once the average "
+                "gap (of each predicted side) is taken off: what the average hides. In code ",
+                Code("beyond"),
+                "; with the gap left in it is VECE, the variable-based calibration error.",
+            ),
+        ),
+        (
+            "Surely, interval",
+            Sentence.of(
+                "“Surely” means that the whole interval lies on that side. "
+                f"{level_text(audit.level)} of such intervals contain the truth; those of groups "
+                "and variables do so for all of them at once."
+            ),
+        ),
+        (
+            "Repair",
+            Sentence.of(
+                "A second step that shifts the probabilities by what these rows teach about each "
+                "variable. Its figures are those of rows that it was not fitted on."
+            ),
+        ),
+    ]
+    return tuple(words)
+
+
+def method(audit: Audit) -> tuple[str, ...]:
     """Say how the figures of an audit were computed."""
-    level = level_text(audit.level)
+    level, limit = level_text(audit.level), limit_text(audit.threshold)
+    many = count(len(audit.rows), "variable")
+    several = len(audit.claims) > 1
     steps = [
-        f"Gap: mean {words.score} − {words.hit}. Positive: {words.over}; negative: {words.under}.",
+        f"Verdicts: {OFF.capitalize()}: evidence, and the interval is above {limit} points. "
+        f"{SIZE_UNCLEAR.capitalize()}: evidence, interval on both sides of {limit}. "
+        f"{SMALL.capitalize()}: evidence, interval below {limit}. {NO_EVIDENCE.capitalize()}: "
+        f"adjusted p above {1 - audit.level:.3g}, which is not proof of calibration. "
+        f"{TOO_FEW_ROWS.capitalize()}: only an error above 10 points could have been found.",
+        "Gap: what the model says minus what happens.",
         _bins(audit.n_bins, audit.binning),
         "VECE: the mean of |gap| over the bins, weighted by their rows (Kelly and Smyth, 2023). "
-        "It is never below the overall |gap|, whatever the variable.",
-        "Beyond: the same after the overall gap is removed. The ranking and the verdicts use it.",
-        f"Both are debiased (noise alone makes |gap| positive) and have {level} intervals.",
-        "Test: a chi-square test over the bins combined with a score test for smooth trends; "
-        f"p-values are adjusted for {count(len(audit), 'variable')} (Holm).",
-        f"Verdicts: {VARIES} (adjusted p at most {1 - audit.level:.3g}, interval of beyond above "
-        f"{points(audit.threshold)} points); {VARIES_SLIGHTLY} (adjusted p as small, but the "
-        f"interval reaches lower); {NO_EVIDENCE} (which is not proof of calibration); "
-        f"{TOO_FEW_ROWS} (only a gap above 10 points could have been found).",
-        _curves(level, words),
+        "Hidden error (beyond): the same once the average gap of each predicted side is taken off. "
+        "Both are debiased, as noise alone makes |gap| positive.",
+        f"Test: one p-value per variable{' that holds for all claims' if several else ''}, "
+        f"adjusted for {many} (Holm). Intervals of hidden error hold for {many} at once, those of "
+        "groups for all places of all variables at once.",
+        _curves(level),
     ]
+    mended = audit.repair
+    if mended is not None:
+        steps.append(f"Repair: VariableCalibrator, cross-fitted on {count(mended.n_rows, 'row')}.")
     if audit.grouped:
         steps.append(_GROUPED)
     return tuple(steps)
 
 
-def comparison_method(found: Comparison, words: Wording) -> tuple[str, ...]:
+def comparison_method(found: Comparison) -> tuple[str, ...]:
     """Say how the figures of a comparison were computed."""
     level = level_text(found.level)
     parts = "groups of rows" if found.grouped else "parts of the rows"
     steps = [
-        f"Gap: mean {words.score} − {words.hit}. ECE and VECE: the mean of |gap| over bins of the "
-        "score or of a variable, weighted by their rows (Kelly and Smyth, 2023); debiased, as "
+        "Gap: what the model says minus what happens. ECE and VECE: the mean of |gap| over bins of "
+        "the score or of a variable, weighted by their rows (Kelly and Smyth, 2023); debiased, as "
         "noise alone makes |gap| positive.",
         _bins(found.n_bins, found.binning),
         f"Chance alone: the plain VECE of a perfect model is below this in {NOISE} of samples.",
@@ -69,7 +157,7 @@ def comparison_method(found: Comparison, words: Wording) -> tuple[str, ...]:
         f"(on the worse side); {UNCHANGED} (no change could be shown, which is not proof of none).",
         f"Each verdict is at level {level} by itself: of many figures that do not change, about "
         f"{percent(1 - found.level)} get a verdict by chance.",
-        _curves(level, words),
+        _curves(level),
     ]
     if found.grouped:
         steps.append(_GROUPED)
@@ -83,11 +171,10 @@ def _bins(n_bins: int, binning: str) -> str:
     )
 
 
-def _curves(level: str, words: Wording) -> str:
+def _curves(level: str) -> str:
     return (
-        f"Curves: local polynomials. Shaded around the {words.actual}: pointwise {level} band. "
-        f"The strip below marks where the simultaneous {level} band of the whole curve excludes "
-        "the prediction."
+        f"Curves: local polynomials with the simultaneous {level} band of the whole curve. The bar "
+        "below marks where it excludes the prediction."
     )
 
 

@@ -1,130 +1,239 @@
-"""The ranking: a table of all variables that can be sorted and searched."""
+"""The ranking: all variables by hidden error; those without evidence are folded."""
 
 from __future__ import annotations
 
-from varcal._audit.verdicts import VERDICTS
-from varcal._text.numbers import interval, p_text, points
-from varcal.report.audit.summary import Summary, VariableSummary
-from varcal.report.html.axes import Axis, share_axis
+from varcal._audit.verdicts import FINDINGS
+from varcal._text.gaps import gap_mark, off_by
+from varcal._text.numbers import count, interval, limit_text, percent, points
+from varcal._text.sentences import Named, cut, listed
+from varcal.report.audit.summary import Spot, Summary, VariableSummary
+from varcal.report.claim_words import claim_words
+from varcal.report.html.axes import Axis, points_axis
 from varcal.report.html.badge import verdict_badge
 from varcal.report.html.markup import Child, Markup, el
-from varcal.report.words import Named, cut
+
+#: With more variables than this there is a box to search them.
+MANY = 10
 
 
 def ranking(summary: Summary) -> Markup:
     """Make the section with the search box and the table."""
+    found = [one for one in summary.variables if one.verdict in FINDINGS]
+    others = [one for one in summary.variables if one.verdict not in FINDINGS]
     many = len(summary.variables)
-    axis = _axis(summary)
-    head = [
-        _head("#", "rank", ascending=True),
-        _head("Variable", "name"),
-        _head("Verdict", "verdict"),
-        _head("VECE", "vece", "points, interval"),
-        el("th", "Size", el("small", _scale(axis)), scope="col", class_="size"),
-        _head("Beyond overall", "beyond", "points, interval"),
-        _head("Adjusted p", "p"),
-        el("th", "Where it differs most from overall", scope="col", class_="where"),
-    ]
-    rows = [_row(one, summary, axis) for one in summary.variables]
-    table = el(
-        "table",
-        el("thead", el("tr", head)),
-        el("tbody", rows),
-        id="ranking-table",
-        aria_labelledby="ranking-title",
-        aria_describedby="ranking-note",
+    tools = el(
+        "div",
+        el("label", "Search variables ", el("input", type="search", id="search")),
+        el("p", f"{many} of {many} shown", role="status", id="found"),
+        class_="tools",
+        hidden=True,
     )
     return el(
         "section",
-        el("h2", "Variables, ranked", id="ranking-title"),
+        el("h2", "Variables, ranked"),
         el(
             "p",
-            "Ranked by what lies beyond the overall gap. Size: ● beyond with its interval, ○ VECE; "
-            "dashed line: the overall gap, which VECE cannot be below.",
-            id="ranking-note",
-            class_="note",
+            _note(summary) if found else "No variable has evidence of hidden error.",
+            class_="sub",
         ),
-        el(
-            "div",
-            el("label", "Search variables ", el("input", type="search", id="search")),
-            el("p", f"{many} of {many} shown", role="status", id="found"),
-            class_="tools",
-            hidden=True,
-        ),
-        el(
-            "div",
-            table,
-            class_="scroll",
-            role="region",
-            aria_labelledby="ranking-title",
-            tabindex=0,
-        ),
+        tools if many > MANY else None,
+        _table(summary, found) if found else None,
+        _folded(others) if others else None,
         id="ranking",
     )
 
 
-def _head(text: str, key: str, unit: str = "", *, ascending: bool = False) -> Markup:
-    button = el("button", text, el("span", class_="arrow", aria_hidden="true"), type="button")
-    return el(
-        "th",
-        button,
-        el("small", unit) if unit else None,
-        scope="col",
-        class_=key,
-        aria_sort="ascending" if ascending else "none",
+def _note(summary: Summary) -> str:
+    titles = [one.title.lower() for one in summary.variables[0].claims]
+    marks = f"● {titles[0]}" + (f", ○ {titles[1]}; " if len(titles) > 1 else "; ")
+    many = len(summary.variables)
+    valid = f", valid for all {many} at once" if many > 1 else ""
+    return (
+        "By hidden error: how far what the model says and what happens are apart along the "
+        "variable, on average over rows, once the average gap is taken off. "
+        f"{marks}line through them: interval of the larger{valid}; dashed: the limit of "
+        f"{limit_text(summary.threshold)} points."
     )
 
 
-def _row(one: VariableSummary, summary: Summary, axis: Axis) -> Markup:
-    def cell(key: str, sort: object, *content: Child) -> Markup:
-        return el("td", content, class_=key, data_sort=sort)
+def _table(summary: Summary, rows: list[VariableSummary]) -> Markup:
+    axis = points_axis(max(summary.threshold * 1.2, *(one.high for one in rows)))
+    ticks = [
+        el("text", text, x=axis.percent(at), y=11, class_=f"tick {_anchor(axis, at)}")
+        for at, text in axis.ticks
+    ]
+    repaired = any(one.after is not None for one in rows)
+    several = len(rows[0].claims) > 1
+    head = [
+        _head("#", "n"),
+        _head("Variable", "name", "claim that is wrong" if several else ""),
+        _head("Verdict", "verdict-cell"),
+        _head("Hidden error", "size", "points, interval"),
+        el(
+            "th",
+            f"0 to {axis.ticks[-1][1]} points",
+            el("svg", ticks, class_="ticks", aria_hidden="true"),
+            role="columnheader",
+            scope="col",
+            class_="bar",
+        ),
+        _head("Clearest place", "place"),
+        _head("After repair", "num", "points") if repaired else None,
+    ]
+    return el(
+        "table",
+        el("caption", "Variables ranked by hidden error", class_="quiet"),
+        el("thead", el("tr", head, role="row"), role="rowgroup"),
+        el(
+            "tbody",
+            [_row(one, axis, summary.threshold, repaired, several) for one in rows],
+            role="rowgroup",
+        ),
+        id="ranking-table",
+        class_="rank",
+        role="table",
+    )
 
-    link = el("a", Named(cut(one.name)), href=f"#v{one.rank}", title=cut(one.name, 200))
-    size = el("small", interval(one.beyond.low, one.beyond.high))
+
+def _head(text: str, class_: str, unit: str = "") -> Markup:
+    small = el("small", unit) if unit else None
+    return el("th", text, small, role="columnheader", scope="col", class_=class_)
+
+
+def _row(one: VariableSummary, axis: Axis, limit: float, repaired: bool, several: bool) -> Markup:
+    def cell(class_: str, *content: Child, label: str = "") -> Markup:
+        return el("td", content, role="cell", class_=class_, data_l=label or None)
+
+    link = el("a", Named(cut(one.name)), href=f"#v{one.rank}")
+    after = None
+    if repaired:
+        told: list[Child] = ["–"]
+        if one.after is not None:
+            most = el("small", f"at most {points(one.after.high)}", class_="inline")
+            told = [el("b", points(one.after.value)), " ", most]
+        after = cell("num after-cell", *told, label="after repair")
     return el(
         "tr",
-        cell("rank", one.rank, str(one.rank)),
-        el("th", link, scope="row", class_="name"),
-        cell("verdict", VERDICTS.index(one.verdict), verdict_badge(one.verdict)),
-        cell(
-            "vece",
-            f"{one.vece.debiased:.6f}",
-            points(one.vece.debiased),
-            el("small", interval(one.vece.low, one.vece.high)),
+        cell("n", str(one.rank)),
+        el(
+            "th",
+            el("b", link),
+            el("small", one.wrong) if several else None,
+            role="rowheader",
+            scope="row",
+            class_="name",
         ),
-        el("td", _dots(one, summary, axis), class_="size"),
-        cell("beyond", f"{one.beyond.debiased:.6f}", points(one.beyond.debiased), size),
-        cell("p", f"{one.p_holm:.6g}", p_text(one.p_holm)),
-        el("td", one.where if one.where.parts else "–", class_="where"),
+        cell("verdict-cell", verdict_badge(one.verdict)),
+        cell("size", el("b", points(one.hidden)), el("small", interval(one.low, one.high))),
+        cell("bar", _dots(one, axis, limit)),
+        cell("place", *_place(one.spot)),
+        after,
+        role="row",
         data_v=one.rank,
     )
 
 
-def _axis(summary: Summary) -> Axis:
-    highs = [max(one.vece.high, one.beyond.high) for one in summary.variables]
-    return share_axis(max(*highs, abs(summary.overall.gap), 0.02))
+def _place(spot: Spot | None) -> list[Child]:
+    if spot is None:
+        return ["–"]
+    side = "over" if spot.gap > 0 else "under"
+    words = claim_words(spot.claim)
+    mark = el("span", gap_mark(spot.gap), aria_hidden="true")
+    said: Child = el("span", mark, " ", off_by(spot.gap, spot.claim), class_=side)
+    return [
+        Named(cut(spot.text)),
+        f": {words.says_short} {percent(spot.says)}, {words.happens_short} {percent(spot.happens)}",
+        el("small", spot.better or said, f" · {count(spot.n, 'row')}"),
+    ]
 
 
-def _scale(axis: Axis) -> str:
-    return f"0 to {points(axis.high).removesuffix('.0')} points"
-
-
-def _dots(one: VariableSummary, summary: Summary, axis: Axis) -> Markup:
-    overall = axis.percent(abs(summary.overall.gap))
+def _dots(one: VariableSummary, axis: Axis, limit: float) -> Markup:
+    first, *rest = one.claims
+    ring = (
+        el("circle", cx=axis.percent(rest[0].value), cy=11, r=7, class_="hollow") if rest else None
+    )
     return el(
         "svg",
-        el("line", x1=0, x2="100%", y1="50%", y2="50%", class_="grid"),
-        el("line", x1=overall, x2=overall, y1=0, y2="100%", class_="overall"),
-        el("circle", cx=axis.percent(one.vece.debiased), cy="50%", r=3.5, class_="hollow"),
+        el("line", x1=0, x2="100%", y1=11, y2=11, class_="grid"),
+        el("line", x1=axis.percent(limit), x2=axis.percent(limit), y1=-30, y2=60, class_="limit"),
         el(
             "line",
-            x1=axis.percent(one.beyond.low),
-            x2=axis.percent(one.beyond.high),
-            y1="50%",
-            y2="50%",
+            x1=axis.percent(one.low),
+            x2=axis.percent(one.high),
+            y1=11,
+            y2=11,
             class_="whisker",
         ),
-        el("circle", cx=axis.percent(one.beyond.debiased), cy="50%", r=4, class_="dot ink"),
+        ring,
+        el("circle", cx=axis.percent(first.value), cy=11, r=4, class_="dot ink"),
         class_="dots",
         aria_hidden="true",
     )
+
+
+def _folded(rows: list[VariableSummary]) -> Markup:
+    """Make the folded table of variables without evidence, with what they rule out."""
+    head = [
+        _head("Variable", "name"),
+        _head("Verdict", "verdict-cell"),
+        _head("Hidden error", "size", "at most, points"),
+        _head("Where least is known", "place"),
+        _head("Off there", "num", "at most, points"),
+    ]
+    body = []
+    for one in rows:
+        weak = one.weakest
+        body.append(
+            el(
+                "tr",
+                el(
+                    "th",
+                    el("b", el("a", Named(cut(one.name)), href=f"#v{one.rank}")),
+                    role="rowheader",
+                    scope="row",
+                    class_="name",
+                ),
+                el("td", verdict_badge(one.verdict), role="cell", class_="verdict-cell"),
+                el("td", el("b", points(one.high)), role="cell", class_="size", data_l="at most"),
+                el(
+                    "td",
+                    Named(cut(weak.text)),
+                    el("small", count(weak.n, "row")),
+                    role="cell",
+                    class_="place",
+                    data_l="least is known",
+                ),
+                el(
+                    "td",
+                    el("b", points(max(abs(weak.low), abs(weak.high)))),
+                    role="cell",
+                    class_="num",
+                    data_l="off there at most",
+                ),
+                role="row",
+                data_v=one.rank,
+            )
+        )
+    names = listed([one.name for one in rows], most=6)
+    return el(
+        "details",
+        el(
+            "summary",
+            f"{count(len(rows), 'variable')} without evidence ",
+            el("small", names, class_="inline"),
+        ),
+        el(
+            "table",
+            el("caption", "Variables without evidence of hidden error", class_="quiet"),
+            el("thead", el("tr", head, role="row"), role="rowgroup"),
+            el("tbody", body, role="rowgroup"),
+            class_="rank quiet-rank",
+            role="table",
+        ),
+        class_="fold",
+    )
+
+
+def _anchor(axis: Axis, at: float) -> str:
+    place = axis.place(at)
+    return "" if place < 0.04 else "end" if place > 0.96 else "middle"

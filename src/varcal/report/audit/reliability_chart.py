@@ -1,42 +1,31 @@
-"""The reliability diagram: hit rate along the score against the diagonal."""
+"""The diagram by score: what happens along the score, against the diagonal."""
 
 from __future__ import annotations
 
-from varcal._text.numbers import interval, points
-from varcal.report.audit.summary import ReliabilitySummary
+from varcal.report.audit.summary import ScoreSummary
+from varcal.report.claim_words import ClaimWords
 from varcal.report.html.axes import Axis, share_axis
 from varcal.report.html.chart_parts import band, bars, box, path, svg, x_ticks, y_ticks
 from varcal.report.html.markup import Markup, el
-from varcal.report.words import Wording
 
-PLOT, BARS = 300, 44
+PLOT, BARS = 340, 44
 BARS_TOP = PLOT + 6
 BOTTOM = BARS_TOP + BARS
 
 
-def reliability_chart(one: ReliabilitySummary, number: str, words: Wording) -> Markup:
+def reliability_chart(one: ScoreSummary, number: str, words: ClaimWords) -> Markup:
     """Draw the smooth line with its band, the bins with whiskers, and the diagonal."""
-    held = [(k, bin_) for k, bin_ in enumerate(one.bins) if bin_.n]
-    axis = _axis(one)
-    x = [bin_.predicted for _, bin_ in held]
-    reach = [one.consistency[k] for k, _ in held]
-    low = [max(a - r, 0.0) for a, r in zip(x, reach, strict=True)]
-    high = [min(a + r, 1.0) for a, r in zip(x, reach, strict=True)]
+    axis = _axis(one, words)
+    x = [bin_.says for bin_ in one.bins]
+    low = [max(a - r, 0.0) for a, r in zip(x, one.consistency, strict=True)]
+    high = [min(a + r, 1.0) for a, r in zip(x, one.consistency, strict=True)]
     line = one.line
     marks = []
-    for _, bin_ in held:
-        at = axis.percent(bin_.predicted)
-        ends = [_down(axis, end, bin_.predicted) for end in (bin_.gap_low, bin_.gap_high)]
+    for bin_ in one.bins:
+        at = axis.percent(bin_.says)
+        ends = [_down(axis, bin_.says - end) for end in (bin_.low, bin_.high)]
         marks.append(el("line", x1=at, x2=at, y1=ends[0], y2=ends[1], class_="whisker"))
-        marks.append(
-            el(
-                "circle",
-                cx=at,
-                cy=f"{PLOT * (1 - axis.place(bin_.actual)):.1f}",
-                r=4,
-                class_="dot actual",
-            )
-        )
+        marks.append(el("circle", cx=at, cy=_down(axis, bin_.happens), r=4.5, class_="dot actual"))
     return svg(
         x_ticks(axis, top=0, bottom=BOTTOM),
         y_ticks(axis, height=PLOT),
@@ -49,32 +38,27 @@ def reliability_chart(one: ReliabilitySummary, number: str, words: Wording) -> M
             height=PLOT,
         ),
         Markup("".join(marks)),
-        el(
-            "text",
-            f"ECE {points(one.ece.debiased)} points ({interval(one.ece.low, one.ece.high)})",
-            x=10,
-            y=20,
-            class_="inside",
-        ),
+        el("text", "perfect", x="100%", y=0, dx=-30, dy="1.2em", class_="tick end"),
         bars(axis, one.histogram, y=BARS_TOP, height=BARS) if one.histogram else Markup(""),
+        el("text", "rows", x=0, y=BOTTOM, dx=-6, dy="-0.3em", class_="tick end"),
         el("line", x1=0, x2="100%", y1=BOTTOM, y2=BOTTOM, class_="axis"),
-        el("text", words.score, x="50%", y=BOTTOM, dy="2.7em", class_="tick middle"),
-        el("text", words.hit, x=0, y=0, dx=-40, dy="-0.7em", class_="tick"),
+        el("text", words.score, x="50%", y=BOTTOM, dy="2.7em", class_="title middle"),
+        el("text", words.hit, x=0, y=-11, dx=-38, class_="title"),
         number=number,
-        title=f"Reliability diagram: {words.hit} along {words.score}",
+        title=f"{words.hit} by score",
         text=str(one.finding),
         class_="square",
     )
 
 
-def _axis(one: ReliabilitySummary) -> Axis:
-    """Return the range of both axes, which begins at the lowest score or rate shown."""
-    held = [bin_ for bin_ in one.bins if bin_.n]
-    lowest = min(
-        one.line.x[0], *one.line.actual_low, *(min(b.actual, b.predicted) for b in held), 0.95
-    )
-    return share_axis(1.0, lowest)
+def _axis(one: ScoreSummary, words: ClaimWords) -> Axis:
+    """Return the range of both axes: from zero, or from the lowest confidence shown."""
+    rates = [rate for bin_ in one.bins for rate in (bin_.says, bin_.happens)]
+    high = max(*one.line.x, *one.line.actual_high, *rates, 0.02)
+    if words.from_zero:
+        return share_axis(high)
+    return share_axis(high, min(one.line.x[0], *one.line.actual_low, *rates, high - 0.05))
 
 
-def _down(axis: Axis, gap: float, predicted: float) -> str:
-    return f"{PLOT * (1 - axis.place(min(max(predicted - gap, 0.0), 1.0))):.1f}"
+def _down(axis: Axis, rate: float) -> str:
+    return f"{PLOT * (1 - axis.place(min(max(rate, 0.0), 1.0))):.1f}"

@@ -3,33 +3,57 @@
 from __future__ import annotations
 
 import platform
-from collections import Counter
-from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from varcal._audit.audit_result import Audit, AuditRow, headline_parts
-from varcal._audit.verdicts import FINDINGS, NO_EVIDENCE, VARIES, VARIES_SLIGHTLY, VERDICTS
+from varcal._audit.audit_result import Audit, AuditRow, ClaimSummary
+from varcal._audit.checks import Column, columns_of, hidden_errors
+from varcal._audit.first_screen import better_words, first_screen, weakest_gap
+from varcal._audit.places import Place
+from varcal._audit.verdicts import FINDINGS, OFF
 from varcal._measures.bin_table import BinTable
 from varcal._measures.curve import Curve
 from varcal._measures.histogram import Histogram
-from varcal._measures.regions import Region, main_region
-from varcal._measures.score_profile import ScoreProfile
-from varcal._text.numbers import count, interval, level_text, p_text, percent, points, signed
+from varcal._text.gaps import (
+    CLASS,
+    CONFIDENCE,
+    claim_name,
+    gap_mark,
+    gap_side,
+    off_by,
+)
+from varcal._text.numbers import (
+    count,
+    interval,
+    level_text,
+    p_text,
+    percent,
+    points,
+    share_text,
+)
+from varcal._text.sentences import Code, Named, Sentence, Strong, StrongName, cut
 from varcal._version import __version__
-from varcal.report.audit.method import citation, method
+from varcal.report.audit.method import citation, glossary, method
 from varcal.report.audit.summary import (
     Bin,
-    Line,
-    Overall,
-    ReliabilitySummary,
+    Hidden,
+    Panel,
+    ScoreSummary,
+    Spot,
     Summary,
     VariableSummary,
 )
-from varcal.report.lines import centre, curve_line, score_line, value_text
-from varcal.report.words import Named, Sentence, Wording, cut, region_words, wording
+from varcal.report.claim_words import chart_title, claim_words
+from varcal.report.lines import Line, curve_line, score_line, value_text
+
+if TYPE_CHECKING:
+    from varcal._audit.repair import Repair
+
+#: The largest number of other places that a card names.
+MOST_PLACES = 4
+#: The largest number of classes that a ranking names as wrong.
+MOST_CLAIMS = 3
 
 
 def summarise(
@@ -46,37 +70,26 @@ def summarise(
     audit : Audit
         The results.
     title : str
-        The heading.
+        The name of the report.
     created, versions : optional
         When, and with which packages; now and those installed by default.
     """
-    words = wording(audit.event)
-    counts = Counter(row.verdict for row in audit.rows)
+    columns = columns_of(audit)
     return Summary(
         title=title,
         created=created or now(),
         event=audit.event,
-        headline=_headline(audit),
-        worst=_worst(audit, words),
-        checked=_checked(audit),
-        overall=Overall(
-            audit.gap,
-            audit.gap_low,
-            audit.gap_high,
-            words.shown(1 - audit.error),
-            words.shown(1 - audit.predicted_error),
-            None if audit.other is None else audit.other.event,
-            None if audit.other is None else audit.other.gap,
-        ),
-        verdicts=tuple((verdict, counts[verdict]) for verdict in VERDICTS),
+        screen=first_screen(audit),
+        outcome=next((one.label for one in audit.claims.values() if one.label), ""),
         n_rows=audit.n_rows,
         n_dropped=audit.n_dropped,
         level=audit.level,
         threshold=audit.threshold,
-        variables=tuple(_variable(audit, row, k, words) for k, row in enumerate(audit.rows, 1)),
-        reliability=_reliability(audit.score, audit.level, words),
-        notes=_notes(audit, words),
-        method=method(audit, words),
+        variables=tuple(_variable(audit, row, k, columns) for k, row in enumerate(audit.rows, 1)),
+        scores=tuple(_score(audit, _worst_by_score(audit, column)) for column in columns),
+        glossary=glossary(audit),
+        notes=_notes(audit),
+        method=method(audit),
         versions=installed() if versions is None else versions,
         citation=citation(),
     )
@@ -93,92 +106,185 @@ def installed() -> tuple[tuple[str, str], ...]:
     return (("varcal", __version__), ("Python", platform.python_version()), *packages)
 
 
-def _headline(audit: Audit) -> Sentence:
-    before, name, after = headline_parts(audit)
-    return Sentence.of(before, Named(cut(name)), after) if name else Sentence.of(before)
-
-
-def _worst(audit: Audit, words: Wording) -> Sentence:
-    row = audit.rows[0]
-    if row.verdict not in FINDINGS:
-        return Sentence(())
-    worst = worst_words(audit.curves[row.variable], words)
-    return Sentence.of(Named(cut(row.variable)), ": ", worst)
-
-
-def _checked(audit: Audit) -> Sentence:
-    along = f", in {count(audit.n_rows, 'row')} and along {count(len(audit), 'variable')}."
-    if audit.event == "positive":
-        return Sentence.of(
-            "Checked: whether the predicted probability of ",
-            Named(repr(cut(audit.label))) if audit.label else "the positive class",
-            f" matches how often it happens{along}",
-        )
-    return Sentence.of(
-        "Checked: whether the confidence in the predicted class matches how often it is right"
-        + along
-    )
-
-
-def _variable(audit: Audit, row: AuditRow, rank: int, words: Wording) -> VariableSummary:
-    curve, table = audit.curves[row.variable], audit.tables[row.variable]
-    histogram, within = shown_range(curve)
-    line, at_worst = curve_line(curve, within, words)
+def _variable(
+    audit: Audit, row: AuditRow, rank: int, columns: tuple[Column, ...]
+) -> VariableSummary:
+    name = row.variable
+    curve, table = audit.curves[name], audit.tables[name]
+    main = _panel(audit, curve, row.claim, main=True)
+    other_claim = next((one.claim for one in row.others), "")
+    other = audit.other_curves.get(name)
     return VariableSummary(
         rank=rank,
-        rank_low=row.rank_low,
-        rank_high=row.rank_high,
-        name=row.variable,
+        name=name,
         kind=row.kind,
         verdict=row.verdict,
-        direction=row.direction,
-        finding=_finding(row, audit),
-        where=_where(curve, words),
-        worst=worst_words(curve, words),
-        vece=row.vece,
-        beyond=row.beyond,
-        p_holm=row.p_holm,
-        other_vece=None if audit.other is None else audit.other.vece.get(row.variable),
+        claim=row.claim,
+        wrong=_wrong(audit, row),
+        hidden=row.beyond.debiased,
+        low=row.low,
+        high=row.high,
+        claims=tuple(_hidden(row, column) for column in columns),
+        spot=None if row.place is None else _spot(audit, row.place),
+        weakest=_spot(audit, row.weakest),
+        after=_after(audit.repair, name),
+        places=_places(audit, row),
+        main=main,
+        other=None if other is None else _panel(audit, other, other_claim),
+        repaired=_repaired(audit, row),
+        levels=_levels(audit, row, main.line) if main.line.kind == "levels" else (),
+        bins=_bins(table),
+        notes=_variable_notes(row, curve, table, main.line),
+        statistics=_statistics(audit, row),
+    )
+
+
+def _wrong(audit: Audit, row: AuditRow) -> Sentence:
+    """Name the claims that are wrong along a variable."""
+    least = audit.threshold if row.verdict == OFF else 0.0
+    wrong = [row.claim] if row.verdict in FINDINGS else []
+    wrong += [one.claim for one in row.others if wrong and one.low > least]
+    wrong.sort(key=list(audit.claims).index)
+    parts: list[str | Sentence] = []
+    for k, claim in enumerate(wrong[:MOST_CLAIMS]):
+        last = k == len(wrong) - 1
+        parts += [(" and " if last else ", ") if k else "", claim_name(claim)]
+    more = len(wrong) - MOST_CLAIMS
+    return Sentence.of(*parts, f" and {more} more" if more > 0 else "")
+
+
+def _hidden(row: AuditRow, column: Column) -> Hidden:
+    value, low, high = max(hidden_errors(row, column.claims))
+    return Hidden(column.title, value, low, high)
+
+
+def _after(repair: Repair | None, name: str) -> Hidden | None:
+    if repair is None or name not in repair.full.after:
+        return None
+    row = repair.full.after.row(name)
+    return Hidden("After repair", row.beyond.debiased, row.low, row.high)
+
+
+def _spot(audit: Audit, place: Place) -> Spot:
+    return Spot(
+        place.text,
+        place.claim,
+        place.says,
+        place.happens,
+        place.gap,
+        place.low,
+        place.high,
+        place.n,
+        better_words(audit, place),
+    )
+
+
+def _places(audit: Audit, row: AuditRow) -> tuple[Sentence, ...]:
+    """Say what is wrong where: the clear places, then other parts of the curve."""
+    if row.place is None:
+        weak = row.weakest
+        return (
+            Sentence.of(
+                f"Hidden error of more than {points(row.high)} points can be ruled out. Least is "
+                "known for ",
+                StrongName(cut(weak.text)),
+                f" ({count(weak.n, 'row')}): up to {points(weakest_gap(row))} points could still "
+                "be there.",
+            ),
+        )
+    if row.kind == "levels":
+        return ()
+    same = [place for place in audit.groups if place.variable == row.variable]
+    places = [row.place, *(place for place in same if place.text != row.place.text)]
+    told = [_place_sentence(audit, place) for place in places]
+    curve = audit.curves[row.variable]
+    return (*told, *([region_note(curve, row.claim)] if curve.regions else []))
+
+
+def _place_sentence(audit: Audit, place: Place) -> Sentence:
+    """Say what is wrong at a place."""
+    low, high = sorted((abs(place.low), abs(place.high)))
+    rates = (
+        f"The model is {percent(place.says)} sure and right {percent(place.happens)} of the time"
+        if place.claim == CONFIDENCE
+        else f"The model says {percent(place.says)}, {percent(place.happens)} happens"
+    )
+    better = better_words(audit, place)
+    name = StrongName(cut(place.text))
+    rows = count(place.n, "row")
+    if better:
+        return Sentence.of(name, ": ", better, f" points. {rates}; {rows}.")
+    return Sentence.of(
+        f"{gap_mark(place.gap)} ",
+        name,
+        ": ",
+        off_by(place.gap, place.claim),
+        f" ({interval(low, high)}). {rates}; {rows}.",
+    )
+
+
+def _levels(audit: Audit, row: AuditRow, line: Line) -> tuple[Spot, ...]:
+    """Return the levels; one that is named elsewhere has the same interval as there."""
+    named = [row.place, *audit.groups]
+    known = {
+        place.text: place for place in named if place is not None and place.variable == row.variable
+    }
+    levels = []
+    for k, text in enumerate(line.labels):
+        if text in known:
+            levels.append(_spot(audit, known[text]))
+            continue
+        says, happens = line.predicted[k], line.actual[k]
+        ends = says - line.actual_high[k], says - line.actual_low[k]
+        n = line.n[k] if line.n else audit.n_rows
+        levels.append(Spot(text, row.claim, says, happens, says - happens, *ends, n, Sentence()))
+    return tuple(levels)
+
+
+def _panel(audit: Audit, curve: Curve, claim: str, *, main: bool = False) -> Panel:
+    histogram, within = shown_range(curve)
+    line, worst = curve_line(curve, within)
+    label = audit.claims[claim].label
+    return Panel(
+        title=chart_title(claim, label, curve.variable if main else ""),
+        note=region_note(curve, claim),
+        claim=claim,
         line=line,
-        at_worst=at_worst,
         regions=curve.regions,
         histogram=histogram,
-        bins=_bins(table, words),
-        notes=_variable_notes(row, curve, table, line, within, words),
+        worst=worst,
     )
 
 
-def _finding(row: AuditRow, audit: Audit) -> Sentence:
-    size = (
-        f"{points(row.beyond.debiased)} points on average beyond the overall gap "
-        f"({level_text(audit.level)} interval {interval(row.beyond.low, row.beyond.high)}, "
-        f"adjusted p {p_text(row.p_holm)})"
-    )
-    name = Named(cut(row.variable))
-    if row.verdict == VARIES:
-        return Sentence.of("The gap changes along ", name, f": {size}.")
-    if row.verdict == VARIES_SLIGHTLY:
-        return Sentence.of(
-            "The gap changes along ",
-            name,
-            f", but not surely by more than {points(audit.threshold)} points: {size}.",
-        )
-    if row.verdict == NO_EVIDENCE:
-        return Sentence.of("No evidence that the gap changes along ", name, f": {size}.")
-    return Sentence.of("Too few rows to tell whether the gap changes along ", name, f": {size}.")
-
-
-def _where(curve: Curve, words: Wording) -> Sentence:
-    region = _main_region(curve)
-    return Sentence(()) if region is None else region_words(region, words)
-
-
-def _main_region(curve: Curve) -> Region | None:
-    region = main_region(curve.excess, curve.worst)
-    if region is None:
+def _repaired(audit: Audit, row: AuditRow) -> Panel | None:
+    repair = audit.repair
+    if repair is None or not repair.full.helps or row.variable not in repair.full.after:
         return None
-    ends = list(dict.fromkeys(value_text(curve, end) for end in (region.low, region.high)))
-    return replace(region, label=" to ".join(ends))
+    after = repair.full.after
+    curves = after.curves
+    if after.row(row.variable).claim != row.claim:
+        curves = after.other_curves
+    if row.variable not in curves:
+        return None
+    found = _panel(after, curves[row.variable], row.claim)
+    title = Sentence.of("After repair: ", claim_name(row.claim))
+    return Panel(**vars(found) | {"title": title})
+
+
+def region_note(curve: Curve, claim: str) -> Sentence:
+    """Say where a curve is surely off, in which direction."""
+    if not curve.regions:
+        return Sentence.of("No place is surely off.")
+    parts: list[str | Sentence] = ["Surely off: "]
+    last = ""
+    for k, region in enumerate(curve.regions[:MOST_PLACES]):
+        ends = dict.fromkeys(value_text(curve, end) for end in (region.low, region.high))
+        side = gap_side(1.0 if region.direction == "over" else -1.0, claim)
+        parts += [", " if k else "", f"{side} at " if side != last else ""]
+        parts.append(Named(cut(" to ".join(ends))))
+        last = side
+    more = len(curve.regions) - MOST_PLACES
+    return Sentence.of(*parts, f" and {more} more." if more > 0 else ".")
 
 
 def shown_range(curve: Curve) -> tuple[Histogram | None, tuple[float, float] | None]:
@@ -189,66 +295,72 @@ def shown_range(curve: Curve) -> tuple[Histogram | None, tuple[float, float] | N
     return curve.histogram, (float(edges[0]), float(edges[-1]))
 
 
-def worst_words(curve: Curve, words: Wording) -> Sentence:
-    """Say where the gap is largest, and what happened there."""
-    k = int(np.abs(curve.x - curve.worst).argmin())
-    actual, predicted = (words.shown(1 - float(series[k])) for series in centre(curve))
-    said = words.at(actual, predicted)
-    region, worst = _main_region(curve), value_text(curve, curve.worst)
-    if region is None:
-        return Sentence.of("Largest gap at ", Named(cut(worst)), f": {said}.")
-    where = region_words(region, words)
-    if region.label == worst:
-        return Sentence.of(where, f": {said}.")
-    return Sentence.of(where, ". Largest gap at ", Named(cut(worst)), f": {said}.")
+def worst_words(curve: Curve, claim: str) -> Sentence:
+    """Say where the gap of a curve is largest, and what happened there."""
+    line, k = curve_line(curve, shown_range(curve)[1])
+    says, happens, words = line.predicted[k], line.actual[k], claim_words(claim)
+    return Sentence.of(
+        "Largest gap at ",
+        Named(cut(line.labels[k])),
+        f": {words.says_short} {percent(says)}, {words.happens_short} {percent(happens)}; ",
+        off_by(says - happens, claim),
+        ".",
+    )
 
 
-def _bins(table: BinTable, words: Wording) -> tuple[Bin, ...]:
+def _bins(table: BinTable) -> tuple[Bin, ...]:
+    """Return the bins that have rows."""
     columns = table.columns
     return tuple(
         Bin(
             label=str(columns["bin"][k]),
             n=columns["n"][k],
             share=columns["share"][k],
-            actual=words.shown(columns["accuracy"][k]),
-            predicted=words.shown(columns["confidence"][k]),
+            says=columns["confidence"][k],
+            happens=columns["accuracy"][k],
             gap=columns["gap"][k],
-            gap_low=columns["gap_low"][k],
-            gap_high=columns["gap_high"][k],
+            low=columns["gap_low"][k],
+            high=columns["gap_high"][k],
         )
         for k in range(len(table))
+        if columns["n"][k]
     )
 
 
 def _variable_notes(
-    row: AuditRow,
-    curve: Curve,
-    table: BinTable,
-    line: Line,
-    within: tuple[float, float] | None,
-    words: Wording,
+    row: AuditRow, curve: Curve, table: BinTable, line: Line
 ) -> tuple[Sentence, ...]:
     notes = []
     if curve.n_missing:
         gap = curve.missing_gap
         notes.append(
-            f"{count(curve.n_missing, 'row')} ({percent(row.missing)}) without a value are in a "
-            f"bin of their own, not in the curve: {words.side(gap)} by {points(abs(gap))} points."
+            Sentence.of(
+                f"{count(curve.n_missing, 'row')} ({share_text(row.missing)}) without a value are "
+                "in a bin of their own, not in the curve: ",
+                off_by(gap, row.claim),
+                ".",
+            )
         )
-    notes += _tie_notes(table)
+    notes += [Sentence.of(note) for note in _tie_notes(table)]
+    within = shown_range(curve)[1]
     if within is not None and (within[0] > curve.x[0] or within[1] < curve.x[-1]):
-        ends = [value_text(curve, end) for end in within]
-        notes.append(f"The chart runs from the 1st to the 99th percentile, {' to '.join(ends)}.")
+        ends = f"{line.labels[0]} to {line.labels[-1]}"
+        notes.append(
+            Sentence.of(
+                f"The picture runs from the 1st to the 99th percentile, {ends}; all figures use "
+                "every row."
+            )
+        )
     if len(curve.x) == 1 and not curve.n_missing:
-        notes.append("The variable has only one value.")
+        notes.append(Sentence.of("The variable has only one value."))
     if line.left_out:
         notes.append(
-            f"The chart shows the {len(line.x)} most frequent levels; the other {line.left_out} "
-            "are in the table."
+            Sentence.of(
+                f"The table has the {len(line.x)} most frequent levels; {line.left_out} more are "
+                "in the figures."
+            )
         )
-    if row.rank_low != row.rank_high:
-        notes.append(f"Its rank could be anything from {row.rank_low} to {row.rank_high}.")
-    return tuple(Sentence.of(note) for note in notes)
+    return tuple(notes)
 
 
 def _tie_notes(table: BinTable) -> list[str]:
@@ -266,48 +378,82 @@ def _tie_notes(table: BinTable) -> list[str]:
     ]
 
 
-def _reliability(score: ScoreProfile, level: float, words: Wording) -> ReliabilitySummary:
-    curve, columns = score.curve, score.table.columns
-    bins = tuple(
-        Bin(
-            str(columns["bin"][k]),
-            *(columns[name][k] for name in ("n", "share", "accuracy", "confidence")),
-            *(columns[name][k] for name in ("gap", "gap_low", "gap_high")),
+def _statistics(audit: Audit, row: AuditRow) -> tuple[str, ...]:
+    """Return the figures that statisticians ask for."""
+    level = level_text(audit.level)
+    vece, beyond = row.vece, row.beyond
+    told = [
+        f"Of the claim with the larger error ({row.claim}): VECE {points(vece.debiased)} points "
+        f"({level} interval {interval(vece.low, vece.high)}; before debiasing "
+        f"{points(vece.value)}; a perfect model has less than {points(vece.noise_high)} in "
+        f"{level} of samples).",
+        f"Hidden error (beyond) {points(beyond.debiased)} points, by itself "
+        f"{interval(beyond.low, beyond.high)}, for all variables at once "
+        f"{interval(row.low, row.high)}; before debiasing {points(beyond.value)}.",
+        f"p of no hidden error in any claim: {p_text(beyond.p_value)}; adjusted for "
+        f"{count(len(audit.rows), 'variable')}: {p_text(row.p_holm)} (Holm), {p_text(row.p_bh)} "
+        "(Benjamini–Hochberg).",
+        f"{row.n_bins} bins; its rank could be {_ranks(row)}.",
+    ]
+    told += [
+        f"{one.claim.capitalize()}: VECE {points(one.vece.debiased)} points, hidden error "
+        f"{points(one.beyond.debiased)} ({interval(one.low, one.high)})."
+        for one in row.others
+    ]
+    if beyond.debiased > vece.debiased:
+        told.append(
+            "Hidden error is above VECE here: the average gap is taken off for each predicted "
+            "side, and both are estimates."
         )
-        for k in range(len(score.table))
+    return tuple(told)
+
+
+def _ranks(row: AuditRow) -> str:
+    if row.rank_low == row.rank_high:
+        return f"only {row.rank_low}"
+    return f"anything from {row.rank_low} to {row.rank_high}"
+
+
+def _worst_by_score(audit: Audit, column: Column) -> ClaimSummary:
+    return max(
+        (audit.claims[claim] for claim in column.claims), key=lambda one: one.score.ece.debiased
     )
-    ece = score.ece
-    return ReliabilitySummary(
+
+
+def _score(audit: Audit, one: ClaimSummary) -> ScoreSummary:
+    score, ece = one.score, one.score.ece
+    subject: list[str] = ["the model"]
+    if one.claim.startswith(CLASS):
+        subject = ["the probability of class ", Named(cut(one.label))]
+    elif one.claim == CONFIDENCE:
+        subject = ["its confidence"]
+    held = [k for k, n in enumerate(score.table.columns["n"]) if n]
+    return ScoreSummary(
+        claim=one.claim,
         finding=Sentence.of(
-            f"ECE, the mean distance between {words.score} and {words.hit} over bins of the "
-            f"{words.score}, is {points(ece.debiased)} points ({level_text(level)} interval "
-            f"{interval(ece.low, ece.high)})."
+            "Grouped by the score itself, ",
+            *subject,
+            " is off by ",
+            Strong(f"{points(ece.debiased)} points"),
+            f" on average ({interval(ece.low, ece.high)}). That is ECE.",
         ),
-        ece=ece,
-        line=score_line(curve),
-        bins=bins,
-        consistency=score.consistency,
-        histogram=curve.histogram,
+        line=score_line(score.curve),
+        bins=_bins(score.table),
+        consistency=tuple(score.consistency[k] for k in held),
+        histogram=score.curve.histogram,
     )
 
 
-def _notes(audit: Audit, words: Wording) -> tuple[Sentence, ...]:
-    notes = [Sentence.of(Named(cut(note, 400))) for note in audit.notes]
-    if audit.other is not None:
-        other = wording(audit.other.event)
-        what = (
-            "The other claim of the model, the predicted probability of the positive class,"
-            if audit.other.event == "positive"
-            else "The other claim of the model, the confidence in the predicted class,"
-        )
-        gap = audit.other.gap
-        notes.append(
-            Sentence.of(
-                f"{what} is off by {signed(gap)} points overall "
-                f"({other.side(gap)}; {level_text(audit.level)} interval "
-                f"{interval(audit.other.gap_low, audit.other.gap_high)})."
-            )
-        )
-    if not audit.n_dropped:
-        notes.append(Sentence.of("No row was left out."))
+def _notes(audit: Audit) -> tuple[Sentence, ...]:
+    dropped = (
+        f"{count(audit.n_dropped, 'row')} without an outcome were left out."
+        if audit.n_dropped
+        else "none was left out."
+    )
+    notes = [Sentence.of(f"{count(audit.n_rows, 'row')} with a known outcome; {dropped}")]
+    for name, reason in audit.left_out:
+        notes.append(Sentence.of("Not audited: ", Named(cut(name)), f" ({reason})."))
+    if audit.left_out:
+        notes.append(Sentence.of("To audit such a column: ", Code("audit(…, include=[…])"), "."))
+    notes += [Sentence.of(Named(cut(note, 400))) for note in audit.notes]
     return tuple(notes)

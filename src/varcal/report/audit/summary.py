@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from varcal._inference.measured import Measured
+from varcal._audit.first_screen import FirstScreen
 from varcal._measures.histogram import Histogram
 from varcal._measures.regions import Region
-from varcal.report.words import Sentence
-
-Numbers = tuple[float, ...]
+from varcal._text.sentences import Sentence
+from varcal.report.lines import Line
 
 
 @dataclass(frozen=True)
 class Bin:
-    """One bin of a variable or of the score.
+    """One bin of a variable or of the score, with rows.
 
     Attributes
     ----------
@@ -22,49 +21,88 @@ class Bin:
         The bin as text.
     n, share
         Its rows and its share of the weight.
-    actual, predicted : float
-        As charts show them: error rates, or rates for event "positive"; NaN without rows.
-    gap, gap_low, gap_high : float
-        Mean score − hit rate with its interval.
+    says, happens : float
+        The two rates of the claim.
+    gap, low, high : float
+        Says − happens with its interval.
     """
 
     label: str
     n: int
     share: float
-    actual: float
-    predicted: float
+    says: float
+    happens: float
     gap: float
-    gap_low: float
-    gap_high: float
+    low: float
+    high: float
 
 
 @dataclass(frozen=True)
-class Line:
-    """A curve as it is drawn: fewer points, within the range of the chart.
+class Hidden:
+    """The hidden error of one claim along a variable, with its interval."""
+
+    title: str
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Spot:
+    """The clearest place of a variable.
 
     Attributes
     ----------
-    kind : {"numeric", "datetime", "levels"}
-        What x is: numbers, seconds since 1970, or 0, 1, … for levels.
-    x, labels
-        The values, and the same as text.
-    actual, actual_low, actual_high, predicted : tuple of float
-        What happened with its pointwise band, and what was predicted.
-    n : tuple of int
-        Rows of each level; none for numbers and dates.
-    left_out : int
-        Levels beyond those drawn.
+    text : str
+        The place, without the variable.
+    claim : str
+        The claim that is wrong there.
+    says, happens, gap, low, high : float
+        The two rates, and their difference with its interval.
+    n : int
+        Rows.
+    better : Sentence
+        That the place is better than the rest; empty if it is not.
     """
 
-    kind: str
-    x: Numbers
-    labels: tuple[str, ...]
-    actual: Numbers
-    actual_low: Numbers
-    actual_high: Numbers
-    predicted: Numbers
-    n: tuple[int, ...] = ()
-    left_out: int = 0
+    text: str
+    claim: str
+    says: float
+    happens: float
+    gap: float
+    low: float
+    high: float
+    n: int
+    better: Sentence
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One claim along a variable as it is drawn.
+
+    Attributes
+    ----------
+    title, note : Sentence
+        What the chart shows, and what to see in it.
+    claim : str
+        The claim.
+    line : Line
+        The two rates.
+    regions : tuple of Region
+        Where the simultaneous band excludes the prediction.
+    histogram : Histogram or None
+        How often values occur; None for levels.
+    worst : int
+        The point of the line with the largest gap.
+    """
+
+    title: Sentence
+    note: Sentence
+    claim: str
+    line: Line
+    regions: tuple[Region, ...]
+    histogram: Histogram | None
+    worst: int
 
 
 @dataclass(frozen=True)
@@ -73,74 +111,77 @@ class VariableSummary:
 
     Attributes
     ----------
-    rank, rank_low, rank_high : int
-        Its rank, and the range of ranks that its interval allows.
-    finding, where, worst : Sentence
-        Whether the gap changes, where it differs most from the overall gap, and the same with
-        what happened at v*.
-    vece, beyond : Measured
-        VECE, and what of it lies beyond the overall gap.
-    other_vece : float or None
-        VECE of the other claim of a binary model.
-    regions : tuple of Region
-        Where the simultaneous band excludes the prediction.
+    rank : int
+        Its rank.
+    claim : str
+        The claim with the larger hidden error.
+    wrong : Sentence
+        The claims that are wrong.
+    hidden, low, high : float
+        Hidden error, with an interval that holds for all variables at once.
+    claims : tuple of Hidden
+        The hidden error of each column of the checks.
+    spot : Spot or None
+        The clearest place; None without evidence.
+    weakest : Spot
+        Where least is known.
+    after : Hidden or None
+        Hidden error after a repair.
+    places : tuple of Sentence
+        What is wrong where, in words.
+    main, other, repaired : Panel or None
+        The claim itself, the other one, and the claim after a repair.
+    levels : tuple of Spot
+        The levels of the variable; none for numbers and dates.
+    bins : tuple of Bin
+        The bins behind the figures.
+    statistics : tuple of str
+        VECE, p-values and ranks.
     """
 
     rank: int
-    rank_low: int
-    rank_high: int
     name: str
     kind: str
     verdict: str
-    direction: str
-    finding: Sentence
-    where: Sentence
-    worst: Sentence
-    vece: Measured
-    beyond: Measured
-    p_holm: float
-    other_vece: float | None
-    line: Line
-    at_worst: int
-    regions: tuple[Region, ...]
-    histogram: Histogram | None
+    claim: str
+    wrong: Sentence
+    hidden: float
+    low: float
+    high: float
+    claims: tuple[Hidden, ...]
+    spot: Spot | None
+    weakest: Spot
+    after: Hidden | None
+    places: tuple[Sentence, ...]
+    main: Panel
+    other: Panel | None
+    repaired: Panel | None
+    levels: tuple[Spot, ...]
     bins: tuple[Bin, ...]
     notes: tuple[Sentence, ...]
+    statistics: tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class ReliabilitySummary:
-    """The reliability diagram: hit rate along the score.
+class ScoreSummary:
+    """What happens along the score: the reliability diagram of one claim.
 
     Attributes
     ----------
+    finding : Sentence
+        ECE in words.
     line : Line
         Its `actual` is the hit rate, its `predicted` the score.
-    bins : tuple of Bin
-        With hit rates as `actual` and mean scores as `predicted`.
     consistency : tuple of float
         How far the bins of a calibrated model can be from the diagonal by chance.
     """
 
+    claim: str
     finding: Sentence
-    ece: Measured
     line: Line
     bins: tuple[Bin, ...]
-    consistency: Numbers
+    consistency: tuple[float, ...]
     histogram: Histogram | None
-
-
-@dataclass(frozen=True)
-class Overall:
-    """The figures of all rows together."""
-
-    gap: float
-    gap_low: float
-    gap_high: float
-    actual: float
-    predicted: float
-    other_event: str | None
-    other_gap: float | None
 
 
 @dataclass(frozen=True)
@@ -149,26 +190,32 @@ class Summary:
 
     Attributes
     ----------
-    headline, worst, checked : Sentence
-        The finding, where the gap is largest, and what was checked.
-    verdicts : tuple of (str, int)
-        The number of variables with each verdict.
+    screen : FirstScreen
+        What a reader meets first.
+    outcome : str
+        The class that risks are about.
+    variables : tuple of VariableSummary
+        In the order of the ranking.
+    scores : tuple of ScoreSummary
+        One per column of the checks.
+    glossary : tuple of (str, Sentence)
+        Words of the page.
+    notes : tuple of Sentence
+        Remarks on the data.
     """
 
     title: str
     created: str
     event: str
-    headline: Sentence
-    worst: Sentence
-    checked: Sentence
-    overall: Overall
-    verdicts: tuple[tuple[str, int], ...]
+    screen: FirstScreen
+    outcome: str
     n_rows: int
     n_dropped: int
     level: float
     threshold: float
     variables: tuple[VariableSummary, ...]
-    reliability: ReliabilitySummary
+    scores: tuple[ScoreSummary, ...]
+    glossary: tuple[tuple[str, Sentence], ...]
     notes: tuple[Sentence, ...]
     method: tuple[str, ...]
     versions: tuple[tuple[str, str], ...]

@@ -6,9 +6,9 @@ from varcal._audit.comparison import ComparisonRow
 from varcal._audit.metric_text import metric_change, metric_interval, metric_text
 from varcal._audit.verdicts import MARKS
 from varcal._text.numbers import level_text
+from varcal._text.sentences import cut
 from varcal.report.audit.markdown import escape, text
 from varcal.report.comparison.summary import BETTER_WHEN, ComparisonSummary, FigureSummary
-from varcal.report.words import cut
 
 
 def comparison_markdown(summary: ComparisonSummary) -> str:

@@ -7,7 +7,10 @@ from typing import Any
 from varcal._audit.comparison import ComparisonRow
 from varcal._audit.metric_text import metric_change, metric_interval, metric_text
 from varcal._audit.verdicts import BETTER, CHANGED, FIXED, MADE_WORSE, MARKS, UNCHANGED
+from varcal._text.gaps import claim_of
 from varcal._text.numbers import count, level_text
+from varcal._text.sentences import Named, cut
+from varcal.report.claim_words import ClaimWords, claim_words
 from varcal.report.comparison.charts import method_dots, panels, vece_axis
 from varcal.report.comparison.summary import (
     BETTER_WHEN,
@@ -18,8 +21,7 @@ from varcal.report.comparison.summary import (
 from varcal.report.html.axes import Axis
 from varcal.report.html.badge import verdict_badge
 from varcal.report.html.markup import Child, Markup, el
-from varcal.report.html.page import list_section, method_section, page
-from varcal.report.words import Named, Wording, cut, wording
+from varcal.report.html.page import method_section, page
 
 #: Up to this many methods have a headline each; more are shown as a list.
 MOST_HEADLINES = 3
@@ -27,21 +29,26 @@ MOST_HEADLINES = 3
 
 def comparison_html(summary: ComparisonSummary) -> str:
     """Return the page as text."""
-    words = wording(summary.event)
+    words = claim_words(claim_of(summary.event))
     sections = [
-        ("summary", "Summary", _top(summary)),
+        ("summary", "", _top(summary)),
         ("figures", "Figures", _figures(summary)),
-        ("notes", "Data notes", list_section("notes", "Data notes", summary.notes)),
         (
             "method",
-            "How it was computed",
-            method_section(summary.method, summary.versions, summary.citation),
+            "Data and method",
+            method_section(summary.notes, summary.method, summary.versions, summary.citation),
         ),
     ]
     if summary.variables:
         sections.insert(2, ("variables", "Variables", _variables(summary, words)))
-    nothing_to_read: dict[str, Any] = {"words": {}, "charts": {}}
-    return page(summary.title, f"{summary.created} · varcal", sections, nothing_to_read)
+    nothing_to_read: dict[str, Any] = {"charts": {}}
+    return page(
+        "Before and after",
+        f"{count(summary.n_rows, 'row')} · {summary.created}",
+        sections,
+        nothing_to_read,
+        name=summary.title,
+    )
 
 
 def _top(summary: ComparisonSummary) -> Markup:
@@ -55,11 +62,16 @@ def _top(summary: ComparisonSummary) -> Markup:
         facts.pop(2)
     return el(
         "section",
-        el("h2", "Findings", class_="quiet"),
+        el("h1", Named(cut(summary.title, 200))),
         _headlines(summary),
         el("p", summary.checked, class_="note"),
-        el("dl", [el("div", el("dt", name), el("dd", value)) for name, value in facts]),
+        el(
+            "dl",
+            [el("div", el("dt", name), el("dd", value)) for name, value in facts],
+            class_="facts",
+        ),
         id="summary",
+        class_="first",
         tabindex=-1,
     )
 
@@ -138,7 +150,7 @@ def _change(row: ComparisonRow) -> Markup:
     )
 
 
-def _variables(summary: ComparisonSummary, words: Wording) -> Markup:
+def _variables(summary: ComparisonSummary, words: ClaimWords) -> Markup:
     axis = vece_axis(summary)
     return el(
         "section",
@@ -157,7 +169,7 @@ def _variables(summary: ComparisonSummary, words: Wording) -> Markup:
     )
 
 
-def _card(one: VariableChange, rank: int, axis: Axis, words: Wording) -> Markup:
+def _card(one: VariableChange, rank: int, axis: Axis, words: ClaimWords) -> Markup:
     number = f"v{rank}"
     values = [metric_text(row.metric, row.value) for row in one.vece.rows]
     changed = any(row.verdict in CHANGED for row in one.vece.rows)
@@ -166,7 +178,7 @@ def _card(one: VariableChange, rank: int, axis: Axis, words: Wording) -> Markup:
         el(
             "summary",
             el("h3", Named(cut(one.name, 200))),
-            el("span", f"VECE {', then '.join(values)} points", class_="beyond"),
+            el("span", f"VECE {', then '.join(values)} points", class_="size"),
         ),
         el(
             "div",

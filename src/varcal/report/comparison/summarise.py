@@ -5,7 +5,9 @@ from __future__ import annotations
 from varcal._audit.comparison import Comparison, ComparisonRow
 from varcal._audit.metric_text import UNITS, metric_change, metric_interval, metric_text
 from varcal._audit.verdicts import BETTER, FIXED, MADE_WORSE, UNCHANGED
+from varcal._text.gaps import claim_of
 from varcal._text.numbers import count, level_text
+from varcal._text.sentences import Named, Sentence, cut
 from varcal.report.audit.method import citation, comparison_method
 from varcal.report.audit.summarise import installed, now, shown_range, worst_words
 from varcal.report.comparison.summary import (
@@ -15,7 +17,6 @@ from varcal.report.comparison.summary import (
     VariableChange,
 )
 from varcal.report.lines import curve_line
-from varcal.report.words import Named, Sentence, Wording, cut, wording
 
 #: The largest number of variables made worse that a headline names.
 MOST_NAMED = 3
@@ -39,7 +40,7 @@ def summarise_comparison(
     created, versions : optional
         When, and with which packages; now and those installed by default.
     """
-    words = wording(comparison.event)
+    claim = claim_of(comparison.event)
     figures = tuple(
         FigureSummary(
             metric,
@@ -62,11 +63,11 @@ def summarise_comparison(
         level=comparison.level,
         figures=figures,
         variables=tuple(
-            _variable(comparison, one, words)
+            _variable(comparison, one, claim)
             for one in sorted((one for one in figures if one.variable), key=_urgency)
         ),
         notes=_notes(comparison),
-        method=comparison_method(comparison, words),
+        method=comparison_method(comparison),
         versions=installed() if versions is None else versions,
         citation=citation(),
     )
@@ -153,7 +154,7 @@ def _checked(comparison: Comparison) -> Sentence:
     )
 
 
-def _variable(comparison: Comparison, one: FigureSummary, words: Wording) -> VariableChange:
+def _variable(comparison: Comparison, one: FigureSummary, claim: str) -> VariableChange:
     base, *others = one.rows
     level = level_text(comparison.level)
     parts: list[str] = [
@@ -172,8 +173,8 @@ def _variable(comparison: Comparison, one: FigureSummary, words: Wording) -> Var
     panels = []
     for method, curve in comparison.curves.get(one.variable, {}).items():
         histogram, within = shown_range(curve)
-        line, _ = curve_line(curve, within, words)
-        panels.append(Panel(method, line, curve.regions, histogram, worst_words(curve, words)))
+        line, _ = curve_line(curve, within)
+        panels.append(Panel(method, line, curve.regions, histogram, worst_words(curve, claim)))
     return VariableChange(one.variable, Sentence.of(*parts, "."), one, tuple(panels))
 
 

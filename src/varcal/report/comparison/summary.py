@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from varcal._audit.comparison import ComparisonRow
 from varcal._measures.histogram import Histogram
 from varcal._measures.regions import Region
-from varcal.report.audit.summary import Line
-from varcal.report.words import Sentence
+from varcal._text.sentences import Sentence
+from varcal.report.lines import Line
 
 #: Which direction is better, in words.
 BETTER_WHEN = "Larger is better for accuracy and AUC, smaller for all others."

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from varcal._text.edges import show_number
-from varcal._text.numbers import MINUS
+from varcal._text.numbers import number_text
 
 _DAY = 86_400
 # Steps of a date axis: length in seconds, numpy unit, number of units.
@@ -21,6 +21,9 @@ _STEPS = [
     *((30 * _DAY * k, "M", k) for k in (1, 3, 6)),
     *((365 * _DAY * k, "Y", k) for k in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)),
 ]
+
+#: Units of durations, the longest first, and their lengths in seconds.
+_DURATIONS = (("days", _DAY), ("h", 3600), ("min", 60), ("s", 1), ("ms", 1e-3), ("µs", 1e-6))
 
 
 @dataclass(frozen=True)
@@ -82,18 +85,47 @@ def date_axis(low: float, high: float, many: int = 5) -> Axis:
     return Axis(low, high, tuple(ticks))
 
 
-def share_axis(high: float, low: float = 0.0) -> Axis:
+def duration_axis(low: float, high: float) -> Axis:
+    """Make an axis over seconds, in the unit that suits them.
+
+    >>> [text for _, text in duration_axis(0, 10 * 86_400).ticks]
+    ['0 days', '2 days', '4 days', '6 days', '8 days', '10 days']
+    """
+    low, high = _apart(low, high)
+    unit, size = next((one for one in _DURATIONS if high >= 2 * one[1]), _DURATIONS[-1])
+    ticks = round_steps(low / size, high / size, 5)
+    return Axis(low, high, tuple((at * size, f"{number_text(at)} {unit}") for at in ticks))
+
+
+def share_axis(high: float, low: float = 0.0, many: int = 5) -> Axis:
     """Make an axis of shares in percent, from a round value to a round value, at most 100%.
 
     >>> axis = share_axis(0.43)
     >>> axis.high, [text for _, text in axis.ticks]
     (0.5, ['0%', '10%', '20%', '30%', '40%', '50%'])
     """
-    step = _round_step(max(high - low, 0.01), 5)
+    step = _round_step(max(high - low, 0.01), many)
     top = min(step * math.ceil(high / step - 1e-9), 1.0)
     bottom = max(step * math.floor(low / step + 1e-9), 0.0)
-    ticks = round_steps(bottom, top, 5)
+    ticks = round_steps(bottom, top, many)
     return Axis(bottom, top, tuple((at, f"{show_number(round(100 * at, 6))}%") for at in ticks))
+
+
+def points_axis(high: float, low: float = 0.0, many: int = 5) -> Axis:
+    """Make an axis of errors in points, from a round value to a round value.
+
+    >>> [text for _, text in points_axis(0.17).ticks]
+    ['0', '5', '10', '15', '20']
+    >>> [text for _, text in points_axis(0.05, -0.05, many=2).ticks]
+    ['−5', '0', '+5']
+    """
+    step = _round_step(max(high - low, 0.001), many)
+    top, bottom = step * math.ceil(high / step - 1e-9), step * math.floor(low / step + 1e-9)
+    texts = []
+    for at in round_steps(bottom, top, many):
+        text = number_text(round(100 * at, 6))
+        texts.append((at, f"+{text}" if low < 0 < at else text))
+    return Axis(bottom, top, tuple(texts))
 
 
 def round_steps(low: float, high: float, many: int) -> list[float]:
@@ -101,19 +133,6 @@ def round_steps(low: float, high: float, many: int) -> list[float]:
     step = _round_step(high - low, many)
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     return [float(f"{k * step:.12g}") for k in range(first, last + 1)]
-
-
-def number_text(value: float) -> str:
-    """Write a number of an axis, with commas from 10,000 on (2008 may be a year).
-
-    >>> number_text(2008.0), number_text(-12_000.0), number_text(0.25), number_text(3e9)
-    ('2008', '−12,000', '0.25', '3e+09')
-    """
-    if abs(value) >= 1e9:
-        text = f"{value:.3g}"
-    else:
-        text = f"{value:,.0f}" if abs(value) >= 1e4 else show_number(float(f"{value:.6g}"))
-    return text.replace("-", MINUS) if value < 0 else text
 
 
 def _apart(low: float, high: float) -> tuple[float, float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from varcal._measures.histogram import Histogram
 from varcal.report.html.axes import Axis
@@ -62,40 +62,19 @@ def y_ticks(y: Axis, *, height: float) -> Markup:
     return Markup("".join([*lines, *texts]))
 
 
-def x_ticks(x: Axis, *, top: float, bottom: float) -> Markup:
+def x_ticks(x: Axis, *, top: float, bottom: float, every: int = 1) -> Markup:
     """Make the marks of the lower axis and their texts below the plot."""
     made = []
-    for at, text in x.ticks:
+    for at, text in x.ticks[::every]:
         place = x.percent(at)
         made.append(el("line", x1=place, x2=place, y1=top, y2=bottom, class_="grid faint"))
         made.append(el("text", text, x=place, y=bottom, dy="1.2em", class_="tick middle"))
     return Markup("".join(made))
 
 
-def labels(ends: Iterable[tuple[float, str, str]], *, height: float, apart: float = 15.0) -> Markup:
-    """Write names beside the right ends of lines, moved apart where they would overlap.
-
-    Parameters
-    ----------
-    ends : iterable of (place, text, class)
-        Where each line ends, from 0 (bottom) to 1.
-    """
-    placed = sorted((height * (1 - place), text, class_) for place, text, class_ in ends)
-    heights = [at for at, _, _ in placed]
-    for k in range(1, len(heights)):
-        overlap = apart - (heights[k] - heights[k - 1])
-        if overlap > 0:
-            heights[k - 1] -= overlap / 2
-            heights[k] += overlap / 2
-    return Markup(
-        "".join(
-            el("text", text, x="100%", y=f"{at:.1f}", dx=6, dy="0.32em", class_=f"name {class_}")
-            for at, (_, text, class_) in zip(heights, placed, strict=True)
-        )
-    )
-
-
-def svg(*children: Markup, number: str, title: str, text: str, class_: str) -> Markup:
+def svg(
+    *children: Markup, number: str, title: str, text: str, class_: str, **more: object
+) -> Markup:
     """Make a chart with a title and a description for screen readers."""
     ids = (f"{number}-title", f"{number}-text")
     return el(
@@ -106,6 +85,7 @@ def svg(*children: Markup, number: str, title: str, text: str, class_: str) -> M
         role="img",
         aria_labelledby=" ".join(ids),
         class_=f"chart {class_}",
+        **more,
     )
 
 

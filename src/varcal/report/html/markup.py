@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from html import escape
 from typing import Any
 
-from varcal.report.words import Named, Sentence
+from varcal._text.sentences import Code, Named, Sentence, Strong
 
 _VOID = {"input", "link", "meta", "br"}
 # Control characters, lone surrogates and noncharacters are not allowed in a page.
@@ -51,8 +51,13 @@ def inner(child: Child) -> Markup:
         return Markup("")
     if isinstance(child, Markup):
         return child
+    if isinstance(child, Strong):
+        plain = Named(child) if isinstance(child, Named) else str(child)
+        return Markup(f"<b>{inner(plain)}</b>")
     if isinstance(child, Named):
         return Markup(f"<bdi>{escape(clean(child))}</bdi>")
+    if isinstance(child, Code):
+        return Markup(f"<code>{escape(clean(child))}</code>")
     if isinstance(child, str):
         return Markup(escape(clean(child), quote=False))
     if isinstance(child, Sentence):

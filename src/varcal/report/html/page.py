@@ -12,18 +12,26 @@ from varcal.report.html.markup import Child, Markup, clean, el
 
 
 def page(
-    title: str, subtitle: str, sections: list[tuple[str, str, Markup]], data: dict[str, Any]
+    title: str,
+    subtitle: str,
+    sections: list[tuple[str, str, Markup]],
+    data: dict[str, Any],
+    *,
+    name: str = "",
 ) -> str:
     """Return a page that holds sections, a style, a script and the data of the script.
 
     Parameters
     ----------
     title, subtitle : str
-        The heading and the line under it.
+        The name of the report, and what else the line at the top says.
     sections : list of (id, text, section)
-        The sections of the page, each with its id and the text of the link to it.
+        The sections of the page, each with its id and the text of the link to it; no link without
+        a text.
     data : dict
         The data that the script reads.
+    name : str
+        The title of the window, if that is another one.
     """
     style, script = asset("report.css"), asset("report.js")
     policy = (
@@ -38,20 +46,24 @@ def page(
         el("meta", name="color-scheme", content="light dark"),
         el("meta", name="referrer", content="no-referrer"),
         el("link", rel="icon", href="data:,"),
-        el("title", title),
+        el("title", name or title),
         el("style", Markup(style)),
     )
-    links = [el("li", el("a", text, href=f"#{key}")) for key, text, _ in sections]
+    links = [el("a", text, href=f"#{key}") for key, text, _ in sections if text]
     body = el(
         "body",
         el("a", "Skip to the findings", href="#summary", class_="skip"),
         el(
-            "header",
-            el("div", el("h1", title), el("p", subtitle, class_="note")),
-            el("button", "Theme: auto", type="button", id="theme", hidden=True),
-            el("nav", el("ul", links), aria_label="Sections"),
+            "div",
+            el(
+                "header",
+                el("p", el("b", title), f" · {subtitle}"),
+                el("nav", links, aria_label="Sections"),
+                el("button", "Theme: auto", type="button", id="theme", hidden=True),
+            ),
+            el("main", [section for _, _, section in sections]),
+            class_="page",
         ),
-        el("main", [section for _, _, section in sections]),
         el("script", Markup(_json(data)), type="application/json", id="data"),
         el("script", Markup(script)),
     )
@@ -74,22 +86,24 @@ def _json(data: dict[str, Any]) -> str:
     return text
 
 
-def list_section(key: str, title: str, lines: tuple[Child, ...]) -> Markup:
-    """Make a section that is a list of lines."""
-    return el("section", el("h2", title), el("ul", [el("li", line) for line in lines]), id=key)
-
-
 def method_section(
-    method: tuple[str, ...], versions: tuple[tuple[str, str], ...], citation: tuple[str, ...]
+    notes: tuple[Child, ...],
+    method: tuple[str, ...],
+    versions: tuple[tuple[str, str], ...],
+    citation: tuple[str, ...],
 ) -> Markup:
-    """Make the section on how figures were computed, with which packages, and how to cite."""
+    """Make the section on the data, on how figures were computed, and how to cite them."""
     return el(
         "section",
-        el("h2", "How it was computed"),
-        el("ul", [el("li", line) for line in method]),
-        el("h3", "Versions"),
-        el("p", " · ".join(f"{name} {number}" for name, number in versions)),
+        el("h2", "Data and method"),
+        el(
+            "div",
+            el("ul", [el("li", note) for note in notes]),
+            el("ul", [el("li", line) for line in method]),
+            class_="cols",
+        ),
         el("h3", "How to cite"),
         el("ul", [el("li", line) for line in citation]),
+        el("p", " · ".join(f"{name} {number}" for name, number in versions), class_="note"),
         id="method",
     )

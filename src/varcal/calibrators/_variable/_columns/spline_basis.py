@@ -333,6 +333,21 @@ class LevelBasis:
         rows = np.where((counts > 0)[:, None], (column - share) / scale, 0.0)
         return cls(np.insert(rows, n_levels, 0.0, axis=0))
 
+    def rare(self) -> Ints:
+        """Return the positions of fitted levels without a column of their own.
+
+        >>> LevelBasis.of(np.repeat([0, 1, 2, 3], [9, 9, 1, 1]), 4, None).rare()
+        array([2, 3])
+        """
+        last = self.rows[:-2, -1]
+        sharing = np.flatnonzero(last == last.max())
+        return sharing if len(sharing) > 1 else sharing[:0]
+
+    def without(self, rare: Ints) -> LevelBasis:
+        """Return the columns with one row, the last of the levels, in place of some equal ones."""
+        kept = np.setdiff1d(np.arange(len(self.rows) - 2), rare)
+        return LevelBasis(np.vstack([self.rows[kept], self.rows[rare[:1]], self.rows[-2:]]))
+
     def parts(self, codes: AnyArray) -> Parts:
         """Return the block of columns."""
         return {"levels": self.rows[np.asarray(codes, dtype=np.intp)]}

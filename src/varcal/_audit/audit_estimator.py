@@ -1,0 +1,124 @@
+"""`audit_estimator`: audit a fitted classifier of scikit-learn, along any variables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from varcal._arrays import Floats
+from varcal._audit.audit import audit
+from varcal._audit.audit_result import Audit
+from varcal._input.frames import Table, is_frame
+from varcal._input.left_out import WholeTable, explicit_names
+from varcal._input.variables import as_series, plain_array
+from varcal.exceptions import InputError
+
+
+def audit_estimator(model: Any, X: Any, y: object, *, v: object = None, **options: Any) -> Audit:
+    """Audit a fitted classifier on rows that it was not trained on.
+
+    Parameters
+    ----------
+    model : fitted classifier
+        A classifier or pipeline with `classes_`, and with `predict_proba` or `decision_function`,
+        as in scikit-learn. Margins are not probabilities: where the model has nothing else, they
+        are turned into probabilities by a sigmoid (Platt; one per class, as in
+        `CalibratedClassifierCV`) that is cross-fitted on these rows, and a note of the audit says
+        so. What is audited is then the model with this sigmoid.
+    X : frame or array
+        The features. Every column is audited; columns of an array are called v0, v1, …, or with
+        `v` x0, x1, …
+    y : array-like
+        The labels.
+    v : frame, dict of columns or array, optional
+        Variables that the model does not see, such as a protected attribute. They are audited
+        beside the columns of X and must have other names.
+    **options
+        Passed on to `audit`.
+
+    Returns
+    -------
+    Audit
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> import varcal as vc
+    >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    >>> seen = X.drop(columns="mean area")
+    >>> model = GaussianNB().fit(seen[:300], y[:300])
+    >>> found = vc.audit_estimator(model, seen[300:], y[300:], v=X[["mean area"]][300:])
+    >>> len(found), "mean area" in found.curves
+    (30, True)
+    """
+    if not hasattr(model, "classes_"):
+        raise InputError(
+            f"model has no classes_: {type(model).__name__}",
+            "give a fitted classifier",
+            argument="model",
+        )
+    classes = list(model.classes_)
+    p, note = _probabilities(model, X, y, options)
+    if v is not None:
+        own, others = _columns(X, "X", "x"), _columns(v, "v", "v")
+        _check_names(own, others)
+        chosen = explicit_names(None, options.get("include"), [*own, *others])
+        options["include"] = sorted(chosen | explicit_names(v, None, list(others)))
+        X = WholeTable(own | others)
+    found = audit(y, p, X, classes=classes, **options)
+    return replace(found, notes=(note, *found.notes)) if note else found
+
+
+def _probabilities(model: Any, X: Any, y: object, options: Mapping[str, Any]) -> tuple[Floats, str]:
+    """Return the model's probabilities, and a note where they had to be made from margins."""
+    if hasattr(model, "predict_proba"):
+        return np.asarray(model.predict_proba(X)), ""
+    name = type(model).__name__
+    if not hasattr(model, "decision_function"):
+        raise InputError(
+            f"model has neither predict_proba nor decision_function: {name}",
+            "give a fitted classifier that has one of them",
+            argument="model",
+        )
+    from varcal.calibrators._sklearn.margins import sigmoid_of_margins  # noqa: PLC0415
+
+    p = sigmoid_of_margins(
+        np.asarray(model.decision_function(X), dtype=np.float64),
+        y,
+        list(model.classes_),
+        sample_weight=options.get("sample_weight"),
+        groups=options.get("groups"),
+    )
+    return p, (
+        f"{name} has no predict_proba: audited is a sigmoid of its decision_function, cross-fitted "
+        "on these rows."
+    )
+
+
+def _columns(values: Any, argument: str, letter: str) -> dict[str, Any]:
+    """Return columns by name; those of an array are called by a letter and their number."""
+    if is_frame(values) or isinstance(values, Mapping):
+        table = Table.of(values, argument)
+        return {name: table.column(name, argument) for name in table.columns}
+    if as_series(values) is not None:
+        name = getattr(values, "name", None)
+        return {name if isinstance(name, str) and name else letter: values}
+    array = plain_array(values, argument)
+    if array.ndim == 1:
+        return {letter: array}
+    return {f"{letter}{k}": array[:, k] for k in range(array.shape[1])}
+
+
+def _check_names(own: Mapping[str, Any], others: Mapping[str, Any]) -> None:
+    """Refuse variables that have the name of a feature."""
+    both = [name for name in others if name in own]
+    if both:
+        raise InputError(
+            f"v has columns that X has, too: {', '.join(map(repr, both[:5]))}",
+            "rename them, or leave them out of v: the columns of X are audited already",
+            argument="v",
+        )

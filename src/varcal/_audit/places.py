@@ -1,0 +1,251 @@
+"""Places: the parts of a variable where a claim is clearly off, or least known."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from varcal._arrays import Bools, Floats, Ints
+from varcal._binning.bins import LevelBins, coarse_index
+from varcal._evidence.profile import Profile
+from varcal._inference.measured import gap_law
+from varcal._measures.regions import value_label
+from varcal._text.edges import edge_texts
+from varcal._text.gaps import off_by
+from varcal._text.numbers import count
+
+#: At most this many places are named for a whole audit, and this many of one variable.
+MOST_GROUPS = 5
+MOST_OF_VARIABLE = 2
+#: Two places that share this part of the rows that are in either of them count as one.
+SAME_ROWS = 0.5
+
+
+#: A place where the model is better than on average is named only if no place where it is worse
+#: has this part of its clarity: readers ask where it is wrong.
+WORSE_FIRST = 0.3
+
+
+@dataclass(frozen=True)
+class Place:
+    """A part of a variable: a level, a range of values, or the missing values.
+
+    Attributes
+    ----------
+    variable, claim : str
+        The variable, and the claim whose figures these are.
+    text, label : str
+        The part as text ("36 to 60"), and with the name of the variable ("age 36 to 60").
+    says, happens : float
+        Mean score and hit rate of the claim.
+    gap, low, high : float
+        The difference of the two, with an interval that holds for all places of all variables.
+    n : int
+        The number of rows.
+    share : float
+        Their share of the weight.
+    """
+
+    variable: str
+    claim: str
+    text: str
+    label: str
+    says: float
+    happens: float
+    gap: float
+    low: float
+    high: float
+    n: int
+    share: float
+
+    def room(self) -> float:
+        """Return the largest gap that cannot be ruled out, in either direction."""
+        return max(abs(self.low), abs(self.high))
+
+
+@dataclass(frozen=True)
+class Part:
+    """Neighbouring bins of a variable, and how far their gap is from the overall one.
+
+    `worse` is whether their gap is larger than the overall one.
+    """
+
+    bins: slice
+    place: Place
+    clarity: float
+    worse: bool
+
+
+class Places:
+    """All places of one claim along one variable: ranges of neighbouring bins, or single levels.
+
+    Parameters
+    ----------
+    found : Profile
+        The claim along the variable.
+    claim : str
+        Its name.
+    level : float
+        Level of the intervals, which hold for all places of the variable at once.
+    """
+
+    def __init__(self, found: Profile, claim: str, level: float) -> None:
+        self.found, self.claim = found, claim
+        self.law = gap_law(found.coarse)
+        self.start, self.stop = _spans(found)
+        self.reach = self.law.quantile(1 - (1 - level) / max(len(self.start), 1))
+        self.overall = float(self.law.share @ self.law.gap)
+        sums = {"share": self.law.share, "gap": self.law.share * self.law.gap, "n": found.coarse.n}
+        self.ends = {name: np.concatenate([[0.0], np.cumsum(x)]) for name, x in sums.items()}
+
+    def clearest(self, apart_from: Part | None = None) -> Part | None:
+        """Return the place whose gap differs most clearly from the overall one.
+
+        Clear is |gap − overall gap| · √rows. A place with a larger gap than the overall one comes
+        before one with a smaller gap, unless the latter is much clearer. With `apart_from`,
+        places that overlap with it or differ in the same direction do not count.
+        """
+        total = self.ends["share"][self.stop] - self.ends["share"][self.start]
+        gap = (self.ends["gap"][self.stop] - self.ends["gap"][self.start]) / total
+        rows = self.ends["n"][self.stop] - self.ends["n"][self.start]
+        clarity = np.abs(gap - self.overall) * np.sqrt(rows)
+        if apart_from is not None:
+            taken = apart_from.bins
+            above = apart_from.place.gap > self.overall
+            clarity[(self.start < taken.stop) & (taken.start < self.stop)] = 0.0
+            clarity[(gap > self.overall) == above] = 0.0
+        if not clarity.any():
+            return None
+        worse = np.where(np.abs(gap) > abs(self.overall), clarity, 0.0)
+        best = int((worse if worse.max() > WORSE_FIRST * clarity.max() else clarity).argmax())
+        bins = slice(int(self.start[best]), int(self.stop[best]))
+        return Part(bins, self._place(bins), float(clarity[best]), bool(worse[best] > 0))
+
+    def weakest(self) -> Place:
+        """Return the bin in which the largest gap cannot be ruled out."""
+        filled = np.flatnonzero(self.found.coarse.total("weight") > 0)
+        places = [self._place(slice(k, k + 1)) for k in filled.tolist()]
+        return max(places, key=Place.room)
+
+    def _figures(self, bins: slice) -> tuple[int, float, float, float]:
+        """Return rows, share, gap and standard error of neighbouring bins."""
+        share = self.law.share[bins]
+        total = float(share.sum())
+        part = share / total
+        se = math.sqrt(max(float(part @ self.law.cov[bins, bins] @ part), 0.0))
+        n = int(self.found.coarse.n[bins].sum())
+        return n, total, float(part @ self.law.gap[bins]), se
+
+    def _place(self, bins: slice) -> Place:
+        stats = self.found.coarse
+        n, share, gap, se = self._figures(bins)
+        weight = stats.total("weight")[bins].sum()
+        text, label = self._texts(bins)
+        return Place(
+            variable=self.found.name,
+            claim=self.claim,
+            text=text,
+            label=label,
+            says=float(stats.total("score")[bins].sum() / weight),
+            happens=float(stats.total("hit")[bins].sum() / weight),
+            gap=gap,
+            low=max(gap - self.reach * se, -1.0),
+            high=min(gap + self.reach * se, 1.0),
+            n=n,
+            share=share,
+        )
+
+    def _texts(self, bins: slice) -> tuple[str, str]:
+        name, stats = self.found.name, self.found.coarse
+        if isinstance(stats.bins, LevelBins):
+            text = stats.bins.labels()[bins.start]
+            return text, f"{name}: {text}"
+        if self.found.missing and bins.start == stats.bins.size - 1:
+            return "missing", f"{name} missing"
+        low, high = self._end_texts(bins)
+        last = stats.bins.size - self.found.missing
+        if low == high:
+            return low, f"{name} {low}"
+        text = f"{low} to {high}"
+        if bins.start == 0 and bins.stop < last:
+            text = f"up to {high}"
+        elif bins.stop == last and bins.start > 0:
+            text = f"from {low}" if self.found.kind == "datetime" else f"{low} and over"
+        return text, f"{name} {text}"
+
+    def _end_texts(self, bins: slice) -> list[str]:
+        kind, ends = self.found.kind, self._ends(bins).tolist()
+        if kind == "numeric":
+            return [value_label(end, kind, ()) for end in ends]
+        zone = getattr(self.found.coarse.bins, "zone", "")
+        return edge_texts(ends, datetime=kind == "datetime", duration=kind == "duration", zone=zone)
+
+    def _ends(self, bins: slice) -> Floats:
+        """Return the first and the last value of neighbouring bins, from the fine cells."""
+        stats = self.found.fine
+        merged = coarse_index(stats.bins, self.found.coarse.bins)
+        weight = stats.total("weight")
+        inside = np.flatnonzero((merged >= bins.start) & (merged < bins.stop) & (weight > 0))
+        ends = inside[[0, -1]]
+        return np.asarray(stats.total("x")[ends] / weight[ends])
+
+
+def _spans(found: Profile) -> tuple[Ints, Ints]:
+    """Return the first bin of each place and the one after its last.
+
+    Places are single levels, the missing values, and ranges of bins that start and end with a
+    bin that has rows, except the range of all.
+    """
+    filled = found.coarse.total("weight") > 0
+    size = len(filled) - found.missing
+    start, stop = (x.ravel() for x in np.mgrid[0:size, 1 : size + 1])
+    keep = start + 1 == stop
+    if not isinstance(found.coarse.bins, LevelBins):
+        keep = (start < stop) & ((stop - start < size) | (size == 1))
+    keep &= filled[start] & filled[stop - 1]
+    spans = np.stack([start, stop])[:, keep]
+    if found.missing and filled[-1]:
+        spans = np.hstack([spans, [[size], [size + 1]]])
+    return spans[0], spans[1]
+
+
+def describe_place(place: Place) -> str:
+    """Say in words how far a claim is off, and where.
+
+    >>> place = Place("age", "risk", "up to 29", "age up to 29", 0.2, 0.05, 0.15, 0.1, 0.2, 9, 0.3)
+    >>> describe_place(place)
+    'risk too high by 15.0 points where age up to 29 (9 rows)'
+    """
+    return f"{off_by(place.gap, place.claim)} where {place.label} ({count(place.n, 'row')})"
+
+
+def chosen_groups(parts: Sequence[tuple[Part, Bools | None]]) -> tuple[Place, ...]:
+    """Choose the clearest places that are not much the same rows, those too low first.
+
+    Places where the model is better than on average come last: readers ask where it is wrong.
+
+    Parameters
+    ----------
+    parts : sequence of (Part, mask)
+        The places of variables that are off, and which rows are in them if that is known.
+    """
+    chosen: list[tuple[Part, Bools | None]] = []
+    for part, mask in sorted(parts, key=lambda one: (not one[0].worse, -one[0].clarity)):
+        of_variable = [one for one, _ in chosen if one.place.variable == part.place.variable]
+        if len(chosen) == MOST_GROUPS or len(of_variable) == MOST_OF_VARIABLE:
+            continue
+        if not any(_overlap(mask, other) >= SAME_ROWS for _, other in chosen):
+            chosen.append((part, mask))
+    ordered = sorted(
+        chosen, key=lambda one: (not one[0].worse, one[0].place.gap > 0, -one[0].clarity)
+    )
+    return tuple(part.place for part, _ in ordered)
+
+
+def _overlap(mask: Bools | None, other: Bools | None) -> float:
+    if mask is None or other is None:
+        return 0.0
+    return float((mask & other).sum() / max((mask | other).sum(), 1))

@@ -1,0 +1,89 @@
+"""Sentences whose parts know what they are: text from the data, stressed words, code.
+
+Results say what they found in such sentences; each form (page, Markdown, terminal, notebook)
+escapes and marks the parts in its own way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+#: Longer names are cut in sentences and tables; JSON has them in full.
+NAME_LENGTH = 60
+
+
+class Named(str):
+    """Text that came from the data (a column, a level, a label), to be escaped."""
+
+    __slots__ = ()
+
+
+class Strong(str):
+    """Words to be stressed."""
+
+    __slots__ = ()
+
+
+class StrongName(Named, Strong):
+    """Text that came from the data, to be escaped and stressed."""
+
+    __slots__ = ()
+
+
+class Code(str):
+    """A line that can be run."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence whose parts that came from the data are `Named`.
+
+    >>> str(Sentence.of("Most along ", Named("age"), "."))
+    'Most along age.'
+    """
+
+    parts: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, *parts: str | Sentence) -> Sentence:
+        """Join parts and sentences."""
+        flat: list[str] = []
+        for part in parts:
+            flat += part.parts if isinstance(part, Sentence) else (part,)
+        return cls(tuple(flat))
+
+    def __str__(self) -> str:
+        return "".join(self.parts)
+
+    def __bool__(self) -> bool:
+        return any(self.parts)
+
+
+def cut(text: str, length: int = NAME_LENGTH) -> str:
+    """Cut a long name and say how long it is; quote a blank one.
+
+    >>> cut("a" * 100, 5), cut(" ")
+    ('aaaaa… (100 characters)', "' '")
+    """
+    if not text.strip():
+        return repr(text)
+    return text if len(text) <= length + 20 else f"{text[:length]}… ({len(text):,} characters)"
+
+
+def listed(names: list[str], *, strong: bool = False, most: int = 5) -> Sentence:
+    """Join names from the data with commas and "and"; of many, only the first ones.
+
+    >>> str(listed(["a", "b", "c"])), str(listed(["a", "b", "c"], most=1))
+    ('a, b and c', 'a and 2 more')
+    """
+    kind = StrongName if strong else Named
+    shown = [kind(cut(name)) for name in names[:most]]
+    more = len(names) - len(shown)
+    parts: list[str] = []
+    for k, name in enumerate(shown):
+        if k:
+            parts.append(" and " if k == len(shown) - 1 and not more else ", ")
+        parts.append(name)
+    return Sentence.of(*parts, f" and {more} more") if more else Sentence(tuple(parts))

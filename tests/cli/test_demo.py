@@ -1,0 +1,69 @@
+"""`varcal demo` tells a story whose figures are those of the library."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+import varcal as vc
+from cases.command_line import run
+from varcal.cli._demo import PEOPLE, proof
+
+
+@pytest.fixture(scope="module")
+def told():
+    income = vc.datasets.load_income()
+    seen, new = income.part("audit"), income.part("test")
+    repair = vc.VariableCalibrator().fit(seen.p, seen.y, seen.X)
+    repaired = repair.predict_proba(new.p, new.X)[:, 1]
+    off = {name: new[name] for name in ("marital-status", "relationship", "age", "sex")}
+    before, after = vc.audit(new.y, new.p, off), vc.audit(new.y, repaired, off)
+    return new, repaired, proof(before, after, new, repaired)
+
+
+def test_new_rows_prove_the_repair(told):
+    new, repaired, lines = told
+    errors = [line for line in lines if line.startswith(("by score", "along"))]
+    assert [line.split()[1] for line in errors[1:]] == [
+        "marital-status",
+        "relationship",
+        "age",
+        "sex",
+    ]
+    # The last number of a line is the most that may be left.
+    assert all(float(line.rstrip(")").split()[-1]) < 2 for line in errors)
+    married = new["marital-status"] == "Married-civ-spouse"
+    rates = [f"{100 * one[married].mean():.1f}%" for one in (new.y, new.p, repaired)]
+    assert ["married", *rates] in [line.split() for line in lines]
+    assert lines[-1].startswith("log-loss 0.405 → 0.30")
+    assert all(len(line) <= 80 for line in lines)
+
+
+def test_people_are_in_the_data(told):
+    new, _, _ = told
+    for _, variable, is_meant in PEOPLE:
+        assert 1_000 < is_meant(new[variable]).sum() < 4_000
+
+
+def test_the_demo_runs(tmp_path):
+    done = run("demo", cwd=tmp_path)
+    assert done.returncode == 0 and not done.stderr
+    assert "\x1b" not in done.stdout  # no colour off a terminal
+    for text in ("along sex", "VariableCalibrator().fit(p, y, X)", "varcal audit predictions"):
+        assert text in done.stdout
+    page = (tmp_path / "varcal-demo.html").read_text(encoding="utf-8")
+    assert page.startswith("<!doctype html>")
+
+
+def test_the_demo_in_an_ascii_pipe(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "varcal", "demo", "-o", "story.md"],
+        capture_output=True,
+        encoding="utf-8",
+        env=os.environ | {"PYTHONIOENCODING": "ascii"},
+        cwd=tmp_path,
+        check=False,
+    )
+    assert done.returncode == 0 and not done.stderr
+    assert done.stdout.isascii() and "?" not in done.stdout.partition("\n")[2]

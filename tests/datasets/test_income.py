@@ -1,0 +1,64 @@
+"""The network that passes ECE: its rows, its errors, and the script that made the file."""
+
+import numpy as np
+import pytest
+
+from cases.tools import load_tool
+from varcal.datasets import load_adult, load_census, load_income
+
+
+@pytest.fixture(scope="module")
+def income():
+    return load_income()
+
+
+def test_rows_are_those_of_adult(income):
+    adult = load_adult()
+    assert [len(income.part(name)) for name in ("audit", "test")] == [6_000, 6_000]
+    assert income.licence == adult.licence and income.source == adult.source
+    # Every row is one of Adult, with its outcome; fnlwgt and age tell most rows apart.
+    key = set(zip(adult["fnlwgt"], adult["age"], adult["occupation"], adult.y, strict=True))
+    own = zip(income["fnlwgt"], income["age"], income["occupation"], income.y, strict=True)
+    assert set(own) <= key
+
+
+def test_no_row_is_in_two_parts(income):
+    """The script numbers the rows; a row that was calibrated on is in neither part."""
+    script = load_tool("make_income")
+    found = script.calibrate(load_census(), np.linspace(0.01, 0.99, 16_281))
+    assert len(np.unique(found["row"])) == 12_000
+    np.testing.assert_array_equal(found["split"], income.split)
+    adult = load_adult()
+    np.testing.assert_array_equal(adult["fnlwgt"][found["row"]], income["fnlwgt"])
+
+
+def rates(income, rows):
+    return income.p[rows].mean(), income.y[rows].mean()
+
+
+def test_it_passes_by_score(income):
+    """Ten bins of equal support, by sorting alone."""
+    parts = np.array_split(np.argsort(income.p, kind="stable"), 10)
+    gaps = [np.subtract(*rates(income, part)) for part in parts]
+    assert np.abs(gaps).mean() == pytest.approx(0.0089, abs=5e-4)
+
+
+def test_it_is_wrong_for_groups(income):
+    says, happens = rates(income, income["marital-status"] == "Married-civ-spouse")
+    assert happens - says == pytest.approx(0.143, abs=0.002)
+    says, happens = rates(income, income["age"] < 30)
+    assert says - happens == pytest.approx(0.093, abs=0.002)
+
+
+def test_the_network_sees_the_work_record_only():
+    script = load_tool("make_income")
+    census = load_census()
+    before = script.numbers(census.X_test), script.labels(census.X_test)
+    others = {name for name in census.X_test if name not in script.WORK_RECORD}
+    assert others == {
+        *("age", "fnlwgt", "marital-status", "relationship", "race", "sex", "native-country")
+    }
+    kept = {name: census.X_test[name] for name in script.WORK_RECORD}
+    for one, again in zip(before, (script.numbers(kept), script.labels(kept)), strict=True):
+        np.testing.assert_array_equal(one, again)
+    assert before[0].shape == (16_281, 4) and before[1].shape == (16_281, 3)

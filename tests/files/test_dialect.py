@@ -1,0 +1,392 @@
+"""Text files in any dialect are read correctly and told about, or the user is asked."""
+
+import gzip
+import io
+import os
+import threading
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import varcal as vc
+from cases.command_line import run
+from varcal._files.dialect import HEAD_BYTES, Dialect, Stated
+from varcal._files.sources import how_read, read_table, sources_of
+from varcal.exceptions import InputError, VarcalWarning
+
+N = 400
+
+
+@pytest.fixture(scope="module")
+def frame():
+    rng = np.random.default_rng(8)
+    p = rng.random(N).round(4)
+    return pd.DataFrame(
+        {
+            "y": (rng.random(N) < p).astype(int),
+            "p": p,
+            "größe": rng.normal(170, 9, N).round(1),
+            "stadt": np.array(["Köln", "Nîmes", "São; Paulo", 'a "b", c'])[rng.integers(0, 4, N)],
+        }
+    )
+
+
+def as_read(path, **stated):
+    (source,) = sources_of(path, None, Stated(**stated))
+    return source, read_table([source]).to_pandas()
+
+
+# What pandas writes is the reference.
+WAYS = [
+    (",", ".", "utf-8", ""),
+    (";", ",", "utf-8", "semicolon-separated, decimal comma"),
+    (";", ",", "cp1252", "semicolon-separated, decimal comma, cp1252"),
+    (";", ".", "latin-1", "semicolon-separated, cp1252"),
+    ("\t", ",", "utf-16", "tab-separated, decimal comma, UTF-16"),
+    ("|", ".", "utf-8-sig", "pipe-separated"),
+    (",", ",", "utf-8", "comma-separated, decimal comma"),
+    (",", ".", "utf-16-le", "comma-separated, UTF-16-LE"),
+    (",", ".", "utf-32", "comma-separated, UTF-32"),
+]
+
+
+@pytest.mark.parametrize("gzipped", [False, True])
+@pytest.mark.parametrize(("sep", "decimal", "encoding", "told"), WAYS)
+def test_what_pandas_writes_is_read_and_told(
+    sep, decimal, encoding, told, gzipped, frame, tmp_path
+):
+    named = frame
+    if encoding == "utf-16-le":  # without a mark only headers in ASCII are certain
+        named = frame.rename(columns={"größe": "size"})
+    text = named.to_csv(sep=sep, decimal=decimal, index=False, lineterminator="\r\n")
+    path = tmp_path / "in.csv"
+    path.write_bytes(gzip.compress(text.encode(encoding)) if gzipped else text.encode(encoding))
+    source, back = as_read(path)
+    pd.testing.assert_frame_equal(back, named)
+    assert how_read([source]) == ([f"{str(path)!r} read as {told}"] if told else [])
+    stated, same = as_read(path, sep=sep, decimal=decimal, encoding=encoding)
+    assert stated.dialect.newline == "\r\n"
+    pd.testing.assert_frame_equal(same, named)
+
+
+@pytest.mark.parametrize(("sep", "decimal", "encoding", "told"), WAYS)
+def test_apply_writes_what_it_reads(sep, decimal, encoding, told, frame, tmp_path):
+    fitted = vc.PlattCalibrator().fit(frame[["p"]], frame["y"])
+    named = frame.rename(columns={"größe": "size"}) if encoding == "utf-16-le" else frame
+    text = named.to_csv(sep=sep, decimal=decimal, index=False, lineterminator="\r\n")
+    path, out = tmp_path / "in.csv", tmp_path / "out.csv"
+    path.write_bytes(text.encode(encoding))
+    if told:
+        with pytest.warns(VarcalWarning, match="in.csv' read as"):
+            vc.apply(fitted, path, out)
+    else:
+        vc.apply(fitted, path, out)
+    expected = named.assign(p_calibrated=fitted.predict_proba(frame[["p"]])[:, 1])
+    back = pd.read_csv(out, sep=sep, decimal=decimal, encoding=encoding)
+    pd.testing.assert_frame_equal(back, expected)
+    # All but the new column has the same bytes.
+    lines = out.read_bytes().decode(encoding).split("\r\n")
+    own = {len(line): line for line in text.split("\r\n")}
+    assert len(own) > 1
+    for line, before in zip(lines, text.split("\r\n"), strict=True):
+        assert line.startswith(before)
+
+
+def test_output_dialect_follows_the_extension(frame, tmp_path):
+    fitted = vc.PlattCalibrator().fit(frame[["p"]], frame["y"])
+    frame.to_csv(tmp_path / "in.tsv", sep="\t", decimal=",", index=False)
+    with pytest.warns(VarcalWarning, match="tab-separated, decimal comma"):
+        vc.apply(fitted, tmp_path / "in.tsv", tmp_path / "out.csv")
+    assert (tmp_path / "out.csv").read_text(encoding="utf-8").startswith("y;p;größe;")
+    with pytest.warns(VarcalWarning, match="decimal comma"):
+        vc.apply(fitted, tmp_path / "out.csv", tmp_path / "b.tsv", column="b")
+    assert (tmp_path / "b.tsv").read_text(encoding="utf-8").startswith("y\tp\tgröße\t")
+    # Parts with different decimal marks cannot be one text file, but one table.
+    frame.to_csv(tmp_path / "dots.tsv", sep="\t", index=False)
+    both = [tmp_path / "dots.tsv", tmp_path / "in.tsv"]
+    with (
+        pytest.warns(VarcalWarning),
+        pytest.raises(InputError, match=r"dots\.tsv' is tab-separated, but .*decimal comma"),
+    ):
+        vc.apply(fitted, both, tmp_path / "both.csv")
+    with pytest.warns(VarcalWarning):
+        assert vc.apply(fitted, both, tmp_path / "both.parquet").n_rows == 2 * N
+
+
+def test_new_columns_that_the_encoding_lacks(frame, tmp_path):
+    fitted = vc.PlattCalibrator().fit(frame[["p"]], frame["y"])
+    frame.to_csv(tmp_path / "in.csv", index=False, encoding="cp1252")
+    with (
+        pytest.warns(VarcalWarning, match="cp1252"),
+        pytest.raises(InputError, match="column name 'π' cannot be written in cp1252"),
+    ):
+        vc.apply(fitted, tmp_path / "in.csv", tmp_path / "out.csv", column="π")
+    assert not (tmp_path / "out.csv").exists()
+
+
+def write(tmp_path, content, name="in.csv"):
+    path = tmp_path / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+@pytest.mark.parametrize(
+    ("text", "dialect", "columns"),
+    [
+        # a semicolon inside a text column of a comma file
+        ("y,p,note\n1,0.5,a;b;c\n0,0.25,d;e;f\n", Dialect(), 3),
+        ('y,p,"a;b"\n1,0.5,c;d\n', Dialect(), 3),
+        # commas in texts and names of a semicolon file
+        ("y;p;income, USD\n1;0,5;3,25\n", Dialect(";", ","), 3),
+        ("y;p;note\n1;0.5;well, yes\n0;0.25;no\n", Dialect(";"), 3),
+        ('y;p;"a;b"\n1;0.5;"c;d"\n', Dialect(";"), 3),
+        # header only
+        ("y;p;v\n", Dialect(";"), 3),
+        ("y,p,v\n", Dialect(), 3),
+        # one column
+        ("p\n0.5\n0.25\n", Dialect(), 1),
+        # blank lines first, quoted line breaks, old line ends
+        ('\n\ny;p;t\n1;0,5;"a\nb;c"\n', Dialect(";", ","), 3),
+        ("y;p\r1;0,5\r0;0,25\r", Dialect(";", ","), 2),
+        # lists of codes are not numbers
+        ('y,p,codes\n1,0.5,"1,3"\n0,0.25,"1,3,7"\n', Dialect(), 3),
+        # missing values and signs
+        ("y;p;v\n1;0,5;NA\n0;0,25;-1,5\n1;;+2,5e-3\n", Dialect(";", ","), 3),
+        # a thousands separator beside unmistakable decimals
+        ('y,p,v\n1,0.5,"1,234"\n0,0.25,"12,345"\n', Dialect(), 3),
+        ("y;p;v\n1;0,5;1.234\n0;0,25;12.345\n", Dialect(";", ","), 3),
+        # dates, versions and times are not numbers
+        ("y;p;d\n1;0,5;31.12.2024\n0;0,25;01.02.2025\n", Dialect(";", ","), 3),
+    ],
+)
+def test_what_is_certain(text, dialect, columns, tmp_path):
+    (source,) = sources_of(write(tmp_path, text))
+    assert (source.dialect.separator, source.dialect.decimal) == (
+        dialect.separator,
+        dialect.decimal,
+    )
+    table = read_table([source])
+    assert table.num_columns == columns
+    if table.num_rows and "p" in table.column_names:
+        assert table["p"].to_pylist()[0] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "hint"),
+    [
+        (
+            "y;p;a,b\n1;0.5;3,4\n",
+            "may be separated by ',' (2 columns) or ';' (3 columns): 'y;p;a,b'",
+            "sep=…",
+        ),
+        ("a;b,c\n", "may be separated by ',' (2 columns) or ';' (2 columns)", "sep=…"),
+        ("p\n0,83\n", "has a single column, 'p', but a row is '0,83'", 'decimal=","'),
+        (
+            "y;p;v\n1;0,5;0.25\n0;0,25;0.5\n",
+            "has '0,5' in column 'p' and '0.25' in column 'v'",
+            "decimal=…",
+        ),
+        ("y;v\n1;1,234\n0;2,345\n", "'1,234' in column 'v' of", "decimal=…"),
+        (b"y,p\n1,caf\x8e\n0,\x8etat\n", "encoding cannot be told", "encoding=…"),
+        (b"y,p\n1,M\x81nchen\n", "encoding cannot be told", "encoding=…"),
+        (b"y,p\n1,\0\0\0a\n", "contains zero bytes", "encoding=…"),
+        (b"PAR1....PAR1", "is a Parquet file, not a text file", "format=…"),
+        (b"PK\x03\x04....", "is a zip archive or an Excel file", "save its rows as CSV"),
+    ],
+)
+def test_what_is_not_certain_is_asked_for(text, said, hint, tmp_path):
+    path = write(tmp_path, text)
+    with pytest.raises(InputError) as caught:
+        sources_of(path)
+    assert said in caught.value.message and str(path) in caught.value.message
+    assert hint in caught.value.hint
+
+
+def test_answers_settle_what_is_not_certain(tmp_path):
+    path = write(tmp_path, "y;v\n1;1,234\n0;2,345\n")
+    assert as_read(path, decimal=",")[1]["v"].tolist() == [1.234, 2.345]
+    source, back = as_read(path, decimal=".")
+    assert back["v"].tolist() == ["1,234", "2,345"]
+    assert how_read([source])[1].startswith(
+        "column 'v' is read as text, because of values such as '1,234'"
+    )
+    path = write(tmp_path, "a;b,c\n1;2,3\n", "b.csv")
+    assert list(as_read(path, sep="semicolon")[1]) == ["a", "b,c"]
+    assert list(as_read(path, sep=",")[1]) == ["a;b", "c"]
+    path = write(tmp_path, "y p v\n1 0.5 3\n", "c.txt")
+    assert list(as_read(path, sep="space")[1]) == ["y", "p", "v"]
+    path = write(tmp_path, "y,näme\n1,é\n".encode("mac-roman"), "d.csv")
+    assert as_read(path, encoding="mac-roman")[1]["näme"].tolist() == ["é"]
+
+
+def test_a_letter_may_come_late(tmp_path):
+    """The first letter beyond ASCII may be anywhere in the file, also across two blocks."""
+    row = b"0,0.25,abcdefgh\n"
+    many = row * (HEAD_BYTES // len(row) + 1)
+    for text, encoding in (
+        ("1,0.5,Köln\n".encode("cp1252"), "cp1252"),
+        ("1,0.5,Köln\n".encode(), "utf-8"),
+    ):
+        path = write(tmp_path, b"y,p,t\n" + 3 * many + text)
+        source, back = as_read(path)
+        assert source.dialect.encoding == encoding and back["t"].iloc[-1] == "Köln"
+    head = b"y,p,t\n" + b"a" * (HEAD_BYTES - 7)
+    (source,) = sources_of(write(tmp_path, head + "é,é,\n".encode()))  # cut inside the first é
+    assert source.dialect.encoding == "utf-8"
+    (source,) = sources_of(write(tmp_path, b"y,p,t\n1,0.5,Caf\xe9"))
+    assert source.dialect.encoding == "cp1252"
+    # Two encodings in one file are refused by name, however far apart.
+    first, second = "1,0.5,é\n".encode(), "0,0.5,é\n".encode("cp1252")
+    for between, said in ((b"", "is in UTF-8 in some places"), (many, "cannot read .*in.csv' as")):
+        path = write(tmp_path, b"y,p,t\n" + first + between + second)
+        with pytest.raises(InputError, match=said) as caught:
+            as_read(path)
+        assert "encoding=…" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("stated", "said"),
+    [
+        ({"sep": ";;"}, "sep must be one character or one of comma, semicolon, tab, pipe, space"),
+        ({"sep": '"'}, "sep must be one character"),
+        ({"decimal": "'"}, "decimal must be '.' or ','"),
+        ({"encoding": "klingon"}, "encoding 'klingon' is not known"),
+        ({"encoding": "base64"}, "encoding 'base64' is not known"),
+    ],
+)
+def test_wrong_answers(stated, said):
+    with pytest.raises(InputError) as caught:
+        Stated(**stated)
+    assert caught.value.message.startswith(said)
+
+
+def test_an_encoding_that_the_file_contradicts(tmp_path):
+    path = write(tmp_path, "y,p\n1,0.5\n".encode("utf-16"))
+    with pytest.raises(InputError, match=r"encoding is 'cp1252', but .* mark of UTF-16"):
+        as_read(path, encoding="cp1252")
+    assert as_read(path, encoding="utf-16-le")[1]["p"].tolist() == [0.5]
+    path = write(tmp_path, "y,p\n1,0.5\n".encode("utf-16-be"))
+    assert as_read(path, encoding="utf-16")[1]["p"].tolist() == [0.5]
+    with pytest.raises(InputError, match="is not in UTF-16: it contains no zero bytes"):
+        as_read(write(tmp_path, "y,p\n1,0.5\n"), encoding="utf-16")
+    with pytest.raises(InputError, match="is not in UTF-8: invalid continuation byte at byte 6"):
+        as_read(write(tmp_path, b"y,p\n1,\xe9\n"), encoding="utf-8")
+
+
+def test_text_of_python_callers(frame, tmp_path):
+    frame.to_csv(tmp_path / "in.csv", sep=";", decimal=",", index=False)
+    with pytest.warns(VarcalWarning, match="read as semicolon-separated, decimal comma"):
+        found = vc.ece("y", "p", data=tmp_path / "in.csv")
+    assert found == pytest.approx(vc.ece("y", "p", data=frame), abs=1e-12)
+    path = write(tmp_path, "y;v\n1;1,234\n", "unclear.csv")
+    with pytest.raises(InputError, match=r"may have a decimal comma(.|\n)*pandas\.read_csv"):
+        vc.ece("y", "v", data=path)
+
+
+def test_json_lines_in_other_encodings(tmp_path):
+    text = '{"y": 1, "p": 0.5, "t": "é"}\n{"y": 0, "p": 0.25, "t": "ü"}\n'
+    for encoding in ("utf-8", "utf-8-sig", "utf-16", "cp1252"):
+        back = as_read(write(tmp_path, text.encode(encoding), "in.jsonl"))[1]
+        assert back["t"].tolist() == ["é", "ü"]
+
+
+# ------------------------------------------------------------------ the command line
+
+COLUMNS = ["--label", "y", "--prob", "p", "--variables", "v"]
+
+
+def rows_text(sep=",", decimal="."):
+    rng = np.random.default_rng(1)
+    p = rng.random(300).round(3)
+    frame = pd.DataFrame({"y": (rng.random(300) < p) * 1, "p": p, "v": rng.normal(size=300)})
+    return frame.to_csv(sep=sep, decimal=decimal, index=False)
+
+
+def test_every_command_reads_and_tells(tmp_path):
+    write(tmp_path, rows_text(";", ","))
+    told = "note: 'in.csv' read as semicolon-separated, decimal comma\n"
+    for command in (
+        ["audit", "in.csv", *COLUMNS],
+        ["calibrate", "in.csv", *COLUMNS, "-o", "cal.json"],
+        ["apply", "cal.json", "in.csv", "-o", "out.csv"],
+        ["compare", "in.csv", "--label", "y", "--prob", "p", "--variables", "v"],
+    ):
+        done = run(*command, cwd=tmp_path)
+        assert done.returncode == 0 and done.stderr.startswith(told)
+    assert (tmp_path / "out.csv").read_text().startswith("y;p;v;p_calibrated\n")
+
+
+def test_answers_on_the_command_line(tmp_path):
+    path = write(tmp_path, rows_text(" ", "."))
+    done = run("audit", path, *COLUMNS)
+    assert done.returncode == 2
+    assert "hint: all of the header is one column, 'y p v'; name the separator with --sep …" in (
+        done.stderr
+    )
+    done = run("audit", path, *COLUMNS, "--sep", "space")
+    assert done.returncode == 0 and done.stderr == f"note: {str(path)!r} read as separated by ' '\n"
+    done = run("audit", path, *COLUMNS, "--sep", "ab")
+    assert done.returncode == 2 and done.stderr.startswith("error: --sep must be one character")
+    done = run("audit", path, *COLUMNS, "--decimal", ";")
+    assert done.returncode == 2 and "Invalid value for '--decimal'" in done.stderr
+    path = write(tmp_path, "y;p\n1;1,234\n")
+    done = run("audit", path, *COLUMNS)
+    assert done.returncode == 2
+    assert "hint: say which is the decimal mark with --decimal …" in done.stderr
+
+
+def test_a_decimal_comma_in_a_comma_file(tmp_path):
+    path = write(tmp_path, "y,p,v\n1,0,83,4\n0,0,25,5\n")
+    done = run("audit", path, *COLUMNS)
+    assert done.returncode == 2
+    assert "Expected 3 columns, got 4" in done.stderr
+    assert "must be in quotes, also numbers with a decimal comma" in done.stderr
+
+
+@pytest.mark.parametrize("kind", ["csv", "semicolon", "jsonl", "parquet", "feather"])
+@pytest.mark.parametrize("gzipped", [False, True])
+def test_standard_input_needs_no_format(kind, gzipped, tmp_path):
+    frame = pd.read_csv(io.StringIO(rows_text()))
+    path = tmp_path / "rows"
+    write_it = {
+        "csv": lambda: frame.to_csv(path, index=False),
+        "semicolon": lambda: frame.to_csv(path, index=False, sep=";"),
+        "jsonl": lambda: frame.to_json(path, orient="records", lines=True),
+        "parquet": lambda: frame.to_parquet(path),
+        "feather": lambda: frame.to_feather(path),
+    }
+    write_it[kind]()
+    text = kind not in ("parquet", "feather")
+    if gzipped and not text:
+        pytest.skip("only text is gzipped as a whole")
+    content = path.read_bytes()
+    done = run("audit", "-", *COLUMNS, given=gzip.compress(content) if gzipped else content)
+    assert done.returncode == 0
+    what = {
+        "csv": "comma-separated",
+        "semicolon": "semicolon-separated",
+        "jsonl": "JSON lines",
+        "parquet": "Parquet",
+        "feather": "Arrow",
+    }[kind]
+    assert done.stderr == f"note: standard input read as {what}\n"
+
+
+def test_named_pipes(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    content = gzip.compress(rows_text().encode())
+    writer = threading.Thread(target=pipe.write_bytes, args=(content,))
+    writer.start()
+    done = run("audit", pipe, *COLUMNS)
+    writer.join()
+    assert done.returncode == 0
+    assert done.stderr == f"note: {str(pipe)!r} read as comma-separated\n"
+
+
+def test_damaged_gzip(tmp_path):
+    whole = gzip.compress(rows_text().encode() * 200)
+    for content in (whole[:-2000], whole[:100] + b"\xff" * 50 + whole[150:]):
+        done = run("audit", write(tmp_path, content), *COLUMNS)
+        assert done.returncode == 2 and "cannot read" in done.stderr
