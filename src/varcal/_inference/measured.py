@@ -103,7 +103,7 @@ def measure_classes(tables: Sequence[BinnedStats], level: float) -> Measured:
         return Measured(*(float(np.mean([getattr(x, name) for x in parts])) for name in names))
     same_bins = all(stats.bins == tables[0].bins for stats in tables)
     law = GapLaw.of_classes([gap_law(stats) for stats in tables], same_bins=same_bins)
-    return _measured(GapLaw.stack([law]), level)[0]
+    return measure_laws([law], level)[0]
 
 
 def _measured(law: GapLaw, level: float) -> list[Measured]:
