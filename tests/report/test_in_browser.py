@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cases import audits_by_hand
 
 import varcal as vc
+from cases import audits_by_hand
 
 CHROMIUM = os.environ.get("VARCAL_CHROMIUM") or next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
