@@ -228,7 +228,7 @@ def _title(found: Judgement, groups: tuple[Group, ...]) -> str:
 
 
 def _groups(audit: Audit, found: Judgement) -> tuple[Group, ...]:
-    places = [place for place in audit.groups if is_sure(place)]
+    places = [place for place in audit.groups if is_sure(place) or better_words(audit, place)]
     if not places:
         clear = [row.place for row in found.rows if row.place is not None]
         places = [place for place in clear if is_sure(place)]
