@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from varcal._audit.judgement import (
+from varcal._audit.screen.judgement import (
     CANNOT_TELL,
     FINE,
     Judgement,
