@@ -134,6 +134,17 @@ class Comparison:
         """The figures as (metric, variable), in order."""
         return tuple(dict.fromkeys((row.metric, row.variable) for row in self.rows))
 
+    @property
+    def figure_names(self) -> list[str]:
+        """The figures as text; where both claims are judged, with the claim of each."""
+        base = [self.row(self.methods[0], *figure) for figure in self.figures]
+        named = self.event == "both"
+        return [
+            f"{row.metric} {row.variable}".strip()
+            + (f" ({row.claim})" if named and row.claim else "")
+            for row in base
+        ]
+
     def to_dict(self) -> dict[str, Any]:
         """Return everything in plain Python types, ready for JSON (NaN as None)."""
         names = ["event", "hits", "level", "n_rows", "n_dropped", "n_bins", "binning", "grouped"]
@@ -240,13 +251,7 @@ class Comparison:
 
     def _shown(self) -> dict[str, list[str]]:
         """Return the columns of the printed table: the figures, then one column per method."""
-        base = [self.row(self.methods[0], *figure) for figure in self.figures]
-        columns = {
-            "figure": [
-                f"{row.metric} {row.variable}".strip() + (f" ({row.claim})" if row.claim else "")
-                for row in base
-            ]
-        }
+        columns = {"figure": self.figure_names}
         for method in self.methods:
             found = [self.row(method, *figure) for figure in self.figures]
             columns[f"{method} " if method == "figure" else method] = [
