@@ -102,8 +102,8 @@ def test_the_rule_of_the_paper_hides_changed_predictions(rng):
     y = rng.random(n) < p
     flipped = 1 - p
     sets = {"raw": p, "flipped": flipped}
-    fair = vc.compare(y, sets, {"v": rng.random(n)})
-    paper = vc.compare(y, sets, {"v": rng.random(n)}, hits="first")
+    fair = vc.compare(y, sets, {"v": rng.random(n)}, event="correct")
+    paper = vc.compare(y, sets, {"v": rng.random(n)}, event="correct", hits="first")
     assert fair.row("flipped", "ECE").value > 0.15
     assert paper.row("flipped", "ECE").value < 0.05
 

@@ -197,7 +197,6 @@ def test_the_report_mentions_groups_gaps_and_dropped_rows(rng):
     assert "7 rows without an outcome were left out." in notes
     assert "empty has no value at any row, so it has no curve." in notes
     assert "Rows belong to groups" in " ".join(summary.method)
-    assert "a jackknife over groups of rows" in " ".join(summary.method)
     comparison_html(summary)
 
 

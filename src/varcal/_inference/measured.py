@@ -12,7 +12,7 @@ from varcal._arrays import Floats
 from varcal._binning.stats import FIELDS, BinnedStats
 from varcal._inference.cluster_law import cluster_law
 from varcal._inference.debias import debiased, interval
-from varcal._inference.error_sums import ErrorSums
+from varcal._inference.error_sums import ErrorSums, plug_in
 from varcal._inference.gap_law import GapLaw
 from varcal._inference.noise_floor import noise_floor
 
@@ -168,7 +168,8 @@ def _sums(sums: Floats) -> ErrorSums:
     return ErrorSums(**{name: field[name] for name in ErrorSums.__dataclass_fields__})
 
 
-def debiased_without(stats: BinnedStats) -> Floats:
-    """Return the debiased errors with each bucket of rows omitted in turn, for a jackknife."""
+def plug_in_without(stats: BinnedStats) -> Floats:
+    """Return the plug-in errors with each bucket of rows omitted in turn, for a jackknife."""
     rest = stats.sums.sum(axis=1, keepdims=True) - stats.sums
-    return debiased(GapLaw.from_cells(_sums(rest)))
+    sums = _sums(rest)
+    return plug_in(sums.gap, sums.share)
