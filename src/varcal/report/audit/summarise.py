@@ -8,10 +8,10 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from varcal._audit.audit_result import Audit, AuditRow, ClaimSummary
-from varcal._audit.checks import Column, columns_of, hidden_errors
 from varcal._audit.first_screen import better_words, first_screen, weakest_gap
-from varcal._audit.judgement import is_sure
 from varcal._audit.places import Place
+from varcal._audit.screen.checks import Column, columns_of, hidden_errors
+from varcal._audit.screen.judgement import is_sure
 from varcal._audit.verdicts import FINDINGS, OFF
 from varcal._measures.bin_table import BinTable
 from varcal._measures.curve import Curve

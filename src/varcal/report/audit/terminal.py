@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from varcal._audit.checks import PLAIN_MARKS, Cell, Off
 from varcal._audit.first_screen import FirstScreen, Group, first_screen
+from varcal._audit.screen.checks import PLAIN_MARKS, Cell, Off
 from varcal._audit.verdicts import FINDINGS
 from varcal._text.gaps import CLASS, claim_name, gap_side
 from varcal._text.numbers import count, level_text, limit_text, percent, points, signed
@@ -51,7 +52,7 @@ def audit_lines(audit: Audit, *, repair: bool = True) -> list[str]:
 
 
 def _checks(screen: FirstScreen, level: float) -> list[str]:
-    """Return the checks; if they are too wide, those after a repair come below the others."""
+    """Return the checks; too wide ones are set tight, or those after a repair come below."""
     head = f"points off, {level_text(level)}"
     names = [
         check.name.lower() + (" (ECE)" if check.name == "By score" else "")
@@ -62,6 +63,12 @@ def _checks(screen: FirstScreen, level: float) -> list[str]:
         for k, column in enumerate(screen.columns)
     ]
     lines = _columns([head, *names], columns)
+    if max(map(len, lines)) > WIDTH:
+        tight = [
+            [re.sub(r"(?<=\S) {2,}", " ", cell).replace(", ", ",") for cell in column]
+            for column in columns
+        ]
+        lines = _columns([head, *names], tight)
     if max(map(len, lines)) > WIDTH:
         lines = [*_columns([head, *names], columns[:2]), "", *_columns([head, *names], columns[2:])]
     limit = limit_text(screen.limit)
@@ -141,8 +148,8 @@ def _ranking(audit: Audit, screen: FirstScreen) -> list[str]:
             f"{_short(row.variable, VARIABLE)} {points(row.high)}" for row in quiet[:MOST_QUIET]
         ]
         more = len(quiet) - len(shown)
-        sizes = ", ".join(shown) + (f", {more} more" if more else "")
-        lines += wrap(f"No evidence, hidden error at most, points: {sizes}", WIDTH)
+        sizes = f"{', '.join(shown)} points" + (f"; {more} more at most that" if more else "")
+        lines += wrap(f"No evidence, hidden error at most: {sizes}", WIDTH)
     return [*lines, ""] if lines else []
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from varcal._audit.checks import ABOVE, BELOW, along_variables, average
-from varcal._audit.judgement import (
+from varcal._audit.screen.checks import ABOVE, BELOW, along_variables, average
+from varcal._audit.screen.judgement import (
     CANNOT_TELL,
     FINE,
     REPAIR_FIRST,
@@ -14,7 +14,7 @@ from varcal._audit.judgement import (
     Judgement,
     worst_hidden_error,
 )
-from varcal._audit.lede import rows_needed
+from varcal._audit.screen.lede import rows_needed
 from varcal._text.gaps import RISK
 from varcal._text.numbers import count, limit_text, points
 from varcal._text.sentences import Code, Named, Sentence, cut, listed
