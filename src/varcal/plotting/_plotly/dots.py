@@ -77,8 +77,8 @@ def draw(dots: Dots) -> Any:
     span = {"rangemode": "tozero"} if dots.zero else {"range": list(dots.span)}
     ticks = percent() if dots.shares else {}
     if dots.errors:
-        places = round_places(*dots.span)
-        ticks = {"tickvals": places, "ticktext": [number_text(round(100 * at, 6)) for at in places]}
+        xs = round_places(*dots.span)
+        ticks = {"tickvals": xs, "ticktext": [number_text(round(100 * x, 6)) for x in xs]}
     figure.update_xaxes(title_text=escape(dots.axis), **span, **ticks)
     figure.update_yaxes(
         tickvals=at,
