@@ -245,7 +245,7 @@ def test_markdown_and_json(summary, found):
     assert re.search(r"\| VECE along v, points \| \d+\.\d \([\d.]+ to [\d.]+\) \|", text)
     assert "✓ fixed −" in text and "✗ made worse +" in text
     content = json.loads(json_text(summary))
-    assert content["schema_version"] == 1
+    assert content["schema_version"] == 2
     row = content["figures"][0]["rows"][1]
     assert row["value"] == found.row("truth", "accuracy").value and row["noise_floor"] is None
     assert content["headlines"][0] == str(summary.headlines[0])

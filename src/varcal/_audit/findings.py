@@ -12,6 +12,9 @@ from varcal._evidence.evidence import Evidence
 from varcal._evidence.plan import MOST_FINE_CLASSES
 from varcal._evidence.profile import Profile
 from varcal._evidence.sided import SidedProfile, correct_of
+from varcal._inference._sides.sided_clusters import sided_cluster_law, sided_cluster_test
+from varcal._inference._sides.sided_law import sided_law
+from varcal._inference._sides.sided_test import SidedSums, sided_test
 from varcal._inference.duality import with_p
 from varcal._inference.gap_law import GapLaw
 from varcal._inference.measured import (
@@ -23,9 +26,6 @@ from varcal._inference.measured import (
     measure_laws,
 )
 from varcal._inference.multiplicity import cauchy
-from varcal._inference.sided_clusters import sided_cluster_law, sided_cluster_test
-from varcal._inference.sided_law import sided_law
-from varcal._inference.sided_test import SidedSums, sided_test
 from varcal._input.events import CORRECT
 from varcal._input.variables import Kind
 from varcal._measures.estimate import profile_test

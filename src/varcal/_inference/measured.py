@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from varcal._inference.debias import debiased, interval
 from varcal._inference.error_sums import ErrorSums, plug_in
 from varcal._inference.gap_law import GapLaw
 from varcal._inference.noise_floor import noise_floor
+
+#: Bins of all classes together for which one law is computed; its matrices have their square.
+MOST_CELLS = 2_000
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,22 @@ def _alike(laws: Sequence[GapLaw]) -> Iterator[tuple[list[int], GapLaw]]:
         alike.setdefault((law.gap.shape[-1], law.df), []).append(place)
     for places in alike.values():
         yield places, GapLaw.stack([laws[place] for place in places])
+
+
+def measure_classes(tables: Sequence[BinnedStats], level: float) -> Measured:
+    """Measure the mean over classes of the mean absolute gap, from one table per class.
+
+    With very many classes the ends of the interval are means over classes, which is conservative.
+    """
+    if len(tables) == 1:
+        return measure(tables[0], level)
+    if sum(stats.bins.size for stats in tables) > MOST_CELLS:
+        parts = measure_all(tables, level)
+        names = [field.name for field in fields(Measured)]
+        return Measured(*(float(np.mean([getattr(x, name) for x in parts])) for name in names))
+    same_bins = all(stats.bins == tables[0].bins for stats in tables)
+    law = GapLaw.of_classes([gap_law(stats) for stats in tables], same_bins=same_bins)
+    return measure_laws([law], level)[0]
 
 
 def _measured(law: GapLaw, level: float) -> list[Measured]:

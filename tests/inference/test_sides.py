@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 import statsmodels.api as sm
 
+from varcal._inference._sides.sided_law import sided_law
+from varcal._inference._sides.sided_test import SidedSums, orthonormal_span, sided_test
 from varcal._inference.error_sums import ErrorSums
 from varcal._inference.scored_rows import ScoredRows
-from varcal._inference.sided_law import sided_law
-from varcal._inference.sided_test import SidedSums, orthonormal_span, sided_test
 
 SIGNS = np.array([[1.0, 1.0], [-1.0, 1.0]])
 
