@@ -314,3 +314,12 @@ def test_since_refuses_another_event(found, adult):
         found.since(other)
     with pytest.raises(InputError, match="previous is a dict"):
         found.since({})
+
+
+def test_a_nearly_constant_column_has_a_bound(rng):
+    n = 3000
+    p = rng.uniform(0.2, 0.8, n)
+    v = np.zeros(n)
+    v[:6] = 1
+    (row,) = vc.audit(rng.random(n) < p, p, {"v": v.astype(int).astype(str)}, n_bins=1000)
+    assert row.high <= 4 * 6 / n
