@@ -15,6 +15,7 @@ from varcal.calibrators import (
     ScalingBinningCalibrator,
     TemperatureCalibrator,
     TreeCalibrator,
+    VariableCalibrator,
     VectorScalingCalibrator,
 )
 from varcal.exceptions import VarcalWarning
