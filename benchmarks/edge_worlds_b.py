@@ -105,7 +105,7 @@ def any_verdict(rng: np.random.Generator, n: int) -> Found:
 
 def _beyond(y, s: Floats, v: Floats) -> Measured:
     found, rows = _profile(y, s, v)
-    p_value = profile_test(found, rows, beyond=True)
+    p_value = profile_test(found, rows, grouped=False, beyond=True)
     return with_p(measure(found.coarse, LEVEL, beyond=True), p_value, LEVEL)
 
 

@@ -373,3 +373,12 @@ def test_a_test_over_levels_says_how_many_groups_it_needs(rng):
     level = rng.choice(list("abcdefghijkl"), 300)
     with pytest.raises(InputError, match="need at least 22: merge levels"):
         vc.audit(y, p, {"level": level}, groups=np.arange(300) % 12)
+
+
+def test_a_nearly_constant_column_has_a_bound(rng):
+    n = 3000
+    p = rng.uniform(0.2, 0.8, n)
+    v = np.zeros(n)
+    v[:6] = 1
+    (row,) = vc.audit(rng.random(n) < p, p, {"v": v.astype(int).astype(str)}, n_bins=1000)
+    assert row.high <= 4 * 6 / n

@@ -8,9 +8,9 @@ import pytest
 
 import varcal as vc
 from cases.audits_by_hand import audit, claim, fine, mock, place, repaired, row
-from varcal._audit.checks import ABOVE, BELOW, EITHER_SIDE, Off
 from varcal._audit.first_screen import FirstScreen, first_screen
-from varcal._audit.judgement import judge, score_trend
+from varcal._audit.screen.checks import ABOVE, BELOW, EITHER_SIDE, Off
+from varcal._audit.screen.judgement import judge, score_trend
 from varcal._text.sentences import Code, StrongName
 
 CONFIDENCE = ("confidence", (0.0, 0.0, 0.01))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from varcal._arrays import Floats
+from varcal._binning.bins import coarse_index
 from varcal._evidence.evidence import Evidence
 from varcal._evidence.plan import MOST_FINE_CLASSES
 from varcal._evidence.profile import Profile
@@ -261,6 +262,12 @@ def _sided_p(
             for k in range(len(signs))
         ]
         return np.array([every, *own])
-    sums = SidedSums(error_sums_of(coarse), error_sums_of(fine) if ordered else None, signs, placed)
+    sums = SidedSums(
+        error_sums_of(coarse),
+        error_sums_of(fine) if ordered else None,
+        signs,
+        placed,
+        coarse_index(first.fine.bins, first.coarse.bins),
+    )
     rows = None if found is None else evidence.sided_rows(found)
     return sided_test(sums, rows, seed=random_state)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from varcal._audit.checks import (
+from varcal._audit.screen.checks import (
     Check,
     Column,
     along_variables,
@@ -19,7 +19,7 @@ from varcal._audit.checks import (
     hidden_errors,
     variables_off,
 )
-from varcal._audit.judgement import (
+from varcal._audit.screen.judgement import (
     CANNOT_TELL,
     FINE,
     REPAIR_FIRST,
@@ -29,8 +29,8 @@ from varcal._audit.judgement import (
     is_sure,
     judge,
 )
-from varcal._audit.lede import lede
-from varcal._audit.next_steps import Step, next_steps
+from varcal._audit.screen.lede import lede
+from varcal._audit.screen.next_steps import Step, next_steps
 from varcal._audit.verdicts import OFF
 from varcal._text.gaps import CLASS, CONFIDENCE, RISK, claim_name, gap_side
 from varcal._text.numbers import count, level_text, limit_text, percent, points, share_text

@@ -19,9 +19,9 @@ from varcal._inference.multiplicity import normal_quantile
 #: Probabilities are clipped to this in the log-loss, as in scikit-learn: the largest loss is 36.
 LEAST = float(np.finfo(np.float64).eps)
 #: Standard errors by which the first set's gaps are shifted to the side on which the change is
-#: larger, at the level 0.95; at other levels it is scaled like the quantile. Chosen from five
-#: values by coverage in eight worlds, and confirmed in four others.
-SHIFT = 1.5
+#: larger, at the level 0.95; at other levels it is scaled like the quantile. With a calibrated
+#: first set, 1.5 covered 93 to 97 % (300 samples), 1.75 covered 96 to 97 %, 1 % wider.
+SHIFT = 1.75
 #: Points of the quadrature of a normal expectation. The functions are piecewise linear; twice as
 #: many points change no limit by more than 1 %.
 NODES = 40
@@ -169,7 +169,7 @@ def paired_interval(
 
     Outcomes are part of :math:`x_b`, but cancel in :math:`\delta_b`. Each :math:`h_b` is monotone
     and lies within :math:`\pm|\delta_b|`, so that the limits of :math:`\Delta` follow from
-    :math:`x_b` shifted by 1.5 standard errors to either side, plus and minus the normal quantile
+    :math:`x_b` shifted by 1.75 standard errors to either side, plus and minus the normal quantile
     times the standard deviation of :math:`\sum \pi_b h_b` about there. With groups, bins are
     correlated; no correlation of two monotone functions is larger than that of their arguments.
     The interval is cut to :math:`\pm\sum \pi_b |\delta_b|`, with its own uncertainty, and to

@@ -19,16 +19,16 @@ from varcal._evidence.question import N_BINS, QUANTILE, BinOptions, Question
 from varcal._inference.calibration_test import calibration_test
 from varcal._inference.cluster_test import cluster_test
 from varcal._inference.cumulative_test import CUMULATIVE
-from varcal._inference.duality import with_p
+from varcal._inference.duality import with_p, with_p_of_classes
 from varcal._inference.gap_law import GapLaw
 from varcal._inference.measured import (
     Measured,
     error_sums,
     gap_law,
     measure,
+    measure_all,
     measure_classes,
 )
-from varcal._inference.multiplicity import cauchy
 from varcal._inference.power import minimum_detectable
 from varcal._inference.scored_rows import ScoredRows
 from varcal._options import check_level
@@ -256,8 +256,8 @@ def estimate_of(
         else:
             p_value = evidence.cumulative(key, name, test)
         p_values.append(p_value)
-    p_value = p_values[0] if len(p_values) == 1 else float(cauchy([np.array(p) for p in p_values]))
-    mean = with_p(measure_classes(tables, level), p_value, level)
+    classes = measure_all(tables, 1 - (1 - level) / len(tables))
+    mean = with_p_of_classes(measure_classes(tables, level), classes, p_values, level)
     return Estimate(
         metric="VECE" if evidence.along else "ECE",
         variable=SCORE if name is None else name,

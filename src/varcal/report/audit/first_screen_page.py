@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from varcal._audit.checks import ABOVE, BELOW, EITHER_SIDE, STATE_MARKS, Cell, Off
 from varcal._audit.first_screen import Bound, FirstScreen, Group
-from varcal._audit.judgement import CANNOT_TELL, FINE, REPAIR_FIRST, WATCH
-from varcal._audit.next_steps import Step
+from varcal._audit.screen.checks import ABOVE, BELOW, EITHER_SIDE, STATE_MARKS, Cell, Off
+from varcal._audit.screen.judgement import CANNOT_TELL, FINE, REPAIR_FIRST, WATCH
+from varcal._audit.screen.next_steps import Step
 from varcal._text.gaps import claim_name
 from varcal._text.numbers import count, interval, level_text, points, signed
 from varcal._text.sentences import Code, Named, Sentence, cut

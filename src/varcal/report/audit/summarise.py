@@ -8,10 +8,10 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from varcal._audit.audit_result import Audit, AuditRow, ClaimSummary
-from varcal._audit.checks import Column, columns_of, hidden_errors
 from varcal._audit.first_screen import better_words, first_screen, weakest_gap
-from varcal._audit.judgement import is_sure
 from varcal._audit.places import Place
+from varcal._audit.screen.checks import Column, columns_of, hidden_errors
+from varcal._audit.screen.judgement import is_sure
 from varcal._audit.verdicts import FINDINGS, OFF
 from varcal._measures.bin_table import BinTable
 from varcal._measures.curve import Curve
@@ -277,7 +277,7 @@ def _repaired(audit: Audit, row: AuditRow) -> Panel | None:
 def region_note(curve: Curve, claim: str) -> Sentence:
     """Say where a curve is surely off, in which direction."""
     if not curve.regions:
-        return Sentence.of("No place is surely off.")
+        return Sentence.of("At no single value surely off.")
     parts: list[str | Sentence] = ["Surely off: "]
     last = ""
     for k, region in enumerate(curve.regions[:MOST_PLACES]):

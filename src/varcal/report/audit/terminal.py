@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from varcal._audit.checks import PLAIN_MARKS, Cell, Off
 from varcal._audit.first_screen import FirstScreen, Group, first_screen
+from varcal._audit.screen.checks import PLAIN_MARKS, Cell, Off
 from varcal._audit.verdicts import FINDINGS
 from varcal._text.gaps import CLASS, claim_name, gap_side
 from varcal._text.numbers import count, level_text, limit_text, percent, points, signed
@@ -22,7 +23,7 @@ GROUP, VARIABLE = 34, 18
 MOST_QUIET = 10
 
 
-def audit_lines(audit: Audit, *, repair: bool = True) -> list[str]:
+def audit_lines(audit: Audit, *, repair: bool = True, commands: bool = False) -> list[str]:
     """Return the first screen, the ranking and what to do next.
 
     Parameters
@@ -31,6 +32,8 @@ def audit_lines(audit: Audit, *, repair: bool = True) -> list[str]:
         The results.
     repair : bool
         Whether to say what a repair would achieve, which may have to be computed first.
+    commands : bool
+        Whether steps are commands of the shell where there are such, instead of Python.
     """
     screen = first_screen(audit, repair=repair)
     return [
@@ -45,13 +48,13 @@ def audit_lines(audit: Audit, *, repair: bool = True) -> list[str]:
         "",
         *_ranking(audit, screen),
         "Next",
-        *_steps(screen),
+        *_steps(screen, commands=commands),
         *(line for note in _notes(audit) for line in wrap(note, WIDTH)),
     ]
 
 
 def _checks(screen: FirstScreen, level: float) -> list[str]:
-    """Return the checks; if they are too wide, those after a repair come below the others."""
+    """Return the checks; too wide ones are set tight, or those after a repair come below."""
     head = f"points off, {level_text(level)}"
     names = [
         check.name.lower() + (" (ECE)" if check.name == "By score" else "")
@@ -62,6 +65,12 @@ def _checks(screen: FirstScreen, level: float) -> list[str]:
         for k, column in enumerate(screen.columns)
     ]
     lines = _columns([head, *names], columns)
+    if max(map(len, lines)) > WIDTH:
+        tight = [
+            [re.sub(r"(?<=\S) {2,}", " ", cell).replace(", ", ",") for cell in column]
+            for column in columns
+        ]
+        lines = _columns([head, *names], tight)
     if max(map(len, lines)) > WIDTH:
         lines = [*_columns([head, *names], columns[:2]), "", *_columns([head, *names], columns[2:])]
     limit = limit_text(screen.limit)
@@ -141,8 +150,8 @@ def _ranking(audit: Audit, screen: FirstScreen) -> list[str]:
             f"{_short(row.variable, VARIABLE)} {points(row.high)}" for row in quiet[:MOST_QUIET]
         ]
         more = len(quiet) - len(shown)
-        sizes = ", ".join(shown) + (f", {more} more" if more else "")
-        lines += wrap(f"No evidence, hidden error at most, points: {sizes}", WIDTH)
+        sizes = f"{', '.join(shown)} points" + (f"; {more} more at most that" if more else "")
+        lines += wrap(f"No evidence, hidden error at most: {sizes}", WIDTH)
     return [*lines, ""] if lines else []
 
 
@@ -164,14 +173,15 @@ def _side(gap: float, claim: str) -> str:
     return f"{claim.removeprefix(CLASS)} {side}" if claim.startswith(CLASS) else side
 
 
-def _steps(screen: FirstScreen) -> list[str]:
+def _steps(screen: FirstScreen, *, commands: bool) -> list[str]:
     lines = []
     for k, step in enumerate(screen.steps, 1):
         text, code = f"{step.title}. ", []
         many = len(step.text.parts)
-        for j, part in enumerate(step.text.parts):
+        for j, one in enumerate(step.text.parts):
+            part = one.command if commands and isinstance(one, Code) else one
             # A line to run stays whole, on a line of its own, unless it is within a sentence.
-            if isinstance(part, Code) and j in (0, many - 1):
+            if isinstance(one, Code) and j in (0, many - 1):
                 code.append(part)
             else:
                 text += part.lstrip() if text.endswith(" ") else part

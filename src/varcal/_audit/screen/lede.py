@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from varcal._audit.judgement import (
+from varcal._audit.screen.judgement import (
     CANNOT_TELL,
     FINE,
     Judgement,
@@ -75,7 +75,8 @@ def _off(audit: Audit, found: Judgement) -> Sentence:
             f"{points(off[0].beyond.debiased)} on average.",
         )
     top = _top(off)
-    sizes = " and ".join(points(row.beyond.debiased) for row in top)
+    sizes = list(dict.fromkeys(points(row.beyond.debiased) for row in top))
+    each = "each " if len(top) > len(sizes) else ""
     names: list[str] = []
     for row in top:
         names += [" and ", StrongName(cut(row.variable))]
@@ -85,7 +86,7 @@ def _off(audit: Audit, found: Judgement) -> Sentence:
         f" it is {beyond}surely off by more than {limit} points{more}: "
         + ("most along " if len(off) > 1 else "along "),
         *names[1:],
-        f", by {sizes} points on average.",
+        f", by {' and '.join(sizes)} points {each}on average.",
     )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varcal._audit.checks import (
+from varcal._audit.screen.checks import (
     ABOVE,
     BELOW,
     along_variables,
