@@ -11,7 +11,7 @@ where the truth was 5.0, and its intervals held it in 39 of 40.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -116,6 +116,10 @@ def check_protected(protected: Sequence[str], names: Sequence[str]) -> tuple[str
     """
     if isinstance(protected, str):
         protected = (protected,)
+    if not isinstance(protected, Collection):
+        raise InputError(
+            f"protected is {protected!r}", "give a list of column names", argument="protected"
+        )
     for name in protected:
         if name not in names:
             raise InputError.no_column(str(name), names, "protected")

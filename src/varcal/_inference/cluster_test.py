@@ -73,9 +73,13 @@ def hotelling_test(contributions: list[Floats], seed: int = 0) -> float:
     if not parts:
         if not contributions[0].shape[1]:
             return 1.0  # a single value: the gap cannot change along it
+        needed = GROUPS_PER_TERM * min(part.shape[1] for part in contributions)
+        hint = f"a test needs at least {LEAST_GROUPS}"
+        if needed > LEAST_GROUPS:
+            hint = f"so many levels need at least {needed}: merge levels, or omit the variable"
         raise InputError(
             f"groups has {count(len(contributions[0]), 'group')} with weight",
-            f"a test needs at least {LEAST_GROUPS}",
+            hint,
             argument="groups",
         )
     observed = float(cauchy([_hotelling(part[None])[0] for part in parts]))
