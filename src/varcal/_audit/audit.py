@@ -115,7 +115,7 @@ def audit(
     >>> adult = vc.datasets.load_adult()
     >>> found = vc.audit(adult.y, adult.p, {name: adult[name] for name in ("age", "fnlwgt")})
     >>> [(row.variable, row.claim, row.verdict) for row in found]
-    [('age', 'confidence', 'off'), ('fnlwgt', 'confidence', 'small')]
+    [('age', 'risk', 'off'), ('fnlwgt', 'risk', 'size unclear')]
     """
     check_level(level)
     if not isinstance(threshold, Real) or not 0 <= threshold < 1:
