@@ -20,6 +20,7 @@ from varcal.calibrators._interface.rows import (
     score_names,
     score_rows,
 )
+from varcal.calibrators._neutral.steps import Step
 from varcal.exceptions import InputError, InSampleWarning, VarcalWarning
 
 if TYPE_CHECKING:
@@ -220,6 +221,13 @@ class Calibrator(BaseEstimator, ABC):
     @abstractmethod
     def _answer(self, rows: CalibrationRows) -> Floats:
         """Return the calibrated probabilities, shape (n, K)."""
+
+    @abstractmethod
+    def _steps(self, scores: tuple[Step, ...], *, exact: bool = True) -> tuple[Step, ...]:
+        """Return the steps from the probabilities of all classes to the calibrated ones.
+
+        With `exact=False` they may be fewer and give nearly the same.
+        """
 
     @abstractmethod
     def _describe(self) -> tuple[str, list[dict[str, Any]]]:
