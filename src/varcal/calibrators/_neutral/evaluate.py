@@ -19,7 +19,10 @@ __all__ = ["evaluate"]
 
 
 def evaluate(
-    outputs: Iterable[Step], scores: Floats, variables: dict[int, AnyArray], n_levels: dict[int, int]
+    outputs: Iterable[Step],
+    scores: Floats,
+    variables: dict[int, AnyArray],
+    n_levels: dict[int, int],
 ) -> Floats:
     """Return the outputs of rows, one column each.
 
@@ -118,7 +121,7 @@ _OTHERS: dict[str, Callable[..., Any]] = {
     "part": lambda step, x: x[:, step.data[0] : step.data[1]],
     "item": lambda step, x: x[:, step.data],
     "dot": lambda step, x: x @ step.data,
-    "outer": lambda step, a, b: (a[:, :, None] * b[:, None, :]).reshape(len(a), -1),
+    "arrange": lambda step, x: x[:, step.data],
     "total": lambda step, x: x.sum(axis=1),
     "largest": lambda step, x: x.max(axis=1),
     "top": lambda step, x: x.argmax(axis=1),

@@ -11,7 +11,7 @@ score (data: k)                         the probability of class k
 number (data: k)                        variable k as a number; it may be missing
 code (data: k)                          the position of variable k among its n fitted levels; n
                                         for an unseen level, n + 1 for a missing value
-constant (data: a number or vector)     itself
+constant (data: a number or vector)     itself; an int is a position
 add, subtract, multiply, divide,        of two numbers, or element by element; a number is
 minimum, maximum                        combined with every element of a vector
 log, exp, sqrt, abs, sigmoid            of a number, or element by element
@@ -29,8 +29,8 @@ choose                                  one of the arguments after the first, by
 join                                    numbers and vectors, as one vector
 part (data: begin, end)                 some of a vector
 item (data: k)                          one element of a vector
+arrange (data: positions)               the elements of a vector at some positions, as a vector
 dot (data: a matrix)                    a vector times a matrix
-outer                                   all products of the elements of two vectors, as a vector
 total, largest                          the sum, or the largest element, of a vector
 top                                     the position of the largest element of a vector, the
                                         first one if tied
@@ -45,12 +45,13 @@ from typing import Any
 
 import numpy as np
 
-from varcal._arrays import Floats
+from varcal._arrays import Floats, Ints
 
 __all__ = [
     "Curve",
     "Step",
     "among",
+    "arrange",
     "choose",
     "clipped",
     "code",
@@ -67,7 +68,6 @@ __all__ = [
     "log",
     "missing",
     "number",
-    "outer",
     "score",
     "sigmoid",
     "softmax",
@@ -162,9 +162,13 @@ class Curve:
 
 
 def constant(value: float | Floats) -> Step:
-    """Return a constant number or vector."""
+    """Return a constant number or vector; a whole number is a position."""
+    if isinstance(value, int):
+        return Step("constant", (), value)
     array = np.asarray(value, dtype=np.float64)
-    return Step("constant", (), array if array.ndim else float(array), array.size if array.ndim else 0)
+    return Step(
+        "constant", (), array if array.ndim else float(array), array.size if array.ndim else 0
+    )
 
 
 def _step(value: Step | float | Floats) -> Step:
@@ -278,9 +282,9 @@ def dot(x: Step, matrix: Floats) -> Step:
     return Step("dot", (x,), np.asarray(matrix, dtype=np.float64), matrix.shape[1])
 
 
-def outer(a: Step, b: Step) -> Step:
-    """Return all products of elements of two vectors, those of the first element of `a` first."""
-    return Step("outer", (a, b), None, a.width * b.width)
+def arrange(x: Step, positions: Ints) -> Step:
+    """Return the elements of a vector at some positions, in their order."""
+    return Step("arrange", (x,), np.asarray(positions), len(positions))
 
 
 def total(x: Step) -> Step:

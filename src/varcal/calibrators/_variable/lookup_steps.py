@@ -9,6 +9,7 @@ import numpy as np
 from varcal._arrays import Floats
 from varcal.calibrators._neutral.steps import (
     Step,
+    arrange,
     clipped,
     code,
     constant,
@@ -18,7 +19,6 @@ from varcal.calibrators._neutral.steps import (
     join,
     missing,
     number,
-    outer,
     take,
     total,
     where,
@@ -58,9 +58,7 @@ class _Placed:
     spread: Step | None
 
 
-def additive_steps(
-    model: AdditiveModel, z: Step, *, exact: bool = True
-) -> tuple[Step, Step]:
+def additive_steps(model: AdditiveModel, z: Step, *, exact: bool = True) -> tuple[Step, Step]:
     """Return the steps to η and its variance.
 
     With `exact=False` tables have fewer knots, and the variance between variables, which the rays
@@ -214,9 +212,7 @@ def _needed(knots: Floats, heights: Floats) -> Floats:
         first, last = pending.pop()
         if last - first < 2:
             continue
-        line = np.interp(
-            knots[first : last + 1], knots[[first, last]], heights[[first, last]]
-        )
+        line = np.interp(knots[first : last + 1], knots[[first, last]], heights[[first, last]])
         apart = np.abs(line - heights[first : last + 1])
         worst = int(apart.argmax())
         if apart[worst] > THIN_ERROR:
@@ -229,15 +225,13 @@ def _needed(knots: Floats, heights: Floats) -> Floats:
 
 def _paired(lookup: Lookup, placed: dict[int, _Placed], *, exact: bool) -> Step | None:
     """Return the step to what pairs add to η and to the rays."""
-    products = []
-    for pair in lookup.pairs:
-        left, right = (placed[k].factors for k in pair.variables)
-        assert left is not None and right is not None
-        products.append(outer(left.part(0, pair.widths[0]), right.part(0, pair.widths[1])))
-    if not products:
+    if not lookup.pairs:
         return None
+    factors = join([each.factors for each in placed.values() if each.factors is not None])
+    factors, places = factors.named("factor"), lookup.factor_places
+    products = arrange(factors, places.left) * arrange(factors, places.right)
     weight = lookup.weight if exact else lookup.weight[:1]
-    return dot(join(products).named("product"), weight.T).named("pairs")
+    return dot(products.named("product"), weight.T).named("pairs")
 
 
 def _sum(steps: list[Step]) -> Step:

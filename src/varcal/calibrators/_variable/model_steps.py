@@ -25,8 +25,8 @@ from varcal.calibrators._neutral.steps import (
     where,
 )
 from varcal.calibrators._solvers.logistic import logistic_steps
-from varcal.calibrators._variable.confusion import LOG_FLOOR, LOG_UNIT, TIE_MARGIN, Confusion
 from varcal.calibrators._variable.additive_model import AdditiveModel
+from varcal.calibrators._variable.confusion import LOG_FLOOR, LOG_UNIT, TIE_MARGIN, Confusion
 from varcal.calibrators._variable.lookup_steps import additive_steps
 from varcal.calibrators._variable.many_classes import LARGEST_LOG_POWER, TemperatureModel
 from varcal.calibrators._variable.two_classes import MODERATION, LogisticModel
@@ -41,9 +41,7 @@ def logistic_model_steps(
     model: LogisticModel, p: Step, *, with_variables: bool, exact: bool
 ) -> tuple[Step, Step]:
     """Return the steps of a `LogisticModel`, from P(second class) to both probabilities."""
-    z = (
-        log(clipped(p, TINY, np.inf)) - log(clipped(1.0 - p, LEAST_REST, np.inf))
-    ).named("logit")
+    z = (log(clipped(p, TINY, np.inf)) - log(clipped(1.0 - p, LEAST_REST, np.inf))).named("logit")
     if not model.monotone:
         return logistic_steps(_mixture(model, z, exact=exact))
     assert not with_variables
@@ -136,7 +134,9 @@ def limited(
         return answer
     if len(scores) == 2:
         p = scores[1]
-        kept = elementwise("minimum", elementwise("maximum", answer[1], p - max_shift), p + max_shift)
+        kept = elementwise(
+            "minimum", elementwise("maximum", answer[1], p - max_shift), p + max_shift
+        )
         kept = kept.named("limited")
         return 1.0 - kept, kept
     before = join(scores)
