@@ -116,7 +116,7 @@ def _numbers(
     reading = [
         _cuts_of(step)
         for step in sorted_steps(program.outputs)
-        if _reads(step, "number") and step.args[0].data == k
+        if _reads_number(step, k)
     ]
     cuts = np.unique(np.concatenate([np.empty(0), *reading]))
     if not len(cuts):
@@ -143,6 +143,16 @@ def _numbers(
 
 def _reads(step: Step, op: str) -> bool:
     return bool(step.args) and step.args[0].op == op
+
+
+def _reads_number(step: Step, k: int) -> bool:
+    """Tell whether a step compares variable k, perhaps after it was moved into a range."""
+    if not step.args:
+        return False
+    source = step.args[0]
+    while source.op in ("where", "minimum", "maximum"):
+        source = source.args[2] if source.op == "where" else source.args[0]
+    return source.op == "number" and source.data == k
 
 
 def _cuts_of(step: Step) -> Floats:

@@ -75,7 +75,7 @@ def check():
         found = found if isinstance(found, tuple) else (found,)
         differences = [abs(a - b) for a, b in zip(found, wanted)]
         if not all(each <= {tolerance!r} for each in differences):
-            raise AssertionError(f"calibrate({{p!r}}, {{v!r}}) gives {{found}} instead of {{wanted}}")
+            raise AssertionError(f"calibrate({{p!r}}, {{v!r}}) gives {{found}}, not {{wanted}}")
         largest = max(largest, *differences)
     return largest
 

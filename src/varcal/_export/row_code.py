@@ -167,11 +167,7 @@ class RowCode:
 
     def _of_find(self, step: Step) -> str:
         cuts = self._constant_name(step.data, "K")
-        x = self._name(step.args[0])
-        found = f"bisect_left({cuts}, {x})"
-        if step.args[0].op == "number":
-            found = f"{len(step.data) + 1} if {x} != {x} else {found}"
-        return self._assigned(found)
+        return self._assigned(f"bisect_left({cuts}, {self._name(step.args[0])})")
 
     def _of_take(self, step: Step) -> str | list[str]:
         at = self._name(step.args[0])
@@ -206,10 +202,7 @@ class RowCode:
         names = [
             self._constant_name(each, "K") for each in (shape.knots, shape.heights, shape.slopes)
         ]
-        found = f"_curve({x}, {', '.join(names)})"
-        if shape.at_missing is not None:
-            found = f"{shape.at_missing!r} if {x} != {x} else {found}"
-        return self._assigned(found)
+        return self._assigned(f"_curve({x}, {', '.join(names)})")
 
     def _of_choose(self, step: Step) -> str:
         options = ", ".join(self._name(option) for option in step.args[1:])

@@ -1,1 +1,1 @@
-"""The neutral form of a fitted calibrator: arrays and steps, which every target can be made from."""
+"""The neutral form of a fitted calibrator: arrays and steps, from which every target is made."""

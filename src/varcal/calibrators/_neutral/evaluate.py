@@ -89,16 +89,9 @@ _ELEMENTWISE: dict[str, Callable[..., AnyArray]] = {
 }
 
 
-def _find(step: Step, x: Floats) -> AnyArray:
-    at = np.searchsorted(step.data, x, side="left")
-    return np.where(np.isnan(x), len(step.data) + 1, at)
-
-
 def _curve(step: Step, x: Floats) -> Floats:
     shape: Curve = step.data
-    gone = np.isnan(x)
-    found = np.interp(np.where(gone, shape.knots[0], x), shape.knots, shape.heights)
-    return np.where(gone, shape.at_missing, found) if gone.any() else np.asarray(found)
+    return np.interp(x, shape.knots, shape.heights)
 
 
 def _choose(step: Step, position: AnyArray, *options: AnyArray) -> AnyArray:
@@ -113,7 +106,7 @@ def _join(step: Step, *parts: AnyArray) -> AnyArray:
 _OTHERS: dict[str, Callable[..., Any]] = {
     "missing": lambda step, x: np.isnan(x),
     "among": lambda step, x: np.isin(x, step.data),
-    "find": _find,
+    "find": lambda step, x: np.searchsorted(step.data, x, side="left"),
     "take": lambda step, at: step.data[at.astype(np.intp)],
     "curve": _curve,
     "choose": _choose,

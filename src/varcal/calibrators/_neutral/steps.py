@@ -21,8 +21,7 @@ missing                                 whether a number is missing
 among (data: positions)                 whether a position is one of some
 where                                   the second argument where the first, a condition, holds,
                                         otherwise the third
-find (data: cuts)                       how many cuts are below a number; for a missing value
-                                        one more than there are cuts
+find (data: cuts)                       how many cuts are below a finite number
 take (data: a table)                    one row of a table, by its position
 curve (data: a `Curve`)                 straight lines between knots, at a number
 choose                                  one of the arguments after the first, by its position
@@ -145,13 +144,10 @@ class Curve:
         Increasing numbers; m is at least 1.
     heights : ndarray of shape (m,)
         The curve at the knots.
-    at_missing : float or None
-        The value for a missing number; None where the number cannot be missing.
     """
 
     knots: Floats
     heights: Floats
-    at_missing: float | None = None
 
     @property
     def slopes(self) -> Floats:
@@ -260,9 +256,9 @@ def take(position: Step, table: Floats) -> Step:
     return Step("take", (position,), table, table.shape[1] if table.ndim == 2 else 0)
 
 
-def curve(x: Step, knots: Floats, heights: Floats, at_missing: float | None = None) -> Step:
+def curve(x: Step, knots: Floats, heights: Floats) -> Step:
     """Return a curve of straight lines at x."""
-    return Step("curve", (x,), Curve(knots, heights, at_missing))
+    return Step("curve", (x,), Curve(knots, heights))
 
 
 def choose(position: Step, options: Iterable[Step]) -> Step:

@@ -121,10 +121,13 @@ def _placed(track: Track, x: Step, thin_rays: int | None) -> _Placed:
     cuts, places, nearest = _half_cells(track)
     # Beyond its ends a table is constant; infinite numbers could not be interpolated.
     inside = clipped(x, float(track.knots[0]), float(track.knots[-1]))
-    if x.op == "number":
-        inside = where(missing(x), 0.0, inside)
-    at = find(x, cuts)
     lows, gaps = _pieces(track.knots, places)
+    if x.op == "number":
+        # The last row of a table is that of missing values.
+        inside = where(missing(x), float(lows[-1]), inside).named("inside")
+        at = where(missing(x), len(cuts) + 1, find(inside, cuts)).named("place")
+    else:
+        at = find(inside, cuts).named("place")
     effect, step = track.effect[:, places].T, track.step[:, places].T  # type: ignore[index]
     flat = ~np.isfinite(gaps)
     gaps[flat], step[flat] = 1.0, 0.0
@@ -181,10 +184,10 @@ def _half_cells(track: Track) -> tuple[Floats, Floats, Floats]:
 
 
 def _pieces(knots: Floats, places: Floats) -> tuple[Floats, Floats]:
-    """Return the knot at which each piece begins, and its length; 0 and 1 for missing values."""
+    """Return the knot at which each piece begins, and its length."""
     with np.errstate(over="ignore"):
         gaps = np.append(np.diff(knots), [1.0, 1.0])
-    return np.append(knots, 0.0)[places], gaps[places]
+    return np.append(knots, knots[0])[places], gaps[places]
 
 
 def _thinned(track: Track, x: Step, *, has_slope: bool) -> _Placed:
@@ -195,7 +198,8 @@ def _thinned(track: Track, x: Step, *, has_slope: bool) -> _Placed:
 
     def curve_of(heights: Floats) -> Step:
         kept = _needed(knots, heights[:-1])
-        return curve(x, knots[kept], heights[:-1][kept], float(heights[-1]))
+        found = curve(x, knots[kept], heights[:-1][kept])
+        return where(missing(x), float(heights[-1]), found) if x.op == "number" else found
 
     return _Placed(
         curve_of(track.effect[0]),
