@@ -163,7 +163,7 @@ def beta_steps(score: Step, eps: float, clip: str) -> tuple[Step, Step]:
     else:
         inside = clipped(score, eps, 1.0 - max(eps, EPS))
     inside = inside.named("inside")
-    return log(inside), -log(1.0 - inside)
+    return log(inside).named("ln_p"), (-log(1.0 - inside)).named("minus_ln_rest")
 
 
 def beta_features(score: Floats, eps: float, clip: str) -> Floats:

@@ -17,6 +17,7 @@ from varcal._arrays import AnyArray, Bools, Floats, Ints
 from varcal.calibrators._neutral.steps import (
     Step,
     among,
+    at_most,
     code,
     constant,
     less,
@@ -103,7 +104,8 @@ def leaf_step(node: Node) -> Step:
     """Return the step to the number of a row's leaf, counted from left to right."""
     numbers = {leaf.index: k for k, (leaf, _) in enumerate(leaves(node))}
 
-    def walk(here: Node) -> Step:
+    def walk(here: Node | str) -> Step:
+        assert not isinstance(here, str)
         if isinstance(here, Leaf):
             return constant(numbers[here.index])
         sides = {"left": walk(here.left), "right": walk(here.right)}
@@ -114,12 +116,12 @@ def leaf_step(node: Node) -> Step:
                 return where(right, sides["right"], sides["left"])
             if here.other == "right":
                 return where(left, sides["left"], sides["right"])
-            assert not isinstance(here.other, str)
             return where(left, sides["left"], where(right, sides["right"], walk(here.other)))
         values = number(here.variable)
+        if here.other == "left":
+            return where(at_most(here.threshold, values), sides["right"], sides["left"])
         known = where(less(values, here.threshold), sides["left"], sides["right"])
-        other = sides[here.other] if isinstance(here.other, str) else walk(here.other)
-        return where(missing(values), other, known)
+        return known if here.other == "right" else where(missing(values), walk(here.other), known)
 
     return walk(node)
 

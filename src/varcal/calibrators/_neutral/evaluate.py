@@ -84,6 +84,7 @@ _ELEMENTWISE: dict[str, Callable[..., AnyArray]] = {
     "abs": np.abs,
     "sigmoid": _sigmoid,
     "less": np.less,
+    "at_most": np.less_equal,
     "equal": np.equal,
     "where": np.where,
 }

@@ -15,7 +15,7 @@ constant (data: a number or vector)     itself; an int is a position
 add, subtract, multiply, divide,        of two numbers, or element by element; a number is
 minimum, maximum                        combined with every element of a vector
 log, exp, sqrt, abs, sigmoid            of a number, or element by element
-less, equal                             a condition on two numbers or positions, or on their
+less, at_most, equal                    a condition on two numbers or positions, or on their
                                         elements; false for a missing value
 missing                                 whether a number is missing
 among (data: positions)                 whether a position is one of some
@@ -51,6 +51,7 @@ __all__ = [
     "Step",
     "among",
     "arrange",
+    "at_most",
     "choose",
     "clipped",
     "code",
@@ -95,6 +96,8 @@ class Step:
         The length of the vector that it gives; 0 for a number, a position or a condition.
     name : str
         What it computes, for targets that people read; it may be empty.
+    labels : tuple of str
+        The names of the columns of a table; they may be left out.
     """
 
     op: str
@@ -102,6 +105,7 @@ class Step:
     data: Any = None
     width: int = 0
     name: str = ""
+    labels: tuple[str, ...] = ()
 
     def named(self, name: str) -> Step:
         """Return the step with a name."""
@@ -224,6 +228,11 @@ def less(a: Step, b: Step | float) -> Step:
     return elementwise("less", a, b)
 
 
+def at_most(a: Step | float, b: Step) -> Step:
+    """Return whether a ≤ b."""
+    return elementwise("at_most", a, b)
+
+
 def equal(a: Step, b: Step | float) -> Step:
     """Return whether a = b."""
     return elementwise("equal", a, b)
@@ -250,10 +259,11 @@ def find(x: Step, cuts: Floats) -> Step:
     return Step("find", (x,), np.asarray(cuts, dtype=np.float64))
 
 
-def take(position: Step, table: Floats) -> Step:
+def take(position: Step, table: Floats, labels: Iterable[str] = ()) -> Step:
     """Return the row of a table at a position; a number if the table has one dimension."""
     table = np.asarray(table, dtype=np.float64)
-    return Step("take", (position,), table, table.shape[1] if table.ndim == 2 else 0)
+    width = table.shape[1] if table.ndim == 2 else 0
+    return Step("take", (position,), table, width, labels=tuple(labels))
 
 
 def curve(x: Step, knots: Floats, heights: Floats) -> Step:

@@ -109,11 +109,12 @@ def _placed(track: Track, x: Step, thin_rays: int | None) -> _Placed:
     """Return the steps of one table; `thin_rays` is None for all knots and all rays."""
     has_slope = bool(track.effect[1].any())
     if track.knots is None:
-        row = take(x, track.effect.T)
+        row = take(x, track.effect.T, _effect_labels(track, ""))
         if not track.spread.shape[1]:
             spread = None
         else:
-            spread = take(x, track.spread if thin_rays is None else track.spread[:, :3])
+            table = track.spread if thin_rays is None else track.spread[:, :3]
+            spread = take(x, table, _spread_labels(table.shape[1]))
         factors = row.part(2, row.width) if row.width > 2 else None
         return _Placed(row.item(0), row.item(1) if has_slope else None, factors, spread)
     if thin_rays is not None:
@@ -132,16 +133,35 @@ def _placed(track: Track, x: Step, thin_rays: int | None) -> _Placed:
     flat = ~np.isfinite(gaps)
     gaps[flat], step[flat] = 1.0, 0.0
     width = effect.shape[1]
-    row = take(at, np.column_stack([lows, gaps, effect, step]))
+    labels = ("begin", "length", *_effect_labels(track, ""), *_effect_labels(track, "_step"))
+    row = take(at, np.column_stack([lows, gaps, effect, step]), labels)
     share = ((inside - row.item(0)) / row.item(1)).named("share")
     values = row.part(2, 2 + width) + row.part(2 + width, 2 + 2 * width) * share
-    spread = take(at, track.spread[nearest]) if track.spread.shape[1] else None
+    width_of_spread = track.spread.shape[1]
+    spread = (
+        take(at, track.spread[nearest], _spread_labels(width_of_spread))
+        if width_of_spread
+        else None
+    )
     return _Placed(
         values.item(0),
         values.item(1) if has_slope else None,
         values.part(2, width) if width > 2 else None,
         spread,
     )
+
+
+def _effect_labels(track: Track, ending: str) -> tuple[str, ...]:
+    """Return the names of the columns of a table of effects."""
+    names = ["effect", "slope", *(f"factor_{k + 1}" for k in range(len(track.effect) - 2))]
+    return tuple(name + ending for name in names)
+
+
+def _spread_labels(width: int) -> tuple[str, ...]:
+    """Return the names of the columns of a table of variances and rays."""
+    n_rays = (width - 3) // 2
+    rays = [f"ray_{k + 1}" for k in range(n_rays)]
+    return ("variance", "variance_1", "variance_2", *rays, *(f"{ray}_slope" for ray in rays))
 
 
 def _half_cells(track: Track) -> tuple[Floats, Floats, Floats]:

@@ -1,0 +1,95 @@
+"""Pieces of SQL text: expressions with parentheses where they are needed, and CASE."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from textwrap import indent
+
+__all__ = ["ATOM", "CONDITION", "PRODUCT", "SUM", "Expression", "case", "cut_case", "joined"]
+
+#: How tightly the parts of an expression are bound.
+CONDITION, SUM, PRODUCT, ATOM = 0, 1, 2, 3
+#: Characters in a line, and branches of a CASE before its cuts are nested.
+_LINE, _BRANCHES = 92, 8
+
+
+@dataclass(frozen=True)
+class Expression:
+    """A text, and where it may stand.
+
+    Attributes
+    ----------
+    text : str
+        The text.
+    rank : int
+        How tightly its parts are bound.
+    layer : int
+        The number of the query in which it can be computed; 0 for a constant.
+    portable : bool
+        Whether it can be read in later queries as well: a constant or a column.
+    columns : frozenset of str
+        The columns of earlier queries that it reads.
+    """
+
+    text: str
+    rank: int = ATOM
+    layer: int = 0
+    portable: bool = True
+    columns: frozenset[str] = frozenset()
+
+    def bound(self, rank: int) -> str:
+        """Return the text, in parentheses unless it is bound at least as tightly as asked for."""
+        return self.text if self.rank >= rank else block(self.text)
+
+
+def block(text: str) -> str:
+    """Put a text in parentheses."""
+    if "\n" not in text and len(text) < _LINE:
+        return f"({text})"
+    return f"(\n{indent(text, '  ')}\n)"
+
+
+def joined(parts: Sequence[str], sign: str) -> str:
+    """Join parts by a sign, each on a line of its own if they are long."""
+    short = f" {sign} ".join(parts)
+    if "\n" not in short and len(short) < _LINE:
+        return short
+    return f"\n{sign} ".join(indent(part, "  ").lstrip() for part in parts)
+
+
+def case(branches: Sequence[tuple[str, str]], otherwise: str | None) -> str:
+    """Write a CASE of conditions and results."""
+    last = [] if otherwise is None else [f"ELSE {otherwise}"]
+    lines = [*(f"WHEN {condition} THEN {result}" for condition, result in branches), *last]
+    short = f"CASE {' '.join(lines)} END"
+    if "\n" not in short and len(short) < _LINE:
+        return short
+    return "CASE\n" + "\n".join(indent(line, "  ") for line in lines) + "\nEND"
+
+
+def cut_case(x: str, cuts: Sequence[str], results: Sequence[str]) -> str:
+    """Write a CASE that gives the result of the interval between cuts that x lies in.
+
+    Cuts are nested, so that few of them are compared with each x. Neighbours with equal results
+    are made one.
+    """
+    kept = [k for k in range(len(cuts)) if results[k] != results[k + 1]]
+    return _nested(x, [cuts[k] for k in kept], [*(results[k] for k in kept), results[-1]])
+
+
+def _nested(x: str, cuts: Sequence[str], results: Sequence[str]) -> str:
+    if not cuts:
+        return results[0]
+    if len(cuts) < _BRANCHES:
+        pairs = [(f"{x} <= {cut}", result) for cut, result in zip(cuts, results, strict=False)]
+        return case(pairs, results[-1])
+    size = -(-len(results) // _BRANCHES)
+    begins = range(0, len(results), size)
+    inner = [
+        _nested(x, cuts[begin : min(begin + size, len(results)) - 1], results[begin : begin + size])
+        for begin in begins
+    ]
+    outer = [cuts[begin - 1] for begin in begins[1:]]
+    pairs = [(f"{x} <= {cut}", text) for cut, text in zip(outer, inner, strict=False)]
+    return case(pairs, inner[-1])

@@ -1,0 +1,38 @@
+"""Statements that create and fill tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from varcal._arrays import AnyArray
+from varcal._export._sql.dialects import Dialect
+
+__all__ = ["create_table"]
+
+#: Rows of a table in one INSERT.
+INSERTED = 500
+
+
+def create_table(dialect: Dialect, table: str, columns: Mapping[str, AnyArray]) -> list[str]:
+    """Return the statements that create and fill a table."""
+    types = [f"  {dialect.identifier(name)} {_type(dialect, c)}" for name, c in columns.items()]
+    found = [f"CREATE TABLE {table} (\n" + ",\n".join(types) + "\n)"]
+    cells = [_literals(dialect, column) for column in columns.values()]
+    rows = [f"  ({', '.join(row)})" for row in zip(*cells, strict=True)]
+    for begin in range(0, len(rows), INSERTED):
+        found.append(f"INSERT INTO {table} VALUES\n" + ",\n".join(rows[begin : begin + INSERTED]))
+    return found
+
+
+def _type(dialect: Dialect, column: AnyArray) -> str:
+    if column.dtype.kind in "iu":
+        return dialect.whole
+    return dialect.double if column.dtype.kind == "f" else dialect.text_type
+
+
+def _literals(dialect: Dialect, column: AnyArray) -> list[str]:
+    if column.dtype.kind in "iu":
+        return [str(value) for value in column.tolist()]
+    if column.dtype.kind == "f":
+        return [repr(value) for value in column.tolist()]
+    return [dialect.text(value) for value in column.tolist()]
