@@ -106,6 +106,12 @@ class Dialect:
         names = {math.inf: "Infinity", -math.inf: "-Infinity"}
         return self.special.format(names.get(value, "NaN"))
 
+    def number_of_row(self, key: str | None) -> str:
+        """Write the number of a row, by the order of a key if there is one."""
+        if key is None:
+            return self.row_number
+        return f"ROW_NUMBER() OVER (ORDER BY t.{self.identifier(key)})"
+
     def truth_value(self, value: bool) -> str:
         """Write a truth value."""
         return "TRUE" if value else "FALSE"

@@ -85,7 +85,7 @@ class SqlExport:
         """Write the script to a file, completely or not at all."""
         write_whole(path, self.script)
 
-    def run(self, connection: Any) -> Floats:
+    def run(self, connection: Any, *, key: str | None = None) -> Floats:
         """Return the calibrated probabilities of the table, in the order of its rows.
 
         Look-up tables are created as temporary ones and removed afterwards. A row whose score is
@@ -95,6 +95,9 @@ class SqlExport:
         ----------
         connection : DuckDB connection, Spark session, or a connection of PostgreSQL
             An open connection, such as that of psycopg.
+        key : str, optional
+            A column by which rows are ordered. Without it their order is that of a SELECT, which
+            in PostgreSQL need not be that in which they were inserted.
 
         Returns
         -------
@@ -102,7 +105,7 @@ class SqlExport:
         """
         engine = engine_of(connection, self.dialect)
         with engine.temporary_tables(self.columns):
-            return self._run(engine, self._options["table"])
+            return self._run(engine, self._options["table"], key)
 
     def check(self, connection: Any) -> Checked:
         """Compare made-up rows, in a temporary table, with what `predict_proba` gives for them.
@@ -115,15 +118,19 @@ class SqlExport:
         """
         engine = engine_of(connection, self.dialect)
         name = f"{self._options['prefix']}_made_up_rows"
-        dialect = DIALECTS[self.dialect]
-        with engine.temporary_tables({**self.columns, name: self._made_up_columns()}):
-            found = self._run(engine, dialect.identifier(name))
+        table = DIALECTS[self.dialect].identifier(name)
+        columns = self._made_up_columns()
+        key = next(each for each in ("row", "row_", "row__") if each not in columns)
+        columns[key] = np.arange(len(self.rows.p))
+        with engine.temporary_tables({**self.columns, name: columns}):
+            found = self._run(engine, table, key)
         if self.difference is None:
             return compare(found, self.rows.expected)
         return compare(found, self._program.evaluate(self.rows.p, self.rows.variables))
 
-    def _run(self, engine: Engine, table: str) -> Floats:
-        options = self._options | {"table": table, "others": [], "row_number": True}
+    def _run(self, engine: Engine, table: str, key: str | None) -> Floats:
+        number = DIALECTS[self.dialect].number_of_row(key)
+        options = self._options | {"table": table, "others": [], "row_number": number}
         query, _ = _query_text(self._program, DIALECTS[self.dialect], options)
         found = engine.rows(query)
         found = found[np.argsort(found[:, 0], kind="stable"), 1:]
@@ -174,7 +181,7 @@ def to_sql(
         "scores": _score_columns(program, p),
         "variables": _variable_columns(program, v),
         "others": [Column(name, f"keep_{k + 1}") for k, name in enumerate(_listed(keep))],
-        "row_number": not keep,
+        "row_number": "" if keep else words.number_of_row(None),
         "prefix": prefix,
         "column": column,
         "with_tables": exact,

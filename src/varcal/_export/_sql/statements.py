@@ -27,6 +27,10 @@ def create_table(dialect: Dialect, table: str, columns: Mapping[str, AnyArray]) 
 def _type(dialect: Dialect, column: AnyArray) -> str:
     if column.dtype.kind in "iu":
         return dialect.whole
+    if column.dtype.kind == "M":
+        return dialect.timestamp
+    if {type(value) for value in column.tolist()} - {type(None)} == {bool}:
+        return dialect.truth
     return dialect.double if column.dtype.kind == "f" else dialect.text_type
 
 
@@ -34,5 +38,16 @@ def _literals(dialect: Dialect, column: AnyArray) -> list[str]:
     if column.dtype.kind in "iu":
         return [str(value) for value in column.tolist()]
     if column.dtype.kind == "f":
-        return [repr(value) for value in column.tolist()]
-    return [dialect.text(value) for value in column.tolist()]
+        return [dialect.any_number(value) for value in column.tolist()]
+    if column.dtype.kind == "M":
+        return ["NULL" if value is None else f"'{value}'" for value in column.tolist()]
+    return [_level(dialect, value) for value in column.tolist()]
+
+
+def _level(dialect: Dialect, value: object) -> str:
+    """Write a level: text, a truth value, or a whole number."""
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return dialect.truth_value(value)
+    return dialect.text(str(value))

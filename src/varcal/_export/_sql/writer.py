@@ -105,7 +105,7 @@ def write_query(
     scores: list[Column],
     variables: dict[int, Column],
     others: list[Column],
-    row_number: bool,
+    row_number: str,
     prefix: str,
     with_tables: bool,
 ) -> Query:
@@ -119,8 +119,8 @@ def write_query(
         The table, quoted.
     scores, variables, others : Column
         The columns of scores and variables, and those that the result repeats.
-    row_number : bool
-        Whether rows are numbered.
+    row_number : str
+        The number of a row; empty if rows are not numbered.
     prefix : str
         The beginning of the names of look-up tables.
     with_tables : bool
@@ -169,7 +169,7 @@ class _Writer:
         self.nodes: list[Scalar] = []
 
     def write(
-        self, outputs: list[Scalar], table: str, others: list[Column], *, row_number: bool
+        self, outputs: list[Scalar], table: str, others: list[Column], *, row_number: str
     ) -> Query:
         self._read_columns(others, row_number=row_number)
         self.nodes = _ordered(outputs)
@@ -190,11 +190,11 @@ class _Writer:
 
     # Reading the table.
 
-    def _read_columns(self, others: list[Column], *, row_number: bool) -> None:
+    def _read_columns(self, others: list[Column], *, row_number: str) -> None:
         given, checked = self.layers
         double, quoted = self.dialect.double, self.dialect.identifier
         if row_number:
-            given.columns["row_number"] = self.dialect.row_number
+            given.columns["row_number"] = row_number
             self._carry_from_given("row_number")
         for column in others:
             given.columns[column.inside] = f"t.{quoted(column.name)}"

@@ -120,11 +120,12 @@ def _placed(track: Track, x: Step, thin_rays: int | None) -> _Placed:
     if thin_rays is not None:
         return _thinned(track, x, has_slope=has_slope)
     cuts, places, nearest = _half_cells(track)
-    # Beyond its ends a table is constant; infinite numbers could not be interpolated.
-    inside = clipped(x, float(track.knots[0]), float(track.knots[-1]))
     lows, gaps = _pieces(track.knots, places)
+    inside = x
     if x.op == "number":
-        # The last row of a table is that of missing values.
+        # Beyond its ends a table is constant; infinite numbers could not be interpolated. The last
+        # row is that of missing values.
+        inside = clipped(x, float(track.knots[0]), float(track.knots[-1]))
         inside = where(missing(x), float(lows[-1]), inside).named("inside")
         at = where(missing(x), len(cuts) + 1, find(inside, cuts)).named("place")
     else:
