@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from varcal._export.exported import TOLERANCE, Checked, compare, heading
+from varcal._export.level_texts import level_texts
 from varcal._export.made_up_rows import MadeUpRows
 from varcal._export.program import Program
 from varcal._export.row_code import RowCode, input_lines, level_codes
 from varcal._files.atomic import write_whole
-from varcal.exceptions import InputError
 
 if TYPE_CHECKING:
     from varcal.calibrators import Calibrator
@@ -125,7 +125,8 @@ def _width(expected: Any) -> int:
 def to_python(calibrator: Calibrator) -> PythonExport:
     """Export a calibrator as Python; see `Calibrator.to_python`."""
     program = Program.of(calibrator)
-    _check_levels(program)
+    for k in program.used:
+        level_texts(program, k)  # refuses levels that cannot be written
     rows = MadeUpRows.of(program)
     code = RowCode.of(program, with_numpy=False)
     result = code.results[0] if program.binary else f"({', '.join(code.results)},)"
@@ -161,17 +162,6 @@ def to_python(calibrator: Calibrator) -> PythonExport:
         _CHECK.format(tolerance=TOLERANCE),
     ]
     return PythonExport("\n".join(text).rstrip() + "\n", rows)
-
-
-def _check_levels(program: Program) -> None:
-    for k in program.used:
-        for level in program.schema.levels[k]:
-            if not isinstance(level, str | bool | int):
-                raise InputError(
-                    f"v {program.schema.names[k]!r} has the level {level!r}, which is neither "
-                    "text, a truth value nor a whole number",
-                    "convert the column to text before fit",
-                )
 
 
 def _level_function(codes: dict[Any, int], n: int) -> str:

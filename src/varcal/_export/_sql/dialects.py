@@ -45,6 +45,8 @@ class Dialect:
     inner_product : str
         The inner product of two lists, with ``{}`` for each; empty where there is none that is
         fast.
+    list_of : str
+        A list, with ``{}`` for its elements.
     exp_fails : bool
         Whether an exponential that is too large or too small is an error.
     """
@@ -65,6 +67,7 @@ class Dialect:
     backslash: bool = False
     materialized: str = ""
     inner_product: str = ""
+    list_of: str = "[{}]"
     exp_fails: bool = True
 
     def identifier(self, name: str) -> str:
@@ -170,6 +173,8 @@ DIALECTS = {
             row_number="monotonically_increasing_id()",
             special="CAST('{}' AS DOUBLE)",
             backslash=True,
+            inner_product="aggregate(zip_with({}, {}, (a, b) -> a * b), 0e0, (s, x) -> s + x)",
+            list_of="array({})",
             exp_fails=False,
         ),
         Dialect(

@@ -30,8 +30,8 @@ from varcal._export._sql.expressions import (
     joined,
 )
 from varcal._export._sql.scalars import Scalar, Scalars
+from varcal._export.level_texts import level_texts
 from varcal._export.program import Program
-from varcal.exceptions import InputError
 
 __all__ = ["Column", "Query", "write_query"]
 
@@ -507,9 +507,9 @@ class _Writer:
             case "list":
                 return self._list(node)
             case "inner":
-                weights = ", ".join(number(weight) for weight in node.data.tolist())
+                weights = self._listed(number(weight) for weight in node.data.tolist())
                 return self._combined(
-                    node.args, lambda x: self.dialect.inner_product.format(x.text, f"[{weights}]")
+                    node.args, lambda x: self.dialect.inner_product.format(x.text, weights)
                 )
             case "log" | "sqrt" | "abs":
                 return self._combined(node.args, lambda x: f"{_FUNCTIONS[op]}({x.text})")
@@ -546,13 +546,16 @@ class _Writer:
         far = self.dialect.number(_LARGEST_EXPONENT)
         return f"LEAST(GREATEST({text}, -{far}), {far})"
 
+    def _listed(self, texts: Iterable[str]) -> str:
+        return self.dialect.list_of.format(", ".join(texts))
+
     def _list(self, node: Scalar) -> Expression:
         """Write a list; NULL where the score is, because a list must not hold NULL."""
         first = self.scores[0].inside
         found = self._combined(
             node.args,
             lambda *args: case(
-                [(f"r.{first} IS NOT NULL", f"[{', '.join(arg.text for arg in args)}]")], None
+                [(f"r.{first} IS NOT NULL", self._listed(arg.text for arg in args))], None
             ),
         )
         return replace(found, columns=found.columns | {first})
@@ -581,31 +584,11 @@ class _Writer:
 
     # Levels.
 
-    def _level_texts(self, k: int) -> dict[int, str]:
-        """Return the levels of a category as they are written, by their position."""
-        found: dict[int, str] = {}
-        for j, level in enumerate(self.program.schema.levels[k]):
-            if not isinstance(level, str | bool | int):
-                raise InputError(
-                    f"v {self.program.schema.names[k]!r} has the level {level!r}, which is neither "
-                    "text, a truth value nor a whole number",
-                    "convert the column to text before fit",
-                )
-            shown = str(level).lower() if isinstance(level, bool) else str(level)
-            if shown in found.values():
-                raise InputError(
-                    f"v {self.program.schema.names[k]!r} has two levels that are written "
-                    f"{shown!r}",
-                    "convert the column to text before fit",
-                )
-            found[j] = shown
-        return found
-
     def _writable(self, k: int) -> dict[int, str]:
         """Return the levels that a database can hold: PostgreSQL has no text with a NUL in it."""
         return {
             j: text
-            for j, text in self._level_texts(k).items()
+            for j, text in enumerate(level_texts(self.program, k))
             if not (self.dialect.name == "postgres" and "\0" in text)
         }
 
