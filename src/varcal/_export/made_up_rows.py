@@ -113,11 +113,7 @@ def _variable(
 def _numbers(
     program: Program, k: int, n: int, rng: np.random.Generator, extreme: float
 ) -> AnyArray:
-    reading = [
-        _cuts_of(step)
-        for step in sorted_steps(program.outputs)
-        if _reads_number(step, k)
-    ]
+    reading = [_cuts_of(step) for step in sorted_steps(program.outputs) if _reads_number(step, k)]
     cuts = np.unique(np.concatenate([np.empty(0), *reading]))
     if not len(cuts):
         cuts = np.array([0.0, 1.0])

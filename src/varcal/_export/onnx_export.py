@@ -109,7 +109,9 @@ class OnnxExport:
 
 
 def _texts(variable: Variable, missing: str) -> AnyArray:
-    shown = [str(level).lower() if isinstance(level, bool) else str(level) for level in variable.levels]
+    shown = [
+        str(level).lower() if isinstance(level, bool) else str(level) for level in variable.levels
+    ]
     return np.array([*shown, missing], dtype=object)[variable.values]
 
 
@@ -142,4 +144,6 @@ def to_onnx(calibrator: Calibrator) -> OnnxExport:
 
 def _plain(values: list[Any]) -> list[Any]:
     """Return values for JSON, which has no infinite numbers."""
-    return [str(value) if isinstance(value, float) and np.isinf(value) else value for value in values]
+    return [
+        str(value) if isinstance(value, float) and np.isinf(value) else value for value in values
+    ]

@@ -80,10 +80,10 @@ class OnnxGraph:
         k = len(self.program.outputs)
         output = self._value("probabilities", self._types.DOUBLE, ["rows", k])
         constants = list(self.constants.values())
-        graph = self._helper.make_graph(
-            self.nodes, "calibrator", self.inputs, [output], constants
-        )
-        opsets = [self._helper.make_opsetid(domain, n) for domain, n in (("", OPSET), ("ai.onnx.ml", 3))]
+        graph = self._helper.make_graph(self.nodes, "calibrator", self.inputs, [output], constants)
+        opsets = [
+            self._helper.make_opsetid(domain, n) for domain, n in (("", OPSET), ("ai.onnx.ml", 3))
+        ]
         return self._helper.make_model(
             graph, opset_imports=opsets, ir_version=8, producer_name="varcal"
         )
@@ -238,7 +238,9 @@ class OnnxGraph:
         return self._node("Add", height, self._node("Mul", slope, self._node("Sub", inside, knot)))
 
     def _of_choose(self, step: Step, position: str, *options: str) -> str:
-        return self._node("GatherElements", self._node("Concat", *options, axis=1), position, axis=1)
+        return self._node(
+            "GatherElements", self._node("Concat", *options, axis=1), position, axis=1
+        )
 
     def _of_join(self, step: Step, *parts: str) -> str:
         return self._node("Concat", *parts, axis=1)
@@ -267,4 +269,6 @@ class OnnxGraph:
 
     def _of_sigmoid(self, step: Step, x: str) -> str:
         one = self._constant([[1.0]])
-        return self._node("Div", one, self._node("Add", one, self._node("Exp", self._node("Neg", x))))
+        return self._node(
+            "Div", one, self._node("Add", one, self._node("Exp", self._node("Neg", x)))
+        )

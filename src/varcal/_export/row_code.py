@@ -20,7 +20,15 @@ __all__ = ["RowCode", "input_lines", "level_codes"]
 
 #: Elements of a vector that are written out one by one.
 SHORT = 8
-_SIGNS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "less": "<", "at_most": "<=", "equal": "=="}
+_SIGNS = {
+    "add": "+",
+    "subtract": "-",
+    "multiply": "*",
+    "divide": "/",
+    "less": "<",
+    "at_most": "<=",
+    "equal": "==",
+}
 _UNARY = {"log": "log", "exp": "exp", "sqrt": "sqrt", "abs": "abs", "sigmoid": "_sigmoid"}
 _ARRAY_UNARY = {"log": "np.log", "exp": "np.exp", "sqrt": "np.sqrt", "abs": "np.abs"}
 

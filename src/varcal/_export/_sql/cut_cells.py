@@ -55,8 +55,10 @@ class CutCells:
         best = min(grids, key=_fullest)
         if _fullest(best) > _CROWDED and high > low:
             gaps = np.diff(np.unique(cuts))
-            bends = [cls._grid(cuts, low, high, 4 * len(cuts), 1.0 / gap)
-                     for gap in np.quantile(gaps, [0.1, 0.5])]
+            bends = [
+                cls._grid(cuts, low, high, 4 * len(cuts), 1.0 / gap)
+                for gap in np.quantile(gaps, [0.1, 0.5])
+            ]
             best = min([best, *bends], key=_fullest)
         for grid in grids:
             if _fullest(grid) <= _CROWDED // 2:

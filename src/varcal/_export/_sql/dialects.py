@@ -49,6 +49,8 @@ class Dialect:
         A list, with ``{}`` for its elements.
     exp_fails : bool
         Whether an exponential that is too large or too small is an error.
+    digits : int
+        Digits of numbers; 17 tell all numbers apart.
     """
 
     name: str
@@ -69,6 +71,7 @@ class Dialect:
     inner_product: str = ""
     list_of: str = "[{}]"
     exp_fails: bool = True
+    digits: int = 17
 
     def identifier(self, name: str) -> str:
         """Quote the name of a column or a table."""
@@ -95,7 +98,8 @@ class Dialect:
 
     def number(self, value: float) -> str:
         """Write a number in double precision; it must be finite."""
-        shown = repr(float(value)).removesuffix(".0")
+        shown = repr(float(value)) if self.digits == 17 else f"{value:.{self.digits}g}"
+        shown = shown.removesuffix(".0")
         if self.literal_suffix == "e0":
             return shown if "e" in shown else f"{shown}e0"
         return shown + self.literal_suffix

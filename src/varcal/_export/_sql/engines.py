@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -120,7 +120,11 @@ def _arrow(column: AnyArray) -> Any:
     return pa.array(column)
 
 
-_ENGINES = {"duckdb": _DuckDB, "postgres": _Postgres, "spark": _Spark}
+_ENGINES: dict[str, Callable[[Any, Dialect], Engine]] = {
+    "duckdb": _DuckDB,
+    "postgres": _Postgres,
+    "spark": _Spark,
+}
 
 
 def engine_of(connection: Any, dialect: str) -> Engine:

@@ -6,7 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from textwrap import indent
 
-__all__ = ["ATOM", "CONDITION", "PRODUCT", "SUM", "Expression", "case", "cut_case", "joined"]
+__all__ = [
+    "ATOM",
+    "CONDITION",
+    "PRODUCT",
+    "SUM",
+    "Expression",
+    "case",
+    "cut_case",
+    "joined",
+    "summed",
+    "wrapped",
+]
 
 #: How tightly the parts of an expression are bound.
 CONDITION, SUM, PRODUCT, ATOM = 0, 1, 2, 3
@@ -55,7 +66,29 @@ def joined(parts: Sequence[str], sign: str) -> str:
     short = f" {sign} ".join(parts)
     if "\n" not in short and len(short) < _LINE:
         return short
-    return f"\n{sign} ".join(indent(part, "  ").lstrip() for part in parts)
+    return f"\n{sign} ".join(parts)
+
+
+def summed(parts: Sequence[str]) -> str:
+    """Add parts; one that begins with a minus is subtracted."""
+    signed = [parts[0]]
+    signed += [f"- {part[1:]}" if part.startswith("-") else f"+ {part}" for part in parts[1:]]
+    short = " ".join(signed)
+    if "\n" not in short and len(short) < _LINE:
+        return short
+    return "\n".join(signed)
+
+
+def wrapped(parts: Sequence[str]) -> str:
+    """Join parts by commas, in lines of readable length."""
+    lines = [""]
+    for part in parts:
+        if lines[-1] and len(lines[-1]) + len(part) > _LINE:
+            lines.append("")
+        lines[-1] += f", {part}" if lines[-1] else part
+    if len(lines) == 1:
+        return lines[0]
+    return "\n" + indent(",\n".join(lines), "  ") + "\n"
 
 
 def case(branches: Sequence[tuple[str, str]], otherwise: str | None) -> str:

@@ -28,7 +28,8 @@ class Scalar:
     ----------
     op : str
         As in `Step`, with "element" for one column of the row of a table, "sum" and "greatest" of
-        any number of arguments, "list" of numbers, and "inner" for its product with constants.
+        any number of arguments, "negative" of one, "list" of numbers, and "inner" for the product
+        of a list with constants.
     args : tuple of Scalar
         What it is applied to.
     data : object
@@ -128,9 +129,7 @@ class Scalars:
         columns = [cells if len(cells) == width else cells * width for cells in args]
         return [self._elementwise(step.op, row) for row in zip(*columns, strict=True)]
 
-    def _rows(
-        self, position: Scalar, table: Any, labels: tuple[str, ...] = ()
-    ) -> list[Scalar]:
+    def _rows(self, position: Scalar, table: Any, labels: tuple[str, ...] = ()) -> list[Scalar]:
         """Return the columns of the row of a table at a position."""
         columns = table.T if table.ndim == 2 else table[None, :]
         found = []
@@ -184,6 +183,8 @@ class Scalars:
                 return self._number(0.0)
             if op == "multiply" and (left == 1 or right == 1):
                 return b if left == 1 else a
+            if op == "multiply" and (left == -1 or right == -1):
+                return self._make("negative", (b if left == -1 else a,))
             if op == "divide" and right == 1:
                 return a
         return self._make(op, args)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 __all__ = ["SqlExport", "to_sql"]
 
+#: Digits of the numbers of an approximation, and how far rounding them may change a result.
+APPROXIMATE_DIGITS, ROUNDED = 9, 1e-6
 #: Made-up rows on which an approximation is measured if no rows are given.
 MEASURED_ROWS = 10_000
 
@@ -113,8 +115,8 @@ class SqlExport:
         Raises
         ------
         ExportError
-            If a probability differs by more than 1e-8, or with `exact=False` by more than the
-            steps themselves do.
+            If a probability differs by more than 1e-8. With `exact=False` the result is compared
+            with the approximation itself.
         """
         engine = engine_of(connection, self.dialect)
         name = f"{self._options['prefix']}_made_up_rows"
@@ -126,12 +128,17 @@ class SqlExport:
             found = self._run(engine, table, key)
         if self.difference is None:
             return compare(found, self.rows.expected)
-        return compare(found, self._program.evaluate(self.rows.p, self.rows.variables))
+        steps = self._program.evaluate(self.rows.p, self.rows.variables)
+        return compare(found, steps, allowed=ROUNDED)
+
+    @property
+    def _words(self) -> Dialect:
+        return _words(self.dialect, exact=self._program.exact)
 
     def _run(self, engine: Engine, table: str, key: str | None) -> Floats:
         number = DIALECTS[self.dialect].number_of_row(key)
         options = self._options | {"table": table, "others": [], "row_number": number}
-        query, _ = _query_text(self._program, DIALECTS[self.dialect], options)
+        query, _ = _query_text(self._program, self._words, options)
         found = engine.rows(query)
         found = found[np.argsort(found[:, 0], kind="stable"), 1:]
         if self._program.binary and found.shape[1] == 1:
@@ -163,7 +170,7 @@ def to_sql(
     table: str | Sequence[str] = "scores",
     p: str | Sequence[str] | None = None,
     v: Mapping[str, str] | None = None,
-    keep: Sequence[str] = (),
+    keep: str | Sequence[str] = (),
     column: str = "p_calibrated",
     prefix: str = "calibrator",
     exact: bool = True,
@@ -174,7 +181,7 @@ def to_sql(
     program = Program.of(calibrator, exact=exact)
     made_up = MadeUpRows.of(program)
     difference = None if exact else _difference(program, rows)
-    words = DIALECTS[dialect]
+    words = _words(dialect, exact=exact)
     parts = table.split(".") if isinstance(table, str) else list(table)
     options: dict[str, Any] = {
         "table": ".".join(words.identifier(part) for part in parts),
@@ -192,10 +199,17 @@ def to_sql(
     if difference is not None:
         comments += [f"An approximation without tables: {difference}."]
     if query.tables:
-        comments += [f"It reads {len(query.tables)} look-up tables, whose names begin with "
-                     f"{_harmless(prefix)}."]
+        comments += [
+            f"It reads {len(query.tables)} look-up tables, whose names begin with "
+            f"{_harmless(prefix)}."
+        ]
     shown = "\n".join([*(f"-- {_harmless(line)}" for line in comments), text])
     return SqlExport(shown, query.tables, dialect, difference, made_up, program, options)
+
+
+def _words(dialect: str, *, exact: bool) -> Dialect:
+    found = DIALECTS[dialect]
+    return found if exact else replace(found, digits=APPROXIMATE_DIGITS)
 
 
 def _how(program: Program, options: dict[str, Any]) -> list[str]:
@@ -275,9 +289,10 @@ def _difference(program: Program, rows: tuple[object, object] | None) -> Differe
         return Difference.of(found, made_up.expected, made_up=True)
     given = score_rows(rows[0], rows[1], len(program.outputs))
     by_name: dict[str, Variable] = {each.name: each for each in given.variables}
-    variables = tuple(by_name.get(name, each) for name, each in zip(
-        program.schema.names, given.variables, strict=False
-    ))
+    variables = tuple(
+        by_name.get(name, each)
+        for name, each in zip(program.schema.names, given.variables, strict=False)
+    )
     p = given.columns()
     wanted = program.expected(p, variables)
     return Difference.of(program.evaluate(p, variables), wanted, made_up=False)

@@ -16,12 +16,13 @@ INSERTED = 500
 def create_table(dialect: Dialect, table: str, columns: Mapping[str, AnyArray]) -> list[str]:
     """Return the statements that create and fill a table."""
     types = [f"  {dialect.identifier(name)} {_type(dialect, c)}" for name, c in columns.items()]
-    found = [f"CREATE TABLE {table} (\n" + ",\n".join(types) + "\n)"]
+    create = [f"CREATE TABLE {table} (\n" + ",\n".join(types) + "\n)"]
     cells = [_literals(dialect, column) for column in columns.values()]
     rows = [f"  ({', '.join(row)})" for row in zip(*cells, strict=True)]
-    for begin in range(0, len(rows), INSERTED):
-        found.append(f"INSERT INTO {table} VALUES\n" + ",\n".join(rows[begin : begin + INSERTED]))
-    return found
+    return create + [
+        f"INSERT INTO {table} VALUES\n" + ",\n".join(rows[begin : begin + INSERTED])
+        for begin in range(0, len(rows), INSERTED)
+    ]
 
 
 def _type(dialect: Dialect, column: AnyArray) -> str:

@@ -28,6 +28,8 @@ from varcal._export._sql.expressions import (
     case,
     cut_case,
     joined,
+    summed,
+    wrapped,
 )
 from varcal._export._sql.scalars import Scalar, Scalars
 from varcal._export.level_texts import level_texts
@@ -45,6 +47,34 @@ _NAMED_FROM = 40
 _LARGEST_EXPONENT = 600.0
 
 _SIGNS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/"}
+#: What the columns of a layer are, by their names.
+_MEANINGS = [
+    ("calibrated", "the calibrated probability"),
+    ("log_odds", "the calibrated log-odds"),
+    ("leaf", "the leaf of the tree"),
+    ("by_score", "the log-odds by the score alone"),
+    ("by_variables", "the log-odds by score and variables, moderated by their variance"),
+    ("sure_log_odds", "the log-odds before moderation"),
+    ("variance", "the variance of the log-odds"),
+    ("eta", "the log-odds by the tables"),
+    ("pairs", "what pairs of variables add"),
+    ("products", "products of pairs of variables"),
+    ("factor", "what enters the products of pairs"),
+    ("ray", "what variables add to the variance together"),
+    ("effects", "the sum of the effects of score and variables"),
+    ("effect", "the effects of variables"),
+    ("slope", "how effects change with the score"),
+    ("certainty", "the log-odds of the largest score against all others"),
+    ("log_p", "logarithms of the scores"),
+    ("log_ratio", "logarithms of the scores against the largest"),
+    ("power", "exponentials of the logits"),
+    ("logit", "logits of the scores"),
+    ("ln_p", "logarithms of the score"),
+    ("unit", "standardized numbers"),
+    ("cell", "cells of the grids over the tables"),
+    ("score", "the logit within the range of the fit"),
+    ("inside", "numbers moved into the range of the fit"),
+]
 _DEFAULT_NAMES = {"list": "products", "log": "ln", "where": "choice", "sum": "total"}
 _FUNCTIONS = {"log": "LN", "exp": "EXP", "sqrt": "SQRT", "abs": "ABS"}
 
@@ -220,9 +250,7 @@ class _Writer:
                 given.columns[column.inside] = text
                 gone = self.dialect.is_nan.format(f"r.{column.inside}")
                 self._define(1, column.inside, case([(gone, "NULL")], f"r.{column.inside}"))
-        checked.comment = (
-            "Scores that predict_proba refuses become NULL, and so do their results."
-        )
+        checked.comment = "Scores that predict_proba refuses become NULL, and so do their results."
         if self.variables:
             checked.comment += " NaN is a missing value."
 
@@ -253,7 +281,8 @@ class _Writer:
             size = len(used) * len(used[0].data) if used else 0
             if size > _CASE_CELLS:
                 name = self._free_name(self._subject(node), self.places_taken())
-                columns, labels = {}, {}
+                columns: dict[str, AnyArray] = {}
+                labels: dict[int, str] = {}
                 for element in used:
                     label = self._free_name(element.names[0], columns)
                     columns[label] = element.data
@@ -491,16 +520,16 @@ class _Writer:
                 return self._combined(node.args, lambda x: f"{x.bound(ATOM)} IS NULL", CONDITION)
             case "among":
                 return self._among(node)
+            case "negative":
+                return self._combined(node.args, _minus, PRODUCT)
             case "where":
-                return self._combined(
-                    node.args, lambda c, a, b: case([(c.text, a.text)], b.text)
-                )
+                return self._combined(node.args, lambda c, a, b: case([(c.text, a.text)], b.text))
             case "minimum" | "maximum":
                 name = "LEAST" if op == "minimum" else "GREATEST"
                 return self._combined(node.args, lambda a, b: f"{name}({a.text}, {b.text})")
             case "sigmoid":
                 return self._combined(
-                    node.args, lambda x: f"1 / (1 + EXP({self._exponent(_negative(x))}))", PRODUCT
+                    node.args, lambda x: f"1 / (1 + EXP({self._exponent(_minus(x))}))", PRODUCT
                 )
             case "exp":
                 return self._combined(node.args, lambda x: f"EXP({self._exponent(x.text)})")
@@ -526,7 +555,7 @@ class _Writer:
                 )
             if op == "subtract":
                 if a.constant == 0:
-                    return self._combined([b], lambda x: f"-{x.bound(ATOM)}", PRODUCT)
+                    return self._combined([b], _minus, PRODUCT)
                 return self._combined(
                     node.args, lambda x, y: joined([x.bound(SUM), y.bound(PRODUCT)], "-"), SUM
                 )
@@ -561,7 +590,7 @@ class _Writer:
         return replace(found, columns=found.columns | {first})
 
     def _sum(self, *terms: Expression) -> str:
-        return joined([term.bound(SUM) for term in terms], "+")
+        return summed([term.bound(SUM) for term in terms])
 
     def _curve(self, node: Scalar) -> Expression:
         shape, number = node.data, self.dialect.number
@@ -620,12 +649,12 @@ class _Writer:
         if position.op == "code":
             texts = self._writable(position.data)
             column = self.variables[position.data].inside
-            held = ", ".join(self.dialect.text(texts[j]) for j in node.data if j in texts)
-            # A missing level is not among any.
-            text = f"COALESCE(r.{column} IN ({held}), FALSE)" if held else "FALSE"
-            return Expression(text, ATOM, 2, False, frozenset([column]))
-        held = ", ".join(map(str, node.data))
-        return self._combined(node.args, lambda x: f"{x.bound(ATOM)} IN ({held})", CONDITION)
+            held = [self.dialect.text(texts[j]) for j in node.data if j in texts]
+            # A missing level is not among any: the condition is NULL, and CASE goes on.
+            text = f"r.{column} IN ({wrapped(held)})" if held else "FALSE"
+            return Expression(text, CONDITION, 2, False, frozenset([column]))
+        places = ", ".join(map(str, node.data))
+        return self._combined(node.args, lambda x: f"{x.bound(ATOM)} IN ({places})", CONDITION)
 
     def _element(self, node: Scalar) -> Expression:
         """Write a column of a table at a position."""
@@ -667,7 +696,7 @@ class _Writer:
                 groups.setdefault(values[j], []).append(self.dialect.text(text))
         branches = [(f"{x} IS NULL", values[n + 1])]
         for value, texts in groups.items():
-            same = f"{x} = {texts[0]}" if len(texts) == 1 else f"{x} IN ({', '.join(texts)})"
+            same = f"{x} = {texts[0]}" if len(texts) == 1 else f"{x} IN ({wrapped(texts)})"
             branches.append((same, value))
         return Expression(case(branches, values[n]), ATOM, 2, False, frozenset([column]))
 
@@ -693,8 +722,7 @@ class _Writer:
             body = "SELECT\n" + indent(",\n".join(columns), "  ")
             body = "\n".join([body, source, *layer.joins])
             texts.append(
-                f"-- {comment}\n{names[k]} AS {self.dialect.materialized}(\n"
-                f"{indent(body, '  ')}\n)"
+                f"-- {comment}\n{names[k]} AS {self.dialect.materialized}(\n{indent(body, '  ')}\n)"
             )
         return Query(texts, names[len(self.layers) - 1], outputs, self.tables)
 
@@ -705,8 +733,15 @@ def _comment(layer: _Layer) -> str:
         return "Which row of a look-up table each number belongs to."
     if layer.joins:
         return "What the look-up tables hold there."
-    names = [re.sub(r"_\d+$", "", name) for name in layer.columns]
-    return f"Adds {', '.join(dict.fromkeys(names))}."
+    found = [
+        words for name, words in _MEANINGS if any(_is_named(each, name) for each in layer.columns)
+    ]
+    return f"{'; '.join(found) or 'parts of the next step'}.".capitalize()
+
+
+def _is_named(column: str, name: str) -> bool:
+    """Tell whether a column has a name, perhaps after that of a variable or before a number."""
+    return bool(re.search(rf"(^|_){name}(_\d+)?$", column))
 
 
 def _find_in(position: Scalar) -> Scalar | None:
@@ -753,8 +788,9 @@ def _signed(dialect: Dialect, value: float) -> str:
     return f"{'-' if value < 0 else '+'} {dialect.number(abs(value))}"
 
 
-def _negative(x: Expression) -> str:
-    return f"-{x.bound(ATOM)}"
+def _minus(x: Expression) -> str:
+    """Write the negative of a number; two minuses would begin a comment."""
+    return f"-{x.bound(ATOM if x.text.startswith('-') else PRODUCT)}"
 
 
 def joined_signed(left: str, right: str) -> str:

@@ -223,7 +223,7 @@ def clipped(x: Step, low: float, high: float) -> Step:
     return elementwise("minimum", x, high) if high < np.inf else x
 
 
-def less(a: Step, b: Step | float) -> Step:
+def less(a: Step | float, b: Step | float) -> Step:
     """Return whether a < b."""
     return elementwise("less", a, b)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from varcal._arrays import Floats
+from varcal._arrays import Bools, Floats, Ints
 from varcal.calibrators._neutral.steps import (
     Step,
     arrange,
@@ -73,7 +73,7 @@ def additive_steps(model: AdditiveModel, z: Step, *, exact: bool = True) -> tupl
         k: _placed(track, _value(k, track, kept), None if exact else n_rays)
         for k, track in lookup.tracks.items()
     }
-    eta = _sum([each.level for each in placed.values()])
+    eta = _sum([each.level for each in placed.values()]).named("effects")
     slopes = [each.slope for each in placed.values() if each.slope is not None]
     if slopes:
         eta = eta + unit * _sum(slopes).named("slope")
@@ -87,6 +87,7 @@ def additive_steps(model: AdditiveModel, z: Step, *, exact: bool = True) -> tupl
         return eta, constant(max(lookup.rest, 0.0))
     spread = _sum(spreads).named("spread")
     variance = spread.item(0) + unit * (spread.item(1) + unit * spread.item(2)) + rest
+    variance = variance.named("own_variance")
     if exact and n_rays:
         rays = spread.part(3, 3 + n_rays) + unit * spread.part(3 + n_rays, 3 + 2 * n_rays)
         if pairs is not None:
@@ -113,7 +114,8 @@ def _placed(track: Track, x: Step, thin_rays: int | None) -> _Placed:
         if not track.spread.shape[1]:
             spread = None
         else:
-            table = track.spread if thin_rays is None else track.spread[:, :3]
+            table = track.spread.astype(np.float64)
+            table = table if thin_rays is None else table[:, :3]
             spread = take(x, table, _spread_labels(table.shape[1]))
         factors = row.part(2, row.width) if row.width > 2 else None
         return _Placed(row.item(0), row.item(1) if has_slope else None, factors, spread)
@@ -140,7 +142,7 @@ def _placed(track: Track, x: Step, thin_rays: int | None) -> _Placed:
     values = row.part(2, 2 + width) + row.part(2 + width, 2 + 2 * width) * share
     width_of_spread = track.spread.shape[1]
     spread = (
-        take(at, track.spread[nearest], _spread_labels(width_of_spread))
+        take(at, track.spread[nearest].astype(np.float64), _spread_labels(width_of_spread))
         if width_of_spread
         else None
     )
@@ -165,7 +167,7 @@ def _spread_labels(width: int) -> tuple[str, ...]:
     return ("variance", "variance_1", "variance_2", *rays, *(f"{ray}_slope" for ray in rays))
 
 
-def _half_cells(track: Track) -> tuple[Floats, Floats, Floats]:
+def _half_cells(track: Track) -> tuple[Floats, Ints, Ints]:
     """Return cuts at knots and midway between them, and the knot and the nearest knot of cells.
 
     Cuts midway are the last numbers whose share of the way to the next knot is at most ½. The last
@@ -179,7 +181,7 @@ def _half_cells(track: Track) -> tuple[Floats, Floats, Floats]:
     low, high = knots[:-1], knots[1:]
     with np.errstate(over="ignore", invalid="ignore"):
 
-        def first_half(x: Floats) -> Floats:
+        def first_half(x: Floats) -> Bools:
             share = (x - low) / (high - low)
             return np.asarray(~(share > 0.5))
 
@@ -204,7 +206,7 @@ def _half_cells(track: Track) -> tuple[Floats, Floats, Floats]:
     return cuts, places, nearest
 
 
-def _pieces(knots: Floats, places: Floats) -> tuple[Floats, Floats]:
+def _pieces(knots: Floats, places: Ints) -> tuple[Floats, Floats]:
     """Return the knot at which each piece begins, and its length."""
     with np.errstate(over="ignore"):
         gaps = np.append(np.diff(knots), [1.0, 1.0])
@@ -230,7 +232,7 @@ def _thinned(track: Track, x: Step, *, has_slope: bool) -> _Placed:
     )
 
 
-def _needed(knots: Floats, heights: Floats) -> Floats:
+def _needed(knots: Floats, heights: Floats) -> Ints:
     """Return the knots that cannot be interpolated from others (Ramer, Douglas and Peucker)."""
     kept, pending = {0, len(knots) - 1}, [(0, len(knots) - 1)]
     while pending:

@@ -73,7 +73,8 @@ def _mixture(model: LogisticModel, z: Step, *, exact: bool) -> Step:
 def _moderated(model: AdditiveModel, z: Step, *, exact: bool) -> Step:
     eta, variance = additive_steps(model, z, exact=exact)
     basis = model.design.score
-    return (eta + clipped(z, basis.low, basis.high)) / sqrt(variance * MODERATION + 1.0)
+    moved = (eta + clipped(z, basis.low, basis.high)).named("sure_log_odds")
+    return moved / sqrt(variance * MODERATION + 1.0)
 
 
 def temperature_model_steps(
