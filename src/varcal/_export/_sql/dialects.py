@@ -7,7 +7,7 @@ and GREATEST of numbers that are not NULL.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from varcal.exceptions import InputError
 
@@ -94,7 +94,8 @@ class Dialect:
         if self.backslash:
             escaped = "".join(_ESCAPES.get(character, character) for character in value)
             return f"'{escaped}'"
-        return "'" + value.replace("'", "''") + "'"
+        quoted = "'" + value.replace("'", "''") + "'"
+        return quoted.replace("\0", "' || CHR(0) || '")
 
     def number(self, value: float) -> str:
         """Write a number in double precision; it must be finite."""
@@ -103,6 +104,10 @@ class Dialect:
         if self.literal_suffix == "e0":
             return shown if "e" in shown else f"{shown}e0"
         return shown + self.literal_suffix
+
+    def cut(self, value: float) -> str:
+        """Write a number that others are compared with, with all its digits."""
+        return replace(self, digits=17).number(value)
 
     def any_number(self, value: float | None) -> str:
         """Write a number that may be missing, infinite or not a number."""

@@ -1,10 +1,13 @@
-"""Pieces of SQL text: expressions with parentheses where they are needed, and CASE."""
+"""Pieces of SQL text: expressions with parentheses where they are needed, and CASE.
+
+Until a text is complete its lines end with NUL: names and levels may hold line breaks, which must
+not be indented, but never NUL.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from textwrap import indent
 
 __all__ = [
     "ATOM",
@@ -13,7 +16,9 @@ __all__ = [
     "SUM",
     "Expression",
     "case",
+    "complete",
     "cut_case",
+    "indent",
     "joined",
     "summed",
     "wrapped",
@@ -54,19 +59,29 @@ class Expression:
         return self.text if self.rank >= rank else block(self.text)
 
 
+def indent(text: str, prefix: str) -> str:
+    """Indent the lines of a text."""
+    return prefix + text.replace("\0", f"\0{prefix}")
+
+
+def complete(text: str) -> str:
+    """End the lines of a complete text as usual."""
+    return text.replace("\0", "\n")
+
+
 def block(text: str) -> str:
     """Put a text in parentheses."""
-    if "\n" not in text and len(text) < _LINE:
+    if "\0" not in text and len(text) < _LINE:
         return f"({text})"
-    return f"(\n{indent(text, '  ')}\n)"
+    return f"(\0{indent(text, '  ')}\0)"
 
 
 def joined(parts: Sequence[str], sign: str) -> str:
     """Join parts by a sign, each on a line of its own if they are long."""
     short = f" {sign} ".join(parts)
-    if "\n" not in short and len(short) < _LINE:
+    if "\0" not in short and len(short) < _LINE:
         return short
-    return f"\n{sign} ".join(parts)
+    return f"\0{sign} ".join(parts)
 
 
 def summed(parts: Sequence[str]) -> str:
@@ -74,9 +89,9 @@ def summed(parts: Sequence[str]) -> str:
     signed = [parts[0]]
     signed += [f"- {part[1:]}" if part.startswith("-") else f"+ {part}" for part in parts[1:]]
     short = " ".join(signed)
-    if "\n" not in short and len(short) < _LINE:
+    if "\0" not in short and len(short) < _LINE:
         return short
-    return "\n".join(signed)
+    return "\0".join(signed)
 
 
 def wrapped(parts: Sequence[str]) -> str:
@@ -88,7 +103,7 @@ def wrapped(parts: Sequence[str]) -> str:
         lines[-1] += f", {part}" if lines[-1] else part
     if len(lines) == 1:
         return lines[0]
-    return "\n" + indent(",\n".join(lines), "  ") + "\n"
+    return "\0" + indent(",\0".join(lines), "  ") + "\0"
 
 
 def case(branches: Sequence[tuple[str, str]], otherwise: str | None) -> str:
@@ -96,9 +111,9 @@ def case(branches: Sequence[tuple[str, str]], otherwise: str | None) -> str:
     last = [] if otherwise is None else [f"ELSE {otherwise}"]
     lines = [*(f"WHEN {condition} THEN {result}" for condition, result in branches), *last]
     short = f"CASE {' '.join(lines)} END"
-    if "\n" not in short and len(short) < _LINE:
+    if "\0" not in short and len(short) < _LINE:
         return short
-    return "CASE\n" + "\n".join(indent(line, "  ") for line in lines) + "\nEND"
+    return "CASE\0" + "\0".join(indent(line, "  ") for line in lines) + "\0END"
 
 
 def cut_case(x: str, cuts: Sequence[str], results: Sequence[str]) -> str:

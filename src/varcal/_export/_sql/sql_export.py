@@ -13,6 +13,7 @@ import numpy as np
 from varcal._arrays import AnyArray, Floats
 from varcal._export._sql.dialects import DIALECTS, Dialect
 from varcal._export._sql.engines import Engine, engine_of
+from varcal._export._sql.expressions import complete
 from varcal._export._sql.statements import create_table
 from varcal._export._sql.writer import Column, Query, write_query
 from varcal._export.exported import Checked, Difference, compare, heading
@@ -229,9 +230,9 @@ def _query_text(program: Program, dialect: Dialect, options: dict[str, Any]) -> 
         f"{text} AS {dialect.identifier(name)}"
         for text, name in zip(query.outputs, labels, strict=True)
     ]
-    body = ",\n  ".join(selected)
-    layers = ",\n".join(query.layers)
-    return f"WITH\n{layers}\nSELECT\n  {body}\nFROM {query.last} AS r", query
+    body = ",\0  ".join(selected)
+    layers = ",\0".join(query.layers)
+    return complete(f"WITH\0{layers}\0SELECT\0  {body}\0FROM {query.last} AS r"), query
 
 
 def _labels(program: Program, column: str, n: int) -> list[str]:

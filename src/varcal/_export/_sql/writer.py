@@ -11,8 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
-from textwrap import indent
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -27,6 +26,7 @@ from varcal._export._sql.expressions import (
     Expression,
     case,
     cut_case,
+    indent,
     joined,
     summed,
     wrapped,
@@ -54,7 +54,7 @@ _MEANINGS = [
     ("leaf", "the leaf of the tree"),
     ("by_score", "the log-odds by the score alone"),
     ("by_variables", "the log-odds by score and variables, moderated by their variance"),
-    ("sure_log_odds", "the log-odds before moderation"),
+    ("unmoderated", "the log-odds before moderation"),
     ("variance", "the variance of the log-odds"),
     ("eta", "the log-odds by the tables"),
     ("pairs", "what pairs of variables add"),
@@ -212,9 +212,8 @@ class _Writer:
             self._depth(node)
         self._emit_all(outputs)
         answers = [self._as_column(node, "calibrated") for node in outputs]
-        first = self.scores[0].inside
-        results = [case([(f"r.{first} IS NOT NULL", each.text)], None) for each in answers]
-        needed = {first, *(name for each in answers for name in each.columns)}
+        results = [case([("r.valid", each.text)], None) for each in answers]
+        needed = {"valid", *(name for each in answers for name in each.columns)}
         needed |= {column.inside for column in others} | ({"row_number"} if row_number else set())
         return self._query(table, results, needed)
 
@@ -235,8 +234,11 @@ class _Writer:
         if len(self.scores) > 1:
             total = " + ".join(f"r.{c.inside}" for c in self.scores)
             valid += f" AND ABS({total} - 1) <= {self.dialect.number(self.program.sum_tolerance)}"
+        self._define(1, "valid", f"COALESCE({valid}, FALSE)")
+        # So that nothing after it is NULL, or fails.
+        other = self.dialect.number(1 / max(len(self.scores), 2))
         for column in self.scores:
-            self._define(1, column.inside, case([(valid, f"r.{column.inside}")], None))
+            self._define(1, column.inside, case([(valid, f"r.{column.inside}")], other))
         checked.reads |= {column.inside for column in [*self.scores, *self.variables.values()]}
         kinds = self.program.schema.kinds
         for k, column in self.variables.items():
@@ -250,7 +252,7 @@ class _Writer:
                 given.columns[column.inside] = text
                 gone = self.dialect.is_nan.format(f"r.{column.inside}")
                 self._define(1, column.inside, case([(gone, "NULL")], f"r.{column.inside}"))
-        checked.comment = "Scores that predict_proba refuses become NULL, and so do their results."
+        checked.comment = "Scores that predict_proba refuses are not valid; their results are NULL."
         if self.variables:
             checked.comment += " NaN is a missing value."
 
@@ -338,7 +340,7 @@ class _Writer:
         grid = CutCells.of(find.data)
         number = self.dialect.number
         inside = f"LEAST(GREATEST({x.text}, {number(grid.low)}), {number(grid.high)})"
-        apart = f"({inside} {_signed(self.dialect, -grid.low)})"
+        apart = f"({inside} {_signed(number, -grid.low)})"
         if grid.bend:
             apart = f"LN(1 + {apart} * {number(grid.bend)})"
         text = f"CAST(FLOOR({apart} * {number(grid.scale)}) AS {self.dialect.whole})"
@@ -356,7 +358,7 @@ class _Writer:
         table = self.dialect.identifier(f"{self.prefix}_{name}_intervals")
         layer = self._layer(at)
         layer.joins.append(
-            f"LEFT JOIN {table} AS {alias}\n  ON {alias}.cell = {cell.text} "
+            f"LEFT JOIN {table} AS {alias}\0  ON {alias}.cell = {cell.text} "
             f"AND {x.text} > {alias}.above AND {x.text} <= {alias}.up_to"
         )
         self._use(layer, cell.columns | x.columns)
@@ -490,7 +492,7 @@ class _Writer:
             case "element":
                 return self._element(node)
             case "find":
-                cuts = [number(cut) for cut in node.data.tolist()]
+                cuts = [self.dialect.cut(cut) for cut in node.data.tolist()]
                 places = [str(k) for k in range(len(cuts) + 1)]
                 return self._combined(node.args, lambda x: cut_case(x.text, cuts, places))
             case "curve":
@@ -534,7 +536,9 @@ class _Writer:
             case "exp":
                 return self._combined(node.args, lambda x: f"EXP({self._exponent(x.text)})")
             case "list":
-                return self._list(node)
+                return self._combined(
+                    node.args, lambda *args: self._listed(arg.text for arg in args)
+                )
             case "inner":
                 weights = self._listed(number(weight) for weight in node.data.tolist())
                 return self._combined(
@@ -551,7 +555,9 @@ class _Writer:
             if b.constant is not None:
                 value = b.constant if op == "add" else -b.constant
                 return self._combined(
-                    [a], lambda x: joined_signed(x.bound(SUM), _signed(self.dialect, value)), SUM
+                    [a],
+                    lambda x: joined_signed(x.bound(SUM), _signed(self.dialect.number, value)),
+                    SUM,
                 )
             if op == "subtract":
                 if a.constant == 0:
@@ -578,17 +584,6 @@ class _Writer:
     def _listed(self, texts: Iterable[str]) -> str:
         return self.dialect.list_of.format(", ".join(texts))
 
-    def _list(self, node: Scalar) -> Expression:
-        """Write a list; NULL where the score is, because a list must not hold NULL."""
-        first = self.scores[0].inside
-        found = self._combined(
-            node.args,
-            lambda *args: case(
-                [(f"r.{first} IS NOT NULL", self._listed(arg.text for arg in args))], None
-            ),
-        )
-        return replace(found, columns=found.columns | {first})
-
     def _sum(self, *terms: Expression) -> str:
         return summed([term.bound(SUM) for term in terms])
 
@@ -600,14 +595,15 @@ class _Writer:
         self._as_column(node.args[0], "inside")
 
         def text(x: Expression) -> str:
+            cuts = [self.dialect.cut(knot) for knot in knots]
             lines = [
                 number(height)
                 if slope == 0
-                else f"{number(height)} {_signed(self.dialect, slope)} "
-                f"* ({x.text} {_signed(self.dialect, -knot)})"
+                else f"{number(height)} {_signed(number, slope)} "
+                f"* ({x.text} {_signed(self.dialect.cut, -knot)})"
                 for knot, height, slope in zip(knots, heights, slopes, strict=True)
             ]
-            return cut_case(x.text, [number(knot) for knot in knots], [number(heights[0]), *lines])
+            return cut_case(x.text, cuts, [number(heights[0]), *lines])
 
         return self._combined(node.args, text)
 
@@ -674,7 +670,7 @@ class _Writer:
         if position.op == "code":
             return self._by_level(position.data, values)
         if position.op == "find":
-            cuts = [self.dialect.number(cut) for cut in position.data.tolist()]
+            cuts = [self.dialect.cut(cut) for cut in position.data.tolist()]
             self._as_column(position.args[0], "inside")
             return self._combined(position.args, lambda x: cut_case(x.text, cuts, values))
         if position.op == "where" and position.args[0].op == "missing":
@@ -719,10 +715,10 @@ class _Writer:
                 for name, text in layer.columns.items()
             ]
             comment = layer.comment or _comment(layer)
-            body = "SELECT\n" + indent(",\n".join(columns), "  ")
-            body = "\n".join([body, source, *layer.joins])
+            body = "SELECT\0" + indent(",\0".join(columns), "  ")
+            body = "\0".join([body, source, *layer.joins])
             texts.append(
-                f"-- {comment}\n{names[k]} AS {self.dialect.materialized}(\n{indent(body, '  ')}\n)"
+                f"-- {comment}\0{names[k]} AS {self.dialect.materialized}(\0{indent(body, '  ')}\0)"
             )
         return Query(texts, names[len(self.layers) - 1], outputs, self.tables)
 
@@ -784,8 +780,8 @@ def _top(*args: Expression) -> str:
     return case(branches, str(len(args) - 1))
 
 
-def _signed(dialect: Dialect, value: float) -> str:
-    return f"{'-' if value < 0 else '+'} {dialect.number(abs(value))}"
+def _signed(number: Callable[[float], str], value: float) -> str:
+    return f"{'-' if value < 0 else '+'} {number(abs(value))}"
 
 
 def _minus(x: Expression) -> str:
@@ -795,4 +791,4 @@ def _minus(x: Expression) -> str:
 
 def joined_signed(left: str, right: str) -> str:
     """Add a constant with its sign."""
-    return f"{left}\n{right}" if "\n" in left else f"{left} {right}"
+    return f"{left}\0{right}" if "\0" in left else f"{left} {right}"

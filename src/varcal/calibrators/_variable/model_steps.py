@@ -73,7 +73,7 @@ def _mixture(model: LogisticModel, z: Step, *, exact: bool) -> Step:
 def _moderated(model: AdditiveModel, z: Step, *, exact: bool) -> Step:
     eta, variance = additive_steps(model, z, exact=exact)
     basis = model.design.score
-    moved = (eta + clipped(z, basis.low, basis.high)).named("sure_log_odds")
+    moved = (eta + clipped(z, basis.low, basis.high)).named("unmoderated")
     return moved / sqrt(variance * MODERATION + 1.0)
 
 
