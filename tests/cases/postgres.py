@@ -5,6 +5,7 @@ import pwd
 import shutil
 import socket
 import subprocess
+import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -40,18 +41,19 @@ def free_port():
 
 
 @contextmanager
-def server(folder):
+def server():
     """Start a server in a new folder, yield the arguments of a connection, and stop it."""
     prefix, owner = ordinary_user()
-    data = Path(folder) / "postgres"
-    data.mkdir()
-    # Folders of pytest belong to root alone.
-    for part in (data, *data.parents):
-        if owner and part.is_relative_to("/tmp") and part != Path("/tmp"):
-            part.chmod(part.stat().st_mode | 0o011)
-    if owner:
-        os.chown(data, *owner)
+    # Not in a folder of pytest, which nobody else may read.
+    with tempfile.TemporaryDirectory(prefix="varcal-postgres-") as folder:
+        if owner:
+            os.chown(folder, *owner)
+        with _running(Path(folder) / "data", prefix) as arguments:
+            yield arguments
 
+
+@contextmanager
+def _running(data, prefix):
     def run(*command):
         subprocess.run([*prefix, *command], check=True, capture_output=True, cwd="/")
 

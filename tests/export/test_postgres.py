@@ -12,11 +12,11 @@ pytestmark = [pytest.mark.postgres, pytest.mark.slow, pytest.mark.xdist_group("p
 
 
 @pytest.fixture(scope="module")
-def database(tmp_path_factory):
+def database():
     if postgres.program("initdb") is None:
         pytest.skip("PostgreSQL is not installed")
     with (
-        postgres.server(tmp_path_factory.mktemp("postgres")) as arguments,
+        postgres.server() as arguments,
         psycopg.connect(**arguments, autocommit=True) as connection,
     ):
         yield connection
@@ -59,6 +59,7 @@ def test_statements_create_the_tables(database):
     p, v = drawn(500, 8, hostile=True)
     load(database, p, v)
     exported = model.to_sql("postgres", keep="id")
+    database.execute("SET jit = off")
     for text in exported.statements():
         database.execute(text)
     found = dict(database.execute(exported.query).fetchall())

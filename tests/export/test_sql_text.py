@@ -2,6 +2,7 @@
 
 import re
 
+import numpy as np
 import pytest
 
 import varcal as vc
@@ -70,10 +71,11 @@ def test_levels_that_cannot_be_told_apart_are_refused():
     model = vc.TreeCalibrator(min_leaf=0.01, max_depth=4).fit(p, y, mixed)
     with pytest.raises(InputError, match="two levels that are written '1'"):
         model.to_sql("duckdb")
-    parts = pd.Series(pd.Categorical([1.5, 2.5] * 200))
-    model = vc.VariableCalibrator().fit(p, y, {"x": parts})
-    if model.to_python().text:
-        pytest.fail("levels that are fractions were written")
+    parts = pd.Series(pd.Categorical(np.where(p > np.median(p), 1.5, 2.5)))
+    lift = (np.random.default_rng(0).random(len(p)) < np.where(p > np.median(p), 0.9, 0.1)) * 1
+    model = vc.TreeCalibrator(min_leaf=0.01).fit(p, lift, {"x": parts})
+    with pytest.raises(InputError, match=r"level 1\.5, which is neither text"):
+        model.to_python()
 
 
 def test_a_comment_cannot_be_left():

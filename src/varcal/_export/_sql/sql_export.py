@@ -199,6 +199,10 @@ def to_sql(
     comments = [*heading(program), *_how(program, options)]
     if difference is not None:
         comments += [f"An approximation without tables: {difference}."]
+    if dialect == "postgres":
+        comments += [
+            "SET jit = off before it: compiling a long query takes far longer than running it."
+        ]
     if query.tables:
         comments += [
             f"It reads {len(query.tables)} look-up tables, whose names begin with "
