@@ -99,8 +99,13 @@ class _Spark(Engine):
     def create(self, name: str, columns: Columns) -> None:
         import pyarrow as pa  # noqa: PLC0415  as above
 
-        table = pa.table({key: _arrow(column) for key, column in columns.items()})
-        frame = self.connection.createDataFrame(table)
+        held = {key: _arrow(column) for key, column in columns.items()}
+        # Without a time zone, Spark would read dates as those of its session's.
+        held = {
+            key: column.cast(pa.timestamp("us", tz="UTC")) if _is_date(column) else column
+            for key, column in held.items()
+        }
+        frame = self.connection.createDataFrame(pa.table(held))
         frame.createOrReplaceTempView(name)
 
     def drop(self, name: str) -> None:
@@ -110,6 +115,10 @@ class _Spark(Engine):
         table = self.connection.sql(query).toArrow()
         cells = [column.to_numpy().astype(np.float64) for column in table.columns]
         return np.column_stack(cells)
+
+
+def _is_date(column: Any) -> bool:
+    return str(column.type).startswith("timestamp")
 
 
 def _arrow(column: AnyArray) -> Any:
