@@ -52,18 +52,12 @@ class CutCells:
         """Make the grid of increasing cuts; an interval between equal cuts is left out."""
         low, high = float(cuts[0]), float(cuts[-1])
         grids = [cls._grid(cuts, low, high, per * len(cuts), 0.0) for per in _CELLS_PER_INTERVAL]
-        best = min(grids, key=_fullest)
-        if _fullest(best) > _CROWDED and high > low:
-            gaps = np.diff(np.unique(cuts))
-            bends = [
-                cls._grid(cuts, low, high, 4 * len(cuts), 1.0 / gap)
-                for gap in np.quantile(gaps, [0.1, 0.5])
-            ]
-            best = min([best, *bends], key=_fullest)
-        for grid in grids:
-            if _fullest(grid) <= _CROWDED // 2:
-                return grid
-        return best
+        if min(map(_fullest, grids)) > _CROWDED and high > low:
+            # Where most cuts are close together and some are far away.
+            gaps = np.quantile(np.diff(np.unique(cuts)), [0.1, 0.5])
+            grids += [cls._grid(cuts, low, high, 4 * len(cuts), 1.0 / gap) for gap in gaps]
+        small = [grid for grid in grids if _fullest(grid) <= _CROWDED // 2]
+        return small[0] if small else min(grids, key=_fullest)
 
     @classmethod
     def _grid(cls, cuts: Floats, low: float, high: float, cells: int, bend: float) -> CutCells:

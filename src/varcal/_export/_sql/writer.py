@@ -8,7 +8,6 @@ place of a number, then the table itself what is there.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from varcal._arrays import AnyArray
+from varcal._export._sql.comments import comment_on
 from varcal._export._sql.cut_cells import CutCells
 from varcal._export._sql.dialects import Dialect
 from varcal._export._sql.expressions import (
@@ -46,35 +46,6 @@ _NAMED_FROM = 40
 #: compute them.
 _LARGEST_EXPONENT = 600.0
 
-_SIGNS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/"}
-#: What the columns of a layer are, by their names.
-_MEANINGS = [
-    ("calibrated", "the calibrated probability"),
-    ("log_odds", "the calibrated log-odds"),
-    ("leaf", "the leaf of the tree"),
-    ("by_score", "the log-odds by the score alone"),
-    ("by_variables", "the log-odds by score and variables, moderated by their variance"),
-    ("unmoderated", "the log-odds before moderation"),
-    ("variance", "the variance of the log-odds"),
-    ("eta", "the log-odds by the tables"),
-    ("pairs", "what pairs of variables add"),
-    ("products", "products of pairs of variables"),
-    ("factor", "what enters the products of pairs"),
-    ("ray", "what variables add to the variance together"),
-    ("effects", "the sum of the effects of score and variables"),
-    ("effect", "the effects of variables"),
-    ("slope", "how effects change with the score"),
-    ("certainty", "the log-odds of the largest score against all others"),
-    ("log_p", "logarithms of the scores"),
-    ("log_ratio", "logarithms of the scores against the largest"),
-    ("power", "exponentials of the logits"),
-    ("logit", "logits of the scores"),
-    ("ln_p", "logarithms of the score"),
-    ("unit", "standardized numbers"),
-    ("cell", "cells of the grids over the tables"),
-    ("score", "the logit within the range of the fit"),
-    ("inside", "numbers moved into the range of the fit"),
-]
 _DEFAULT_NAMES = {"list": "products", "log": "ln", "where": "choice", "sum": "total"}
 _FUNCTIONS = {"log": "LN", "exp": "EXP", "sqrt": "SQRT", "abs": "ABS"}
 
@@ -119,7 +90,19 @@ class _Layer:
 
 @dataclass
 class _Joined:
-    """A table that is joined: its alias, and the alias of the table of its intervals."""
+    """A table that is joined.
+
+    Attributes
+    ----------
+    name : str
+        Its alias, and the end of its name.
+    columns : dict of str to ndarray
+        Its columns.
+    labels : dict of int to str
+        The column of each operation that reads it.
+    depth : int
+        How many tables are joined before its place is known.
+    """
 
     name: str
     columns: dict[str, AnyArray]
@@ -193,8 +176,7 @@ class _Writer:
         self.reads: dict[int, frozenset[str]] = {}
         self.depths: dict[int, int] = {}
         self.joined: dict[int, _Joined] = {}
-        self.places: dict[int, str] = {}
-        self.joined_at: dict[int, tuple[int, int]] = {}
+        self.joined_at: dict[int, int] = {}
         self.tables: dict[str, dict[str, AnyArray]] = {}
         self.nodes: list[Scalar] = []
 
@@ -282,7 +264,9 @@ class _Writer:
             used = elements.get(id(node), [])
             size = len(used) * len(used[0].data) if used else 0
             if size > _CASE_CELLS:
-                name = self._free_name(self._subject(node), self.places_taken())
+                name = self._free_name(
+                    self._subject(node), {each.name for each in self.joined.values()}
+                )
                 columns: dict[str, AnyArray] = {}
                 labels: dict[int, str] = {}
                 for element in used:
@@ -290,9 +274,6 @@ class _Writer:
                     columns[label] = element.data
                     labels[id(element)] = label
                 self.joined[id(node)] = _Joined(name, columns, labels, 0)
-
-    def places_taken(self) -> set[str]:
-        return {each.name for each in self.joined.values()}
 
     def _subject(self, node: Scalar) -> str:
         """Return what a table is about: a variable, the score, or another number."""
@@ -312,7 +293,7 @@ class _Writer:
     def _join_all(self, depth: int) -> int:
         """Join the tables of one depth, and return the layer in which their columns are known."""
         if depth in self.joined_at:
-            return self.joined_at[depth][1]
+            return self.joined_at[depth]
         positions = [
             node
             for node in self.nodes
@@ -328,7 +309,7 @@ class _Writer:
         known = max(place.layer for place in places)
         for node, place in zip(positions, places, strict=True):
             self._join_table(self.joined[id(node)], place, known)
-        self.joined_at[depth] = (at, known)
+        self.joined_at[depth] = known
         return known
 
     def _find_name(self, find: Scalar, positions: list[Scalar]) -> str:
@@ -714,30 +695,13 @@ class _Writer:
                 text if text == f"r.{name}" else f"{text} AS {name}"
                 for name, text in layer.columns.items()
             ]
-            comment = layer.comment or _comment(layer)
+            comment = layer.comment or comment_on(layer.columns, layer.joins)
             body = "SELECT\0" + indent(",\0".join(columns), "  ")
             body = "\0".join([body, source, *layer.joins])
             texts.append(
                 f"-- {comment}\0{names[k]} AS {self.dialect.materialized}(\0{indent(body, '  ')}\0)"
             )
         return Query(texts, names[len(self.layers) - 1], outputs, self.tables)
-
-
-def _comment(layer: _Layer) -> str:
-    """Say what a layer adds."""
-    if any("_intervals" in text for text in layer.joins):
-        return "Which row of a look-up table each number belongs to."
-    if layer.joins:
-        return "What the look-up tables hold there."
-    found = [
-        words for name, words in _MEANINGS if any(_is_named(each, name) for each in layer.columns)
-    ]
-    return f"{'; '.join(found) or 'parts of the next step'}.".capitalize()
-
-
-def _is_named(column: str, name: str) -> bool:
-    """Tell whether a column has a name, perhaps after that of a variable or before a number."""
-    return bool(re.search(rf"(^|_){name}(_\d+)?$", column))
 
 
 def _find_in(position: Scalar) -> Scalar | None:
