@@ -43,11 +43,12 @@ def test_many_classes_and_bad_scores(spark_session):
     assert np.isnan(found[0]).all() and np.abs(found[1:] - wanted[1:]).max() <= 1e-8
 
 
-def test_statements_create_the_tables(spark_session, tmp_path):
+def test_a_query_without_tables(spark_session):
     p, v = drawn(1_500, 0, hostile=False, sex=PLAIN_SEX)
     y = np.random.default_rng(0).random(1_500) < p
     model = vc.IsotonicCalibrator().fit(p, y)
     load(spark_session, p, v)
     exported = model.to_sql("spark", keep=AGE, exact=False)
     assert exported.statements() == []
-    assert spark_session.sql(exported.query).count() == 1_500
+    found = spark_session.sql(exported.query)
+    assert found.columns == [AGE, "p_calibrated"] and found.count() == 1_500
