@@ -260,3 +260,18 @@ def test_an_empty_string_may_be_a_level_of_onnx():
     onnx = awkward("VariableCalibrator").to_onnx()
     assert onnx.missing[SEX] == "<missing>"
     assert PLAIN_SEX not in onnx.missing
+
+
+def test_variables_may_be_named_like_words_and_parts_of_a_query(database):
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.05, 0.95, 1_500)
+    names = ["order", "r", "t", "select", "p_1", "valid", "row_number", "score", "Order"]
+    v = {name: rng.normal(size=1_500) for name in names}
+    y = rng.random(1_500) < 1 / (1 + np.exp(-sum(v.values()) - np.log(p / (1 - p))))
+    model = vc.VariableCalibrator(interactions=False).fit(p, y, v)
+    # DuckDB does not tell names apart by their case.
+    columns = {name: f"{name} {k}" for k, name in enumerate(names)}
+    database.register("scores", as_table(p, {columns[name]: v[name] for name in names}))
+    found = model.to_sql("duckdb", v=columns).run(database)
+    assert np.abs(found - model.predict_proba(p, v)).max() <= CLOSE
+    assert np.abs(model.to_onnx().run(p, v) - model.predict_proba(p, v)).max() <= CLOSE

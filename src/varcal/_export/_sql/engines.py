@@ -75,7 +75,7 @@ class _Postgres(Engine):
     def create(self, name: str, columns: Columns) -> None:
         table = f"pg_temp.{self.dialect.identifier(name)}"
         with self.connection.cursor() as cursor:
-            for text in create_table(self.dialect, table, columns):
+            for text in create_table(self.dialect, table, columns, quoted=True):
                 cursor.execute(text.replace("CREATE TABLE pg_temp.", "CREATE TEMP TABLE ", 1))
             cursor.execute(f"ANALYZE {table}")
 

@@ -150,7 +150,7 @@ class Scalars:
         inside.names.append("inside")
         position = self._make("find", (inside,), shape.knots[1:-1])
         lines = np.column_stack([shape.knots, shape.heights, shape.slopes])[:-1]
-        begin, height, slope = self._rows(position, lines, ("begin", "height", "slope"))
+        begin, height, slope = self._rows(position, lines, ("from_value", "height", "slope"))
         apart = self._elementwise("subtract", (inside, begin))
         return self._sum([height, self._elementwise("multiply", (slope, apart))])
 

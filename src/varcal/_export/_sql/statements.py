@@ -13,9 +13,16 @@ __all__ = ["create_table"]
 INSERTED = 500
 
 
-def create_table(dialect: Dialect, table: str, columns: Mapping[str, AnyArray]) -> list[str]:
-    """Return the statements that create and fill a table."""
-    types = [f"  {dialect.identifier(name)} {_type(dialect, c)}" for name, c in columns.items()]
+def create_table(
+    dialect: Dialect, table: str, columns: Mapping[str, AnyArray], *, quoted: bool = False
+) -> list[str]:
+    """Return the statements that create and fill a table.
+
+    Names of columns are quoted only if they come from a user: queries do not quote those of look-up
+    tables, and in Snowflake a quoted name is another one.
+    """
+    names = [dialect.identifier(name) if quoted else name for name in columns]
+    types = [f"  {n} {_type(dialect, c)}" for n, c in zip(names, columns.values(), strict=True)]
     create = [f"CREATE TABLE {table} (\n" + ",\n".join(types) + "\n)"]
     cells = [_literals(dialect, column) for column in columns.values()]
     rows = [f"  ({', '.join(row)})" for row in zip(*cells, strict=True)]

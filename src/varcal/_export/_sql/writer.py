@@ -349,7 +349,7 @@ class _Writer:
         layer = self._layer(at)
         table = self.dialect.identifier(f"{self.prefix}_{joined.name}")
         layer.joins.append(
-            f"LEFT JOIN {table} AS {joined.name} ON {joined.name}.place = {place.text}"
+            f"LEFT JOIN {table} AS t_{joined.name} ON t_{joined.name}.place = {place.text}"
         )
         self._use(layer, place.columns)
         size = len(next(iter(joined.columns.values())))
@@ -640,7 +640,7 @@ class _Writer:
             joined_table = self.joined[id(position)]
             layer = self._join_all(joined_table.depth)
             label = joined_table.labels[id(node)]
-            return Expression(f"{joined_table.name}.{label}", ATOM, layer, False)
+            return Expression(f"t_{joined_table.name}.{label}", ATOM, layer, False)
         values = [self.dialect.number(value) for value in node.data.tolist()]
         return self._selected(position, values)
 

@@ -136,7 +136,7 @@ def _placed(track: Track, x: Step, thin_rays: int | None) -> _Placed:
     flat = ~np.isfinite(gaps)
     gaps[flat], step[flat] = 1.0, 0.0
     width = effect.shape[1]
-    labels = ("begin", "length", *_effect_labels(track, ""), *_effect_labels(track, "_step"))
+    labels = ("from_value", "width", *_effect_labels(track, ""), *_effect_labels(track, "_step"))
     row = take(at, np.column_stack([lows, gaps, effect, step]), labels)
     share = ((inside - row.item(0)) / row.item(1)).named("share")
     values = row.part(2, 2 + width) + row.part(2 + width, 2 + 2 * width) * share
