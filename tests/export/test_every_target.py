@@ -274,4 +274,8 @@ def test_variables_may_be_named_like_words_and_parts_of_a_query(database):
     database.register("scores", as_table(p, {columns[name]: v[name] for name in names}))
     found = model.to_sql("duckdb", v=columns).run(database)
     assert np.abs(found - model.predict_proba(p, v)).max() <= CLOSE
-    assert np.abs(model.to_onnx().run(p, v) - model.predict_proba(p, v)).max() <= CLOSE
+    onnx = model.to_onnx()
+    backwards = dict(reversed(v.items()))
+    assert np.abs(onnx.run(p, backwards) - model.predict_proba(p, v)).max() <= CLOSE
+    with pytest.raises(InputError, match="no column 'order'"):
+        onnx.run(p, {name: v[name] for name in names[1:]})

@@ -33,6 +33,7 @@ def functions(query):
     return {name.upper() for name in re.findall(r"([A-Za-z_]\w*)\s*\(", bare)} - WORDS
 
 
+@pytest.mark.slow
 @every
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_queries_are_parsed(calibrator, dialect):

@@ -62,12 +62,7 @@ class OnnxExport:
     def run(self, p: object, v: object = None) -> Floats:
         """Return what onnxruntime gives for rows, which are given as to `predict_proba`."""
         given = score_rows(p, v, len(self._program.outputs))
-        by_name = {each.name: each for each in given.variables}
-        variables = tuple(
-            by_name.get(name, given.variables[min(k, len(given.variables) - 1)])
-            for k, name in enumerate(self._program.schema.names)
-        )
-        return self._run(given.columns(), variables)
+        return self._run(given.columns(), self._program.matched(given.variables))
 
     def check(self) -> Checked:
         """Compare made-up rows, run by onnxruntime, with what `predict_proba` gives for them."""

@@ -21,7 +21,6 @@ from varcal._export.made_up_rows import MadeUpRows
 from varcal._export.program import Program
 from varcal._files.atomic import write_whole
 from varcal._input.frames import frame_of
-from varcal._input.variables import Variable
 from varcal._options import check_choice
 from varcal.calibrators._interface.rows import score_rows
 from varcal.exceptions import InputError
@@ -293,11 +292,7 @@ def _difference(program: Program, rows: tuple[object, object] | None) -> Differe
         found = program.evaluate(made_up.p, made_up.variables)
         return Difference.of(found, made_up.expected, made_up=True)
     given = score_rows(rows[0], rows[1], len(program.outputs))
-    by_name: dict[str, Variable] = {each.name: each for each in given.variables}
-    variables = tuple(
-        by_name.get(name, each)
-        for name, each in zip(program.schema.names, given.variables, strict=False)
-    )
+    variables = program.matched(given.variables)
     p = given.columns()
     wanted = program.expected(p, variables)
     return Difference.of(program.evaluate(p, variables), wanted, made_up=False)
