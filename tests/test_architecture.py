@@ -22,7 +22,7 @@ LAYERS = [
     {"_files", "_input", "_smoothing"},
     {"_binning", "datasets"},
     {"_engines", "_inference", "calibrators"},
-    {"_evidence"},
+    {"_evidence", "_export"},
     {"_measures"},
     {"_audit", "_apply"},
     {"plotting", "report"},
@@ -36,6 +36,7 @@ LATE = {
     ("_audit", "plotting"),
     ("_audit", "report"),
     ("_measures", "plotting"),
+    ("calibrators", "_export"),
     ("calibrators", "plotting"),
     ("cli", "experiments"),
 }
