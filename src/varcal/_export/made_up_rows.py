@@ -16,6 +16,7 @@ from varcal._arrays import AnyArray, Floats
 from varcal._export.program import Program
 from varcal._input.variables import Variable
 from varcal.calibrators._neutral.steps import Step, sorted_steps
+from varcal.exceptions import InputError
 
 __all__ = ["MadeUpRows"]
 
@@ -102,6 +103,11 @@ def _variable(
         return Variable(name, "levels", np.where(codes > len(levels), -1, codes), known)
     if kind == "missing":
         return Variable(name, "numeric", np.full(n, np.nan))
+    if kind == "duration":
+        raise InputError(
+            f"variable {name!r} holds durations, which other engines count differently",
+            "fit the calibrator on a number instead, such as the seconds or days",
+        )
     values = _numbers(program, k, n, rng, extreme)
     if kind == "datetime":
         # Instants are whole microseconds, not infinite.
