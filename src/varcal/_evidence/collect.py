@@ -87,7 +87,7 @@ def make_bins(
     >>> vc.make_bins("y", "p", data=rows)
     BinPlan: 2 claims along 1 variables (age)
     """
-    _check_monitor(monitor, weight_cap, sample_weight)
+    _check_monitor(monitor, weight_cap, sample_weight, groups)
     rows = lazy_rows(data)
     frame = None if rows is not None else Table.of(data, "data")
     names = rows.columns if rows is not None else frame.columns  # type: ignore[union-attr]
@@ -193,11 +193,14 @@ def _bets(tables: Sequence[Wanted], tolerance: float) -> list[Wanted]:
     return sorted(bets, key=lambda table: table.key)
 
 
-def _check_monitor(monitor: object, weight_cap: object, sample_weight: object) -> None:
+def _check_monitor(
+    monitor: object, weight_cap: object, sample_weight: object, groups: object
+) -> None:
     if monitor is not None:
         check_share("monitor", monitor, 0.5)
     if weight_cap is None:
-        if monitor is not None and sample_weight is not None:
+        # The size of a unit is compared with that of the largest unit of its batch instead.
+        if monitor is not None and sample_weight is not None and groups is None:
             raise InputError(
                 "weight_cap is not given, and a monitor of weighted rows needs it",
                 "give the largest weight that a row can have: make_bins(…, weight_cap=…)",
