@@ -130,9 +130,11 @@ class Cells:
         """The variables."""
         return tuple(dict.fromkeys(cell.variable for cell in self.cells if cell.variable))
 
-    def of_variable(self, name: str) -> Bools:
-        """Return which cells belong to a variable, of any claim."""
-        return np.array([cell.variable == name for cell in self.cells])
+    @cached_property
+    def variable_number(self) -> Ints:
+        """The number of each cell's variable; that of all rows comes after the last one."""
+        number = {name: k for k, name in enumerate(self.variables)}
+        return np.array([number.get(cell.variable, len(number)) for cell in self.cells])
 
     def moments(self, collected: Collected, *, bets: bool) -> Moments:
         """Return the sums of a batch by cell, and those of bets if they are wanted."""
@@ -149,12 +151,12 @@ class Cells:
         rows = [FIELDS.index(name) for name in fields]
         parts = []
         for table, starts in zip(self._tables, self._starts, strict=True):
-            sums = np.asarray(collected.sums.tables[where[table.slot]])[rows]
+            sums = np.asarray(collected.sums.tables[where[table.slot]])[: rows[-1] + 1]
             if not slim:
                 sums = np.add.reduceat(sums, starts, axis=-1)
-            n_sides = 1 + table.sided
-            sums = sums.reshape(len(fields), n_sides, -1, table.coarse.size)
-            parts.append(sums.swapaxes(1, 2).reshape(*sums.shape[:1], sums.shape[2], -1))
+            n_sides, n_units = 1 + table.sided, sums.shape[1] // (1 + table.sided)
+            sums = sums[rows].reshape(len(fields), n_sides, n_units, -1)
+            parts.append(sums.swapaxes(1, 2).reshape(len(fields), n_units, -1))
         whole = np.concatenate(parts, axis=-1)[..., self._places]
         named = dict(zip(fields, whole, strict=True))
         for name, total in _OPPOSITE:
@@ -235,10 +237,7 @@ class Cells:
 
 #: The sums that are needed, without and with weights.
 _UNWEIGHTED = ("n", "hit", "score", "square")
-_WEIGHTED = (
-    *("n", "weight", "hit", "score", "square"),
-    *("weight2", "hit2", "score2", "square2"),
-)
+_WEIGHTED = ("n", "weight", "weight2", "hit", "score", "hit2", "score2", "square2")
 #: The sums that differ for the opposite claim, and what they are subtracted from.
 _OPPOSITE = (("hit", "weight"), ("score", "weight"), ("hit2", "weight2"), ("score2", "weight2"))
 

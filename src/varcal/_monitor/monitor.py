@@ -266,7 +266,7 @@ class Monitor:
         )
         weight = window["weight"] or math.nan
         share = detector.shares(part, spent=self.alpha is not None)
-        own = self.cells.of_variable(here.variable)
+        own = self.cells.variable_number == self.cells.variable_number[cell]
         return Where(
             claim=here.claim,
             variable=here.variable,
@@ -287,12 +287,12 @@ class Monitor:
     def _also(self, cell: int, bet: int) -> tuple[str, ...]:
         """Return other variables with about as much evidence as the strongest cell."""
         share = self.detector.flow * self.cells.part[:, None]
-        best = share.max(axis=1)
-        here = self.cells.cells[cell].variable
-        names = [name for name in self.cells.variables if name != here]
-        top = {name: float(best[self.cells.of_variable(name)].max()) for name in names}
-        found = [name for name in names if top[name] >= ALSO * float(share[cell, bet])]
-        return tuple(sorted(found, key=lambda name: -top[name]))
+        number, names = self.cells.variable_number, self.cells.variables
+        best = np.zeros(len(names) + 1)
+        np.maximum.at(best, number, share.max(axis=1))
+        best[[number[cell], -1]] = 0.0
+        found = np.flatnonzero(best >= ALSO * share[cell, bet])
+        return tuple(names[k] for k in found[np.argsort(-best[found])])
 
     def acknowledge(self, note: str = "") -> None:
         """Say that an alarm is known: the command line no longer fails because of it.
