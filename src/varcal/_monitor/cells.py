@@ -19,6 +19,7 @@ from varcal._input.events import CORRECT, audit_keys, claim_keys
 from varcal._monitor.moments import Moments, moments_of_rows, moments_of_units
 from varcal._text.edges import edge_texts, zone_text
 from varcal._text.gaps import CLASS, CONFIDENCE, RISK
+from varcal._text.numbers import number_text
 from varcal.exceptions import InputError
 
 #: The part of the evidence that is reserved for all rows together. The rest is shared evenly by
@@ -301,8 +302,10 @@ def _texts(bins: Bins) -> list[tuple[str, str]]:
     if not isinstance(bins, NumericBins):
         return [(text, f"{name}: {text}") for text in bins.labels()]
     edges = bins.edges
-    shown = edge_texts(edges, datetime=bins.datetime, duration=bins.duration, zone=bins.zone)
-    shown = [text.replace("-", "−") if not bins.datetime else text for text in shown]
+    shown = [number_text(edge) for edge in edges]
+    told_apart = len(set(shown)) == len(set(edges))
+    if bins.datetime or bins.duration or not told_apart:
+        shown = edge_texts(edges, datetime=bins.datetime, duration=bins.duration, zone=bins.zone)
     last = len(edges) - 2
     texts = []
     for k in range(len(edges) - 1):

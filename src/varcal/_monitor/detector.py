@@ -23,7 +23,7 @@ class Detector:
     With the e-value :math:`e_t` of batch t, :math:`S \leftarrow (S + 1/(t(t+1))) e_t` is the
     evidence for a change at any batch, spent so that the probability of ever being misled is
     bounded. :math:`R \leftarrow (R + 1) e_t` (Shiryaev–Roberts) bounds the mean time to a false
-    alarm. The cumulative sum of :math:`\log e_t` restarts whenever it falls to 0; its last restart
+    alarm. A change begins only at a batch with rows in the cell. The cumulative sum of :math:`\log e_t` restarts whenever it falls to 0; its last restart
     dates a change.
 
     Attributes
@@ -65,8 +65,9 @@ class Detector:
         log_e = log_e.reshape(self.run.shape)
         self.t += 1
         gain = np.exp(np.minimum(log_e, np.log(MOST)))
-        self.spent += 1.0 / (self.t * (self.t + 1))
-        self.flow += 1.0
+        filled = (moments.n > 0)[..., None]
+        self.spent += filled / (self.t * (self.t + 1))
+        self.flow += filled
         for evidence in (self.spent, self.flow):
             evidence *= gain
             np.minimum(evidence, MOST, out=evidence)
@@ -90,9 +91,15 @@ class Detector:
         # What is reserved for changes at later batches is not spent yet.
         return np.asarray(whole + 1.0 / (self.t + 1) if spent else whole)
 
-    def strongest(self, part: Floats) -> tuple[Ints, Ints]:
-        """Return the cell and the bet with the most evidence."""
-        share = self.flow * part[:, None]
-        best = share.reshape(*share.shape[:-2], -1).argmax(axis=-1)
-        cell, bet = np.divmod(best, share.shape[-1])
-        return cell, bet
+    def strongest(self, part: Floats) -> tuple[int, int]:
+        """Return the cell and the bet with the most evidence of a change at any batch."""
+        return _largest(self.flow * part[:, None])
+
+    def latest(self) -> tuple[int, int]:
+        """Return the cell and the bet whose current run has the most evidence."""
+        return _largest(self.run)
+
+
+def _largest(values: Floats) -> tuple[int, int]:
+    cell, bet = np.unravel_index(int(values.argmax()), values.shape)
+    return int(cell), int(bet)

@@ -250,7 +250,9 @@ class Monitor:
     def strongest(self) -> Where:
         """Return the place with the most evidence, whether or not there is an alarm."""
         detector, part = self.detector, self.cells.part
-        cell, bet = (int(k) for k in detector.strongest(part))
+        # Without an alarm, detectors of cells with few rows lead only because time passes.
+        alarm = self.evidence >= self.threshold
+        cell, bet = detector.strongest(part) if alarm else detector.latest()
         here = self.cells.cells[cell]
         window = dict(zip(WINDOW, detector.window[:, cell, bet], strict=True))
         start = max(int(detector.start[cell, bet]), 1)
@@ -509,7 +511,7 @@ class Monitor:
         name = str(id)
         if not name.strip():
             raise InputError(f"id is {id!r}", "give the name of the batch, such as its date", "id")
-        if self.last_id and _order(name) <= _order(self.last_id):
+        if self.last_id and id_order(name) <= id_order(self.last_id):
             same = name == self.last_id
             raise InputError(
                 f"id is {name!r}, "
@@ -520,10 +522,10 @@ class Monitor:
         return name
 
 
-def _order(id: str) -> list[tuple[bool, int, str]]:
+def id_order(id: str) -> list[tuple[bool, int, str]]:
     """Return what ids are sorted by: numbers in them count as numbers.
 
-    >>> _order("day 9") < _order("day 10"), _order("2026-09-30") < _order("2026-10-01")
+    >>> id_order("day 9") < id_order("day 10"), id_order("2026-09-30") < id_order("2026-10-01")
     (True, True)
     """
     return [
