@@ -70,7 +70,7 @@ class Cells:
     Parameters
     ----------
     plan : BinPlan
-        The bins.
+        The bins. Columns that an audit leaves out, such as identifiers, are not watched.
     event : str or None
         The claims, as in `audit`; all that the bins were chosen for by default.
 
@@ -90,7 +90,17 @@ class Cells:
             if len(one.names) == 1 and one.tolerance is None
         }
         keys = _keys(plan, tables, event)
-        names = [one.name for one in plan.along if any(name == one.name for _, name in tables)]
+        names = [
+            one.name
+            for one in plan.along
+            if one.name not in plan.left_out and any(name == one.name for _, name in tables)
+        ]
+        if not names:
+            raise InputError(
+                "bins have no variable to watch",
+                "name variables when the bins are chosen: make_bins(…, X=[…])",
+                argument="bins",
+            )
         cells, pieces = [], []
         for key in keys:
             claim, part = _claim(plan, key), _claim_part(keys, key)

@@ -390,6 +390,8 @@ class Monitor:
                 f"Evidence is self-normalized, because {why}. It holds as well, but needs about "
                 "40% more rows to find the same change."
             )
+        for name, why in self.bins.left_out.items():
+            notes.append(f"{name} is not watched: {why}")
         if self.bins.weight_cap is not None:
             notes.append(f"Weights are at most {self.bins.weight_cap:g}; larger ones are refused.")
         if self.n_dropped:

@@ -63,6 +63,21 @@ def rate_names(view: MonitorView) -> tuple[str, str, str]:
     return "predicted", "actual", f"Actual and predicted rate{about}: {here}"
 
 
+def rate_range(view: MonitorView) -> tuple[float, float]:
+    """Return the ends of the axis of rates: most of the dots, and all lines."""
+    _, _, rate = view.rates
+    held = rate[np.isfinite(rate)]
+    ends = [*np.quantile(held, [0.02, 0.98])] if held.size else [0.0, 1.0]
+    for stretch in (view.before, view.after):
+        if stretch is not None:
+            last = (stretch.low[-1:], stretch.high[-1:])
+            lines = np.concatenate([stretch.says, stretch.happens, *last])
+            ends += lines[np.isfinite(lines)].tolist()
+    low, high = max(min(ends), 0.0), min(max(ends), 1.0)
+    pad = 0.12 * max(high - low, 0.02)
+    return max(low - 2 * pad, 0.0), min(high + pad, 1.0)
+
+
 def band_note(view: MonitorView) -> str:
     """Say what the lines of the strongest cell are."""
     level = level_text(round(view.level, 6))

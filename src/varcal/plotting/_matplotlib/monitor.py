@@ -12,7 +12,7 @@ from matplotlib.ticker import NullLocator
 
 from varcal._monitor.view import HeatMap, MonitorView
 from varcal._text.gaps import claim_name, gap_said
-from varcal.plotting._colours import ACTUAL, FAINT, GROUND, INK, OVER, PREDICTED, UNDER
+from varcal.plotting._colours import ACTUAL, ALARM, FAINT, GROUND, INK, OVER, PREDICTED, UNDER
 from varcal.plotting._matplotlib.axes import PLAIN, clean, percent
 from varcal.plotting._monitor_words import (
     FULL_COLOUR,
@@ -22,11 +22,11 @@ from varcal.plotting._monitor_words import (
     evidence_shown,
     headline,
     rate_names,
+    rate_range,
     time_ticks,
 )
 from varcal.plotting._words import short
 
-_ALARM = "#A4262C"
 _SIZE = 9.0
 _COLOURS = LinearSegmentedColormap.from_list("gaps", [UNDER, GROUND, OVER])
 
@@ -51,7 +51,7 @@ def draw(view: MonitorView, ax: Any) -> Figure:
     alarm = view.status.alarm
     figure.suptitle(
         headline(view), x=0.01, ha="left", fontsize=12, fontweight="bold",
-        color=_ALARM if alarm and not view.status.acknowledged else INK, **PLAIN,
+        color=ALARM if alarm and not view.status.acknowledged else INK, **PLAIN,
     )  # fmt: skip
     for one in places:
         clean(one, _SIZE)
@@ -59,7 +59,7 @@ def draw(view: MonitorView, ax: Any) -> Figure:
         for reset in view.resets:
             one.axvline(reset, color=FAINT, linewidth=1.0, linestyle=(0, (1, 2)))
         if view.since is not None:
-            one.axvline(view.since, color=_ALARM, linewidth=1.2)
+            one.axvline(view.since, color=ALARM, linewidth=1.2)
     _evidence(places[0], view)
     _rates(places[1], view)
     for one, where in zip(maps, places[2:], strict=True):
@@ -84,19 +84,19 @@ def _evidence(ax: Axes, view: MonitorView) -> None:
     ax.set_yticks(ticks, texts)
     shown = evidence_shown(view)
     ax.plot(view.x, shown, color=INK, linewidth=1.6, clip_on=False)
-    ax.axhline(view.status.threshold, color=_ALARM, linewidth=1.2, linestyle=(0, (4, 3)))
+    ax.axhline(view.status.threshold, color=ALARM, linewidth=1.2, linestyle=(0, (4, 3)))
     above = shown >= view.status.threshold
-    ax.fill_between(view.x, view.status.threshold, shown, where=above, color=_ALARM, alpha=0.2)
+    ax.fill_between(view.x, view.status.threshold, shown, where=above, color=ALARM, alpha=0.2)
     ax.annotate(
         "alarm from here on up", (0, view.status.threshold), xycoords=ax.get_yaxis_transform(),
-        xytext=(4, 3), textcoords="offset points", fontsize=0.9 * _SIZE, color=_ALARM,
+        xytext=(4, 3), textcoords="offset points", fontsize=0.9 * _SIZE, color=ALARM,
     )  # fmt: skip
     if view.since is not None:
         late = view.since > 0.7 * float(view.columns[-1])
         ax.annotate(
             "change began", (view.since, 0.06), xycoords=ax.get_xaxis_transform(),
             xytext=(-4 if late else 4, 0), textcoords="offset points", fontsize=0.9 * _SIZE,
-            color=_ALARM, ha="right" if late else "left",
+            color=ALARM, ha="right" if late else "left",
         )  # fmt: skip
     _title(ax, "Evidence that a gap exceeds the tolerance anywhere")
 
@@ -116,7 +116,7 @@ def _rates(ax: Axes, view: MonitorView) -> None:
         ax.plot(stretch.x, stretch.happens, color=ACTUAL, linewidth=1.8)
         ax.plot(stretch.x, stretch.says, color=PREDICTED, linewidth=1.6, linestyle=(0, (4, 2)))
         ends = [(float(stretch.says[-1]), says), (float(stretch.happens[-1]), happens)]
-    low, high = _range(view)
+    low, high = rate_range(view)
     ax.set_ylim(low, high)
     percent(ax.yaxis, high - low)
     least = (high - low) / 9
@@ -138,21 +138,6 @@ def _rates(ax: Axes, view: MonitorView) -> None:
     )  # fmt: skip
 
 
-def _range(view: MonitorView) -> tuple[float, float]:
-    """Return the ends of the axis of rates: most of the dots, and all lines."""
-    x, _, rate = view.rates
-    held = rate[np.isfinite(rate)]
-    ends = [*np.quantile(held, [0.02, 0.98])] if held.size else [0.0, 1.0]
-    for stretch in (view.before, view.after):
-        if stretch is not None and len(stretch.x):
-            ends += [float(np.nanmin(stretch.says)), float(np.nanmax(stretch.says))]
-            ends += [float(stretch.low[-1]), float(stretch.high[-1])]
-            ends += [float(np.nanmin(stretch.happens)), float(np.nanmax(stretch.happens))]
-    low, high = max(min(ends), 0.0), min(max(ends), 1.0)
-    pad = 0.12 * max(high - low, 0.02)
-    return max(low - 2 * pad, 0.0), min(high + pad, 1.0)
-
-
 def _heat(ax: Axes, one: HeatMap, view: MonitorView) -> None:
     gaps = np.array([row.gap for row in one.rows])
     clear = np.array([row.clear for row in one.rows])
@@ -172,7 +157,7 @@ def _heat(ax: Axes, one: HeatMap, view: MonitorView) -> None:
         for label, row in zip(ax.get_yticklabels(), one.rows, strict=True):
             if row.text == shown.text:
                 label.set_fontweight("bold")
-                label.set_color(_ALARM)
+                label.set_color(ALARM)
     _title(ax, f"Gap by {short(one.variable)} ({claim_name(one.claim)}) and time")
 
 

@@ -174,6 +174,8 @@ def _row(row: HeatRow, one: HeatMap, view: MonitorView) -> Markup:
         ),
         el("small", interval(row.low, row.high)),
     ]
+    if here and shown is not None:
+        off.append(el("small", f"{points(abs(shown.gap))} since the change", class_="bad"))
     name = Sentence.of(Named(cut(row.text)))
     return el(
         "tr",

@@ -61,7 +61,7 @@ def summarise_monitor(
 def _headline(status: Status) -> Sentence:
     where = status.where
     if where is None:
-        return Sentence.of("No gap beyond the tolerance" if status.n_batches else "No batch yet")
+        return Sentence.of("No sign of a gap beyond the tolerance" if status.n_batches else "No batch yet")
     said = str(gap_said(where.gap, where.claim))
     place = Sentence.of(" where ", Named(cut(where.label))) if where.variable else " over all rows"
     return Sentence.of(
@@ -92,7 +92,9 @@ def _lede(monitor: Monitor, status: Status) -> Sentence:
     proof = (
         Sentence()
         if not where.variable
-        else Sentence.of(" ", Named(cut(where.variable)), " alone has enough evidence for an alarm.")
+        else Sentence.of(
+            " Along ", Named(cut(where.variable)), " alone the evidence is enough for an alarm."
+        )
         if where.proven
         else Sentence.of(
             " The alarm is proven, the place is the most likely one: the evidence is shared with "
