@@ -5,6 +5,7 @@ from `varcal._binning.bets.log_gains`, looked up by score, outcome and weight. S
 values. Each row has five variables of ten equally frequent bins; cell 0 is all rows.
 """
 
+# ruff: noqa: NPY002  the legacy generator is the faster one in compiled loops
 from __future__ import annotations
 
 from collections.abc import Callable

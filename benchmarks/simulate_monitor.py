@@ -10,15 +10,12 @@ those of the library, applied to many histories at once; only the sums of rows a
 from __future__ import annotations
 
 import argparse
-import sys
 import time
-from pathlib import Path
 
 import numpy as np
 from scipy import stats
 
-sys.path.insert(0, str(Path(__file__).parent))
-from monitor_worlds import (  # noqa: E402
+from monitor_worlds import (
     BINS,
     CELLS,
     CHANGED,
@@ -31,12 +28,11 @@ from monitor_worlds import (  # noqa: E402
     change,
     quantiles,
 )
-
-from varcal._monitor.confidence import Running, reach_of  # noqa: E402
-from varcal._monitor.detector import Detector  # noqa: E402
-from varcal._monitor.evidence import log_evidence  # noqa: E402
-from varcal._monitor.moments import Moments  # noqa: E402
-from varcal._monitor.monitor import ALSO, REFERENCE_ERROR  # noqa: E402
+from varcal._monitor.confidence import Running, reach_of
+from varcal._monitor.detector import Detector
+from varcal._monitor.evidence import log_evidence
+from varcal._monitor.moments import Moments
+from varcal._monitor.monitor import ALSO, REFERENCE_ERROR
 
 ALPHA, ARL = 0.05, 20_000
 #: The CUSUMs that are tuned: the best of these on each change counts.
@@ -79,8 +75,10 @@ CALM = {
 
 def false_alarms(histories: int, batches: int) -> dict[float, float]:
     """Print how often calm histories raise an alarm; return the limits of the CUSUMs."""
-    print(f"\n{histories:,} histories of {batches:,} batches, alpha = 0.05, arl = 20,000 "
-          "(at most 5 % by batch 1,000)\n")
+    print(
+        f"\n{histories:,} histories of {batches:,} batches, alpha = 0.05, arl = 20,000 "
+        "(at most 5 % by batch 1,000)\n"
+    )
     print("| without a change | bets, alpha | bets, arl | self-normalized, alpha | arl |")
     print("|---|---|---|---|---|")
     limits: dict[float, float] = {}
@@ -110,13 +108,14 @@ def false_alarms(histories: int, batches: int) -> dict[float, float]:
             if rivals is not None:
                 tops.append(rivals.highest)
                 rivals.end()
-        print(f"| {name} | {' | '.join(rate(k, histories) for k in counts)} |"
-              f"  <!-- {time.perf_counter() - start:.0f} s -->", flush=True)
+        print(
+            f"| {name} | {' | '.join(rate(k, histories) for k in counts)} |"
+            f"  <!-- {time.perf_counter() - start:.0f} s -->",
+            flush=True,
+        )
         if rivals is not None:
             highest = np.concatenate(tops, axis=1)
-            limits = {
-                drift: float(np.quantile(highest[k], 0.95)) for k, drift in enumerate(DRIFTS)
-            }
+            limits = {drift: float(np.quantile(highest[k], 0.95)) for k, drift in enumerate(DRIFTS)}
             lines = rivals.lines(histories, highest)
     print(f"| {reference_line(histories, batches)} |", flush=True)
     print("\n| other methods, independent variables, 1,000 rows | alarm within all batches |")
@@ -211,7 +210,9 @@ class Rivals:
         ]
         for k, drift in enumerate(DRIFTS):
             limit = np.quantile(highest[k], 0.95)
-            found.append(f"| CUSUM k = {drift:g}, h = {limit:.1f}: the 95 % point of these runs | 5 % |")
+            found.append(
+                f"| CUSUM k = {drift:g}, h = {limit:.1f}: the 95 % point of these runs | 5 % |"
+            )
         return found
 
 
@@ -276,8 +277,10 @@ def delay_text(first: np.ndarray, at: int = 200) -> str:
 
 def delays(histories: int, limits: dict[float, float]) -> None:
     """Print how many batches pass until a change is found."""
-    print(f"\n{histories} histories, 1,000 rows a batch, change after batch 200; median (mean ± "
-          "standard error) delay in batches\n")
+    print(
+        f"\n{histories} histories, 1,000 rows a batch, change after batch 200; median (mean ± "
+        "standard error) delay in batches\n"
+    )
     print(f"| method | {' | '.join(CHANGES)} |")
     print("|---" * (1 + len(CHANGES)) + "|")
     for setting in SETTINGS:
@@ -322,8 +325,10 @@ def _median(first: np.ndarray, at: int = 200) -> float:
 def places(histories: int) -> None:
     """Print how often the right place is named, and how far the start is off."""
     setting = next(iter(SETTINGS))
-    print("\n| change, at the alarm | right cell and direction | or a variable said to be "
-          "correlated | start within 5 batches | start, median (10 %, 90 %) |")
+    print(
+        "\n| change, at the alarm | right cell and direction | or a variable said to be "
+        "correlated | start within 5 batches | start, median (10 %, 90 %) |"
+    )
     print("|---|---|---|---|---|")
     for correlation in (0.0, 0.7):
         for name, shift in CHANGES.items():

@@ -55,6 +55,14 @@ def test_a_peer_that_disagrees_is_noticed(peers):
         peers.compare(wrong, peers.Data.draw(100), 1)
 
 
+def test_monitors_are_simulated(capsys, monkeypatch):
+    pytest.importorskip("numba", reason="the fast extra is not installed")
+    monkeypatch.syspath_prepend(str(FOLDER))
+    benchmark("simulate_monitor").main(["--quick"])
+    found = capsys.readouterr().out
+    assert "| confidence sequence, 95 % | 0.0" in found and "ADWIN of every cell" in found
+
+
 def test_costs_by_rows_and_variables(tmp_path, capsys):
     picture = tmp_path / "scale.png"
     small = ["--rows", "1000", "--variables", "2", "--repeats", "1", "--plot", str(picture)]

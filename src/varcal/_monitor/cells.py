@@ -263,7 +263,9 @@ def _keys(plan: BinPlan, tables: dict[tuple[int, str], Wanted], event: str | Non
         known.add(CORRECT)
     if event is None:
         if two:
-            return [key for key in (1, 0, CORRECT) if key in known and not (key == 0 and 1 in known)]
+            return [
+                key for key in (1, 0, CORRECT) if key in known and not (key == 0 and 1 in known)
+            ]
         return sorted(known)
     keys = audit_keys(plan.classes, event) if event == "both" else claim_keys(plan.classes, event)
     if not known.issuperset(keys):

@@ -100,9 +100,7 @@ class Running:
         k = np.ceil(np.log2(np.maximum(self.top, base) / base) - 1e-12)
         return base * 2.0**k, np.log((k + 1) * (k + 2))
 
-    def interval(
-        self, log_odds: Floats | float, *, grouped: bool
-    ) -> tuple[Floats, Floats, Floats]:
+    def interval(self, log_odds: Floats | float, *, grouped: bool) -> tuple[Floats, Floats, Floats]:
         """Return the mean gap and the ends of its interval; without rows −1 to 1."""
         cap, price = self.cap(grouped=grouped)
         return gap_interval(self.score - self.hit, self.weight, self.spread, cap, log_odds + price)

@@ -23,8 +23,8 @@ class Detector:
     With the e-value :math:`e_t` of batch t, :math:`S \leftarrow (S + 1/(t(t+1))) e_t` is the
     evidence for a change at any batch, spent so that the probability of ever being misled is
     bounded. :math:`R \leftarrow (R + 1) e_t` (Shiryaev–Roberts) bounds the mean time to a false
-    alarm. A change begins only at a batch with rows in the cell. The cumulative sum of :math:`\log e_t` restarts whenever it falls to 0; its last restart
-    dates a change.
+    alarm. A change begins only at a batch with rows in the cell. The cumulative sum of
+    :math:`\log e_t` restarts whenever it falls to 0; its last restart dates a change.
 
     Attributes
     ----------

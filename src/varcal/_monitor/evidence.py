@@ -43,9 +43,7 @@ def log_evidence(moments: Moments, limits: Floats) -> Floats:
     signed2 = moments.error2[..., None] * _SIGNS
     first = (signed - limits * moments.weight[..., None]) / reach
     second = (
-        moments.square2[..., None]
-        - 2 * limits * signed2
-        + limits**2 * moments.weight2[..., None]
+        moments.square2[..., None] - 2 * limits * signed2 + limits**2 * moments.weight2[..., None]
     ) / reach**2
     found: Floats = first[..., None] * stakes - second[..., None] * (-np.log1p(-stakes) - stakes)
     return found

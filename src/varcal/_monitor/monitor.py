@@ -307,7 +307,9 @@ class Monitor:
             What to write into the log.
         """
         if not self.raised:
-            raise InputError("there is no alarm to acknowledge", "acknowledge one after it is raised")
+            raise InputError(
+                "there is no alarm to acknowledge", "acknowledge one after it is raised"
+            )
         self.acknowledged = True
         self._log("acknowledged", note)
         self.revision += 1
@@ -495,9 +497,7 @@ class Monitor:
     def _take_reference(self, reference: object) -> None:
         """Set the limits to the ends of the intervals of the reference, and the tolerance."""
         found = (
-            reference
-            if isinstance(reference, Collected)
-            else collect(reference, self.cells.slim)
+            reference if isinstance(reference, Collected) else collect(reference, self.cells.slim)
         )
         if not found.n_rows:
             raise InputError("reference has no rows", "give rows that count as normal", "reference")
@@ -517,7 +517,11 @@ class Monitor:
             same = name == self.last_id
             raise InputError(
                 f"id is {name!r}, "
-                + ("which is already counted" if same else f"and the latest batch is {self.last_id!r}"),
+                + (
+                    "which is already counted"
+                    if same
+                    else f"and the latest batch is {self.last_id!r}"
+                ),
                 "batches are closed windows: enter each once, in order, when its labels are in",
                 argument="id",
             )

@@ -128,9 +128,7 @@ def from_dict(data: dict[str, Any]) -> Monitor:
     many = len(monitor.cells)
     fresh = Detector.new(many)
     kept = data["detector"]
-    arrays = {
-        name: _array(kept[name], getattr(fresh, name)) for name in _DETECTOR
-    }
+    arrays = {name: _array(kept[name], getattr(fresh, name)) for name in _DETECTOR}
     monitor.detector = Detector(int(kept["t"]), **arrays)
     monitor.limits = _array(data["limits"], np.zeros((many, 2)))
     zero = np.zeros(many)
@@ -143,7 +141,11 @@ def from_dict(data: dict[str, Any]) -> Monitor:
     heads = past["blocks"]
     sums = _array(past["sums"], np.zeros((len(heads), len(BLOCK_SUMS), many)))
     spread = _array(past["spread"], np.zeros((len(heads), many)))
-    blocks = [Block(*head, sums[k], spread[k]) for k, head in enumerate(heads)]
+    names = ("first", "last", "batches", "rows", "epoch", "evidence")
+    blocks = [
+        Block(**dict(zip(names, head, strict=True)), sums=sums[k], spread=spread[k])
+        for k, head in enumerate(heads)
+    ]
     monitor.history = History(blocks, int(past["span"]))
     monitor.saved_revision = None
     return monitor
@@ -215,5 +217,3 @@ def _not_a_monitor(path: str | PathLike[str]) -> InputError:
         "give a file that Monitor.save() or varcal monitor init wrote",
         argument="path",
     )
-
-

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from varcal._arrays import Floats, ratio_or_nan
+from varcal._arrays import Bools, Floats, ratio_or_nan
 from varcal._monitor.confidence import gap_interval
 from varcal._monitor.history import BLOCK_SUMS, Block
 from varcal._monitor.monitor import Monitor, id_order
@@ -61,7 +61,7 @@ class HeatRow:
 
     text: str
     gap: Floats
-    clear: Floats
+    clear: Bools
     says: float
     happens: float
     off: float
@@ -248,9 +248,7 @@ def _rates(blocks: list[Block], x: Floats, cell: int) -> tuple[Floats, Floats, F
     return x, ratio_or_nan(score, weight), ratio_or_nan(hit, weight)
 
 
-def _columns(
-    blocks: list[Block], starts: Floats, ends: Floats
-) -> tuple[Floats, list[list[Block]]]:
+def _columns(blocks: list[Block], starts: Floats, ends: Floats) -> tuple[Floats, list[list[Block]]]:
     """Join blocks to few columns; return the edges and the blocks of each."""
     many = max(1, math.ceil(len(blocks) / MOST_COLUMNS))
     groups = [blocks[k : k + many] for k in range(0, len(blocks), many)]

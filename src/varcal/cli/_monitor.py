@@ -135,8 +135,10 @@ def init(**given: Any) -> None:
     made.save(given["state"])
     for note in made.notes:
         say("note", note)
-    print(f"watching {len(made.cells)} cells along {len(made.cells.variables)} variables: "
-          f"{', '.join(made.cells.variables)} → {given['state']}")
+    print(
+        f"watching {len(made.cells)} cells along {len(made.cells.variables)} variables: "
+        f"{', '.join(made.cells.variables)} → {given['state']}"
+    )
 
 
 @monitor.command()

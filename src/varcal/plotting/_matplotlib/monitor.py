@@ -108,7 +108,7 @@ def _rates(ax: Axes, view: MonitorView) -> None:
     says, happens, title = rate_names(view)
     x, _, rate = view.rates
     ax.plot(x, rate, ".", color=ACTUAL, markersize=3, alpha=0.45)
-    ends: list[tuple[float, float]] = []
+    ends: list[tuple[float, str]] = []
     for stretch in (view.before, view.after):
         if stretch is None:
             continue
@@ -172,4 +172,4 @@ def _scale(figure: Figure, ax: Axes, claim: str) -> None:
     words = [f"{gap_said(-1, claim)} by {size:g} points", "0", f"{gap_said(1, claim)} by {size:g}"]
     bar.set_ticks([-size, 0, size], labels=words)
     bar.ax.tick_params(labelsize=0.85 * _SIZE, length=0)
-    bar.outline.set_visible(False)  # type: ignore[operator]
+    bar.outline.set_visible(False)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from varcal._monitor.view import HeatMap, HeatRow, MonitorView
 from varcal._text.gaps import claim_name, gap_mark, gap_side
 from varcal._text.numbers import count, interval, level_text, percent, points
@@ -30,7 +32,7 @@ def monitor_html(summary: MonitorSummary) -> str:
             method_section(summary.notes, summary.method, summary.versions, summary.citation),
         )
     )
-    data = {"charts": {}}
+    data: dict[str, Any] = {"charts": {}}
     return page("Calibration monitor", summary.created, sections, data, name=summary.title)
 
 
@@ -190,7 +192,12 @@ def _row(row: HeatRow, one: HeatMap, view: MonitorView) -> Markup:
 
 def _log(summary: MonitorSummary) -> Markup:
     rows = [
-        el("tr", el("td", named(one.id or "–")), el("td", one.what), el("td", named(one.note or "–")))
+        el(
+            "tr",
+            el("td", named(one.id or "–")),
+            el("td", one.what),
+            el("td", named(one.note or "–")),
+        )
         for one in summary.log
     ]
     head = el(

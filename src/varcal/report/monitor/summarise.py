@@ -61,12 +61,12 @@ def summarise_monitor(
 def _headline(status: Status) -> Sentence:
     where = status.where
     if where is None:
-        return Sentence.of("No sign of a gap beyond the tolerance" if status.n_batches else "No batch yet")
+        return Sentence.of(
+            "No sign of a gap beyond the tolerance" if status.n_batches else "No batch yet"
+        )
     said = str(gap_said(where.gap, where.claim))
     place = Sentence.of(" where ", Named(cut(where.label))) if where.variable else " over all rows"
-    return Sentence.of(
-        f"{said[0].upper()}{said[1:]}", place, ", since ", Named(cut(where.since))
-    )
+    return Sentence.of(f"{said[0].upper()}{said[1:]}", place, ", since ", Named(cut(where.since)))
 
 
 def _lede(monitor: Monitor, status: Status) -> Sentence:
