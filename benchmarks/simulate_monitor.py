@@ -28,7 +28,7 @@ from monitor_worlds import (
     change,
     quantiles,
 )
-from varcal._monitor.confidence import Running, reach_of
+from varcal._monitor.confidence import MOST_PREDICTED, Running, reach_of
 from varcal._monitor.detector import Detector
 from varcal._monitor.evidence import log_evidence
 from varcal._monitor.moments import Moments
@@ -354,7 +354,7 @@ def intervals(histories: int, batches: int) -> None:
     rng = np.random.default_rng(5)
     level, rows = 0.05, 50
     grid = np.concatenate([[0.0], np.geomspace(1e-3, 1e6, 4000)])
-    reaches = reach_of(grid, np.log(2 / level))
+    reaches = reach_of(grid, np.log(2 / level), 1 + MOST_PREDICTED)
     missed = daily = 0
     for _ in range(0, histories, CHUNK):
         score = rng.beta(1, 2, (CHUNK, batches, rows))
@@ -365,6 +365,7 @@ def intervals(histories: int, batches: int) -> None:
         total = x.sum(axis=2).cumsum(axis=1)
         n = rows * np.arange(1, batches + 1)
         mean = np.hstack([np.zeros((CHUNK, 1)), (total / n)[:, :-1]])
+        mean = np.clip(mean, -MOST_PREDICTED, MOST_PREDICTED)
         spread = ((x - mean[:, :, None]) ** 2).sum(axis=2).cumsum(axis=1)
         reach = np.interp(spread, grid, reaches)
         missed += int((np.abs(total - truth) > reach).any(axis=1).sum())
@@ -378,7 +379,8 @@ def intervals(histories: int, batches: int) -> None:
     print("|---|---|---|")
     variance = float(np.mean(World().score * (1 - World().score)))
     for n in (1_000, 10_000, 100_000, 1_000_000):
-        half = float(reach_of(np.array([n * variance]), np.log(2 / level))[0]) / n
+        half = float(reach_of(np.array([n * variance]), np.log(2 / level), 1 + MOST_PREDICTED)[0])
+        half /= n
         print(f"| {n:,} | {100 * half:.2f} | {half / (1.96 * np.sqrt(variance / n)):.2f} |")
 
 

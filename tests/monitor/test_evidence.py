@@ -143,15 +143,16 @@ def test_false_alarms_are_rare_and_changes_are_found(bets):
     assert abs(detector.start[0, 0, bet] - 101) <= 5
 
 
-def test_the_reach_solves_its_equation_and_is_not_wide():
+@pytest.mark.parametrize("lowest", [1.0, 1.25])
+def test_the_reach_solves_its_equation_and_is_not_wide(lowest):
     spread, odds = np.array([0.0, 3.0, 200.0, 1e5]), np.log(2 / 0.05)
-    reach = reach_of(spread, odds)
-    rates = np.geomspace(0.0005, 0.3, 24)
-    cost = (-np.log1p(-2 * rates) - 2 * rates) / 4
+    reach = reach_of(spread, odds, lowest)
+    rates = np.geomspace(0.001, 0.9, 24) / lowest
+    cost = (-np.log1p(-lowest * rates) - lowest * rates) / lowest**2
     for r, v in zip(reach, spread, strict=True):
         np.testing.assert_allclose(np.exp(rates * r - cost * v).mean(), 2 / 0.05, rtol=1e-8)
     wide = reach[2:] / (1.96 * np.sqrt(spread[2:]))
-    assert (wide < 2.2).all()
+    assert (wide < 2.0).all()
 
 
 def test_the_interval_covers_a_moving_mean_at_all_times():

@@ -184,7 +184,7 @@ class Monitor:
         >>> rows = {"y": sim.y, "p": sim.p, "age": sim.v}
         >>> monitor = vc.Monitor(vc.make_bins("y", "p", data=rows, monitor=0.02))
         >>> print(monitor.update(rows, id="2026-11-16"))
-        No alarm after 1 batch (500 rows): evidence 0.51, alarm at 20.
+        No alarm after 1 batch (500 rows): evidence 0.78, alarm at 20.
         """
         name = self._checked_id(id)
         found = batch if isinstance(batch, Collected) else collect(batch, self.cells.slim)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from varcal._arrays import Bools, Floats, ratio_or_nan
-from varcal._monitor.confidence import gap_interval
+from varcal._monitor.confidence import MOST_PREDICTED, gap_interval
 from varcal._monitor.history import BLOCK_SUMS, Block
 from varcal._monitor.monitor import Monitor, id_order
 from varcal._monitor.status import Status, Where
@@ -231,6 +231,7 @@ def _stretch(
         spread,
         np.full(len(which), cap[cell]),
         odds + float(price[cell]),
+        1 + MOST_PREDICTED,
     )
     says = ratio_or_nan(named["score"], named["weight"])
     return Stretch(
@@ -283,7 +284,9 @@ def _maps(
             n, weight, hit, score = sums[:, :, k].T
             gap = ratio_or_nan(score - hit, weight)
             says = np.clip(ratio_or_nan(score, weight), 0.01, 0.99)
-            clear = np.abs(gap) > CLEAR * np.sqrt(ratio_or_nan(says * (1 - says), n))
+            # The second term keeps a few rows from looking clear by chance.
+            variance = ratio_or_nan(says * (1 - says) + ratio_or_nan(np.ones_like(n), n), n)
+            clear = np.abs(gap) > CLEAR * np.sqrt(variance)
             facts = {key: columns[key][k] for key in ("says", "happens", "low", "high", "n")}
             rows.append(HeatRow(one.text, gap, clear, off=columns["gap"][k], **facts))
         maps.append(HeatMap(name, shown.claim, tuple(rows)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,8 @@ from varcal.plotting._monitor_words import (
 from varcal.plotting._words import short
 
 _SIZE = 9.0
+#: The characters of a line of the headline.
+_WIDTH = 84
 _COLOURS = LinearSegmentedColormap.from_list("gaps", [UNDER, GROUND, OVER])
 
 
@@ -48,11 +51,16 @@ def draw(view: MonitorView, ax: Any) -> Figure:
         layout="constrained",
     )
     places = grid[:, 0]
-    alarm = view.status.alarm
+    urgent = view.status.alarm and not view.status.acknowledged
     figure.suptitle(
-        headline(view), x=0.01, ha="left", fontsize=12, fontweight="bold",
-        color=ALARM if alarm and not view.status.acknowledged else INK, **PLAIN,
-    )  # fmt: skip
+        "\n".join(fill(line, _WIDTH) for line in headline(view).split("\n")),
+        x=0.01,
+        ha="left",
+        fontsize=12,
+        fontweight="bold",
+        color=ALARM if urgent else INK,
+        **PLAIN,
+    )
     for one in places:
         clean(one, _SIZE)
         one.set_xlim(float(view.columns[0]), max(float(view.columns[-1]), 1.0))
