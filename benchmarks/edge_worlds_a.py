@@ -149,17 +149,18 @@ def weighted(rng: np.random.Generator, n: int, weights: str, variable: str, gap:
 
 
 def rare(
-    rng: np.random.Generator, n: int, rate: float, scores: str, level: float, summed: bool
+    rng: np.random.Generator, n: int, rate: float, scores: str, level: float, beyond: bool
 ) -> Found:
     """Calibrated rows with so few positives that no bin has more than a few."""
-    s = np.full(n, rate)
+    s, v = np.full(n, rate), rng.random(n)
     if scores in ("gamma", "near 1"):
         s = np.minimum(rng.gamma(0.8, rate / 0.8, n), 0.9)
-    if scores == "heaped":  # half of the positives are among a few rows with large scores
-        s = np.where(rng.random(n) < rate, 0.5, rate / 2)
+    elif scores == "lognormal, sorted by v":
+        s = np.minimum(rate * rng.lognormal(-2, 2, n), 0.9)
+        s[np.argsort(v)] = np.sort(s)
     s = 1 - s if scores == "near 1" else s
-    found, rows = _profile(rng.random(n) < s, s, rng.random(n))
-    return Found(profile_test(found, None if summed else rows, grouped=False) < level)
+    found, _ = _profile(rng.random(n) < s, s, v)
+    return Found(profile_test(found, None, grouped=False, beyond=beyond) < level)
 
 
 #: groups, variable, tilt
@@ -207,14 +208,14 @@ WEIGHTED = (
     (300, "equal", "numeric", 0.1),
     (3_000, "1000", "numeric", 0.0),
 )
-#: rows, mean score (or distance from 1), scores, whether only sums are there
+#: rows, mean score (or distance from 1), scores, whether beyond, level
 RARE = (
-    (20_000, 0.0004, "gamma", False),
-    (50_000, 0.0002, "gamma", False),
-    (50_000, 0.0004, "equal", False),
-    (50_000, 0.0004, "near 1", False),
-    (50_000, 0.0004, "heaped", False),
-    (5_000, 0.004, "gamma", True),
+    (12_000, 0.0002, "gamma", False, 0.01),
+    (20_000, 0.0004, "lognormal, sorted by v", False, 0.01),
+    (50_000, 0.0002, "equal", False, 0.01),
+    (50_000, 0.0004, "near 1", False, 0.05),
+    (12_000, 0.0002, "gamma", True, 0.05),
+    (20_000, 0.0004, "lognormal, sorted by v", True, 0.05),
 )
 
 
@@ -237,11 +238,10 @@ def worlds() -> Iterator[World]:
         draw = partial(weighted, n=n, weights=weights, variable=variable, gap=gap)
         name = f"beyond, weights {weights}, {variable}, n = {n:,}, gap {gap}"
         yield World(name, 0.05, "test", draw, 1_000)
-    for n, rate, scores, summed in RARE:
-        for level in (0.05, 0.01):
-            draw = partial(rare, n=n, rate=rate, scores=scores, level=level, summed=summed)
-            name = f"{100 * rate:g} % positives, {scores}, n = {n:,}{', sums' if summed else ''}"
-            yield World(name, level, "test", draw, 1_000)
+    for n, rate, scores, beyond, level in RARE:
+        draw = partial(rare, n=n, rate=rate, scores=scores, level=level, beyond=beyond)
+        name = f"{100 * rate:g} % positives, {scores}, n = {n:,}"
+        yield World(f"{'beyond, ' if beyond else ''}{name}", level, "test", draw, 2_000)
 
 
 WORLDS = tuple(worlds())

@@ -57,8 +57,9 @@ def test_help_loads_neither_numpy_nor_anything_that_needs_it(tmp_path):
 
 
 def test_audit_loads_neither_scikit_learn_nor_pandas(tmp_path, rows_file):
-    modules, text = loaded(tmp_path, PROGRAM, "audit", rows_file, "--label", "y", "--prob", "p")
-    assert "3 variables ranked" in text
+    given = ["audit", rows_file, "--label", "y", "--prob", "p", "--no-repair"]
+    modules, text = loaded(tmp_path, PROGRAM, *given)
+    assert "300 rows, 3 variables in" in text
     assert set() == modules & {
         "sklearn",
         "pandas",

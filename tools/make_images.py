@@ -83,7 +83,7 @@ def story() -> Any:
     titles = ("By score: right", "By age: wrong", "By age, after the repair")
     for ax, title in zip(axes, titles, strict=True):
         ax.set_title(title, loc="left")
-        ax.set_ylabel("earn more than $50,000".replace("$", r"\$"))
+        ax.set_ylabel("earn more than $50,000")
     return figure
 
 

@@ -102,8 +102,8 @@ def test_the_rule_of_the_paper_hides_changed_predictions(rng):
     y = rng.random(n) < p
     flipped = 1 - p
     sets = {"raw": p, "flipped": flipped}
-    fair = vc.compare(y, sets, {"v": rng.random(n)})
-    paper = vc.compare(y, sets, {"v": rng.random(n)}, hits="first")
+    fair = vc.compare(y, sets, {"v": rng.random(n)}, event="correct")
+    paper = vc.compare(y, sets, {"v": rng.random(n)}, event="correct", hits="first")
     assert fair.row("flipped", "ECE").value > 0.15
     assert paper.row("flipped", "ECE").value < 0.05
 
@@ -143,3 +143,66 @@ def test_weighted_auc_is_that_of_scikit_learn(rng):
 def test_two_methods_with_the_same_name():
     with pytest.raises(InputError, match="same name"):
         vc.compare([0, 1], {1: [0.1, 0.9], "1": [0.2, 0.8]})
+
+
+def test_vece_is_that_of_the_audit_with_its_claim(rng):
+    """Over- and underestimated risk cancel in the confidence: the risk is compared."""
+    n = 4_000
+    x, q = rng.normal(size=n), rng.beta(2, 2, n)
+    p = np.clip(q - 0.12 * x, 0.01, 0.99)
+    y = rng.random(n) < q
+    X = {"x": x, "heaped": np.where(rng.random(n) < 0.4, 0, rng.integers(1, 50, n))}
+    audit = vc.audit(y, p, X, repair=False)
+    found = vc.compare(y, {"raw": p, "truth": q}, X)
+    assert found.event == "both" and found.binning == audit.binning
+    for name in X:
+        row = audit.row(name)
+        for method in ("raw", "truth"):
+            assert found.row(method, "VECE", name).claim == row.claim
+        assert found.row("raw", "VECE", name).value == pytest.approx(row.vece.debiased, abs=1e-12)
+    assert found.row("raw", "VECE", "x").claim == "risk"
+    assert found.row("truth", "VECE", "x").verdict == "fixed"
+    assert "VECE x (risk)" in repr(found)
+    larger = max(audit.claims.values(), key=lambda claim: claim.score.ece.debiased)
+    assert found.row("raw", "ECE").claim == larger.claim
+    again = type(found).from_dict(found.to_dict())
+    assert again.row("raw", "VECE", "x").claim == "risk" and repr(again) == repr(found)
+
+
+def test_more_than_two_classes_compare_the_worst_claim(rng):
+    n = 3_000
+    v = rng.random(n)
+    q = rng.dirichlet([2, 2, 2], n)
+    y = (rng.random(n)[:, None] > q.cumsum(1)).sum(1)
+    shift = 0.25 * (v - 0.5)[:, None] * np.array([1.0, -1.0, 0.0])
+    p = np.clip(q + shift, 0.01, None)
+    found = vc.compare(y, {"raw": p / p.sum(1, keepdims=True), "truth": q}, {"v": v})
+    assert found.row("raw", "VECE", "v").claim in ("class 0", "class 1")
+    assert found.row("truth", "VECE", "v").verdict in ("fixed", "better")
+    assert found.row("raw", "ECE").claim == "confidence"
+
+
+def test_a_change_needs_a_size_to_be_worse_or_better():
+    """A sure rise of the log-loss by 0.00005 is not "made worse"."""
+    rng = np.random.default_rng(5)
+    q = rng.uniform(0.02, 0.98, 200_000)
+    y = rng.random(200_000) < q
+    found = vc.compare(y, {"raw": q, "shifted": np.clip(q + 0.005, 0, 1)}, None, event="positive")
+    row = found.row("shifted", "log-loss")
+    assert row.difference_low > 0 and row.p_holm < 0.05 and row.difference < 0.001
+    assert row.verdict == "unchanged"
+
+
+def test_verdicts_are_adjusted_for_the_number_of_comparisons(rng):
+    n = 400
+    q = rng.uniform(0.2, 0.8, n)
+    sets = {"raw": q} | {f"m{k}": np.clip(q + rng.normal(0, 0.02, n), 0, 1) for k in range(20)}
+    found = vc.compare(rng.random(n) < q, sets, None, event="positive")
+    rows = [row for row in found.rows if row.method != "raw"]
+    assert any(row.p_value < 0.05 for row in rows)
+    for row in rows:
+        assert (
+            row.p_holm
+            >= min(1, row.p_value * sum(other.p_value >= row.p_value for other in rows)) - 1e-12
+        )
+        assert row.verdict == "unchanged" or row.p_holm < 0.05

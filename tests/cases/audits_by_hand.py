@@ -84,7 +84,7 @@ def row(variable, value, low, high, *, name="risk", others=(), ranks=(1, 1), whe
         verdict = NO_EVIDENCE
     else:
         verdict = OFF if low > LIMIT else SMALL if high <= LIMIT else SIZE_UNCLEAR
-    found = where if where is not None else place(variable, "b", 0.3, 0.45)
+    found = where if where is not None else place(variable, "b", 0.3, 0.45, name=name)
     return AuditRow(
         variable=variable,
         kind="levels",
@@ -109,7 +109,7 @@ def row(variable, value, low, high, *, name="risk", others=(), ranks=(1, 1), whe
             for other, figures in others
         ),
         place=found if verdict in FINDINGS else None,
-        weakest=place(variable, "c", 0.3, 0.31, 0.06, n=100),
+        weakest=place(variable, "c", 0.3, 0.31, 0.06, n=100, name=name),
     )
 
 
@@ -158,6 +158,12 @@ def repair(before, after, *, allowed=None, protected=(), helps=True):
         sampled=False,
         helps=helps,
     )
+
+
+def repaired(found, after, **options):
+    """Return an audit with what a repair would achieve."""
+    tried = repair(found, after, **options)
+    return replace(found, try_repair=lambda: (tried, ""))
 
 
 def mock() -> Audit:

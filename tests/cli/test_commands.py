@@ -708,6 +708,16 @@ def test_progress_on_a_terminal(folder, calibrated, tmp_path):
     out = str(tmp_path / "o.csv")
     shown = in_terminal(["apply", "cal.json", "test.csv", "-o", out], folder, TERM="xterm")
     assert "Applying" in shown and "added p_calibrated to 3,000 rows" in shown
+    given = ["calibrate", "cal.csv", *COLUMNS, "--variables", "age", "-o", str(tmp_path / "c.json")]
+    shown = in_terminal(given, folder, TERM="xterm")
+    assert "Fitting VariableCalibrator on 3,000 rows" in shown and "fitted on 3,000" in shown
+
+
+def test_messages_are_broken_between_words_on_a_terminal(folder):
+    shown = in_terminal(["audit", "rows.csv", "--label", "y", "--prob", "age"], folder)
+    lines = shown.splitlines()
+    assert lines[0].startswith("error: ") and max(map(len, lines)) <= 80
+    assert [line[:6] for line in lines if not line.startswith(" ")] == ["error:", "hint: "]
 
 
 def test_completion_is_offered():

@@ -132,6 +132,7 @@ def test_columns_that_the_user_names_are_judged():
     assert list(vc.audit("y", "p", "user", data=frame.assign(y=y, p=p)).curves) == ["user"]
     assert list(vc.audit(y, p, frame["n"]).curves) == ["n"]
     assert list(vc.audit(y, p, np.arange(N)).curves) == ["v"]
+    assert list(vc.audit(y, p, [f"user {k}" for k in range(N)]).curves) == ["v"]
 
 
 def test_a_table_without_variables_tells_how_to_bring_columns_back():

@@ -10,40 +10,47 @@ import numpy as np
 import pytest
 
 import varcal as vc
-from varcal._measures.regions import Region
+from cases import audits_by_hand
 from varcal._smoothing.density import density
-from varcal._text.numbers import interval, percent, signed
+from varcal._text.numbers import interval, number_text, percent, points, signed
+from varcal._text.sentences import Code, Named, Sentence, Strong, StrongName
 from varcal.exceptions import InputError
 from varcal.report import summarise
-from varcal.report.audit.markdown import escape, markdown
+from varcal.report.audit.charts import coincides
+from varcal.report.audit.markdown import escape, markdown, text
+from varcal.report.audit.notebook import first_screen_html
 from varcal.report.audit.page import html
-from varcal.report.html.axes import date_axis, number_axis, number_text, share_axis
+from varcal.report.audit.terminal import WIDTH, audit_lines
+from varcal.report.claim_words import claim_words
+from varcal.report.html.axes import date_axis, duration_axis, number_axis, share_axis
+from varcal.report.html.label_places import Box, place_label
 from varcal.report.html.markup import el
-from varcal.report.json_form import json_text, plain
-from varcal.report.words import Named, region_words, wording
+from varcal.report.json_form import SCHEMA_VERSION, json_text, plain
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "report.json"
+FIXED = {"created": "2024-01-01 00:00 UTC", "versions": (("varcal", "0"),)}
 
 
 @pytest.fixture(scope="module")
 def audit(adult):
     names = ("age", "sex", "workclass", "fnlwgt", "hours-per-week")
-    return vc.audit(adult.y, adult.p, {name: adult[name] for name in names})
+    return vc.audit(adult.y, adult.p, {name: adult[name] for name in names}, repair=False)
 
 
 @pytest.fixture(scope="module")
 def summary(audit):
-    return summarise(audit, created="2024-01-01 00:00 UTC", versions=(("varcal", "0"),))
+    return summarise(audit, **FIXED)
 
 
-def small_audit(event="positive"):
+def small_audit(event="both"):
     rng = np.random.default_rng(3)
     n = 1200
     score, place = rng.uniform(0.1, 0.9, n), rng.integers(0, 4, n)
     when = np.datetime64("2022-03-01") + rng.integers(0, 3, n).astype("m8[D]")
     y = rng.random(n) < np.clip(score - np.where(place == 3, 0.3, 0.0), 0, 1)
     kind = np.where(rng.random(n) < 0.1, None, rng.choice(["a", "b"], n))
-    return vc.audit(y, score, {"place": place, "kind": kind, "when": when}, event=event, n_bins=4)
+    variables = {"place": place, "kind": kind, "when": when}
+    return vc.audit(y, score, variables, event=event, n_bins=4, repair=False)
 
 
 def assert_close(found, expected, path="summary"):
@@ -62,9 +69,8 @@ def assert_close(found, expected, path="summary"):
 
 
 def test_json_is_unchanged():
-    found = summarise(small_audit(), created="2024-01-01 00:00 UTC", versions=(("varcal", "0"),))
-    content = json.loads(json_text(found))
-    assert content.pop("schema_version") == 1
+    content = json.loads(json_text(summarise(small_audit(), **FIXED)))
+    assert content.pop("schema_version") == SCHEMA_VERSION
     content["citation"] = []
     assert_close(content, json.loads(GOLDEN.read_text(encoding="utf-8")))
 
@@ -89,16 +95,12 @@ def test_a_loaded_audit_gives_the_same_report(audit, summary, tmp_path):
     assert json_text(again) == json_text(summary)
 
 
-def test_audit_keeps_the_bins_behind_its_figures(adult, audit):
-    for name in ("age", "sex"):
-        table = vc.bin_table(adult.y, adult.p, {name: adult[name]}, binning="atoms")
-        found = audit.tables[name]
-        assert found.columns["bin"] == table.columns["bin"]
-        for key in ("n", "gap", "gap_low", "gap_high"):
-            np.testing.assert_allclose(found.columns[key], table.columns[key], atol=1e-12)
-    estimate = vc.estimate(adult.y, adult.p)
-    for key in ("value", "debiased", "low", "high", "p_value"):
-        assert getattr(audit.score.ece, key) == pytest.approx(getattr(estimate, key))
+def test_without_a_path_the_page_is_shown_inline(audit):
+    shown = audit.report(title='A "title"')
+    frame = shown._repr_html_()
+    assert frame.startswith('<iframe title="A &quot;title&quot;" srcdoc="&lt;!doctype html&gt;')
+    assert '<html lang="en">' in shown.page
+    assert "notebook" in repr(shown)
 
 
 def test_intervals_of_bins_allow_for_groups(rng):
@@ -107,7 +109,8 @@ def test_intervals_of_bins_allow_for_groups(rng):
     y = (rng.random(100) < 0.7)[groups].astype(int)
     v = rng.normal(size=100)[groups]
     alone, grouped = (
-        vc.audit(y, p, {"v": v}, event="positive", groups=one) for one in (None, groups)
+        vc.audit(y, p, {"v": v}, event="positive", groups=one, repair=False)
+        for one in (None, groups)
     )
     widths = [
         np.subtract(one.tables["v"].columns["gap_high"], one.tables["v"].columns["gap_low"])
@@ -120,66 +123,102 @@ def test_intervals_of_bins_allow_for_groups(rng):
 @pytest.mark.parametrize("event", ["correct", "positive"])
 def test_charts_show_what_happened(adult, event):
     sex = np.asarray(adult["sex"])
-    found = summarise(vc.audit(adult.y, adult.p, {"sex": sex}, event=event))
+    found = summarise(vc.audit(adult.y, adult.p, {"sex": sex}, event=event, repair=False))
     one = found.variables[0]
     y, p = np.asarray(adult.y), np.asarray(adult.p)
-    wrong, doubt = (p > 0.5) != y, np.minimum(p, 1 - p)
-    actual, predicted = (y, p) if event == "positive" else (wrong, doubt)
-    for k, level in enumerate(one.line.labels):
+    happens = y if event == "positive" else (p > 0.5) == y
+    says = p if event == "positive" else np.maximum(p, 1 - p)
+    line = one.main.line
+    for k, level in enumerate(line.labels):
         inside = sex == level
-        assert one.line.actual[k] == pytest.approx(actual[inside].mean())
-        assert one.line.predicted[k] == pytest.approx(predicted[inside].mean())
-        assert one.bins[k].actual == pytest.approx(actual[inside].mean())
-        assert one.line.actual_low[k] < one.line.actual[k] < one.line.actual_high[k]
-        assert one.line.n[k] == inside.sum()
-    assert found.overall.actual == pytest.approx(actual.mean())
-    assert found.overall.predicted == pytest.approx(predicted.mean())
-    side = "overconfident" if event == "correct" else "predicted too low"
-    assert str(found.headline).startswith(f"Overall {side} by")
+        assert line.actual[k] == pytest.approx(happens[inside].mean(), abs=2e-3)
+        assert line.predicted[k] == pytest.approx(says[inside].mean(), abs=2e-3)
+        assert one.bins[k].happens == pytest.approx(happens[inside].mean())
+        assert line.actual_low[k] < line.actual[k] < line.actual_high[k]
+        assert line.n[k] == inside.sum()
+    # A level that is named elsewhere has the same interval in the table.
+    (level,) = (level for level in one.levels if level.text == one.spot.text)
+    assert (level.low, level.high) == (one.spot.low, one.spot.high)
+    side = "Too sure" if event == "correct" else "Too low"
+    assert found.screen.headline.startswith(side)
 
 
-def test_lines_lie_in_their_bands_and_agree_with_the_worst_value(audit, summary):
+def test_the_band_excludes_the_prediction_where_the_bar_is(audit, summary):
     for one in summary.variables:
-        line, curve = one.line, audit[one.name]
+        line, curve = one.main.line, audit[one.name]
         assert np.less_equal(line.actual_low, line.actual).all()
         assert np.less_equal(line.actual, line.actual_high).all()
         assert min(line.actual_low) >= 0 and max(line.actual_high) <= 1
-        gap = line.actual[one.at_worst] - line.predicted[one.at_worst]
-        assert gap == pytest.approx(curve.vce, abs=2e-3)
+        gap = abs(line.actual[one.main.worst] - line.predicted[one.main.worst])
+        assert gap == pytest.approx(curve.vce, abs=3e-3)
+        for k, x in enumerate(line.x):
+            sure = not line.actual_low[k] <= line.predicted[k] <= line.actual_high[k]
+            assert sure == any(region.low <= x <= region.high for region in one.main.regions)
 
 
 def test_sentences(audit, summary):
-    assert str(summary.headline) == audit.sentence
+    screen = summary.screen
+    assert f"{screen.headline}. {screen.lede}" == audit.sentence
     age = next(one for one in summary.variables if one.name == "age")
     assert re.fullmatch(
-        r"The gap changes along age: 9\.\d points on average beyond the overall gap "
-        r"\(95% interval \d\.\d to 1?\d\.\d, adjusted p <0\.001\)\.",
-        str(age.finding),
-    )
-    assert re.fullmatch(
-        r"▲ overconfident by 2\d\.\d to 3\d\.\d points for 3\d to 6\d \([\d,]+ rows\)\. "
-        r"Largest gap at 4\d: wrong 3\d\.\d% of the time, expected 0\.\d%\.",
-        str(age.worst),
-    )
+        r"▼ \d\d to \d\d: risk too low by [\d.]+ points \([\d.]+ to [\d.]+\)\. The model says "
+        r"[\d.]+%, [\d.]+% happens; [\d,]+ rows\.",
+        str(age.places[0]),
+    ) or "better than the rest" in str(age.places[0])
+    assert str(age.places[-1]).startswith("Surely off: too low at ")
+    assert str(age.wrong) == "risk and confidence"
     workclass = next(one for one in summary.variables if one.name == "workclass")
-    assert any("963 rows (5.9%) without a value" in str(note) for note in workclass.notes)
-    assert any("other claim" in str(note) for note in summary.notes)
+    assert any("963 rows (6%) without a value" in str(note) for note in workclass.notes)
     hours = next(one for one in summary.variables if one.name == "hours-per-week")
-    assert any("of the rows have the value 40" in str(note) for note in hours.notes)
-    assert dict(summary.verdicts)["varies"] >= 2
+    assert any("bin of their own: 40 (" in str(note) for note in hours.notes)
+    assert any("p of no hidden error" in line for line in hours.statistics)
 
 
 def test_sentences_without_a_finding():
     sim = vc.datasets.make_gap(2000, vece=0.0)
-    found = summarise(vc.audit(sim.y, sim.p, {"v": sim.v}, event="positive"))
-    one = found.variables[0]
-    assert "no variable shows a change" in str(found.headline)
-    assert str(found.worst) == ""
+    found = summarise(vc.audit(sim.y, sim.p, {"v": sim.v}, event="positive", repair=False))
+    (one,) = found.variables
     assert one.verdict == "no evidence"
-    assert str(one.finding).startswith("No evidence that the gap changes along v")
-    few = summarise(vc.audit(sim.y[:60], sim.p[:60], {"v": sim.v[:60]}, event="positive"))
-    assert str(few.variables[0].finding).startswith("Too few rows to tell")
-    assert "<details" in html(few)
+    assert one.spot is None and str(one.wrong) == ""
+    assert str(one.places[0]).startswith("Hidden error of more than ")
+    page = html(found)
+    assert "1 variable without evidence" in page
+    assert "Move the slider" in page
+    few = vc.audit(sim.y[:60], sim.p[:60], {"v": sim.v[:60]}, event="positive", repair=False)
+    assert "Too few rows to tell" in html(summarise(few))
+
+
+def test_one_claim_and_several(adult):
+    sex = {"sex": adult["sex"]}
+    both, one = (
+        html(summarise(vc.audit(adult.y, adult.p, sex, event=event, repair=False)))
+        for event in ("both", "positive")
+    )
+    assert "claim that is wrong" in both and "The same for confidence" in both
+    assert "claim that is wrong" not in one and "Confidence" not in one
+
+
+def test_repaired_figures_are_shown_beside_the_others():
+    found = audits_by_hand.mock()
+    page = html(summarise(found))
+    assert "After repair" not in page
+    page = html(summarise(audits_by_hand.repaired(found, audits_by_hand.mock())))
+    assert page.count("After repair") > len(found)
+    assert "After repair: risk" in page
+    assert "learned from 5,000 rows" in page
+
+
+def test_better_groups_carry_no_mark():
+    far = audits_by_hand.place("sex", "Female", 0.2, 0.36)
+    near = audits_by_hand.place("sex", "Male", 0.2, 0.21)
+    claims = [audits_by_hand.claim("risk", 0.25, 0.30, ece=(0.05, 0.043, 0.057))]
+    rows = [audits_by_hand.row("sex", 0.05, 0.04, 0.06, where=far)]
+    found = audits_by_hand.audit(claims, rows, groups=[near, far], event="positive")
+    summary = summarise(found)
+    for form in (html(summary), markdown(summary), first_screen_html(summary.screen, 0.95)):
+        assert "better than the rest" in form
+        assert len(re.findall("▼.{0,60}1\\.0", form)) == 0
+    assert any("1.0 (better)" in line for line in audit_lines(found))
 
 
 @pytest.mark.parametrize(
@@ -190,26 +229,42 @@ def test_sentences_without_a_finding():
         (300, lambda rng, n: np.where(rng.random(n) < 0.3, np.nan, 1e12 * rng.normal(size=n))),
         (300, lambda rng, n: np.r_[np.zeros(n - 1), 5.0]),
         (300, lambda rng, n: np.datetime64("0900") + rng.integers(0, 9, n)),
+        (300, lambda rng, n: rng.integers(0, 9, n).astype("m8[h]")),
         (300, lambda rng, n: [f"level {k}" for k in rng.integers(0, 60, n)]),
         (300, lambda rng, n: rng.random(n) < 0.5),
     ],
-    ids=["two rows", "infinite", "missing", "one apart", "dates", "many levels", "bool"],
+    ids=[
+        "two rows",
+        "infinite",
+        "missing",
+        "one apart",
+        "dates",
+        "durations",
+        "many levels",
+        "bool",
+    ],
 )
 @pytest.mark.parametrize("scores", ["sure", "any"])
 def test_every_kind_of_variable_can_be_reported(rng, n, make, scores):
     p = np.ones(n) if scores == "sure" else rng.random(n)
     y = np.arange(n) % 2
-    found = summarise(vc.audit(y, p, {"v": make(rng, n)}))
-    for text in (html(found), json_text(found), markdown(found)):
-        assert "nan" not in re.sub(r"[<>].*?script>", "", text).lower().split()
-        assert text.encode()
+    audit = vc.audit(y, p, {"v": make(rng, n)}, repair=False)
+    found = summarise(audit)
+    forms = (html(found), json_text(found), markdown(found), repr(audit), audit._repr_html_())
+    for form in forms:
+        assert "nan" not in re.sub(r"[<>].*?script>", "", form).lower().split()
+        assert form.encode()
 
 
-def test_models_of_many_classes_have_one_claim(rng):
+def test_models_of_many_classes(rng):
     p = rng.dirichlet(np.ones(4), 400)
-    found = summarise(vc.audit(rng.integers(0, 4, 400), p, {"v": rng.normal(size=400)}))
-    assert found.overall.other_gap is None
-    assert "other claim" not in html(found)
+    audit = vc.audit(rng.integers(0, 4, 400), p, {"v": rng.normal(size=400)}, repair=False)
+    found = summarise(audit)
+    assert [column.title for column in found.screen.columns] == ["Confidence", "Worst class"]
+    assert found.scores[0].claim == "confidence"
+    assert found.scores[1].claim.startswith("class ")
+    assert "Worst class" in html(found)
+    assert all(len(line) <= WIDTH for line in audit_lines(audit))
 
 
 def test_page_is_small_and_self_contained(adult, summary):
@@ -224,7 +279,8 @@ def test_page_is_small_and_self_contained(adult, summary):
     assert "http" not in re.sub(r"https://arxiv\.org/abs/[\d.]+|http-equiv", "", page)
     rng = np.random.default_rng(0)
     many = {f"variable {k}": rng.gamma(2, size=len(adult.y)) for k in range(30)}
-    assert len(html(summarise(vc.audit(adult.y, adult.p, many))).encode()) < 1_000_000
+    found = vc.audit(adult.y, adult.p, many, repair=False)
+    assert len(html(summarise(found)).encode()) < 1_500_000
 
 
 def test_page_holds_no_single_rows(rng):
@@ -232,25 +288,32 @@ def test_page_holds_no_single_rows(rng):
     v = rng.normal(size=n)
     person = np.array([f"person{k}@example.org" for k in range(n)])
     y, p = rng.integers(0, 2, n), rng.uniform(0.2, 0.8, n)
-    found = summarise(vc.audit(y, p, {"v": v, "person": person}))
-    for text in (html(found), json_text(found), markdown(found)):
-        assert "@example" not in text
-    (line,) = (one.line for one in found.variables if one.name == "v")
+    variables = {"v": v, "person": person}
+    found = summarise(vc.audit(y, p, variables, include=["person"], repair=False))
+    for form in (html(found), json_text(found), markdown(found)):
+        assert "@example" not in form
+    (line,) = (one.main.line for one in found.variables if one.name == "v")
     assert not np.isclose(np.sort(line.x)[1:-1, None], v, atol=1e-12).any()
 
 
 def test_json_data_of_the_page_cannot_end_its_element():
     name = "</script><!--\u2028&"
-    y, p = [0, 1] * 100, np.linspace(0.1, 0.9, 200)
-    page = html(summarise(vc.audit(y, p, {"v": [name, "b"] * 100})))
+    claims = [audits_by_hand.claim(f"class {name}", 0.25, 0.20, label=name)]
+    rows = [audits_by_hand.row("v", 0.05, 0.04, 0.06, name=f"class {name}")]
+    page = html(summarise(audits_by_hand.audit(claims, rows, event="classwise")))
     block = re.search(r'<script type="application/json"[^>]*>(.*?)</script>', page, re.S).group(1)
     assert not set("<>&\u2028") & set(block)
-    assert name in json.loads(block)["charts"]["v1"]["t"]
+    assert name in json.loads(block)["charts"]["v1"]["over"]
 
 
 def test_elements_escape():
     assert el("p", '<a href="x">', title='"<') == '<p title="&quot;&lt;">&lt;a href="x"&gt;</p>'
     assert el("p", Named("a\x00b\ud800")) == "<p><bdi>a\ufffdb\ufffd</bdi></p>"
+    said = Sentence.of("a ", StrongName("<b>"), Strong(" & "), Code("x < 1"))
+    assert (
+        el("p", said) == "<p>a <b><bdi>&lt;b&gt;</bdi></b><b> &amp; </b><code>x &lt; 1</code></p>"
+    )
+    assert text(said) == r"a **&lt;b&gt;**** & **`x < 1`"
     assert el("input", hidden=False, id=None, class_="a") == '<input class="a">'
 
 
@@ -259,13 +322,15 @@ def test_elements_escape():
 )
 def test_markdown_escapes_names(name):
     y, p = [0, 1] * 100, np.linspace(0.1, 0.9, 200)
-    text = markdown(summarise(vc.audit(y, p, {name: np.arange(200.0), "other": [0.0, 1] * 100})))
-    table = text[: text.index("## Reliability")]
+    variables = {name: np.arange(200.0), "other": [0.0, 1] * 100}
+    found = summarise(vc.audit(y, p, variables, include=list(variables), repair=False))
+    form = markdown(found)
+    table = form[form.index("| # |") : form.index("Hidden error: how far")]
     rows = [line for line in table.splitlines() if re.match(r"\| \d", line)]
     assert len(rows) == 2
-    assert all(len(re.findall(r"(?<!\\)\|", row)) == 8 for row in rows)
-    assert escape(name) in text
-    assert not re.search(r"<script|\]\(http|(?<!\\)`|www\.e", text)
+    assert all(len(re.findall(r"(?<!\\)\|", row)) == 6 for row in rows)
+    assert escape(name) in form
+    assert not re.search(r"<script|\]\(http|(?<!\\)`c|www\.e", form)
 
 
 def test_numbers():
@@ -273,12 +338,45 @@ def test_numbers():
     assert interval(0.0, 0.1234) == "0.0 to 12.3"
     assert plain({}) == {}
     assert number_text(1_234_567.0) == "1,234,567"
+    assert points(-0.00001) == "0.0"
 
 
-def test_regions_that_include_zero():
-    region = Region(0, 1, "a", "under", -0.02, 0.01, 0.5, 1)
-    said = str(region_words(region, wording("positive")))
-    assert said == "▼ gap of −2.0 to +1.0 points for a (1 row)"
+def test_names_of_lines_keep_clear_of_lines_and_texts():
+    x = np.linspace(0, 1, 50)
+    flat, rising = np.full(50, 100.0), 200 - 150 * x
+    taken = Box(0.2, 80.0, 0.2)
+    found = place_label("actual", (x, flat), [(x, rising)], [taken], width=460, height=300)
+    assert not found.overlaps(taken)
+    inside = np.abs(x - found.x) <= found.half_width
+    assert (np.abs(rising[inside] - found.y) > found.half_height).all()
+    assert found.x - found.half_width > 0 and found.x + found.half_width < 1
+
+
+def test_lines_that_coincide():
+    sim = vc.datasets.make_gap(20_000, vece=0.0)
+    found = summarise(vc.audit(sim.y, sim.p, {"v": sim.v}, event="positive", repair=False))
+    main = found.variables[0].main
+    assert coincides(main.line, claim_words("risk")) == (
+        np.abs(np.subtract(main.line.actual, main.line.predicted)).max() < 0.04
+    )
+    assert "Gap: says minus happens" in html(found)
+
+
+def test_the_terminal_shows_the_same_in_80_columns(audit):
+    lines = audit_lines(audit)
+    assert max(map(len, lines)) <= WIDTH
+    assert lines[0] == f"REPAIR FIRST  {summarise(audit).screen.headline}"
+    assert "limit 2.0 points: ok below, ~ may be on either side, x surely above" in lines
+    assert "\n".join(audit_lines(audit, repair=False)) == repr(audit)
+    ranked = [line.split()[0] for line in lines if re.search(r"\d \([\d.]+, [\d.]+\) +\S", line)]
+    assert {"age", "sex", "hours-per-week"} <= set(ranked)
+
+
+def test_a_notebook_shows_the_first_screen(audit):
+    shown = audit._repr_html_()
+    assert shown.startswith("<div><h3>✕ Repair first: ")
+    assert shown.count("<table>") == 2 and "<ol>" in shown
+    assert "style=" not in shown
 
 
 def test_axes():
@@ -289,6 +387,13 @@ def test_axes():
     assert [text for _, text in days.ticks][:2] == ["1970-01-01", "1970-01-03"]
     hours = date_axis(0.0, 86_400.0)
     assert hours.ticks[1][1] == "1970-01-01 06"
+    assert [text for _, text in duration_axis(0.0, 7200.0).ticks] == [
+        "0 h",
+        "0.5 h",
+        "1 h",
+        "1.5 h",
+        "2 h",
+    ]
     months = date_axis(0.0, 400 * 86_400.0)
     assert [text for _, text in months.ticks][:2] == ["1970-01", "1970-04"]
 
@@ -297,7 +402,7 @@ def test_axes():
 def test_histograms_of_whole_numbers_have_no_gaps(rng, shift):
     v = rng.integers(18, 90, 4000) + shift
     y, p = rng.integers(0, 2, 4000), rng.uniform(0.2, 0.8, 4000)
-    found = vc.audit(y, p, {"v": v.astype(float)})["v"].histogram
+    found = vc.audit(y, p, {"v": v.astype(float)}, repair=False)["v"].histogram
     counts, _ = np.histogram(v, found.edges)
     np.testing.assert_allclose(found.share, counts / len(v), atol=1e-3)
     assert len(set(np.diff(found.edges))) == 1

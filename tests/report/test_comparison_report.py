@@ -197,7 +197,6 @@ def test_the_report_mentions_groups_gaps_and_dropped_rows(rng):
     assert "7 rows without an outcome were left out." in notes
     assert "empty has no value at any row, so it has no curve." in notes
     assert "Rows belong to groups" in " ".join(summary.method)
-    assert "a jackknife over groups of rows" in " ".join(summary.method)
     comparison_html(summary)
 
 
@@ -246,7 +245,7 @@ def test_markdown_and_json(summary, found):
     assert re.search(r"\| VECE along v, points \| \d+\.\d \([\d.]+ to [\d.]+\) \|", text)
     assert "✓ fixed −" in text and "✗ made worse +" in text
     content = json.loads(json_text(summary))
-    assert content["schema_version"] == 1
+    assert content["schema_version"] == 2
     row = content["figures"][0]["rows"][1]
     assert row["value"] == found.row("truth", "accuracy").value and row["noise_floor"] is None
     assert content["headlines"][0] == str(summary.headlines[0])

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from os import PathLike
 from typing import Any
 
+from varcal._audit.metric_text import metric_text
 from varcal._audit.verdicts import CHANGED
 from varcal._input.frames import frame_of
 from varcal._measures.curve_result import Curve
@@ -15,6 +16,17 @@ from varcal._text.tables import text_table
 
 #: Figures that are better when larger.
 HIGHER_IS_BETTER = ("accuracy", "AUC")
+#: The least size of a change that counts as better or worse. Sizes that nobody would act on: a
+#: tenth of a point of accuracy and AUC, a fifth of a point of calibration error; a log-loss of
+#: 0.001 is what a change of all probabilities by about two points costs.
+LEAST_CHANGE = {
+    "accuracy": 0.001,
+    "log-loss": 0.001,
+    "Brier": 0.0005,
+    "AUC": 0.001,
+    "ECE": 0.002,
+    "VECE": 0.002,
+}
 #: The numbers of a row, any of which may be NaN.
 _NUMBERS = (
     "value",
@@ -24,6 +36,8 @@ _NUMBERS = (
     "difference",
     "difference_low",
     "difference_high",
+    "p_value",
+    "p_holm",
 )
 
 
@@ -43,7 +57,14 @@ class ComparisonRow:
         The difference from the first set on the same rows, with its interval.
     verdict : str
         "baseline" for the first set; "fixed" (better, and now within noise), "better",
-        "unchanged" (no change can be shown) or "made worse".
+        "unchanged" (no change of a size that matters can be shown) or "made worse".
+    claim : str
+        For ECE and VECE, what the probabilities claim: "risk", "confidence" or "class <label>".
+    p_value, p_holm : float
+        The p-value of no difference, and the same adjusted for the number of comparisons, from
+        which the verdict follows; NaN for the first set.
+    within_noise : bool
+        For ECE and VECE, whether a perfect model could have this value by chance.
     """
 
     method: str
@@ -57,6 +78,10 @@ class ComparisonRow:
     difference_low: float
     difference_high: float
     verdict: str
+    claim: str = ""
+    p_value: float = math.nan
+    p_holm: float = math.nan
+    within_noise: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +95,8 @@ class Comparison:
     methods : tuple of str
         The sets, the baseline first.
     event, hits : str
-        What the probabilities are about, and whose predictions count as correct or wrong.
+        What the probabilities are about, and whose predictions count as correct or wrong. With
+        "both", `claim` of a row says which claim it is about.
     level : float
         The level of all intervals.
     n_rows, n_dropped : int
@@ -108,6 +134,17 @@ class Comparison:
         """The figures as (metric, variable), in order."""
         return tuple(dict.fromkeys((row.metric, row.variable) for row in self.rows))
 
+    @property
+    def figure_names(self) -> list[str]:
+        """The figures as text; where both claims are judged, with the claim of each."""
+        base = [self.row(self.methods[0], *figure) for figure in self.figures]
+        named = self.event == "both"
+        return [
+            f"{row.metric} {row.variable}".strip()
+            + (f" ({row.claim})" if named and row.claim else "")
+            for row in base
+        ]
+
     def to_dict(self) -> dict[str, Any]:
         """Return everything in plain Python types, ready for JSON (NaN as None)."""
         names = ["event", "hits", "level", "n_rows", "n_dropped", "n_bins", "binning", "grouped"]
@@ -132,7 +169,10 @@ class Comparison:
         plain["rows"] = tuple(
             ComparisonRow(
                 **row
-                | {name: math.nan if row[name] is None else float(row[name]) for name in _NUMBERS}
+                | {
+                    name: math.nan if row.get(name) is None else float(row[name])
+                    for name in _NUMBERS
+                }
             )
             for row in data["rows"]
         )
@@ -211,18 +251,20 @@ class Comparison:
 
     def _shown(self) -> dict[str, list[str]]:
         """Return the columns of the printed table: the figures, then one column per method."""
-        columns = {"figure": [f"{metric} {variable}".strip() for metric, variable in self.figures]}
+        columns = {"figure": self.figure_names}
         for method in self.methods:
             found = [self.row(method, *figure) for figure in self.figures]
             columns[f"{method} " if method == "figure" else method] = [
-                f"{row.value:.4f}" + (f" {row.verdict}" if row.verdict in CHANGED else "")
+                metric_text(row.metric, row.value)
+                + (f" {row.verdict}" if row.verdict in CHANGED else "")
                 for row in found
             ]
         return columns
 
     @property
     def _head(self) -> str:
-        return f"{self.n_rows:,} held-out rows, compared with {self.methods[0]}"
+        rows = f"{self.n_rows:,} held-out rows"
+        return f"{rows}, compared with {self.methods[0]}; ECE and VECE in points"
 
     def __repr__(self) -> str:
         return f"{self._head}\n{text_table(self._shown())}"

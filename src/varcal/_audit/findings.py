@@ -8,10 +8,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from varcal._arrays import Floats
+from varcal._binning.bins import coarse_index
 from varcal._evidence.evidence import Evidence
 from varcal._evidence.plan import MOST_FINE_CLASSES
 from varcal._evidence.profile import Profile
 from varcal._evidence.sided import SidedProfile, correct_of
+from varcal._inference._sides.sided_clusters import sided_cluster_law, sided_cluster_test
+from varcal._inference._sides.sided_law import sided_law
+from varcal._inference._sides.sided_test import SidedSums, sided_test
 from varcal._inference.duality import with_p
 from varcal._inference.gap_law import GapLaw
 from varcal._inference.measured import (
@@ -23,9 +27,6 @@ from varcal._inference.measured import (
     measure_laws,
 )
 from varcal._inference.multiplicity import cauchy
-from varcal._inference.sided_clusters import sided_cluster_law, sided_cluster_test
-from varcal._inference.sided_law import sided_law
-from varcal._inference.sided_test import SidedSums, sided_test
 from varcal._input.events import CORRECT
 from varcal._input.variables import Kind
 from varcal._measures.estimate import profile_test
@@ -261,6 +262,12 @@ def _sided_p(
             for k in range(len(signs))
         ]
         return np.array([every, *own])
-    sums = SidedSums(error_sums_of(coarse), error_sums_of(fine) if ordered else None, signs, placed)
+    sums = SidedSums(
+        error_sums_of(coarse),
+        error_sums_of(fine) if ordered else None,
+        signs,
+        placed,
+        coarse_index(first.fine.bins, first.coarse.bins),
+    )
     rows = None if found is None else evidence.sided_rows(found)
     return sided_test(sums, rows, seed=random_state)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from varcal._audit.checks import (
+from varcal._audit.screen.checks import (
     Check,
     Column,
     along_variables,
@@ -19,21 +19,22 @@ from varcal._audit.checks import (
     hidden_errors,
     variables_off,
 )
-from varcal._audit.judgement import (
+from varcal._audit.screen.judgement import (
     CANNOT_TELL,
     FINE,
     REPAIR_FIRST,
     WATCH,
     Judgement,
     headline,
+    is_sure,
     judge,
 )
-from varcal._audit.lede import lede
-from varcal._audit.next_steps import Step, next_steps
+from varcal._audit.screen.lede import lede
+from varcal._audit.screen.next_steps import Step, next_steps
 from varcal._audit.verdicts import OFF
 from varcal._text.gaps import CLASS, CONFIDENCE, RISK, claim_name, gap_side
 from varcal._text.numbers import count, level_text, limit_text, percent, points, share_text
-from varcal._text.sentences import Code, Named, Sentence, cut
+from varcal._text.sentences import Code, Named, Sentence, cut, listed
 
 if TYPE_CHECKING:
     from varcal._audit.audit_result import Audit, AuditRow
@@ -227,9 +228,10 @@ def _title(found: Judgement, groups: tuple[Group, ...]) -> str:
 
 
 def _groups(audit: Audit, found: Judgement) -> tuple[Group, ...]:
-    places = list(audit.groups)
+    places = [place for place in audit.groups if is_sure(place) or better_words(audit, place)]
     if not places:
-        places = [row.place for row in found.rows if row.place is not None]
+        clear = [row.place for row in found.rows if row.place is not None]
+        places = [place for place in clear if is_sure(place)]
     groups = [_group(audit, place) for place in places[:MOST_LINES]]
     return tuple(sorted(groups, key=lambda group: bool(group.better)))
 
@@ -307,6 +309,17 @@ def _groups_note(audit: Audit, groups: tuple[Group, ...]) -> Sentence:
 def _groups_after(audit: Audit, groups: tuple[Group, ...]) -> Sentence:
     if not groups:
         return _rare(audit)
+    cancelling = [
+        row.variable
+        for row in audit.rows
+        if row.verdict == OFF and row.place is not None and not is_sure(row.place)
+    ]
+    if cancelling:
+        return Sentence.of(
+            "Along ",
+            listed(cancelling),
+            " no group is surely off as a whole: within groups, too high and too low cancel.",
+        )
     told = {group.claim for group in groups}
     other = next((claim for claim in audit.claims if claim not in told), None)
     if other is None or other.startswith(CLASS):

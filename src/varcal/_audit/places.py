@@ -169,7 +169,7 @@ class Places:
         last = stats.bins.size - self.found.missing
         if low == high:
             return low, f"{name} {low}"
-        text = f"{low} to {high}"
+        text = f"{_without_unit(low, high)} to {high}"
         if bins.start == 0 and bins.stop < last:
             text = f"up to {high}"
         elif bins.stop == last and bins.start > 0:
@@ -191,6 +191,16 @@ class Places:
         inside = np.flatnonzero((merged >= bins.start) & (merged < bins.stop) & (weight > 0))
         ends = inside[[0, -1]]
         return np.asarray(stats.total("x")[ends] / weight[ends])
+
+
+def _without_unit(low: str, high: str) -> str:
+    """Leave out the unit of a duration that the next one has, too.
+
+    >>> _without_unit("3 days", "7 days"), _without_unit("90 min", "3 h"), _without_unit("3", "7")
+    ('3', '90 min', '3')
+    """
+    text, _, unit = low.rpartition(" ")
+    return text if text and high.endswith(f" {unit}") else low
 
 
 def _spans(found: Profile) -> tuple[Ints, Ints]:

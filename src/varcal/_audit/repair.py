@@ -4,8 +4,9 @@ Rows are split once: a repair is learned from one half and judged by the other. 
 which every row is judged by a calibrator that has not seen it, would use all rows, but audits of
 its pooled probabilities see next to no error: the outcomes of a level serve in the predictions of
 all other rows of the level, so that its mean prediction follows its mean outcome. In a simulation
-with 20 levels and 1,000 rows the hidden error of the repaired model was 4.3 points; cross-fitting
-gave 0.0, and its 95 % intervals held the truth in 2 of 20 draws, those of a split in all 20.
+with 20 levels and 1,000 rows the hidden error of the repaired model was 4.3 points on average;
+cross-fitting gave 0.0, and its 95 % intervals held the truth in 4 of 40 draws. A split gave 4.8
+where the truth was 5.0, and its intervals held it in 39 of 40.
 """
 
 from __future__ import annotations

@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from varcal._arrays import Floats
+from varcal._arrays import Floats, Ints
 from varcal._inference.error_sums import ErrorSums
 from varcal._inference.multiplicity import cauchy
 from varcal._inference.quadratic_forms import quadratic_forms
 from varcal._inference.scored_rows import ScoredRows
 from varcal._inference.simulated_null import (
+    MOST_DRAWS,
+    draw_cells,
     draw_hits,
     draws_for,
     is_sparse,
@@ -27,6 +29,7 @@ def calibration_test(
     fine: ErrorSums | None = None,
     *,
     constant: bool = False,
+    merge: Ints | None = None,
     rows: ScoredRows | None = None,
     placed: ArrayLike | None = None,
     seed: int = 0,
@@ -52,11 +55,13 @@ def calibration_test(
         the overall gap; with ``constant`` there is no second test then.
     constant : bool
         Whether to test that the gap is constant instead of zero.
+    merge : array of int, optional
+        The coarse bin of each fine cell (for sums without leading axes). If it is given, hits are
+        simulated if some bin is sparse and the p-value is below `SIMULATE_BELOW`. The result is
+        then the rank of the p-value among those of the simulated hits.
     rows : ScoredRows, optional
-        If given (for sums without leading axes), hits are simulated from the scores if some bin
-        is sparse and the p-value is below `SIMULATE_BELOW`. The result is then the rank of the
-        p-value among those of the simulated hits. Ignored if ``constant``: its moments are
-        accurate without simulation.
+        The rows behind the sums. If there are at most 10,000 of them and not ``constant``, hits
+        are simulated by row, and otherwise by cell.
     placed : array of bool, optional
         Which fine cells are ordered along v (the cell of missing values is not).
     seed : int
@@ -85,11 +90,15 @@ def calibration_test(
         [fine.error if fine is not None else coarse.error] if len(forms) > 1 else []
     )
     p = cauchy([form.p_value(we) for form, we in zip(forms, sums, strict=True)])
-    if constant or rows is None or p >= SIMULATE_BELOW or not is_sparse(rows, coarse.n.shape[-1]):
+    if p.ndim or p >= SIMULATE_BELOW or not is_sparse(coarse):
         return p
-    draws = draws_for(rows)
-    if not draws:
+    draws = 0 if constant or rows is None else draws_for(rows)
+    if rows is not None and draws:
+        null = simulate(rows, forms, draw_hits(rows.score, draws, seed))
+    elif merge is not None:
+        we = draw_cells(coarse if fine is None else fine, MOST_DRAWS, seed, constant=constant)
+        bins = np.stack([we[:, merge == b].sum(1) for b in range(coarse.n.shape[-1])], axis=1)
+        null = cauchy([form.p_value(x) for form, x in zip(forms, (bins, we), strict=False)])
+    else:
         return p
-    hits = draw_hits(rows.score, draws, seed)
-    null = simulate(rows, forms, hits)
     return np.asarray(tail_p(-np.log(p), -np.log(null)))

@@ -34,8 +34,8 @@ def cluster_law(groups: ErrorSums, *, center: bool = False) -> GapLaw:
         \frac{(m_b - 1)\, \mathrm{CR2}_b + 4 (\tau^2 \sum h^2 + \text{row variance})}{m_b + 3},
         \qquad \mathrm{CR2}_b = \frac{1}{W_b^2} \sum_g \frac{W^2 (D - d_b)^2}{1 - h}.
 
-    It is at least the variance of independent rows. Without a gap, deviations are those from 0,
-    or from the overall gap with ``center``. The degrees of freedom are
+    It is at least the variance of independent rows. Without a gap, deviations are those from the
+    overall gap. The degrees of freedom are
     :math:`\nu = \sum_b (m_b - 1)`, at most G − 1.
     """
     n_groups = int((groups.weight.sum(-1) > 0).sum())
@@ -57,9 +57,9 @@ def cluster_law(groups: ErrorSums, *, center: bool = False) -> GapLaw:
     scatter = groups.n * groups.scatter() + PRIOR_ROWS * groups.null2
     noise = ratio_or_zero(scatter, (groups.n + PRIOR_ROWS - 1) * weight)  # W times the variance
 
-    middle = total.overall if center else np.zeros(())
     about_bins = weight * (groups.gap - rows.gap) * (weight > 0)
-    about_null = weight * (groups.gap - middle) * (weight > 0)
+    # About the overall gap, so that a gap that all groups share is not taken for their luck.
+    about_null = weight * (groups.gap - total.overall) * (weight > 0)
     between = _between(about_bins, weight, noise, 1 - part)
     overall = _between(about_null, weight, noise, np.ones(()))
     if degrees < FEW_DEGREES:

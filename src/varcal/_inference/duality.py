@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
 from scipy.special import ndtri
 
 from varcal._inference.measured import Measured
+from varcal._inference.multiplicity import cauchy
 
 #: Where a test rejects, the debiased value is at least this part of the plug-in value, so that an
 #: interval above 0 contains it. The plug-in value is then mostly noise, and the test found a trend
@@ -42,4 +45,39 @@ def with_p(measured: Measured, p_value: float, level: float) -> Measured:
         low = middle * float(1 - ndtri(alpha / 2) / ndtri(p_value / 2))
     return replace(
         measured, p_value=p_value, debiased=middle, low=low, high=max(measured.high, middle)
+    )
+
+
+def with_p_of_classes(
+    mean: Measured, classes: Sequence[Measured], p_values: Sequence[float], level: float
+) -> Measured:
+    r"""Return the mean error over classes with a combined p-value, and an interval that agrees.
+
+    One class that is far off makes the combined p-value small, although the mean over classes is
+    mostly noise. The mean is at least the error of any of the K classes divided by K, so that the
+    lower limit is at least the largest lower limit of a class, at the level
+    :math:`1 - \alpha / K`, divided by K. If that is 0 too and the combined p-value is below
+    :math:`\alpha`, the limit is `LEAST_PART` of the debiased value.
+
+    Parameters
+    ----------
+    mean : Measured
+        The mean error over classes.
+    classes : sequence of Measured
+        The error of each class, at the level :math:`1 - \alpha / K`.
+    p_values : sequence of float
+        The p-value of each class.
+    level : float
+        The level of the interval.
+    """
+    many = len(classes)
+    if many == 1:
+        return with_p(mean, p_values[0], level)
+    p_value = float(cauchy([np.array(p) for p in p_values]))
+    strict = 1 - (1 - level) / many
+    lows = [with_p(one, p, strict).low for one, p in zip(classes, p_values, strict=True)]
+    low = max(mean.low, max(lows) / many, LEAST_PART * max(mean.debiased, LEAST_PART * mean.value))
+    middle = max(mean.debiased, low)
+    return with_p(
+        replace(mean, low=low, debiased=middle, high=max(mean.high, middle)), p_value, level
     )

@@ -8,6 +8,7 @@ from functools import cached_property
 from math import factorial, inf
 
 import numpy as np
+from scipy.linalg import block_diag
 from scipy.special import ndtr, ndtri, stdtrit
 
 from varcal._arrays import Floats, ratio_or_zero
@@ -39,6 +40,9 @@ class GapLaw:
         Whether the overall gap was subtracted.
     df : float
         Degrees of freedom of the covariance; finite with clusters.
+    dependence : float
+        Factor of the variance of the plug-in error, for bins that depend on each other in ways
+        that `cov` does not have.
     """
 
     gap: Floats
@@ -48,6 +52,7 @@ class GapLaw:
     share_cov: Floats
     centered: bool = False
     df: float = inf
+    dependence: float = 1.0
 
     @classmethod
     def from_cells(cls, cells: ErrorSums, *, center: bool = False) -> GapLaw:
@@ -76,7 +81,33 @@ class GapLaw:
         """Put laws over equally many bins along a new first axis."""
         arrays = ("gap", "share", "cov", "null_cov", "share_cov")
         stacked = {name: np.stack([getattr(law, name) for law in laws]) for name in arrays}
-        return cls(**stacked, centered=laws[0].centered, df=laws[0].df)
+        first = laws[0]
+        return cls(**stacked, centered=first.centered, df=first.df, dependence=first.dependence)
+
+    @classmethod
+    def of_classes(cls, laws: Sequence[GapLaw], *, same_bins: bool) -> GapLaw:
+        r"""Return the law of the mean error over classes from the law of each class.
+
+        Sums of rows do not have the covariances between classes, but bound them: the errors of a
+        row add up to 0 over classes, so that the covariances of a class with all others add up to
+        minus its variance. Hence the variance of the mean of the plug-in errors is at most twice
+        that of independent classes. With two classes, whose gaps are equal up to their sign, it
+        is exactly twice. If the classes have the same bins, so are their shares; else shares
+        count as if those of all classes varied together.
+        """
+        k = len(laws)
+        shares = block_diag(*(law.share_cov for law in laws)) / k
+        if same_bins:
+            shares = np.kron(np.ones((k, k)), laws[0].share_cov) / k**2
+        return cls(
+            gap=np.concatenate([law.gap for law in laws]),
+            share=np.concatenate([law.share for law in laws]) / k,
+            cov=block_diag(*(law.cov for law in laws)),
+            null_cov=block_diag(*(law.null_cov for law in laws)),
+            share_cov=shares,
+            df=min(law.df for law in laws),
+            dependence=2.0,
+        )
 
     def center(self) -> GapLaw:
         """Subtract the overall gap."""
@@ -90,6 +121,7 @@ class GapLaw:
             share_cov=self.share_cov,
             centered=True,
             df=self.df,
+            dependence=self.dependence,
         )
 
     @cached_property
@@ -149,9 +181,12 @@ def plug_in_moments(law: GapLaw, shape: Floats, theta: Floats) -> tuple[Floats, 
         balance = (law.share * np.sign(shape)).sum(-1, keepdims=True)
         size_of = size_of - balance * shape
     of_shares = np.einsum("...b,...bc,...c->...", size_of, law.share_cov, size_of)
-    variance = np.maximum(variance, 0.0) + theta**2 * np.maximum(of_shares, 0.0)[..., None]
+    variance = (
+        law.dependence * np.maximum(variance, 0.0)
+        + theta**2 * np.maximum(of_shares, 0.0)[..., None]
+    )
     sd = np.sqrt(variance)
-    skew = ratio_or_zero((scale**3 * third).sum(-1), sd**3)
+    skew = ratio_or_zero(law.dependence**2 * (scale**3 * third).sum(-1), sd**3)
     return (law.share[..., None, :] * size).sum(-1), sd, skew
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -12,9 +12,12 @@ from varcal._arrays import Floats
 from varcal._binning.stats import FIELDS, BinnedStats
 from varcal._inference.cluster_law import cluster_law
 from varcal._inference.debias import debiased, interval
-from varcal._inference.error_sums import ErrorSums
+from varcal._inference.error_sums import ErrorSums, plug_in
 from varcal._inference.gap_law import GapLaw
 from varcal._inference.noise_floor import noise_floor
+
+#: Bins of all classes together for which one law is computed; its matrices have their square.
+MOST_CELLS = 2_000
 
 
 @dataclass(frozen=True)
@@ -87,6 +90,22 @@ def _alike(laws: Sequence[GapLaw]) -> Iterator[tuple[list[int], GapLaw]]:
         yield places, GapLaw.stack([laws[place] for place in places])
 
 
+def measure_classes(tables: Sequence[BinnedStats], level: float) -> Measured:
+    """Measure the mean over classes of the mean absolute gap, from one table per class.
+
+    With very many classes the ends of the interval are means over classes, which is conservative.
+    """
+    if len(tables) == 1:
+        return measure(tables[0], level)
+    if sum(stats.bins.size for stats in tables) > MOST_CELLS:
+        parts = measure_all(tables, level)
+        names = [field.name for field in fields(Measured)]
+        return Measured(*(float(np.mean([getattr(x, name) for x in parts])) for name in names))
+    same_bins = all(stats.bins == tables[0].bins for stats in tables)
+    law = GapLaw.of_classes([gap_law(stats) for stats in tables], same_bins=same_bins)
+    return measure_laws([law], level)[0]
+
+
 def _measured(law: GapLaw, level: float) -> list[Measured]:
     middle = debiased(law)
     low, high = interval(law, level, middle)
@@ -149,7 +168,8 @@ def _sums(sums: Floats) -> ErrorSums:
     return ErrorSums(**{name: field[name] for name in ErrorSums.__dataclass_fields__})
 
 
-def debiased_without(stats: BinnedStats) -> Floats:
-    """Return the debiased errors with each bucket of rows omitted in turn, for a jackknife."""
+def plug_in_without(stats: BinnedStats) -> Floats:
+    """Return the plug-in errors with each bucket of rows omitted in turn, for a jackknife."""
     rest = stats.sums.sum(axis=1, keepdims=True) - stats.sums
-    return debiased(GapLaw.from_cells(_sums(rest)))
+    sums = _sums(rest)
+    return plug_in(sums.gap, sums.share)

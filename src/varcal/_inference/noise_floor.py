@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
@@ -30,7 +32,7 @@ def noise_floor(law: GapLaw, *, level: float = 0.95) -> tuple[Floats, Floats]:
     >>> round(float(mean), 4), round(float(high), 4)
     (0.0282, 0.0399)
     """
-    blank = GapLaw(0 * law.gap, law.share, law.null_cov, law.null_cov, law.share_cov)
+    blank = replace(law, gap=0 * law.gap, cov=law.null_cov, centered=False)
     moments = plug_in_moments(blank, np.zeros_like(law.gap), np.zeros((*law.value.shape, 1)))
     mean, sd, skew = (moment[..., 0] for moment in moments)
     z = float(ndtri(level)) if np.isinf(law.df) else float(stdtrit(law.df, level))

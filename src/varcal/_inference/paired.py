@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
 from varcal._arrays import Bools, Floats, Ints
+from varcal._inference.cluster_law import cluster_law
+from varcal._inference.debias import interval
+from varcal._inference.error_sums import ErrorSums
+from varcal._inference.gap_law import GapLaw
+from varcal._inference.measured import Measured
+from varcal._inference.multiplicity import normal_quantile
 
 #: Probabilities are clipped to this in the log-loss, as in scikit-learn: the largest loss is 36.
 LEAST = float(np.finfo(np.float64).eps)
+#: Standard errors by which the first set's gaps are shifted to the side on which the change is
+#: larger, at the level 0.95; at other levels it is scaled like the quantile. With a calibrated first
+#: set, 1.5 covered 93 to 97 % (300 samples), 1.75 covered 96 to 97 %, 1 % wider.
+SHIFT = 1.75
+#: Points of the quadrature of a normal expectation. The functions are piecewise linear; twice as
+#: many points change no limit by more than 1 %.
+NODES = 40
 
 
 def row_losses(p: Floats, y: Ints) -> dict[str, Floats]:
@@ -99,3 +113,146 @@ def sum_interval(influence: Floats, groups: Ints | None, level: float) -> float:
         return math.nan
     z = float(ndtri(0.5 + level / 2) if groups is None else stdtrit(n - 1, 0.5 + level / 2))
     return z * math.sqrt(float((influence**2).sum()) * n / (n - 1))
+
+
+def change_law(
+    index: Ints,
+    change: Floats,
+    weight: Floats | None,
+    n_bins: int,
+    bucket: Ints | None = None,
+    n_buckets: int = 1,
+) -> GapLaw:
+    """Return the law of the change of each bin's gap, from the rows' changes of score − hit.
+
+    Parameters
+    ----------
+    index : array of int
+        The bin of each row.
+    change : array
+        The second set's score − hit, minus the first set's.
+    weight : array, optional
+        Weights of rows.
+    n_bins : int
+        The number of bins.
+    bucket, n_buckets : array of int, int, optional
+        The bucket of groups of each row, and their number.
+
+    Examples
+    --------
+    >>> law = change_law(np.array([0, 0, 1, 1]), np.array([0.1, 0.3, -0.1, -0.1]), None, 2)
+    >>> law.gap.round(6).tolist()
+    [0.2, -0.1]
+    """
+    cell = index if bucket is None else index + n_bins * bucket
+    sums = ErrorSums.from_rows(
+        cell, change, np.zeros(len(change)), weight, n_bins=n_bins * n_buckets
+    )
+    # Few rows vary too little by chance; five rows of the bin's own mean square are added.
+    sums = replace(sums, null2=sums.square2, fourth=np.zeros_like(sums.n))
+    if bucket is None:
+        return GapLaw.from_cells(sums)
+    return cluster_law(
+        ErrorSums(**{name: one.reshape(n_buckets, n_bins) for name, one in vars(sums).items()})
+    )
+
+
+def paired_interval(
+    first: GapLaw, second: GapLaw, change: GapLaw, level: float
+) -> tuple[float, float]:
+    r"""Return an interval of the change of an error over the same bins.
+
+    With the first set's gaps :math:`x_b` and the paired changes :math:`\delta_b`, the error
+    changes by
+
+    .. math:: \Delta = \sum_b \pi_b h_b(x_b), \qquad h_b(x) = |x + \delta_b| - |x|.
+
+    Outcomes are part of :math:`x_b`, but cancel in :math:`\delta_b`. Each :math:`h_b` is monotone
+    and lies within :math:`\pm|\delta_b|`, so that the limits of :math:`\Delta` follow from
+    :math:`x_b` shifted by 1.75 standard errors to either side, plus and minus the normal quantile
+    times the standard deviation of :math:`\sum \pi_b h_b` about there. With groups, bins are
+    correlated; no correlation of two monotone functions is larger than that of their arguments.
+    The interval is cut to :math:`\pm\sum \pi_b |\delta_b|`, with its own uncertainty, and to
+    what the two errors' intervals at half the risk allow.
+
+    Parameters
+    ----------
+    first, second : GapLaw
+        The laws of the two sets' gaps over the same bins.
+    change : GapLaw
+        The law of the changes, from :func:`change_law`.
+    level : float
+        The level.
+    """
+    z = max(first.quantile(level), change.quantile(level))
+    delta, sign, share = change.gap, np.sign(change.gap), first.share
+    se = first.standard_error
+    own = float(share @ np.abs(change.cov) @ share)
+    together = np.maximum(first.correlation * np.outer(sign, sign), 0.0) + np.eye(len(sign))
+    node, mass = np.polynomial.hermite_e.hermegauss(NODES)
+    mass = mass / mass.sum()
+    shift = SHIFT / normal_quantile(0.95) * z * se * sign
+    size = np.abs(delta)
+    of_shares = max(float(size @ first.share_cov @ size), 0.0)
+    most = float(share @ size) + z * math.sqrt(own + of_shares)
+    ends = []
+    for side in (-1.0, 1.0):
+        middle = first.gap + side * shift
+        values = _change(middle[:, None] + se[:, None] * node, delta[:, None])
+        spread = np.sqrt(np.maximum(values**2 @ mass - (values @ mass) ** 2, 0.0))
+        at = _change(middle, delta)
+        variance = (share * spread) @ together @ (share * spread) + own
+        variance += max(float(at @ first.share_cov @ at), 0.0)
+        ends.append(float(share @ at) + side * z * math.sqrt(variance))
+    low, high = max(ends[0], -most), min(ends[1], most)
+    (low_first, high_first), (low_second, high_second) = (
+        map(float, interval(law, (1 + level) / 2)) for law in (first, second)
+    )
+    apart = low_second - high_first, high_second - low_first
+    if max(low, apart[0]) <= min(high, apart[1]):
+        low, high = max(low, apart[0]), min(high, apart[1])
+    return low, high
+
+
+def unpaired_interval(first: Measured, second: Measured, together: float) -> tuple[float, float]:
+    r"""Return an interval of the change of an error over different bins, from the two intervals.
+
+    The lower limit is :math:`d - \sqrt{a^2 + b^2 - 2ab\rho^2}` with the change d of the debiased
+    values, the second set's distance a to its lower limit, the first set's distance b to its upper
+    limit, and the correlation :math:`\rho` of the plug-in values; the upper limit is built alike.
+    Near 0, absolute values correlate like the square of what is inside them, hence the square.
+
+    Parameters
+    ----------
+    first, second : Measured
+        The two errors, with intervals at half the risk: for a level of 0.95 at 0.975. At 0.95,
+        coverage was 90 % where the errors differ much.
+    together : float
+        The correlation of the plug-in values, 0 if it is not known.
+
+    References
+    ----------
+    Zou, G. Y. (2007). Toward using confidence intervals to compare correlations. Psychological
+    Methods 12, 399-413.
+
+    Examples
+    --------
+    >>> one = Measured(0.05, 0.05, 0.02, 0.08, 0.0, 0.01, 0.02)
+    >>> low, high = unpaired_interval(one, one, 0.0)
+    >>> round(low, 4), round(high, 4)
+    (-0.0424, 0.0424)
+    """
+    middle = second.debiased - first.debiased
+
+    def reach(a: float, b: float) -> float:
+        return math.sqrt(max(a * a + b * b - 2 * max(together, 0.0) ** 2 * a * b, 0.0))
+
+    return (
+        middle - reach(second.debiased - second.low, first.high - first.debiased),
+        middle + reach(second.high - second.debiased, first.debiased - first.low),
+    )
+
+
+def _change(gap: Floats, delta: Floats) -> Floats:
+    out: Floats = np.abs(gap + delta) - np.abs(gap)
+    return out

@@ -183,8 +183,8 @@ def explicit_names(X: object, include: object, known: Sequence[str]) -> set[str]
     for name in chosen:
         if name not in known:
             raise InputError.no_column(name, known, "include")
-    if isinstance(X, list | tuple) and X and all(isinstance(name, str) for name in X):
-        return {*chosen, *X}
+    if isinstance(X, list | tuple) and all(isinstance(name, str) for name in X):
+        return {*chosen, *(X if set(X) <= set(known) else known)}  # names, or a column of text
     return {*chosen, *known} if _is_by_hand(X) else set(chosen)
 
 

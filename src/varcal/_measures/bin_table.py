@@ -91,12 +91,17 @@ class BinTable:
         return frame_of(self.columns, self.backend)
 
     def _shown(self) -> tuple[str, dict[str, list[Any]]]:
-        """Return a heading, and the columns without the edges."""
+        """Return a heading, and the columns without the edges and empty bins."""
         head = f"{self.variable} · event {self.event} · {self.n_rows:,} rows"
         if self.n_dropped:
             head += f" · {self.n_dropped:,} dropped without outcome"
+        held = [k for k, n in enumerate(self.columns["n"]) if n]
+        if len(held) < len(self):
+            head += f" · {len(self) - len(held)} empty bins not shown"
         return head, {
-            name: values for name, values in self.columns.items() if name not in ("low", "high")
+            name: [values[k] for k in held]
+            for name, values in self.columns.items()
+            if name not in ("low", "high")
         }
 
     def __repr__(self) -> str:

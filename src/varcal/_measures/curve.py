@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from varcal._arrays import Bools, Floats
+from varcal._evidence.evidence import SCORE
 from varcal._evidence.gather import gather
 from varcal._evidence.profile import Profile
 from varcal._evidence.question import ATOMS, N_BINS, BinOptions, Question
@@ -207,7 +208,7 @@ def curve_of(
         mass = kept.weight / kept.weight.sum()
     else:
         mass = density(kept.x, kept.weight, kept.x, rows=float(kept.n.sum()))
-    series = _series(bands, mass)
+    series = _series(bands, mass, kept.x if found.name == SCORE else None)
     at = bands.x
     overall = float((kept.score - kept.hit).sum() / kept.weight.sum())
     worst_set = bands.candidates
@@ -249,12 +250,17 @@ def curve_of(
     )
 
 
-def _series(bands: Bands, mass: Floats) -> dict[str, Floats]:
+def _series(bands: Bands, mass: Floats, score: Floats | None) -> dict[str, Floats]:
+    """Return the series of a curve; along the score itself, `score` has its values."""
     error, predicted = bands.smooth_error, bands.smooth_predicted_error
+    if score is not None:
+        # A smooth line cannot follow the steep ends of the score, but only the gap needs one.
+        error, predicted = np.clip(1 - score + error - predicted, 0.0, 1.0), 1 - score
     if not np.isnan(bands.critical):
         # A wide span may smooth too much; the line is then clipped to its band.
         error = np.clip(error, *bands.pointwise("error"))
-        predicted = np.clip(predicted, *bands.pointwise("predicted_error"))
+        if score is None:
+            predicted = np.clip(predicted, *bands.pointwise("predicted_error"))
     series = {
         "error": error,
         "predicted_error": predicted,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 from scipy.special import stdtrit
 
+from varcal._binning.bins import coarse_index
 from varcal._binning.stats import BinnedStats
 from varcal._evidence.evidence import SCORE, Evidence
 from varcal._evidence.gather import gather
@@ -18,10 +19,16 @@ from varcal._evidence.question import N_BINS, QUANTILE, BinOptions, Question
 from varcal._inference.calibration_test import calibration_test
 from varcal._inference.cluster_test import cluster_test
 from varcal._inference.cumulative_test import CUMULATIVE
-from varcal._inference.duality import with_p
+from varcal._inference.duality import with_p, with_p_of_classes
 from varcal._inference.gap_law import GapLaw
-from varcal._inference.measured import Measured, error_sums, gap_law, measure
-from varcal._inference.multiplicity import cauchy
+from varcal._inference.measured import (
+    Measured,
+    error_sums,
+    gap_law,
+    measure,
+    measure_all,
+    measure_classes,
+)
 from varcal._inference.power import minimum_detectable
 from varcal._inference.scored_rows import ScoredRows
 from varcal._options import check_level
@@ -166,8 +173,7 @@ def estimate(
     data, event, n_bins, binning, bins, edges : optional
         As in `vece`.
     classes, pos_label, sample_weight, from_logits, unlabelled
-        As in `vece`. With ``event="classwise"`` values are means over classes. So are the ends of
-        the interval, which is then conservative.
+        As in `vece`. With ``event="classwise"`` values are means over classes.
     level : float
         Level of the interval.
     test : {"combined", "kuiper", "kolmogorov-smirnov"}
@@ -235,11 +241,11 @@ def estimate_of(
     random_state: int = 0,
 ) -> Estimate:
     """Return the estimate from evidence, for `estimate` and `reliability`."""
-    parts, detectable, n_bins, edges = [], [], [], set()
+    tables, p_values = [], []
     name = evidence.along[0].name if evidence.along else None
     for key in evidence.keys(event, pos_label):
         found = evidence.profile(key, name)
-        measured = measure(found.coarse, level)
+        tables.append(found.coarse)
         if test == "combined":
             p_value = profile_test(
                 found,
@@ -249,12 +255,9 @@ def estimate_of(
             )
         else:
             p_value = evidence.cumulative(key, name, test)
-        parts.append(replace(measured, p_value=p_value))
-        detectable.append(detectable_of(found.coarse, level))
-        n_bins.append(int((found.coarse.total("weight") > 0).sum()))
-        edges.add(found.coarse.edges)
-    mean = _mean(parts)
-    mean = with_p(mean, mean.p_value, level)
+        p_values.append(p_value)
+    classes = measure_all(tables, 1 - (1 - level) / len(tables))
+    mean = with_p_of_classes(measure_classes(tables, level), classes, p_values, level)
     return Estimate(
         metric="VECE" if evidence.along else "ECE",
         variable=SCORE if name is None else name,
@@ -267,13 +270,13 @@ def estimate_of(
         p_value=mean.p_value,
         noise_floor=mean.noise_floor,
         noise_high=mean.noise_high,
-        detectable=float(np.mean(detectable)),
+        detectable=float(np.mean([detectable_of(stats, level) for stats in tables])),
         test=test,
         n_rows=evidence.n_rows,
-        n_bins=max(n_bins),
+        n_bins=max(int((stats.total("weight") > 0).sum()) for stats in tables),
         n_dropped=evidence.n_dropped,
         engine=evidence.engine,
-        edges="sampled" if "sampled" in edges else "exact",
+        edges="sampled" if any(stats.edges == "sampled" for stats in tables) else "exact",
     )
 
 
@@ -315,7 +318,13 @@ def profile_test(
         order = None if found.kind == "levels" else placed
         return cluster_test(found.coarse, found.fine, order, constant=beyond, seed=random_state)
     p = calibration_test(
-        coarse, ordered, constant=beyond, rows=rows, placed=placed, seed=random_state
+        coarse,
+        ordered,
+        constant=beyond,
+        merge=coarse_index(found.fine.bins, found.coarse.bins),
+        rows=rows,
+        placed=placed,
+        seed=random_state,
     )
     return float(p)
 
@@ -370,12 +379,3 @@ def overall_gap(stats: BinnedStats, level: float) -> OverallGap:
         float(stats.total("score").sum() / weight),
         float(stats.total("hit").sum() / weight),
     )
-
-
-def _mean(parts: list[Measured]) -> Measured:
-    """Return means over classes, and the combined p-value."""
-    names = [field.name for field in fields(Measured)]
-    means = {name: float(np.mean([getattr(part, name) for part in parts])) for name in names}
-    if len(parts) > 1:
-        means["p_value"] = float(cauchy([np.array(part.p_value) for part in parts]))
-    return Measured(**means)

@@ -45,8 +45,9 @@ FEW_LEVELS, ROWS_PER_LEVEL = 20, 10
 LEAST_FREEDOM = 0.1
 #: Degree of the local polynomials that choose the span and are drawn, and of those of the band.
 SPAN_DEGREE, BAND_DEGREE = 2, 4
-#: Steps of `HALF_SPANS` by which the band's span is narrower than the chosen one.
-NARROWER_BY = 1
+#: Steps of `HALF_SPANS` by which the band's span is narrower than the chosen one. With 1, the band
+#: covered a steep end at a million rows in 80 % of samples; with 2 in 95 %, 15 % wider.
+NARROWER_BY = 2
 #: The share of the rows at each end in which the worst place is not searched for. The outermost
 #: places are too uncertain: searching all rows makes the interval of the largest gap up to twice
 #: as wide. With 5 % a fault in the outer rows was missed.
@@ -125,7 +126,7 @@ def curve_bands(cells: Cells, *, level: float = 0.95, trim: float = TRIM) -> Ban
 
     The rows are merged into at most 300 cells of equal counts, and the variable is replaced by
     its ranks. The span is chosen by generalized cross-validation of local quadratics. Local
-    *quartics* with the next smaller span give the bands: their bias is small compared with their
+    *quartics* with a narrower span give the bands: their bias is small compared with their
     standard error, so that coverage does not fall as the number of rows grows. They are quartics
     in the normal scores of the ranks: towards the ends of a variable with tails, a gap that is
     smooth in v bends sharply along its ranks. The variance is a kernel average of the rows'

@@ -11,7 +11,7 @@ import numpy as np
 
 # Significant digits to try.
 _NUMBER_DIGITS = range(6, 18)
-_DURATION_DIGITS = range(4, 18)
+_DURATION_DIGITS = range(3, 18)
 #: Units of instants in seconds, the coarsest first; the two above are calendar units.
 _INSTANT_UNITS = {"D": 86_400.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6}
 #: Units of durations in seconds, the largest first, and their names.
@@ -20,7 +20,7 @@ _DURATION_UNITS = {"days": 86_400.0, "h": 3600.0, "min": 60.0, "s": 1.0, "ms": 1
 _ONE_UNIT = 1000
 #: An edge may be shown to the day, minute, … if neighbours are at least this many of them apart:
 #: the part of a bin that looks as if it were in the next one is then small.
-_APART = 30
+_APART = 10
 
 
 def edge_texts(

@@ -5,8 +5,6 @@ Gaps and errors are shown in points (hundredths of a probability), rates in perc
 
 from __future__ import annotations
 
-from varcal._text.edges import show_number
-
 MINUS = "\N{MINUS SIGN}"
 #: Shown for a number that is not known.
 UNKNOWN = "–"
@@ -144,6 +142,8 @@ def number_text(value: float) -> str:
     >>> number_text(2008.0), number_text(-12_000.0), number_text(0.25), number_text(3e9)
     ('2008', '−12,000', '0.25', '3e+09')
     """
+    from varcal._text.edges import show_number  # noqa: PLC0415  numpy loads when first needed
+
     if abs(value) >= 1e9:
         text = f"{value:.3g}"
     else:

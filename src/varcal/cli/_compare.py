@@ -26,7 +26,7 @@ from varcal.exceptions import InputError
 @options.variables
 @options.exclude
 @options.weight
-@options.event("correct", "positive")
+@options.event("both", "correct", "positive")
 @options.claim
 @options.classes
 @options.drop_unlabelled

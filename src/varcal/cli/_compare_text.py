@@ -10,7 +10,7 @@ from varcal.cli._program import WIDTH
 
 def comparison_lines(found: Comparison) -> list[str]:
     """Return the figures, as many sets beside each other as fit, and a legend."""
-    names = [f"{metric} {variable}".strip() for metric, variable in found.figures]
+    names = found.figure_names
     left = _column(["", *names])
     sets = [_column([method, *_values(found, method)]) for method in found.methods]
     lines = [f"{found.n_rows:,} rows, compared with {found.methods[0]}"]
@@ -24,7 +24,7 @@ def comparison_lines(found: Comparison) -> list[str]:
         "",
         "ECE and VECE in points · accuracy and AUC: larger is better, others: smaller",
         f"{FIXED}: better, and what is left is within noise",
-        f"{BETTER}, {MADE_WORSE}: surely so",
+        f"{BETTER}, {MADE_WORSE}: surely so, by more than a trifle",
     ]
 
 

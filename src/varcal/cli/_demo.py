@@ -51,6 +51,7 @@ def demo(output: str) -> None:
       varcal demo -o report.html
     """
     from varcal._audit.audit import audit  # noqa: PLC0415  scipy loads when first needed
+    from varcal._audit.verdicts import OFF  # noqa: PLC0415
     from varcal.calibrators import VariableCalibrator  # noqa: PLC0415
     from varcal.cli._audit_text import audit_lines  # noqa: PLC0415
     from varcal.datasets import load_income  # noqa: PLC0415
@@ -73,14 +74,14 @@ def demo(output: str) -> None:
     repair = VariableCalibrator().fit(seen.p, seen.y, seen.X)
     repaired = repair.predict_proba(new.p, new.X)[:, 1]
     print(f"The proof: {len(new):,} people that nothing was learned from.\n")
-    before, after = audit(new.y, new.p, new.X), audit(new.y, repaired, new.X)
-    print("\n".join(proof(found, before, after, new, repaired)) + "\n")
+    off = {row.variable: new[row.variable] for row in found.rows if row.verdict == OFF}
+    before, after = audit(new.y, new.p, off), audit(new.y, repaired, off)
+    print("\n".join(proof(before, after, new, repaired)) + "\n")
     print(NEXT)
 
 
-def proof(found: Audit, before: Audit, after: Audit, new: Dataset, repaired: Floats) -> list[str]:
+def proof(before: Audit, after: Audit, new: Dataset, repaired: Floats) -> list[str]:
     """Return errors, rates and losses of new rows, before and after a repair."""
-    from varcal._audit.verdicts import OFF  # noqa: PLC0415
     from varcal._inference.paired import mean_interval, row_losses  # noqa: PLC0415
     from varcal._text.numbers import decimals, percent, points  # noqa: PLC0415
     from varcal._text.tables import text_table  # noqa: PLC0415
@@ -93,7 +94,7 @@ def proof(found: Audit, before: Audit, after: Audit, new: Dataset, repaired: Flo
         ece = max((claim.score.ece for claim in one.claims.values()), key=lambda ece: ece.debiased)
         return f"{points(ece.debiased)} ({points(ece.low)}, {points(ece.high)})"
 
-    off = [row.variable for row in found.rows if row.verdict == OFF]
+    off = [row.variable for row in before.rows]
     errors = {
         "points off, 95%": ["by score (ECE)", *(f"along {name}" for name in off)],
         "before": [by_score(before), *(hidden(before, name) for name in off)],

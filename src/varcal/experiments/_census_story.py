@@ -231,7 +231,14 @@ def census_story(
     }
     numeric = {name: rows[name] for name in NUMERIC}
     return CensusStory(
-        comparison=compare(y[held], models, numeric, random_state=random_state),
+        comparison=compare(
+            y[held],
+            models,
+            numeric,
+            event="correct",
+            binning="quantile",
+            random_state=random_state,
+        ),
         audits={name: audit(y[held], one, rows) for name, one in models.items()},
         n_train=len(census.y_train),
         n_calibration=len(fit),

@@ -179,7 +179,14 @@ def _judged(
             change = values[claim.target] - values[claim.other]
             if against not in compared:
                 order = {against: probabilities[against], **probabilities}
-                compared[against] = compare(test.y, order, X, classes=range(study.classes))
+                compared[against] = compare(
+                    test.y,
+                    order,
+                    X,
+                    event="correct",
+                    binning="quantile",
+                    classes=range(study.classes),
+                )
             row = compared[against].row(*claim.target)
             low, high = row.difference_low, row.difference_high
         true = sum(claim.true(float(one)) for one in change)

@@ -30,7 +30,7 @@ def sides(curve: Curve) -> Sides:
     if curve.event == "correct":
         return Sides("error", curve.error, curve.error_low, curve.error_high, curve.predicted_error)
     return Sides(
-        "rate",
+        "actual rate",
         1 - curve.error,
         1 - curve.error_high,
         1 - curve.error_low,

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
-from sklearn.utils import _safe_indexing
 
 from varcal._input.frames import Table, is_frame
 from varcal.exceptions import InputError
@@ -68,7 +66,7 @@ class ColumnChoice:
                 own: table.column(name, "X") for own, name in zip(self.names, names, strict=True)
             }
         array = _array(X)
-        if issparse(array):
+        if _is_sparse(array):
             array = array.tocsc()[:, list(self.positions)].toarray()
             return {name: array[:, k] for k, name in enumerate(self.names)}
         return {name: array[:, k] for name, k in zip(self.names, self.positions, strict=True)}
@@ -76,6 +74,8 @@ class ColumnChoice:
 
 def take_rows(v: Any, rows: Any) -> Any:
     """Return some rows of the variables, in whatever form they were given."""
+    from sklearn.utils import _safe_indexing  # noqa: PLC0415  calibrators load without it
+
     if isinstance(v, Mapping):
         return {name: _safe_indexing(column, rows) for name, column in v.items()}
     return _safe_indexing(v, rows)
@@ -110,4 +110,9 @@ def _position(wanted: object, known: tuple[str, ...]) -> int:
 
 
 def _array(X: Any) -> Any:
-    return X if issparse(X) else np.asarray(X)
+    return X if _is_sparse(X) else np.asarray(X)
+
+
+def _is_sparse(X: Any) -> bool:
+    """Tell whether X is sparse, without loading scipy."""
+    return hasattr(X, "tocsc")

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.frozen import FrozenEstimator
 
 from varcal._arrays import AnyArray
 from varcal.calibrators._interface.calibrator import Calibrator
@@ -107,5 +106,7 @@ class SavedClassifier:
 
 def estimator_name(model: Any) -> str:
     """Return the name of an estimator's class, without a freeze around it."""
+    from sklearn.frozen import FrozenEstimator  # noqa: PLC0415  calibrators load without it
+
     inner = model.estimator if isinstance(model, FrozenEstimator) else model
     return type(inner).__name__

@@ -9,11 +9,12 @@ import matplotlib.dates as _dates
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
-from matplotlib.ticker import MaxNLocator, PercentFormatter
+from matplotlib.ticker import FuncFormatter, MaxNLocator, MultipleLocator, PercentFormatter
 
 from varcal._arrays import Floats
 from varcal._measures.curve_result import Curve
 from varcal._measures.histogram import Histogram
+from varcal._text.edges import show_duration
 from varcal._text.gaps import claim_of, gap_said, gap_side
 from varcal.plotting._colours import DENSITY, FAINT, GROUND, INK, SIDES
 
@@ -95,8 +96,12 @@ def positions(x: Floats, kind: str) -> Floats:
 def value_axis(
     ax: Axes, kind: str, low: float, high: float, size: float, *, whole: bool = False
 ) -> None:
-    """Set up the x axis of a numeric or datetime variable."""
+    """Set up the x axis of a numeric, datetime or duration variable."""
     ax.set_xlim(low, high)
+    if kind == "duration":
+        ax.xaxis.set_major_locator(MultipleLocator(duration_step(high - low)))
+        ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: show_duration(value)))
+        return
     if kind == "datetime":
         locator = dates.AutoDateLocator(minticks=3, maxticks=6)
         ax.xaxis.set_major_locator(locator)
@@ -106,6 +111,18 @@ def value_axis(
         many = max(3, int(inches(ax)[0] * 2.2))
         steps = [1, 2, 5, 10] if whole else [1, 2, 2.5, 5, 10]
         ax.xaxis.set_major_locator(MaxNLocator(many, steps=steps, integer=whole))
+
+
+def duration_step(span: float) -> float:
+    """Return the distance of ticks over some seconds: a round number of a suitable unit.
+
+    >>> duration_step(10 * 86_400) / 86_400, duration_step(7200) / 60
+    (5.0, 30.0)
+    """
+    unit = next((size for size in (86_400, 3600, 60, 1, 1e-3) if span >= 2 * size), 1e-6)
+    rough = span / unit / 4
+    scale = 10.0 ** np.floor(np.log10(rough))
+    return float(unit * next(k * scale for k in (1, 2, 5, 10) if k * scale >= rough))
 
 
 def foot(ax: Axes, histogram: Histogram, kind: str, size: float, *, named: bool) -> None:

@@ -22,7 +22,7 @@ from varcal.report.html.axes import (
     share_axis,
 )
 from varcal.report.html.chart_parts import band, bars, box, path, svg, x_ticks, y_ticks
-from varcal.report.html.label_places import Box, place_label, text_box
+from varcal.report.html.label_places import Box, distance, place_label, text_box
 from varcal.report.html.markup import Markup, el
 from varcal.report.lines import Line
 
@@ -266,7 +266,18 @@ def _worst_mark(
     text = f"{points(abs(gap))} {gap_side(gap, words.claim)} at {cut(line.labels[k], 20)}"
     half = text_box(text, 0.0, 0.0, WIDE).half_width
     right = at + 2 * half < 0.98
-    middle = (ends[0] + ends[1]) / 2
+    side = 1 if right else -1
+    boxes = [
+        Box(at + side * (half + 0.02), ends[0] + part * (ends[1] - ends[0]), half + 0.02)
+        for part in (0.5, 0.35, 0.65, 0.2, 0.8)
+    ]
+    places = np.asarray(x.places(line.x))
+    drawn = [
+        (places, plot * (1 - np.asarray(y.places(values))))
+        for values in (line.actual, line.predicted)
+    ]
+    found = max(boxes, key=lambda one: min(2.0, *(distance(one, curve) for curve in drawn)))
+    middle = found.y
     place = f"{100 * at:.2f}%"
     mark = el(
         "g",
@@ -283,8 +294,7 @@ def _worst_mark(
         ),
         class_="worst",
     )
-    side = 1 if right else -1
-    return mark, Box(at + side * (half + 0.02), middle, half + 0.02)
+    return mark, found
 
 
 def _cursor(bottom: float) -> Markup:

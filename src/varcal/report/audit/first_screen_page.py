@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from varcal._audit.checks import ABOVE, BELOW, EITHER_SIDE, STATE_MARKS, Cell, Off
 from varcal._audit.first_screen import Bound, FirstScreen, Group
-from varcal._audit.judgement import CANNOT_TELL, FINE, REPAIR_FIRST, WATCH
-from varcal._audit.next_steps import Step
-from varcal._text.gaps import claim_name, gap_said
+from varcal._audit.screen.checks import ABOVE, BELOW, EITHER_SIDE, STATE_MARKS, Cell, Off
+from varcal._audit.screen.judgement import CANNOT_TELL, FINE, REPAIR_FIRST, WATCH
+from varcal._audit.screen.next_steps import Step
+from varcal._text.gaps import claim_name
 from varcal._text.numbers import count, interval, level_text, points, signed
 from varcal._text.sentences import Code, Named, Sentence, cut
 from varcal.report.claim_words import claim_words
@@ -86,7 +86,7 @@ def _dumbbell(group: Group, *, named: bool) -> Dumbbell:
         happens=group.happens,
         low=group.low,
         high=group.high,
-        side=gap_said(group.gap, group.claim) if named else Sentence.of(group.side),
+        side=Sentence.of(group.side),
         instead=Sentence.of("better than the rest") if group.better else Sentence(),
     )
 
@@ -192,7 +192,7 @@ def _cell(cell: Cell | Off) -> Child:
 
 
 def _column(after_repair: bool) -> str:
-    return "num after" if after_repair else "num"
+    return "num repaired" if after_repair else "num"
 
 
 def _step(step: Step) -> Markup:

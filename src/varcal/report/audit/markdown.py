@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from varcal._audit.checks import STATE_MARKS, Cell, Off
 from varcal._audit.first_screen import Bound, FirstScreen, Group
+from varcal._audit.screen.checks import STATE_MARKS, Cell, Off
 from varcal._audit.verdicts import FINDINGS, MARKS
 from varcal._text.gaps import claim_name, gap_mark, gap_said
 from varcal._text.numbers import count, interval, level_text, limit_text, percent, points, signed

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from varcal._audit.audit_result import Audit
-from varcal._audit.comparison import Comparison
+from varcal._audit.comparison import LEAST_CHANGE, Comparison
+from varcal._audit.metric_text import UNITS
 from varcal._audit.verdicts import (
     BETTER,
     FIXED,
@@ -16,7 +17,7 @@ from varcal._audit.verdicts import (
     UNCHANGED,
 )
 from varcal._text.gaps import CLASS, CONFIDENCE, RISK
-from varcal._text.numbers import count, level_text, limit_text, percent
+from varcal._text.numbers import count, decimals, level_text, limit_text, percent, points
 from varcal._text.sentences import Code, Named, Sentence, cut
 from varcal._version import __version__
 
@@ -142,7 +143,6 @@ def method(audit: Audit) -> tuple[str, ...]:
 def comparison_method(found: Comparison) -> tuple[str, ...]:
     """Say how the figures of a comparison were computed."""
     level = level_text(found.level)
-    parts = "groups of rows" if found.grouped else "parts of the rows"
     steps = [
         "Gap: what the model says minus what happens. ECE and VECE: the mean of |gap| over bins of "
         "the score or of a variable, weighted by their rows (Kelly and Smyth, 2023); debiased, as "
@@ -150,18 +150,27 @@ def comparison_method(found: Comparison) -> tuple[str, ...]:
         _bins(found.n_bins, found.binning),
         f"Chance alone: the plain VECE of a perfect model is below this in {NOISE} of samples.",
         "Differences are paired: each set minus the first, on the same rows. Their "
-        f"{level} intervals are from a jackknife over {parts} (ECE, VECE), DeLong's (AUC), or "
+        f"{level} intervals are from the changes of scores, in which outcomes cancel (VECE), from "
+        "the intervals of both errors and their correlation (ECE), DeLong's (AUC), or "
         "sandwich intervals of the differences by row (the others).",
-        f"Verdicts: {FIXED} (the interval of the difference is on the better side of zero, and the "
-        f"remaining error could be chance alone); {BETTER} (on the better side); {MADE_WORSE} "
-        f"(on the worse side); {UNCHANGED} (no change could be shown, which is not proof of none).",
-        f"Each verdict is at level {level} by itself: of many figures that do not change, about "
-        f"{percent(1 - found.level)} get a verdict by chance.",
+        f"Verdicts: {FIXED} (surely better, and the remaining error could be chance alone); "
+        f"{BETTER} (surely better); {MADE_WORSE} (surely worse); {UNCHANGED} (no change that "
+        "matters could be shown, which is not proof of none).",
+        "Verdicts are adjusted for their number (Holm): the probability of any wrong verdict of a "
+        f"change is at most {percent(1 - found.level)} for the whole table. They also need a size: "
+        + ", ".join(f"{metric} {_least(metric)}" for metric in LEAST_CHANGE)
+        + ".",
         _curves(level),
     ]
     if found.grouped:
         steps.append(_GROUPED)
     return tuple(steps)
+
+
+def _least(metric: str) -> str:
+    """Write the least size of a change of a metric that gets a verdict."""
+    size = LEAST_CHANGE[metric]
+    return f"{points(size)} points" if metric in UNITS else decimals(size, 4)
 
 
 def _bins(n_bins: int, binning: str) -> str:

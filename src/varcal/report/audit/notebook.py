@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from html import escape
 
-from varcal._audit.checks import STATE_MARKS, Cell, Off
 from varcal._audit.first_screen import FirstScreen
+from varcal._audit.screen.checks import STATE_MARKS, Cell, Off
 from varcal._text.gaps import gap_mark, gap_said
 from varcal._text.numbers import count, interval, level_text, percent, points, signed
 from varcal._text.sentences import Named, Sentence, cut

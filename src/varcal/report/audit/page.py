@@ -75,7 +75,7 @@ def _diagram(one: ScoreSummary, level: float, number: str) -> Markup:
             f"{level_text(level)} of samples.",
             class_="sub",
         ),
-        bin_table(one.bins, number, "the score", level, words),
+        bin_table(one.bins, number, f"the score, {one.claim}", level, words),
     ]
     return el(
         "div",

@@ -140,6 +140,8 @@ def _place(spot: Spot | None) -> list[Child]:
     words = claim_words(spot.claim)
     mark = el("span", gap_mark(spot.gap), aria_hidden="true")
     said: Child = el("span", mark, " ", off_by(spot.gap, spot.claim), class_=side)
+    if not (spot.low > 0 or spot.high < 0):
+        said = "not surely off as a whole"
     return [
         Named(cut(spot.text)),
         f": {words.says_short} {percent(spot.says)}, {words.happens_short} {percent(spot.happens)}",

@@ -8,9 +8,10 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from varcal._audit.audit_result import Audit, AuditRow, ClaimSummary
-from varcal._audit.checks import Column, columns_of, hidden_errors
 from varcal._audit.first_screen import better_words, first_screen, weakest_gap
 from varcal._audit.places import Place
+from varcal._audit.screen.checks import Column, columns_of, hidden_errors
+from varcal._audit.screen.judgement import is_sure
 from varcal._audit.verdicts import FINDINGS, OFF
 from varcal._measures.bin_table import BinTable
 from varcal._measures.curve import Curve
@@ -52,6 +53,8 @@ if TYPE_CHECKING:
 
 #: The largest number of other places that a card names.
 MOST_PLACES = 4
+#: The largest number of frequent values that a note names.
+MOST_TIES = 4
 #: The largest number of classes that a ranking names as wrong.
 MOST_CLAIMS = 3
 
@@ -196,7 +199,7 @@ def _places(audit: Audit, row: AuditRow) -> tuple[Sentence, ...]:
         return ()
     same = [place for place in audit.groups if place.variable == row.variable]
     places = [row.place, *(place for place in same if place.text != row.place.text)]
-    told = [_place_sentence(audit, place) for place in places]
+    told = [_place_sentence(audit, place) for place in places if is_sure(place)]
     curve = audit.curves[row.variable]
     return (*told, *([region_note(curve, row.claim)] if curve.regions else []))
 
@@ -372,10 +375,10 @@ def _tie_notes(table: BinTable) -> list[str]:
     single = [(label, share) for label, low, high, share in held if low == high]
     if len(single) == sum(1 for row in held if row[1] == row[1]):
         return [f"Each of its {len(single)} values has a bin of its own."] * (len(single) > 1)
-    return [
-        f"{percent(share)} of the rows have the value {label}, which has a bin of its own."
-        for label, share in single
-    ]
+    single.sort(key=lambda pair: -pair[1])
+    named = ", ".join(f"{label} ({percent(share)} of rows)" for label, share in single[:MOST_TIES])
+    more = f" and {len(single) - MOST_TIES} more" if len(single) > MOST_TIES else ""
+    return [f"Values with a bin of their own: {named}{more}."] if single else []
 
 
 def _statistics(audit: Audit, row: AuditRow) -> tuple[str, ...]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from varcal._audit.checks import PLAIN_MARKS, Cell, Off
 from varcal._audit.first_screen import FirstScreen, Group, first_screen
+from varcal._audit.screen.checks import PLAIN_MARKS, Cell, Off
 from varcal._audit.verdicts import FINDINGS
-from varcal._text.gaps import CLASS, claim_name, gap_said, gap_side
+from varcal._text.gaps import CLASS, claim_name, gap_side
 from varcal._text.numbers import count, level_text, limit_text, percent, points, signed
 from varcal._text.sentences import Code
 
@@ -16,8 +17,10 @@ if TYPE_CHECKING:
     from varcal._audit.audit_result import Audit, AuditRow
 
 WIDTH = 80
-#: The longest names of groups, variables and places.
-GROUP, VARIABLE, PLACE = 34, 18, 36
+#: The longest titles of groups and names of variables.
+GROUP, VARIABLE = 34, 18
+#: The largest number of variables without evidence that are named.
+MOST_QUIET = 10
 
 
 def audit_lines(audit: Audit, *, repair: bool = True) -> list[str]:
@@ -49,14 +52,31 @@ def audit_lines(audit: Audit, *, repair: bool = True) -> list[str]:
 
 
 def _checks(screen: FirstScreen, level: float) -> list[str]:
-    head = [f"points off, {level_text(level)}", *(_title(one.title) for one in screen.columns)]
-    table = [head]
-    for check in screen.checks:
-        name = check.name.lower() + (" (ECE)" if check.name == "By score" else "")
-        table.append([name, *(_cell(cell) for cell in check.cells)])
+    """Return the checks; too wide ones are set tight, or those after a repair come below."""
+    head = f"points off, {level_text(level)}"
+    names = [
+        check.name.lower() + (" (ECE)" if check.name == "By score" else "")
+        for check in screen.checks
+    ]
+    columns = [
+        [_title(column.title), *(_cell(check.cells[k]) for check in screen.checks)]
+        for k, column in enumerate(screen.columns)
+    ]
+    lines = _columns([head, *names], columns)
+    if max(map(len, lines)) > WIDTH:
+        tight = [
+            [re.sub(r"(?<=\S) {2,}", " ", cell).replace(", ", ",") for cell in column]
+            for column in columns
+        ]
+        lines = _columns([head, *names], tight)
+    if max(map(len, lines)) > WIDTH:
+        lines = [*_columns([head, *names], columns[:2]), "", *_columns([head, *names], columns[2:])]
     limit = limit_text(screen.limit)
-    legend = f"limit {limit} points: ok below, ~ may be on either side, x surely above"
-    return [*_aligned(table), legend]
+    return [*lines, f"limit {limit} points: ok below, ~ may be on either side, x surely above"]
+
+
+def _columns(names: list[str], columns: list[list[str]]) -> list[str]:
+    return _aligned([list(row) for row in zip(names, *columns, strict=True)])
 
 
 def _title(title: str) -> str:
@@ -75,22 +95,21 @@ def _groups(screen: FirstScreen) -> list[str]:
     claims = {group.claim for group in screen.groups}
     named = len(claims) > 1
     about = "" if named else f" ({claim_name(screen.groups[0].claim)})"
-    table = [
-        [screen.groups_title.removesuffix(" it is wrong") + about, "says", "happens", "off by", ""]
-    ]
+    title = screen.groups_title.removesuffix(" it is wrong") + about
+    table = [[_short(title, GROUP), "says", "happens", "off by", ""]]
     for group in screen.groups:
         variable = str(group.about).rpartition(" · ")[0]
         name = f"{variable}: {group.name}" if variable else str(group.name)
         table.append(
             [
-                "  " + _short(name, GROUP),
+                f"  {_flat(name)}",
                 percent(group.says),
                 percent(group.happens),
                 _off(group, named=named),
                 count(group.n, "row"),
             ]
         )
-    return _aligned(table, right=(1, 2, 4))
+    return _aligned(_fitted(table, 0), right=(1, 2, 4))
 
 
 def _off(group: Group, *, named: bool) -> str:
@@ -122,10 +141,15 @@ def _ranking(audit: Audit, screen: FirstScreen) -> list[str]:
     if found:
         table = [["Variable", "verdict", "hidden error", "clearest place"]]
         table += [_row(row) for row in found]
-        lines += _aligned(table)
+        lines += _aligned(_fitted(table, 3))
     if len(quiet) > len(screen.bounds):
-        sizes = ", ".join(f"{_short(row.variable, VARIABLE)} {points(row.high)}" for row in quiet)
-        lines += wrap(f"No evidence, hidden error at most: {sizes} points", WIDTH)
+        quiet.sort(key=lambda row: -row.high)
+        shown = [
+            f"{_short(row.variable, VARIABLE)} {points(row.high)}" for row in quiet[:MOST_QUIET]
+        ]
+        more = len(quiet) - len(shown)
+        sizes = f"{', '.join(shown)} points" + (f"; {more} more at most that" if more else "")
+        lines += wrap(f"No evidence, hidden error at most: {sizes}", WIDTH)
     return [*lines, ""] if lines else []
 
 
@@ -134,14 +158,17 @@ def _row(row: AuditRow) -> list[str]:
     place = ""
     if row.place is not None:
         one = row.place
-        off = f": {points(abs(one.gap))} {_short(_side(one.gap, one.claim), 20)}"
-        place = _short(one.text, PLACE - len(off)) + off
+        side = _short(_side(one.gap, one.claim), 24)
+        sure = one.low > 0 or one.high < 0
+        off = f"{points(abs(one.gap))} {side}" if sure else "not sure"
+        place = f"{_flat(one.text)}: {off}"
     return [_short(row.variable, VARIABLE), row.verdict, size, place]
 
 
 def _side(gap: float, claim: str) -> str:
     """Name the side of a gap; that of a class with the class."""
-    return str(gap_said(gap, claim)) if claim.startswith(CLASS) else gap_side(gap, claim)
+    side = gap_side(gap, claim)
+    return f"{claim.removeprefix(CLASS)} {side}" if claim.startswith(CLASS) else side
 
 
 def _steps(screen: FirstScreen) -> list[str]:
@@ -179,10 +206,28 @@ def _aligned(rows: list[list[str]], right: tuple[int, ...] = ()) -> list[str]:
     ]
 
 
+def _fitted(rows: list[list[str]], column: int) -> list[list[str]]:
+    """Shorten the texts of one column so that all lines fit; the end of a place is kept."""
+    others = [
+        max(map(len, cells)) for k, cells in enumerate(zip(*rows, strict=True)) if k != column
+    ]
+    room = WIDTH - sum(others) - 2 * len(others)
+    fitted = []
+    for row in rows:
+        text, cells = row[column], list(row)
+        if len(text) > room:
+            _, colon, end = text.rpartition(": ")
+            keep = colon + end if column and colon else ""
+            cells[column] = _short(text.removesuffix(keep), room - len(keep)) + keep
+        fitted.append(cells)
+    return fitted
+
+
 def _flat(text: str) -> str:
     return " ".join(text.split())
 
 
 def _short(text: str, most: int) -> str:
-    flat = _flat(text) or repr(text)
+    indent = text[: len(text) - len(text.lstrip())]
+    flat = indent + _flat(text) if text.strip() else repr(text)
     return flat if len(flat) <= most else f"{flat[: max(most - 1, 1)]}…"

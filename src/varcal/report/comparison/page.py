@@ -7,7 +7,6 @@ from typing import Any
 from varcal._audit.comparison import ComparisonRow
 from varcal._audit.metric_text import metric_change, metric_interval, metric_text
 from varcal._audit.verdicts import BETTER, CHANGED, FIXED, MADE_WORSE, MARKS, UNCHANGED
-from varcal._text.gaps import claim_of
 from varcal._text.numbers import count, level_text
 from varcal._text.sentences import Named, cut
 from varcal.report.claim_words import ClaimWords, claim_words
@@ -29,7 +28,6 @@ MOST_HEADLINES = 3
 
 def comparison_html(summary: ComparisonSummary) -> str:
     """Return the page as text."""
-    words = claim_words(claim_of(summary.event))
     sections = [
         ("summary", "", _top(summary)),
         ("figures", "Figures", _figures(summary)),
@@ -40,7 +38,7 @@ def comparison_html(summary: ComparisonSummary) -> str:
         ),
     ]
     if summary.variables:
-        sections.insert(2, ("variables", "Variables", _variables(summary, words)))
+        sections.insert(2, ("variables", "Variables", _variables(summary)))
     nothing_to_read: dict[str, Any] = {"charts": {}}
     return page(
         "Before and after",
@@ -150,7 +148,7 @@ def _change(row: ComparisonRow) -> Markup:
     )
 
 
-def _variables(summary: ComparisonSummary, words: ClaimWords) -> Markup:
+def _variables(summary: ComparisonSummary) -> Markup:
     axis = vece_axis(summary)
     return el(
         "section",
@@ -159,12 +157,15 @@ def _variables(summary: ComparisonSummary, words: ClaimWords) -> Markup:
             "p",
             "First the VECE of each set, on one scale for all variables: ○ before, ● after, with "
             "intervals; grey: what chance alone would give. Then the curves, on one scale for all "
-            f"sets. Solid line: {words.actual}; shaded: its band. Dashed line: {words.predicted}. "
+            "sets. Solid line: what happens; shaded: its band. Dashed line: what the model says. "
             "The strip marks where the prediction is surely wrong. Variables without a change are "
             "collapsed.",
             class_="note",
         ),
-        [_card(one, k, axis, words) for k, one in enumerate(summary.variables, 1)],
+        [
+            _card(one, k, axis, claim_words(one.vece.rows[0].claim))
+            for k, one in enumerate(summary.variables, 1)
+        ],
         id="variables",
     )
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from varcal._audit.comparison import Comparison, ComparisonRow
 from varcal._audit.metric_text import UNITS, metric_change, metric_interval, metric_text
 from varcal._audit.verdicts import BETTER, FIXED, MADE_WORSE, UNCHANGED
-from varcal._text.gaps import claim_of
 from varcal._text.numbers import count, level_text
 from varcal._text.sentences import Named, Sentence, cut
 from varcal.report.audit.method import citation, comparison_method
@@ -40,7 +39,6 @@ def summarise_comparison(
     created, versions : optional
         When, and with which packages; now and those installed by default.
     """
-    claim = claim_of(comparison.event)
     figures = tuple(
         FigureSummary(
             metric,
@@ -63,7 +61,7 @@ def summarise_comparison(
         level=comparison.level,
         figures=figures,
         variables=tuple(
-            _variable(comparison, one, claim)
+            _variable(comparison, one, one.rows[0].claim)
             for one in sorted((one for one in figures if one.variable), key=_urgency)
         ),
         notes=_notes(comparison),
@@ -138,14 +136,17 @@ def _accuracy(row: ComparisonRow) -> str:
     return f"accuracy {row.verdict} ({metric_change(row.metric, row.difference)} points, {ends})"
 
 
+_CLAIMS = {
+    "both": "risk or confidence, whichever is more wrong in the first set,",
+    "correct": "confidence in the predicted class",
+    "positive": "the predicted probability of the positive class",
+}
+
+
 def _checked(comparison: Comparison) -> Sentence:
     others = len(comparison.methods) - 1
     variables = sum(1 for metric, _ in comparison.figures if metric == "VECE")
-    claim = (
-        "the predicted probability of the positive class"
-        if comparison.event == "positive"
-        else "confidence in the predicted class"
-    )
+    claim = _CLAIMS[comparison.event]
     return Sentence.of(
         f"Checked: {claim}, for {count(others, 'set')} of probabilities against ",
         Named(cut(comparison.methods[0])),
@@ -186,7 +187,7 @@ def _notes(comparison: Comparison) -> tuple[Sentence, ...]:
             "better than it is."
         )
     ]
-    if comparison.event == "correct" and comparison.hits == "first":
+    if comparison.event != "positive" and comparison.hits == "first":
         notes.append(
             Sentence.of(
                 "In ECE and VECE the predictions of ",
@@ -195,7 +196,7 @@ def _notes(comparison: Comparison) -> tuple[Sentence, ...]:
                 "do not show that a calibrator changes predictions. Accuracy uses each set's own.",
             )
         )
-    elif comparison.event == "correct":
+    elif comparison.event != "positive":
         notes.append(
             Sentence.of(
                 "Each set is judged by its own predictions: a calibrator that changes them is "

@@ -62,7 +62,8 @@ def dumbbell_table(
     ]
     ticks = [
         el("text", text, x=axis.percent(at), y=12, class_=f"tick {_anchor(axis, at)}")
-        for at, text in axis.ticks
+        # Of four and more there is room for every second one only.
+        for at, text in axis.ticks[:: 2 if len(axis.ticks) > 3 else 1]
     ]
     foot = el(
         "tfoot",
@@ -92,7 +93,7 @@ def _axis(rows: Sequence[Dumbbell]) -> Axis:
     starts = [min(one.says, one.happens, _clip(one.says - one.high)) for one in held]
     low = min(starts, default=0.0)
     # From zero, unless all rates are far from it.
-    return share_axis(max(ends, default=0.02), low if low > 0.4 else 0.0, many=4)
+    return share_axis(max(ends, default=0.02), low if low > 0.4 else 0.0, many=3)
 
 
 def _row(one: Dumbbell, axis: Axis, heads: tuple[str, str, str, str]) -> Markup:
@@ -100,8 +101,10 @@ def _row(one: Dumbbell, axis: Axis, heads: tuple[str, str, str, str]) -> Markup:
         "tr",
         _cell("th", "rowheader", [el("b", one.name), el("small", one.about)], "g", scope="row"),
         _cell("td", "cell", _picture(one, axis), "c"),
-        _cell("td", "cell", percent(one.says), "num says", data_l=heads[2].lower()),
-        _cell("td", "cell", percent(one.happens), "num happens", data_l=heads[3].lower()),
+        _cell("td", "cell", percent(one.says), "num says", data_l=heads[2].lower().split()[-1]),
+        _cell(
+            "td", "cell", percent(one.happens), "num happens", data_l=heads[3].lower().split()[-1]
+        ),
         _cell("td", "cell", _off(one), "num off"),
         role="row",
     )

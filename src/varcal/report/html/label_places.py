@@ -86,16 +86,16 @@ def _cost(
         cost += 80
     if box.y - box.half_height < 0 or box.y + box.half_height > height:
         cost += 80
-    near = _distance(box, own)
+    near = distance(box, own)
     cost += 60 * (near < 2)
     for line in others:
-        apart = _distance(box, line)
+        apart = distance(box, line)
         # A name that is nearer to another line than to its own misleads.
         cost += 60 * (apart < 2) + 40 * (apart < near) - min(apart, 60.0) / 12
     return cost
 
 
-def _distance(box: Box, line: tuple[Floats, Floats]) -> float:
+def distance(box: Box, line: tuple[Floats, Floats]) -> float:
     """Return the distance of a text from a line, in pixels; 0 if the line runs through it."""
     at = np.interp(np.linspace(box.x - box.half_width, box.x + box.half_width, 9), *line)
     return float(np.clip(np.abs(at - box.y) - box.half_height, 0, None).min())

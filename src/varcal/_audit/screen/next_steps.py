@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from varcal._audit.checks import BELOW, along_variables, average
-from varcal._audit.judgement import (
+from varcal._audit.screen.checks import ABOVE, BELOW, along_variables, average
+from varcal._audit.screen.judgement import (
     CANNOT_TELL,
     FINE,
     REPAIR_FIRST,
@@ -14,7 +14,7 @@ from varcal._audit.judgement import (
     Judgement,
     worst_hidden_error,
 )
-from varcal._audit.lede import rows_needed
+from varcal._audit.screen.lede import rows_needed
 from varcal._text.gaps import RISK
 from varcal._text.numbers import count, limit_text, points
 from varcal._text.sentences import Code, Named, Sentence, cut, listed
@@ -43,7 +43,8 @@ class Step:
 def next_steps(audit: Audit, found: Judgement, mended: Repair | None) -> tuple[Step, ...]:
     """Return what to do next."""
     if found.badge == FINE:
-        return tuple(filter(None, (_use(audit), _no_repair(mended), _thin(audit))))
+        tried = () if mended is None else (_no_repair(mended),)
+        return (_use(audit), *tried, _thin(audit))
     if found.badge == CANNOT_TELL:
         return (_wait(audit, found), _collect(audit, found), _then(audit))
     first = _with_care(audit) if found.badge == WATCH else _until(audit, found)
@@ -62,9 +63,7 @@ def _use(audit: Audit) -> Step:
     )
 
 
-def _no_repair(mended: Repair | None) -> Step | None:
-    if mended is None:
-        return None
+def _no_repair(mended: Repair) -> Step:
     before, after = worst_hidden_error(mended.before), worst_hidden_error(mended.full.after)
     losses = [f"{loss:.3f}" for loss in mended.full.log_loss]
     loss = (
@@ -138,17 +137,16 @@ def _with_care(audit: Audit) -> Step:
 
 
 def _until(audit: Audit, found: Judgement) -> Step:
-    if found.biased is not None:
+    states = {claim: average(audit, (claim,)).state for claim in audit.claims}
+    if states.get(RISK) == ABOVE:
         text = "Do not act on its probabilities: single ones and totals are both wrong."
-    elif not found.off:
-        text = "Do not act on single probabilities. Totals over everybody are right."
-    elif all(average(audit, (claim,)).state == BELOW for claim in audit.claims):
-        text = (
-            "Do not act on a single probability. Totals over everybody are right; totals for one "
-            "of the groups above are not."
-        )
-    else:
+    elif states.get(RISK) == BELOW:
+        text = "Do not act on a single probability. Totals over everybody are right"
+        text += "; totals for one of the groups above are not." if found.off else "."
+    elif found.off:
         text = "Do not act on a single probability, nor on totals for one of the groups above."
+    else:
+        text = "Do not act on a single probability."
     return Step("Until it is repaired", Sentence.of(text))
 
 
@@ -164,7 +162,7 @@ def _repair(audit: Audit, found: Judgement, mended: Repair | None) -> Step:
             ),
         )
     if mended is not None and not mended.full.helps:
-        return _mend_the_model(mended)
+        return _mend_the_model(mended) if found.off else _no_repair(mended)
     names = [row.variable for row in audit.rows]
     reads = f"It reads all {len(names)} columns" if len(names) > 1 else "It reads the column"
     text = [Code("vc.VariableCalibrator().fit(p, y, X)"), f" {reads} when it scores. "]

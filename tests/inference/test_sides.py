@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 import statsmodels.api as sm
 
+from varcal._inference._sides.sided_law import sided_law
+from varcal._inference._sides.sided_test import SidedSums, orthonormal_span, sided_test
 from varcal._inference.error_sums import ErrorSums
 from varcal._inference.scored_rows import ScoredRows
-from varcal._inference.sided_law import sided_law
-from varcal._inference.sided_test import SidedSums, orthonormal_span, sided_test
 
 SIGNS = np.array([[1.0, 1.0], [-1.0, 1.0]])
 
@@ -22,7 +22,8 @@ def sums_of(p, y, v, n_bins=10, weight=None):
     coarse, fine = (
         ErrorSums(**{name: x.reshape(2, -1) for name, x in vars(table).items()}) for table in tables
     )
-    return SidedSums(coarse, fine, SIGNS), ScoredRows(p, *places, weight)
+    merge = np.arange(sizes[1]) * n_bins // sizes[1]
+    return SidedSums(coarse, fine, SIGNS, None, merge), ScoredRows(p, *places, weight)
 
 
 @pytest.mark.parametrize("gap", [0.0, 0.08])
@@ -113,3 +114,15 @@ def test_the_law_has_the_gaps_and_the_covariance_of_simulated_rows(rng):
     drawn = np.array([law(rng.random(n) < p).gap for _ in range(1500)])
     expected = np.mean([law(rng.random(n) < p).null_cov for _ in range(20)], axis=0)
     np.testing.assert_allclose(np.cov(drawn.T), expected, atol=0.12 * expected.max())
+
+
+def test_hits_drawn_by_cell_are_like_those_drawn_by_row(rng):
+    n, by_row, by_cell = 2000, [], []
+    for k in range(40):
+        p, v = rng.beta(1, 200, n), rng.random(n)
+        sums, rows = sums_of(p, rng.random(n) < p, v)
+        by_row.append(sided_test(sums, rows, seed=k)[0])
+        by_cell.append(sided_test(sums, seed=k)[0])
+    small = np.minimum(by_row, by_cell) < 0.2
+    assert small.sum() > 3
+    np.testing.assert_allclose(np.log(by_row)[small], np.log(by_cell)[small], atol=0.6)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from varcal._audit.judgement import (
+from varcal._audit.screen.judgement import (
     CANNOT_TELL,
     FINE,
     Judgement,
@@ -18,6 +18,9 @@ from varcal._text.sentences import Named, Sentence, Strong, StrongName, cut
 if TYPE_CHECKING:
     from varcal._audit.audit_result import Audit, AuditRow, ClaimSummary
     from varcal._audit.repair import Repair
+
+#: A repair brings the worst hidden error down if at most this share of it is left.
+LESS = 0.75
 
 
 def lede(audit: Audit, found: Judgement, mended: Repair | None) -> Sentence:
@@ -72,7 +75,8 @@ def _off(audit: Audit, found: Judgement) -> Sentence:
             f"{points(off[0].beyond.debiased)} on average.",
         )
     top = _top(off)
-    sizes = " and ".join(points(row.beyond.debiased) for row in top)
+    sizes = list(dict.fromkeys(points(row.beyond.debiased) for row in top))
+    each = "each " if len(top) > len(sizes) else ""
     names: list[str] = []
     for row in top:
         names += [" and ", StrongName(cut(row.variable))]
@@ -82,7 +86,7 @@ def _off(audit: Audit, found: Judgement) -> Sentence:
         f" it is {beyond}surely off by more than {limit} points{more}: "
         + ("most along " if len(off) > 1 else "along "),
         *names[1:],
-        f", by {sizes} points on average.",
+        f", by {' and '.join(sizes)} points {each}on average.",
     )
 
 
@@ -96,10 +100,10 @@ def _repaired(mended: Repair | None) -> str:
         return ""
     if not mended.full.helps:
         return " A repair was tried, and gains nothing."
-    return (
-        " A repair learned from these rows would bring the worst down to "
-        f"{points(worst_hidden_error(mended.full.after))}."
-    )
+    before, after = worst_hidden_error(mended.before), worst_hidden_error(mended.full.after)
+    if after > LESS * before:
+        return f" A repair learned from these rows would still leave {points(after)}."
+    return f" A repair learned from these rows would bring the worst down to {points(after)}."
 
 
 def _fine(audit: Audit) -> Sentence:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from varcal._arrays import Bools, Floats, Singles, ratio_or_zero
+from varcal._arrays import Bools, Floats, ratio_or_zero
 from varcal._inference.error_sums import ErrorSums
 from varcal._inference.multiplicity import cauchy
 from varcal._inference.quadratic_forms import (
@@ -22,10 +22,18 @@ from varcal._inference.quadratic_forms import (
     legendre,
 )
 from varcal._inference.scored_rows import ScoredRows
-from varcal._inference.simulated_null import SPARSE_VARIANCE, draw_hits, draws_for, tail_p
+from varcal._inference.simulated_null import (
+    SPARSE_VARIANCE,
+    draw_cells,
+    draw_hits,
+    draws_for,
+    tail_p,
+)
 
 #: Hits are simulated only if the p-value from moments is below this.
 SIMULATE_BELOW = 0.2
+#: The number of draws if hits are drawn by cell.
+CELL_DRAWS = 1_000
 #: In simulated hits, the gap of a side counts as if this many rows without a gap were added.
 PRIOR_ROWS = 5.0
 
@@ -44,6 +52,8 @@ class SidedSums:
         A claim's error is the error of the sums, times the sign of the side.
     placed : array of bool, optional
         Which fine cells are ordered along the variable.
+    merge : array of int, optional
+        The bin of each fine cell; needed with `fine`.
     same : tuple of int
         For each claim of the caller, the row of `signs` that it has.
     """
@@ -52,6 +62,7 @@ class SidedSums:
     fine: ErrorSums | None
     signs: Floats
     placed: ArrayLike | None = None
+    merge: ArrayLike | None = None
     same: tuple[int, ...] = ()
 
 
@@ -71,8 +82,8 @@ def sided_test(sums: SidedSums, rows: ScoredRows | None = None, *, seed: int = 0
     p-values of all, six with two claims.
 
     If some bin is sparse and the p-value is below `SIMULATE_BELOW`, hits are simulated from the
-    scores minus the gap of their side, and the result is the rank among those of the simulated
-    hits.
+    scores minus the gap of their side, for each row or, without rows or with many, for each
+    cell. The result is the rank among those of the simulated hits.
 
     Parameters
     ----------
@@ -94,32 +105,25 @@ def sided_test(sums: SidedSums, rows: ScoredRows | None = None, *, seed: int = 0
     coarse, fine = sums.coarse, sums.fine
     moments = [constant_gap_moments(coarse)]
     if fine is not None:
-        moments.append(constant_gap_moments(fine, fine.n.sum(-1, keepdims=True)))
+        moments.append(constant_gap_moments(fine, fine.effective_rows.sum(-1, keepdims=True)))
     p = _combined(_tails(_forms(sums, moments), errors), sums.signs)
-    if rows is None or p[0] >= SIMULATE_BELOW or not _is_sparse(coarse):
-        return _of_claims(p, sums.same)
-    draws = draws_for(rows)
-    if not draws:
+    if p[0] >= SIMULATE_BELOW or not _is_sparse(coarse):
         return _of_claims(p, sums.same)
     gap = coarse.overall * ratio_or_zero(coarse.n.sum(-1), coarse.n.sum(-1) + PRIOR_ROWS)
     tables = [coarse] if fine is None else [coarse, fine]
     forms = _forms(sums, [_model_moments(table, gap) for table in tables])
-    number = np.cumsum(seen) - 1  # of the sides that have rows
-    size = coarse.n.shape[-1]
-    side = number[rows.coarse // size]
-    chance = np.clip(rows.score - gap[side], LEAST_MODEL * rows.score, 1.0)
-    places = [side * size + rows.coarse % size]
-    if fine is not None and rows.fine is not None:
-        places.append(side * fine.n.shape[-1] + rows.fine % fine.n.shape[-1])
-    weight = np.ones_like(rows.score) if rows.weight is None else rows.weight
-    flat, designs = [], []
-    for some, place in zip(forms, places, strict=True):
-        flat += some
-        designs += [weight[:, None] * form.loading[place] for form in some]
-    hits = draw_hits(chance, draws, seed)
-    null = _combined(_simulated(flat, designs, rows.score, hits), sums.signs)
+    draws = 0 if rows is None else draws_for(rows)
+    if rows is not None and draws:
+        null = _drawn_by_row(sums, forms, rows, gap, seen, draws, seed)
+    else:
+        null = _drawn_by_cell(sums, forms, seed)
     observed = _combined(_tails(forms, errors), sums.signs)
-    p = np.array([tail_p(-np.log(a), -np.log(b)) for a, b in zip(observed, null, strict=True)])
+    p = np.array(
+        [
+            tail_p(-np.log(a), -np.log(b))
+            for a, b in zip(observed, _combined(null, sums.signs), strict=True)
+        ]
+    )
     return _of_claims(p, sums.same)
 
 
@@ -134,7 +138,9 @@ def _of_sides(sums: SidedSums, seen: Bools) -> SidedSums:
     )
     assert coarse is not None
     place = np.argsort(order)[same.ravel()]
-    return SidedSums(coarse, fine, signs[first[order]], sums.placed, tuple(place.tolist()))
+    return SidedSums(
+        coarse, fine, signs[first[order]], sums.placed, sums.merge, tuple(place.tolist())
+    )
 
 
 def _of_claims(p: Floats, same: tuple[int, ...]) -> Floats:
@@ -208,17 +214,65 @@ def _model_moments(cells: ErrorSums, gap: Floats) -> tuple[Floats, Floats]:
     return v, ratio_or_zero(cells.weight2**2, cells.n) * x * (1 - 6 * x)
 
 
-def _simulated(
-    forms: list[Form], designs: list[Floats], score: Floats, hits: Iterable[Singles]
+def _drawn_by_row(
+    sums: SidedSums,
+    forms: list[list[Form]],
+    rows: ScoredRows,
+    gap: Floats,
+    seen: Bools,
+    draws: int,
+    seed: int,
 ) -> list[Floats]:
-    """Return the p-values that moments give to simulated hits, for each form."""
+    """Return the p-values that moments give to hits drawn for each row, for each form."""
+    number = np.cumsum(seen) - 1  # of the sides that have rows
+    size = sums.coarse.n.shape[-1]
+    side = number[rows.coarse // size]
+    chance = np.clip(rows.score - gap[side], LEAST_MODEL * rows.score, 1.0)
+    places = [side * size + rows.coarse % size]
+    if sums.fine is not None and rows.fine is not None:
+        size = sums.fine.n.shape[-1]
+        places.append(side * size + rows.fine % size)
+    weight = np.ones_like(rows.score) if rows.weight is None else rows.weight
+    flat = [form for some in forms for form in some]
+    designs = [
+        weight[:, None] * form.loading[place]
+        for some, place in zip(forms, places, strict=True)
+        for form in some
+    ]
     ends = np.cumsum([design.shape[1] for design in designs])[:-1]
     design = np.hstack(designs)
-    center = score @ design
+    center = rows.score @ design
     design = design.astype(np.float32)
-    tails: list[list[Floats]] = [[] for _ in forms]
-    for block in hits:
+    tails: list[list[Floats]] = [[] for _ in flat]
+    for block in draw_hits(chance, draws, seed):
         parts = np.split(block @ design - center, ends, axis=-1)
-        for form, part, found in zip(forms, parts, tails, strict=True):
+        for form, part, found in zip(flat, parts, tails, strict=True):
             found.append(form.tail((part**2).sum(-1)))
     return [np.concatenate(found) for found in tails]
+
+
+def _drawn_by_cell(sums: SidedSums, forms: list[list[Form]], seed: int) -> list[Floats]:
+    """Return the p-values that moments give to sums drawn for each cell, for each form."""
+    coarse, fine = sums.coarse, sums.fine
+    cells = coarse if fine is None else fine
+    drawn = np.stack(
+        [
+            draw_cells(
+                ErrorSums(**{name: x[side] for name, x in vars(cells).items()}),
+                CELL_DRAWS,
+                seed + side,
+                constant=True,
+            )
+            for side in range(len(cells.n))
+        ],
+        axis=1,
+    )
+    tables = [drawn]
+    if fine is not None:
+        inside = np.asarray(sums.merge)[:, None] == np.arange(coarse.n.shape[-1])
+        tables = [drawn @ inside, drawn]
+    return [
+        form.p_value(we.reshape(CELL_DRAWS, -1))
+        for some, we in zip(forms, tables, strict=True)
+        for form in some
+    ]

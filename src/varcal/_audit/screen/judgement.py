@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varcal._audit.checks import (
+from varcal._audit.screen.checks import (
     ABOVE,
     BELOW,
     along_variables,
@@ -22,6 +22,7 @@ from varcal._text.numbers import points
 
 if TYPE_CHECKING:
     from varcal._audit.audit_result import Audit, AuditRow, ClaimSummary
+    from varcal._audit.places import Place
 
 REPAIR_FIRST, WATCH, FINE, CANNOT_TELL = "Repair first", "Watch", "Fine", "Cannot tell yet"
 #: A group is "far more" off than the rest if its gap is so many times the overall gap.
@@ -132,10 +133,8 @@ def headline(audit: Audit, found: Judgement) -> str:
 def _biased_headline(audit: Audit, found: Judgement, one: ClaimSummary) -> str:
     side, size = gap_side(one.gap, one.claim).capitalize(), points(abs(one.gap))
     if found.off:
-        worst = max(
-            (place.gap / audit.claims[place.claim].gap for place in audit.groups), default=1.0
-        )
-        uneven = "for some far more" if worst >= FAR_MORE else "for some more than for others"
+        worst = max((abs(place.gap / one.gap) for place in audit.groups), default=1.0)
+        uneven = "for some far more" if worst >= FAR_MORE else "for some more"
         return f"{side} by {size} points, {uneven}"
     if not found.rows and audit.bound <= max(audit.threshold, abs(one.gap) / 2):
         return f"{side} everywhere, by {size} points"
@@ -157,6 +156,11 @@ def _overall_is_small(audit: Audit) -> bool:
     claims = tuple(audit.claims)
     states = [figure(audit, (claim,)).state for claim in claims for figure in (average, by_score)]
     return all(state == BELOW for state in states)
+
+
+def is_sure(place: Place) -> bool:
+    """Whether a place is surely off, in whichever direction."""
+    return place.low > 0 or place.high < 0
 
 
 def score_trend(one: ClaimSummary) -> str:

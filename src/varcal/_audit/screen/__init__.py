@@ -1,0 +1,1 @@
+"""What the first screen of an audit is made of: checks, judgement, lede and next steps."""

@@ -1,0 +1,1 @@
+"""Several claims at once: tests and laws of gaps by predicted side."""
