@@ -12,7 +12,7 @@ from varcal._text.numbers import number_text
 from varcal._text.sentences import Named, cut
 from varcal.report.claim_words import claim_words
 from varcal.report.html.axes import Axis, share_axis
-from varcal.report.html.chart_parts import band, box, path, svg, x_ticks, y_ticks
+from varcal.report.html.chart_parts import band, box, path, svg, y_ticks
 from varcal.report.html.markup import Markup, el
 
 #: The height of the plots, in pixels.
@@ -23,15 +23,35 @@ _BEYOND = 100.0
 _LEAST = 0.05
 #: Gaps of at least this size have the full colour.
 FULL_COLOUR = 0.10
+#: The longest id under an axis.
+_LONGEST = 12
 
 
-def time_axis(view: MonitorView, many: int = 4) -> Axis:
-    """Return the axis of batches, with some of their ids."""
+def time_axis(view: MonitorView, many: int = 3) -> Axis:
+    """Return the axis of batches, with as many of their ids as a phone has room for."""
     low, high = float(view.columns[0]), max(float(view.columns[-1]), 1.0)
     if not len(view.x):
         return Axis(low, high, ())
     which = np.unique(np.linspace(0, len(view.x) - 1, many).round().astype(int))
-    return Axis(low, high, tuple((float(view.x[k]), cut(view.ids[k], 16)) for k in which))
+    return Axis(low, high, tuple((float(view.x[k]), _short(view.ids[k])) for k in which))
+
+
+def _short(id: str) -> str:
+    """Return an id that fits under an axis."""
+    return id if len(id) <= _LONGEST else f"{id[: _LONGEST - 1]}…"
+
+
+def _times(x: Axis) -> Markup:
+    """Write the ids under the plot; those at its ends do not stick out."""
+    made = []
+    for at, text in x.ticks:
+        place = x.place(at)
+        anchor = " end" if place > 0.85 else " middle" if place > 0.15 else ""
+        made.append(
+            el("line", x1=x.percent(at), x2=x.percent(at), y1=0, y2=HEIGHT, class_="grid faint")
+        )
+        made.append(el("text", text, x=x.percent(at), y=HEIGHT, dy="1.3em", class_=f"tick{anchor}"))
+    return Markup("".join(made))
 
 
 def evidence_chart(view: MonitorView) -> Markup:
@@ -45,7 +65,7 @@ def evidence_chart(view: MonitorView) -> Markup:
     at = f"{HEIGHT * (1 - y.place(math.log10(threshold))):.1f}"
     return svg(
         y_ticks(y, height=HEIGHT),
-        x_ticks(x, top=0, bottom=HEIGHT),
+        _times(x),
         _marks(view, x),
         box(path(x, y, view.x.tolist(), logs, "gap"), y=0, height=HEIGHT),
         el("line", x1=0, x2="100%", y1=at, y2=at, class_="limit"),
@@ -97,7 +117,7 @@ def rate_chart(view: MonitorView) -> Markup:
             names.append(el("text", text, x="100%", y=f"{place:.0f}", class_=f"name end {look}"))
     return svg(
         y_ticks(y, height=HEIGHT),
-        x_ticks(x, top=0, bottom=HEIGHT),
+        _times(x),
         _marks(view, x),
         Markup("".join(points)),
         box(*shapes, y=0, height=HEIGHT),
