@@ -280,15 +280,36 @@ def test_many_classes_have_a_claim_each():
 
 
 def test_claims_of_two_classes_are_those_collected_separately():
-    both, single = make_bins(), make_bins(events=["correct"])
-    one, other = vc.Monitor(both, event="correct"), vc.Monitor(single)
-    for day in range(3):
-        one.update(make_rows(seed=day), id=day)
-        other.update(make_rows(seed=day), id=day)
-    assert [cell.label for cell in one.cells.cells] == [cell.label for cell in other.cells.cells]
-    assert_same_state(one, other)
+    several = [["both"], ["correct"], ["both", "correct"], ["classwise"]]
+    monitors = [vc.Monitor(make_bins(events=events), event="correct") for events in several]
+    for monitor in monitors:
+        for day in range(3):
+            monitor.update(make_rows(seed=day), id=day)
+        assert monitor.method == "bets"
+        assert_same_state(monitor, monitors[0])
+    single = make_bins(events=["correct"])
+    assert {cell.claim for cell in vc.Monitor(single).cells.cells} == {"confidence"}
     with pytest.raises(InputError, match="event is 'both', which the bins were not chosen for"):
         vc.Monitor(single, event="both")
+
+
+def test_very_many_classes_are_watched_if_asked_for():
+    rng = np.random.default_rng(4)
+    names = [f"p{k}" for k in range(12)]
+    p = rng.dirichlet(np.ones(12), 1000)
+    y = (rng.random(1000)[:, None] > p.cumsum(axis=1)[:, :-1]).sum(axis=1)
+    rows = {name: p[:, k] for k, name in enumerate(names)}
+    rows |= {"y": y, "v": rng.choice(["a", "b"], 1000)}
+    plain = vc.Monitor(vc.make_bins("y", names, ["v"], data=rows, monitor=0.02))
+    every = vc.make_bins("y", names, ["v"], data=rows, events=["both"], monitor=0.02)
+    whole = vc.Monitor(every)
+    assert len({cell.claim for cell in whole.cells.cells}) == 13
+    assert {cell.claim for cell in plain.cells.cells} == {"confidence"}
+    one = vc.Monitor(every, event="correct")
+    for monitor in (plain, whole, one):
+        monitor.update(rows, id=1)
+        assert monitor.method == "bets"
+    assert_same_state(one, plain)
 
 
 def test_correlated_variables_are_named_beside_the_strongest():

@@ -186,14 +186,21 @@ class Cells:
         """Return the sums of bets by cell, shape (cells, directions, stakes)."""
         parts = [
             np.asarray(collected.sums.tables[where[(one.key, one.names, True)]])[1:].reshape(
-                2, len(STAKES), -1
+                2 * len(STAKES), -1
             )
             for one in self._tables
         ]
-        pieces = np.concatenate(parts, axis=-1)[..., self._places]
-        # A bet on more hits is one on fewer misses.
-        pieces = np.where(self._opposite, pieces[::-1], pieces)
+        pieces = np.concatenate(parts, axis=-1).take(self._bet_places)
         return np.moveaxis(self._added(pieces), -1, 0)
+
+    @cached_property
+    def _bet_places(self) -> Ints:
+        """Where the bets on the pieces are, shape (directions, stakes, pieces)."""
+        direction, stake = np.mgrid[0:2, 0 : len(STAKES)][..., None]
+        # A bet on more hits is one on fewer misses.
+        row = (direction ^ self._opposite) * len(STAKES) + stake
+        width = sum((1 + one.sided) * one.coarse.size for one in self._tables)
+        return np.asarray(row * width + self._places)
 
     def _added(self, pieces: Floats) -> Floats:
         """Add the pieces of each cell."""
@@ -296,14 +303,18 @@ def _claim_part(keys: list[int], key: int) -> float:
 def _pieces(
     plan: BinPlan, tables: dict[tuple[int, str], Wanted], key: int, name: str
 ) -> list[_Piece]:
-    """Return where the rows of a claim along a variable are."""
-    table = tables.get((key, name))
-    if table is None:
-        about = [one for (_, along), one in tables.items() if along == name and one.sided]
+    """Return where the rows of a claim along a variable are.
+
+    The confidence is taken from the tables of classes by predicted side if there are any, because
+    only they have bets then.
+    """
+    about = [one for (_, along), one in tables.items() if along == name and one.sided]
+    if key == CORRECT and about:
         if len(plan.classes) > 2:
             return [_Piece(one, 1, range(one.coarse.size)) for one in about]
         bins = range(about[-1].coarse.size)
         return [_Piece(about[-1], 0, bins, opposite=True), _Piece(about[-1], 1, bins)]
+    table = tables[key, name]
     bins = range(table.coarse.size)
     return [_Piece(table, side, bins) for side in range(1 + table.sided)]
 

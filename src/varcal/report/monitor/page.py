@@ -59,7 +59,7 @@ def _top(summary: MonitorSummary) -> Markup:
         )
     level = level_text(round(view.level, 6))
     note = (
-        f"Right: dots are single batches, lines are means so far"
+        f"Rates: dots are single batches, lines are means so far"
         f"{', anew from the change on' if view.after is not None else ''}; the band is a {level} "
         "interval of the rate given the prediction, valid at all times."
     )
