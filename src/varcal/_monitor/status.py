@@ -152,7 +152,7 @@ def no_alarm(status: Status) -> Sentence:
     """Say that there is no alarm, and how much evidence there is."""
     if not status.n_batches:
         return Sentence.of("No alarm: no batch yet.")
-    seen = f"{count(status.n_batches, 'batch').replace('batchs', 'batches')}"
+    seen = f"{count(status.n_batches)} batch{'' if status.n_batches == 1 else 'es'}"
     return Sentence.of(
         f"No alarm after {seen} ({count(status.n_rows, 'row')}): "
         f"evidence {evidence_text(status.evidence)}, alarm at {evidence_text(status.threshold)}."
