@@ -273,6 +273,8 @@ def follow(world: World, histories: int, setting: str, seed: int, last: int = 40
 def delay_text(first: np.ndarray, at: int = 200) -> str:
     """Write the median and the mean delay of histories without an early alarm."""
     late = first[(first == 0) | (first > at)]
+    if not len(late):
+        return "all before the change"
     late = np.where(late == 0, np.inf, late - at)
     found = np.isfinite(late)
     if found.mean() < 0.5:

@@ -75,7 +75,7 @@ class Monitor:
     ----------
     bins : BinPlan
         The result of ``make_bins(…, monitor=tolerance)``. Bins without `monitor`, or with another
-        tolerance, also work, but need about 40 % more rows to find the same change.
+        tolerance, also work, but need up to half as many rows again to find the same change.
     tolerance : float, optional
         The largest gap that is not a fault; by default that of the bins, or else 0.02.
     alpha : float, optional
@@ -389,8 +389,8 @@ class Monitor:
                 f"{self.tolerance:g}, so that the stronger bets are not available"
             )
             notes.append(
-                f"Evidence is self-normalized, because {why}. It holds as well, but needs about "
-                "40% more rows to find the same change."
+                f"Evidence is self-normalized, because {why}. It holds as well, but needs up "
+                "to half as many rows again to find the same change."
             )
         for name, why in self.bins.left_out.items():
             notes.append(f"{name} is not watched: {why}")
@@ -487,8 +487,8 @@ class Monitor:
             else f"for a tolerance of {self.bins.monitor:g}"
         )
         warnings.warn(
-            f"the bins were chosen {had}: evidence is self-normalized, which needs about 40% more "
-            f"rows; choose them with make_bins(…, monitor={self.tolerance:g})",
+            f"the bins were chosen {had}: evidence is self-normalized, which needs up to half "
+            f"as many rows again; choose them with make_bins(…, monitor={self.tolerance:g})",
             VarcalWarning,
             stacklevel=3,
         )
