@@ -236,6 +236,7 @@ def test_too_few_rows():
     [
         ({"event": "each"}, "event must be"),
         ({"threshold": 2}, "threshold must lie in [0, 1)"),
+        ({"threshold": "2"}, "threshold must lie in [0, 1)"),
         ({"level": 1.0}, "level must lie between 0 and 1"),
     ],
 )
@@ -314,3 +315,72 @@ def test_since_refuses_another_event(found, adult):
         found.since(other)
     with pytest.raises(InputError, match="previous is a dict"):
         found.since({})
+
+
+def test_intervals_for_all_variables_contain_those_for_one():
+    rng = np.random.default_rng(0)
+    p = rng.beta(2, 2, 400)
+    y = rng.random(400) < p
+    X = {"x": rng.normal(size=400), "level": rng.choice(list("abc"), 400)}
+    row = vc.audit(y, p, X, repair=False).row("x")
+    assert row.p_holm < 0.05 and row.low > 0  # found by its test, not by its size
+    assert row.low <= row.beyond.low <= row.beyond.debiased <= row.beyond.high <= row.high
+
+
+def test_places_have_the_ends_of_their_bins_with_many_classes(rng):
+    n, k = 4000, 12
+    p = rng.dirichlet(np.full(k, 0.5), n)
+    v = rng.uniform(0, 100, n)
+    true = p.copy()
+    true[v > 50, 0] *= 0.1
+    true /= true.sum(axis=1, keepdims=True)
+    y = (true.cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1)
+    found = vc.audit(
+        y, p, {"v": v}, event="classwise", classes=list(range(k)), bins={"v": [25, 50, 75]}
+    )
+    row = found.row("v")
+    assert row.claim == "class 0" and row.place.text == "50 and over"
+    assert row.place.n == (v > 50).sum()
+    assert row.weakest.text in ("up to 25", "25 to 50", "50 to 75", "75 and over")
+
+
+def test_a_bin_of_a_single_cell_is_shown_as_a_range_unless_its_values_are_the_same(rng):
+    n = 8000
+    p = rng.beta(2, 2, n)
+    y = rng.random(n) < p
+    v = rng.choice([0.0, 2.0], n)
+    v[:5] = rng.uniform(0.3, 0.7, 5)
+    place = vc.audit(y, p, {"v": v}, bins={"v": [-1, 0, 1, 3]}, repair=False).rows[0].weakest
+    assert (place.text, place.n) == ("0 to 1", 5)
+    v[:50] = 1.0
+    place = vc.audit(y, p, {"v": v}, repair=False).rows[0].weakest
+    assert (place.text, place.n) == ("1", 50)
+
+
+def test_values_without_weight_are_no_values(rng):
+    y, p = rng.integers(0, 2, 300), rng.uniform(0.05, 0.95, 300)
+    weight = np.repeat([0.0, 1.0], 150)
+    rows = {"y": y, "p": p, "w": weight, "gone": np.where(weight == 0, 1.0, np.nan)}
+    rows["v"] = rng.normal(size=300)
+    bins = vc.make_bins("y", "p", data=rows, sample_weight="w")
+    found = vc.audit("y", "p", data=rows, sample_weight="w", repair=False)
+    for one in (found, vc.audit(vc.collect(rows, bins))):
+        assert one.left_out == (("gone", "every value is missing"),)
+
+
+def test_more_levels_than_groups_can_tell_apart_are_tested_by_the_most_frequent(rng):
+    y, p = rng.integers(0, 2, 300), rng.uniform(0.05, 0.95, 300)
+    level = rng.choice(list("abcdefghijkl"), 300)
+    y = np.where(level == "a", 1, y)
+    level = np.where(rng.random(300) < 0.3, "a", level)
+    (row,) = vc.audit(y, p, {"level": level}, groups=np.arange(300) % 12, repair=False)
+    assert 0 < row.beyond.p_value < 0.9
+
+
+def test_a_nearly_constant_column_has_a_bound(rng):
+    n = 3000
+    p = rng.uniform(0.2, 0.8, n)
+    v = np.zeros(n)
+    v[:6] = 1
+    (row,) = vc.audit(rng.random(n) < p, p, {"v": v.astype(int).astype(str)}, n_bins=1000)
+    assert row.high <= 4 * 6 / n

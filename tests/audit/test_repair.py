@@ -292,3 +292,28 @@ def test_collected_sums_have_no_rows_to_repair():
     found = vc.audit(sums)
     assert found.repair is None
     assert found.repair_obstacle == "a repair needs the rows, and only their sums are in memory"
+
+
+def test_a_column_without_values_in_half_of_the_rows_is_no_obstacle(rng):
+    n = 300
+    p = rng.beta(2, 2, n)
+    v = np.where(np.arange(n) < 2, [0.0, 1.0] * (n // 2), np.nan)
+    X = {"v": rng.normal(size=n), "rare": v}
+    y = rng.random(n) < p
+    found = [vc.audit(y, p, X, random_state=seed).repair for seed in range(8)]
+    assert {len(one.before) for one in found} == {1, 2}  # without values to judge by, or with some
+    alone = [vc.audit(y, p, {"rare": v}, random_state=seed) for seed in range(8)]
+    obstacles = {one.repair_obstacle for one in alone}
+    assert obstacles == {"", "half of the rows cannot be audited: no variable has a value there"}
+
+
+def test_protected_columns_that_are_left_out_and_wrong_ones(rng):
+    n = 300
+    rows = {"y": rng.integers(0, 2, n), "p": rng.beta(2, 2, n), "v": rng.normal(size=n)}
+    rows["same"] = np.ones(n)
+    found = vc.audit("y", "p", data=rows, protected=["same"])
+    assert found.left_out[0][0] == "same" and found.repair.full.variables == ("v",)
+    with pytest.raises(InputError, match="protected: no column 'other'"):
+        vc.audit("y", "p", data=rows, protected="other")
+    with pytest.raises(InputError, match="protected is 5"):
+        vc.audit("y", "p", data=rows, protected=5)

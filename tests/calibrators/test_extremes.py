@@ -15,6 +15,7 @@ from varcal.calibrators import (
     ScalingBinningCalibrator,
     TemperatureCalibrator,
     TreeCalibrator,
+    VariableCalibrator,
     VectorScalingCalibrator,
 )
 from varcal.exceptions import VarcalWarning
@@ -173,3 +174,13 @@ def test_a_row_whose_maps_are_all_zero_keeps_its_scores(calibrator):
     if isinstance(calibrator, IsotonicCalibrator):
         low = np.array([[0.1, 0.1, 0.1]]) / 0.3
         assert fit.predict_proba(low).sum() == pytest.approx(1)
+
+
+def test_the_smallest_probabilities_that_floats_have_are_fitted(rng):
+    p = rng.dirichlet(np.ones(4), 300)
+    p[:60, 0] = 5e-324
+    p[:60, 1:] /= p[:60, 1:].sum(axis=1, keepdims=True)
+    y = rng.integers(0, 4, 300)
+    v = {"v": rng.random(300)}
+    fitted = VariableCalibrator().fit(p, y, v)
+    assert np.isfinite(fitted.predict_proba(p[:5], {"v": v["v"][:5]})).all()

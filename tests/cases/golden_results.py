@@ -67,7 +67,7 @@ CURVE_NUMBERS = (
 )
 REGION = ("low", "high", "gap_low", "gap_high", "share")
 ESTIMATE = (*MEASURED, "detectable", "n_rows", "n_bins", "variable", "edges")
-ROW = ("kind", "p_holm", "p_bh", "rank_low", "rank_high", "vce", "n_bins", "missing")
+ROW = ("kind", "claim", "p_holm", "p_bh", "rank_low", "rank_high", "vce", "n_bins", "missing")
 RELIABILITY = (
     "confidence",
     "accuracy",
@@ -534,14 +534,18 @@ def _reliabilities(record):
 
 
 def _keep_audit(record, key, audit):
-    record.fields(key, audit, ("gap", "gap_low", "gap_high", "error", "predicted_error"))
+    for name, claim in audit.claims.items():
+        record.fields(f"{key}/{name}", claim, ("says", "happens", "gap", "gap_low", "gap_high"))
     record.fields(key, audit, ("n_rows", "n_bins", "grouped", "edges"))
     record.keep(f"{key}/order", [row.variable for row in audit])
     for row in audit:
         own = f"{key}/{row.variable}"
         record.fields(own, row, ROW)
+        record.keep(f"{own}/interval", [row.low, row.high])
         record.fields(f"{own}/vece", row.vece, MEASURED)
         record.fields(f"{own}/beyond", row.beyond, MEASURED)
+        for other in row.others:
+            record.fields(f"{own}/{other.claim}", other.beyond, MEASURED)
         record.fields(f"{own}/curve", audit[row.variable], ("worst", "band_high"))
         table = audit.tables[row.variable]
         record.keep(f"{own}/n", table.columns["n"], exact=True)
@@ -552,10 +556,6 @@ def _keep_audit(record, key, audit):
     record.keep(f"{key}/score/n", audit.score.table.columns["n"], exact=True)
     record.keep(f"{key}/score/consistency", audit.score.consistency)
     record.keep(f"{key}/score/error", audit.score.curve.error)
-    if audit.other is not None:
-        record.fields(f"{key}/other", audit.other, ("gap", "gap_low", "gap_high"))
-        for name, value in audit.other.vece.items():
-            record.keep(f"{key}/other/{name}", value)
 
 
 def _audits(record, folder):

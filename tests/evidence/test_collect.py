@@ -426,3 +426,29 @@ def test_columns_named_like_attributes_of_lazy_rows(rows):
     ).to_pandas()
     found = vc.vece("y", "p", "row_numbers_known", data=frame)
     assert found == vc.vece("y", "p", "v", data=rows)
+
+
+@pytest.mark.parametrize(
+    ("events", "expected"),
+    [
+        (["positive"], "positive"),
+        (["correct"], "correct"),
+        (["classwise"], "classwise"),
+        (["correct", "positive", "classwise"], "both"),
+    ],
+)
+def test_an_audit_judges_what_was_collected(rows, events, expected):
+    bins = vc.make_bins("y", "p", ["v"], data=rows, events=events)
+    assert vc.audit(vc.collect(rows, bins)).event == expected
+
+
+def test_the_first_of_two_classes_is_collected_on_request(rows):
+    bins = vc.make_bins("y", "p", ["v"], data=rows, events=["both", "classwise"])
+    found = vc.audit(vc.collect(rows, bins), pos_label=0)
+    whole = vc.audit("y", "p", ["v"], data=rows, pos_label=0, repair=False)
+    assert found.claims["risk"].label == "0"
+    assert found.row("v").low == pytest.approx(whole.row("v").low, abs=1e-9)
+    plain = vc.collect(rows, vc.make_bins("y", "p", ["v"], data=rows))
+    for options in ({"pos_label": 0}, {"event": "classwise"}):
+        with pytest.raises(InputError, match=r'events=\["both", "classwise"\]'):
+            vc.audit(plain, **options)

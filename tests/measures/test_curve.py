@@ -20,7 +20,7 @@ def test_a_curve_has_its_worst_value_and_intervals(age):
     np.testing.assert_allclose(age.gap, age.error - age.predicted_error, atol=1e-9)
     assert age.worst_set[np.abs(age.x - age.worst).argmin()]
     assert age.regions[0].n <= age.n_rows == 16_281
-    assert "most at 46: too sure by" in repr(age)
+    assert "most at 48: too sure by" in repr(age)
     covered = trapezoid(age.density, age.x)
     assert 0.9 < covered < 1.1
 

@@ -171,7 +171,7 @@ def test_the_ranking_is_that_of_the_audit(audit, ax):
     np.testing.assert_array_equal(bars, [row.beyond.noise_high for row in audit.rows[:3]])
     assert f"by {points(audit.gap)} points" in ax.get_title(loc="left").replace("\n", " ")
     assert "limit 2.0" in texts(ax) and "hidden error" in ax.get_xlabel()
-    assert "VECE, 95% interval" in texts(audit.plot(quantity="vece"))
+    assert "VECE, 95% interval, points" in texts(audit.plot(quantity="vece"))
     with pytest.raises(InputError, match="quantity must be one of 'beyond', 'vece'"):
         audit.plot(quantity="veces")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
+from numbers import Real
 
 from varcal._audit.audit_result import Audit
 from varcal._audit.judge import Settings, judge
@@ -114,10 +115,10 @@ def audit(
     >>> adult = vc.datasets.load_adult()
     >>> found = vc.audit(adult.y, adult.p, {name: adult[name] for name in ("age", "fnlwgt")})
     >>> [(row.variable, row.claim, row.verdict) for row in found]
-    [('age', 'confidence', 'off'), ('fnlwgt', 'confidence', 'small')]
+    [('age', 'risk', 'off'), ('fnlwgt', 'risk', 'size unclear')]
     """
     check_level(level)
-    if not 0 <= threshold < 1:
+    if not isinstance(threshold, Real) or not 0 <= threshold < 1:
         raise InputError(
             f"threshold must lie in [0, 1); got {threshold!r}", "try 0.02", argument="threshold"
         )
@@ -158,12 +159,18 @@ def audit(
     keys = evidence.audit_keys(event, pos_label)
     settings = Settings(str(event), keys, level, threshold, random_state)
     found = judge(evidence, names, settings, left_out=left_out)
-    protected = check_protected(protected, names)
+    # A repair reads no column that was left out, protected or not.
+    protected = [name for name in check_protected(protected, known) if name in names]
     if not repair:
         return found
 
     def audit_again(rows: Predictions) -> Audit:
-        return judge(InMemory(rows, question), names, settings)
+        some = InMemory(rows, question)
+        absent = some.absent()
+        present = [name for name in names if name not in absent]
+        if not present:
+            raise InputError("no variable has a value there", "give more rows", argument="X")
+        return judge(some, present, settings)
 
     def try_repair() -> tuple[Repair | None, str]:
         if isinstance(evidence, InMemory):
@@ -185,7 +192,7 @@ def audit(
 
 
 def _event_of(evidence: Evidence, event: str) -> str:
-    """Return the event, or "correct" if the default one was not collected."""
+    """Return the event, or the first one that was collected if the default one was not."""
     if isinstance(event, Default) and isinstance(evidence, Collected):
-        return event if evidence.has_sides else "correct"
+        return evidence.default_event()
     return event

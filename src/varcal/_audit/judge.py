@@ -205,7 +205,9 @@ def _ranked(found: list[_Looked], threshold: float, level: float) -> tuple[Audit
     for k in order:
         one, (p_holm, p_bh) = found[k], adjusted[k]
         joint = with_p(replace(sizes[k], low=one.low, high=one.high), p_holm, level)
-        verdict = _verdict(one, p_holm, joint.low, joint.high, threshold, level)
+        # What holds for all variables at once never says more than what holds for this one.
+        low = min(joint.low, sizes[k].low)
+        verdict = _verdict(one, p_holm, low, joint.high, threshold, level)
         place = one.parts[0].place if one.parts and verdict in FINDINGS else None
         rows.append(
             AuditRow(
@@ -215,7 +217,7 @@ def _ranked(found: list[_Looked], threshold: float, level: float) -> tuple[Audit
                 claim=one.claim,
                 vece=one.vece,
                 beyond=sizes[k],
-                low=joint.low,
+                low=low,
                 high=joint.high,
                 p_holm=p_holm,
                 p_bh=p_bh,

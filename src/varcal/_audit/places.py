@@ -22,8 +22,8 @@ MOST_GROUPS = 5
 MOST_OF_VARIABLE = 2
 #: Two places that share this part of the rows that are in either of them count as one.
 SAME_ROWS = 0.5
-
-
+#: All values of a cell are the same if their mean is within this part of one of its edges.
+SAME_VALUE = 1e-9
 #: A place where the model is better than on average is named only if no place where it is worse
 #: has this part of its clarity: readers ask where it is wrong.
 WORSE_FIRST = 0.3
@@ -184,13 +184,25 @@ class Places:
         return edge_texts(ends, datetime=kind == "datetime", duration=kind == "duration", zone=zone)
 
     def _ends(self, bins: slice) -> Floats:
-        """Return the first and the last value of neighbouring bins, from the fine cells."""
+        """Return the first and the last value of neighbouring bins, from the fine cells.
+
+        They are the mean values of the first and the last cell. Where cells are as wide as bins,
+        or a bin is a single cell, they are its edges, unless all its values are the same.
+        """
         stats = self.found.fine
         merged = coarse_index(stats.bins, self.found.coarse.bins)
         weight = stats.total("weight")
         inside = np.flatnonzero((merged >= bins.start) & (merged < bins.stop) & (weight > 0))
         ends = inside[[0, -1]]
-        return np.asarray(stats.total("x")[ends] / weight[ends])
+        edges = np.asarray(stats.bins.edges)  # type: ignore[union-attr]
+        below, above = edges[ends], edges[ends + 1]
+        # Infinite values count as 0 in the sum; the mean must stay inside its cell.
+        mean = np.clip(stats.total("x")[ends] / weight[ends], below, above)
+        if stats.bins != self.found.coarse.bins and ends[0] < ends[1]:
+            return mean
+        same = np.isclose(mean, below, SAME_VALUE, 0) | np.isclose(mean, above, SAME_VALUE, 0)
+        wide = np.array([below[0], above[1]])
+        return np.where(same | ~np.isfinite(wide), mean, wide)
 
 
 def _without_unit(low: str, high: str) -> str:

@@ -11,7 +11,7 @@ where the truth was 5.0, and its intervals held it in 39 of 40.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -30,6 +30,9 @@ REPAIR_ROWS = 5_000
 JUDGED_ROWS = 10_000
 #: The rows that are drawn where they are not in memory, to be split in half.
 MOST_ROWS = 2 * JUDGED_ROWS
+#: It reads at most this many variables, those with the largest hidden error: a fit with 85 took
+#: minutes.
+MOST_VARIABLES = 30
 #: Below this number of rows nothing is tried: a calibrator leaves scores as they are if it learns
 #: from fewer than 20 rows.
 LEAST_ROWS = 50
@@ -113,6 +116,10 @@ def check_protected(protected: Sequence[str], names: Sequence[str]) -> tuple[str
     """
     if isinstance(protected, str):
         protected = (protected,)
+    if not isinstance(protected, Collection):
+        raise InputError(
+            f"protected is {protected!r}", "give a list of column names", argument="protected"
+        )
     for name in protected:
         if name not in names:
             raise InputError.no_column(str(name), names, "protected")
@@ -161,11 +168,13 @@ def repair_of(
         before = audit_rows(judged)
     except InputError as error:  # such as too few groups with weight
         return None, f"half of the rows cannot be audited: {error.message}"
-    full = _figures(learned, judged, before, audit_rows)
+    unread = _unread(learned, audit_rows)
+    sets = [_without(part, unread) for part in (learned, judged)]
+    full = _figures(sets[0], judged, before, audit_rows, sets[1])
     allowed = None
     if protected:
-        without = [_without(part, protected) for part in (learned, judged)]
-        allowed = _figures(without[0], judged, before, audit_rows, without[1])
+        sets = [_without(part, (*protected, *unread)) for part in (learned, judged)]
+        allowed = _figures(sets[0], judged, before, audit_rows, sets[1])
     n_used = len(learned) + len(judged)
     return (
         Repair(
@@ -222,13 +231,13 @@ def _figures(
     judged: Predictions,
     before: Audit,
     audit_rows: Callable[[Predictions], Audit],
-    read: Predictions | None = None,
+    read: Predictions,
 ) -> RepairFigures:
     """Repair the judged rows; `read` are the same rows with the columns that may be read."""
     from varcal.calibrators import VariableCalibrator  # noqa: PLC0415  loads scikit-learn
     from varcal.calibrators._interface.held_out import calibrate_held_out  # noqa: PLC0415
 
-    repaired = calibrate_held_out(VariableCalibrator(), learned, judged if read is None else read)
+    repaired = calibrate_held_out(VariableCalibrator(), learned, read)
     after = audit_rows(replace(judged, p=repaired))
     y = np.asarray(judged.y, dtype=np.intp)
     old, new = row_losses(judged.p, y), row_losses(repaired, y)
@@ -251,6 +260,20 @@ def _figures(
         and ((change[2] < 0 and -change[0] >= least) or _worst_falls(before, after)),
         worse=worse,
     )
+
+
+def _unread(learned: Predictions, audit_rows: Callable[[Predictions], Audit]) -> tuple[str, ...]:
+    """Return the variables that a repair does not read because there are too many.
+
+    It reads those with the largest hidden error among the rows that it is learned from.
+    """
+    if len(learned.variables) <= MOST_VARIABLES:
+        return ()
+    try:
+        ranked = [row.variable for row in audit_rows(learned).rows]
+    except InputError:  # such as too few groups with weight
+        ranked = [variable.name for variable in learned.variables]
+    return tuple(ranked[MOST_VARIABLES:])
 
 
 def _least_change(rows: Predictions, threshold: float) -> float:

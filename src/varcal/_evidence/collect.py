@@ -61,8 +61,9 @@ def make_bins(
         Rows like those of the batches; a sample is enough.
     events : sequence of {"both", "correct", "positive", "classwise"}, optional
         What the probabilities claim. "both" has all that an audit needs, and contains the
-        others. It is the default, except that with more than ten classes only "correct" is
-        collected, to save memory.
+        others, except that with two classes the first one needs "classwise" as well. It is the
+        default, except that with more than ten classes only "correct" is collected, to save
+        memory.
     n_bins, binning, bins, edges
         As in `audit`.
     classes, sample_weight, groups, from_logits, unlabelled

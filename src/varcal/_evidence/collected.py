@@ -24,6 +24,9 @@ from varcal._inference.scored_rows import ScoredRows
 from varcal._input.events import CORRECT, audit_keys, claim_keys
 from varcal.exceptions import InputError
 
+#: The events of an audit, the one with the most claims first.
+_BY_CLAIMS = ("both", "classwise", "correct", "positive")
+
 
 @dataclass(frozen=True, eq=False)
 class Collected(Evidence):
@@ -117,22 +120,32 @@ class Collected(Evidence):
         keys = audit_keys(self.classes, event, pos_label)
         if event not in ("both", "classwise"):
             return self.keys(event, pos_label)
-        if not self._sided.issuperset(key for key in keys if key != CORRECT):
+        scores = {key for key, names in self._tables if not names}
+        about = {key for key in keys if key != CORRECT}
+        if not (self._sided.issuperset(about) and scores.issuperset(keys)):
             raise self._not_collected(event, {key for key, _ in self._tables})
         return keys
 
+    def default_event(self) -> str:
+        """Return the event of an audit by default: all claims, or else what was collected."""
+        for event in _BY_CLAIMS:
+            try:
+                self.audit_keys(event)
+            except InputError:
+                continue
+            return event
+        return "correct"
+
     def _not_collected(self, event: str, known: set[int]) -> InputError:
         shown = ["correct" if key == CORRECT else repr(self.classes[key]) for key in known]
+        hint = "name it when the bins are chosen: make_bins(…, events=[…])"
+        if len(self.classes) == 2 and 0 not in known and event != "correct":
+            hint = 'choose the bins for both classes: make_bins(…, events=["both", "classwise"])'
         return InputError(
             f'event="{event}" was not collected; collected were {", ".join(sorted(shown))}',
-            "name it when the bins are chosen: make_bins(…, events=[…])",
+            hint,
             argument="event",
         )
-
-    @property
-    def has_sides(self) -> bool:
-        """Whether an audit can judge all claims at once."""
-        return bool(self._sided)
 
     @cached_property
     def _sided(self) -> set[int]:
@@ -175,11 +188,11 @@ class Collected(Evidence):
         return None
 
     def absent(self) -> set[str]:
-        """Return the names of variables that are missing at every row."""
+        """Return the names of variables that are missing at every row with weight."""
         absent = set()
         for (_, names), (stats, _) in self._tables.items():
-            rows = stats.total("n")
-            if len(names) == 1 and getattr(stats.bins, "missing", False) and not rows[:-1].any():
+            weight = stats.total("weight")
+            if len(names) == 1 and getattr(stats.bins, "missing", False) and not weight[:-1].any():
                 absent.add(names[0])
         return absent
 

@@ -83,7 +83,7 @@ class Evidence(ABC):
 
     @abstractmethod
     def absent(self) -> set[str]:
-        """Return the names of variables that are missing at every row."""
+        """Return the names of variables that are missing at every row with weight."""
 
     @abstractmethod
     def left_out(self, explicit: Collection[str] = ()) -> dict[str, str]:

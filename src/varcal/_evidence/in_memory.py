@@ -118,9 +118,11 @@ class InMemory(Evidence):
         return (index >= part.start) & (index < part.stop)
 
     def absent(self) -> set[str]:
-        """Return the names of variables that are missing at every row."""
+        """Return the names of variables that are missing at every row with weight."""
+        weight = self.predictions.weight
+        counts = slice(None) if weight is None else weight > 0
         variables = self.predictions.variables
-        return {variable.name for variable in variables if variable.missing().all()}
+        return {variable.name for variable in variables if variable.missing()[counts].all()}
 
     def left_out(self, explicit: Collection[str] = ()) -> dict[str, str]:
         """Return the variables that an audit leaves out, with the reason; never explicit ones."""

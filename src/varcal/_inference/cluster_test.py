@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import fdtrc
 
-from varcal._arrays import Bools, Floats
+from varcal._arrays import Bools, Floats, Ints
 from varcal._binning.stats import BinnedStats
 from varcal._inference.multiplicity import cauchy
 from varcal._inference.quadratic_forms import legendre
@@ -73,11 +73,15 @@ def hotelling_test(contributions: list[Floats], seed: int = 0) -> float:
     if not parts:
         if not contributions[0].shape[1]:
             return 1.0  # a single value: the gap cannot change along it
-        raise InputError(
-            f"groups has {count(len(contributions[0]), 'group')} with weight",
-            f"a test needs at least {LEAST_GROUPS}",
-            argument="groups",
-        )
+        n_groups = len(contributions[0])
+        if n_groups < LEAST_GROUPS:
+            raise InputError(
+                f"groups has {count(n_groups, 'group')} with weight",
+                f"a test needs at least {LEAST_GROUPS}",
+                argument="groups",
+            )
+        # More levels than groups can tell apart: the most frequent ones.
+        parts = [part[:, : n_groups // GROUPS_PER_TERM] for part in contributions]
     observed = float(cauchy([_hotelling(part[None])[0] for part in parts]))
     if len(parts[0]) >= FEW_GROUPS:
         return observed
@@ -104,7 +108,7 @@ def _contributions(stats: BinnedStats, placed: Bools | None, constant: bool) -> 
     if constant:
         error = error - weight * (error.sum() / weight.sum())
     if placed is None:
-        filled = np.flatnonzero(total > 0)
+        filled = by_weight(total)
         terms = np.eye(len(total))[:, filled[:-1] if constant else filled]
     else:
         terms = legendre(total, placed)
@@ -112,6 +116,11 @@ def _contributions(stats: BinnedStats, placed: Bools | None, constant: bool) -> 
         terms = terms[:, 1:] if placed is not None else terms
         terms = terms - total @ terms / total.sum()
     return (error @ independent(terms, total))[weight.sum(axis=1) > 0]
+
+
+def by_weight(total: Floats) -> Ints:
+    """Return the bins that have weight, the heaviest first."""
+    return np.argsort(-total, kind="stable")[: int((total > 0).sum())]
 
 
 def independent(terms: Floats, total: Floats) -> Floats:

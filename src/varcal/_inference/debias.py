@@ -95,6 +95,10 @@ def interval(
     mean, sd, _ = plug_in_moments(law, np.zeros_like(size), np.zeros((*law.value.shape, 1)))
     least = np.maximum(law.value, (mean - LUCK * sd)[..., 0])
     high = limit(_shape(law, np.maximum(size, DENSE_FLOOR * se)), -1.0, least)
+    if law.centered:
+        # Gaps lie in [−1, 1], and what is left of that of a bin with nearly all rows is balanced
+        # by the few others.
+        high = np.minimum(high, 4 * (1 - law.share.max(-1)))
     return np.minimum(low, middle), np.maximum(high, middle)
 
 

@@ -19,8 +19,8 @@ from varcal._inference.multiplicity import normal_quantile
 #: Probabilities are clipped to this in the log-loss, as in scikit-learn: the largest loss is 36.
 LEAST = float(np.finfo(np.float64).eps)
 #: Standard errors by which the first set's gaps are shifted to the side on which the change is
-#: larger, at the level 0.95; at other levels it is scaled like the quantile. With a calibrated first
-#: set, 1.5 covered 93 to 97 % (300 samples), 1.75 covered 96 to 97 %, 1 % wider.
+#: larger, at the level 0.95; at other levels it is scaled like the quantile. With a calibrated
+#: first set, 1.5 covered 93 to 97 % (300 samples), 1.75 covered 96 to 97 %, 1 % wider.
 SHIFT = 1.75
 #: Points of the quadrature of a normal expectation. The functions are piecewise linear; twice as
 #: many points change no limit by more than 1 %.

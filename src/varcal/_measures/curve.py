@@ -108,7 +108,7 @@ def curve(
     >>> adult = vc.datasets.load_adult()
     >>> found = vc.curve(adult.y, adult.p, {"age": adult["age"]})
     >>> found.direction, found.worst_label
-    ('over', '46')
+    ('over', '48')
     """
     options: BinOptions = {"n_bins": N_BINS, "binning": ATOMS, "bins": None, "edges": edges}
     if event == "classwise":

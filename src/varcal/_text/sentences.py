@@ -31,9 +31,19 @@ class StrongName(Named, Strong):
 
 
 class Code(str):
-    """A line that can be run."""
+    """A line that can be run in Python, and the command that does the same, if there is one.
 
-    __slots__ = ()
+    >>> Code("vc.audit(y, p)", command="varcal audit").command
+    'varcal audit'
+    """
+
+    __slots__ = ("command",)
+    command: str
+
+    def __new__(cls, text: str, *, command: str = "") -> Code:
+        code = super().__new__(cls, text)
+        code.command = command or text
+        return code
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ def audit_lines(found: Audit, encoding: str | None = None) -> list[str]:
         written in ASCII.
     """
     encoding = encoding or sys.stdout.encoding or "utf-8"
-    return [encodable(line, encoding) for line in report_lines(found)]
+    return [encodable(line, encoding) for line in report_lines(found, commands=True)]
 
 
 def encodable(line: str, encoding: str) -> str:

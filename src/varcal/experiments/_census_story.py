@@ -239,7 +239,10 @@ def census_story(
             binning="quantile",
             random_state=random_state,
         ),
-        audits={name: audit(y[held], one, rows) for name, one in models.items()},
+        audits={
+            name: audit(y[held], one, rows, event="correct", repair=False)
+            for name, one in models.items()
+        },
         n_train=len(census.y_train),
         n_calibration=len(fit),
         n_test=len(held),

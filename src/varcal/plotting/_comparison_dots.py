@@ -26,7 +26,7 @@ def comparison_dots(comparison: Comparison, metric: str, top: int) -> Dots:
     rows = [
         comparison.row(one, metric, variable) for variable in kept for one in comparison.methods
     ]
-    unit = "; differences in points" if metric in UNITS else ""
+    unit = "; differences in points" if metric in UNITS and metric not in ERRORS else ""
     return Dots.of(
         [row.method for row in rows],
         [row.value for row in rows],

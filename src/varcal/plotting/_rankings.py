@@ -49,7 +49,7 @@ class Dots:
     headings : tuple of str
         The heading of the block that each row is in, or none at all.
     shares : bool
-        Whether values are shares, shown in percent.
+        Whether values are shares, shown in percent, or errors, shown in points.
     zero : bool
         Whether the axis starts at zero.
     """
@@ -69,6 +69,16 @@ class Dots:
     headings: tuple[str, ...] = ()
     shares: bool = True
     zero: bool = True
+
+    @property
+    def errors(self) -> bool:
+        """Whether values are errors, which are shown in points."""
+        return self.shares and self.zero
+
+    @property
+    def axis(self) -> str:
+        """The name of the axis, with the unit of errors."""
+        return f"{self.label}, points" if self.errors else self.label
 
     @property
     def blocks(self) -> tuple[tuple[int, str], ...]:
@@ -179,6 +189,19 @@ class Dots:
         )
 
 
+def round_places(low: float, high: float) -> list[float]:
+    """Return about five round numbers within a range.
+
+    >>> round_places(0.0, 0.19)
+    [0.0, 0.05, 0.1, 0.15]
+    """
+    rough = (high - low) / 5
+    scale = 10.0 ** np.floor(np.log10(rough))
+    step = next(k * scale for k in (1, 2, 5, 10) if k * scale >= 0.999 * rough)
+    first, last = int(np.ceil(low / step - 1e-9)), int(np.floor(high / step + 1e-9))
+    return [float(f"{k * step:.12g}") for k in range(first, last + 1)]
+
+
 def audit_dots(audit: Audit, quantity: str, top: int) -> Dots:
     """Return the ranking of an audit."""
     if quantity not in QUANTITIES:
@@ -190,7 +213,7 @@ def audit_dots(audit: Audit, quantity: str, top: int) -> Dots:
     if quantity == "beyond":
         ends = [(row.low, row.high) for row in rows]
         lines = [(audit.threshold, f"limit {limit_text(audit.threshold)}")]
-        label = f"hidden error, {level} interval for all variables at once"
+        label = f"hidden error, {level} intervals for all at once"
     else:
         ends = [(one.low, one.high) for one in found]
         lines = []

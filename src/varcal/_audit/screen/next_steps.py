@@ -157,7 +157,11 @@ def _repair(audit: Audit, found: Judgement, mended: Repair | None) -> Step:
         return Step(
             "Repair it" if found.badge == REPAIR_FIRST else "Repair it, if that is easy",
             Sentence.of(
-                Code(f"vc.{calibrator}().fit(p, y)"),
+                Code(
+                    f"vc.{calibrator}().fit(p, y)",
+                    command="varcal calibrate … --method "
+                    f"{calibrator.removesuffix('Calibrator').lower()} -o repair.json",
+                ),
                 " A curve of the score is enough, as no variable shows hidden error.",
             ),
         )
@@ -165,13 +169,21 @@ def _repair(audit: Audit, found: Judgement, mended: Repair | None) -> Step:
         return _mend_the_model(mended) if found.off else _no_repair(mended)
     names = [row.variable for row in audit.rows]
     reads = f"It reads all {len(names)} columns" if len(names) > 1 else "It reads the column"
-    text = [Code("vc.VariableCalibrator().fit(p, y, X)"), f" {reads} when it scores. "]
+    line = Code(
+        "vc.VariableCalibrator().fit(p, y, X)",
+        command="varcal calibrate … --variables … -o repair.json",
+    )
+    text: list[str] = [line, f" {reads} when it scores. "]
     if mended is None:
         text.append("Check what it achieves on rows that it has not seen.")
     elif mended.allowed is not None:
         text += _without(mended, mended.allowed).parts
     elif len(names) > 1:
-        text += ["Name those that you may not use: ", Code("audit(…, protected=[…])"), "."]
+        text += [
+            "Name those that you may not use: ",
+            Code("audit(…, protected=[…])", command="--protected …"),
+            ".",
+        ]
     title = "Repair it, with columns you may use" if len(names) > 1 else "Repair it"
     return Step(title, Sentence.of(*text))
 

@@ -9,7 +9,7 @@ import numpy as np
 from varcal._arrays import Bools, Floats, ratio_or_zero
 from varcal._binning.stats import BinnedStats
 from varcal._inference.cluster_law import cluster_law
-from varcal._inference.cluster_test import hotelling_test, independent
+from varcal._inference.cluster_test import by_weight, hotelling_test, independent
 from varcal._inference.error_sums import ErrorSums
 from varcal._inference.gap_law import GapLaw
 from varcal._inference.measured import error_sums_by_bucket
@@ -53,7 +53,7 @@ def _contributions(tables: Sequence[BinnedStats], signs: Floats, placed: Bools |
     total = np.stack([stats.total("weight") for stats in tables])
     everywhere = total.sum(axis=0)
     if placed is None:
-        filled = np.flatnonzero(everywhere > 0)
+        filled = by_weight(everywhere)
         functions = np.eye(total.shape[1])[:, filled[:-1]]
     else:
         functions = legendre(everywhere, placed)[:, 1:]

@@ -245,7 +245,7 @@ def fit_temperature_model(
     keys = RowKeys.of(p, y, weight, z, [columns[k] for k in design.live()])
     n_folds = n_folds_of(float(mass.sum()))
     folds = keys.folds(n_folds) if groups is None else row_folds(n_folds, groups)
-    floor = BELOW_LEAST * float(p.min(where=p > 0, initial=1.0))
+    floor = max(BELOW_LEAST * float(p.min(where=p > 0, initial=1.0)), _TINY)
     # A true class with probability 0 proves the scores wrong, however few the rows are.
     refuted = bool((p[np.arange(len(y)), y] < floor).any())
     loss = TemperatureLoss(log_rows(p, floor), y, mass, np.zeros(len(y)))

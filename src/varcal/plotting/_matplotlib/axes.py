@@ -67,11 +67,11 @@ def title(ax: Axes, text: str, size: float) -> None:
     ax.set_title(text, fontsize=size, loc="left", color=INK, **PLAIN)
 
 
-def percent(axis: Any, high: float) -> None:
-    """Show shares in percent."""
+def percent(axis: Any, high: float, *, sign: str = "%") -> None:
+    """Show shares in percent, or errors in points, which have no sign."""
     axis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
     decimals = 0 if high > 0.04 else 1
-    axis.set_major_formatter(PercentFormatter(1.0, decimals=decimals))
+    axis.set_major_formatter(PercentFormatter(1.0, decimals=decimals, symbol=sign))
 
 
 def share_axis(ax: Axes, top: float, label: str, size: float, *, low: float = 0.0) -> None:

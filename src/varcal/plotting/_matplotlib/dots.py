@@ -43,10 +43,10 @@ def draw(dots: Dots, ax: Axes | None) -> Axes:
     left, right = dots.span
     ax.set_xlim(left, right)
     if dots.shares:
-        percent(ax.xaxis, right - left)
+        percent(ax.xaxis, right - left, sign="" if dots.errors else "%")
     else:
         ax.xaxis.set_major_locator(MaxNLocator(5))
-    ax.set_xlabel(dots.label, fontsize=size, color=INK, **PLAIN)
+    ax.set_xlabel(dots.axis, fontsize=size, color=INK, **PLAIN)
     if dots.noise is not None:
         ax.barh(places, dots.noise, height=0.6, color=DENSITY, alpha=0.7, linewidth=0)
     for value, name in dots.lines:

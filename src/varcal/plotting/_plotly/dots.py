@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
+from varcal._text.numbers import number_text
 from varcal.plotting._colours import ACTUAL, DENSITY, FAINT, GROUND
 from varcal.plotting._plotly.layout import finish, layout, percent
-from varcal.plotting._rankings import Dots
+from varcal.plotting._rankings import Dots, round_places
 from varcal.plotting._words import escape, short
 
 
@@ -74,7 +75,11 @@ def draw(dots: Dots) -> Any:
     figure.update_layout(**layout(escape(dots.title)))
     figure.update_layout(height=130 + round(28 * many), margin={"r": 120})
     span = {"rangemode": "tozero"} if dots.zero else {"range": list(dots.span)}
-    figure.update_xaxes(title_text=escape(dots.label), **span, **(percent() if dots.shares else {}))
+    ticks = percent() if dots.shares else {}
+    if dots.errors:
+        xs = round_places(*dots.span)
+        ticks = {"tickvals": xs, "ticktext": [number_text(round(100 * x, 6)) for x in xs]}
+    figure.update_xaxes(title_text=escape(dots.axis), **span, **ticks)
     figure.update_yaxes(
         tickvals=at,
         ticktext=[

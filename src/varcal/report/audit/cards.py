@@ -111,7 +111,7 @@ def _charts(one: VariableSummary, summary: Summary, words: ClaimWords) -> Markup
                 words,
                 variable=one.name,
                 cursor=True,
-                worst=None if close or one.verdict not in FINDINGS else one.main.worst,
+                worst=one.main.worst if one.main.worst_is_sure and not close else None,
             ),
             _reader(one, number, words),
             el(
@@ -119,7 +119,7 @@ def _charts(one: VariableSummary, summary: Summary, words: ClaimWords) -> Markup
                 "Bar under the axis: where the whole band lies off the prediction, so that the "
                 "error is sure."
                 if one.main.regions
-                else "No place is surely off, so the bar under the axis is empty.",
+                else "At no single value is the error sure, so the bar under the axis is empty.",
                 class_="note wide",
             ),
         ),
@@ -173,7 +173,7 @@ def _reader(one: VariableSummary, number: str, words: ClaimWords) -> Markup:
         hidden=True,
     )
     said = read_out(one.main.line, one.main.worst, words)
-    if one.verdict not in FINDINGS:
+    if not one.main.worst_is_sure:
         said = ["Move the slider or the pointer to read a point."]
     return el("div", slider, el("p", said, class_="said"), id=f"{number}-read")
 

@@ -32,6 +32,8 @@ LARGE, SMALL = (300, 14, 48), (120, 8, 30)
 WIDE, NARROW = 460.0, 250.0
 #: Shares of the width: the least that a marked region takes, and what a sign and a word need.
 NARROWEST_MARK, WIDTH_OF_SIGN, WIDTH_OF_WORD = 0.006, 0.05, 0.2
+#: The longest name below an axis.
+AXIS_NAME = 24
 #: Lines that are nowhere further apart than this share of the axis coincide.
 COINCIDE = 0.04
 
@@ -96,6 +98,16 @@ def read_out(line: Line, k: int, words: ClaimWords) -> list[str]:
 
 def _tenths(values: Sequence[float]) -> list[int]:
     return [round(1000 * value) for value in values]
+
+
+def axis_name(variable: str) -> str:
+    """Return the name of a variable as it fits below a small chart.
+
+    >>> axis_name("age"), axis_name("n" * 100)
+    ('age', 'nnnnnnnnnnnnnnnnnnnnnnn…')
+    """
+    name = cut(variable)
+    return name if len(name) <= AXIS_NAME else f"{name[: AXIS_NAME - 1]}…"
 
 
 def x_axis(lines: Sequence[Line], histogram: Histogram | None) -> Axis:
@@ -165,7 +177,7 @@ def lines_chart(
         if one.histogram
         else Markup(""),
         el("line", x1=0, x2="100%", y1=bottom, y2=bottom, class_="axis"),
-        el("text", cut(variable, 30), x="50%", y=bottom, dy="2.6em", class_="title middle"),
+        el("text", axis_name(variable), x="50%", y=bottom, dy="2.6em", class_="title middle"),
         _cursor(bottom) if cursor else Markup(""),
         number=number,
         title=title,
@@ -205,7 +217,7 @@ def gap_chart(line: Line, number: str, limit: float, *, variable: str) -> Markup
             height=plot,
         ),
         el("line", x1=0, x2="100%", y1=zero, y2=zero, class_="axis"),
-        el("text", cut(variable, 30), x="50%", y=plot, dy="2.6em", class_="title middle"),
+        el("text", axis_name(variable), x="50%", y=plot, dy="2.6em", class_="title middle"),
         number=number,
         title="Gap: what the model says minus what happens, with its band",
         text=f"Green: within the limit of {limit_text(limit)} points.",

@@ -277,7 +277,7 @@ def _repaired(audit: Audit, row: AuditRow) -> Panel | None:
 def region_note(curve: Curve, claim: str) -> Sentence:
     """Say where a curve is surely off, in which direction."""
     if not curve.regions:
-        return Sentence.of("No place is surely off.")
+        return Sentence.of("At no single value surely off.")
     parts: list[str | Sentence] = ["Surely off: "]
     last = ""
     for k, region in enumerate(curve.regions[:MOST_PLACES]):

@@ -104,6 +104,12 @@ class Panel:
     histogram: Histogram | None
     worst: int
 
+    @property
+    def worst_is_sure(self) -> bool:
+        """Whether the largest gap is surely not zero."""
+        line, k = self.line, self.worst
+        return not line.actual_low[k] <= line.predicted[k] <= line.actual_high[k]
+
 
 @dataclass(frozen=True)
 class VariableSummary:

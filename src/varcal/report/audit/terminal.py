@@ -23,7 +23,7 @@ GROUP, VARIABLE = 34, 18
 MOST_QUIET = 10
 
 
-def audit_lines(audit: Audit, *, repair: bool = True) -> list[str]:
+def audit_lines(audit: Audit, *, repair: bool = True, commands: bool = False) -> list[str]:
     """Return the first screen, the ranking and what to do next.
 
     Parameters
@@ -32,6 +32,8 @@ def audit_lines(audit: Audit, *, repair: bool = True) -> list[str]:
         The results.
     repair : bool
         Whether to say what a repair would achieve, which may have to be computed first.
+    commands : bool
+        Whether steps are commands of the shell where there are such, instead of Python.
     """
     screen = first_screen(audit, repair=repair)
     return [
@@ -46,7 +48,7 @@ def audit_lines(audit: Audit, *, repair: bool = True) -> list[str]:
         "",
         *_ranking(audit, screen),
         "Next",
-        *_steps(screen),
+        *_steps(screen, commands=commands),
         *(line for note in _notes(audit) for line in wrap(note, WIDTH)),
     ]
 
@@ -171,14 +173,15 @@ def _side(gap: float, claim: str) -> str:
     return f"{claim.removeprefix(CLASS)} {side}" if claim.startswith(CLASS) else side
 
 
-def _steps(screen: FirstScreen) -> list[str]:
+def _steps(screen: FirstScreen, *, commands: bool) -> list[str]:
     lines = []
     for k, step in enumerate(screen.steps, 1):
         text, code = f"{step.title}. ", []
         many = len(step.text.parts)
-        for j, part in enumerate(step.text.parts):
+        for j, one in enumerate(step.text.parts):
+            part = one.command if commands and isinstance(one, Code) else one
             # A line to run stays whole, on a line of its own, unless it is within a sentence.
-            if isinstance(part, Code) and j in (0, many - 1):
+            if isinstance(one, Code) and j in (0, many - 1):
                 code.append(part)
             else:
                 text += part.lstrip() if text.endswith(" ") else part

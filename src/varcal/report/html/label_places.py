@@ -83,9 +83,9 @@ def _cost(
 ) -> float:
     cost = 100.0 * sum(box.overlaps(one) for one in taken)
     if box.x - box.half_width < 0 or box.x + box.half_width > 1:
-        cost += 80
+        cost += 300
     if box.y - box.half_height < 0 or box.y + box.half_height > height:
-        cost += 80
+        cost += 300
     near = distance(box, own)
     cost += 60 * (near < 2)
     for line in others:
