@@ -25,7 +25,7 @@ def main(folder: Path) -> None:
     """Write all figures into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     save(story(), folder / "story.png")
-    save(monitor(), folder / "monitor.png")
+    save(monitor(), folder / "monitor.png", colours=256)
     adult = vc.datasets.load_adult()
     audit = vc.audit(adult.y, adult.p, adult.X)
     save(audit.plot(), folder / "audit.png")
@@ -98,12 +98,12 @@ def effects() -> Any:
     return vc.VariableCalibrator().fit(p, y, v).effects()
 
 
-def save(plot: Any, path: Path) -> None:
+def save(plot: Any, path: Path, colours: int = 64) -> None:
     """Write one figure as a small PNG file."""
     figure = getattr(plot, "figure", plot)
     png = BytesIO()
     figure.savefig(png, dpi=140)
-    Image.open(png).convert("RGB").quantize(64).save(path, optimize=True)
+    Image.open(png).convert("RGB").quantize(colours).save(path, optimize=True)
 
 
 if __name__ == "__main__":

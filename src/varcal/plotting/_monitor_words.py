@@ -6,9 +6,9 @@ import numpy as np
 
 from varcal._arrays import Floats
 from varcal._monitor.status import fault
-from varcal._monitor.view import MonitorView
+from varcal._monitor.view import HeatMap, MonitorView
 from varcal._text.gaps import CONFIDENCE
-from varcal._text.numbers import level_text, number_text, points
+from varcal._text.numbers import level_text, number_text
 from varcal.plotting._words import short
 
 #: The evidence axis ends at this many times the threshold: what matters is when it is crossed.
@@ -17,6 +17,8 @@ _BEYOND = 100.0
 _LEAST = 0.05
 #: Gaps of at least this size have the full colour.
 FULL_COLOUR = 0.10
+#: The strength of the colour of gaps that may be chance.
+_PALE = 0.3
 #: The largest number of variables of a picture, and of cells of a variable.
 MOST_MAPS = 3
 
@@ -85,6 +87,8 @@ def band_note(view: MonitorView) -> str:
     return f"dots: each batch; lines: mean so far{since}, {level} interval valid at all times"
 
 
-def tolerance_text(view: MonitorView) -> str:
-    """Say which gaps are allowed."""
-    return f"tolerance {points(view.tolerance)} points"
+def shades(one: HeatMap) -> Floats:
+    """Return the colours of a map as gaps, rows × columns; what may be chance is pale."""
+    gaps = np.array([row.gap for row in one.rows])
+    clear = np.array([row.clear for row in one.rows])
+    return np.where(clear, 1.0, _PALE) * np.clip(gaps, -FULL_COLOUR, FULL_COLOUR)

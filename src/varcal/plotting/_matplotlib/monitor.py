@@ -24,6 +24,7 @@ from varcal.plotting._monitor_words import (
     headline,
     rate_names,
     rate_range,
+    shades,
     time_ticks,
 )
 from varcal.plotting._words import short
@@ -147,13 +148,9 @@ def _rates(ax: Axes, view: MonitorView) -> None:
 
 
 def _heat(ax: Axes, one: HeatMap, view: MonitorView) -> None:
-    gaps = np.array([row.gap for row in one.rows])
-    clear = np.array([row.clear for row in one.rows])
-    # What may be chance is pale.
-    shade = np.where(clear, gaps, 0.3 * gaps)
     edges = np.arange(len(one.rows) + 1) - 0.5
     ax.pcolormesh(
-        view.columns, edges, np.ma.masked_invalid(shade), cmap=_COLOURS, vmin=-FULL_COLOUR,
+        view.columns, edges, np.ma.masked_invalid(shades(one)), cmap=_COLOURS, vmin=-FULL_COLOUR,
         vmax=FULL_COLOUR, rasterized=True,
     )  # fmt: skip
     ax.set_ylim(len(one.rows) - 0.5, -0.5)

@@ -19,6 +19,7 @@ from varcal.plotting._monitor_words import (
     headline,
     rate_names,
     rate_range,
+    shades,
     time_ticks,
 )
 from varcal.plotting._plotly.layout import BAND, finish, layout, percent
@@ -111,13 +112,11 @@ def _rates(figure: Any, view: MonitorView) -> None:
 
 def _heat(figure: Any, one: HeatMap, view: MonitorView, row: int) -> None:
     gaps = np.array([cell.gap for cell in one.rows])
-    clear = np.array([cell.clear for cell in one.rows])
-    shade = np.where(clear, gaps, 0.3 * gaps)  # what may be chance is pale
     names = [escape(short(cell.text, 20)) for cell in one.rows]
     trace = go.Heatmap(
         x=view.columns,
         y=np.arange(len(names)),
-        z=shade,
+        z=shades(one),
         customdata=100 * gaps,
         zmin=-FULL_COLOUR,
         zmax=FULL_COLOUR,

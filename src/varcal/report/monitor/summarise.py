@@ -174,8 +174,8 @@ def _notes(monitor: Monitor) -> tuple[Sentence, ...]:
     found.append(
         Sentence.of(
             "Batches are closed windows: each is entered once, when its labels are in. Labels that "
-            "come sooner for one outcome than for the other show a gap that is not there; enter rows "
-            "by the date of their prediction."
+            "come sooner for one outcome than for the other show a gap that is not there; enter "
+            "rows by the date of their prediction."
         )
     )
     return tuple(found)
