@@ -422,3 +422,6 @@ def test_memory_stays_the_same_over_many_batches(bins):
     total = sum(block.sums[0] for block in blocks)
     np.testing.assert_allclose(total, monitor.running.n)
     assert len({block.batches for block in blocks[:-1]}) == 1
+    # Ids are kept for as long as evidence that began at their batch is followed.
+    assert set(np.unique(monitor.detector.start).tolist()) <= set(monitor.ids)
+    assert len(monitor.ids) < 1500
