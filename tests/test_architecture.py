@@ -22,7 +22,7 @@ LAYERS = [
     {"_files", "_input", "_smoothing"},
     {"_binning", "datasets"},
     {"_engines", "_inference", "calibrators"},
-    {"_evidence"},
+    {"_evidence", "_export"},
     {"_measures"},
     {"_audit", "_apply", "_monitor"},
     {"plotting", "report"},
@@ -38,6 +38,7 @@ LATE = {
     ("_monitor", "plotting"),
     ("_monitor", "report"),
     ("_measures", "plotting"),
+    ("calibrators", "_export"),
     ("calibrators", "plotting"),
     ("cli", "experiments"),
 }

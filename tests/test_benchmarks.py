@@ -118,3 +118,12 @@ def test_start_up_is_compared_with_loading_libraries(monkeypatch, capsys):
     bench.main(1)
     assert len(seen) == 18  # two rounds
     assert "| `varcal --help` | 13 | 1.3 | 1.2 |" in capsys.readouterr().out
+
+
+def test_exports_are_compared_with_predict_proba(capsys):
+    pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+    bench = benchmark("export")
+    bench.ONE_BY_ONE = 20
+    bench.main(["--rows", "500", "--repeats", "1"])
+    lines = capsys.readouterr().out.splitlines()
+    assert sum(line.startswith("| variable, with pairs | ") for line in lines) == 2

@@ -19,8 +19,8 @@ OPTIONAL = PROJECT["optional-dependencies"]
 BLOCK = """
 import sys
 OPTIONAL = {
-    "duckdb", "matplotlib", "numba", "pandas", "plotly", "polars", "pooch", "pyarrow", "pyspark",
-    "requests",
+    "duckdb", "matplotlib", "numba", "onnx", "onnxruntime", "pandas", "plotly", "polars", "pooch",
+    "psycopg", "pyarrow", "pyspark", "requests", "sqlglot",
 }
 class Refuse:
     def find_spec(self, name, path=None, target=None):
@@ -57,6 +57,8 @@ many = {"DirichletCalibrator", "VectorScalingCalibrator"}
 fitted = [getattr(vc, n)().fit(p, y, v) for n in names if n != "Calibrator" and n not in many]
 models = {type(one).__name__: one.predict_proba(p, v)[:, 1] for one in fitted}
 fitted[-1].save("calibrator.json"), vc.load_calibrator("calibrator.json")
+for one in fitted:
+    one.scorer()(0.5, {"age": 40}), one.to_python().check(), one.to_sql("postgres").script
 vc.VariableCalibratedClassifier(LogisticRegression(), variables=[0]).fit(
     np.column_stack([v["age"], p]), y
 )
@@ -95,6 +97,7 @@ MISSING = {
     "vc.curve(y, p, v).plot(backend='plotly')": ('plot(backend="plotly") needs plotly', "plotly"),
     "vc.audit(y, p, v).to_frame()": ("to_frame() needs pandas", ""),
     "vc.datasets.load_adult().to_frame('polars')": ("to_frame() needs polars", "polars"),
+    "vc.PlattCalibrator().fit(p, y).to_onnx()": ("exporting to ONNX needs onnx", "onnx"),
     "vc.experiments.reproduce('theory')": ("drawing the figures needs matplotlib", "reproduce"),
 }
 

@@ -161,6 +161,9 @@ EXTRAS = {
     "polars": "polars",
     "pyspark": "spark",
     "numba": "fast",
+    "onnx": "onnx",
+    "onnxruntime": "onnx",
+    "sqlglot": "sql",
 }
 
 

@@ -117,3 +117,17 @@ def test_the_score_never_counts_against_itself():
     assert (fit.maps_[0].coef[:2] == 0).all()
     free = AugmentedCalibrator(nonnegative=False).fit(p, y, v)
     assert (free.maps_[0].coef[:2] < 0).all()
+
+
+def test_an_unseen_category_adds_nothing_and_is_not_missing():
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.1, 0.9, 3_000)
+    kind = np.array(["a", "b", None], dtype=object)[rng.integers(0, 3, 3_000)]
+    y = rng.random(3_000) < np.clip(p + 0.3 * np.equal(kind, None), 0, 1)
+    fit = AugmentedCalibrator(score="logistic").fit(p, y, {"kind": kind})
+    a, b, missing, unseen = fit.predict_proba([0.5] * 4, {"kind": ["a", "b", None, "c"]})[:, 1]
+    names = list(fit.describe().to_frame()["term"])
+    shown = dict(zip(names, fit.maps_[0].coef, strict=False))
+    # The logit of ½ is 0: what is left is the intercept.
+    assert unseen == pytest.approx(1 / (1 + np.exp(-fit.maps_[0].intercept)), abs=1e-12)
+    assert shown["kind missing"] > 0.5 and missing > unseen + 0.1 and a != b

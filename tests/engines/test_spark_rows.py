@@ -1,12 +1,8 @@
 """Spark data frames, classic and of Spark Connect, give the same results as rows in memory."""
 
 import json
-import os
 import pickle
 import re
-import shutil
-import socket
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -29,44 +25,9 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.xdist_group("spar
 DOTTED = "a.b `c`"
 
 
-def free_port():
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
-
-
 @pytest.fixture(scope="session")
-def classic():
-    """The only Spark session of the tests, which also serves Spark Connect."""
-    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
-        pytest.skip("Spark needs Java, and there is none")
-    from pyspark.sql import SparkSession
-
-    settings = {
-        "spark.master": "local[2]",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.memory": "1g",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
-        "spark.sql.session.timeZone": "Asia/Kolkata",
-        "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
-        "spark.connect.grpc.binding.address": "127.0.0.1",
-        "spark.connect.grpc.binding.port": str(free_port()),
-    }
-    builder = SparkSession.builder
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYSPARK_PYTHON", sys.executable)
-        session = builder.getOrCreate()
-        session.sparkContext.setLogLevel("OFF")
-        yield session
-        session.stop()
+def classic(spark_session):
+    return spark_session
 
 
 @pytest.fixture(scope="session")

@@ -46,6 +46,8 @@ class ClaimFinding:
         The claim.
     profile : Profile
         Its tables.
+    hidden : ndarray
+        The gap of each bin without the average gap.
     vece, beyond : Measured
         Its errors, with the claim's own intervals and p-values.
     low, high : float
@@ -54,6 +56,7 @@ class ClaimFinding:
 
     key: int
     profile: Profile
+    hidden: Floats
     vece: Measured
     beyond: Measured
     low: float
@@ -148,7 +151,7 @@ def look(
     each = iter(sizes)
     for one in seen:
         claims, lows, lows_all = [], [], []
-        for key, p_value in zip(keys, one.p_values[1:], strict=True):
+        for key, law, p_value in zip(keys, one.laws, one.p_values[1:], strict=True):
             found = one.profiles[key]
             p_vece = profile_test(
                 found,
@@ -160,6 +163,7 @@ def look(
                 ClaimFinding(
                     key=key,
                     profile=found,
+                    hidden=law.gap,
                     vece=with_p(next(vece), p_vece, level),
                     beyond=with_p(next(each), p_value, level),
                     low=next(low_own),

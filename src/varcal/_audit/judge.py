@@ -160,7 +160,7 @@ def _looked(
     drawn = curve(main)
     law = gap_law(main.profile.coarse)
     reach = law.quantile(level) * law.standard_error
-    places = Places(main.profile, claims[main.key], 1 - (1 - level) / n_variables)
+    places = Places(main.profile, main.hidden, claims[main.key], 1 - (1 - level) / n_variables)
     clearest = places.clearest()
     other = None if clearest is None else places.clearest(apart_from=clearest)
     return _Looked(

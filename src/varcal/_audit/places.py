@@ -68,15 +68,16 @@ class Place:
 
 @dataclass(frozen=True)
 class Part:
-    """Neighbouring bins of a variable, and how far their gap is from the overall one.
+    """Neighbouring bins of a variable, and how far their gap is from what the average explains.
 
-    `worse` is whether their gap is larger than the overall one.
+    `worse` is whether their gap is larger than that, and `above` whether it is above it.
     """
 
     bins: slice
     place: Place
     clarity: float
     worse: bool
+    above: bool
 
 
 class Places:
@@ -86,43 +87,49 @@ class Places:
     ----------
     found : Profile
         The claim along the variable.
+    hidden : ndarray
+        The gap of each bin without the average gap (of each predicted side).
     claim : str
         Its name.
     level : float
         Level of the intervals, which hold for all places of the variable at once.
     """
 
-    def __init__(self, found: Profile, claim: str, level: float) -> None:
+    def __init__(self, found: Profile, hidden: Floats, claim: str, level: float) -> None:
         self.found, self.claim = found, claim
         self.law = gap_law(found.coarse)
         self.start, self.stop = _spans(found)
         self.reach = self.law.quantile(1 - (1 - level) / max(len(self.start), 1))
-        self.overall = float(self.law.share @ self.law.gap)
-        sums = {"share": self.law.share, "gap": self.law.share * self.law.gap, "n": found.coarse.n}
-        self.ends = {name: np.concatenate([[0.0], np.cumsum(x)]) for name, x in sums.items()}
+        share = self.law.share
+        self.share = _over(share, self.start, self.stop)
+        self.gap = _over(share * self.law.gap, self.start, self.stop) / self.share
+        self.hidden = _over(share * hidden, self.start, self.stop) / self.share
+        self.rows = _over(found.coarse.n.astype(float), self.start, self.stop)
 
     def clearest(self, apart_from: Part | None = None) -> Part | None:
-        """Return the place whose gap differs most clearly from the overall one.
+        """Return the place whose gap differs most clearly from what the average explains.
 
-        Clear is |gap − overall gap| · √rows. A place with a larger gap than the overall one comes
+        Clear is |hidden gap| · √rows. A place with a larger gap than the average explains comes
         before one with a smaller gap, unless the latter is much clearer. With `apart_from`,
         places that overlap with it or differ in the same direction do not count.
         """
-        total = self.ends["share"][self.stop] - self.ends["share"][self.start]
-        gap = (self.ends["gap"][self.stop] - self.ends["gap"][self.start]) / total
-        rows = self.ends["n"][self.stop] - self.ends["n"][self.start]
-        clarity = np.abs(gap - self.overall) * np.sqrt(rows)
+        clarity = np.abs(self.hidden) * np.sqrt(self.rows)
         if apart_from is not None:
             taken = apart_from.bins
-            above = apart_from.place.gap > self.overall
             clarity[(self.start < taken.stop) & (taken.start < self.stop)] = 0.0
-            clarity[(gap > self.overall) == above] = 0.0
+            clarity[(self.hidden > 0) == apart_from.above] = 0.0
         if not clarity.any():
             return None
-        worse = np.where(np.abs(gap) > abs(self.overall), clarity, 0.0)
+        worse = np.where(np.abs(self.gap) > np.abs(self.gap - self.hidden), clarity, 0.0)
         best = int((worse if worse.max() > WORSE_FIRST * clarity.max() else clarity).argmax())
         bins = slice(int(self.start[best]), int(self.stop[best]))
-        return Part(bins, self._place(bins), float(clarity[best]), bool(worse[best] > 0))
+        return Part(
+            bins=bins,
+            place=self._place(bins),
+            clarity=float(clarity[best]),
+            worse=bool(worse[best] > 0),
+            above=bool(self.hidden[best] > 0),
+        )
 
     def weakest(self) -> Place:
         """Return the bin in which the largest gap cannot be ruled out."""
@@ -213,6 +220,12 @@ def _without_unit(low: str, high: str) -> str:
     """
     text, _, unit = low.rpartition(" ")
     return text if text and high.endswith(f" {unit}") else low
+
+
+def _over(values: Floats, start: Ints, stop: Ints) -> Floats:
+    """Return the sums of values over ranges of bins."""
+    ends = np.concatenate([[0.0], np.cumsum(values)])
+    return np.asarray(ends[stop] - ends[start])
 
 
 def _spans(found: Profile) -> tuple[Ints, Ints]:

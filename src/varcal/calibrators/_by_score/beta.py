@@ -15,7 +15,13 @@ from varcal._options import (
     check_not_negative,
 )
 from varcal.calibrators._interface.one_vs_rest import OneVsRestCalibrator
-from varcal.calibrators._solvers.logistic import blocks_of_rows, fit_logistic, two_columns
+from varcal.calibrators._neutral.steps import Step, clipped, equal, log, where
+from varcal.calibrators._solvers.logistic import (
+    blocks_of_rows,
+    fit_logistic,
+    logistic_steps,
+    two_columns,
+)
 
 __all__ = ["BetaCalibrator", "BetaMap"]
 
@@ -49,6 +55,11 @@ class BetaMap:
     def table_row(self) -> dict[str, Any]:
         """Return the three parameters."""
         return {"a": self.a, "b": self.b, "c": self.c}
+
+    def as_steps(self, score: Step) -> tuple[Step, Step]:
+        """Return the steps to the probabilities of "no" and "yes"."""
+        low, high = beta_steps(score, self.eps, self.clip)
+        return logistic_steps(low * self.a + high * self.b + self.c)
 
 
 class BetaCalibrator(OneVsRestCalibrator):
@@ -142,6 +153,17 @@ def interior(score: Floats, eps: float, clip: str) -> Floats:
     if clip == "exact":
         return np.where(score == 0, eps, np.where(score == 1, 1.0 - eps, score))
     return np.minimum(np.maximum(score, eps), 1.0 - max(eps, EPS))
+
+
+def beta_steps(score: Step, eps: float, clip: str) -> tuple[Step, Step]:
+    """Return the steps to ln p and −ln(1 − p)."""
+    if clip == "exact":
+        below = where(equal(score, 1.0), 1.0 - eps, score)
+        inside = where(equal(score, 0.0), eps, below)
+    else:
+        inside = clipped(score, eps, 1.0 - max(eps, EPS))
+    inside = inside.named("inside")
+    return log(inside).named("ln_p"), (-log(1.0 - inside)).named("minus_ln_rest")
 
 
 def beta_features(score: Floats, eps: float, clip: str) -> Floats:

@@ -16,6 +16,8 @@ from varcal._options import (
 from varcal._runtime.threads import one_blas_thread
 from varcal.calibrators._interface.calibrator import Calibrator
 from varcal.calibrators._interface.rows import CalibrationRows
+from varcal.calibrators._neutral.steps import Step, clipped, constant, dot, join, log
+from varcal.calibrators._neutral.steps import softmax as softmax_steps
 from varcal.calibrators._solvers.softmax import blocks, fit_softmax, softmax
 
 __all__ = ["DirichletCalibrator"]
@@ -126,6 +128,12 @@ class DirichletCalibrator(Calibrator):
             logs = np.log(np.maximum(rows.block(part).columns(), self.eps))
             answer[part] = softmax(logs @ self.coef_.T + self.intercept_)
         return answer
+
+    def _steps(self, scores: tuple[Step, ...], *, exact: bool = True) -> tuple[Step, ...]:
+        logs = log(clipped(join(scores), self.eps, np.inf)).named("log_p")
+        logits = dot(logs, self.coef_.T) + constant(self.intercept_)
+        q = softmax_steps(logits.named("logit"))
+        return tuple(q.item(k) for k in range(q.width))
 
     def _describe(self) -> tuple[str, list[dict[str, Any]]]:
         off = self.coef_ - np.diag(np.diag(self.coef_))

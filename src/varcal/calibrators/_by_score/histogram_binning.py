@@ -10,6 +10,7 @@ import numpy as np
 from varcal._arrays import Floats
 from varcal._options import check_choice, check_count
 from varcal.calibrators._interface.one_vs_rest import OneVsRestCalibrator, stacked
+from varcal.calibrators._neutral.steps import Step, find, take
 
 __all__ = ["HistogramCalibrator", "StepMap", "bin_means", "chunk_edges"]
 
@@ -36,6 +37,11 @@ class StepMap:
             "lowest": float(self.values.min()),
             "highest": float(self.values.max()),
         }
+
+    def as_steps(self, score: Step) -> tuple[Step, Step]:
+        """Return the steps to the probabilities of "no" and "yes"."""
+        q = take(find(score, self.edges[:-1]), self.values)
+        return 1.0 - q, q
 
 
 class HistogramCalibrator(OneVsRestCalibrator):

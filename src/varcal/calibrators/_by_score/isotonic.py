@@ -9,6 +9,7 @@ import numpy as np
 
 from varcal._arrays import Floats
 from varcal.calibrators._interface.one_vs_rest import OneVsRestCalibrator, stacked
+from varcal.calibrators._neutral.steps import Step, curve
 
 __all__ = ["IsotonicCalibrator", "IsotonicMap"]
 
@@ -32,6 +33,11 @@ class IsotonicMap:
             "lowest": float(self.heights[0]),
             "highest": float(self.heights[-1]),
         }
+
+    def as_steps(self, score: Step) -> tuple[Step, Step]:
+        """Return the steps to the probabilities of "no" and "yes"."""
+        q = curve(score, self.knots, self.heights)
+        return 1.0 - q, q
 
 
 class IsotonicCalibrator(OneVsRestCalibrator):

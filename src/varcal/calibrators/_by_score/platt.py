@@ -15,7 +15,13 @@ from varcal._options import (
     check_not_negative,
 )
 from varcal.calibrators._interface.one_vs_rest import OneVsRestCalibrator
-from varcal.calibrators._solvers.logistic import blocks_of_rows, fit_logistic, two_columns
+from varcal.calibrators._neutral.steps import Step, clipped, log
+from varcal.calibrators._solvers.logistic import (
+    blocks_of_rows,
+    fit_logistic,
+    logistic_steps,
+    two_columns,
+)
 
 __all__ = ["PlattCalibrator", "PlattMap"]
 
@@ -40,6 +46,11 @@ class PlattMap:
     def table_row(self) -> dict[str, Any]:
         """Return the two parameters."""
         return {"slope": self.slope, "intercept": self.intercept}
+
+    def as_steps(self, score: Step) -> tuple[Step, Step]:
+        """Return the steps to the probabilities of "no" and "yes"."""
+        eta = platt_step(score, self.on, self.eps) * self.slope + self.intercept
+        return logistic_steps(eta)
 
 
 class PlattCalibrator(OneVsRestCalibrator):
@@ -119,6 +130,14 @@ def platt_feature(score: Floats, on: str, eps: float) -> Floats:
     inside = np.minimum(np.maximum(score, eps), 1.0 - max(eps, EPS))
     inside /= 1.0 - inside
     return np.log(inside, out=inside)
+
+
+def platt_step(score: Step, on: str, eps: float) -> Step:
+    """Return the step of `platt_feature`."""
+    if on == "probability":
+        return score
+    inside = clipped(score, eps, 1.0 - max(eps, EPS)).named("inside")
+    return log(inside / (1.0 - inside)).named("logit")
 
 
 def platt_features(score: Floats, on: str, eps: float) -> Floats:

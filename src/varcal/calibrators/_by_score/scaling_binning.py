@@ -13,6 +13,8 @@ from varcal.calibrators._by_score.histogram_binning import StepMap, bin_means, c
 from varcal.calibrators._by_score.platt import PlattMap, platt_features
 from varcal.calibrators._interface.one_vs_rest import OneVsRestCalibrator, stacked
 from varcal.calibrators._interface.rows import CalibrationRows
+from varcal.calibrators._neutral.last_below import last_below
+from varcal.calibrators._neutral.steps import Step, find, take
 from varcal.calibrators._solvers.logistic import fit_logistic
 
 __all__ = ["ScalingBinningCalibrator", "ScalingBinningMap"]
@@ -32,6 +34,19 @@ class ScalingBinningMap:
     def table_row(self) -> dict[str, Any]:
         """Return the parameters of the curve and the range of the steps."""
         return self.curve.table_row() | self.steps.table_row()
+
+    def as_steps(self, score: Step) -> tuple[Step, Step]:
+        """Return the steps to the probabilities of "no" and "yes".
+
+        Bins of the curve are found by bins of the score, because the curve itself is computed a
+        little differently elsewhere, and a score at an edge might change its bin.
+        """
+        cuts = last_below(lambda score: self.curve.columns(score)[:, 1], self.steps.edges[:-1])
+        values = self.steps.values
+        if self.curve.slope < 0:
+            cuts, values = cuts[::-1], values[::-1]
+        q = take(find(score, cuts), values)
+        return 1.0 - q, q
 
 
 class ScalingBinningCalibrator(OneVsRestCalibrator):
@@ -114,6 +129,13 @@ class ScalingBinningCalibrator(OneVsRestCalibrator):
                 each.columns(np.ascontiguousarray(cells[:, k]))[:, 1]
                 for k, each in enumerate(self.maps_)
             ]
+        )
+
+    def _steps(self, scores: tuple[Step, ...], *, exact: bool = True) -> tuple[Step, ...]:
+        if self.normalize:
+            return super()._steps(scores, exact=exact)
+        return tuple(
+            each.as_steps(score)[1] for each, score in zip(self.maps_, scores, strict=True)
         )
 
     def _sentence(self) -> str:

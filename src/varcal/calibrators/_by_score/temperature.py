@@ -11,6 +11,8 @@ from varcal._arrays import Floats
 from varcal._options import EPS, check_eps
 from varcal.calibrators._interface.calibrator import Calibrator
 from varcal.calibrators._interface.rows import CalibrationRows
+from varcal.calibrators._neutral.steps import Step, clipped, join, log
+from varcal.calibrators._neutral.steps import softmax as softmax_steps
 from varcal.calibrators._solvers.softmax import blocks, softmax
 from varcal.exceptions import VarcalWarning
 
@@ -80,6 +82,11 @@ class TemperatureCalibrator(Calibrator):
         for part in blocks(len(rows), rows.n_classes):
             answer[part] = softmax(_logits(rows.block(part), self.eps) / self.temperature_)
         return answer
+
+    def _steps(self, scores: tuple[Step, ...], *, exact: bool = True) -> tuple[Step, ...]:
+        logits = log(clipped(join(scores), self.eps, np.inf)) / self.temperature_
+        q = softmax_steps(logits.named("logit"))
+        return tuple(q.item(k) for k in range(q.width))
 
     def _describe(self) -> tuple[str, list[dict[str, Any]]]:
         effect = "lowers confidence" if self.temperature_ > 1 else "raises confidence"

@@ -10,6 +10,8 @@ from varcal._arrays import Floats
 from varcal._options import EPS, check_eps, check_not_negative
 from varcal.calibrators._interface.calibrator import Calibrator
 from varcal.calibrators._interface.rows import CalibrationRows
+from varcal.calibrators._neutral.steps import Step, clipped, constant, join, log
+from varcal.calibrators._neutral.steps import softmax as softmax_steps
 from varcal.calibrators._solvers.softmax import blocks, fit_softmax, softmax
 
 __all__ = ["VectorScalingCalibrator"]
@@ -78,6 +80,12 @@ class VectorScalingCalibrator(Calibrator):
             logs = np.log(np.maximum(rows.block(part).columns(), self.eps))
             answer[part] = softmax(logs * self.factors_ + self.shifts_)
         return answer
+
+    def _steps(self, scores: tuple[Step, ...], *, exact: bool = True) -> tuple[Step, ...]:
+        logs = log(clipped(join(scores), self.eps, np.inf))
+        logits = logs * constant(self.factors_) + constant(self.shifts_)
+        q = softmax_steps(logits.named("logit"))
+        return tuple(q.item(k) for k in range(q.width))
 
     def _describe(self) -> tuple[str, list[dict[str, Any]]]:
         table = [

@@ -15,14 +15,15 @@ from varcal._options import (
     check_not_negative,
 )
 from varcal._runtime.threads import one_blas_thread
-from varcal.calibrators._by_score.beta import beta_features
-from varcal.calibrators._by_score.platt import platt_features
-from varcal.calibrators._by_variable.augmented_terms import terms_of
+from varcal.calibrators._by_score.beta import beta_features, beta_steps
+from varcal.calibrators._by_score.platt import platt_features, platt_step
+from varcal.calibrators._by_variable.augmented_terms import UNSEEN, terms_of
 from varcal.calibrators._interface.calibrator import Calibrator
 from varcal.calibrators._interface.fitted_variables import Schema
-from varcal.calibrators._interface.one_vs_rest import normalized
+from varcal.calibrators._interface.one_vs_rest import normalized, normalized_steps
 from varcal.calibrators._interface.rows import CalibrationRows
-from varcal.calibrators._solvers.logistic import fit_logistic, two_columns
+from varcal.calibrators._neutral.steps import Step, constant
+from varcal.calibrators._solvers.logistic import fit_logistic, logistic_steps, two_columns
 
 __all__ = ["AugmentedCalibrator", "LinearMap"]
 
@@ -48,8 +49,8 @@ class AugmentedCalibrator(Calibrator):
     with the penalty ½λΣγ² on the terms of V. These are standardized, so that the penalty does
     not depend on their unit, and values beyond the fitted range are clipped to it, because
     polynomials do not extrapolate. As λ → ∞ the score-based calibrator remains. Categories and
-    missing values have indicators; an unseen category has none and gets an average effect. With
-    more than two classes, each is calibrated against the rest and rows are normalized.
+    missing values have indicators; an unseen category has none, so it adds nothing. With more than
+    two classes, each is calibrated against the rest and rows are normalized.
 
     Parameters
     ----------
@@ -197,7 +198,7 @@ class AugmentedCalibrator(Calibrator):
 
     @one_blas_thread
     def _answer(self, rows: CalibrationRows) -> Floats:
-        added = self._added(self.schema_.align(rows.variables))
+        added = self._added(self.schema_.align(rows.variables, unseen=UNSEEN))
         if rows.p.ndim == 1:
             return _columns(self.maps_[0], self._features(rows.p, added))
         cells = [
@@ -205,6 +206,34 @@ class AugmentedCalibrator(Calibrator):
             for k, each in enumerate(self.maps_)
         ]
         return normalized(np.column_stack(cells), rows.p)
+
+    def _steps(self, scores: tuple[Step, ...], *, exact: bool = True) -> tuple[Step, ...]:
+        if len(self.maps_) == 1:
+            return logistic_steps(self._log_odds_step(self.maps_[0], scores[1]))
+        cells = [
+            logistic_steps(self._log_odds_step(each, score))[1]
+            for each, score in zip(self.maps_, scores, strict=True)
+        ]
+        return normalized_steps(cells, scores)
+
+    def _log_odds_step(self, each: LinearMap, score: Step) -> Step:
+        own = (
+            beta_steps(score, self.eps, self.clip_score)
+            if self.score == "beta"
+            else (platt_step(score, "logit", self.eps),)
+        )
+        eta: Step = constant(each.intercept)
+        for step, coefficient in zip(own, each.coef, strict=False):
+            eta = eta + step * float(coefficient)
+        begin = len(own)
+        for k, terms in enumerate(self.terms_):
+            end = begin + len(terms.names())
+            if self.schema_.kinds[k] == "missing":
+                eta = eta + float(each.coef[end - 1])
+            else:
+                eta = eta + terms.effect_step(k, each.coef[begin:end])
+            begin = end
+        return eta
 
     def _describe(self) -> tuple[str, list[dict[str, Any]]]:
         names = ["ln p", "-ln(1-p)"] if self.score == "beta" else ["logit p"]

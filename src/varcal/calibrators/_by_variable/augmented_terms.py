@@ -8,8 +8,23 @@ import numpy as np
 
 from varcal._arrays import AnyArray, Floats
 from varcal.calibrators._interface.fitted_variables import Schema
+from varcal.calibrators._neutral.steps import (
+    Step,
+    clipped,
+    code,
+    constant,
+    missing,
+    number,
+    take,
+    where,
+)
 
-__all__ = ["LevelTerms", "NumberTerms", "terms_of"]
+__all__ = ["UNSEEN", "LevelTerms", "NumberTerms", "terms_of"]
+
+#: The code of a category that was not in the fit; that of missing values is −1.
+UNSEEN = -2
+#: The largest number that terms of a variable without a range are computed from.
+LARGEST = 1e60
 
 #: A standard deviation below this share of the mean is rounding.
 _ROUNDING = 1e-13
@@ -85,6 +100,19 @@ class NumberTerms:
         ]
         return [*powers, gone.astype(np.float64)] if self.missing else powers
 
+    def effect_step(self, k: int, coefficients: Floats) -> Step:
+        """Return the step to the sum of the terms of variable k times their coefficients."""
+        values = number(k)
+        # Larger numbers would overflow as powers, and are far beyond any range.
+        low, high = max(self.low, -LARGEST), min(self.high, LARGEST)
+        z = ((clipped(values, low, high) - self.centre) / self.scale).named("unit")
+        power, effect = z, constant(0.0)
+        for j, scale in enumerate(self.power_scale):
+            power = z if j == 0 else power * z
+            effect = effect + (power - self.power_centre[j]) / scale * float(coefficients[j])
+        gone = float(coefficients[-1]) if self.missing else 0.0
+        return where(missing(values), gone, effect).named("effect")
+
     def names(self) -> list[str]:
         """Return the names of the terms."""
         shown = [self.name, *(f"{self.name}^{k}" for k in range(2, self.power_scale.size + 1))]
@@ -113,6 +141,13 @@ class LevelTerms:
         """Return the indicators."""
         shown = [(values == k).astype(np.float64) for k in range(len(self.levels))]
         return [*shown, (values == -1).astype(np.float64)] if self.missing else shown
+
+    def effect_step(self, k: int, coefficients: Floats) -> Step:
+        """Return the step to the coefficient of the category of variable k."""
+        gone = float(coefficients[-1]) if self.missing else 0.0
+        return take(code(k), np.append(coefficients[: len(self.levels)], [0.0, gone])).named(
+            "effect"
+        )
 
     def names(self) -> list[str]:
         """Return the names of the indicators."""

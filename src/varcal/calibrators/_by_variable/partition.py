@@ -14,8 +14,19 @@ from typing import Any
 import numpy as np
 
 from varcal._arrays import AnyArray, Bools, Floats, Ints
+from varcal.calibrators._neutral.steps import (
+    Step,
+    among,
+    at_most,
+    code,
+    constant,
+    less,
+    missing,
+    number,
+    where,
+)
 
-__all__ = ["Leaf", "Node", "Split", "grow", "leaves", "route"]
+__all__ = ["Leaf", "Node", "Split", "grow", "leaf_step", "leaves", "route"]
 
 Columns = list[AnyArray]
 
@@ -87,6 +98,32 @@ def route(node: Node, columns: Columns, n: int) -> Ints:
             pending.append((here.other, rows[~(left | right)]))
         pending += [(here.left, rows[left]), (here.right, rows[right])]
     return found
+
+
+def leaf_step(node: Node) -> Step:
+    """Return the step to the number of a row's leaf, counted from left to right."""
+    numbers = {leaf.index: k for k, (leaf, _) in enumerate(leaves(node))}
+
+    def walk(here: Node | str) -> Step:
+        assert not isinstance(here, str)
+        if isinstance(here, Leaf):
+            return constant(numbers[here.index])
+        sides = {"left": walk(here.left), "right": walk(here.right)}
+        if here.left_levels:
+            values = code(here.variable)
+            left, right = (among(values, each) for each in (here.left_levels, here.right_levels))
+            if here.other == "left":
+                return where(right, sides["right"], sides["left"])
+            if here.other == "right":
+                return where(left, sides["left"], sides["right"])
+            return where(left, sides["left"], where(right, sides["right"], walk(here.other)))
+        values = number(here.variable)
+        if here.other == "left":
+            return where(at_most(here.threshold, values), sides["right"], sides["left"])
+        known = where(less(values, here.threshold), sides["left"], sides["right"])
+        return known if here.other == "right" else where(missing(values), walk(here.other), known)
+
+    return walk(node)
 
 
 def _among(values: Ints, levels: tuple[int, ...]) -> Bools:

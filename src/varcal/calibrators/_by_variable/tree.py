@@ -11,10 +11,11 @@ from varcal._arrays import Floats
 from varcal._options import check_choice, check_count, check_not_negative, check_share
 from varcal.calibrators._by_score.beta import BetaCalibrator
 from varcal.calibrators._by_score.dirichlet import DirichletCalibrator
-from varcal.calibrators._by_variable.partition import grow, leaves, route
+from varcal.calibrators._by_variable.partition import grow, leaf_step, leaves, route
 from varcal.calibrators._interface.calibrator import Calibrator
 from varcal.calibrators._interface.fitted_variables import Schema
 from varcal.calibrators._interface.rows import CalibrationRows
+from varcal.calibrators._neutral.steps import Step, choose
 from varcal.exceptions import InputError, VarcalWarning
 
 __all__ = ["TreeCalibrator"]
@@ -170,6 +171,11 @@ class TreeCalibrator(Calibrator):
             if inside.size:
                 answer[inside] = inner._answer(rows.block(inside))
         return answer
+
+    def _steps(self, scores: tuple[Step, ...], *, exact: bool = True) -> tuple[Step, ...]:
+        leaf = leaf_step(self.tree_).named("leaf")
+        answers = [inner._steps(scores, exact=exact) for inner in self.leaves_]
+        return tuple(choose(leaf, cells) for cells in zip(*answers, strict=True))
 
     def _describe(self) -> tuple[str, list[dict[str, Any]]]:
         walked = list(leaves(self.tree_))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -20,10 +20,15 @@ from varcal.calibrators._interface.rows import (
     score_names,
     score_rows,
 )
+from varcal.calibrators._neutral.steps import Step
 from varcal.exceptions import InputError, InSampleWarning, VarcalWarning
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
+
+    from varcal._export._sql.sql_export import SqlExport
+    from varcal._export.onnx_export import OnnxExport
+    from varcal._export.python_source import PythonExport
 else:
     BaseEstimator = estimator_class()
 
@@ -193,6 +198,124 @@ class Calibrator(BaseEstimator, ABC):
         self._check_fitted()
         save_calibrator(self, path)
 
+    def scorer(self) -> Callable[..., Any]:
+        """Return a function of one row that is many times as fast as `predict_proba`.
+
+        Returns
+        -------
+        callable
+            It takes a score (with more than two classes a sequence of one probability per class)
+            and a mapping of the variables by name, and returns the calibrated probability of the
+            second class (with more classes a tuple).
+
+        Examples
+        --------
+        >>> import varcal as vc
+        >>> sim = vc.datasets.make_gap(2000, "tilt", vece=0.1, random_state=0)
+        >>> fitted = vc.VariableCalibrator().fit(sim.p, sim.y, {"age": 20 + 60 * sim.v})
+        >>> score = fitted.scorer()
+        >>> slow = fitted.predict_proba([0.83], {"age": [41]}).item(1)
+        >>> abs(score(0.83, {"age": 41}) - slow) < 1e-12
+        True
+        """
+        from varcal._export.scorer import scorer  # noqa: PLC0415
+
+        return scorer(self)
+
+    def to_python(self) -> PythonExport:
+        """Return the source of a Python module that imports nothing but `math` and `bisect`.
+
+        Its function ``calibrate(p, v)`` gives for one row what `predict_proba` gives.
+
+        Examples
+        --------
+        >>> import varcal as vc
+        >>> fitted = vc.PlattCalibrator().fit([0.2, 0.4, 0.6, 0.9], [0, 1, 0, 1])
+        >>> exported = fitted.to_python()
+        >>> exported.check().n_rows
+        200
+        """
+        from varcal._export.python_source import to_python  # noqa: PLC0415
+
+        return to_python(self)
+
+    def to_onnx(self) -> OnnxExport:
+        """Return an ONNX model in double precision, for onnxruntime and services that use it.
+
+        It needs the extra ``onnx``. Inputs and outputs are described at `OnnxExport`.
+        """
+        from varcal._export.onnx_export import to_onnx  # noqa: PLC0415
+
+        return to_onnx(self)
+
+    def to_sql(
+        self,
+        dialect: str,
+        *,
+        table: str | Sequence[str] = "scores",
+        p: str | Sequence[str] | None = None,
+        v: Mapping[str, str] | None = None,
+        keep: str | Sequence[str] = (),
+        column: str = "p_calibrated",
+        prefix: str = "calibrator",
+        exact: bool = True,
+        rows: tuple[object, object] | None = None,
+    ) -> SqlExport:
+        """Return a query that calibrates the rows of a table in a database.
+
+        Parameters
+        ----------
+        dialect : {"duckdb", "postgres", "spark", "bigquery", "snowflake"}
+            The database. The first three are tested by running queries; for the others queries
+            are parsed, and use nothing but what all five have in common.
+        table : str or sequence of str
+            The table; dots separate the parts of its name, unless these are given one by one.
+        p : str or sequence of str, optional
+            The column of the score, or one per class if there are more than two. By default the
+            names in `fit`, otherwise ``p``, or ``p_`` and the label of each class.
+        v : mapping of str to str, optional
+            The columns of variables that have other names than in `fit`.
+        keep : str or sequence of str
+            Columns that the result repeats, such as a key. Without any, it has a row number.
+        column : str
+            The name of the new column, the probability of the second class. With more than two
+            classes there is one per class, named ``f"{column}_{label}"``.
+        prefix : str
+            The beginning of the names of look-up tables.
+        exact : bool
+            Whether results are those of `predict_proba` within 1e-8. Otherwise the query needs no
+            tables, and its comment says how far it is from `predict_proba`.
+        rows : tuple of (p, v), optional
+            Rows on which that is measured; by default 10,000 made-up ones.
+
+        Returns
+        -------
+        SqlExport
+            The query, its tables, and methods to run and to check it.
+
+        Examples
+        --------
+        >>> import varcal as vc
+        >>> fitted = vc.PlattCalibrator().fit([0.2, 0.4, 0.6, 0.9], [0, 1, 0, 1])
+        >>> exported = fitted.to_sql("duckdb", table="predictions", p="score", keep="id")
+        >>> print(exported.query.splitlines()[-1])
+        FROM step_3 AS r
+        """
+        from varcal._export._sql.sql_export import to_sql  # noqa: PLC0415
+
+        return to_sql(
+            self,
+            dialect,
+            table=table,
+            p=p,
+            v=v,
+            keep=keep,
+            column=column,
+            prefix=prefix,
+            exact=exact,
+            rows=rows,
+        )
+
     def _probe(self) -> Floats:
         """Return the prediction for one row with equal scores and missing V, to check a file."""
         k = len(self.classes_)
@@ -220,6 +343,13 @@ class Calibrator(BaseEstimator, ABC):
     @abstractmethod
     def _answer(self, rows: CalibrationRows) -> Floats:
         """Return the calibrated probabilities, shape (n, K)."""
+
+    @abstractmethod
+    def _steps(self, scores: tuple[Step, ...], *, exact: bool = True) -> tuple[Step, ...]:
+        """Return the steps from the probabilities of all classes to the calibrated ones.
+
+        With `exact=False` they may be fewer and give nearly the same.
+        """
 
     @abstractmethod
     def _describe(self) -> tuple[str, list[dict[str, Any]]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -11,8 +12,16 @@ import numpy as np
 from varcal._arrays import Floats
 from varcal.calibrators._interface.calibrator import Calibrator
 from varcal.calibrators._interface.rows import CalibrationRows
+from varcal.calibrators._neutral.steps import Step, join, less, total, where
 
-__all__ = ["IdentityMap", "OneVsRestCalibrator", "ScoreMap", "stacked"]
+__all__ = [
+    "IdentityMap",
+    "OneVsRestCalibrator",
+    "ScoreMap",
+    "normalized",
+    "normalized_steps",
+    "stacked",
+]
 
 
 class ScoreMap(Protocol):
@@ -24,6 +33,10 @@ class ScoreMap(Protocol):
 
     def table_row(self) -> dict[str, Any]:
         """Return the parameters, as a row of the description's table."""
+        ...
+
+    def as_steps(self, score: Step) -> tuple[Step, Step]:
+        """Return the steps to the probabilities of "no" and "yes"."""
         ...
 
 
@@ -38,6 +51,10 @@ class IdentityMap:
     def table_row(self) -> dict[str, Any]:
         """Return an empty row: there are no parameters."""
         return {}
+
+    def as_steps(self, score: Step) -> tuple[Step, Step]:
+        """Return the score and its complement."""
+        return 1.0 - score, score
 
 
 class OneVsRestCalibrator(Calibrator):
@@ -83,6 +100,12 @@ class OneVsRestCalibrator(Calibrator):
             answer[:, k] = each.columns(np.ascontiguousarray(rows.p[:, k]))[:, 1]
         return normalized(answer, rows.p)
 
+    def _steps(self, scores: tuple[Step, ...], *, exact: bool = True) -> tuple[Step, ...]:
+        if len(self.maps_) == 1:
+            return self.maps_[0].as_steps(scores[1])
+        cells = [each.as_steps(score)[1] for each, score in zip(self.maps_, scores, strict=True)]
+        return normalized_steps(cells, scores)
+
     def _describe(self) -> tuple[str, list[dict[str, Any]]]:
         labels = self.classes_[1:] if len(self.maps_) == 1 else self.classes_
         table = [
@@ -113,3 +136,12 @@ def normalized(cells: Floats, otherwise: Floats) -> Floats:
         cells = np.where(empty[:, None], otherwise, cells)
         sums = cells.sum(axis=1, keepdims=True)
     return np.asarray(cells / sums)
+
+
+def normalized_steps(cells: Sequence[Step], otherwise: Sequence[Step]) -> tuple[Step, ...]:
+    """Return the steps of `normalized`, for one row."""
+    found = join(cells).named("cell")
+    filled = less(0.0, total(found))
+    kept = where(filled, found, join(otherwise)).named("kept")
+    shares = kept / total(kept)
+    return tuple(shares.item(k) for k in range(len(cells)))

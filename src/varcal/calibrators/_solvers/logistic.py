@@ -9,9 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from varcal._arrays import Bools, Floats
+from varcal.calibrators._neutral.steps import Step, sigmoid
 from varcal.calibrators._solvers.newton import minimize_convex, solve_dense
 
-__all__ = ["LogisticFit", "blocks_of_rows", "fit_logistic", "two_columns"]
+__all__ = ["LogisticFit", "blocks_of_rows", "fit_logistic", "logistic_steps", "two_columns"]
 
 
 # Limits of time and rounding; the optimum does not depend on them.
@@ -137,6 +138,12 @@ def two_columns(score: Floats, log_odds: Callable[[Floats], Floats]) -> Floats:
         out[rows, 1] = np.where(upper, large, tail)
         out[rows, 0] = np.where(upper, tail, large)
     return out
+
+
+def logistic_steps(eta: Step) -> tuple[Step, Step]:
+    """Return the steps of `two_columns`, for one row."""
+    eta = eta.named("log_odds")
+    return sigmoid(-eta), sigmoid(eta)
 
 
 class _Problem:

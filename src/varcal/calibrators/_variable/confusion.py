@@ -44,7 +44,7 @@ LOG_FLOOR = -12.0
 LOG_UNIT = 5.0
 
 #: The relative distance that is kept from a tie of the largest class.
-_TIE_MARGIN = 1e-9
+TIE_MARGIN = 1e-9
 #: When L-BFGS stops.
 _OPTIMIZER = {"maxiter": 200, "ftol": 1e-10}
 
@@ -98,7 +98,7 @@ class Confusion:
         most = np.where(loss > 0, lead / np.where(loss > 0, loss, 1.0), np.inf)
         most[rows, top] = np.inf
         # Slightly less, so that rounding cannot make a tie.
-        share = np.minimum(most.min(axis=1) * (1 - _TIE_MARGIN), 1.0)
+        share = np.minimum(most.min(axis=1) * (1 - TIE_MARGIN), 1.0)
         return np.asarray(base + share[:, None] * added)
 
 

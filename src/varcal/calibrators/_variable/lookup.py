@@ -24,7 +24,7 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import lapack
 
-from varcal._arrays import AnyArray, Floats, Singles
+from varcal._arrays import AnyArray, Floats
 from varcal._runtime.threads import one_blas_thread
 from varcal.calibrators._variable._columns.design import SCORE, Block, Design
 from varcal.calibrators._variable.lookup_one_row import FactorPlaces, one_row
@@ -105,7 +105,7 @@ class Lookup:
     tracks: dict[int, Track]
     pairs: tuple[_Pair, ...]
     weight: Floats
-    sign: Singles
+    sign: Floats
     rest: float
 
     @classmethod
@@ -173,7 +173,8 @@ class Lookup:
         unit = self.design.score.unit(z)
         n_rays = len(self.sign)
         added = np.zeros((2, len(z)))
-        spread = np.zeros((len(z), self.tracks[SCORE].spread.shape[1]), dtype=np.float32)
+        # Tables are in single precision; sums are not, so that all targets of an export agree.
+        spread = np.zeros((len(z), self.tracks[SCORE].spread.shape[1]))
         factors = {}
         for k, track in self.tracks.items():
             at, share = track.place(kept if k == SCORE else columns[k])
@@ -189,8 +190,7 @@ class Lookup:
                 spread += track.spread.take(at, axis=0)
             factors[k] = values[2:]
         eta = added[0] + unit * added[1]
-        single = unit.astype(np.float32)
-        rays = spread[:, 3 : 3 + n_rays] + single[:, None] * spread[:, 3 + n_rays :]
+        rays = spread[:, 3 : 3 + n_rays] + unit[:, None] * spread[:, 3 + n_rays :]
         if self.pairs:
             products, begin = np.empty((self.weight.shape[1], len(z))), 0
             for pair in self.pairs:
@@ -203,15 +203,15 @@ class Lookup:
         # Not a product by BLAS, whose rounding depends on where in the block a row stands.
         variance = np.einsum("ij,ij,j->i", rays, rays, self.sign)
         if spread.shape[1]:
-            variance += spread[:, 0] + single * (spread[:, 1] + single * spread[:, 2])
+            variance += spread[:, 0] + unit * (spread[:, 1] + unit * spread[:, 2])
         return eta, np.maximum(variance + self.rest, 0.0)
 
 
 def _rays_of(
     V: Floats, own: Floats, ridge: Floats, mass: float, most: int
-) -> tuple[Floats, Singles, float, bool]:
+) -> tuple[Floats, Floats, float, bool]:
     """Return rays, their signs, the mean of the other variance, and whether that is all of it."""
-    nothing = np.empty((len(V), 0)), np.empty(0, dtype=np.float32)
+    nothing = np.empty((len(V), 0)), np.empty(0)
     H = np.asarray(np.linalg.inv(V), dtype=np.float64)
     H.flat[:: len(H) + 1] -= ridge
     total = float(np.einsum("ij,ji->", V, H)) / mass
@@ -228,8 +228,7 @@ def _rays_of(
     left = np.sqrt(2.0 * np.cumsum(values[order[::-1]] ** 2)[::-1]) / mass
     kept = order[: min(most, int((left > RAY_ERROR).sum()))]
     rays = between @ (L @ vectors[:, kept]) / np.sqrt(np.abs(values[kept]))
-    sign = np.sign(values[kept]).astype(np.float32)
-    return rays, sign, (mean - float(values[kept].sum())) / mass, False
+    return rays, np.sign(values[kept]), (mean - float(values[kept].sum())) / mass, False
 
 
 def _root(H: Floats) -> Floats:

@@ -59,7 +59,7 @@ def one_row(lookup: Lookup, z: Floats, columns: list[AnyArray]) -> tuple[Floats,
     unit = (kept - score.mean) / score.scale
     level, slope, factors = 0.0, 0.0, []
     wide = lookup.tracks[SCORE].spread.shape[1] > 0
-    spread = np.zeros((1, lookup.tracks[SCORE].spread.shape[1]), dtype=np.float32)
+    spread = np.zeros((1, lookup.tracks[SCORE].spread.shape[1]))
     for k, track in lookup.tracks.items():
         value = kept if k == SCORE else columns[k].item(0)
         at, share = _place(track, value)
@@ -74,9 +74,8 @@ def one_row(lookup: Lookup, z: Floats, columns: list[AnyArray]) -> tuple[Floats,
             spread += track.spread[at]
         factors.append(values[2:])
     eta = np.array([level + unit * slope])
-    single = np.array([unit], dtype=np.float32)
     n_rays = len(lookup.sign)
-    rays = spread[:, 3 : 3 + n_rays] + single * spread[:, 3 + n_rays :]
+    rays = spread[:, 3 : 3 + n_rays] + unit * spread[:, 3 + n_rays :]
     if lookup.pairs:
         found, places = np.concatenate(factors), lookup.factor_places
         paired = lookup.weight @ (found[places.left] * found[places.right])[:, None]
@@ -84,8 +83,8 @@ def one_row(lookup: Lookup, z: Floats, columns: list[AnyArray]) -> tuple[Floats,
         rays += paired[1:].T
     variance = np.einsum("ij,ij,j->i", rays, rays, lookup.sign)
     if wide:
-        variance += spread[:, 0] + single * (spread[:, 1] + single * spread[:, 2])
-    return eta, np.maximum(variance + lookup.rest, 0.0).astype(np.float64)
+        variance += spread[:, 0] + unit * (spread[:, 1] + unit * spread[:, 2])
+    return eta, np.maximum(variance + lookup.rest, 0.0)
 
 
 def _place(track: Track, value: float) -> tuple[int, float]:

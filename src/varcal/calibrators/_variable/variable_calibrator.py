@@ -15,6 +15,7 @@ from varcal._runtime.threads import one_blas_thread
 from varcal.calibrators._interface.calibrator import Calibrator
 from varcal.calibrators._interface.fitted_variables import Schema
 from varcal.calibrators._interface.rows import CalibrationRows, score_rows
+from varcal.calibrators._neutral.steps import Step
 from varcal.calibrators._solvers.logistic import two_columns
 from varcal.calibrators._variable import trust
 from varcal.calibrators._variable._columns.score_basis import log_odds
@@ -27,8 +28,17 @@ from varcal.calibrators._variable.many_classes import (
     certainty,
     fit_temperature_model,
 )
+from varcal.calibrators._variable.model_steps import (
+    limited,
+    logistic_model_steps,
+    temperature_model_steps,
+)
 from varcal.calibrators._variable.trust import Trusted
-from varcal.calibrators._variable.two_classes import LogisticModel, fit_logistic_model
+from varcal.calibrators._variable.two_classes import (
+    MONOTONE_GRID,
+    LogisticModel,
+    fit_logistic_model,
+)
 from varcal.exceptions import InputError, VarcalWarning
 
 __all__ = ["VariableCalibrator"]
@@ -288,6 +298,24 @@ class VariableCalibrator(Calibrator):
     def _answer(self, rows: CalibrationRows) -> Floats:
         columns = self._columns(rows)
         return self._limited(rows, self._probabilities(rows.p, self._predictor(rows.p, columns)))
+
+    def _steps(self, scores: tuple[Step, ...], *, exact: bool = True) -> tuple[Step, ...]:
+        with_variables = bool(self.schema_.names) and not (
+            self.preserve_ranking and len(scores) == 2
+        )
+        if not isinstance(self.model_, LogisticModel):
+            answer = temperature_model_steps(self.model_, scores, exact=exact)
+        elif self.model_.monotone and with_variables:
+            raise InputError(
+                "monotone=True cannot be exported: a prediction is the largest of up to "
+                f"{MONOTONE_GRID + MONOTONE_GRID // 2} predictions at other scores",
+                "fit without monotone, or use preserve_ranking=True, which can be exported",
+            )
+        else:
+            answer = logistic_model_steps(
+                self.model_, scores[1], with_variables=with_variables, exact=exact
+            )
+        return limited(answer, scores, self.max_shift)
 
     def _probabilities(self, p: Floats, eta: Floats) -> Floats:
         if isinstance(self.model_, LogisticModel):

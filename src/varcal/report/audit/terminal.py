@@ -162,8 +162,8 @@ def _row(row: AuditRow) -> list[str]:
         one = row.place
         side = _short(_side(one.gap, one.claim), 24)
         sure = one.low > 0 or one.high < 0
-        off = f"{points(abs(one.gap))} {side}" if sure else "not sure"
-        place = f"{_flat(one.text)}: {off}"
+        off = f"{_flat(one.text)}: {points(abs(one.gap))} {side}"
+        place = off if sure else "cancels within groups"
     return [_short(row.variable, VARIABLE), row.verdict, size, place]
 
 

@@ -1,0 +1,1 @@
+"""Fitted calibrators as SQL."""

@@ -1,0 +1,146 @@
+"""Connections to databases: temporary tables, and the rows of a query as numbers."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from varcal._arrays import AnyArray, Floats
+from varcal._export._sql.dialects import DIALECTS, Dialect
+from varcal._export._sql.statements import create_table
+from varcal.exceptions import InputError
+
+__all__ = ["Engine", "engine_of"]
+
+Columns = Mapping[str, AnyArray]
+
+
+class Engine(ABC):
+    """An open connection."""
+
+    def __init__(self, connection: Any, dialect: Dialect) -> None:
+        self.connection, self.dialect = connection, dialect
+
+    @contextmanager
+    def temporary_tables(self, tables: Mapping[str, Columns]) -> Iterator[None]:
+        """Create tables for a block, and remove them at its end."""
+        made = []
+        try:
+            for name, columns in tables.items():
+                made.append(name)
+                self.create(name, columns)
+            yield
+        finally:
+            for name in made:
+                self.drop(name)
+
+    @abstractmethod
+    def create(self, name: str, columns: Columns) -> None:
+        """Create a temporary table."""
+
+    @abstractmethod
+    def drop(self, name: str) -> None:
+        """Remove a temporary table."""
+
+    @abstractmethod
+    def rows(self, query: str) -> Floats:
+        """Return the rows of a query, NaN for NULL."""
+
+
+class _DuckDB(Engine):
+    def create(self, name: str, columns: Columns) -> None:
+        import pyarrow as pa  # noqa: PLC0415  a table of pyarrow is copied fastest
+
+        table = pa.table({key: _arrow(column) for key, column in columns.items()})
+        self.connection.register("varcal_table", table)
+        try:
+            quoted = self.dialect.identifier(name)
+            self.connection.execute(f"CREATE TEMP TABLE {quoted} AS FROM varcal_table")
+        finally:
+            self.connection.unregister("varcal_table")
+
+    def drop(self, name: str) -> None:
+        self.connection.execute(f"DROP TABLE IF EXISTS temp.{self.dialect.identifier(name)}")
+
+    def rows(self, query: str) -> Floats:
+        found = self.connection.execute(query).fetchnumpy()
+        return np.column_stack([np.ma.filled(c.astype(np.float64), np.nan) for c in found.values()])
+
+
+class _Postgres(Engine):
+    def create(self, name: str, columns: Columns) -> None:
+        table = f"pg_temp.{self.dialect.identifier(name)}"
+        with self.connection.cursor() as cursor:
+            for text in create_table(self.dialect, table, columns, quoted=True):
+                cursor.execute(text.replace("CREATE TABLE pg_temp.", "CREATE TEMP TABLE ", 1))
+            cursor.execute(f"ANALYZE {table}")
+
+    def drop(self, name: str) -> None:
+        with self.connection.cursor() as cursor:
+            cursor.execute(f"DROP TABLE IF EXISTS pg_temp.{self.dialect.identifier(name)}")
+
+    def rows(self, query: str) -> Floats:
+        with self.connection.cursor() as cursor:
+            # Compiling a long query takes far longer than running it.
+            cursor.execute("SET jit = off")
+            try:
+                cursor.execute(query)
+                found = cursor.fetchall()
+            finally:
+                cursor.execute("RESET jit")
+        return np.array(found, dtype=np.float64)
+
+
+class _Spark(Engine):
+    def create(self, name: str, columns: Columns) -> None:
+        import pyarrow as pa  # noqa: PLC0415  as above
+
+        held = {key: _arrow(column) for key, column in columns.items()}
+        # Without a time zone, Spark would read dates as those of its session's.
+        held = {
+            key: column.cast(pa.timestamp("us", tz="UTC")) if _is_date(column) else column
+            for key, column in held.items()
+        }
+        frame = self.connection.createDataFrame(pa.table(held))
+        frame.createOrReplaceTempView(name)
+
+    def drop(self, name: str) -> None:
+        self.connection.catalog.dropTempView(name)
+
+    def rows(self, query: str) -> Floats:
+        table = self.connection.sql(query).toArrow()
+        cells = [column.to_numpy().astype(np.float64) for column in table.columns]
+        return np.column_stack(cells)
+
+
+def _is_date(column: Any) -> bool:
+    return str(column.type).startswith("timestamp")
+
+
+def _arrow(column: AnyArray) -> Any:
+    import pyarrow as pa  # noqa: PLC0415
+
+    if column.dtype.kind == "O":
+        return pa.array(column.tolist())
+    return pa.array(column)
+
+
+_ENGINES: dict[str, Callable[[Any, Dialect], Engine]] = {
+    "duckdb": _DuckDB,
+    "postgres": _Postgres,
+    "spark": _Spark,
+}
+
+
+def engine_of(connection: Any, dialect: str) -> Engine:
+    """Wrap a connection to the database that a query was written for."""
+    if dialect not in _ENGINES:
+        raise InputError(
+            f"varcal cannot run queries in {DIALECTS[dialect].title}",
+            "create the look-up tables with .statements() and run .query there",
+        )
+    return _ENGINES[dialect](connection, DIALECTS[dialect])

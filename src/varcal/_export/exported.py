@@ -1,0 +1,104 @@
+"""What every export has: made-up rows with expected values, and a check against them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from varcal._arrays import Floats
+from varcal._export.program import Program
+from varcal._version import __version__
+from varcal.exceptions import VarcalError
+
+__all__ = ["Checked", "Difference", "ExportError", "compare", "heading"]
+
+#: How far an exact export may be from `predict_proba`.
+TOLERANCE = 1e-8
+
+
+class ExportError(VarcalError):
+    """An export does not give what `predict_proba` gives."""
+
+
+@dataclass(frozen=True)
+class Checked:
+    """The result of a check.
+
+    Attributes
+    ----------
+    n_rows : int
+        The made-up rows that were compared.
+    largest : float
+        The largest difference from `predict_proba`.
+    """
+
+    n_rows: int
+    largest: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.n_rows:,} made-up rows agree with predict_proba "
+            f"(largest difference {self.largest:.1e})"
+        )
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How far an approximation is from `predict_proba`.
+
+    Attributes
+    ----------
+    n_rows : int
+        The rows on which it was measured.
+    made_up : bool
+        Whether these were made up.
+    largest, mean : float
+        The largest and the mean difference of a probability.
+    """
+
+    n_rows: int
+    made_up: bool
+    largest: float
+    mean: float
+
+    @classmethod
+    def of(cls, found: Floats, wanted: Floats, *, made_up: bool) -> Difference:
+        """Compare probabilities."""
+        apart = np.abs(found - wanted)
+        return cls(len(apart), made_up, float(apart.max()), float(apart.mean()))
+
+    def __str__(self) -> str:
+        kind = "made-up rows" if self.made_up else "rows"
+        return (
+            f"on {self.n_rows:,} {kind} it differs from predict_proba by "
+            f"{100 * self.largest:.2g} points at most and {100 * self.mean:.2g} on average"
+        )
+
+
+def compare(found: Floats, wanted: Floats, *, allowed: float = TOLERANCE) -> Checked:
+    """Compare what made-up rows give with what they should give."""
+    if found.shape != wanted.shape:
+        raise ExportError(
+            f"the export gives an array of shape {found.shape} instead of {wanted.shape}",
+            "check that the tables were not changed in between",
+        )
+    apart = np.abs(found - wanted)
+    wrong = ~(apart <= allowed)  # also where a comparison is false because of NaN
+    if wrong.any():
+        row = int(wrong.any(axis=1).argmax())
+        column = int(wrong[row].argmax())
+        raise ExportError(
+            f"the export gives {float(found[row, column])!r} instead of "
+            f"{float(wanted[row, column])!r} at made-up row {row} "
+            f"({int(wrong.any(axis=1).sum()):,} such rows)",
+            "do not use this export, and report the error with the calibrator's file",
+        )
+    return Checked(len(wanted), float(apart.max()))
+
+
+def heading(program: Program) -> list[str]:
+    """Return the first lines of the comment at the top of a text."""
+    kind = type(program.fitted).__name__
+    exact = "It gives what predict_proba gives, within 1e-8."
+    return [f"{kind}, exported by varcal {__version__}.", *([exact] if program.exact else [])]

@@ -1,0 +1,162 @@
+"""Rows that are made up to check an export: never rows of the calibration set.
+
+Scores and numbers are drawn at, between and beyond the cuts of the fitted tables, with missing
+and infinite ones among them; levels are fitted, unseen and missing ones. All are drawn
+independently of one another, so that no row of the calibration set is repeated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from varcal._arrays import AnyArray, Floats
+from varcal._export.program import Program
+from varcal._input.variables import Variable
+from varcal.calibrators._neutral.steps import Step, sorted_steps
+
+__all__ = ["MadeUpRows"]
+
+#: Rows that an export carries.
+CARRIED = 200
+#: A level that no calibrator was fitted on, with what may be misread in SQL.
+UNSEEN = "an 'unseen' \"level\" \\"
+#: Shares of numbers that are missing, infinite, beyond the cuts, and at a cut.
+_MISSING, _INFINITE, _BEYOND, _AT_CUT = 0.06, 0.04, 0.1, 0.2
+
+
+@dataclass(frozen=True, eq=False)
+class MadeUpRows:
+    """Rows and what `predict_proba` gives for them.
+
+    Attributes
+    ----------
+    p : ndarray of shape (n, K)
+        The scores.
+    variables : tuple of Variable
+        The variables.
+    expected : ndarray of shape (n, K)
+        The calibrated probabilities.
+    """
+
+    p: Floats
+    variables: tuple[Variable, ...]
+    expected: Floats
+
+    @classmethod
+    def of(cls, program: Program, n: int = CARRIED, *, plausible: bool = False) -> MadeUpRows:
+        """Make up rows; plausible ones have few extreme values."""
+        rng = np.random.default_rng(n)
+        extreme = 0.05 if plausible else 1.0
+        p = _scores(program, n, rng, extreme)
+        names, kinds, levels = program.schema.names, program.schema.kinds, program.schema.levels
+        variables = tuple(
+            _variable(program, k, name, kinds[k], levels[k], n, rng, extreme)
+            for k, name in enumerate(names)
+        )
+        return cls(p, variables, program.expected(p, variables))
+
+    def values(self, k: int) -> list[Any]:
+        """Return variable k as plain values, None where they are missing."""
+        variable = self.variables[k]
+        if variable.kind == "levels":
+            return [None if j < 0 else variable.levels[j] for j in variable.values.tolist()]
+        return [None if value != value else value for value in variable.values.tolist()]
+
+
+def _scores(program: Program, n: int, rng: np.random.Generator, extreme: float) -> Floats:
+    k = len(program.outputs)
+    if k > 2:
+        p = rng.dirichlet(np.full(k, 0.6), n)
+        certain = rng.random(n) < 0.1 * extreme
+        p[certain] = np.eye(k)[rng.integers(0, k, int(certain.sum()))]
+        return np.asarray(p / p.sum(axis=1, keepdims=True))
+    second = rng.beta(0.7, 0.7, n)
+    cuts = [_cuts_of(step) for step in sorted_steps(program.outputs) if _reads(step, "score")]
+    known = np.concatenate([np.array([0.0, 1.0, 0.5]), *cuts])
+    known = known[(known >= 0) & (known <= 1)]
+    some = rng.random(n) < 0.15 * extreme
+    second[some] = rng.choice(known, int(some.sum()))
+    return np.column_stack([1.0 - second, second])
+
+
+def _variable(
+    program: Program,
+    k: int,
+    name: str,
+    kind: str,
+    levels: tuple[Any, ...],
+    n: int,
+    rng: np.random.Generator,
+    extreme: float,
+) -> Variable:
+    if kind == "levels":
+        # Two more: unseen and missing.
+        weights = np.append(np.ones(len(levels)), [0.1 * len(levels) * extreme] * 2)
+        codes = rng.choice(len(levels) + 2, n, p=weights / weights.sum())
+        if levels == (False, True):
+            codes[codes == 2] = 3  # no third truth value
+        known = (*levels, UNSEEN)
+        return Variable(name, "levels", np.where(codes > len(levels), -1, codes), known)
+    if kind == "missing":
+        return Variable(name, "numeric", np.full(n, np.nan))
+    values = _numbers(program, k, n, rng, extreme)
+    if kind == "datetime":
+        # Instants are whole microseconds, not infinite.
+        values = np.where(np.isfinite(values), np.round(values, 3), np.nan)
+        return Variable(name, "datetime", np.clip(values, 0.0, 4e9))
+    return Variable(name, "numeric", values)
+
+
+def _numbers(
+    program: Program, k: int, n: int, rng: np.random.Generator, extreme: float
+) -> AnyArray:
+    reading = [_cuts_of(step) for step in sorted_steps(program.outputs) if _reads_number(step, k)]
+    cuts = np.unique(np.concatenate([np.empty(0), *reading]))
+    if not len(cuts):
+        cuts = np.array([0.0, 1.0])
+    low, high = float(cuts[0]), float(cuts[-1])
+    reach = min(max(high - low, abs(high), 1.0), 1e100)
+    # Between two neighbouring cuts, each pair as likely as another.
+    at = rng.integers(0, max(len(cuts) - 1, 1), n)
+    later = cuts[np.minimum(at + 1, len(cuts) - 1)]
+    values = cuts[at] + rng.random(n) * (later - cuts[at])
+    kind = rng.random(n) / extreme
+    kind = np.where(kind < 1, kind, 1.0)
+    ends = np.cumsum([_MISSING, _INFINITE, _BEYOND, _AT_CUT])
+    choices = (
+        np.full(n, np.nan),
+        rng.choice([-np.inf, np.inf], n),
+        rng.choice([low - reach, high + reach], n),
+        rng.choice(cuts, n),
+    )
+    for choice, begin, end in zip(choices, [0.0, *ends[:-1]], ends, strict=True):
+        values = np.where((kind >= begin) & (kind < end), choice, values)
+    return np.asarray(values)
+
+
+def _reads(step: Step, op: str) -> bool:
+    return bool(step.args) and step.args[0].op == op
+
+
+def _reads_number(step: Step, k: int) -> bool:
+    """Tell whether a step compares variable k, perhaps after it was moved into a range."""
+    if not step.args:
+        return False
+    source = step.args[0]
+    while source.op in ("where", "minimum", "maximum"):
+        source = source.args[2] if source.op == "where" else source.args[0]
+    return source.op == "number" and source.data == k
+
+
+def _cuts_of(step: Step) -> Floats:
+    """Return the numbers at which a step changes what it does."""
+    if step.op == "find":
+        return np.asarray(step.data)
+    if step.op == "curve":
+        return np.asarray(step.data.knots)
+    if step.op in ("less", "equal", "minimum", "maximum") and step.args[1].op == "constant":
+        return np.atleast_1d(np.asarray(step.args[1].data, dtype=np.float64))
+    return np.empty(0)

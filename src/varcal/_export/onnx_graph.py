@@ -1,0 +1,274 @@
+"""A calibrator as an ONNX graph, in double precision throughout.
+
+Numbers, positions and conditions are columns of shape (n, 1), vectors have shape (n, width), so
+that operations on both need no reshaping.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from varcal._arrays import AnyArray, Floats
+from varcal._export.level_texts import level_texts
+from varcal._export.program import Program
+from varcal.calibrators._neutral.steps import Curve, Step, sorted_steps
+
+__all__ = ["OPSET", "OnnxGraph", "missing_text"]
+
+#: The version of ONNX's operators, of 2022; onnxruntime knows it from version 1.12 on.
+OPSET = 17
+#: Cuts that each number is compared with; more are searched in two rounds.
+_FEW_CUTS = 64
+
+_NODES = {
+    "add": "Add",
+    "subtract": "Sub",
+    "multiply": "Mul",
+    "divide": "Div",
+    "minimum": "Min",
+    "maximum": "Max",
+    "log": "Log",
+    "exp": "Exp",
+    "sqrt": "Sqrt",
+    "abs": "Abs",
+    "less": "Less",
+    "at_most": "LessOrEqual",
+    "equal": "Equal",
+    "where": "Where",
+    "missing": "IsNaN",
+}
+
+
+def missing_text(texts: list[str]) -> str:
+    """Return the text that stands for a missing level: "" unless that is a level.
+
+    >>> missing_text(["a"]), missing_text(["", "a"])
+    ('', '<missing>')
+    """
+    found = "" if "" not in texts else "<missing>"
+    while found in texts:
+        found += "_"
+    return found
+
+
+class OnnxGraph:
+    """Nodes and constants of a graph."""
+
+    def __init__(self, onnx: Any, program: Program) -> None:
+        self._helper, self._types = onnx.helper, onnx.TensorProto
+        self._numpy = onnx.numpy_helper
+        self.program = program
+        self.nodes: list[Any] = []
+        self.constants: dict[Any, Any] = {}
+        self.inputs: list[Any] = []
+        self.missing: dict[str, str] = {}
+        self._found: dict[int, str] = {}
+        self._read: dict[int, str] = {}
+
+    def model(self) -> Any:
+        """Build the model; its output is ``probabilities``, one column per class."""
+        self._add_scores()
+        for step in sorted_steps(self.program.outputs):
+            self._found[id(step)] = self._step(step)
+        answers = [self._found[id(step)] for step in self.program.outputs]
+        found = self._node("Concat", *answers, axis=1)
+        self._node("Where", self._valid(), found, self._constant([[math.nan]]), out="probabilities")
+        k = len(self.program.outputs)
+        output = self._value("probabilities", self._types.DOUBLE, ["rows", k])
+        constants = list(self.constants.values())
+        graph = self._helper.make_graph(self.nodes, "calibrator", self.inputs, [output], constants)
+        opsets = [
+            self._helper.make_opsetid(domain, n) for domain, n in (("", OPSET), ("ai.onnx.ml", 3))
+        ]
+        return self._helper.make_model(
+            graph, opset_imports=opsets, ir_version=8, producer_name="varcal"
+        )
+
+    def _value(self, name: str, kind: int, shape: list[Any]) -> Any:
+        return self._helper.make_tensor_value_info(name, kind, shape)
+
+    def _node(self, op: str, *args: str, out: str = "", domain: str = "", **attributes: Any) -> str:
+        out = out or f"t{len(self.nodes)}"
+        self.nodes.append(
+            self._helper.make_node(op, list(args), [out], domain=domain or None, **attributes)
+        )
+        return out
+
+    def _constant(self, value: Any, kind: Any = np.float64) -> str:
+        array = np.ascontiguousarray(value, dtype=kind)
+        key = (array.dtype.str, array.shape, array.tobytes())
+        if key not in self.constants:
+            name = f"c{len(self.constants)}"
+            self.constants[key] = self._numpy.from_array(array, name)
+        return str(self.constants[key].name)
+
+    def _column(self, name: str) -> str:
+        return self._node("Unsqueeze", name, self._constant([1], np.int64))
+
+    def _add_scores(self) -> None:
+        if self.program.binary:
+            self.inputs.append(self._value("p", self._types.DOUBLE, ["rows"]))
+            self._scores = self._column("p")
+        else:
+            shape = ["rows", len(self.program.outputs)]
+            self.inputs.append(self._value("p", self._types.DOUBLE, shape))
+            self._scores = "p"
+
+    def _valid(self) -> str:
+        """Return whether the scores of a row are probabilities."""
+        zero, one = self._constant([[0.0]]), self._constant([[1.0]])
+        low = self._node("ReduceMin", self._scores, axes=[1], keepdims=1)
+        high = self._node("ReduceMax", self._scores, axes=[1], keepdims=1)
+        inside = self._node(
+            "And", self._node("LessOrEqual", zero, low), self._node("LessOrEqual", high, one)
+        )
+        # A missing score need not be the least or the largest.
+        total = self._reduced("ReduceSum", self._scores)
+        inside = self._node("And", inside, self._node("Not", self._node("IsNaN", total)))
+        if self.program.binary:
+            return inside
+        apart = self._node("Abs", self._node("Sub", total, one))
+        near = self._constant([[self.program.sum_tolerance]])
+        return self._node("And", inside, self._node("LessOrEqual", apart, near))
+
+    def _reduced(self, op: str, name: str) -> str:
+        if op == "ReduceSum":  # the only one that takes its axes as an input
+            return self._node(op, name, self._constant([1], np.int64), keepdims=1)
+        return self._node(op, name, axes=[1], keepdims=1)
+
+    def _step(self, step: Step) -> str:
+        args = [self._found[id(arg)] for arg in step.args]
+        if step.op in _NODES:
+            return self._node(_NODES[step.op], *args)
+        rule: Callable[..., str] = getattr(self, f"_of_{step.op}")
+        return rule(step, *args)
+
+    def _of_score(self, step: Step) -> str:
+        if self.program.binary:
+            return self._scores
+        return self._node("Gather", "p", self._constant([step.data], np.int64), axis=1)
+
+    def _of_number(self, step: Step) -> str:
+        if step.data not in self._read:
+            self._read[step.data] = self._number_input(step)
+        return self._read[step.data]
+
+    def _of_code(self, step: Step) -> str:
+        if step.data not in self._read:
+            self._read[step.data] = self._code_input(step)
+        return self._read[step.data]
+
+    def _number_input(self, step: Step) -> str:
+        name = self.input_name(self.program.schema.names[step.data])
+        self.inputs.append(self._value(name, self._types.DOUBLE, ["rows"]))
+        return self._column(name)
+
+    def _code_input(self, step: Step) -> str:
+        k = step.data
+        name, texts = self.input_name(self.program.schema.names[k]), level_texts(self.program, k)
+        self.inputs.append(self._value(name, self._types.STRING, ["rows"]))
+        self.missing[name] = missing_text(texts)
+        codes = self._node(
+            "LabelEncoder",
+            name,
+            domain="ai.onnx.ml",
+            keys_strings=[*texts, self.missing[name]],
+            values_int64s=[*range(len(texts)), len(texts) + 1],
+            default_int64=len(texts),
+        )
+        return self._column(codes)
+
+    @staticmethod
+    def input_name(name: str) -> str:
+        """Return the name of the input of a variable; those of score and result are taken."""
+        return f"v_{name}" if name in ("p", "probabilities") else name
+
+    def _of_constant(self, step: Step) -> str:
+        if isinstance(step.data, int):
+            return self._constant([[step.data]], np.int64)
+        return self._constant(np.reshape(step.data, (1, -1)))
+
+    def _of_among(self, step: Step, position: str) -> str:
+        size = len(self.program.schema.levels[step.args[0].data]) + 2
+        held = np.isin(np.arange(size), step.data)[:, None]
+        return self._rows(self._constant(held, np.bool_), position)
+
+    def _rows(self, table: str, position: str) -> str:
+        at = self._node("Squeeze", position, self._constant([1], np.int64))
+        return self._node("Gather", table, at, axis=0)
+
+    def _of_find(self, step: Step, x: str) -> str:
+        cuts: Floats = step.data
+        if len(cuts) <= _FEW_CUTS:
+            return self._below(x, self._constant(cuts[None, :]))
+        width = math.isqrt(len(cuts) - 1) + 1
+        blocks = -(-len(cuts) // width)
+        # In the block after the last one no cut is below.
+        padded = np.full((blocks + 1) * width, np.inf)
+        padded[: len(cuts)] = cuts
+        tables = padded.reshape(blocks + 1, width)
+        block = self._below(x, self._constant(tables[None, :-1, -1]))
+        inside = self._below(x, self._rows(self._constant(tables), block))
+        passed = self._node("Mul", block, self._constant([[width]], np.int64))
+        return self._node("Add", passed, inside)
+
+    def _below(self, x: str, cuts: str) -> str:
+        """Return how many cuts are below each number."""
+        below = self._node("Cast", self._node("Greater", x, cuts), to=self._types.INT32)
+        return self._node("Cast", self._reduced("ReduceSum", below), to=self._types.INT64)
+
+    def _of_take(self, step: Step, position: str) -> str:
+        table: AnyArray = step.data
+        return self._rows(self._constant(table if step.width else table[:, None]), position)
+
+    def _of_curve(self, step: Step, x: str) -> str:
+        shape: Curve = step.data
+        low, high = (self._constant([[shape.knots[k]]]) for k in (0, -1))
+        inside = self._node("Min", self._node("Max", x, low), high)
+        at = self._of_find(Step("find", step.args, shape.knots[1:-1]), inside)
+        table = np.column_stack([shape.knots, shape.heights, shape.slopes])
+        row = self._rows(self._constant(table[:-1] if len(table) > 1 else table), at)
+        knot, height, slope = (
+            self._node("Gather", row, self._constant([k], np.int64), axis=1) for k in range(3)
+        )
+        return self._node("Add", height, self._node("Mul", slope, self._node("Sub", inside, knot)))
+
+    def _of_choose(self, step: Step, position: str, *options: str) -> str:
+        return self._node(
+            "GatherElements", self._node("Concat", *options, axis=1), position, axis=1
+        )
+
+    def _of_join(self, step: Step, *parts: str) -> str:
+        return self._node("Concat", *parts, axis=1)
+
+    def _of_part(self, step: Step, x: str) -> str:
+        begin, end = (self._constant([k], np.int64) for k in step.data)
+        return self._node("Slice", x, begin, end, self._constant([1], np.int64))
+
+    def _of_item(self, step: Step, x: str) -> str:
+        return self._node("Gather", x, self._constant([step.data], np.int64), axis=1)
+
+    def _of_arrange(self, step: Step, x: str) -> str:
+        return self._node("Gather", x, self._constant(step.data, np.int64), axis=1)
+
+    def _of_dot(self, step: Step, x: str) -> str:
+        return self._node("MatMul", x, self._constant(step.data))
+
+    def _of_total(self, step: Step, x: str) -> str:
+        return self._reduced("ReduceSum", x)
+
+    def _of_largest(self, step: Step, x: str) -> str:
+        return self._reduced("ReduceMax", x)
+
+    def _of_top(self, step: Step, x: str) -> str:
+        return self._node("ArgMax", x, axis=1, keepdims=1)
+
+    def _of_sigmoid(self, step: Step, x: str) -> str:
+        one = self._constant([[1.0]])
+        return self._node(
+            "Div", one, self._node("Add", one, self._node("Exp", self._node("Neg", x)))
+        )

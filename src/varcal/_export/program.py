@@ -1,0 +1,102 @@
+"""Program: the steps of a fitted calibrator, with the names and kinds of what they read."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from varcal._arrays import AnyArray, Floats
+from varcal._input.probabilities import SUM_TOLERANCE
+from varcal._input.variables import Variable
+from varcal.calibrators import Calibrator
+from varcal.calibrators._interface.fitted_variables import Schema
+from varcal.calibrators._interface.rows import CalibrationRows
+from varcal.calibrators._neutral.evaluate import evaluate
+from varcal.calibrators._neutral.steps import Step, score, sorted_steps
+
+__all__ = ["Program"]
+
+_NO_VARIABLES = Schema((), (), ())
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """What every target is made from.
+
+    Attributes
+    ----------
+    fitted : Calibrator
+        The calibrator.
+    outputs : tuple of Step
+        The steps to the calibrated probability of each class.
+    exact : bool
+        Whether they give the same as `predict_proba`, but for rounding.
+    """
+
+    fitted: Calibrator
+    outputs: tuple[Step, ...]
+    exact: bool
+
+    @classmethod
+    def of(cls, calibrator: Calibrator, *, exact: bool = True) -> Program:
+        """Take the steps of a fitted calibrator."""
+        calibrator._check_fitted()
+        k = len(calibrator.classes_)
+        # Of two classes only the probability of the second is read.
+        scores = (1.0 - score(1), score(1)) if k == 2 else tuple(score(j) for j in range(k))
+        return cls(calibrator, calibrator._steps(scores, exact=exact), exact)
+
+    @property
+    def classes(self) -> tuple[Hashable, ...]:
+        """The labels, in the order of the outputs."""
+        return tuple(self.fitted.classes_.tolist())
+
+    @property
+    def binary(self) -> bool:
+        """Whether there are two classes."""
+        return len(self.outputs) == 2
+
+    @property
+    def sum_tolerance(self) -> float:
+        """How far the sum of the probabilities of many classes may be from 1."""
+        return SUM_TOLERANCE + len(self.outputs) * float(np.finfo(np.float64).eps)
+
+    @property
+    def schema(self) -> Schema:
+        """The variables of the fit; none for calibrators of the score alone."""
+        found: Schema = getattr(self.fitted, "schema_", _NO_VARIABLES)
+        return found
+
+    @cached_property
+    def used(self) -> tuple[int, ...]:
+        """The positions of the variables that the steps read."""
+        read = {step.data for step in sorted_steps(self.outputs) if step.op in ("number", "code")}
+        return tuple(sorted(read))
+
+    def matched(self, variables: tuple[Variable, ...]) -> tuple[Variable, ...]:
+        """Return given variables in the order of the fit; refuse others as `predict_proba` does."""
+        if not self.schema.names:
+            return ()
+        self.schema.align(variables)
+        by_name = {variable.name: variable for variable in variables}
+        if all(name in by_name for name in self.schema.names):
+            return tuple(by_name[name] for name in self.schema.names)
+        return variables
+
+    def expected(self, p: Floats, variables: tuple[Variable, ...]) -> Floats:
+        """Return what `predict_proba` gives for rows."""
+        scores = p[:, 1] if self.binary else p
+        nothing = np.empty(0, dtype=np.intp)
+        k = tuple(range(len(self.outputs)))
+        return self.fitted._answer(CalibrationRows(scores, k, nothing, None, variables))
+
+    def evaluate(self, p: Floats, variables: tuple[Variable, ...]) -> Floats:
+        """Return what the steps give for rows, with numpy."""
+        columns: list[AnyArray] = []
+        if self.schema.names:
+            columns = self.schema.align(variables, unseen=-2)
+        n_levels = {k: len(levels) for k, levels in enumerate(self.schema.levels)}
+        return evaluate(self.outputs, p, dict(enumerate(columns)), n_levels)

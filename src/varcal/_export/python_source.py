@@ -1,0 +1,211 @@
+"""One file of plain Python that calibrates one row at a time.
+
+It imports nothing but `bisect` and `math`, and checks itself when it is run.
+"""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from dataclasses import dataclass
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from varcal._export.exported import TOLERANCE, Checked, compare, heading
+from varcal._export.level_texts import level_texts
+from varcal._export.made_up_rows import MadeUpRows
+from varcal._export.program import Program
+from varcal._export.row_code import RowCode, input_lines, level_codes
+from varcal._files.atomic import write_whole
+
+if TYPE_CHECKING:
+    from varcal.calibrators import Calibrator
+
+__all__ = ["PythonExport", "to_python"]
+
+#: Characters in a line of numbers.
+_LINE = 100
+
+_FUNCTIONS = """
+def _sigmoid(x):
+    tail = exp(-abs(x))
+    return 1.0 / (1.0 + tail) if x >= 0 else tail / (1.0 + tail)
+
+
+def _curve(x, knots, heights, slopes):
+    at = bisect_right(knots, x) - 1
+    if at < 0:
+        return heights[0]
+    return heights[at] + slopes[at] * (x - knots[at]) if at < len(knots) - 1 else heights[-1]
+
+
+def _is_missing(value):
+    return value is None or value != value
+
+
+def _number(value, name, kind):
+    if kind == "datetime" and hasattr(value, "toordinal"):
+        # Seconds since 1970; a date without a time zone is in UTC.
+        if getattr(value, "tzinfo", None) is not None:
+            return value.timestamp()
+        return (value - value.__class__(1970, 1, 1)).total_seconds()
+    if isinstance(value, (bool, str)):
+        raise ValueError(f"{name} must be a number; got {value!r}")
+    return nan if _is_missing(value) else float(value)
+
+
+def _levels(codes, n):
+    def found(value):
+        return codes[value] if value in codes else n + 1 if _is_missing(value) else n
+
+    return found
+
+
+def _refuse(p):
+    raise ValueError(f"p must be between 0 and 1, and sum to 1 if there are several; got {p!r}")
+"""
+_CHECK = '''
+def check():
+    """Return the largest difference from predict_proba on the made-up rows."""
+    largest = 0.0
+    for p, v, wanted in MADE_UP_ROWS:
+        found = calibrate(p, v)
+        found = found if isinstance(found, tuple) else (found,)
+        differences = [abs(a - b) for a, b in zip(found, wanted)]
+        if not all(each <= {tolerance!r} for each in differences):
+            raise AssertionError(f"calibrate({{p!r}}, {{v!r}}) gives {{found}}, not {{wanted}}")
+        largest = max(largest, *differences)
+    return largest
+
+
+if __name__ == "__main__":
+    print(f"{{len(MADE_UP_ROWS)}} made-up rows agree; largest difference {{check():.1e}}")
+'''
+
+
+@dataclass(frozen=True, eq=False)
+class PythonExport:
+    """A fitted calibrator as the source of a Python module.
+
+    Attributes
+    ----------
+    text : str
+        The source. It defines ``calibrate(p, v)``, and ``check()``, which compares the made-up
+        rows that the module carries with what `predict_proba` gave for them.
+    rows : MadeUpRows
+        These rows.
+    """
+
+    text: str
+    rows: MadeUpRows
+
+    def __str__(self) -> str:
+        return self.text
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the file, completely or not at all."""
+        write_whole(path, self.text)
+
+    def check(self) -> Checked:
+        """Run the source on its made-up rows."""
+        names: dict[str, Any] = {"__name__": "calibrator"}
+        exec(compile(self.text, "<calibrator>", "exec"), names)
+        found = np.array([names["calibrate"](p, v) for p, v, _ in names["MADE_UP_ROWS"]])
+        wanted = self.rows.expected
+        return compare(found if found.ndim == 2 else found[:, None], wanted[:, -_width(wanted) :])
+
+
+def _width(expected: Any) -> int:
+    """Return the number of probabilities that a row gives: one for two classes."""
+    return 1 if expected.shape[1] == 2 else int(expected.shape[1])
+
+
+def to_python(calibrator: Calibrator) -> PythonExport:
+    """Export a calibrator as Python; see `Calibrator.to_python`."""
+    program = Program.of(calibrator)
+    for k in program.used:
+        level_texts(program, k)  # refuses levels that cannot be written
+    rows = MadeUpRows.of(program)
+    code = RowCode.of(program, with_numpy=False)
+    result = code.results[0] if program.binary else f"({', '.join(code.results)},)"
+    given = "the probability of the second class" if program.binary else "those of all classes"
+    text = [
+        f'"""{" ".join(heading(program))}',
+        "",
+        "calibrate(p, v) returns the calibrated probability of one row. Run this file to compare",
+        f"{len(rows.p)} made-up rows with what predict_proba gave for them.",
+        '"""',
+        "",
+        "from bisect import bisect_left, bisect_right",
+        "from math import exp, log, nan, sqrt",
+        "",
+        f"CLASSES = {_plain(list(program.classes))}",
+        f"VARIABLES = {_plain([program.schema.names[k] for k in program.used])}",
+        "",
+        _FUNCTIONS,
+        *(_assigned(name, value) for name, value in code.constants.items()),
+        *(f"{name} = {text}" for name, text in level_codes(program, _level_function).items()),
+        "",
+        "",
+        "def calibrate(p, v=None):",
+        f'    """Return the calibrated probability of one row; p is {given}."""',
+        *(f"    {line}" for line in [*input_lines(program), *code.lines, f"return {result}"]),
+        "",
+        "",
+        "# Rows that were made up: p, v and the calibrated probabilities.",
+        "MADE_UP_ROWS = [",
+        *(f"    {row}," for row in _row_texts(program, rows)),
+        "]",
+        "",
+        _CHECK.format(tolerance=TOLERANCE),
+    ]
+    return PythonExport("\n".join(text).rstrip() + "\n", rows)
+
+
+def _level_function(codes: dict[Any, int], n: int) -> str:
+    return f"_levels({codes!r}, {n})"
+
+
+def _assigned(name: str, value: Any) -> str:
+    """Write a table as tuples, in lines of readable length."""
+    rows = value.tolist()
+    cells = [_tuple(row) for row in rows] if value.ndim == 2 else [repr(each) for each in rows]
+    body = textwrap.fill(
+        ", ".join(cells) + ",",
+        _LINE,
+        initial_indent="    ",
+        subsequent_indent="    ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return f"{name} = (\n{body}\n)"
+
+
+def _tuple(row: list[float]) -> str:
+    return f"({', '.join(map(repr, row))},)"
+
+
+def _row_texts(program: Program, rows: MadeUpRows) -> list[str]:
+    names = program.schema.names
+    columns = {names[k]: rows.values(k) for k in program.used}
+    found = []
+    for i, (p, wanted) in enumerate(zip(rows.p.tolist(), rows.expected.tolist(), strict=True)):
+        v = {name: values[i] for name, values in columns.items()}
+        shown = (p[1], v, wanted[1:]) if program.binary else (p, v, wanted)
+        found.append(_plain(shown))
+    return found
+
+
+def _plain(value: Any) -> str:
+    """Write a value as Python source."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return f'float("{value}")'
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{key!r}: {_plain(each)}' for key, each in value.items())}}}"
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_plain, value))})"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_plain, value))}]"
+    return repr(value)

@@ -1,0 +1,141 @@
+"""scorer: a fitted calibrator as a fast function of one row."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from varcal._export.program import Program
+from varcal._export.row_code import RowCode, input_lines, level_codes
+from varcal._input.variables import Variable
+from varcal.exceptions import InputError
+
+if TYPE_CHECKING:
+    from varcal.calibrators import Calibrator
+
+__all__ = ["Score", "scorer"]
+
+#: A function of one row: a score and variables by name.
+Score = Callable[..., Any]
+
+
+def scorer(calibrator: Calibrator) -> Score:
+    """Return a fast function of one row; see `Calibrator.scorer`."""
+    program = Program.of(calibrator)
+    code = RowCode.of(program, with_numpy=True)
+    names = {
+        "np": np,
+        "bisect_left": bisect_left,
+        "log": math.log,
+        "exp": math.exp,
+        "sqrt": math.sqrt,
+        "_sigmoid": _sigmoid,
+        "_curve": _curve,
+        "_number": _number,
+        "_refuse": _refuse,
+    }
+    names |= {name: _held(name, value) for name, value in code.constants.items()}
+    names |= level_codes(program, _as_dict)
+    body = [*input_lines(program), *code.lines, f"return {_results(program, code)}"]
+    text = "\n".join(["def score(p, v):", *(f"    {line}" for line in body)])
+    exec(compile(text, "<calibrator>", "exec"), names)
+    computed: Any = names["score"]
+    known = [program.schema.names[k] for k in program.used]
+    type_name = type(calibrator).__name__
+
+    def score(p: float | Sequence[float], v: Mapping[str, object] | None = None) -> Any:
+        try:
+            return computed(p, v)
+        except (KeyError, TypeError):
+            _explain(p, v, known, len(program.outputs))
+            raise
+
+    score.__doc__ = f"""Return the calibrated probability of one row by a {type_name}.
+
+    Parameters
+    ----------
+    p : float, or a sequence of one probability per class
+        The uncalibrated probability: of the second of two classes, or of every class.
+    v : mapping, optional
+        The variables by name: {", ".join(known) or "none are needed"}.
+
+    Returns
+    -------
+    float, or a tuple with one per class
+    """
+    return score
+
+
+def _results(program: Program, code: RowCode) -> str:
+    return code.results[0] if program.binary else f"({', '.join(code.results)},)"
+
+
+def _held(name: str, value: Any) -> Any:
+    """Return a table in the form that is read fastest."""
+    if name[0] in "ACP":
+        return np.ascontiguousarray(value)
+    return [tuple(row) for row in value.tolist()] if value.ndim == 2 else value.tolist()
+
+
+def _as_dict(codes: dict[Any, int], n: int) -> Any:
+    def found(value: object) -> int:
+        try:
+            return codes[value]
+        except KeyError:
+            return n + 1 if Variable.of([value], "v").missing()[0] else n
+
+    return found
+
+
+def _sigmoid(x: float) -> float:
+    tail = math.exp(-abs(x))
+    return 1.0 / (1.0 + tail) if x >= 0 else tail / (1.0 + tail)
+
+
+def _curve(x: float, knots: list[float], heights: list[float], slopes: list[float]) -> float:
+    at = bisect_right(knots, x) - 1
+    if at < 0:
+        return heights[0]
+    return heights[at] + slopes[at] * (x - knots[at]) if at < len(knots) - 1 else heights[-1]
+
+
+def _number(value: object, name: str, kind: str) -> float:
+    """Return a value of a variable as a number: seconds for dates, NaN where it is missing."""
+    variable = Variable.of([value], name)
+    if variable.kind != kind and not variable.missing()[0]:
+        wanted = "a date" if kind == "datetime" else "a number"
+        raise InputError(
+            f"v {name!r} must be {wanted}, as in the fit; got {value!r}",
+            "convert it to the type that it had in fit",
+            argument="v",
+        )
+    return math.nan if variable.missing()[0] else float(variable.values[0])
+
+
+def _refuse(p: object) -> NoReturn:
+    raise InputError(
+        f"p must be between 0 and 1, and sum to 1 if there are several; got {p!r}",
+        "give probabilities",
+        argument="p",
+    )
+
+
+def _explain(p: object, v: object, known: list[str], n_classes: int) -> None:
+    """Raise a better error about arguments of the wrong kind."""
+    if known and not isinstance(v, Mapping):
+        raise InputError(
+            f"v must be a mapping of the variables {', '.join(map(repr, known))}; got {v!r}",
+            "call scorer(p, {name: value})",
+            argument="v",
+        ) from None
+    if isinstance(v, Mapping):
+        for name in known:
+            if name not in v:
+                raise InputError.no_column(name, [str(each) for each in v], "v") from None
+    wanted = "a number" if n_classes == 2 else f"a sequence of {n_classes} numbers"
+    if (n_classes == 2) != isinstance(p, int | float | np.number):
+        raise InputError(f"p must be {wanted}; got {p!r}", "give one row", argument="p") from None

@@ -1,0 +1,61 @@
+"""`varcal export` writes files that agree with predict_proba, and says how it knows."""
+
+import runpy
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import varcal as vc
+from varcal.cli import main
+
+
+@pytest.fixture
+def saved(tmp_path):
+    rng = np.random.default_rng(0)
+    p, age = rng.uniform(0.05, 0.95, 2_000), rng.uniform(20, 80, 2_000)
+    y = rng.random(2_000) < p ** (age / 50)
+    vc.TreeCalibrator().fit(p, y, {"age": age}).save(tmp_path / "cal.json")
+    return tmp_path / "cal.json"
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, ["export", *map(str, arguments)])
+
+
+def test_python_and_sql_are_checked_by_running_them(saved, tmp_path):
+    path = tmp_path / "cal.py"
+    done = run(saved, "--to", "python", "-o", path, "--check")
+    assert done.exit_code == 0 and "200 made-up rows agree with predict_proba" in done.output
+    found = runpy.run_path(str(path))["calibrate"](0.4, {"age": 33.0})
+    wanted = vc.load_calibrator(saved).predict_proba([0.4], {"age": [33.0]})[0, 1]
+    assert found == pytest.approx(wanted, abs=1e-12)
+    pytest.importorskip("duckdb", reason="duckdb is not installed")
+    options = ["--table", "predictions", "--prob", "score", "--keep", "id", "--column", "q"]
+    done = run(saved, "--to", "sql", *options, "-o", tmp_path / "cal.sql", "--check")
+    assert done.exit_code == 0 and "200 made-up rows agree" in done.output
+    text = (tmp_path / "cal.sql").read_text()
+    for part in ('"predictions"', '"score"', '"id"', '"q"'):
+        assert part in text
+
+
+def test_other_databases_are_only_parsed(saved, tmp_path):
+    pytest.importorskip("sqlglot", reason="sqlglot is not installed")
+    path = tmp_path / "cal.sql"
+    done = run(
+        saved, "--to", "sql", "--dialect", "snowflake", "-o", path, "--check", "--approximate"
+    )
+    assert done.exit_code == 0 and "only parsed, not run" in done.output
+    assert "An approximation without tables" in path.read_text()
+
+
+def test_onnx_is_run(saved, tmp_path):
+    pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+    done = run(saved, "--to", "onnx", "-o", tmp_path / "cal.onnx", "--check")
+    assert done.exit_code == 0 and "200 made-up rows agree" in done.output
+    assert (tmp_path / "cal.onnx").stat().st_size > 1_000
+
+
+def test_an_extension_that_does_not_fit_is_refused(saved, tmp_path):
+    done = run(saved, "--to", "onnx", "-o", tmp_path / "cal.sql")
+    assert done.exit_code != 0 and not (tmp_path / "cal.sql").exists()

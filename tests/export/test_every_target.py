@@ -1,0 +1,281 @@
+"""Scorer, Python, ONNX and DuckDB give what predict_proba gives, for every calibrator."""
+
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import varcal as vc
+from cases.calibrators import binary, every, fitted, many
+from cases.exports import AGE, BY_VARIABLE, PLAIN_SEX, SEX, awkward, drawn
+from varcal._export._sql import writer
+from varcal._export.exported import ExportError
+from varcal._export.made_up_rows import MadeUpRows
+from varcal._export.program import Program
+from varcal.exceptions import InputError
+
+duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
+pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+pytest.importorskip("onnx", reason="onnx is not installed")
+pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+
+CLOSE = 1e-8
+ROWS = 20_000
+
+
+@pytest.fixture
+def database():
+    with duckdb.connect() as connection:
+        yield connection
+
+
+def as_table(p, v):
+    scores = {"p": p} if p.ndim == 1 else {f"p_{k}": p[:, k] for k in range(p.shape[1])}
+    columns = {name: pa.array(column.tolist(), *_type(column)) for name, column in v.items()}
+    return pa.table({"id": np.arange(len(p)), **scores, **columns})
+
+
+def _type(column):
+    return (pa.timestamp("us"),) if column.dtype.kind == "M" else ()
+
+
+def one_row(p, v, i):
+    values = {name: column[i] for name, column in v.items()}
+    return (float(p[i]) if p.ndim == 1 else p[i].tolist()), values
+
+
+def same_rows(answers, wanted):
+    found = np.array(answers)
+    return np.abs((found if found.ndim == 2 else found[:, None]) - wanted).max() <= CLOSE
+
+
+@every
+@pytest.mark.parametrize("data", [binary, many])
+def test_every_calibrator_in_every_target(calibrator, data, database):
+    model = fitted(calibrator, data)
+    p, _, v = data(n=3_000, seed=5)
+    names = model.schema_.names if hasattr(model, "schema_") else ()
+    variables = dict(zip(names, v.T, strict=False)) or {"v0": v[:, 0]}
+    wanted = model.predict_proba(p, variables)
+    database.register("rows", as_table(p, variables))
+    exported = model.to_sql("duckdb", table="rows")
+    assert np.abs(exported.run(database) - wanted).max() <= CLOSE
+    assert exported.check(database).largest <= CLOSE
+    onnx = model.to_onnx()
+    assert np.abs(onnx.run(p, variables) - wanted).max() <= CLOSE
+    assert onnx.check().n_rows == 200
+    assert model.to_python().check().largest <= CLOSE
+    score, last = model.scorer(), wanted[:, 1:] if p.ndim == 1 else wanted
+    assert same_rows([score(*one_row(p, variables, i)) for i in range(200)], last[:200])
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("name", BY_VARIABLE)
+def test_hostile_rows(name, n_classes, database):
+    model = awkward(name, n_classes=n_classes)
+    p, v = drawn(ROWS, 7, hostile=True, n_classes=n_classes)
+    wanted = model.predict_proba(p, v)
+    database.execute("CREATE TABLE precious AS SELECT 1 AS kept")
+    database.register("arrow_rows", as_table(p, v))
+    database.execute('CREATE TABLE "rows\'\\" AS FROM arrow_rows')
+    exported = model.to_sql("duckdb", table=["rows'\\"])
+    assert np.abs(exported.run(database) - wanted).max() <= CLOSE
+    exported.check(database)
+    onnx = model.to_onnx()
+    assert np.abs(onnx.run(p, v) - wanted).max() <= CLOSE
+    onnx.check()
+    plain = model.to_python()
+    assert plain.check().largest <= CLOSE
+    names = {"__name__": "calibrator"}
+    exec(plain.text, names)
+    score, last = model.scorer(), wanted[:, 1:] if n_classes == 2 else wanted
+    days = v["day"].astype(object)
+    rows = [one_row(p, v | {"day": days}, i) for i in range(1_000)]
+    assert same_rows([score(*row) for row in rows], last[:1_000])
+    assert same_rows([names["calibrate"](*row) for row in rows], last[:1_000])
+    assert database.execute("SELECT kept FROM precious").fetchall() == [(1,)]
+
+
+def test_tables_are_found_by_their_statements(database):
+    model = awkward("VariableCalibrator")
+    p, v = drawn(2_000, 8, hostile=True)
+    database.register("scores", as_table(p, v))
+    exported = model.to_sql("duckdb", keep=["id", AGE], column="calibrated")
+    assert exported.columns and set(exported.tables("pyarrow")) == set(exported.columns)
+    for text in exported.statements():
+        database.execute(text)
+    found = database.execute(exported.query).fetchnumpy()
+    assert list(found) == ["id", AGE, "calibrated"]
+    order = np.argsort(found["id"])
+    assert np.abs(found["calibrated"][order] - model.predict_proba(p, v)[:, 1]).max() <= CLOSE
+    assert exported.script.endswith(f"{exported.query};\n")
+
+
+def test_many_levels_are_joined(database):
+    rng = np.random.default_rng(0)
+    n = 6_000
+    numbers = rng.integers(0, 300, n)
+    shop = np.array([f"shop {k}" for k in numbers], dtype=object)
+    p = rng.uniform(0.1, 0.9, n)
+    lift = rng.normal(size=300)[numbers] + np.log(p / (1 - p))
+    y = rng.random(n) < 1 / (1 + np.exp(-lift))
+    model = vc.VariableCalibrator().fit(p, y, {"shop": shop})
+    shop[:50], shop[50:100] = "new", None
+    exported = model.to_sql("duckdb")
+    database.register("scores", as_table(p, {"shop": shop}))
+    assert "calibrator_shop_levels" in exported.columns
+    assert np.abs(exported.run(database) - model.predict_proba(p, {"shop": shop})).max() <= CLOSE
+
+
+def test_a_long_curve_is_a_table(database, monkeypatch):
+    monkeypatch.setattr(writer, "_CASE_PIECES", 20)
+    rng = np.random.default_rng(0)
+    p = rng.random(40_000)
+    model = vc.IsotonicCalibrator().fit(p, rng.random(40_000) < p)
+    exported = model.to_sql("duckdb")
+    assert len(model.maps_[0].knots) > 20 and exported.columns
+    p[:4] = 0.0, 1.0, model.maps_[0].knots[3], model.maps_[0].knots[-1]
+    database.register("scores", as_table(p, {}))
+    assert np.abs(exported.run(database) - model.predict_proba(p)).max() <= CLOSE
+
+
+@pytest.mark.parametrize("bad", [np.nan, -0.1, 1.1, np.inf, None])
+def test_scores_that_predict_proba_refuses(bad, database):
+    model = awkward("VariableCalibrator")
+    p, v = drawn(50, 9, hostile=True)
+    wanted = model.predict_proba(p, v)
+    scores = pa.array([bad, *p[1:].tolist()])
+    database.register("scores", as_table(p, v).set_column(1, "p", scores))
+    found = model.to_sql("duckdb").run(database)
+    assert np.isnan(found[0]).all()
+    assert np.abs(found[1:] - wanted[1:]).max() <= CLOSE
+    onnx = model.to_onnx()
+    p[0] = np.nan if bad is None else bad
+    found = onnx._run(np.column_stack([1 - p, p]), MadeUpRows.of(Program.of(model), 50).variables)
+    assert np.isnan(found[0]).all() and np.isfinite(found[1:]).all()
+    if bad is not None:
+        with pytest.raises(InputError, match="p must be between 0 and 1"):
+            model.scorer()(bad, {name: column[1] for name, column in v.items()})
+
+
+def test_rows_of_many_classes_must_sum_to_one(database):
+    model = awkward("TreeCalibrator", n_classes=4)
+    p, v = drawn(3, 9, hostile=False, n_classes=4)
+    wanted = model.predict_proba(p, v)
+    p[0, 0] += 0.01
+    database.register("scores", as_table(p, v))
+    found = model.to_sql("duckdb").run(database)
+    assert np.isnan(found[0]).all() and np.abs(found[1:] - wanted[1:]).max() <= CLOSE
+    with pytest.raises(InputError, match="sum to 1"):
+        model.scorer()(*one_row(p, v, 0))
+
+
+def test_an_approximation_has_no_tables_and_says_how_far_it_is(database):
+    model = awkward("VariableCalibrator")
+    p, v = drawn(5_000, 11, hostile=False)
+    exported = model.to_sql("duckdb", exact=False, rows=(p, v))
+    database.register("scores", as_table(p, v))
+    apart = np.abs(exported.run(database) - model.predict_proba(p, v))
+    assert not exported.columns
+    assert exported.difference.largest == pytest.approx(apart.max(), abs=1e-6)
+    assert exported.difference.mean == pytest.approx(apart.mean(), abs=1e-6)
+    assert 1e-5 < apart.max() < 0.05
+    assert f"by {100 * apart.max():.2g} points at most" in exported.query
+    assert exported.check(database).largest < 1e-6
+    assert "10,000 made-up rows" in model.to_sql("duckdb", exact=False).query
+
+
+def test_a_wrong_export_is_noticed(database):
+    model = awkward("TreeCalibrator")
+    exported = model.to_sql("duckdb")
+    wrong = exported.rows.expected.copy()
+    wrong[3] += 1e-6
+    changed = replace(exported, rows=replace(exported.rows, expected=wrong))
+    with pytest.raises(ExportError, match="at made-up row 3"):
+        changed.check(database)
+
+
+def test_what_cannot_be_exported_is_refused():
+    p, y, v = binary()
+    model = vc.VariableCalibrator(monotone=True).fit(p, y, v)
+    for export in (model.scorer, model.to_python, model.to_onnx, lambda: model.to_sql("duckdb")):
+        with pytest.raises(
+            InputError, match=r"monotone=True cannot be exported.*\n.*preserve_rank"
+        ):
+            export()
+    vc.VariableCalibrator(monotone=True).fit(p, y).to_python().check()
+    with pytest.raises(InputError, match="dialect must be one of"):
+        fitted_platt().to_sql("oracle")
+    with pytest.raises(InputError, match="varcal cannot run queries in BigQuery"):
+        fitted_platt().to_sql("bigquery").run(None)
+    with pytest.raises(InputError, match="p names 2 columns, but the calibrator needs 1"):
+        fitted_platt().to_sql("duckdb", p=["a", "b"])
+    with pytest.raises(InputError, match="no column 'x'"):
+        awkward("TreeCalibrator").to_sql("duckdb", v={"x": "y"})
+
+
+def fitted_platt():
+    return vc.PlattCalibrator().fit([0.2, 0.4, 0.6, 0.9], [0, 1, 0, 1])
+
+
+def test_arguments_of_a_scorer():
+    score = awkward("TreeCalibrator").scorer()
+    with pytest.raises(InputError, match="v must be a mapping of the variables"):
+        score(0.5)
+    with pytest.raises(InputError, match="no column"):
+        score(0.5, {AGE: 3})
+    row = {AGE: "x", SEX: "a", "member": True, "day": None}
+    with pytest.raises(InputError, match="must be a number, as in the fit; got 'x'"):
+        score(0.5, row)
+    with pytest.raises(InputError, match="p must be a number"):
+        score([0.5, 0.5], row | {AGE: 3})
+    assert "TreeCalibrator" in score.__doc__
+
+
+def test_the_python_file_stands_alone(tmp_path):
+    path = tmp_path / "calibrator.py"
+    awkward("VariableCalibrator").to_python().save(path)
+    done = subprocess.run(
+        [sys.executable, "-I", str(path)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("200 made-up rows agree; largest difference ")
+    imports = [
+        line for line in path.read_text().splitlines() if line.startswith(("from", "import"))
+    ]
+    assert [line.split()[1] for line in imports] == ["bisect", "math"]
+
+
+def test_made_up_rows_are_not_those_of_the_fit():
+    model = awkward("VariableCalibrator")
+    p, v = drawn(1_500, 0, hostile=False)
+    rows = model.to_python().rows
+    assert not np.isin(rows.p[:, 1], p[(p > 0) & (p < 1)]).any()
+    held = set(zip(p, v[AGE], strict=True))
+    assert not held & set(zip(rows.p[:, 1], rows.variables[0].values, strict=True))
+
+
+def test_an_empty_string_may_be_a_level_of_onnx():
+    onnx = awkward("VariableCalibrator").to_onnx()
+    assert onnx.missing[SEX] == "<missing>"
+    assert PLAIN_SEX not in onnx.missing
+
+
+def test_variables_may_be_named_like_words_and_parts_of_a_query(database):
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.05, 0.95, 1_500)
+    names = ["order", "r", "t", "select", "p_1", "valid", "row_number", "score", "Order"]
+    v = {name: rng.normal(size=1_500) for name in names}
+    y = rng.random(1_500) < 1 / (1 + np.exp(-sum(v.values()) - np.log(p / (1 - p))))
+    model = vc.VariableCalibrator(interactions=False).fit(p, y, v)
+    # DuckDB does not tell names apart by their case.
+    columns = {name: f"{name} {k}" for k, name in enumerate(names)}
+    database.register("scores", as_table(p, {columns[name]: v[name] for name in names}))
+    found = model.to_sql("duckdb", v=columns).run(database)
+    assert np.abs(found - model.predict_proba(p, v)).max() <= CLOSE
+    onnx = model.to_onnx()
+    backwards = dict(reversed(v.items()))
+    assert np.abs(onnx.run(p, backwards) - model.predict_proba(p, v)).max() <= CLOSE
+    with pytest.raises(InputError, match="no column 'order'"):
+        onnx.run(p, {name: v[name] for name in names[1:]})

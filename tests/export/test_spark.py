@@ -1,0 +1,54 @@
+"""Exported queries in Spark."""
+
+import numpy as np
+import pytest
+
+import varcal as vc
+from cases.exports import AGE, BY_VARIABLE, PLAIN_SEX, awkward, drawn
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
+pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+# One worker of pytest-xdist runs them all: there is one Spark session.
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.xdist_group("spark")]
+
+
+def load(spark, p, v):
+    scores = {"p": p} if p.ndim == 1 else {f"p_{k}": p[:, k] for k in range(p.shape[1])}
+    columns = {name: pa.array(c.tolist()) if c.dtype.kind == "O" else c for name, c in v.items()}
+    # Instants, not times of day wherever Spark runs.
+    columns["day"] = pa.array(v["day"]).cast(pa.timestamp("us", tz="UTC"))
+    table = pa.table({"id": np.arange(len(p)), **scores, **columns})
+    spark.createDataFrame(table).createOrReplaceTempView("scores")
+
+
+@pytest.mark.parametrize("name", BY_VARIABLE)
+def test_hostile_rows(name, spark_session):
+    model = awkward(name, sex=PLAIN_SEX)
+    p, v = drawn(20_000, 7, hostile=True, sex=PLAIN_SEX)
+    load(spark_session, p, v)
+    spark_session.sql("SELECT 1 AS kept").createOrReplaceTempView("precious")
+    exported = model.to_sql("spark")
+    assert np.abs(exported.run(spark_session, key="id") - model.predict_proba(p, v)).max() <= 1e-8
+    assert exported.check(spark_session).n_rows == 200
+    assert spark_session.sql("SELECT kept FROM precious").collect()[0].kept == 1
+
+
+def test_many_classes_and_bad_scores(spark_session):
+    model = awkward("VariableCalibrator", sex=PLAIN_SEX, n_classes=4)
+    p, v = drawn(2_000, 8, hostile=True, sex=PLAIN_SEX, n_classes=4)
+    wanted = model.predict_proba(p, v)
+    p[0] = np.nan
+    load(spark_session, p, v)
+    found = model.to_sql("spark").run(spark_session, key="id")
+    assert np.isnan(found[0]).all() and np.abs(found[1:] - wanted[1:]).max() <= 1e-8
+
+
+def test_a_query_without_tables(spark_session):
+    p, v = drawn(1_500, 0, hostile=False, sex=PLAIN_SEX)
+    y = np.random.default_rng(0).random(1_500) < p
+    model = vc.IsotonicCalibrator().fit(p, y)
+    load(spark_session, p, v)
+    exported = model.to_sql("spark", keep=AGE, exact=False)
+    assert exported.statements() == []
+    found = spark_session.sql(exported.query)
+    assert found.columns == [AGE, "p_calibrated"] and found.count() == 1_500

@@ -1,0 +1,88 @@
+"""Queries are parsed by sqlglot in all dialects, and use what these have in common."""
+
+import re
+
+import numpy as np
+import pytest
+
+import varcal as vc
+from cases.calibrators import binary, every, fitted, many
+from cases.exports import PLAIN_SEX, awkward
+from varcal._export._sql.dialects import DIALECTS
+from varcal.exceptions import InputError
+
+sqlglot = pytest.importorskip("sqlglot", reason="sqlglot is not installed")
+
+#: The functions that all five databases have, and those that replace one of them in each.
+COMMON = {"LN", "EXP", "SQRT", "ABS", "FLOOR", "LEAST", "GREATEST", "CAST", "COALESCE", "CASE"}
+OWN = {
+    "duckdb": {"ISNAN", "EPOCH", "LIST_DOT_PRODUCT", "ROW_NUMBER"},
+    "postgres": {"EXTRACT", "ROW_NUMBER"},
+    "spark": {
+        "ISNAN", "UNIX_MICROS", "MONOTONICALLY_INCREASING_ID", "AGGREGATE", "ZIP_WITH", "ARRAY",
+    },
+    "bigquery": {"IS_NAN", "UNIX_MICROS", "ROW_NUMBER"},
+    "snowflake": {"DATE_PART", "ROW_NUMBER"},
+}  # fmt: skip
+WORDS = {"AS", "IN", "AND", "OVER", "WHEN", "THEN", "ELSE", "MATERIALIZED", "VALUES", "OR"}
+
+
+def functions(query):
+    """Return the names before a parenthesis, outside of texts, names and comments."""
+    bare = re.sub(r"--[^\n]*|'(?:[^'\\]|\\.|'')*'|\"[^\"]*\"|`[^`]*`", " ", query)
+    return {name.upper() for name in re.findall(r"([A-Za-z_]\w*)\s*\(", bare)} - WORDS
+
+
+@pytest.mark.slow
+@every
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_queries_are_parsed(calibrator, dialect):
+    for data in (binary, many):
+        exported = fitted(calibrator, data).to_sql(dialect)
+        statements = sqlglot.parse(exported.script, dialect=dialect)
+        assert len([each for each in statements if each]) == len(exported.statements()) + 1
+        assert functions(exported.query) <= COMMON | OWN[dialect]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("name", ["TreeCalibrator", "VariableCalibrator"])
+def test_awkward_names_are_parsed(name, dialect):
+    sex = PLAIN_SEX.replace("`", "").replace("\\", "") if dialect == "bigquery" else PLAIN_SEX
+    exported = awkward(name, sex=sex).to_sql(dialect)
+    parsed = sqlglot.parse_one(exported.query, dialect=dialect)
+    names = {each.name for each in parsed.find_all(sqlglot.exp.Column)}
+    assert sex in names
+    assert functions(exported.query) <= COMMON | OWN[dialect]
+
+
+def test_names_that_a_database_does_not_have_are_refused():
+    with pytest.raises(InputError, match=r"because it holds '\$\{'"):
+        DIALECTS["spark"].identifier("a${b}")
+    with pytest.raises(InputError, match="BigQuery has no such name"):
+        DIALECTS["bigquery"].identifier("a`b")
+    with pytest.raises(InputError, match="cannot be ''"):
+        DIALECTS["duckdb"].identifier("")
+
+
+def test_levels_that_cannot_be_told_apart_are_refused():
+    import pandas as pd
+
+    p, y, _ = binary()
+    mixed = pd.Series(pd.Categorical([1, "1"] * 200))
+    model = vc.TreeCalibrator(min_leaf=0.01, max_depth=4).fit(p, y, mixed)
+    with pytest.raises(InputError, match="two levels that are written '1'"):
+        model.to_sql("duckdb")
+    parts = pd.Series(pd.Categorical(np.where(p > np.median(p), 1.5, 2.5)))
+    lift = (np.random.default_rng(0).random(len(p)) < np.where(p > np.median(p), 0.9, 0.1)) * 1
+    model = vc.TreeCalibrator(min_leaf=0.01).fit(p, lift, {"x": parts})
+    with pytest.raises(InputError, match=r"level 1\.5, which is neither text"):
+        model.to_python()
+
+
+def test_a_comment_cannot_be_left():
+    name = "x\n; DROP TABLE a; --"
+    query = (
+        vc.PlattCalibrator().fit([0.2, 0.4, 0.6, 0.9], ["no", name, "no", name]).to_sql("duckdb")
+    )
+    assert len(sqlglot.parse(query.query, dialect="duckdb")) == 1
+    assert not any(line.startswith(";") for line in query.query.splitlines())
