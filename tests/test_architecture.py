@@ -24,7 +24,7 @@ LAYERS = [
     {"_engines", "_inference", "calibrators"},
     {"_evidence", "_export"},
     {"_measures"},
-    {"_audit", "_apply"},
+    {"_audit", "_apply", "_monitor"},
     {"plotting", "report"},
     {"experiments", "cli"},
 ]
@@ -35,6 +35,8 @@ LATE = {
     ("_binning", "_engines"),  # the compiled kernels
     ("_audit", "plotting"),
     ("_audit", "report"),
+    ("_monitor", "plotting"),
+    ("_monitor", "report"),
     ("_measures", "plotting"),
     ("calibrators", "_export"),
     ("calibrators", "plotting"),

@@ -1,6 +1,7 @@
 """The benchmarks run, and comparable libraries give the same results."""
 
 import importlib.util
+import re
 import sys
 from pathlib import Path
 
@@ -53,6 +54,22 @@ def test_a_peer_that_disagrees_is_noticed(peers):
     wrong = peers.Peer("wrong", "numpy", "VECE", lambda data: 1.0, peers.our_vece, 1e-9)
     with pytest.raises(AssertionError, match=r"wrong: the results differ by"):
         peers.compare(wrong, peers.Data.draw(100), 1)
+
+
+def test_monitors_are_simulated(capsys, monkeypatch):
+    pytest.importorskip("numba", reason="the fast extra is not installed")
+    monkeypatch.syspath_prepend(str(FOLDER))
+    benchmark("simulate_monitor").main(["--quick"])
+    found = capsys.readouterr().out
+    missed = re.search(r"\| confidence sequence, 95 % \| (\d+\.\d) ±", found)
+    assert float(missed[1]) <= 5 and "ADWIN of every cell" in found
+
+
+def test_costs_of_a_monitor(capsys):
+    few = ["--variables", "2", "--rows", "50", "--batches", "20", "--repeats", "2"]
+    benchmark("bench_monitor").main(few)
+    found = capsys.readouterr().out
+    assert "| update with collected sums | " in found and "| 20 | " in found
 
 
 def test_costs_by_rows_and_variables(tmp_path, capsys):

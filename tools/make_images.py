@@ -5,6 +5,7 @@ python tools/make_images.py [folder]
 
 from __future__ import annotations
 
+import re
 import sys
 from io import BytesIO
 from pathlib import Path
@@ -24,6 +25,7 @@ def main(folder: Path) -> None:
     """Write all figures into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     save(story(), folder / "story.png")
+    save(monitor(), folder / "monitor.png", colours=256)
     adult = vc.datasets.load_adult()
     audit = vc.audit(adult.y, adult.p, adult.X)
     save(audit.plot(), folder / "audit.png")
@@ -52,6 +54,16 @@ def main(folder: Path) -> None:
     sim = vc.datasets.make_gap(4000, "tilt", vece=0.1)
     diagram = vc.reliability(sim.y, sim.p, event="positive")
     save(diagram.plot(), folder / "reliability.png")
+
+
+def monitor() -> Any:
+    """Draw the monitor of the guide, by running the beginning of its code."""
+    guide = Path(__file__).parents[1] / "docs" / "monitor.md"
+    blocks = re.findall(r"^```python\n(.*?)^```", guide.read_text(encoding="utf-8"), re.M | re.S)
+    scope: dict[str, Any] = {}
+    for block in blocks[:2]:
+        exec(compile(block, guide.name, "exec"), scope)
+    return scope["monitor"].plot()
 
 
 def story() -> Any:
@@ -86,12 +98,12 @@ def effects() -> Any:
     return vc.VariableCalibrator().fit(p, y, v).effects()
 
 
-def save(plot: Any, path: Path) -> None:
+def save(plot: Any, path: Path, colours: int = 64) -> None:
     """Write one figure as a small PNG file."""
     figure = getattr(plot, "figure", plot)
     png = BytesIO()
     figure.savefig(png, dpi=140)
-    Image.open(png).convert("RGB").quantize(64).save(path, optimize=True)
+    Image.open(png).convert("RGB").quantize(colours).save(path, optimize=True)
 
 
 if __name__ == "__main__":

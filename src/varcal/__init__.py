@@ -45,6 +45,8 @@ if TYPE_CHECKING:  # the same names as in the table below, for type checkers and
     from varcal._measures.reliability import reliability as reliability
     from varcal._measures.scorers import ece_scorer as ece_scorer
     from varcal._measures.scorers import vece_scorer as vece_scorer
+    from varcal._monitor.monitor import Monitor as Monitor
+    from varcal._monitor.monitor_file import load_monitor as load_monitor
     from varcal.calibrators import AugmentedCalibrator as AugmentedCalibrator
     from varcal.calibrators import BetaCalibrator as BetaCalibrator
     from varcal.calibrators import DirichletCalibrator as DirichletCalibrator
@@ -102,6 +104,8 @@ _PUBLIC = {
         "ece_scorer",
         "vece_scorer",
     ),
+    "_monitor.monitor": ("Monitor",),
+    "_monitor.monitor_file": ("load_monitor",),
     "calibrators": (
         "AugmentedCalibrator",
         "BetaCalibrator",

@@ -12,6 +12,7 @@ from pyarrow import parquet
 
 import varcal as vc
 from cases.lazy_tables import audits_in_memory, make_table, same_tables
+from cases.monitors import assert_same_state, make_bins, make_rows
 from varcal._apply.spark import CalibrateWorker
 from varcal._engines import spark_rows as _spark
 from varcal._evidence import scan as _scan
@@ -330,3 +331,12 @@ def test_a_worker_that_calibrates(tree):
     expected = tree.predict_proba(pa.table({"p": [0.2, 0.9]}), {"age": [0.1, None]})[:, 1]
     assert found.schema.names == ["c0", "c1", "c2", "new"]
     np.testing.assert_array_equal(found.column("new").to_numpy(), expected)
+
+
+@pytest.mark.usefixtures("in_parts")
+def test_frames_are_batches_of_a_monitor(spark):
+    bins, rows = make_bins(), make_rows(2000, 0.1, seed=5)
+    one, other = vc.Monitor(bins), vc.Monitor(bins)
+    one.update(spark.createDataFrame(pa.table(rows)), id=1)
+    other.update(rows, id=1)
+    assert_same_state(one, other)

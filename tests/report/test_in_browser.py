@@ -11,6 +11,7 @@ import pytest
 
 import varcal as vc
 from cases import audits_by_hand
+from cases.monitors import make_bins, make_rows
 
 CHROMIUM = os.environ.get("VARCAL_CHROMIUM") or next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
@@ -44,6 +45,8 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+PAGES = ["adult", "hostile", "comparison", "repaired", "fine"]
+MONITORS = ["alarm", "calm", "hostile-monitor"]
 SCRIPT = "<script>document.title = 'run'</script>"
 IMAGE = "<img src=x onerror=\"document.title='run'\">"
 RTL = "\u05e9\u05dc\u05d5\u05dd \u202e x"
@@ -87,7 +90,22 @@ def pages(adult, tmp_path_factory):
     sets = {SCRIPT: p, IMAGE: mended, "n" * 10_000: 1 - p}
     compared = vc.compare(y, sets, hostile, event="positive", classes=["a", SCRIPT])
     compared.report(folder / "comparison.html", title=IMAGE)
+    watch(folder)
     return folder
+
+
+def watch(folder):
+    """Write the pages of a monitor: an alarm, hostile names, and no alarm."""
+    alarm, calm = (vc.Monitor(make_bins()) for _ in range(2))
+    for day in range(30):
+        alarm.update(make_rows(shift=0.3 * (day > 19), seed=day), id=f"2026-06-{day + 1:02}")
+    calm.update(make_rows(), id="2026-06-01")
+    rows = make_rows(2000, 0.5) | {SCRIPT: np.array([IMAGE, "l" * 10_000] * 1000)}
+    hostile = vc.Monitor(vc.make_bins("y", "p", ["age", SCRIPT], data=rows, monitor=0.02))
+    hostile.update(rows, id=SCRIPT)
+    hostile.acknowledge(IMAGE)
+    for name, one in {"alarm": alarm, "calm": calm, "hostile-monitor": hostile}.items():
+        one.report(folder / f"{name}.html", title=IMAGE)
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +144,7 @@ def visit(browser, pages):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("name", ["adult", "hostile", "comparison", "repaired", "fine"])
+@pytest.mark.parametrize("name", [*PAGES, *MONITORS])
 def test_axe_finds_nothing(visit, name, scheme):
     from axe_playwright_python.sync_playwright import Axe
 
@@ -153,7 +171,7 @@ def column(page, key):
     return page.locator(f"#ranking tbody tr:visible .{key}")
 
 
-@pytest.mark.parametrize("name", ["adult", "repaired", "fine"])
+@pytest.mark.parametrize("name", ["adult", "repaired", "fine", "alarm"])
 def test_the_first_screen_fits_above_900_pixels(visit, name):
     page = visit(name, width=1280)
     end = page.locator(".next").bounding_box()
@@ -268,7 +286,7 @@ def test_names_of_a_comparison_are_shown_as_text(visit):
     assert page.locator(".card").first.locator(".panel h4").count() == 3
 
 
-@pytest.mark.parametrize("name", ["adult", "hostile", "comparison", "repaired", "fine"])
+@pytest.mark.parametrize("name", [*PAGES, *MONITORS])
 def test_nothing_is_cut_off_on_a_phone(visit, name):
     page = visit(name, width=390)
     page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")

@@ -196,6 +196,23 @@ def _add_moments_weighted(cell, x, score, hit, weight, sums):  # type: ignore[no
         sums[k, 12] += w * at if abs(at) < np.inf else 0.0
 
 
+@_compiled(_readonly(int64), Array(float64, 2, "C", readonly=True), _sums)
+def _add_rows(cell, values, sums):  # type: ignore[no-untyped-def]
+    """Add rows of values to the rows of `sums` that `cell` names."""
+    for i in range(cell.size):
+        for k in range(values.shape[1]):
+            sums[cell[i], k] += values[i, k]
+
+
+def add_rows(
+    cell: NDArray[np.intp], values: NDArray[np.float64], total: NDArray[np.float64]
+) -> None:
+    """Do the same as `bet_sums.add_rows`."""
+    sums = np.zeros_like(total)
+    _add_rows(np.ascontiguousarray(cell, np.int64), np.ascontiguousarray(values), sums)
+    total += sums
+
+
 def sum_rows(
     bins: Bins,
     variables: Sequence[Variable],

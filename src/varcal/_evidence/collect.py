@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
+from numbers import Real
 from typing import Any
 
 from varcal._engines.open import lazy_rows
@@ -18,7 +20,7 @@ from varcal._evidence.tally import Wanted
 from varcal._input.events import AUDIT_EVENTS
 from varcal._input.frames import Table
 from varcal._input.predictions import ALL
-from varcal._options import check_choice
+from varcal._options import check_choice, check_share
 from varcal.exceptions import InputError
 
 
@@ -38,6 +40,8 @@ def make_bins(
     groups: str | None = None,
     from_logits: bool = False,
     unlabelled: str = "raise",
+    monitor: float | None = None,
+    weight_cap: float | None = None,
 ) -> BinPlan:
     """Choose the bins of every variable and of the score, for batches to be collected later.
 
@@ -65,6 +69,12 @@ def make_bins(
     classes, sample_weight, groups, from_logits, unlabelled
         As in `audit`, with columns by name. Without `classes`, batches may only have the labels
         of these rows. Groups are hashed into 256 buckets.
+    monitor : float, optional
+        The tolerance of a `Monitor`, such as 0.02. Batches then also have the sums from which it
+        tells soonest that a gap is larger than this.
+    weight_cap : float, optional
+        The largest weight that a row can have; needed for a monitor if there are weights. Later
+        rows with a larger one are refused.
 
     Returns
     -------
@@ -78,6 +88,7 @@ def make_bins(
     >>> vc.make_bins("y", "p", data=rows)
     BinPlan: 2 claims along 1 variables (age)
     """
+    _check_monitor(monitor, weight_cap, sample_weight, groups)
     rows = lazy_rows(data)
     frame = None if rows is not None else Table.of(data, "data")
     names = rows.columns if rows is not None else frame.columns  # type: ignore[union-attr]
@@ -109,7 +120,15 @@ def make_bins(
             if table.sided or table.slot not in wanted:
                 wanted[table.slot] = _opened(table)
     left_out = plan.left_out if X is ALL else {}
-    return replace(plan, wanted=tuple(wanted.values()), units=(), left_out=left_out)
+    bets = _bets(list(wanted.values()), monitor) if monitor is not None and not groups else []
+    return replace(
+        plan,
+        wanted=(*wanted.values(), *bets),
+        units=(),
+        left_out=left_out,
+        monitor=None if monitor is None else float(monitor),
+        weight_cap=None if weight_cap is None else float(weight_cap),
+    )
 
 
 def collect(batch: object, bins: BinPlan) -> Collected:
@@ -158,6 +177,49 @@ def collect(batch: object, bins: BinPlan) -> Collected:
 
 def _plain(data: object) -> Any:
     return dict(data) if isinstance(data, Mapping) else data
+
+
+def _bets(tables: Sequence[Wanted], tolerance: float) -> list[Wanted]:
+    """Return the tables of bets that go with some tables, claim by claim.
+
+    The bets on "the prediction is correct" follow from those on classes by predicted side.
+    """
+    along = [table for table in tables if len(table.names) == 1]
+    sided = {table.names for table in along if table.sided}
+    bets = [
+        replace(table, fine=table.coarse, tolerance=float(tolerance))
+        for table in along
+        if table.sided or table.names not in sided
+    ]
+    return sorted(bets, key=lambda table: table.key)
+
+
+def _check_monitor(
+    monitor: object, weight_cap: object, sample_weight: object, groups: object
+) -> None:
+    if monitor is not None:
+        check_share("monitor", monitor, 0.5)
+    if weight_cap is None:
+        # The size of a unit is compared with that of the largest unit of its batch instead.
+        if monitor is not None and sample_weight is not None and groups is None:
+            raise InputError(
+                "weight_cap is not given, and a monitor of weighted rows needs it",
+                "give the largest weight that a row can have: make_bins(…, weight_cap=…)",
+                argument="weight_cap",
+            )
+        return
+    if monitor is None or sample_weight is None:
+        raise InputError(
+            "weight_cap is given without " + ("monitor" if monitor is None else "sample_weight"),
+            "it is for a monitor of weighted rows; omit it otherwise",
+            argument="weight_cap",
+        )
+    if not isinstance(weight_cap, Real) or not 0 < float(weight_cap) < math.inf:
+        raise InputError(
+            f"weight_cap must be a positive number; got {weight_cap!r}",
+            "give the largest weight that a row can have",
+            argument="weight_cap",
+        )
 
 
 def _opened(table: Wanted) -> Wanted:

@@ -255,8 +255,11 @@ class Collected(Evidence):
     def _tables(self) -> dict[tuple[int, tuple[str, ...]], tuple[BinnedStats, Any]]:
         pairs = zip(self.plan.wanted, self.sums.tables, strict=True)
         return {
-            wanted.slot: closed(BinnedStats(wanted.fine, np.asarray(table)), wanted.coarse)
+            (wanted.key, wanted.names): closed(
+                BinnedStats(wanted.fine, np.asarray(table)), wanted.coarse
+            )
             for wanted, table in pairs
+            if wanted.tolerance is None
         }
 
     def _table(self, key: int, names: tuple[str, ...]) -> tuple[BinnedStats, Any]:

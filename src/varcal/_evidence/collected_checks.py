@@ -19,7 +19,7 @@ from varcal.exceptions import InputError
 def check_finite(plan: BinPlan, sums: Sums) -> Sums:
     """Refuse sums that overflow."""
     for wanted, table in zip(plan.wanted, sums.tables, strict=True):
-        for name, part in zip(FIELDS, table, strict=True):
+        for name, part in zip(wanted.fields, table, strict=True):
             if np.isfinite(part).all():
                 continue
             if name == "x":
@@ -35,7 +35,7 @@ def check_finite(plan: BinPlan, sums: Sums) -> Sums:
     return sums
 
 
-def check_cells(cell: AnyArray, sums: AnyArray, n_cells: int) -> None:
+def check_cells(cell: AnyArray, sums: AnyArray, n_cells: int, wanted: Wanted) -> None:
     """Raise ValueError unless these are distinct cells of a table with the sums of some rows."""
     if sums.shape != (len(FIELDS), len(cell)) or cell.dtype.kind not in "iu":
         raise ValueError("cells and sums do not match")
@@ -44,7 +44,7 @@ def check_cells(cell: AnyArray, sums: AnyArray, n_cells: int) -> None:
     n = sums[0]
     if not np.isfinite(sums).all() or (n < 1).any() or (n != np.floor(n)).any():
         raise ValueError("a cell has no valid number of rows")
-    if (sums[FIELDS.index("weight")] < 0).any():
+    if wanted.tolerance is None and (sums[FIELDS.index("weight")] < 0).any():
         raise ValueError("a cell has a negative weight")
 
 
@@ -70,6 +70,8 @@ def _check_wanted(wanted: Wanted, kinds: dict[str, Any], n_classes: int) -> None
     fine, coarse = wanted.fine, wanted.coarse
     if not CORRECT <= wanted.key < n_classes or not set(wanted.names) <= set(kinds):
         raise ValueError("a table has an unknown claim or variable")
+    if wanted.tolerance is not None and (len(wanted.names) != 1 or fine != coarse):
+        raise ValueError("a table of bets has fine cells, or not one variable")
     if wanted.sided and (wanted.key == CORRECT or len(wanted.names) != 1):
         raise ValueError("only a claim about a class along one variable has sides")
     for bins in (fine, coarse):

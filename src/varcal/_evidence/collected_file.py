@@ -27,7 +27,7 @@ from varcal._version import __version__
 from varcal.exceptions import InputError, import_library
 
 #: The version of the file format; files of a later one are refused.
-FORMAT = 2
+FORMAT = 3
 EXTENSIONS = (".json", ".parquet")
 
 
@@ -127,6 +127,12 @@ def _head(collected: Collected) -> dict[str, Any]:
         "n_buckets": sums.tables[0].shape[1] // (1 + plan.wanted[0].sided),
         "engine": collected.engine,
         "backend": collected.backend,
+    } | plan_to_dict(plan)
+
+
+def plan_to_dict(plan: BinPlan) -> dict[str, Any]:
+    """Return bins in the types of JSON."""
+    return {
         "roles": vars(plan.roles),
         "part": vars(plan.part) | {"classes": _plain(plan.part.classes)},
         "along": [[one.name, one.kind] for one in plan.along],
@@ -142,13 +148,17 @@ def _head(collected: Collected) -> dict[str, Any]:
                 "fine": _bins_plain(one.fine),
                 "coarse": _bins_plain(one.coarse),
                 "sided": one.sided,
+                "tolerance": one.tolerance,
             }
             for one in plan.wanted
         ],
+        "monitor": plan.monitor,
+        "weight_cap": plan.weight_cap,
     }
 
 
-def _restored(head: dict[str, Any], tables: list[Any]) -> Collected:
+def plan_from_dict(head: dict[str, Any]) -> BinPlan:
+    """Return the bins that `plan_to_dict` described."""
     roles = head["roles"]
     roles = Roles(**roles | {"p": tuple(roles["p"]), "v": tuple(roles["v"])})
     part = Part(**head["part"] | {"classes": _values(head["part"]["classes"])})
@@ -159,12 +169,13 @@ def _restored(head: dict[str, Any], tables: list[Any]) -> Collected:
             _bins(one["fine"]),
             _bins(one["coarse"]),
             bool(one.get("sided", False)),  # absent in files of format 1
+            one.get("tolerance"),  # absent before format 3
         )
         for one in head["wanted"]
     )
     along = tuple(Along(name, kind) for name, kind in head["along"])
     units = _values(head["units"])
-    plan = BinPlan(
+    return BinPlan(
         roles,
         part,
         along,
@@ -174,14 +185,20 @@ def _restored(head: dict[str, Any], tables: list[Any]) -> Collected:
         head["binning"],
         head.get("left_out", {}),
         tuple(head.get("date_notes", ())),
+        head.get("monitor"),
+        head.get("weight_cap"),
     )
+
+
+def _restored(head: dict[str, Any], tables: list[Any]) -> Collected:
+    plan = plan_from_dict(head)
     n_buckets = head["n_buckets"]
     if n_buckets not in range(1, N_BUCKETS + 1):
         raise ValueError(f"there are {n_buckets} buckets of groups")
     full = []
-    for one, (cell, sums) in zip(wanted, tables, strict=True):
+    for one, (cell, sums) in zip(plan.wanted, tables, strict=True):
         shape = (n_buckets * (1 + one.sided), one.fine.size)
-        check_cells(cell, sums, shape[0] * shape[1])
+        check_cells(cell, sums, shape[0] * shape[1], one)
         table = np.zeros((len(FIELDS), shape[0] * shape[1]))
         table[:, cell] = sums
         full.append(table.reshape(len(FIELDS), *shape))

@@ -47,6 +47,10 @@ class BinPlan:
         Columns that an audit leaves out unless they are named, with the reason.
     date_notes : tuple of str
         Notes on text that was read as dates, or could not be.
+    monitor : float or None
+        The tolerance of the monitor that the bins were chosen for.
+    weight_cap : float or None
+        The largest weight that a row may have, for a monitor.
     """
 
     roles: Roles
@@ -58,6 +62,8 @@ class BinPlan:
     binning: str = "atoms"
     left_out: Mapping[str, str] = field(default_factory=dict, compare=False)
     date_notes: tuple[str, ...] = field(default=(), compare=False)
+    monitor: float | None = None
+    weight_cap: float | None = None
 
     @property
     def classes(self) -> tuple[Hashable, ...]:
@@ -67,7 +73,15 @@ class BinPlan:
     def tally(self, **settings: Any) -> Tally:
         """Return the work that sums a batch into the bins."""
         kinds = {variable.name: variable.kind for variable in self.along}
-        return Tally(self.roles, self.part, kinds, self.wanted, self.units, **settings)
+        return Tally(
+            self.roles,
+            self.part,
+            kinds,
+            self.wanted,
+            self.units,
+            weight_cap=self.weight_cap,
+            **settings,
+        )
 
     def __repr__(self) -> str:
         names = ", ".join(variable.name for variable in self.along)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from varcal._arrays import AnyArray, Floats
+from varcal._binning.bets import BET_FIELDS
 from varcal._binning.bins import Bins
 from varcal._binning.stats import FIELDS
 from varcal._engines.batch_columns import batch_columns
+from varcal._engines.bet_sums import BetTable, sum_bets
 from varcal._engines.kernel_numpy import bin_rows
 from varcal._evidence.roles import Roles, rows_numbered_from
 from varcal._input.events import Claim, claim_of, predicted
@@ -37,6 +40,9 @@ class Wanted:
     sided : bool
         Whether rows of which the claim's class is not the predicted one, and rows of which it
         is, are summed separately: a table has the buckets of the former, then of the latter.
+    tolerance : float or None
+        If given, the table has the sums of bets against this tolerance (`BET_FIELDS`) instead of
+        the usual ones (`FIELDS`). Tables of bets come last.
     """
 
     key: int
@@ -44,11 +50,17 @@ class Wanted:
     fine: Bins
     coarse: Bins
     sided: bool = False
+    tolerance: float | None = None
 
     @property
-    def slot(self) -> tuple[int, tuple[str, ...]]:
-        """The key under which the table is stored."""
-        return self.key, self.names
+    def slot(self) -> tuple[int, tuple[str, ...], bool]:
+        """What distinguishes the table from the others of a plan."""
+        return self.key, self.names, self.tolerance is not None
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The names of its sums."""
+        return FIELDS if self.tolerance is None else BET_FIELDS
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +99,8 @@ class Tally:
         Whether all fields are summed.
     n_all : int, optional
         The number of rows in all batches, if it is known.
+    weight_cap : float, optional
+        The largest weight that a row may have.
     """
 
     roles: Roles
@@ -97,6 +111,7 @@ class Tally:
     row_numbers_known: bool = True
     moments: bool = True
     n_all: int | None = None
+    weight_cap: float | None = None
 
     def __call__(self, frame: Any, start: int) -> Sums:
         """Sum a batch whose first row has the number `start`."""
@@ -110,10 +125,11 @@ class Tally:
         yield np.array([len(rows), rows.n_dropped])
         if not len(rows):
             return
+        size = self._sizes(rows.weight, start)
         unit_buckets = buckets(rows.unit, self.units)
         variables = {variable.name: self._checked(variable) for variable in rows.variables}
         claims: dict[int, Claim] = {}
-        for table in self.wanted:
+        for table in (one for one in self.wanted if one.tolerance is None):
             if table.key not in claims:
                 claims[table.key] = claim_of(rows, table.key)
             claim = claims[table.key]
@@ -131,6 +147,40 @@ class Tally:
                 n_all=self.n_all,
             )
             yield stats.sums
+        bets = [table for table in self.wanted if table.tolerance is not None]
+        for key, tables in groupby(bets, lambda one: one.key):
+            claim, several = claims.get(key) or claim_of(rows, key), list(tables)
+            side = predicted(rows, key)
+            yield from sum_bets(
+                [
+                    BetTable(one.fine, variables[one.names[0]], side if one.sided else None)
+                    for one in several
+                ],
+                claim.scores,
+                claim.hits,
+                size,
+                float(several[0].tolerance or 0.0),
+                self.n_all,
+            )
+
+    def _sizes(self, weight: Floats | None, start: int) -> Floats | None:
+        """Return weights as parts of the largest one that is allowed; refuse larger ones."""
+        if weight is None or self.weight_cap is None:
+            return None
+        cap = float(np.ldexp(self.weight_cap, -self.part.exponent))
+        above = weight > cap
+        if above.any():
+            row = int(above.argmax())
+            with rows_numbered_from(start if self.row_numbers_known else None):
+                raise InputError.at_row(
+                    "sample_weight",
+                    f"is above weight_cap, {self.weight_cap:g}",
+                    float(np.ldexp(weight[row], self.part.exponent)),
+                    row,
+                    int(above.sum()),
+                    "choose the bins with a larger weight_cap: make_bins(…, weight_cap=…)",
+                )
+        return weight / cap
 
     def no_parts(self) -> list[AnyArray]:
         """Return the parts of the sums of no rows."""

@@ -8,12 +8,13 @@ from varcal.cli._calibrate import calibrate
 from varcal.cli._compare import compare
 from varcal.cli._demo import demo
 from varcal.cli._export import export
+from varcal.cli._monitor import monitor
 from varcal.cli._program import main
 from varcal.cli._reproduce import reproduce
 
 __all__ = ["main", "program"]
 
-for _command in (audit, calibrate, apply, export, compare, demo, reproduce):
+for _command in (audit, calibrate, apply, export, compare, monitor, demo, reproduce):
     main.add_command(_command)
 
 

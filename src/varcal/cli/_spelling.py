@@ -30,6 +30,12 @@ OPTIONS = {
     "sep": "--sep",
     "decimal": "--decimal",
     "encoding": "--encoding",
+    "tolerance": "--tolerance",
+    "monitor": "--tolerance",
+    "alpha": "--alpha",
+    "arl": "--arl",
+    "weight_cap": "--weight-cap",
+    "id": "--id",
 }
 #: Options that take no value, by the argument that they set.
 FLAGS = {"unlabelled": "--drop-unlabelled", "from_logits": "--from-logits"}

@@ -11,5 +11,6 @@ DENSITY = "#C3C9D1"
 INK = "#1B1F24"
 FAINT = "#6B7280"
 GROUND = "#FFFFFF"
+ALARM = "#A4262C"
 
 SIDES = {"over": OVER, "under": UNDER}

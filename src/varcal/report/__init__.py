@@ -1,4 +1,4 @@
-"""Reports of audits and comparisons as HTML pages, Markdown or JSON."""
+"""Reports of audits, comparisons and monitors as HTML pages, Markdown or JSON."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TypeVar
 from varcal._audit.audit_result import Audit
 from varcal._audit.comparison import Comparison
 from varcal._files.atomic import write_whole
+from varcal._monitor.monitor import Monitor
 from varcal.exceptions import InputError
 from varcal.report.audit.markdown import markdown
 from varcal.report.audit.notebook import InlineReport
@@ -21,17 +22,25 @@ from varcal.report.comparison.page import comparison_html
 from varcal.report.comparison.summarise import summarise_comparison
 from varcal.report.comparison.summary import ComparisonSummary
 from varcal.report.json_form import json_text
+from varcal.report.monitor.markdown import monitor_markdown
+from varcal.report.monitor.page import monitor_html
+from varcal.report.monitor.summarise import summarise_monitor
+from varcal.report.monitor.summary import MonitorSummary
 
 __all__ = [
     "COMPARISON_FORMS",
     "FORMS",
+    "MONITOR_FORMS",
     "ComparisonSummary",
     "InlineReport",
+    "MonitorSummary",
     "Summary",
     "inline_report",
     "summarise",
     "summarise_comparison",
+    "summarise_monitor",
     "write_comparison",
+    "write_monitor",
     "write_report",
 ]
 
@@ -49,6 +58,13 @@ COMPARISON_FORMS: dict[str, Callable[[ComparisonSummary], str]] = {
     ".html": comparison_html,
     ".htm": comparison_html,
     ".md": comparison_markdown,
+    ".json": json_text,
+}
+#: The same for monitors.
+MONITOR_FORMS: dict[str, Callable[[MonitorSummary], str]] = {
+    ".html": monitor_html,
+    ".htm": monitor_html,
+    ".md": monitor_markdown,
     ".json": json_text,
 }
 
@@ -72,6 +88,14 @@ def write_comparison(
     """Write the report of a comparison, whole or not at all, in the format of the extension."""
     form = _form(COMPARISON_FORMS, path)
     write_whole(path, form(summarise_comparison(comparison, title)))
+
+
+def write_monitor(
+    monitor: Monitor, path: str | PathLike[str], *, title: str = "Calibration monitor"
+) -> None:
+    """Write the report of a monitor, whole or not at all, in the format of the extension."""
+    form = _form(MONITOR_FORMS, path)
+    write_whole(path, form(summarise_monitor(monitor, title)))
 
 
 def _form(forms: dict[str, Callable[[S], str]], path: str | PathLike[str]) -> Callable[[S], str]:

@@ -11,12 +11,13 @@ import numpy as np
 from varcal._text.sentences import Sentence
 from varcal.report.audit.summary import Summary
 from varcal.report.comparison.summary import ComparisonSummary
+from varcal.report.monitor.summary import MonitorSummary
 
 #: The version of the layout of the file.
 SCHEMA_VERSION = 2
 
 
-def json_text(summary: Summary | ComparisonSummary) -> str:
+def json_text(summary: Summary | ComparisonSummary | MonitorSummary) -> str:
     """Return a summary as JSON; NaN is null."""
     content = {"schema_version": SCHEMA_VERSION, **plain(summary)}
     return json.dumps(content, allow_nan=False, indent=1) + "\n"

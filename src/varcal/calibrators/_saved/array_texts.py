@@ -10,7 +10,7 @@ import numpy as np
 
 from varcal._arrays import AnyArray
 
-__all__ = ["ArrayTexts", "array_of"]
+__all__ = ["ArrayTexts", "array_of", "entry_of"]
 
 #: Arrays with more entries than this are written as text; smaller ones stay readable.
 LARGE = 64
@@ -47,7 +47,7 @@ class ArrayTexts:
 
     def number_of(self, array: AnyArray) -> int:
         """Return the position of an array among the entries; add it if it is new."""
-        entry = _entry(array)
+        entry = entry_of(array)
         key = (*entry["shape"], entry["dtype"], entry["base64"])
         if key not in self._numbers:
             self._numbers[key] = len(self.entries)
@@ -71,7 +71,8 @@ def array_of(entry: dict[str, Any]) -> AnyArray:
     return array
 
 
-def _entry(array: AnyArray) -> dict[str, Any]:
+def entry_of(array: AnyArray) -> dict[str, Any]:
+    """Return an array of floats or integers as JSON."""
     name = "float64" if array.dtype.kind == "f" else "int64"
     values = np.ascontiguousarray(array, dtype=_BYTES[name])
     bits = values.view(np.int64)

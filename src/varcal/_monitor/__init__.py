@@ -1,0 +1,1 @@
+"""Monitors: calibration watched batch by batch, with false alarms under control."""

@@ -1,0 +1,105 @@
+"""Detector: evidence of a change, added up over batches for every cell, direction and stake."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from varcal._arrays import Floats, Ints
+from varcal._binning.bets import STAKES
+from varcal._monitor.moments import Moments
+
+#: Evidence is not followed beyond this, so that it cannot overflow. A smaller value is safe.
+MOST = 1e100
+#: The sums that are kept since the start of a run of evidence.
+WINDOW = ("n", "weight", "hit", "score", "square2")
+
+
+@dataclass(eq=False)
+class Detector:
+    r"""Detectors of all cells, directions and stakes; arrays have the shape (…, cells, bets).
+
+    With the e-value :math:`e_t` of batch t, :math:`S \leftarrow (S + 1/(t(t+1))) e_t` is the
+    evidence for a change at any batch, spent so that the probability of ever being misled is
+    bounded. :math:`R \leftarrow (R + 1) e_t` (Shiryaev–Roberts) bounds the mean time to a false
+    alarm. A change begins only at a batch with rows in the cell. The cumulative sum of
+    :math:`\log e_t` restarts whenever it falls to 0; its last restart dates a change.
+
+    Attributes
+    ----------
+    t : int
+        Batches so far.
+    spent, flow : ndarray
+        S and R.
+    run : ndarray
+        The cumulative sum.
+    start : ndarray of int
+        The batch at which it began.
+    window : ndarray
+        The sums `WINDOW` since then, along a first axis.
+    """
+
+    t: int
+    spent: Floats
+    flow: Floats
+    run: Floats
+    start: Ints
+    window: Floats
+
+    @classmethod
+    def new(cls, *shape: int) -> Detector:
+        """Return a detector before the first batch; the last number is that of cells."""
+        full = (*shape, 2 * len(STAKES))
+        return cls(
+            0,
+            np.zeros(full),
+            np.zeros(full),
+            np.zeros(full),
+            np.zeros(full, dtype=np.intp),
+            np.zeros((len(WINDOW), *full)),
+        )
+
+    def update(self, log_e: Floats, moments: Moments) -> None:
+        """Add a batch, given its log e-values, shape (…, cells, directions, stakes)."""
+        log_e = log_e.reshape(self.run.shape)
+        self.t += 1
+        gain = np.exp(np.minimum(log_e, np.log(MOST)))
+        filled = (moments.n > 0)[..., None]
+        self.spent += filled / (self.t * (self.t + 1))
+        self.flow += filled
+        for evidence in (self.spent, self.flow):
+            evidence *= gain
+            np.minimum(evidence, MOST, out=evidence)
+        fresh = self.run <= 0
+        kept = ~fresh
+        self.start[fresh] = self.t
+        self.run *= kept
+        self.run += log_e
+        self.window *= kept
+        for sums, name in zip(self.window, WINDOW, strict=True):
+            sums += getattr(moments, name)[..., None]
+
+    def shares(self, part: Floats, *, spent: bool) -> Floats:
+        """Return the share of each cell of the evidence, shape (…, cells)."""
+        evidence = self.spent if spent else self.flow
+        return evidence.mean(axis=-1) * part
+
+    def total(self, part: Floats, *, spent: bool) -> Floats:
+        """Return the evidence of all cells together."""
+        whole = self.shares(part, spent=spent).sum(axis=-1)
+        # What is reserved for changes at later batches is not spent yet.
+        return np.asarray(whole + 1.0 / (self.t + 1) if spent else whole)
+
+    def strongest(self, part: Floats) -> tuple[int, int]:
+        """Return the cell and the bet with the most evidence of a change at any batch."""
+        return _largest(self.flow * part[:, None])
+
+    def latest(self) -> tuple[int, int]:
+        """Return the cell and the bet whose current run has the most evidence."""
+        return _largest(self.run)
+
+
+def _largest(values: Floats) -> tuple[int, int]:
+    cell, bet = np.unravel_index(int(values.argmax()), values.shape)
+    return int(cell), int(bet)

@@ -1,0 +1,575 @@
+"""Monitor: calibration watched batch by batch, with false alarms under control."""
+
+from __future__ import annotations
+
+import math
+import re
+import secrets
+import warnings
+from dataclasses import dataclass
+from numbers import Real
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from varcal._arrays import Floats, ratio_or_nan
+from varcal._evidence.collect import collect
+from varcal._evidence.collected import Collected
+from varcal._evidence.plan import BinPlan
+from varcal._input.frames import frame_of
+from varcal._monitor.cells import Cells
+from varcal._monitor.confidence import Running, gap_interval
+from varcal._monitor.detector import WINDOW, Detector
+from varcal._monitor.evidence import BETS, SUMS, UNITS, log_evidence
+from varcal._monitor.history import History
+from varcal._monitor.moments import Moments
+from varcal._monitor.status import Status, Where
+from varcal._options import check_share
+from varcal.exceptions import InputError, VarcalWarning
+
+#: The tolerance if neither the monitor nor its bins name one: two points.
+TOLERANCE = 0.02
+#: The level of intervals if false alarms are controlled by their distance (`arl`).
+LEVEL = 0.95
+#: The probability that the limits taken from a reference are wrong in any cell.
+REFERENCE_ERROR = 0.01
+#: A variable is named beside the strongest one if its evidence is at least this part of it: the
+#: data do not tell them apart at the 5 % level.
+ALSO = 0.05
+#: The ids of batches at which no evidence began are forgotten when this many more are known.
+_FORGET = 1024
+#: The longest log of alarms and resets.
+_MOST_EVENTS = 200
+
+
+@dataclass(frozen=True)
+class Event:
+    """An entry of the log: an alarm, an acknowledgement or a reset.
+
+    Attributes
+    ----------
+    what : {"alarm", "acknowledged", "reset"}
+        What happened.
+    id : str
+        The latest batch at that time.
+    note : str
+        What the user, or for an alarm the monitor, said.
+    """
+
+    what: str
+    id: str
+    note: str
+
+
+class Monitor:
+    """Watch calibration batch by batch; raise an alarm if a gap exceeds the tolerance anywhere.
+
+    Look at every batch, for as long as you like: the probability of ever raising a false alarm
+    is at most `alpha`, or with `arl` the mean number of batches until a false alarm is at least
+    `arl`. An alarm is false if the gap of every cell (a bin of a variable, or all rows) was within
+    the tolerance in every batch. Neither statement needs the variables to be independent, large
+    batches, or a constant number of rows.
+
+    Parameters
+    ----------
+    bins : BinPlan
+        The result of ``make_bins(…, monitor=tolerance)``. Bins without `monitor`, or with another
+        tolerance, also work, but need up to half as many rows again to find the same change.
+    tolerance : float, optional
+        The largest gap that is not a fault; by default that of the bins, or else 0.02.
+    alpha : float, optional
+        The largest probability of ever raising a false alarm; 0.05 by default.
+    arl : float, optional
+        Instead of alpha: the smallest mean number of batches until a false alarm. It finds late
+        changes sooner.
+    event : {"both", "correct", "positive", "classwise"}, optional
+        The claims to watch; by default all that the bins were chosen for.
+    reference : Collected, frame or lazy rows, optional
+        A period that counts as normal. The gaps may then be those of the reference, plus or minus
+        the tolerance and what is uncertain about them; that the latter is too small in any cell
+        has a probability of at most 0.01, which adds to alpha.
+
+    Notes
+    -----
+    The rows of a batch are independent given the past, or with ``make_bins(…, groups=…)`` the
+    units are. Use a new monitor for a new model: its bins and limits are fixed beforehand.
+
+    References
+    ----------
+    Shin, Ramdas and Rinaldo, "E-detectors: a nonparametric framework for sequential change
+    detection", New England Journal of Statistics in Data Science, 2024.
+    Waudby-Smith and Ramdas, "Estimating means of bounded random variables by betting", Journal of
+    the Royal Statistical Society B, 2024.
+
+    Examples
+    --------
+    >>> import varcal as vc
+    >>> days = [vc.datasets.make_gap(2000, "tilt", vece=0.1, random_state=k) for k in range(5)]
+    >>> rows = [{"y": day.y, "p": day.p, "age": day.v} for day in days]
+    >>> monitor = vc.Monitor(vc.make_bins("y", "p", data=rows[0], monitor=0.02))
+    >>> for k, day in enumerate(rows):
+    ...     status = monitor.update(day, id=f"day {k}")
+    >>> status.alarm, status.variable, status.since
+    (True, 'age', 'day 0')
+    """
+
+    def __init__(
+        self,
+        bins: BinPlan,
+        *,
+        tolerance: float | None = None,
+        alpha: float | None = None,
+        arl: float | None = None,
+        event: str | None = None,
+        reference: object = None,
+    ) -> None:
+        _check_plan(bins)
+        _check_rate(alpha, arl)
+        if tolerance is None:
+            tolerance = TOLERANCE if bins.monitor is None else bins.monitor
+        check_share("tolerance", tolerance, 0.5)
+        self.bins = bins
+        self.tolerance = float(tolerance)
+        self.arl = None if arl is None else float(arl)
+        self.alpha = None if arl is not None else float(0.05 if alpha is None else alpha)
+        self.event = event
+        self.cells = Cells(bins, event)
+        self.limits = np.full((len(self.cells), 2), self.tolerance)
+        self.has_reference = reference is not None
+        self.method = self._method()
+        if reference is not None:
+            self._take_reference(reference)
+        self.key = secrets.token_hex(8)
+        self.revision = 0
+        self.saved_revision: int | None = None
+        self.epoch = 0
+        self.n_batches = 0
+        self.last_id = ""
+        self.history = History()
+        self.events: list[Event] = []
+        self._start_over()
+
+    def _start_over(self) -> None:
+        self.detector = Detector.new(len(self.cells))
+        self.running = Running.new(len(self.cells))
+        self.ids: dict[int, str] = {}
+        self.n_rows = 0
+        self.n_dropped = 0
+        self.raised = ""
+        self.acknowledged = False
+        self.alarmed: Where | None = None
+
+    def update(self, batch: object, *, id: object) -> Status:
+        """Add a batch: a closed window of predictions whose outcomes are known.
+
+        Parameters
+        ----------
+        batch : frame, dict of columns, path, lazy rows or Collected
+            The rows, or their sums over the monitor's bins. It does not matter in which order
+            rows come, or in how many parts they were collected before they were added.
+        id : str, int or date
+            The name of the batch, such as its date. Ids must increase; numbers in them count as
+            numbers (``day 9`` comes before ``day 10``). A batch that was already counted, or that
+            belongs before the latest one, is refused.
+
+        Returns
+        -------
+        Status
+
+        Examples
+        --------
+        >>> import varcal as vc
+        >>> sim = vc.datasets.make_gap(500, vece=0)
+        >>> rows = {"y": sim.y, "p": sim.p, "age": sim.v}
+        >>> monitor = vc.Monitor(vc.make_bins("y", "p", data=rows, monitor=0.02))
+        >>> print(monitor.update(rows, id="2026-11-16"))
+        No alarm after 1 batch (500 rows): evidence 0.78, alarm at 20.
+        """
+        name = self._checked_id(id)
+        found = batch if isinstance(batch, Collected) else collect(batch, self.cells.slim)
+        moments = self.cells.moments(found, bets=self.method == BETS)
+        self._add(moments, name, found.n_rows, found.n_dropped)
+        return self.status
+
+    def _add(self, moments: Moments, id: str, n_rows: int, n_dropped: int) -> None:
+        self.detector.update(log_evidence(moments, self.limits), moments)
+        self.running.update(moments)
+        self.n_batches += 1
+        self.n_rows += n_rows
+        self.n_dropped += n_dropped
+        self.last_id = id
+        self._remember(id)
+        evidence = self.evidence
+        self.history.add(id, n_rows, self.epoch, evidence, moments, self.running)
+        if evidence >= self.threshold:
+            first, self.alarmed = not self.raised, self.strongest()
+            if first:
+                self.raised = id
+                self._log("alarm", str(self.status))
+        self.revision += 1
+
+    def _remember(self, id: str) -> None:
+        """Keep the id as long as evidence that began at its batch is followed."""
+        self.ids[self.detector.t] = id
+        if len(self.ids) > _FORGET + 2 * len(self.cells):
+            begun = set(np.unique(self.detector.start).tolist())
+            self.ids = {t: one for t, one in self.ids.items() if t in begun}
+
+    @property
+    def evidence(self) -> float:
+        """The evidence of all cells together."""
+        return float(self.detector.total(self.cells.part, spent=self.alpha is not None))
+
+    @property
+    def threshold(self) -> float:
+        """The evidence that raises an alarm."""
+        return 1 / self.alpha if self.alpha is not None else float(self.arl or math.inf)
+
+    @property
+    def level(self) -> float:
+        """The level of intervals."""
+        return LEVEL if self.alpha is None else 1 - self.alpha
+
+    @property
+    def status(self) -> Status:
+        """Whether there is an alarm, where, since when, and how large the gap is."""
+        return Status(
+            alarm=bool(self.raised),
+            raised=self.raised,
+            acknowledged=self.acknowledged,
+            id=self.last_id,
+            n_batches=self.detector.t,
+            n_rows=self.n_rows,
+            n_dropped=self.n_dropped,
+            evidence=self.evidence,
+            threshold=self.threshold,
+            where=self.alarmed,
+        )
+
+    def strongest(self) -> Where:
+        """Return the place with the most evidence, whether or not there is an alarm."""
+        detector, part = self.detector, self.cells.part
+        # Without an alarm, detectors of cells with few rows lead only because time passes.
+        alarm = self.evidence >= self.threshold
+        cell, bet = detector.strongest(part) if alarm else detector.latest()
+        here = self.cells.cells[cell]
+        window = dict(zip(WINDOW, detector.window[:, cell, bet], strict=True))
+        start = max(int(detector.start[cell, bet]), 1)
+        cap, price = self.running.cap(grouped=self._grouped)
+        # The interval is that of this place and start among all, each with its part of the error.
+        odds = math.log(2 * start * (start + 1) / ((1 - self.level) * here.part))
+        gap, low, high = gap_interval(
+            np.array([window["score"] - window["hit"]]),
+            np.array([window["weight"]]),
+            np.array([window["square2"]]),
+            cap[cell : cell + 1],
+            odds + price[cell],
+        )
+        weight = window["weight"] or math.nan
+        share = detector.shares(part, spent=self.alpha is not None)
+        own = self.cells.variable_number == self.cells.variable_number[cell]
+        return Where(
+            claim=here.claim,
+            variable=here.variable,
+            text=here.text,
+            label=here.label,
+            direction="under" if bet < detector.flow.shape[-1] // 2 else "over",
+            since=self.ids.get(start, ""),
+            n=int(window["n"]),
+            says=float(window["score"] / weight),
+            happens=float(window["hit"] / weight),
+            gap=float(gap[0]),
+            low=float(low[0]),
+            high=float(high[0]),
+            proven=bool(share[own].sum() >= self.threshold),
+            also=self._also(cell, bet),
+        )
+
+    def _also(self, cell: int, bet: int) -> tuple[str, ...]:
+        """Return other variables with about as much evidence as the strongest cell."""
+        share = self.detector.flow * self.cells.part[:, None]
+        number, names = self.cells.variable_number, self.cells.variables
+        best = np.zeros(len(names) + 1)
+        np.maximum.at(best, number, share.max(axis=1))
+        best[[number[cell], -1]] = 0.0
+        found = np.flatnonzero(best >= ALSO * share[cell, bet])
+        return tuple(names[k] for k in found[np.argsort(-best[found])])
+
+    def acknowledge(self, note: str = "") -> None:
+        """Say that an alarm is known: the command line no longer fails because of it.
+
+        Evidence goes on being added up, but no other alarm is raised before `reset`.
+
+        Parameters
+        ----------
+        note : str
+            What to write into the log.
+        """
+        if not self.raised:
+            raise InputError(
+                "there is no alarm to acknowledge", "acknowledge one after it is raised"
+            )
+        self.acknowledged = True
+        self._log("acknowledged", note)
+        self.revision += 1
+
+    def reset(self, note: str = "") -> None:
+        """Start over without evidence, with the same bins and limits; the history is kept.
+
+        The guarantee of false alarms holds anew from each reset.
+
+        Parameters
+        ----------
+        note : str
+            What to write into the log.
+        """
+        self._start_over()
+        self.epoch += 1
+        self._log("reset", note)
+        self.revision += 1
+
+    def _log(self, what: str, note: str) -> None:
+        self.events = [*self.events, Event(what, self.last_id, note)][-_MOST_EVENTS:]
+
+    def to_frame(self, backend: str | None = None) -> Any:
+        """Return one row per cell: its gap since the last reset, with its interval, and evidence.
+
+        The interval of a cell that is chosen beforehand holds at all times at once. `evidence` is
+        the cell's share of all evidence, and `since` the batch at which its evidence began.
+
+        Parameters
+        ----------
+        backend : {"pandas", "polars", "pyarrow", "modin", "cudf"}, optional
+            The library of the frame; pandas by default.
+        """
+        return frame_of(self.columns(), backend)
+
+    def columns(self) -> dict[str, list[Any]]:
+        """Return the columns of `to_frame` as lists."""
+        running, detector = self.running, self.detector
+        gap, low, high = self.intervals(running)
+        bet = detector.flow.argmax(axis=1)
+        start = np.take_along_axis(detector.start, bet[:, None], axis=1)[:, 0]
+        filled = running.weight > 0
+        cells = self.cells.cells
+        return {
+            "claim": [cell.claim for cell in cells],
+            "variable": [cell.variable or None for cell in cells],
+            "where": [cell.text for cell in cells],
+            "n": running.n.astype(np.int64).tolist(),
+            "says": ratio_or_nan(running.score, running.weight).tolist(),
+            "happens": ratio_or_nan(running.hit, running.weight).tolist(),
+            "gap": np.where(filled, gap, np.nan).tolist(),
+            "low": np.where(filled, low, np.nan).tolist(),
+            "high": np.where(filled, high, np.nan).tolist(),
+            "evidence": detector.shares(self.cells.part, spent=self.alpha is not None).tolist(),
+            "since": [self.ids.get(int(t)) for t in start],
+        }
+
+    def intervals(self, running: Running) -> tuple[Floats, Floats, Floats]:
+        """Return mean gaps and the ends of intervals that hold at all times, for one cell each."""
+        return running.interval(math.log(2 / (1 - self.level)), grouped=self._grouped)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader should know about how the evidence is computed."""
+        notes = []
+        if self.method == UNITS:
+            notes.append(
+                "Rows of one unit belong together: evidence is computed from the mean errors of "
+                "units, hashed into 256 buckets, and holds if the size of a unit does not depend "
+                "on its outcomes."
+            )
+        elif self.method == SUMS:
+            why = (
+                "limits come from a reference"
+                if self.has_reference
+                else "the bins were not chosen with monitor="
+                f"{self.tolerance:g}, so that the stronger bets are not available"
+            )
+            notes.append(
+                f"Evidence is self-normalized, because {why}. It holds as well, but needs up "
+                "to half as many rows again to find the same change."
+            )
+        for name, why in self.bins.left_out.items():
+            notes.append(f"{name} is not watched: {why}")
+        if self.bins.weight_cap is not None:
+            notes.append(f"Weights are at most {self.bins.weight_cap:g}; larger ones are refused.")
+        if self.n_dropped:
+            share = self.n_dropped / (self.n_dropped + self.n_rows)
+            notes.append(
+                f"{self.n_dropped:,} rows ({100 * share:.1f}%) had no label and were left out. "
+                "The guarantee holds if whether a label is missing does not depend on the outcome."
+            )
+        if self.has_reference:
+            blind = int((self.limits >= 1).any(axis=1).sum())
+            text = "Gaps may be those of the reference, plus or minus the tolerance."
+            if blind:
+                text += f" {blind} cells have too few reference rows to be judged."
+            notes.append(text)
+        return tuple(notes)
+
+    def plot(self, *, backend: str = "matplotlib") -> Any:
+        """Draw the evidence over time, cells × time coloured by gap, and the strongest cell.
+
+        Parameters
+        ----------
+        backend : {"matplotlib", "plotly"}
+            The library that draws.
+
+        Returns
+        -------
+        matplotlib Figure, or plotly Figure
+        """
+        from varcal._monitor.view import view_of  # noqa: PLC0415
+        from varcal.plotting import draw  # noqa: PLC0415
+
+        return draw("monitor", view_of(self), backend=backend)
+
+    def report(self, path: str | PathLike[str], *, title: str = "Calibration monitor") -> None:
+        """Write a page (``.html``), Markdown (``.md``) or JSON.
+
+        Parameters
+        ----------
+        path : path
+            The file; its extension decides.
+        title : str
+            The heading.
+        """
+        from varcal.report import write_monitor  # noqa: PLC0415
+
+        write_monitor(self, path, title=title)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the whole state to a ``.json`` file, for `load_monitor`.
+
+        The file is written whole or not at all. It is refused to overwrite a state that another
+        process has saved since this one was loaded or saved.
+
+        Parameters
+        ----------
+        path : path
+            The file.
+        """
+        from varcal._monitor.monitor_file import save  # noqa: PLC0415
+
+        save(self, path)
+
+    def _repr_html_(self) -> str:
+        from varcal.report.monitor.notebook import status_html  # noqa: PLC0415
+
+        return status_html(self)
+
+    def __repr__(self) -> str:
+        rate = f"alpha={self.alpha:g}" if self.alpha is not None else f"arl={self.arl:g}"
+        names = ", ".join(self.cells.variables)
+        return (
+            f"Monitor: {len(self.cells)} cells along {len(self.cells.variables)} variables "
+            f"({names}), tolerance={self.tolerance:g}, {rate}\n{self.status}"
+        )
+
+    @property
+    def _grouped(self) -> bool:
+        return self.bins.roles.groups is not None
+
+    def _method(self) -> str:
+        """Choose how evidence is computed, and warn if it could be stronger."""
+        if self._grouped:
+            return UNITS
+        if self.has_reference:
+            return SUMS
+        if self.cells.has_bets and self.bins.monitor == self.tolerance:
+            return BETS
+        had = (
+            "without monitor"
+            if self.bins.monitor is None
+            else f"for a tolerance of {self.bins.monitor:g}"
+        )
+        warnings.warn(
+            f"the bins were chosen {had}: evidence is self-normalized, which needs up to half "
+            f"as many rows again; choose them with make_bins(…, monitor={self.tolerance:g})",
+            VarcalWarning,
+            stacklevel=3,
+        )
+        return SUMS
+
+    def _take_reference(self, reference: object) -> None:
+        """Set the limits to the ends of the intervals of the reference, and the tolerance."""
+        found = (
+            reference if isinstance(reference, Collected) else collect(reference, self.cells.slim)
+        )
+        if not found.n_rows:
+            raise InputError("reference has no rows", "give rows that count as normal", "reference")
+        running = Running.new(len(self.cells))
+        running.update(self.cells.moments(found, bets=False))
+        odds = np.log(2 / (REFERENCE_ERROR * self.cells.part))
+        _, low, high = running.interval(odds, grouped=self._grouped)
+        # An error is the opposite of a gap. At 1 and above no error exceeds the limit.
+        limits = np.stack([-low, high], axis=1) + self.tolerance
+        self.limits = np.where((running.weight > 0)[:, None], np.minimum(limits, 1.0), 1.0)
+
+    def _checked_id(self, id: object) -> str:
+        name = str(id)
+        if not name.strip():
+            raise InputError(f"id is {id!r}", "give the name of the batch, such as its date", "id")
+        if self.last_id and id_order(name) <= id_order(self.last_id):
+            same = name == self.last_id
+            raise InputError(
+                f"id is {name!r}, "
+                + (
+                    "which is already counted"
+                    if same
+                    else f"and the latest batch is {self.last_id!r}"
+                ),
+                "batches are closed windows: enter each once, in order, when its labels are in",
+                argument="id",
+            )
+        return name
+
+
+def id_order(id: str) -> list[tuple[bool, int, str]]:
+    """Return what ids are sorted by: numbers in them count as numbers.
+
+    >>> id_order("day 9") < id_order("day 10"), id_order("2026-09-30") < id_order("2026-10-01")
+    (True, True)
+    """
+    return [
+        (part.isdecimal(), int(part) if part.isdecimal() else 0, part)
+        for part in re.split(r"(\d+)", id)
+        if part
+    ]
+
+
+def _check_plan(bins: object) -> None:
+    if not isinstance(bins, BinPlan):
+        raise InputError(
+            f"bins is a {type(bins).__name__}",
+            "give the result of make_bins(…, monitor=0.02)",
+            argument="bins",
+        )
+    roles = bins.roles
+    if roles.sample_weight is not None and roles.groups is None and bins.weight_cap is None:
+        raise InputError(
+            "bins have weights without a cap",
+            "choose them with make_bins(…, monitor=…, weight_cap=…): the largest weight that a "
+            "row can have must be fixed beforehand",
+            argument="bins",
+        )
+
+
+def _check_rate(alpha: object, arl: object) -> None:
+    if alpha is not None and arl is not None:
+        raise InputError(
+            "alpha and arl are both given",
+            "give alpha to bound the probability of any false alarm, or arl for their distance",
+            argument="alpha",
+        )
+    if alpha is not None and (not isinstance(alpha, Real) or not 0 < float(alpha) < 1):
+        raise InputError(
+            f"alpha must lie between 0 and 1; got {alpha!r}", "try 0.05", argument="alpha"
+        )
+    if arl is not None and (not isinstance(arl, Real) or not 1 < float(arl) < math.inf):
+        raise InputError(
+            f"arl must be a number of batches above 1; got {arl!r}", "try 20_000", argument="arl"
+        )

@@ -1,0 +1,184 @@
+"""Status: whether there is an alarm, where, since when, and how large the gap is."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from varcal._text.gaps import off_by
+from varcal._text.numbers import count, decimals, interval
+from varcal._text.sentences import Named, Sentence, cut, listed
+
+
+@dataclass(frozen=True)
+class Where:
+    """The place with the most evidence.
+
+    Attributes
+    ----------
+    claim, variable : str
+        The claim and the variable; the variable is empty for all rows.
+    text, label : str
+        The place as text, and with the name of the variable.
+    direction : {"over", "under"}
+        Whether the model says more than happens, or less.
+    since : str
+        The id of the batch at which the change seems to have begun.
+    n : int
+        Rows of the place since then.
+    says, happens : float
+        Mean score and hit rate of these rows.
+    gap, low, high : float
+        Their difference with its interval, which holds for whichever place and start are chosen,
+        and at all times.
+    proven : bool
+        Whether the variable alone has enough evidence for an alarm.
+    also : tuple of str
+        Other variables with about as much evidence, such as correlated ones.
+    """
+
+    claim: str
+    variable: str
+    text: str
+    label: str
+    direction: str
+    since: str
+    n: int
+    says: float
+    happens: float
+    gap: float
+    low: float
+    high: float
+    proven: bool
+    also: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Status:
+    """What a monitor says after its latest batch.
+
+    Attributes
+    ----------
+    alarm : bool
+        Whether the evidence reached the threshold since the last reset.
+    raised : str
+        The id of the batch at which it did; empty without an alarm.
+    acknowledged : bool
+        Whether somebody has acknowledged the alarm.
+    id : str
+        The id of the latest batch.
+    n_batches, n_rows, n_dropped : int
+        Batches, rows and rows without a label since the last reset.
+    evidence, threshold : float
+        The evidence now, and how much raises an alarm.
+    where : Where or None
+        The place of the alarm; None without an alarm.
+    """
+
+    alarm: bool
+    raised: str
+    acknowledged: bool
+    id: str
+    n_batches: int
+    n_rows: int
+    n_dropped: int
+    evidence: float
+    threshold: float
+    where: Where | None
+
+    # The most asked-for facts, without going through `where`.
+    @property
+    def variable(self) -> str | None:
+        """The variable of the alarm; None without one, and for all rows."""
+        return (self.where.variable or None) if self.where else None
+
+    @property
+    def claim(self) -> str | None:
+        """The claim of the alarm."""
+        return self.where.claim if self.where else None
+
+    @property
+    def direction(self) -> str | None:
+        """The direction of the alarm: "over" or "under"."""
+        return self.where.direction if self.where else None
+
+    @property
+    def since(self) -> str | None:
+        """The id of the batch at which the change seems to have begun."""
+        return self.where.since if self.where else None
+
+    @property
+    def gap(self) -> float | None:
+        """The gap since then."""
+        return self.where.gap if self.where else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON."""
+        plain = asdict(self)
+        if self.where is not None:
+            plain["where"]["also"] = list(self.where.also)
+        return plain
+
+    @property
+    def sentence(self) -> Sentence:
+        """The status in words."""
+        if self.where is None:
+            return no_alarm(self)
+        return Sentence.of(
+            "Known alarm: " if self.acknowledged else "Alarm: ",
+            fault(self.where),
+            Sentence.of(", since ", Named(cut(self.where.since)), "."),
+        )
+
+    def __str__(self) -> str:
+        return str(self.sentence)
+
+
+def fault(where: Where) -> Sentence:
+    """Say what is wrong, by how much and where.
+
+    >>> found = Where("risk", "age", "up to 29", "age up to 29", "under", "d7", 900, 0.2, 0.3,
+    ...               -0.1, -0.15, -0.05, True, ())
+    >>> str(fault(found))
+    'risk too low by 10.0 points (5.0 to 15.0) where age up to 29'
+    """
+    ends = sorted((abs(where.low), abs(where.high))) if where.low * where.high > 0 else None
+    shown = interval(*ends) if ends else interval(where.low, where.high)
+    place = Sentence.of(" where ", Named(cut(where.label))) if where.variable else " over all rows"
+    return Sentence.of(off_by(where.gap, where.claim), f" ({shown})", place)
+
+
+def no_alarm(status: Status) -> Sentence:
+    """Say that there is no alarm, and how much evidence there is."""
+    if not status.n_batches:
+        return Sentence.of("No alarm: no batch yet.")
+    seen = f"{count(status.n_batches)} batch{'' if status.n_batches == 1 else 'es'}"
+    return Sentence.of(
+        f"No alarm after {seen} ({count(status.n_rows, 'row')}): "
+        f"evidence {evidence_text(status.evidence)}, alarm at {evidence_text(status.threshold)}."
+    )
+
+
+def also_text(where: Where) -> Sentence:
+    """Say which variables have about as much evidence; empty if there are none."""
+    if not where.also:
+        return Sentence()
+    return Sentence.of(
+        "Other variables show it about as clearly, which correlated ones do: ",
+        listed(list(where.also)),
+        ".",
+    )
+
+
+def evidence_text(value: float) -> str:
+    """Write evidence, in thousands and millions where it is large.
+
+    >>> [evidence_text(value) for value in (0.234, 20.0, 20_000.0, 3.2e9, 1e100)]
+    ['0.23', '20', '20,000', '3.2e9', 'over 1e99']
+    """
+    if value >= 1e99:
+        return "over 1e99"
+    if value >= 1e6:
+        mantissa, power = f"{value:.1e}".split("e")
+        return f"{mantissa}e{int(power)}"
+    return f"{value:,.0f}" if value >= 10 else decimals(value, 2)

@@ -1,0 +1,170 @@
+"""E-values, detectors and intervals against closed forms and simulations with known truth."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from varcal._binning.bets import STAKES, log_gains
+from varcal._monitor.confidence import Running, reach_of
+from varcal._monitor.detector import MOST, Detector
+from varcal._monitor.evidence import log_evidence
+from varcal._monitor.moments import Moments, moments_of_rows, moments_of_units
+
+
+def moments_of(score, hit, weight=None, cap=1.0, tolerance=0.02):
+    """Sum rows of one cell, along the last axis but for that of histories."""
+    w = np.ones_like(score) if weight is None else weight
+    x = hit - score
+    shape = (*score.shape[:-1], 1)
+    sums = {
+        "n": np.full(shape, float(score.shape[-1])),
+        "weight": w.sum(-1, keepdims=True),
+        "weight2": (w**2).sum(-1, keepdims=True),
+        "hit": (w * hit).sum(-1, keepdims=True),
+        "score": (w * score).sum(-1, keepdims=True),
+        "hit2": (w**2 * hit).sum(-1, keepdims=True),
+        "score2": (w**2 * score).sum(-1, keepdims=True),
+        "square2": (w**2 * x**2).sum(-1, keepdims=True),
+    }
+    flat = log_gains(score.ravel(), hit.ravel(), w.ravel() / cap, tolerance)
+    gains = flat.reshape(*score.shape, 2, len(STAKES)).sum(axis=-3)
+    return moments_of_rows(sums, cap, gains[..., None, :, :])
+
+
+def without_bets(moments):
+    return Moments(**{**vars(moments), "gains": None})
+
+
+@pytest.mark.parametrize("tolerance", [0.0, 0.03])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_the_mean_of_an_e_value_is_one_at_the_limit_exactly(tolerance, sign):
+    # All outcomes of four rows whose true rates are the scores plus the tolerance.
+    score = np.array([0.1, 0.3, 0.5, 0.8])
+    truth = score + sign * tolerance
+    mean = np.zeros((2, 2, len(STAKES)))
+    for outcome in itertools.product([0, 1], repeat=4):
+        hit = np.array(outcome, dtype=bool)
+        chance = np.prod(np.where(hit, truth, 1 - truth))
+        found = moments_of(score, hit, tolerance=tolerance)
+        limits = np.full((1, 2), tolerance)
+        mean[0] += chance * np.exp(log_evidence(found, limits)[0])
+        mean[1] += chance * np.exp(log_evidence(without_bets(found), limits)[0])
+    side = 0 if sign == 1 else 1
+    np.testing.assert_allclose(mean[0, side], 1.0, rtol=1e-12)  # the bets are fair
+    assert (mean <= 1 + 1e-12).all()  # in neither direction is there more
+    assert (mean[1] <= mean[0] + 1e-12).all()  # the self-normalized evidence is weaker
+
+
+def test_weighted_bets_are_fair_up_to_the_cap():
+    score, weight = np.array([0.2, 0.6, 0.4]), np.array([0.5, 3.0, 1.0])
+    mean = 0.0
+    for outcome in itertools.product([0, 1], repeat=3):
+        hit = np.array(outcome, dtype=bool)
+        chance = np.prod(np.where(hit, score, 1 - score))
+        found = moments_of(score, hit, weight, cap=3.0, tolerance=0.0)
+        mean = mean + chance * np.exp(log_evidence(found, np.zeros((1, 2))))
+    np.testing.assert_allclose(mean, 1.0, rtol=1e-12)
+
+
+def test_bets_on_units_are_fair_although_their_rows_always_agree():
+    score, size = np.array([0.3, 0.3, 0.6]), np.array([5.0, 2.0, 3.0])
+    by_row = by_unit = 0.0
+    for outcome in itertools.product([0, 1], repeat=3):
+        hit = np.array(outcome, dtype=float)
+        chance = np.prod(np.where(hit == 1, score, 1 - score))
+        sums = {"n": size, "hit": size * hit, "score": size * score}
+        units = moments_of_units({name: one[:, None] for name, one in sums.items()})
+        by_unit = by_unit + chance * np.exp(log_evidence(units, np.zeros((1, 2))))
+        rows = np.repeat(score, size.astype(int)), np.repeat(hit, size.astype(int)) == 1
+        found = moments_of(*rows, tolerance=0.0)
+        by_row = by_row + chance * np.exp(log_evidence(found, np.zeros((1, 2))))
+    np.testing.assert_allclose(by_unit, 1.0, rtol=1e-12)
+    assert by_row.max() > 2  # what the units are for
+
+
+def test_detectors_follow_their_recursions():
+    rng = np.random.default_rng(0)
+    log_e = rng.normal(-0.1, 0.5, (12, 1, 2, len(STAKES)))
+    nothing = np.ones(1)
+    moments = Moments(*(nothing for _ in range(8)))
+    detector = Detector.new(1)
+    for one in log_e:
+        detector.update(one, moments)
+    flat = log_e.reshape(12, -1)
+    for bet in range(flat.shape[1]):
+        # A change at batch k: the product of all later e-values.
+        later = [np.exp(flat[k:, bet].sum()) for k in range(12)]
+        prior = [1 / ((k + 1) * (k + 2)) for k in range(12)]
+        np.testing.assert_allclose(detector.flow[0, bet], sum(later), rtol=1e-12)
+        np.testing.assert_allclose(detector.spent[0, bet], np.dot(prior, later), rtol=1e-12)
+        # The start maximizes the evidence since then.
+        sums = [flat[k:, bet].sum() for k in range(12)]
+        assert detector.start[0, bet] == 1 + int(np.argmax(sums))
+        np.testing.assert_allclose(detector.run[0, bet], max(sums), rtol=1e-9)
+        assert detector.window[0, 0, bet] == 13 - detector.start[0, bet]
+
+
+def test_evidence_cannot_overflow():
+    detector = Detector.new(1)
+    moments = Moments(*(np.ones(1) for _ in range(8)))
+    for _ in range(5):
+        detector.update(np.full((1, 2, len(STAKES)), 500.0), moments)
+    assert detector.flow.max() == detector.spent.max() == MOST
+
+
+def test_a_cell_without_rows_gathers_no_evidence():
+    detector = Detector.new(2)
+    n = np.array([0.0, 5.0])
+    for _ in range(50):
+        detector.update(np.zeros((2, 2, len(STAKES))), Moments(n, *(n for _ in range(7))))
+    assert not detector.flow[0].any() and not detector.spent[0].any()
+    np.testing.assert_allclose(detector.flow[1], 50)
+
+
+@pytest.mark.parametrize("bets", [True, False])
+def test_false_alarms_are_rare_and_changes_are_found(bets):
+    # 400 histories of 100 batches of 40 rows in one cell; then 40 batches with a gap of 15 points.
+    rng = np.random.default_rng(1)
+    detector, limits, alarms = Detector.new(400, 1), np.zeros((1, 2)), np.zeros((2, 400), bool)
+    part = np.ones(1)
+    for t in range(140):
+        score = rng.beta(1, 2, (400, 40))
+        hit = rng.random(score.shape) < score + (0.15 if t >= 100 else 0.0)
+        found = moments_of(score, hit, tolerance=0.0)
+        found = found if bets else without_bets(found)
+        detector.update(log_evidence(found, limits), found)
+        alarms[0 if t < 100 else 1] |= detector.total(part, spent=True) >= 20
+    # At most 5 % in truth: 8 % is three standard errors above.
+    assert alarms[0].mean() < 0.08
+    assert alarms[1].mean() > 0.95
+    cell, bet = np.unravel_index(detector.flow[0].argmax(), detector.flow[0].shape)
+    assert (cell, bet < len(STAKES)) == (0, True)  # outcomes more frequent than predicted
+    assert abs(detector.start[0, 0, bet] - 101) <= 5
+
+
+@pytest.mark.parametrize("lowest", [1.0, 1.25])
+def test_the_reach_solves_its_equation_and_is_not_wide(lowest):
+    spread, odds = np.array([0.0, 3.0, 200.0, 1e5]), np.log(2 / 0.05)
+    reach = reach_of(spread, odds, lowest)
+    rates = np.geomspace(0.001, 0.9, 24) / lowest
+    cost = (-np.log1p(-lowest * rates) - lowest * rates) / lowest**2
+    for r, v in zip(reach, spread, strict=True):
+        np.testing.assert_allclose(np.exp(rates * r - cost * v).mean(), 2 / 0.05, rtol=1e-8)
+    wide = reach[2:] / (1.96 * np.sqrt(spread[2:]))
+    assert (wide < 2.0).all()
+
+
+def test_the_interval_covers_a_moving_mean_at_all_times():
+    rng = np.random.default_rng(2)
+    running, missed = Running.new(300, 1), np.zeros(300, bool)
+    truth, n = np.zeros(300), 0
+    for t in range(150):
+        score = rng.beta(1, 2, (300, 20))
+        p = np.clip(score + 0.1 * np.sin(t / 9), 0, 1)
+        hit = rng.random(score.shape) < p
+        running.update(moments_of(score, hit))
+        truth, n = truth + (score - p).sum(axis=1), n + 20
+        _, low, high = running.interval(np.log(2 / 0.05), grouped=False)
+        missed |= (truth / n < low[:, 0]) | (truth / n > high[:, 0])
+    assert missed.mean() < 0.05

@@ -1,0 +1,151 @@
+"""Saved monitors: the same after loading, never half written, never overwritten for others."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import varcal as vc
+from cases.monitors import assert_same_state, make_bins, make_rows
+from varcal._monitor.monitor_file import to_dict
+from varcal.exceptions import InputError
+
+
+@pytest.fixture
+def monitor():
+    monitor = vc.Monitor(make_bins())
+    for day in range(5):
+        monitor.update(make_rows(400, 0.4, seed=day), id=day)
+    monitor.acknowledge("known")
+    return monitor
+
+
+def test_a_loaded_monitor_goes_on_as_the_saved_one(monitor, tmp_path):
+    path = tmp_path / "state.json"
+    monitor.save(path)
+    loaded = vc.load_monitor(path)
+    assert to_dict(loaded) == to_dict(monitor)
+    assert loaded.status == monitor.status and loaded.status.alarm
+    for one in (loaded, monitor):
+        one.update(make_rows(400, seed=9), id=9)
+    assert_same_state(loaded, monitor)
+    assert loaded.status == monitor.status
+    loaded.save(path)
+    assert vc.load_monitor(path).n_batches == 6
+
+
+def test_weights_groups_and_references_are_saved(tmp_path):
+    rows = make_rows(1000, seed=1, w=lambda rng, n: rng.random(n) + 0.5)
+    rows |= {"unit": np.arange(1000) // 4}
+    several = {
+        "weights": {"sample_weight": "w", "weight_cap": 2},
+        "groups": {"groups": "unit"},
+        "reference": {},
+    }
+    for name, options in several.items():
+        columns = ["age", "job"]
+        bins = vc.make_bins("y", "p", columns, data=rows, monitor=0.02, **options)
+        one = vc.Monitor(bins, reference=rows if name == "reference" else None, arl=1000)
+        one.update(rows, id="a")
+        one.save(tmp_path / f"{name}.json")
+        other = vc.load_monitor(tmp_path / f"{name}.json")
+        for monitor in (one, other):
+            monitor.update(rows, id="b")
+        assert_same_state(one, other)
+        np.testing.assert_array_equal(one.limits, other.limits)
+        assert one.notes == other.notes
+
+
+def test_a_state_that_another_process_saved_is_not_overwritten(monitor, tmp_path):
+    path = tmp_path / "state.json"
+    monitor.save(path)
+    one, other = vc.load_monitor(path), vc.load_monitor(path)
+    one.update(make_rows(100), id=10)
+    one.save(path)
+    other.update(make_rows(100), id=11)
+    with pytest.raises(InputError, match=r"has changed since it was read.*up to '10'") as caught:
+        other.save(path)
+    assert "load it again" in caught.value.hint
+    assert vc.load_monitor(path).last_id == "10"
+    with pytest.raises(InputError, match="holds another monitor"):
+        vc.Monitor(monitor.bins).save(path)
+    one.save(path)  # its own state may be written again
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == [".state.json.lock", "state.json"]
+
+
+def test_files_that_are_not_monitors_are_refused(monitor, tmp_path):
+    path = tmp_path / "state.json"
+    monitor.save(path)
+    data = json.loads(path.read_text())
+    broken = {
+        "text": "no JSON",
+        "list": "[1]",
+        "no arrays": json.dumps({key: data[key] for key in data if key != "detector"}),
+        "short": json.dumps(data | {"limits": data["detector"]["flow"]}),
+    }
+    for name, text in broken.items():
+        path.write_text(text)
+        with pytest.raises(InputError, match=r"'.*state\.json' is not a saved monitor"):
+            vc.load_monitor(path)
+        assert name
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(InputError, match="is not a saved monitor"):
+        vc.load_monitor(path)
+    path.write_text(json.dumps(data | {"format": 99, "varcal": "9.9"}))
+    with pytest.raises(InputError, match=r"written by another varcal \(9\.9\)"):
+        vc.load_monitor(path)
+    with pytest.raises(InputError, match="cannot read"):
+        vc.load_monitor(tmp_path / "absent.json")
+    with pytest.raises(InputError, match="unknown extension"):
+        monitor.save(tmp_path / "state.pickle")
+    with pytest.raises(InputError, match="cannot write"):
+        monitor.save(tmp_path / "absent" / "state.json")
+
+
+UPDATES = """
+import sys
+import varcal as vc
+from varcal._monitor.monitor_file import monitor_in_turn
+path, rows, prefix = sys.argv[1:]
+with monitor_in_turn(path) as monitor:
+    batch = vc.collect(rows, monitor.bins)
+for k in range(int(prefix), 10**6, 2):
+    try:
+        with monitor_in_turn(path) as monitor:
+            monitor.update(batch, id=k)
+    except vc.exceptions.InputError:
+        continue
+    print(k, flush=True)
+"""
+
+
+def test_two_processes_that_are_killed_lose_no_update(tmp_path):
+    from pyarrow import parquet, table
+
+    path, rows = tmp_path / "state.json", tmp_path / "rows.parquet"
+    vc.Monitor(make_bins()).save(path)
+    parquet.write_table(table(make_rows(200)), rows)
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-c", UPDATES, str(path), str(rows), str(k)],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for k in range(2)
+    ]
+    while vc.load_monitor(path).n_batches < 30:  # each load sees a whole state
+        assert all(one.poll() is None for one in running)
+        time.sleep(0.01)
+    for one in running:
+        one.send_signal(signal.SIGKILL)
+    said = [int(line) for one in running for line in one.communicate()[0].split()]
+    final = vc.load_monitor(path)
+    # A process may be killed between writing the state and saying so.
+    assert len(said) <= final.n_batches <= len(said) + 2
+    assert final.n_rows == 200 * final.n_batches and max(said) <= int(final.last_id)
+    final.update(make_rows(10), id=10**7)
+    final.save(path)

@@ -1,0 +1,129 @@
+"""The report and the pictures of a monitor."""
+
+import json
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+
+import varcal as vc
+from cases.monitors import make_bins, make_rows
+from varcal._monitor.view import MOST_COLUMNS, view_of
+from varcal.exceptions import InputError
+from varcal.report import summarise_monitor
+
+mpl.use("Agg")
+
+
+def watched(days, change, shift=0.2):
+    monitor = vc.Monitor(make_bins())
+    for day in range(days):
+        rows = make_rows(shift=shift if day >= change else 0, seed=day)
+        monitor.update(rows, id=f"day {day}")
+    return monitor
+
+
+@pytest.fixture(scope="module")
+def alarmed():
+    return watched(40, 20)
+
+
+@pytest.fixture(scope="module")
+def calm():
+    return watched(15, 99)
+
+
+def test_the_summary_says_alarm_where_since_when_and_how_bad(alarmed):
+    summary = summarise_monitor(alarmed)
+    where = alarmed.status.where
+    assert (summary.badge, summary.look) == ("Alarm", "bad")
+    assert str(summary.headline) == f"Risk too low where age 40 to 50, since {where.since}"
+    says, happens = f"{100 * where.says:.1f}%", f"{100 * where.happens:.1f}%"
+    assert f"the model says {says} and {happens} happens: off by " in str(summary.lede)
+    assert f"raised at {alarmed.status.raised}." in str(summary.lede)
+    assert len(summary.steps) == 3
+    known = vc.Monitor(alarmed.bins)
+    assert summarise_monitor(known).look == "watch"
+
+
+def test_calm_is_said_without_claiming_perfection(calm):
+    summary = summarise_monitor(calm)
+    assert (summary.badge, summary.look) == ("No alarm", "ok")
+    assert str(summary.headline) == "No sign of a gap beyond the tolerance"
+    assert "there is no evidence that a gap exceeds 2.0 points anywhere" in str(summary.lede)
+    assert not summary.steps
+
+
+def test_all_formats(alarmed, calm, tmp_path):
+    for monitor, name in ((alarmed, "alarm"), (calm, "calm"), (vc.Monitor(calm.bins), "new")):
+        for ending in ("html", "md", "json"):
+            monitor.report(tmp_path / f"{name}.{ending}", title="A <title>")
+    page = (tmp_path / "alarm.html").read_text()
+    assert "A &lt;title&gt;" in page and "<title>A <" not in page
+    assert page.count('class="chart time"') == 2 and 'class="since"' in page
+    assert 'style="' not in page  # the policy of the page allows no inline style
+    assert 'class="since"' not in (tmp_path / "calm.html").read_text()
+    assert "**Alarm: Risk too low where age 40 to 50" in (tmp_path / "alarm.md").read_text()
+    data = json.loads((tmp_path / "alarm.json").read_text())
+    assert data["view"]["status"]["alarm"] is True and data["badge"] == "Alarm"
+    with pytest.raises(InputError, match="unknown extension for a report"):
+        alarmed.report(tmp_path / "page.pdf")
+    assert "Alarm: " in alarmed._repr_html_()
+
+
+def test_names_from_the_data_are_escaped(tmp_path):
+    rows = make_rows(1500, 0.6) | {"<b>job</b>": np.array(["<i>x</i>", "y"] * 750)}
+    bins = vc.make_bins("y", "p", ["<b>job</b>", "age"], data=rows, monitor=0.02)
+    monitor = vc.Monitor(bins)
+    monitor.update(rows, id="<script>1")
+    monitor.reset("<img>")
+    monitor.update(rows, id="<script>2")
+    monitor.report(tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    body = page[page.index("<body") :]
+    for hostile in ("<b>job", "<i>x", "<img>", "<script>1", "<script>2"):
+        assert hostile not in body
+    assert "&lt;script&gt;2" in body and "&lt;img&gt;" in body
+
+
+def test_what_is_drawn_are_the_sums(alarmed):
+    view = view_of(alarmed)
+    assert len(view.columns) <= MOST_COLUMNS + 1 and view.columns[-1] == 40
+    assert view.since == int(alarmed.status.since.split()[1])
+    assert view.raised == int(alarmed.status.raised.split()[1])
+    first = view.maps[0]
+    assert first.variable == "age" and [row.text for row in first.rows][2] == "40 to 50"
+    # One column per day: the gap of the rows of that day.
+    for day in (3, 33):
+        rows = make_rows(shift=0.2 if day >= 20 else 0, seed=day)
+        here = (rows["age"] > 40) & (rows["age"] <= 50)
+        gap = rows["p"][here].mean() - rows["y"][here].mean()
+        assert first.rows[2].gap[day] == pytest.approx(gap)
+    assert view.before is not None and view.after is not None
+    assert view.after.says[-1] - view.after.happens[-1] == pytest.approx(alarmed.status.gap)
+    assert view.after.low[-1] > view.after.says[-1]  # the interval excludes the prediction
+
+
+def test_pictures_by_both_libraries(alarmed, calm):
+    for monitor in (alarmed, calm, vc.Monitor(calm.bins)):
+        figure = monitor.plot()
+        assert len(figure.axes) >= 2
+        assert len(monitor.plot(backend="plotly").data) >= 1
+        mpl.pyplot.close(figure)
+    figure = alarmed.plot()
+    assert figure.get_suptitle().startswith(f"ALARM since {alarmed.status.since}\nrisk too low")
+    mpl.pyplot.close(figure)
+    known = alarmed.plot(backend="plotly").layout.title.text
+    assert "ALARM since" in known
+
+
+def test_a_reset_is_marked(calm):
+    import copy
+
+    monitor = copy.deepcopy(calm)
+    monitor.reset("new labels")
+    for day in range(15, 20):
+        monitor.update(make_rows(seed=day), id=f"day {day}")
+    view = view_of(monitor)
+    assert view.resets == (15.0,) and view.status.n_batches == 5
+    assert len(view.before.x) == 5  # followed since the reset only
