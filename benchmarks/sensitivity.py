@@ -481,7 +481,7 @@ ENTRIES: list[Entry] = [
     *_inference("detectable error", "_inference.power", "PART_OF_LEVEL"),
     *_inference("clusters", "_inference.cluster_test", "FEW_GROUPS", "DRAWS", "GROUPS_PER_TERM"),
     *_inference("comparison", "_audit.compare", "N_PARTS"),
-    *_inference("verdict", "_audit.audit", "FEW_ROWS", "TOO_COARSE"),
+    *_inference("verdict", "_audit.judge", "FEW_ROWS", "TOO_COARSE"),
     *_inference("fine cells", "_evidence.question", "N_FINE"),
     *_smoothing(
         "band", "bands", "MOST_CELLS", "HALF_SPANS", "WIDEST", "NARROWEST_WINDOW",

@@ -95,7 +95,9 @@ def test_every_help_has_examples_that_exist(name):
     examples = re.findall(r"varcal (\w+)(.*(?:\\\n.*)?)", text.partition("Examples:")[2])
     assert examples
     for called, rest in examples:
-        known = {option for one in main.commands[called].params for option in one.opts}
+        command = main.commands[called]
+        command = getattr(command, "commands", {}).get((rest.split() or [""])[0], command)
+        known = {option for one in command.params for option in one.opts}
         used = re.findall(r"(?<=\s)-{1,2}[a-z][\w-]*", re.sub(r"\s{4,}[a-z ]+$", "", rest))
         assert set(used) <= known, called
 

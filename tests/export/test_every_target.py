@@ -113,13 +113,14 @@ def test_tables_are_found_by_their_statements(database):
     assert exported.script.endswith(f"{exported.query};\n")
 
 
-def test_many_levels_are_joined(database):
+def test_many_levels_are_joined(database, monkeypatch):
+    monkeypatch.setattr(writer, "_CASE_LEVELS", 50)
     rng = np.random.default_rng(0)
     n = 6_000
-    numbers = rng.integers(0, 300, n)
+    numbers = rng.integers(0, 150, n)
     shop = np.array([f"shop {k}" for k in numbers], dtype=object)
     p = rng.uniform(0.1, 0.9, n)
-    lift = rng.normal(size=300)[numbers] + np.log(p / (1 - p))
+    lift = rng.normal(size=150)[numbers] + np.log(p / (1 - p))
     y = rng.random(n) < 1 / (1 + np.exp(-lift))
     model = vc.VariableCalibrator().fit(p, y, {"shop": shop})
     shop[:50], shop[50:100] = "new", None

@@ -39,12 +39,7 @@ DIALECTS = ["duckdb", "postgres", "spark", "bigquery", "snowflake"]
     metavar="COLUMN",
     help="Column of probabilities, one --prob per class; by default as at the fit.",
 )
-@click.option(
-    "--keep",
-    callback=options.names,
-    metavar="A,B,...",
-    help="Columns that the result repeats, such as a key.",
-)
+@options.several_names("--keep", help="Columns that the result repeats, such as a key.")
 @click.option("--column", default="p_calibrated", show_default=True, help="Name of the new column.")
 @click.option(
     "--approximate", is_flag=True, help="Write a query without look-up tables; it tells its error."
@@ -59,7 +54,8 @@ def export(**given: Any) -> None:
 
     \b
     Examples:
-      varcal export cal.json --to sql --dialect duckdb --table predictions -o cal.sql --check
+      varcal export cal.json --to sql --dialect duckdb --table predictions \\
+        -o cal.sql --check
       varcal export cal.json --to onnx -o cal.onnx --check
       varcal export cal.json --to python -o cal.py --check
     """

@@ -26,7 +26,7 @@ _state = click.argument("state", metavar="STATE.json")
 _note = click.option("--note", default="", metavar="TEXT", help="What to write into the log.")
 
 
-@click.group()
+@click.group(short_help="Watch calibration batch by batch.")
 def monitor() -> None:
     """Watch calibration batch by batch, with false alarms under control.
 
@@ -98,7 +98,7 @@ def init(**given: Any) -> None:
     Examples:
       varcal monitor init state.json may.csv --label y --prob p --exclude id
       varcal monitor init state.json q1.parquet --label y --prob p --reference
-      varcal monitor init state.json may.csv --label y --prob p --tolerance 0 --arl 20000
+      varcal monitor init state.json may.csv --label y --prob p --arl 20000
     """
     single = {f"--{role}": [given[role]] for role in ("label", "weight", "group") if given[role]}
     rows = rows_in_place(
@@ -219,7 +219,7 @@ def acknowledge(state: str, note: str) -> None:
 
     \b
     Examples:
-      varcal monitor acknowledge state.json --note "label pipeline, fixed tomorrow"
+      varcal monitor acknowledge state.json --note "fixed tomorrow"
     """
     from varcal._monitor.monitor_file import monitor_in_turn  # noqa: PLC0415  slow to load
 

@@ -277,7 +277,7 @@ def _worst_mark(
     gap = line.predicted[k] - line.actual[k]
     text = f"{points(abs(gap))} {gap_side(gap, words.claim)} at {cut(line.labels[k], 20)}"
     half = text_box(text, 0.0, 0.0, WIDE).half_width
-    right = at + 2 * half < 0.98
+    right = at < 0.5  # where it also fits on a phone
     side = 1 if right else -1
     boxes = [
         Box(at + side * (half + 0.02), ends[0] + part * (ends[1] - ends[0]), half + 0.02)
