@@ -113,6 +113,19 @@ def test_tables_are_found_by_their_statements(database):
     assert exported.script.endswith(f"{exported.query};\n")
 
 
+def test_a_temporary_table_of_the_user_is_kept(database):
+    exported = awkward("VariableCalibrator").to_sql("duckdb")
+    p, v = drawn(20, 8, hostile=False)
+    database.register("scores", as_table(p, v))
+    for name in (next(iter(exported.columns)), "calibrator_made_up_rows"):
+        database.execute(f'CREATE TEMP TABLE "{name}" AS SELECT 1 AS kept')
+        with pytest.raises(InputError, match=f"there already is a temporary table '{name}'"):
+            exported.check(database)
+        assert database.execute(f'FROM "{name}"').fetchall() == [(1,)]
+        database.execute(f'DROP TABLE "{name}"')
+    assert len(exported.run(database)) == 20
+
+
 def test_many_levels_are_joined(database):
     rng = np.random.default_rng(0)
     n = 6_000
