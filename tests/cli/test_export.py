@@ -31,11 +31,11 @@ def test_python_and_sql_are_checked_by_running_them(saved, tmp_path):
     wanted = vc.load_calibrator(saved).predict_proba([0.4], {"age": [33.0]})[0, 1]
     assert found == pytest.approx(wanted, abs=1e-12)
     pytest.importorskip("duckdb", reason="duckdb is not installed")
-    options = ["--table", "predictions", "--prob", "score", "--keep", "id", "--column", "q"]
+    options = ["--table", "predictions", "--prob", "score", "--keep", "id,day", "--column", "q"]
     done = run(saved, "--to", "sql", *options, "-o", tmp_path / "cal.sql", "--check")
     assert done.exit_code == 0 and "200 made-up rows agree" in done.output
     text = (tmp_path / "cal.sql").read_text()
-    for part in ('"predictions"', '"score"', '"id"', '"q"'):
+    for part in ('"predictions"', '"score"', '"id"', '"day"', '"q"'):
         assert part in text
 
 
@@ -59,3 +59,12 @@ def test_onnx_is_run(saved, tmp_path):
 def test_an_extension_that_does_not_fit_is_refused(saved, tmp_path):
     done = run(saved, "--to", "onnx", "-o", tmp_path / "cal.sql")
     assert done.exit_code != 0 and not (tmp_path / "cal.sql").exists()
+
+
+@pytest.mark.parametrize(
+    "option", [("--dialect", "duckdb"), ("--table", "t"), ("--prob", "p"), ("--approximate",)]
+)
+def test_options_of_queries_are_refused_elsewhere(option, saved, tmp_path):
+    done = run(saved, "--to", "python", "-o", tmp_path / "cal.py", *option)
+    assert done.exit_code != 0 and f"{option[0]} is for queries" in done.output
+    assert not (tmp_path / "cal.py").exists()

@@ -113,6 +113,19 @@ def test_tables_are_found_by_their_statements(database):
     assert exported.script.endswith(f"{exported.query};\n")
 
 
+def test_a_temporary_table_of_the_user_is_kept(database):
+    exported = awkward("VariableCalibrator").to_sql("duckdb")
+    p, v = drawn(20, 8, hostile=False)
+    database.register("scores", as_table(p, v))
+    for name in (next(iter(exported.columns)), "calibrator_made_up_rows"):
+        database.execute(f'CREATE TEMP TABLE "{name}" AS SELECT 1 AS kept')
+        with pytest.raises(InputError, match=f"there already is a temporary table '{name}'"):
+            exported.check(database)
+        assert database.execute(f'FROM "{name}"').fetchall() == [(1,)]
+        database.execute(f'DROP TABLE "{name}"')
+    assert len(exported.run(database)) == 20
+
+
 def test_many_levels_are_joined(database, monkeypatch):
     monkeypatch.setattr(writer, "_CASE_LEVELS", 50)
     rng = np.random.default_rng(0)
@@ -215,6 +228,34 @@ def test_what_cannot_be_exported_is_refused():
         fitted_platt().to_sql("duckdb", p=["a", "b"])
     with pytest.raises(InputError, match="no column 'x'"):
         awkward("TreeCalibrator").to_sql("duckdb", v={"x": "y"})
+    with pytest.raises(InputError, match="table has no name"):
+        fitted_platt().to_sql("duckdb", table=[])
+
+
+def test_columns_that_are_named_twice_are_refused():
+    model = awkward("TreeCalibrator", n_classes=4)
+    with pytest.raises(InputError, match="p names the column 'a' twice"):
+        model.to_sql("duckdb", p=["a", "b", "c", "a"])
+    with pytest.raises(InputError, match="keep names the column 'id' twice"):
+        fitted_platt().to_sql("duckdb", keep=["id", "id"])
+    with pytest.raises(InputError, match="two columns 'id'"):
+        fitted_platt().to_sql("duckdb", keep="id", column="id")
+
+
+def test_a_variable_may_be_the_score(database):
+    p = np.random.default_rng(0).random(3_000)
+    y = np.random.default_rng(1).random(3_000) < np.where(p > 0.5, 0.9, 0.1)
+    model = vc.TreeCalibrator().fit(p, y, {"P": p})
+    exported = model.to_sql("duckdb", v={"P": "p"})
+    database.register("scores", as_table(p, {}))
+    assert np.abs(exported.run(database) - model.predict_proba(p, {"P": p})).max() <= CLOSE
+    assert model.schema_.names == ("P",) and exported.check(database).n_rows == 200
+    assert model.to_sql("duckdb").check(database).n_rows == 200
+
+
+def test_rows_need_an_approximation():
+    with pytest.raises(InputError, match="rows are for measuring an approximation"):
+        fitted_platt().to_sql("duckdb", rows=([0.5], None))
 
 
 def fitted_platt():

@@ -5,6 +5,7 @@ import pytest
 
 from cases import postgres
 from cases.exports import BY_VARIABLE, awkward, drawn
+from varcal.exceptions import InputError
 
 psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed")
 # One worker of pytest-xdist runs them all: there is one server.
@@ -75,3 +76,36 @@ def test_bad_scores_give_null(database):
     assert np.isnan(found[:3]).all() and np.isfinite(found[3]).all()
     approximate = awkward("VariableCalibrator").to_sql("postgres", exact=False)
     assert approximate.check(database).largest < 1e-6
+
+
+def test_an_empty_table_gives_no_rows(database):
+    p, v = drawn(4, 9, hostile=False)
+    load(database, p, v)
+    database.execute("DELETE FROM scores")
+    assert awkward("TreeCalibrator").to_sql("postgres").run(database).shape == (0, 2)
+
+
+def test_settings_and_temporary_tables_of_the_user_are_kept(database):
+    exported = awkward("VariableCalibrator").to_sql("postgres", prefix="own")
+    database.execute("SET jit = off")
+    exported.check(database)
+    assert database.execute("SHOW jit").fetchone() == ("off",)
+    name = next(iter(exported.columns))
+    database.execute(f'CREATE TEMP TABLE "{name}" AS SELECT 1 AS kept')
+    with pytest.raises(InputError, match="there already is a temporary table"):
+        exported.check(database)
+    assert database.execute(f'SELECT kept FROM pg_temp."{name}"').fetchall() == [(1,)]
+
+
+@pytest.mark.parametrize("autocommit", [True, False])
+def test_the_first_error_is_reported(autocommit, database):
+    exported = awkward("VariableCalibrator").to_sql("postgres", table="nowhere", prefix="failed")
+    database.autocommit = autocommit
+    try:
+        with pytest.raises(psycopg.errors.UndefinedTable, match="nowhere"):
+            exported.run(database)
+        database.rollback()
+        assert exported.check(database).n_rows == 200
+    finally:
+        database.rollback()
+        database.autocommit = True

@@ -5,6 +5,7 @@ import pytest
 
 import varcal as vc
 from cases.exports import AGE, BY_VARIABLE, PLAIN_SEX, awkward, drawn
+from varcal.exceptions import InputError
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
@@ -52,3 +53,14 @@ def test_a_query_without_tables(spark_session):
     assert exported.statements() == []
     found = spark_session.sql(exported.query)
     assert found.columns == [AGE, "p_calibrated"] and found.count() == 1_500
+
+
+def test_a_temporary_view_of_the_user_is_kept(spark_session):
+    exported = awkward("VariableCalibrator", sex=PLAIN_SEX).to_sql("spark", prefix="own view")
+    name = next(iter(exported.columns))
+    spark_session.sql("SELECT 1 AS kept").createOrReplaceTempView(f"`{name}`")
+    with pytest.raises(InputError, match="there already is a temporary table"):
+        exported.check(spark_session)
+    assert spark_session.sql(f"SELECT kept FROM `{name}`").collect()[0].kept == 1
+    spark_session.catalog.dropTempView(name)
+    assert exported.check(spark_session).n_rows == 200

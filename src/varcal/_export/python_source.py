@@ -41,19 +41,38 @@ def _curve(x, knots, heights, slopes):
     return heights[at] + slopes[at] * (x - knots[at]) if at < len(knots) - 1 else heights[-1]
 
 
+def _score(p):
+    if not hasattr(p, "__float__") or getattr(p, "shape", ()) != ():
+        raise ValueError(f"p must be a number; got {p!r}")
+    return float(p)
+
+
+def _scores(p, n):
+    if not hasattr(p, "__len__") or len(p) != n:
+        raise ValueError(f"p must be a sequence of {n} numbers; got {p!r}")
+    return [_score(each) for each in p]
+
+
 def _is_missing(value):
-    return value is None or value != value
+    # pandas.NA cannot be compared.
+    return value is None or value.__class__.__name__ == "NAType" or value != value
 
 
 def _number(value, name, kind):
+    if _is_missing(value):
+        return nan
+    kind_of_array = getattr(getattr(value, "dtype", None), "kind", "")
+    if kind == "datetime" and kind_of_array == "M":
+        value = value.astype("datetime64[us]").item()
     if kind == "datetime" and hasattr(value, "toordinal"):
         # Seconds since 1970; a date without a time zone is in UTC.
         if getattr(value, "tzinfo", None) is not None:
             return value.timestamp()
         return (value - value.__class__(1970, 1, 1)).total_seconds()
-    if isinstance(value, (bool, str)):
-        raise ValueError(f"{name} must be a number; got {value!r}")
-    return nan if _is_missing(value) else float(value)
+    if isinstance(value, (bool, str)) or kind_of_array in ("b", "M"):
+        wanted = "a date, or seconds since 1970" if kind == "datetime" else "a number"
+        raise ValueError(f"{name} must be {wanted}; got {value!r}")
+    return float(value)
 
 
 def _levels(codes, n):

@@ -299,10 +299,11 @@ def input_lines(program: Program) -> list[str]:
     """Return the lines that read the arguments ``p`` and ``v`` of a row."""
     lines = []
     if program.binary:
-        lines += ["s1 = p", "if not 0 <= s1 <= 1:", "    _refuse(p)"]
+        lines += ["s1 = p if p.__class__ is float else _score(p)"]
+        lines += ["if not 0 <= s1 <= 1:", "    _refuse(p)"]
     else:
         names = [f"s{k}" for k in range(len(program.outputs))]
-        lines.append(f"{', '.join(names)} = p")
+        lines.append(f"{', '.join(names)} = _scores(p, {len(names)})")
         off = f"abs({' + '.join(names)} - 1.0) > {program.sum_tolerance!r}"
         outside = " and ".join(f"0 <= {name} <= 1" for name in names)
         lines += [f"if not ({outside}) or {off}:", "    _refuse(p)"]
@@ -312,8 +313,10 @@ def input_lines(program: Program) -> list[str]:
             lines.append(f"x{k} = L{k}(v[{name!r}])")
         else:
             lines.append(f"x{k} = v[{name!r}]")
-            lines.append(f"if x{k}.__class__ is not float:")
-            lines.append(f"    x{k} = _number(x{k}, {name!r}, {kind!r})")
+            read = f"x{k} = _number(x{k}, {name!r}, {kind!r})"
+            # A date is never a number of Python.
+            plain = [] if kind == "datetime" else [f"if x{k}.__class__ is not float:"]
+            lines += [*plain, f"    {read}" if plain else read]
     return lines
 
 

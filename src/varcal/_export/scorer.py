@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -12,6 +13,8 @@ import numpy as np
 from varcal._export.program import Program
 from varcal._export.row_code import RowCode, input_lines, level_codes
 from varcal._input.variables import Variable
+from varcal.calibrators._interface.fitted_variables import Schema
+from varcal.calibrators._interface.rows import score_rows
 from varcal.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -35,7 +38,9 @@ def scorer(calibrator: Calibrator) -> Score:
         "sqrt": math.sqrt,
         "_sigmoid": _sigmoid,
         "_curve": _curve,
-        "_number": _number,
+        "_number": partial(_number, program.schema),
+        "_score": _score,
+        "_scores": _scores,
         "_refuse": _refuse,
     }
     names |= {name: _held(name, value) for name, value in code.constants.items()}
@@ -51,7 +56,7 @@ def scorer(calibrator: Calibrator) -> Score:
         try:
             return computed(p, v)
         except (KeyError, TypeError):
-            _explain(p, v, known, len(program.outputs))
+            _explain(v, known)
             raise
 
     score.__doc__ = f"""Return the calibrated probability of one row by a {type_name}.
@@ -82,11 +87,22 @@ def _held(name: str, value: Any) -> Any:
 
 
 def _as_dict(codes: dict[Any, int], n: int) -> Any:
+    only_texts = all(isinstance(level, str) for level in codes if level is not None)
+
     def found(value: object) -> int:
         try:
             return codes[value]
-        except KeyError:
-            return n + 1 if Variable.of([value], "v").missing()[0] else n
+        except (KeyError, TypeError):
+            variable = Variable.of([value], "v")
+        if variable.missing()[0]:
+            return n + 1
+        if only_texts and variable.kind != "levels" and not isinstance(value, str):
+            raise InputError(
+                f"v holds {value!r} where the calibrator was fitted on categories",
+                "convert it to the type that it had in fit",
+                argument="v",
+            )
+        return n
 
     return found
 
@@ -103,8 +119,12 @@ def _curve(x: float, knots: list[float], heights: list[float], slopes: list[floa
     return heights[at] + slopes[at] * (x - knots[at]) if at < len(knots) - 1 else heights[-1]
 
 
-def _number(value: object, name: str, kind: str) -> float:
+def _number(schema: Schema, value: object, name: str, kind: str) -> float:
     """Return a value of a variable as a number: seconds for dates, NaN where it is missing."""
+    if value is None:
+        return math.nan
+    if kind == "datetime" and isinstance(value, str):
+        return _written_date(schema, value, name)
     variable = Variable.of([value], name)
     if variable.kind != kind and not variable.missing()[0]:
         wanted = "a date" if kind == "datetime" else "a number"
@@ -116,6 +136,29 @@ def _number(value: object, name: str, kind: str) -> float:
     return math.nan if variable.missing()[0] else float(variable.values[0])
 
 
+def _written_date(schema: Schema, value: str, name: str) -> float:
+    """Read a date from text, as `predict_proba` does."""
+    k = schema.names.index(name)
+    own = Schema((name,), ("datetime",), ((),), schema.date_formats[k : k + 1])
+    (seconds,) = own.align(score_rows([0.5], {name: [value]}, 2).variables)
+    return float(seconds[0])
+
+
+def _score(p: Any) -> float:
+    """Return a score of any type in double precision, so that it is computed with as such."""
+    if not hasattr(p, "__float__") or getattr(p, "shape", ()) != ():
+        raise InputError(f"p must be a number; got {p!r}", "give one row", argument="p")
+    return float(p)
+
+
+def _scores(p: Any, n: int) -> list[float]:
+    if not hasattr(p, "__len__") or len(p) != n:
+        raise InputError(
+            f"p must be a sequence of {n} numbers; got {p!r}", "give one row", argument="p"
+        )
+    return [each if each.__class__ is float else _score(each) for each in p]
+
+
 def _refuse(p: object) -> NoReturn:
     raise InputError(
         f"p must be between 0 and 1, and sum to 1 if there are several; got {p!r}",
@@ -124,8 +167,8 @@ def _refuse(p: object) -> NoReturn:
     )
 
 
-def _explain(p: object, v: object, known: list[str], n_classes: int) -> None:
-    """Raise a better error about arguments of the wrong kind."""
+def _explain(v: object, known: list[str]) -> None:
+    """Raise a better error about variables of the wrong kind."""
     if known and not isinstance(v, Mapping):
         raise InputError(
             f"v must be a mapping of the variables {', '.join(map(repr, known))}; got {v!r}",
@@ -136,6 +179,3 @@ def _explain(p: object, v: object, known: list[str], n_classes: int) -> None:
         for name in known:
             if name not in v:
                 raise InputError.no_column(name, [str(each) for each in v], "v") from None
-    wanted = "a number" if n_classes == 2 else f"a sequence of {n_classes} numbers"
-    if (n_classes == 2) != isinstance(p, int | float | np.number):
-        raise InputError(f"p must be {wanted}; got {p!r}", "give one row", argument="p") from None

@@ -6,6 +6,7 @@ import importlib.util
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from varcal.cli import _options as options
 from varcal.exceptions import InputError, import_library
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 #: The extension of a file for each target.
 EXTENSIONS = {"sql": ".sql", "onnx": ".onnx", "python": ".py"}
 DIALECTS = ["duckdb", "postgres", "spark", "bigquery", "snowflake"]
+#: Options that only a query has a use for.
+_OF_SQL = ("dialect", "table", "prob", "keep", "column", "approximate")
 
 
 @click.command()
@@ -60,6 +63,7 @@ def export(**given: Any) -> None:
       varcal export cal.json --to python -o cal.py --check
     """
     options.check_output(given["output"], (EXTENSIONS[given["target"]],))
+    _refuse_options_of_sql(given["target"])
     from varcal.calibrators import load_calibrator  # noqa: PLC0415  slow, and not needed to refuse
 
     calibrator = load_calibrator(given["calibrator"])
@@ -70,6 +74,17 @@ def export(**given: Any) -> None:
         said = str(exported.check()) if given["check"] else ""
         exported.save(given["output"])
     print(f"wrote {given['output']}{': ' + said if said else ''}")
+
+
+def _refuse_options_of_sql(target: str) -> None:
+    """Refuse options that would change nothing."""
+    source = click.get_current_context().get_parameter_source
+    for name in _OF_SQL:
+        if target != "sql" and source(name) is ParameterSource.COMMANDLINE:
+            raise InputError(
+                f"--{name} is for queries, and changes nothing with --to {target}",
+                f"leave out --{name}, or use --to sql",
+            )
 
 
 def _write_sql(calibrator: Calibrator, given: dict[str, Any]) -> str:
@@ -95,7 +110,7 @@ def _checked(exported: SqlExport) -> str:
     sqlglot = import_library("sqlglot", "parsing a query")
     try:
         sqlglot.parse(exported.script, dialect=exported.dialect)
-    except sqlglot.errors.ParseError as error:
+    except sqlglot.errors.SqlglotError as error:
         raise InputError(f"the query cannot be parsed: {error}", "please report it") from None
     return (
         "the query was only parsed, not run: to compare it with predict_proba, call "

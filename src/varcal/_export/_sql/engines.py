@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -27,16 +27,35 @@ class Engine(ABC):
 
     @contextmanager
     def temporary_tables(self, tables: Mapping[str, Columns]) -> Iterator[None]:
-        """Create tables for a block, and remove them at its end."""
+        """Create tables for a block, and remove them at its end.
+
+        A temporary table that is there already is refused: it is not ours to remove.
+        """
         made = []
         try:
             for name, columns in tables.items():
+                if self.exists(name):
+                    raise InputError(
+                        f"there already is a temporary table {name!r}",
+                        "remove it, or choose another prefix=",
+                        argument="prefix",
+                    )
                 made.append(name)
                 self.create(name, columns)
             yield
-        finally:
+        except BaseException:
             for name in made:
-                self.drop(name)
+                # After an error PostgreSQL refuses all else until the user rolls back, which
+                # removes the tables, too. The first error is the one to report.
+                with suppress(Exception):
+                    self.drop(name)
+            raise
+        for name in made:
+            self.drop(name)
+
+    @abstractmethod
+    def exists(self, name: str) -> bool:
+        """Tell whether there is a temporary table of this name."""
 
     @abstractmethod
     def create(self, name: str, columns: Columns) -> None:
@@ -52,6 +71,15 @@ class Engine(ABC):
 
 
 class _DuckDB(Engine):
+    def exists(self, name: str) -> bool:
+        # The names of DuckDB's tables and views do not differ by case alone.
+        found = self.connection.execute(
+            "SELECT 1 FROM information_schema.tables "
+            "WHERE table_catalog = 'temp' AND lower(table_name) = lower(?)",
+            [name],
+        )
+        return found.fetchone() is not None
+
     def create(self, name: str, columns: Columns) -> None:
         import pyarrow as pa  # noqa: PLC0415  a table of pyarrow is copied fastest
 
@@ -72,6 +100,12 @@ class _DuckDB(Engine):
 
 
 class _Postgres(Engine):
+    def exists(self, name: str) -> bool:
+        table = f"pg_temp.{self.dialect.identifier(name)}"
+        with self.connection.cursor() as cursor:
+            cursor.execute(f"SELECT to_regclass({self.dialect.text(table)}) IS NOT NULL")
+            return bool(cursor.fetchone()[0])
+
     def create(self, name: str, columns: Columns) -> None:
         table = f"pg_temp.{self.dialect.identifier(name)}"
         with self.connection.cursor() as cursor:
@@ -85,17 +119,26 @@ class _Postgres(Engine):
 
     def rows(self, query: str) -> Floats:
         with self.connection.cursor() as cursor:
+            cursor.execute("SELECT current_setting('jit')")
+            before = cursor.fetchone()[0]
             # Compiling a long query takes far longer than running it.
             cursor.execute("SET jit = off")
             try:
                 cursor.execute(query)
-                found = cursor.fetchall()
-            finally:
-                cursor.execute("RESET jit")
-        return np.array(found, dtype=np.float64)
+                width, found = len(cursor.description), cursor.fetchall()
+            except BaseException:
+                with suppress(Exception):
+                    cursor.execute(f"SET jit = {before}")
+                raise
+            cursor.execute(f"SET jit = {before}")
+            return np.array(found, dtype=np.float64).reshape(len(found), width)
 
 
 class _Spark(Engine):
+    def exists(self, name: str) -> bool:
+        quoted, catalog = self.dialect.identifier(name), self.connection.catalog
+        return bool(catalog.tableExists(quoted) and catalog.getTable(quoted).isTemporary)
+
     def create(self, name: str, columns: Columns) -> None:
         import pyarrow as pa  # noqa: PLC0415  as above
 
@@ -106,7 +149,7 @@ class _Spark(Engine):
             for key, column in held.items()
         }
         frame = self.connection.createDataFrame(pa.table(held))
-        frame.createOrReplaceTempView(name)
+        frame.createOrReplaceTempView(self.dialect.identifier(name))
 
     def drop(self, name: str) -> None:
         self.connection.catalog.dropTempView(name)

@@ -107,7 +107,7 @@ class SqlExport:
         """
         engine = engine_of(connection, self.dialect)
         with engine.temporary_tables(self.columns):
-            return self._run(engine, self._options["table"], key)
+            return self._run(engine, self._options, key)
 
     def check(self, connection: Any) -> Checked:
         """Compare made-up rows, in a temporary table, with what `predict_proba` gives for them.
@@ -121,11 +121,12 @@ class SqlExport:
         engine = engine_of(connection, self.dialect)
         name = f"{self._options['prefix']}_made_up_rows"
         table = DIALECTS[self.dialect].identifier(name)
-        columns = self._made_up_columns()
+        options = _apart(self._options) | {"table": table}
+        columns = self._made_up_columns(options)
         key = next(each for each in ("row", "row_", "row__") if each not in columns)
         columns[key] = np.arange(len(self.rows.p))
         with engine.temporary_tables({**self.columns, name: columns}):
-            found = self._run(engine, table, key)
+            found = self._run(engine, options, key)
         if self.difference is None:
             return compare(found, self.rows.expected)
         steps = self._program.evaluate(self.rows.p, self.rows.variables)
@@ -135,9 +136,9 @@ class SqlExport:
     def _words(self) -> Dialect:
         return _words(self.dialect, exact=self._program.exact)
 
-    def _run(self, engine: Engine, table: str, key: str | None) -> Floats:
+    def _run(self, engine: Engine, options: dict[str, Any], key: str | None) -> Floats:
         number = DIALECTS[self.dialect].number_of_row(key)
-        options = self._options | {"table": table, "others": [], "row_number": number}
+        options = options | {"others": [], "row_number": number}
         query, _ = _query_text(self._program, self._words, options)
         found = engine.rows(query)
         found = found[np.argsort(found[:, 0], kind="stable"), 1:]
@@ -145,8 +146,8 @@ class SqlExport:
             return np.column_stack([1.0 - found[:, 0], found[:, 0]])
         return found
 
-    def _made_up_columns(self) -> dict[str, AnyArray]:
-        options, columns = self._options, {}
+    def _made_up_columns(self, options: dict[str, Any]) -> dict[str, AnyArray]:
+        columns: dict[str, AnyArray] = {}
         for k, column in enumerate(options["scores"]):
             columns[column.name] = self.rows.p[:, 1 if self._program.binary else k]
         for k, column in options["variables"].items():
@@ -178,11 +179,19 @@ def to_sql(
 ) -> SqlExport:
     """Export a calibrator as SQL; see `Calibrator.to_sql`."""
     check_choice("dialect", dialect, list(DIALECTS))
+    if exact and rows is not None:
+        raise InputError(
+            "rows are for measuring an approximation, and an exact query is none",
+            "leave out rows=, or use exact=False",
+            argument="rows",
+        )
     program = Program.of(calibrator, exact=exact)
     made_up = MadeUpRows.of(program)
     difference = None if exact else _difference(program, rows)
     words = _words(dialect, exact=exact)
     parts = table.split(".") if isinstance(table, str) else list(table)
+    if not parts:
+        raise InputError("table has no name", "give the parts of its name", argument="table")
     options: dict[str, Any] = {
         "table": ".".join(words.identifier(part) for part in parts),
         "scores": _score_columns(program, p),
@@ -194,6 +203,7 @@ def to_sql(
         "with_tables": exact,
     }
     words.identifier(prefix)
+    _check_names(program, options)
     text, query = _query_text(program, words, options)
     comments = [*heading(program), *_how(program, options)]
     if difference is not None:
@@ -204,11 +214,45 @@ def to_sql(
         ]
     if query.tables:
         comments += [
-            f"It reads {len(query.tables)} look-up tables, whose names begin with "
+            f"It reads look-up tables ({len(query.tables)}), whose names begin with "
             f"{_harmless(prefix)}."
         ]
     shown = "\n".join([*(f"-- {_harmless(line)}" for line in comments), text])
     return SqlExport(shown, query.tables, dialect, difference, made_up, program, options)
+
+
+def _check_names(program: Program, options: dict[str, Any]) -> None:
+    """Refuse columns of scores, or of the result, that have the same name."""
+    kept = [column.name for column in options["others"]]
+    n = 1 if program.binary else len(program.outputs)
+    given = [*kept, *_labels(program, options["column"], n)]
+    read = [column.name for column in options["scores"]]
+    for names, wrong, argument in (
+        (kept, "keep names the column {!r} twice", "keep"),
+        (given, "the result would have two columns {!r}", "column"),
+        (read, "p names the column {!r} twice", "p"),
+    ):
+        twice = [name for k, name in enumerate(names) if name in names[:k]]
+        if twice:
+            raise InputError(
+                wrong.format(twice[0]), "give each column its own name", argument=argument
+            )
+
+
+def _apart(options: dict[str, Any]) -> dict[str, Any]:
+    """Let scores and variables be read from different columns, even if a table has but one."""
+    taken: set[str] = set()
+
+    def renamed(column: Column) -> Column:
+        name = column.name
+        while name.lower() in taken:
+            name += "_"
+        taken.add(name.lower())
+        return replace(column, name=name)
+
+    scores = [renamed(column) for column in options["scores"]]
+    variables = {k: renamed(column) for k, column in options["variables"].items()}
+    return options | {"scores": scores, "variables": variables}
 
 
 def _words(dialect: str, *, exact: bool) -> Dialect:

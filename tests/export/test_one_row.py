@@ -1,0 +1,100 @@
+"""What a scorer and an exported Python file take for the score and the variables of one row."""
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import varcal as vc
+from cases.calibrators import binary, fitted, many
+from cases.exports import AGE, SEX, awkward, drawn
+from varcal.exceptions import InputError
+
+
+def both(model):
+    names = {"__name__": "calibrator"}
+    exec(model.to_python().text, names)
+    return model.scorer(), names["calibrate"]
+
+
+@pytest.mark.parametrize("calibrator", [vc.IsotonicCalibrator(), vc.PlattCalibrator()])
+def test_scores_of_single_precision_are_computed_with_in_double(calibrator):
+    model = fitted(calibrator, binary)
+    p = np.random.default_rng(1).random(300).astype(np.float32)
+    wanted = model.predict_proba(p)[:, 1]
+    for function in both(model):
+        found = [function(each) for each in p]
+        assert {type(each) for each in found} == {float}
+        assert np.abs(np.array(found) - wanted).max() <= 1e-12
+
+
+@pytest.mark.parametrize("bad", [None, "0.5", [0.5], np.array([0.5]), np.array([0.5, 0.5])])
+def test_what_is_not_one_score_is_refused(bad):
+    for function in both(fitted(vc.PlattCalibrator(), binary)):
+        with pytest.raises(ValueError, match="p must be a number"):
+            function(bad)
+
+
+@pytest.mark.parametrize("bad", [None, 0.5, [1.0], [0.5, 0.3, 0.1, 0.1, 0.0, 0.0]])
+def test_what_is_not_one_score_per_class_is_refused(bad):
+    model = fitted(vc.TemperatureCalibrator(), many)
+    for function in both(model):
+        with pytest.raises(ValueError, match=r"p must be a sequence of \d numbers"):
+            function(bad)
+        with pytest.raises(ValueError, match="p must be a number; got 'a'"):
+            function(["a"] * len(model.classes_))
+
+
+def one_date(day):
+    return {AGE: Decimal(40), SEX: None, "member": True, "day": day}
+
+
+@pytest.mark.parametrize(
+    ("given", "same"),
+    [
+        (np.datetime64("2024-05-01", "ns"), datetime(2024, 5, 1)),
+        (np.datetime64("2024-05-01", "D"), datetime(2024, 5, 1)),
+        (pd.Timestamp("2024-05-01"), datetime(2024, 5, 1)),
+        (date(2024, 5, 1), datetime(2024, 5, 1, tzinfo=UTC)),
+        (pd.NaT, None),
+        (pd.NA, None),
+        (np.datetime64("NaT"), None),
+    ],
+)
+def test_dates_of_all_types(given, same):
+    model = awkward("VariableCalibrator")
+    for function in both(model):
+        assert function(0.4, one_date(given)) == function(0.4, one_date(same))
+
+
+def test_dates_differ():
+    for function in both(awkward("VariableCalibrator")):
+        days = drawn(50, 1, hostile=False)[1]["day"]
+        assert len({function(0.4, one_date(day)) for day in days}) > 1
+
+
+def test_a_scorer_reads_dates_from_text_as_predict_proba_does():
+    rng = np.random.default_rng(0)
+    p, days = rng.uniform(0.1, 0.9, 2_000), rng.integers(1, 28, 2_000)
+    text = np.array([f"2024-05-{day:02d}" for day in days], dtype=object)
+    y = rng.random(2_000) < np.where(days > 14, 0.9, 0.2)
+    model = vc.TreeCalibrator().fit(p, y, {"day": text})
+    score = model.scorer()
+    for day in ("2024-05-02", "2024-05-27"):
+        wanted = model.predict_proba([0.4], {"day": [day]})[0, 1]
+        assert score(0.4, {"day": day}) == pytest.approx(wanted, abs=1e-12)
+    assert score(0.4, {"day": "2024-05-02"}) != score(0.4, {"day": "2024-05-27"})
+
+
+def test_numbers_are_not_dates_or_categories():
+    score = awkward("VariableCalibrator").scorer()
+    for number in (1714521600, 1714521600.0):
+        with pytest.raises(InputError, match="'day' must be a date"):
+            score(0.4, one_date(number))
+    with pytest.raises(InputError, match="v holds 3 where the calibrator was fitted on categories"):
+        score(0.4, one_date(None) | {SEX: 3})
+    _, plain = both(awkward("VariableCalibrator"))
+    with pytest.raises(ValueError, match="must be a number; got "):
+        plain(0.4, one_date(None) | {AGE: np.True_})
