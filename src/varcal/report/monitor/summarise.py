@@ -76,7 +76,8 @@ def _lede(monitor: Monitor, status: Status) -> Sentence:
         if not status.n_batches:
             return Sentence.of("The monitor waits for its first batch.")
         return Sentence.of(
-            f"After {count(status.n_batches)} batches with {count(status.n_rows, 'row')} there is "
+            f"After {count(status.n_batches)} batch{'' if status.n_batches == 1 else 'es'} with "
+            f"{count(status.n_rows, 'row')} there is "
             f"no evidence that a gap exceeds {limit} points anywhere: evidence "
             f"{evidence_text(status.evidence)}, alarm at {evidence_text(status.threshold)}."
         )
@@ -209,7 +210,8 @@ def _method(monitor: Monitor) -> tuple[str, ...]:
         first,
         combined,
         guarantee,
-        "The start of a change is the last batch at which the strongest bet had no gain yet.",
+        "The start of a change is the batch from which on the strongest bet has gained, without "
+        "falling back to nothing.",
         f"The {level} interval of the gap since the change holds for whichever place and start "
         "are found, at all times. Those of the tables hold for one cell at all times.",
     )
