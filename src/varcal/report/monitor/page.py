@@ -197,7 +197,7 @@ def _log(summary: MonitorSummary) -> Markup:
             "tr",
             el("td", named(one.id or "–")),
             el("td", one.what),
-            el("td", named(one.note or "–")),
+            el("td", Named(cut(one.note or "–", 200))),
         )
         for one in summary.log
     ]
