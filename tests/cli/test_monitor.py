@@ -116,3 +116,54 @@ def test_a_file_of_rows_as_parquet_is_not_taken_for_sums(folder):
     parquet.write_table(rows, folder / "2026-11-01.parquet")
     done = run("monitor", "update", "state.json", "2026-11-01.parquet", cwd=folder)
     assert done.returncode == 0 and "(1,500 rows)" in done.stdout
+
+
+def test_a_report_never_replaces_the_state_or_the_batch(folder):
+    start(folder)
+    before = (folder / "state.json").read_bytes()
+    for command in (["report", "state.json"], ["update", "state.json", "2026-11-01.csv"]):
+        done = run("monitor", *command, "-o", "state.json", cwd=folder)
+        assert done.returncode == 2 and "'state.json' is an input file" in done.stderr
+    monitor = vc.load_monitor(folder / "state.json")
+    vc.collect(make_rows(500), monitor.bins).save(folder / "sums-1.json")
+    done = run(
+        *("monitor", "update", "state.json", "sums-*.json"),
+        *("--id", "1", "-o", "sums-1.json"),
+        cwd=folder,
+    )
+    assert done.returncode == 2 and "'sums-1.json' is an input file" in done.stderr
+    assert (folder / "state.json").read_bytes() == before
+
+
+def test_a_batch_whose_report_cannot_be_written_is_not_counted(folder):
+    start(folder)
+    before = (folder / "state.json").read_bytes()
+    (folder / "page.html").mkdir()
+    done = update(folder, 4, "-o", "page.html")
+    assert done.returncode == 2 and "it is a folder" in done.stderr
+    assert (folder / "state.json").read_bytes() == before
+    assert update(folder, 4).returncode == 4
+
+
+def test_the_name_of_a_file_without_its_extension_is_the_id(folder):
+    start(folder)
+    (folder / "2026-11-01.csv").rename(folder / "2026.11.01.csv")
+    done = run("monitor", "update", "state.json", "2026.11.01.csv", cwd=folder)
+    assert done.stdout.startswith("2026.11.01: No alarm"), done.stderr
+
+
+def test_json_lines_are_rows_if_the_format_is_named(folder):
+    start(folder)
+    rows = make_rows(200)
+    lines = [
+        json.dumps({name: column[k].item() for name, column in rows.items()}) for k in range(200)
+    ]
+    (folder / "day.json").write_text("\n".join(lines))
+    done = run("monitor", "update", "state.json", "day.json", "--format", "jsonl", cwd=folder)
+    assert done.stdout.startswith("day: No alarm after 1 batch (200 rows)"), done.stderr
+
+
+def test_a_state_that_does_not_exist_is_said_to_be_missing(folder):
+    done = run("monitor", "update", "state.json", "2026-11-01.csv", cwd=folder)
+    assert done.returncode == 2 and "No such file" in done.stderr
+    assert not (folder / ".state.json.lock").exists()

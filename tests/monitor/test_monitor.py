@@ -14,6 +14,7 @@ from pyarrow import parquet
 
 import varcal as vc
 from cases.monitors import BINS, assert_same_state, make_bins, make_rows
+from varcal._monitor.detector import MOST
 from varcal._monitor.history import MOST_BLOCKS
 from varcal._monitor.monitor_file import to_dict
 from varcal.exceptions import InputError, VarcalWarning
@@ -315,16 +316,19 @@ def test_very_many_classes_are_watched_if_asked_for():
 def test_correlated_variables_are_named_beside_the_strongest():
     def rows(seed, shift):
         made = make_rows(1500, shift, seed)
-        return made | {"born": 2026 - made["age"], "p": made["p"]}
+        return made | {"months": 12 * made["age"]}
 
     bins = vc.make_bins(
-        "y", "p", ["age", "born", "job"], data=rows(1, 0), monitor=0.02,
-        bins=BINS | {"born": [1956, 1966, 1976, 1986, 1996, 2006]},
+        "y", "p", ["age", "months", "job"], data=rows(1, 0), monitor=0.02,
+        bins=BINS | {"months": [12 * age for age in BINS["age"]]},
     )  # fmt: skip
     monitor = vc.Monitor(bins)
     for day in range(20):
         status = monitor.update(rows(day, 0.2), id=day)
-    assert {status.variable, *status.where.also} == {"age", "born"}
+        if status.raised == str(day):
+            assert {status.variable, *status.where.also} == {"age", "months"}
+    assert (monitor.detector.flow >= MOST).any()
+    assert {status.variable, *status.where.also} == {"age", "months"}
 
 
 def test_acknowledged_alarms_and_resets(alarmed):
@@ -425,3 +429,52 @@ def test_memory_stays_the_same_over_many_batches(bins):
     # Ids are kept for as long as evidence that began at their batch is followed.
     assert set(np.unique(monitor.detector.start).tolist()) <= set(monitor.ids)
     assert len(monitor.ids) < 1500
+
+
+def test_the_place_is_named_when_several_cells_exceed_the_evidence_that_is_followed(bins):
+    monitor = vc.Monitor(bins)
+    status = monitor.update(make_rows(200_000, shift=0.4), id=1)
+    saturated = np.flatnonzero((monitor.detector.flow >= MOST).any(axis=1))
+    assert len(saturated) > 1 and not monitor.cells.cells[saturated[0]].variable
+    assert (status.variable, status.where.text) == ("age", "40 to 50")
+    assert status.where.also == ()
+
+
+@pytest.mark.parametrize("id", [None, True, 1.5, [1], np.datetime64("NaT"), " "])
+def test_what_names_no_batch_is_refused(bins, id):
+    monitor = vc.Monitor(bins)
+    with pytest.raises(InputError, match="id is "):
+        monitor.update(make_rows(50), id=id)
+    assert monitor.n_batches == 0
+
+
+def test_an_id_in_another_spelling_is_the_same_batch(bins):
+    monitor = vc.Monitor(bins)
+    monitor.update(make_rows(50), id=np.datetime64("2026-09-01"))
+    with pytest.raises(InputError, match="id is '2026-9-1', which is already counted"):
+        monitor.update(make_rows(50), id="2026-9-1")
+    monitor.update(make_rows(50), id="2026-10-1")
+
+
+def test_a_monitor_that_has_seen_no_label_can_be_shown(tmp_path):
+    monitor = vc.Monitor(make_bins(unlabelled="drop"))
+    rows = make_rows(50)
+    monitor.update(rows | {"y": np.full(50, np.nan)}, id=1)
+    for name in ("page.html", "page.md", "page.json"):
+        monitor.report(tmp_path / name)
+    assert "After 1 batch with 0 rows" in (tmp_path / "page.md").read_text(encoding="utf-8")
+    for backend in ("matplotlib", "plotly"):
+        monitor.plot(backend=backend)
+
+
+def test_the_closest_place_has_rows(bins):
+    monitor = vc.Monitor(bins)
+    rows = make_rows(3000, seed=8)
+    young = rows["age"] < 30
+    # As the mean of the scores is the rate of outcomes, all bets of cells with rows have lost.
+    even = {name: column[young] for name, column in rows.items()}
+    even["p"] = np.full(young.sum(), even["y"].mean())
+    monitor.update(even, id=1)
+    filled = monitor.running.n > 0
+    assert (monitor.detector.run[filled & (monitor.cells.variable_number == 2)] <= 0).all()
+    assert monitor.strongest().n > 0

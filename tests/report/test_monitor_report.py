@@ -50,7 +50,7 @@ def test_calm_is_said_without_claiming_perfection(calm):
     summary = summarise_monitor(calm)
     assert (summary.badge, summary.look) == ("No alarm", "ok")
     assert str(summary.headline) == "No sign of a gap beyond the tolerance"
-    assert "there is no evidence that a gap exceeds 2.0 points anywhere" in str(summary.lede)
+    assert "the evidence that a gap exceeds 2.0 points anywhere is 0." in str(summary.lede)
     assert not summary.steps
 
 
@@ -127,3 +127,18 @@ def test_a_reset_is_marked(calm):
     view = view_of(monitor)
     assert view.resets == (15.0,) and view.status.n_batches == 5
     assert len(view.before.x) == 5  # followed since the reset only
+
+
+def test_limits_from_a_reference_are_not_called_the_tolerance():
+    monitor = vc.Monitor(make_bins(), reference=make_rows(4000, seed=70))
+    monitor.update(make_rows(seed=71), id=1)
+    summary = summarise_monitor(monitor)
+    assert str(summary.headline) == "No sign of gaps beyond those of the reference"
+    assert "After 1 batch with 1,000 rows" in str(summary.lede)
+    assert "differs from that of the reference by more than 2.0 points" in str(summary.lede)
+
+
+def test_the_note_of_an_alarm_is_told_in_full(alarmed, tmp_path):
+    alarmed.report(tmp_path / "page.html")
+    note = next(one.note for one in alarmed.events if one.what == "alarm")
+    assert f"{note}<" in (tmp_path / "page.html").read_text(encoding="utf-8")

@@ -204,8 +204,9 @@ def _check_monitor(
         if monitor is not None and sample_weight is not None and groups is None:
             raise InputError(
                 "weight_cap is not given, and a monitor of weighted rows needs it",
-                "give the largest weight that a row can have: make_bins(…, weight_cap=…)",
-                argument="weight_cap",
+                "give the largest weight that a row can have: {weight_cap}",
+                "weight_cap",
+                {"weight_cap": ...},
             )
         return
     if monitor is None or sample_weight is None:

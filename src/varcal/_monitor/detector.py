@@ -91,13 +91,24 @@ class Detector:
         # What is reserved for changes at later batches is not spent yet.
         return np.asarray(whole + 1.0 / (self.t + 1) if spent else whole)
 
+    def log_strength(self, part: Floats) -> Floats:
+        """Return the logarithm of each bet's share of R, which is -inf before the first row.
+
+        R is not followed beyond `MOST`, which large batches of several cells reach at once. The
+        run of evidence is never above log R below that limit, and tells them apart beyond it.
+        """
+        with np.errstate(divide="ignore"):
+            log_flow = np.log(self.flow)
+        found: Floats = np.where(self.run > 0, np.maximum(log_flow, self.run), log_flow)
+        return found + np.log(part)[:, None]
+
     def strongest(self, part: Floats) -> tuple[int, int]:
         """Return the cell and the bet with the most evidence of a change at any batch."""
-        return _largest(self.flow * part[:, None])
+        return _largest(self.log_strength(part))
 
     def latest(self) -> tuple[int, int]:
-        """Return the cell and the bet whose current run has the most evidence."""
-        return _largest(self.run)
+        """Return the cell and the bet whose current run has the most evidence, if it has rows."""
+        return _largest(np.where(self.window[WINDOW.index("n")] > 0, self.run, -np.inf))
 
 
 def _largest(values: Floats) -> tuple[int, int]:

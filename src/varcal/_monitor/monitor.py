@@ -7,7 +7,7 @@ import re
 import secrets
 import warnings
 from dataclasses import dataclass
-from numbers import Real
+from numbers import Integral, Real
 from os import PathLike
 from typing import Any
 
@@ -288,12 +288,13 @@ class Monitor:
 
     def _also(self, cell: int, bet: int) -> tuple[str, ...]:
         """Return other variables with about as much evidence as the strongest cell."""
-        share = self.detector.flow * self.cells.part[:, None]
+        strength = self.detector.log_strength(self.cells.part)
         number, names = self.cells.variable_number, self.cells.variables
-        best = np.zeros(len(names) + 1)
-        np.maximum.at(best, number, share.max(axis=1))
-        best[[number[cell], -1]] = 0.0
-        found = np.flatnonzero(best >= ALSO * share[cell, bet])
+        best = np.full(len(names) + 1, -np.inf)
+        np.maximum.at(best, number, strength.max(axis=1))
+        best[[number[cell], -1]] = -np.inf
+        enough = best >= math.log(ALSO) + strength[cell, bet]
+        found = np.flatnonzero(enough & np.isfinite(best))
         return tuple(names[k] for k in found[np.argsort(-best[found])])
 
     def acknowledge(self, note: str = "") -> None:
@@ -349,7 +350,7 @@ class Monitor:
         """Return the columns of `to_frame` as lists."""
         running, detector = self.running, self.detector
         gap, low, high = self.intervals(running)
-        bet = detector.flow.argmax(axis=1)
+        bet = detector.log_strength(self.cells.part).argmax(axis=1)
         start = np.take_along_axis(detector.start, bet[:, None], axis=1)[:, 0]
         filled = running.weight > 0
         cells = self.cells.cells
@@ -511,10 +512,10 @@ class Monitor:
 
     def _checked_id(self, id: object) -> str:
         name = str(id)
-        if not name.strip():
+        if not _names_a_batch(id) or not name.strip():
             raise InputError(f"id is {id!r}", "give the name of the batch, such as its date", "id")
         if self.last_id and id_order(name) <= id_order(self.last_id):
-            same = name == self.last_id
+            same = id_order(name) == id_order(self.last_id)
             raise InputError(
                 f"id is {name!r}, "
                 + (
@@ -529,16 +530,24 @@ class Monitor:
 
 
 def id_order(id: str) -> list[tuple[bool, int, str]]:
-    """Return what ids are sorted by: numbers in them count as numbers.
+    """Return what ids are sorted by: numbers in them count as numbers, however they are written.
 
-    >>> id_order("day 9") < id_order("day 10"), id_order("2026-09-30") < id_order("2026-10-01")
+    >>> id_order("day 9") < id_order("day 10"), id_order("2026-9-1") == id_order("2026-09-01")
     (True, True)
     """
     return [
-        (part.isdecimal(), int(part) if part.isdecimal() else 0, part)
+        (True, int(part), "") if part.isdecimal() else (False, 0, part)
         for part in re.split(r"(\d+)", id)
         if part
     ]
+
+
+def _names_a_batch(id: object) -> bool:
+    """Tell whether an id is a text, a whole number or a date, of any library."""
+    if isinstance(id, str) or (isinstance(id, Integral) and not isinstance(id, bool)):
+        return True
+    dated = isinstance(id, np.datetime64) or hasattr(id, "strftime")
+    return dated and str(id) != "NaT"
 
 
 def _check_plan(bins: object) -> None:

@@ -82,7 +82,7 @@ def monitor_in_turn(path: str | PathLike[str]) -> Iterator[Monitor]:
     If the block raises an error the file stays as it was.
     """
     if not Path(path).is_file():
-        raise _not_a_monitor(path)  # before a lock is made for it
+        _read(path)  # says why it cannot be read, before a lock is made for it
     with locked(path):
         monitor = load_monitor(path)
         yield monitor

@@ -142,10 +142,20 @@ def fault(where: Where) -> Sentence:
     >>> str(fault(found))
     'risk too low by 10.0 points (5.0 to 15.0) where age up to 29'
     """
-    ends = sorted((abs(where.low), abs(where.high))) if where.low * where.high > 0 else None
-    shown = interval(*ends) if ends else interval(where.low, where.high)
     place = Sentence.of(" where ", Named(cut(where.label))) if where.variable else " over all rows"
-    return Sentence.of(off_by(where.gap, where.claim), f" ({shown})", place)
+    return Sentence.of(off_by(where.gap, where.claim), f" ({off_interval(where)})", place)
+
+
+def off_interval(where: Where) -> str:
+    """Write the interval of how far off the model is, in the direction in which it is.
+
+    >>> found = Where("risk", "age", "up to 29", "age up to 29", "under", "d7", 900, 0.2, 0.3,
+    ...               -0.1, -0.22, 0.02, True, ())
+    >>> off_interval(found)
+    '−2.0 to 22.0'
+    """
+    low, high = (where.low, where.high) if where.gap > 0 else (-where.high, -where.low)
+    return interval(low, high)
 
 
 def no_alarm(status: Status) -> Sentence:

@@ -88,7 +88,7 @@ class MonitorView:
     status : Status
         The status.
     shown : Where or None
-        The place with the most evidence; None before the first batch.
+        The place with the most evidence; None before the first row.
     tolerance, level : float
         Of the monitor.
     x : ndarray
@@ -134,7 +134,7 @@ class MonitorView:
 def view_of(monitor: Monitor) -> MonitorView:
     """Return what is drawn of a monitor."""
     status, blocks = monitor.status, monitor.history.blocks
-    shown = status.where or (monitor.strongest() if monitor.detector.t else None)
+    shown = status.where or (monitor.strongest() if monitor.n_rows else None)
     ends = np.cumsum([block.batches for block in blocks], dtype=np.float64)
     starts = ends - [block.batches for block in blocks]
     # Blocks of batches that are no longer followed count as well.
@@ -266,10 +266,10 @@ def _maps(
     if shown is None:
         return (), 0
     cells, names = monitor.cells.cells, monitor.cells.variables
-    best = (monitor.detector.flow * monitor.cells.part[:, None]).max(axis=1)
+    best = monitor.detector.log_strength(monitor.cells.part).max(axis=1)
     claim = np.array([one.claim == shown.claim for one in cells])
     top = {
-        name: float(best[claim & (monitor.cells.variable_number == k)].max(initial=0.0))
+        name: float(best[claim & (monitor.cells.variable_number == k)].max(initial=-math.inf))
         for k, name in enumerate(names)
     }
     ordered = sorted(names, key=lambda name: (name != shown.variable, -top[name]))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from varcal._files.atomic import same_file
 from varcal.cli import _options as options
 from varcal.cli._input_files import Files, as_labels, rows_in_place
 from varcal.cli._program import say
@@ -171,15 +172,14 @@ def update(ctx: click.Context, /, **given: Any) -> None:
       varcal monitor update state.json 'workers/*.json' --id 2026-11-16
       varcal monitor update state.json day.csv --id 2026-11-16 -o monitor.html
     """
-    if given["output"]:
-        options.check_output(given["output"], REPORTS)
+    _check_report(given["output"], given["state"], *given["files"])
     id = _id(given)
     from varcal._monitor.monitor_file import monitor_in_turn  # noqa: PLC0415  slow to load
 
     with monitor_in_turn(given["state"]) as found, ExitStack() as stack:
         status = found.update(_batch(found, given, stack), id=id)
-    if given["output"]:
-        found.report(given["output"])
+        if given["output"]:  # before the state is written: if it fails, the batch is not counted
+            found.report(given["output"])
     _tell(found, as_json=given["as_json"], prefix=f"{id}: ")
     ctx.exit(ALARM if status.alarm and not status.acknowledged else 0)
 
@@ -199,8 +199,7 @@ def report(ctx: click.Context, /, **given: Any) -> None:
       varcal monitor report state.json
       varcal monitor report state.json -o monitor.html
     """
-    if given["output"]:
-        options.check_output(given["output"], REPORTS)
+    _check_report(given["output"], given["state"])
     from varcal._monitor.monitor_file import load_monitor  # noqa: PLC0415  slow to load
 
     found = load_monitor(given["state"])
@@ -252,12 +251,22 @@ def _id(given: dict[str, Any]) -> str:
     names = given["files"]
     if len(names) > 1 or names[0] == "-" or any(mark in names[0] for mark in "*?["):
         raise InputError("the batch has no name", "give it one: --id 2026-11-16", argument="id")
-    return Path(names[0]).name.split(".")[0]
+    return Path(Path(names[0]).name.removesuffix(".gz")).stem
+
+
+def _check_report(path: str | None, *others: str) -> None:
+    """Refuse a report that cannot be written, or that would replace the state or the batch."""
+    if not path:
+        return
+    options.check_output(path, REPORTS)
+    if any(same_file(path, other) for other in _paths(others)):
+        raise InputError(f"{path!r} is an input file", "write to another file")
 
 
 def _batch(found: Monitor, given: dict[str, Any], stack: ExitStack) -> Any:
     """Return the sums that files hold, or their rows."""
-    paths = _paths_of_sums(given["files"])
+    # The name of a format says that these are rows.
+    paths = _paths_of_sums(given["files"]) if given["format"] is None else []
     if paths:
         from varcal._evidence.collected_file import load_collected  # noqa: PLC0415
 
@@ -285,9 +294,7 @@ def _named(roles: Roles) -> dict[str, Any]:
 
 def _paths_of_sums(names: tuple[str, ...]) -> list[Path]:
     """Return the files if they hold collected statistics; refuse a mixture with rows."""
-    from glob import glob  # noqa: PLC0415
-
-    paths = [Path(path) for name in names for path in (sorted(glob(name)) or [name])]
+    paths = _paths(names)
     sums = [path for path in paths if _holds_sums(path)]
     if sums and len(sums) < len(paths):
         rows = next(path for path in paths if path not in sums)
@@ -295,6 +302,13 @@ def _paths_of_sums(names: tuple[str, ...]) -> list[Path]:
             f"{str(sums[0])!r} holds sums and {str(rows)!r} rows", "give files of one kind"
         )
     return sums
+
+
+def _paths(names: tuple[str, ...]) -> list[Path]:
+    """Return the files that names and patterns stand for."""
+    from glob import glob  # noqa: PLC0415
+
+    return [Path(path) for name in names for path in (sorted(glob(name)) or [name])]
 
 
 def _holds_sums(path: Path) -> bool:

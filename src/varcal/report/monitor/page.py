@@ -105,7 +105,8 @@ def _top(summary: MonitorSummary) -> Markup:
 def _places(view: MonitorView) -> Markup:
     first = view.maps[0]
     over, under = gap_side(1, first.claim), gap_side(-1, first.claim)
-    more = f" {count(view.n_hidden, 'variable')} with less evidence are not shown." * bool(
+    are = "is" if view.n_hidden == 1 else "are"
+    more = f" {count(view.n_hidden, 'variable')} with less evidence {are} not shown." * bool(
         view.n_hidden
     )
     key = el(
@@ -196,7 +197,7 @@ def _log(summary: MonitorSummary) -> Markup:
             "tr",
             el("td", named(one.id or "–")),
             el("td", one.what),
-            el("td", named(one.note or "–")),
+            el("td", Named(cut(one.note or "–", 200))),
         )
         for one in summary.log
     ]

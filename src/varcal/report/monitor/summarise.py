@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from varcal._monitor.evidence import BETS, UNITS
 from varcal._monitor.monitor import Monitor
-from varcal._monitor.status import Status, Where, also_text, evidence_text
+from varcal._monitor.status import Status, Where, also_text, evidence_text, off_interval
 from varcal._monitor.view import view_of
 from varcal._text.gaps import CONFIDENCE, gap_said
-from varcal._text.numbers import count, interval, level_text, limit_text, percent, points
+from varcal._text.numbers import count, level_text, limit_text, percent, points
 from varcal._text.sentences import Code, Named, Sentence, Strong, cut
 from varcal.report.audit.method import citation
 from varcal.report.audit.summarise import installed, now
@@ -43,7 +43,7 @@ def summarise_monitor(
     return MonitorSummary(
         title=title,
         created=created or now(),
-        headline=_headline(status),
+        headline=_headline(monitor, status),
         lede=_lede(monitor, status),
         badge=badge,
         look=look,
@@ -58,11 +58,14 @@ def summarise_monitor(
     )
 
 
-def _headline(status: Status) -> Sentence:
+def _headline(monitor: Monitor, status: Status) -> Sentence:
     where = status.where
     if where is None:
+        if not status.n_batches:
+            return Sentence.of("No batch yet")
+        beyond = "gaps beyond those of the reference"
         return Sentence.of(
-            "No sign of a gap beyond the tolerance" if status.n_batches else "No batch yet"
+            f"No sign of {beyond if monitor.has_reference else 'a gap beyond the tolerance'}"
         )
     said = str(gap_said(where.gap, where.claim))
     place = Sentence.of(" where ", Named(cut(where.label))) if where.variable else " over all rows"
@@ -72,13 +75,19 @@ def _headline(status: Status) -> Sentence:
 def _lede(monitor: Monitor, status: Status) -> Sentence:
     where = status.where
     limit = limit_text(monitor.tolerance)
+    exceeds = (
+        f"differs from that of the reference by more than {limit} points"
+        if monitor.has_reference
+        else f"exceeds {limit} points"
+    )
     if where is None:
         if not status.n_batches:
             return Sentence.of("The monitor waits for its first batch.")
         return Sentence.of(
-            f"After {count(status.n_batches)} batches with {count(status.n_rows, 'row')} there is "
-            f"no evidence that a gap exceeds {limit} points anywhere: evidence "
-            f"{evidence_text(status.evidence)}, alarm at {evidence_text(status.threshold)}."
+            f"After {count(status.n_batches)} batch{'' if status.n_batches == 1 else 'es'} with "
+            f"{count(status.n_rows, 'row')} the evidence that a gap {exceeds} anywhere is "
+            f"{evidence_text(status.evidence)}; an alarm is raised at "
+            f"{evidence_text(status.threshold)}."
         )
     says, happens = (
         ("the model is sure of", "and is right in")
@@ -86,9 +95,6 @@ def _lede(monitor: Monitor, status: Status) -> Sentence:
         else ("the model says", "and")
     )
     after = "" if where.claim == CONFIDENCE else " happens"
-    ends = interval(*sorted((abs(where.low), abs(where.high))))
-    if where.low * where.high <= 0:
-        ends = interval(where.low, where.high)
     proof = (
         Sentence()
         if not where.variable
@@ -105,7 +111,7 @@ def _lede(monitor: Monitor, status: Status) -> Sentence:
         f"Since then {says} {percent(where.says)} {happens} {percent(where.happens)}{after}: off "
         "by ",
         Strong(f"{points(abs(where.gap))} points"),
-        f" ({ends}), {count(where.n, 'row')}. The alarm was raised at ",
+        f" ({off_interval(where)}), {count(where.n, 'row')}. The alarm was raised at ",
         Named(cut(status.raised)),
         ".",
         proof,
@@ -209,7 +215,8 @@ def _method(monitor: Monitor) -> tuple[str, ...]:
         first,
         combined,
         guarantee,
-        "The start of a change is the last batch at which the strongest bet had no gain yet.",
+        "The start of a change is the batch from which on the strongest bet has gained, without "
+        "falling back to nothing.",
         f"The {level} interval of the gap since the change holds for whichever place and start "
         "are found, at all times. Those of the tables hold for one cell at all times.",
     )
