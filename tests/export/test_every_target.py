@@ -218,6 +218,7 @@ def test_an_approximation_has_no_tables_and_says_how_far_it_is(database):
     assert 1e-5 < apart.max() < 0.05
     assert f"by {100 * apart.max():.2g} points at most" in exported.query
     assert exported.check(database).largest < 1e-6
+    assert "agree with the approximation" in str(exported.check(database))
     assert "10,000 made-up rows" in model.to_sql("duckdb", exact=False).query
 
 
