@@ -126,21 +126,41 @@ def test_a_temporary_table_of_the_user_is_kept(database):
     assert len(exported.run(database)) == 20
 
 
-def test_many_levels_are_joined(database, monkeypatch):
-    monkeypatch.setattr(writer, "_CASE_LEVELS", 50)
+@pytest.mark.parametrize(("n_levels", "joined"), [(250, True), (300, False)])
+def test_many_levels_are_joined_and_very_many_are_pooled(n_levels, joined, database):
     rng = np.random.default_rng(0)
     n = 6_000
-    numbers = rng.integers(0, 150, n)
+    numbers = rng.integers(0, n_levels, n)
     shop = np.array([f"shop {k}" for k in numbers], dtype=object)
     p = rng.uniform(0.1, 0.9, n)
-    lift = rng.normal(size=150)[numbers] + np.log(p / (1 - p))
+    lift = rng.normal(size=n_levels)[numbers] + np.log(p / (1 - p))
     y = rng.random(n) < 1 / (1 + np.exp(-lift))
     model = vc.VariableCalibrator().fit(p, y, {"shop": shop})
     shop[:50], shop[50:100] = "new", None
     exported = model.to_sql("duckdb")
     database.register("scores", as_table(p, {"shop": shop}))
-    assert "calibrator_shop_levels" in exported.columns
-    assert np.abs(exported.run(database) - model.predict_proba(p, {"shop": shop})).max() <= CLOSE
+    assert ("calibrator_shop_levels" in exported.columns) == joined != any(model.schema_.pooled)
+    wanted = model.predict_proba(p, {"shop": shop})
+    assert np.abs(exported.run(database) - wanted).max() <= CLOSE
+    assert np.abs(model.to_onnx().run(p, {"shop": shop}) - wanted).max() <= CLOSE
+    score = model.scorer()
+    found = [score(float(p[i]), {"shop": shop[i]}) for i in range(200)]
+    assert np.abs(np.array(found) - wanted[:200, 1]).max() <= CLOSE
+
+
+@pytest.mark.parametrize("names", [("age", "age_intervals"), ("shop", "shop levels")])
+def test_variables_may_be_named_like_look_up_tables(names, database):
+    rng = np.random.default_rng(0)
+    p, other = rng.uniform(0.1, 0.9, 3_000), rng.normal(size=3_000)
+    first = rng.integers(0, 250, 3_000)
+    if names[0] == "shop":
+        first = np.array([f"shop {k}" for k in first], dtype=object)
+    y = rng.random(3_000) < 1 / (1 + np.exp(-np.log(p / (1 - p)) - other))
+    v = dict(zip(names, (first, other), strict=True))
+    model = vc.VariableCalibrator(interactions=False).fit(p, y, v)
+    database.register("scores", as_table(p, v))
+    found = model.to_sql("duckdb").run(database)
+    assert np.abs(found - model.predict_proba(p, v)).max() <= CLOSE
 
 
 def test_a_long_curve_is_a_table(database, monkeypatch):
@@ -198,6 +218,7 @@ def test_an_approximation_has_no_tables_and_says_how_far_it_is(database):
     assert 1e-5 < apart.max() < 0.05
     assert f"by {100 * apart.max():.2g} points at most" in exported.query
     assert exported.check(database).largest < 1e-6
+    assert "agree with the approximation" in str(exported.check(database))
     assert "10,000 made-up rows" in model.to_sql("duckdb", exact=False).query
 
 

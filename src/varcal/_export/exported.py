@@ -30,15 +30,18 @@ class Checked:
     n_rows : int
         The made-up rows that were compared.
     largest : float
-        The largest difference from `predict_proba`.
+        The largest difference.
+    wanted : str
+        What they were compared with.
     """
 
     n_rows: int
     largest: float
+    wanted: str = "predict_proba"
 
     def __str__(self) -> str:
         return (
-            f"{self.n_rows:,} made-up rows agree with predict_proba "
+            f"{self.n_rows:,} made-up rows agree with {self.wanted} "
             f"(largest difference {self.largest:.1e})"
         )
 

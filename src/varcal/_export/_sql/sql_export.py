@@ -130,7 +130,8 @@ class SqlExport:
         if self.difference is None:
             return compare(found, self.rows.expected)
         steps = self._program.evaluate(self.rows.p, self.rows.variables)
-        return compare(found, steps, allowed=ROUNDED)
+        checked = compare(found, steps, allowed=ROUNDED)
+        return replace(checked, wanted="the approximation, whose error is in the comment")
 
     @property
     def _words(self) -> Dialect:

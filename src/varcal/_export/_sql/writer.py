@@ -278,9 +278,11 @@ class _Writer:
     def _subject(self, node: Scalar) -> str:
         """Return what a table is about: a variable, the score, or another number."""
         inputs = self.reads[id(node)]
-        if len(inputs) == 1:
-            return "score" if inputs == {"p"} else next(iter(inputs)).removeprefix("v_")
-        return "last_curve"
+        if len(inputs) != 1:
+            return "last_curve"
+        name = "score" if inputs == {"p"} else next(iter(inputs)).removeprefix("v_")
+        # The table of a variable "age_intervals" must not be that of the intervals of "age".
+        return f"{name}_variable" if name.endswith(("_intervals", "_levels")) else name
 
     def _depth(self, node: Scalar) -> None:
         """Count the tables that are joined one after another before a number is known."""
