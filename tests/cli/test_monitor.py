@@ -167,3 +167,13 @@ def test_a_state_that_does_not_exist_is_said_to_be_missing(folder):
     done = run("monitor", "update", "state.json", "2026-11-01.csv", cwd=folder)
     assert done.returncode == 2 and "No such file" in done.stderr
     assert not (folder / ".state.json.lock").exists()
+
+
+def test_a_hint_says_which_options_are_those_of_init(folder):
+    start(folder)
+    rows = make_rows(3)
+    lines = [f"{rows['p'][k]},{rows['age'][k]},{rows['job'][k]}," for k in range(3)]
+    (folder / "day.csv").write_text("\n".join(["p,age,job,y", *lines]))
+    done = run("monitor", "update", "state.json", "day.csv", cwd=folder)
+    assert done.returncode == 2 and "has no label" in done.stderr
+    assert "--drop-unlabelled is an option of varcal monitor init" in done.stderr

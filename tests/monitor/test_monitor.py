@@ -478,3 +478,11 @@ def test_the_closest_place_has_rows(bins):
     filled = monitor.running.n > 0
     assert (monitor.detector.run[filled & (monitor.cells.variable_number == 2)] <= 0).all()
     assert monitor.strongest().n > 0
+
+
+def test_a_note_is_a_text(alarmed):
+    monitor = copy.deepcopy(alarmed)
+    for act in (monitor.acknowledge, monitor.reset):
+        with pytest.raises(InputError, match="note is 5"):
+            act(5)
+    assert monitor.status == alarmed.status

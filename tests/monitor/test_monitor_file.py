@@ -149,3 +149,14 @@ def test_two_processes_that_are_killed_lose_no_update(tmp_path):
     assert final.n_rows == 200 * final.n_batches and max(said) <= int(final.last_id)
     final.update(make_rows(10), id=10**7)
     final.save(path)
+
+
+@pytest.mark.parametrize(
+    "changed", [{"alpha": None}, {"alpha": "0.05"}, {"arl": 100.0}, {"n_rows": "x"}, {"last_id": 5}]
+)
+def test_a_state_with_values_that_do_not_fit_is_refused(tmp_path, changed):
+    path = tmp_path / "state.json"
+    vc.Monitor(make_bins()).save(path)
+    path.write_text(json.dumps(json.loads(path.read_text()) | changed))
+    with pytest.raises(InputError, match="is not a saved monitor"):
+        vc.load_monitor(path)

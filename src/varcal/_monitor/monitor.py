@@ -307,6 +307,7 @@ class Monitor:
         note : str
             What to write into the log.
         """
+        _check_note(note)
         if not self.raised:
             raise InputError(
                 "there is no alarm to acknowledge", "acknowledge one after it is raised"
@@ -325,6 +326,7 @@ class Monitor:
         note : str
             What to write into the log.
         """
+        _check_note(note)
         self._start_over()
         self.epoch += 1
         self._log("reset", note)
@@ -548,6 +550,11 @@ def _names_a_batch(id: object) -> bool:
         return True
     dated = isinstance(id, np.datetime64) or hasattr(id, "strftime")
     return dated and str(id) != "NaT"
+
+
+def _check_note(note: object) -> None:
+    if not isinstance(note, str):
+        raise InputError(f"note is {note!r}", "give a text for the log", argument="note")
 
 
 def _check_plan(bins: object) -> None:

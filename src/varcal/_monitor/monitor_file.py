@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from os import PathLike
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -28,11 +29,15 @@ from varcal.exceptions import InputError
 
 #: The version of the file format; files of another one are refused.
 FORMAT = 1
-#: The attributes that are plain values.
-_PLAIN = (
-    *("key", "revision", "tolerance", "alpha", "arl", "event", "has_reference", "method"),
-    *("epoch", "n_batches", "n_rows", "n_dropped", "last_id", "raised", "acknowledged"),
-)
+#: The attributes that are plain values, with their types.
+_PLAIN: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("key", "method", "last_id", "raised"), (str,)),
+    **dict.fromkeys(("revision", "epoch", "n_batches", "n_rows", "n_dropped"), (int,)),
+    **dict.fromkeys(("has_reference", "acknowledged"), (bool,)),
+    "tolerance": (float,),
+    **dict.fromkeys(("alpha", "arl"), (float, NoneType)),
+    "event": (str, NoneType),
+}
 _DETECTOR = ("spent", "flow", "run", "start", "window")
 _RUNNING = ("n", "weight", "hit", "score", "spread", "first", "top")
 
@@ -121,8 +126,12 @@ def to_dict(monitor: Monitor) -> dict[str, Any]:
 def from_dict(data: dict[str, Any]) -> Monitor:
     """Return the monitor that `to_dict` described; raise a ValueError if it is inconsistent."""
     monitor = Monitor.__new__(Monitor)
-    for name in _PLAIN:
+    for name, types in _PLAIN.items():
+        if type(data[name]) not in types:
+            raise ValueError(f"{name} has another type")
         setattr(monitor, name, data[name])
+    if (monitor.alpha is None) == (monitor.arl is None):
+        raise ValueError("it has both alpha and arl, or neither")
     monitor.bins = plan_from_dict(data["bins"])
     monitor.cells = Cells(monitor.bins, monitor.event)
     many = len(monitor.cells)

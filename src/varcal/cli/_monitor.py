@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -275,11 +276,25 @@ def _batch(found: Monitor, given: dict[str, Any], stack: ExitStack) -> Any:
     columns = {"--label": [roles.y], "--prob": roles.p}
     columns |= {"--weight": [roles.sample_weight]} if roles.sample_weight else {}
     columns |= {"--group": [roles.groups]} if roles.groups else {}
+    stack.enter_context(_pointing_to_init())
     stack.enter_context(naming_columns(_named(roles)))
     data, _ = stack.enter_context(
         rows_in_place(Files.of(given, given["state"]), columns, list(roles.v))
     )
     return data
+
+
+@contextmanager
+def _pointing_to_init() -> Iterator[None]:
+    """Say which options of a hint are those of `init`, as `update` does not have them."""
+    try:
+        yield
+    except InputError as error:
+        for option in ("--drop-unlabelled", "--classes"):
+            if option in error.hint:
+                hint = f"{error.hint}; {option} is an option of varcal monitor init"
+                raise InputError(error.message, hint) from None
+        raise
 
 
 def _named(roles: Roles) -> dict[str, Any]:
