@@ -459,7 +459,9 @@ def test_an_id_in_another_spelling_is_the_same_batch(bins):
 def test_a_monitor_that_has_seen_no_label_can_be_shown(tmp_path):
     monitor = vc.Monitor(make_bins(unlabelled="drop"))
     rows = make_rows(50)
-    monitor.update(rows | {"y": np.full(50, np.nan)}, id=1)
+    with pytest.raises(InputError, match="batch '1' has 50 rows and no outcome"):
+        monitor.update(rows | {"y": np.full(50, np.nan)}, id=1)
+    monitor.update({name: column[:0] for name, column in rows.items()}, id=1)
     for name in ("page.html", "page.md", "page.json"):
         monitor.report(tmp_path / name)
     assert "After 1 batch with 0 rows" in (tmp_path / "page.md").read_text(encoding="utf-8")

@@ -188,6 +188,12 @@ class Monitor:
         """
         name = self._checked_id(id)
         found = batch if isinstance(batch, Collected) else collect(batch, self.cells.slim)
+        if found.n_dropped and not found.n_rows:
+            raise InputError(
+                f"batch {name!r} has {count(found.n_dropped, 'row')} and no outcome",
+                "update when the outcomes are known: the batch could not be counted again",
+                argument="batch",
+            )
         moments = self.cells.moments(found, bets=self.method == BETS)
         self._add(moments, name, found.n_rows, found.n_dropped)
         return self.status
