@@ -26,6 +26,7 @@ from varcal._monitor.history import History
 from varcal._monitor.moments import Moments
 from varcal._monitor.status import Status, Where
 from varcal._options import check_share
+from varcal._text.numbers import count
 from varcal.exceptions import InputError, VarcalWarning
 
 #: The tolerance if neither the monitor nor its bins name one: two points.
