@@ -25,7 +25,7 @@ PEOPLE: tuple[tuple[str, str, Callable[[AnyArray], AnyArray]], ...] = (
 NEXT = """\
 Next, with a file of your own predictions:
   varcal audit predictions.csv --label y --prob p -o report.html
-  varcal calibrate predictions.csv --label y --prob p -o repair.json
+  varcal calibrate predictions.csv --label y --prob p --variables a,b -o repair.json
   varcal apply repair.json new.csv -o repaired.csv
 In Python: import varcal as vc, and the two lines above."""
 
