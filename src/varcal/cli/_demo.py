@@ -24,8 +24,8 @@ PEOPLE: tuple[tuple[str, str, Callable[[AnyArray], AnyArray]], ...] = (
 )
 NEXT = """\
 Next, with a file of your own predictions:
-  varcal audit predictions.csv --label y --prob p -o report.html
-  varcal calibrate predictions.csv --label y --prob p --variables a,b -o repair.json
+  varcal audit preds.csv --label y --prob p -o report.html
+  varcal calibrate preds.csv --label y --prob p --variables a,b -o repair.json
   varcal apply repair.json new.csv -o repaired.csv
 In Python: import varcal as vc, and the two lines above."""
 
