@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 
@@ -140,6 +140,7 @@ SOURCES: tuple[Callable[[], Iterator[World]], ...] = (
 )
 
 
+@cache
 def _worlds() -> list[World]:
     return [world for source in SOURCES for world in source()]
 

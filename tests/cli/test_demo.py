@@ -50,7 +50,7 @@ def test_the_demo_runs(tmp_path):
     done = run("demo", cwd=tmp_path)
     assert done.returncode == 0 and not done.stderr
     assert "\x1b" not in done.stdout  # no colour off a terminal
-    for text in ("along sex", "VariableCalibrator().fit(p, y, X)", "varcal audit predictions"):
+    for text in ("along sex", "VariableCalibrator().fit(p, y, X)", "varcal audit preds"):
         assert text in done.stdout
     page = (tmp_path / "varcal-demo.html").read_text(encoding="utf-8")
     assert page.startswith("<!doctype html>")
