@@ -20,7 +20,7 @@ from edge_worlds_a import Found, World
 from scenarios import SCORES, VARIABLES, Scenario
 from simulate_inference import p_value, scenarios_of, sums_of, tables
 from varcal._audit.findings import look
-from varcal._inference.debias import interval
+from varcal._inference.debias import debiased, interval
 from varcal._inference.duality import with_p
 from varcal._inference.gap_law import GapLaw
 from varcal._inference.measured import Measured
@@ -44,8 +44,8 @@ def _interval(rng: Rng, scenario: Scenario, n: int) -> Found:
     (low,), (high,) = interval(law)
     (one,) = tables(scenario, n, 1, seed)
     p = p_value(scenario, one, seed)
-    value = float(law.value[0])
-    found = with_p(Measured(value, value, float(low), float(high), 1.0, 0.0, 0.0), p, 0.95)
+    value, middle = float(law.value[0]), float(debiased(law)[0])
+    found = with_p(Measured(value, middle, float(low), float(high), 1.0, 0.0, 0.0), p, 0.95)
     truth = scenario.truth(scenario.size)[0]
     return Found(bool(found.low <= truth <= found.high), found.high - found.low)
 
