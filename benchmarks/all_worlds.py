@@ -162,7 +162,7 @@ def run_all(minutes: float, workers: int = 2) -> None:
     """Print nominal and measured rates of all worlds, and then those that miss their rate."""
     worlds = _worlds()
     seconds = 60 * minutes * workers / len(worlds)
-    print("| world | nominal | measured | replicates | width, points |\n|---|---|---|---|---|")
+    print("| world | nominal | measured | replicates | width × 100 |\n|---|---|---|---|---|")
     missed = []
     with ProcessPoolExecutor(workers) as pool:
         for k, found in pool.map(_run, range(len(worlds)), [seconds] * len(worlds)):

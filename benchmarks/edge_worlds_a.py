@@ -247,17 +247,17 @@ def worlds() -> Iterator[World]:
 WORLDS = tuple(worlds())
 
 
-def main() -> None:
+def run(worlds: tuple[World, ...], seed: int) -> None:
     """Print nominal and measured rates of the worlds whose name contains a text."""
-    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser = argparse.ArgumentParser(description=run.__doc__)
     parser.add_argument("--only", default="", help="a part of the name")
     parser.add_argument("--replicates", type=int, help="the same for every world")
     options = parser.parse_args()
-    print("| world | nominal | measured | width |\n|---|---|---|---|")
-    for k, world in enumerate(WORLDS):
+    print("| world | nominal | measured | width × 100 |\n|---|---|---|---|")
+    for k, world in enumerate(worlds):
         if options.only not in world.name:
             continue
-        rng = np.random.default_rng([15, k])
+        rng = np.random.default_rng([seed, k])
         found = [world.draw(rng) for _ in range(options.replicates or world.replicates)]
         rate = np.mean([one.hit for one in found])
         error = np.sqrt(rate * (1 - rate) / len(found))
@@ -270,4 +270,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(WORLDS, 15)

@@ -7,7 +7,6 @@ python benchmarks/edge_worlds_b.py [--only TEXT] [--replicates N]
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Iterator
 from functools import cache, partial
 
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 import varcal as vc
-from edge_worlds_a import Found, World, _profile
+from edge_worlds_a import Found, World, _profile, run
 from varcal._audit.audit_changes import changes
 from varcal._inference.duality import with_p
 from varcal._inference.measured import Measured, measure
@@ -244,27 +243,5 @@ def worlds() -> Iterator[World]:
 WORLDS = tuple(worlds())
 
 
-def main() -> None:
-    """Print nominal and measured rates of the worlds whose name contains a text."""
-    parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("--only", default="", help="a part of the name")
-    parser.add_argument("--replicates", type=int, help="the same for every world")
-    options = parser.parse_args()
-    print("| world | nominal | measured | width |\n|---|---|---|---|")
-    for k, world in enumerate(WORLDS):
-        if options.only not in world.name:
-            continue
-        rng = np.random.default_rng([16, k])
-        found = [world.draw(rng) for _ in range(options.replicates or world.replicates)]
-        rate = np.mean([one.hit for one in found])
-        error = np.sqrt(rate * (1 - rate) / len(found))
-        width = np.mean([one.width for one in found])
-        print(
-            f"| {world.name} | {100 * world.nominal:g} | {100 * rate:.1f} ± {100 * error:.1f} | "
-            f"{'' if np.isnan(width) else f'{width:.4f}'} |",
-            flush=True,
-        )
-
-
 if __name__ == "__main__":
-    main()
+    run(WORLDS, 16)

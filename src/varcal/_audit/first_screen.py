@@ -181,24 +181,24 @@ def first_screen(audit: Audit, *, repair: bool = True) -> FirstScreen:
         Whether to say what a repair would achieve, which may have to be computed first.
     """
     found = judge(audit)
-    mended = audit.repair if repair else None
+    attempt = audit.repair if repair else None
     groups = _groups(audit, found)
     columns = columns_of(audit)
-    shown = (*columns, _after_column(mended)) if _is_shown(mended) else columns
+    shown = (*columns, _after_column(attempt)) if _is_shown(attempt) else columns
     return FirstScreen(
         badge=_badge(found),
         headline=headline(audit, found),
-        lede=lede(audit, found, mended),
+        lede=lede(audit, found, attempt),
         groups_title=_title(found, groups),
         groups_note=_groups_note(audit, groups),
         groups=groups,
         bounds=() if groups else _bounds(audit),
         groups_after=_groups_after(audit, groups),
-        checks_note=_checks_note(audit, mended),
+        checks_note=_checks_note(audit, attempt),
         columns=shown,
-        checks=_checks(audit, columns, mended if _is_shown(mended) else None),
-        checks_after=_checks_after(audit, mended) if _is_shown(mended) else Sentence(),
-        steps=next_steps(audit, found, mended),
+        checks=_checks(audit, columns, attempt if _is_shown(attempt) else None),
+        checks_after=_checks_after(audit, attempt) if _is_shown(attempt) else Sentence(),
+        steps=next_steps(audit, found, attempt),
         limit=audit.threshold,
     )
 
@@ -210,8 +210,8 @@ def place_name(place: Place) -> tuple[Sentence, Sentence]:
     return Sentence.of(Named(cut(place.text))), Sentence.of(Named(cut(place.variable)))
 
 
-def _is_shown(mended: Repair | None) -> bool:
-    return mended is not None and mended.full.helps
+def _is_shown(attempt: Repair | None) -> bool:
+    return attempt is not None and attempt.full.helps
 
 
 def _badge(found: Judgement) -> Badge:
@@ -371,7 +371,7 @@ def _rare(audit: Audit) -> Sentence:
     )
 
 
-def _checks_note(audit: Audit, mended: Repair | None) -> Sentence:
+def _checks_note(audit: Audit, attempt: Repair | None) -> Sentence:
     many = f", after allowing for all {count(len(audit.rows), 'variable')}" * (len(audit.rows) > 1)
     return Sentence.of(
         f"Limit that matters: {limit_text(audit.threshold)} points. ✓ below it, ◐ may be on either "
@@ -379,9 +379,9 @@ def _checks_note(audit: Audit, mended: Repair | None) -> Sentence:
     )
 
 
-def _after_column(mended: Repair | None) -> Column:
-    assert mended is not None
-    return Column("After repair", tuple(mended.full.after.claims), after_repair=True)
+def _after_column(attempt: Repair | None) -> Column:
+    assert attempt is not None
+    return Column("After repair", tuple(attempt.full.after.claims), after_repair=True)
 
 
 _NAMES = (
@@ -391,10 +391,10 @@ _NAMES = (
 )
 
 
-def _checks(audit: Audit, columns: tuple[Column, ...], mended: Repair | None) -> tuple[Check, ...]:
+def _checks(audit: Audit, columns: tuple[Column, ...], attempt: Repair | None) -> tuple[Check, ...]:
     places = [(audit, column.claims) for column in columns]
-    if mended is not None:
-        after = mended.full.after
+    if attempt is not None:
+        after = attempt.full.after
         places.append((after, tuple(after.claims)))
     found = [
         Check(name, note, tuple(figure(*place) for place in places))
@@ -408,13 +408,13 @@ def _checks(audit: Audit, columns: tuple[Column, ...], mended: Repair | None) ->
     return (*found, Check("Variables off", note, off))
 
 
-def _checks_after(audit: Audit, mended: Repair | None) -> Sentence:
-    assert mended is not None
-    full = mended.full
+def _checks_after(audit: Audit, attempt: Repair | None) -> Sentence:
+    assert attempt is not None
+    full = attempt.full
     worse = "; the worse of the claims is shown" if len(full.after.claims) > 1 else ""
-    learned, judged = count(mended.n_learned, "row"), count(mended.n_rows)
+    learned, judged = count(attempt.n_learned, "row"), count(attempt.n_rows)
     rows = (
-        f"learned from {learned}{' of these' if mended.sampled else ''}, judged by {judged} others"
+        f"learned from {learned}{' of these' if attempt.sampled else ''}, judged by {judged} others"
     )
     before, after = full.accuracy
     right = ""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 LESS = 0.75
 
 
-def lede(audit: Audit, found: Judgement, mended: Repair | None) -> Sentence:
+def lede(audit: Audit, found: Judgement, attempt: Repair | None) -> Sentence:
     """Say what was found: on average, by score, along which variables, and what a repair does."""
     one = found.biased or found.by_score or next(iter(audit.claims.values()))
     if found.badge == CANNOT_TELL:
@@ -33,7 +33,7 @@ def lede(audit: Audit, found: Judgement, mended: Repair | None) -> Sentence:
         parts.append(f": {gap_side(one.gap, one.claim)} by {points(abs(one.gap))} points")
     parts += [_score(one, bound=found.badge == FINE), ". "]
     if found.off:
-        parts += [_off(audit, found), _repaired(mended)]
+        parts += [_off(audit, found), _repaired(attempt)]
     elif found.badge == FINE:
         parts.append(_fine(audit))
     else:
@@ -95,12 +95,12 @@ def _top(off: tuple[AuditRow, ...]) -> tuple[AuditRow, ...]:
     return off[: 2 if len(off) > 1 and off[1].rank_low == 1 else 1]
 
 
-def _repaired(mended: Repair | None) -> str:
-    if mended is None:
+def _repaired(attempt: Repair | None) -> str:
+    if attempt is None:
         return ""
-    if not mended.full.helps:
+    if not attempt.full.helps:
         return " A repair was tried, and gains nothing."
-    before, after = worst_hidden_error(mended.before), worst_hidden_error(mended.full.after)
+    before, after = worst_hidden_error(attempt.before), worst_hidden_error(attempt.full.after)
     if after > LESS * before:
         return f" A repair learned from these rows would still leave {points(after)}."
     return f" A repair learned from these rows would bring the worst down to {points(after)}."

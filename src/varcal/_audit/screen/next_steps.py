@@ -40,15 +40,15 @@ class Step:
     text: Sentence
 
 
-def next_steps(audit: Audit, found: Judgement, mended: Repair | None) -> tuple[Step, ...]:
+def next_steps(audit: Audit, found: Judgement, attempt: Repair | None) -> tuple[Step, ...]:
     """Return what to do next."""
     if found.badge == FINE:
-        tried = () if mended is None else (_no_repair(mended),)
+        tried = () if attempt is None else (_no_repair(attempt),)
         return (_use(audit), *tried, _thin(audit))
     if found.badge == CANNOT_TELL:
         return (_wait(audit, found), _collect(audit, found), _then(audit))
     first = _with_care(audit) if found.badge == WATCH else _until(audit, found)
-    return (first, _repair(audit, found, mended), _keep(audit, "Prove it, then keep it so"))
+    return (first, _repair(audit, found, attempt), _keep(audit, "Prove it, then keep it so"))
 
 
 def _use(audit: Audit) -> Step:
@@ -63,16 +63,16 @@ def _use(audit: Audit) -> Step:
     )
 
 
-def _no_repair(mended: Repair) -> Step:
-    before, after = worst_hidden_error(mended.before), worst_hidden_error(mended.full.after)
-    losses = [f"{loss:.3f}" for loss in mended.full.log_loss]
+def _no_repair(attempt: Repair) -> Step:
+    before, after = worst_hidden_error(attempt.before), worst_hidden_error(attempt.full.after)
+    losses = [f"{loss:.3f}" for loss in attempt.full.log_loss]
     loss = (
         f"log-loss {losses[0]} both times"
         if losses[0] == losses[1]
         else f"log-loss {losses[0]} before and {losses[1]} after"
     )
     sizes = f"the worst hidden error is {points(before)} points before and {points(after)} after"
-    if mended.full.helps:
+    if attempt.full.helps:
         return Step(
             "Repair it only if that is easy",
             Sentence.of(f"A repair was tried, and gains a little: {sizes}; {loss}."),
@@ -150,7 +150,7 @@ def _until(audit: Audit, found: Judgement) -> Step:
     return Step("Until it is repaired", Sentence.of(text))
 
 
-def _repair(audit: Audit, found: Judgement, mended: Repair | None) -> Step:
+def _repair(audit: Audit, found: Judgement, attempt: Repair | None) -> Step:
     if not found.rows:
         two = RISK in audit.claims or audit.event in ("correct", "positive")
         calibrator = "BetaCalibrator" if two else "TemperatureCalibrator"
@@ -165,8 +165,8 @@ def _repair(audit: Audit, found: Judgement, mended: Repair | None) -> Step:
                 " A curve of the score is enough, as no variable shows hidden error.",
             ),
         )
-    if mended is not None and not mended.full.helps:
-        return _mend_the_model(mended) if found.off else _no_repair(mended)
+    if attempt is not None and not attempt.full.helps:
+        return _change_the_model(attempt) if found.off else _no_repair(attempt)
     names = [row.variable for row in audit.rows]
     reads = f"It reads all {len(names)} columns" if len(names) > 1 else "It reads the column"
     line = Code(
@@ -174,10 +174,10 @@ def _repair(audit: Audit, found: Judgement, mended: Repair | None) -> Step:
         command="varcal calibrate … --variables … -o repair.json",
     )
     text: list[str] = [line, f" {reads} when it scores. "]
-    if mended is None:
+    if attempt is None:
         text.append("Check what it achieves on rows that it has not seen.")
-    elif mended.allowed is not None:
-        text += _without(mended, mended.allowed).parts
+    elif attempt.allowed is not None:
+        text += _without(attempt, attempt.allowed).parts
     elif len(names) > 1:
         text += [
             "Name those that you may not use: ",
@@ -188,8 +188,8 @@ def _repair(audit: Audit, found: Judgement, mended: Repair | None) -> Step:
     return Step(title, Sentence.of(*text))
 
 
-def _without(mended: Repair, allowed: RepairFigures) -> Sentence:
-    names = listed(list(mended.protected))
+def _without(attempt: Repair, allowed: RepairFigures) -> Sentence:
+    names = listed(list(attempt.protected))
     if not allowed.helps:
         return Sentence.of("Without ", names, " it gains nothing.")
     cell = along_variables(allowed.after, tuple(allowed.after.claims))
@@ -203,8 +203,8 @@ def _without(mended: Repair, allowed: RepairFigures) -> Sentence:
     )
 
 
-def _mend_the_model(mended: Repair) -> Step:
-    before, after = worst_hidden_error(mended.before), worst_hidden_error(mended.full.after)
+def _change_the_model(attempt: Repair) -> Step:
+    before, after = worst_hidden_error(attempt.before), worst_hidden_error(attempt.full.after)
     return Step(
         "Do not repair it this way",
         Sentence.of(

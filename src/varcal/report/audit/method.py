@@ -132,9 +132,9 @@ def method(audit: Audit) -> tuple[str, ...]:
         "groups for all places of all variables at once.",
         _curves(level),
     ]
-    mended = audit.repair
-    if mended is not None:
-        steps.append(f"Repair: VariableCalibrator, cross-fitted on {count(mended.n_rows, 'row')}.")
+    attempt = audit.repair
+    if attempt is not None:
+        steps.append(f"Repair: VariableCalibrator, cross-fitted on {count(attempt.n_rows, 'row')}.")
     if audit.grouped:
         steps.append(_GROUPED)
     return tuple(steps)
