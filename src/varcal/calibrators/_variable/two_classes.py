@@ -11,8 +11,11 @@ from scipy.special import expit
 from varcal._arrays import AnyArray, Floats
 from varcal.calibrators._variable._columns.design import Design
 from varcal.calibrators._variable._columns.score_basis import log_odds
+from varcal.calibrators._variable._growth import growth as second_stage
+from varcal.calibrators._variable._growth.growth import Growth, GrowthRows, fewer_folds, fit_growth
+from varcal.calibrators._variable._growth.held_out_first import held_out_predictor
 from varcal.calibrators._variable.additive_model import AdditiveModel, Sample, chunks_of
-from varcal.calibrators._variable.folds import RowKeys, make_folds
+from varcal.calibrators._variable.folds import MOST_ROWS, RowKeys, make_folds
 from varcal.calibrators._variable.last_curve import fit_link, left_out
 from varcal.calibrators._variable.reml import LogisticLoss
 from varcal.calibrators._variable.trust import Trusted, fit_trusted
@@ -60,6 +63,8 @@ class LogisticModel:
         Whether η never falls when the score rises and V is fixed.
     tilt : float
         The least slope of η along the score's logit if it is monotone.
+    growth : Growth or None
+        The second stage, which takes the place of `link` and `shift`; None where there is none.
     """
 
     score: AdditiveModel
@@ -70,10 +75,13 @@ class LogisticModel:
     shift: float
     monotone: bool = False
     tilt: float = 0.0
+    growth: Growth | None = None
 
     def log_odds(self, p: Floats, columns: list[AnyArray]) -> Floats:
         """Return the calibrated logit."""
         z = log_odds(p)
+        if self.growth is not None:
+            return self._grown(z, columns, self.growth)
         if not self.monotone:
             return self._mixture(z, columns)
         eta = np.empty(len(z))
@@ -96,6 +104,34 @@ class LogisticModel:
         spread = np.maximum(np.abs(ends[1] - ends[0]) / 2, error) ** 2 + of_link
         apart = self.shift + middle - eta
         return np.asarray(np.sqrt(spread + (1 - self.full_share) * apart**2))
+
+    def _grown(self, z: Floats, columns: list[AnyArray], growth: Growth) -> Floats:
+        """Return the logit of the second stage."""
+        eta = np.empty(len(z))
+        for rows in chunks_of(len(z)):
+            here = [column[rows] for column in columns]
+            base = self.by_score(z[rows])
+            first = self.by_variables(z[rows], here, base)
+            blended = growth.blended(growth.codes(z[rows], here), base, first)
+            eta[rows] = growth.linked(blended)[0]
+        return eta
+
+    def by_score(self, z: Floats) -> Floats:
+        """Return the predictor of the score alone, from which the second stage starts."""
+        eta = self.score.design.score.bounded(z)
+        if self.score_share > 0:
+            own, spread = self.score.lookup.predictor(z, [])
+            own += self.score.design.score.clipped(z)
+            eta = eta + self.score_share * (moderated(own, spread) - eta)
+        return eta
+
+    def by_variables(self, z: Floats, columns: list[AnyArray], base: Floats) -> Floats:
+        """Return the first stage's predictor, without the last curve and the mean shift."""
+        if self.full_share == 0:
+            return base
+        own, spread = self.full.lookup.predictor(z, columns)
+        own += self.full.design.score.clipped(z)
+        return np.asarray(base + self.full_share * (moderated(own, spread) - base))
 
     def _linked(self, eta: Floats) -> tuple[Floats, Floats]:
         """Return η_v after the last curve, and the variance that the curve adds."""
@@ -164,6 +200,7 @@ def fit_logistic_model(
     interactions: bool = True,
     monotone: bool = False,
     tilt: float = 0.0,
+    growth: bool = True,
 ) -> tuple[LogisticModel, Trusted]:
     """Fit the model.
 
@@ -185,6 +222,8 @@ def fit_logistic_model(
         Whether the calibrated probability must not fall when the score rises.
     tilt : float
         The least slope along the score's logit if it is monotone.
+    growth : bool
+        Whether to look for a second stage where rows are many.
     """
     z, mass = log_odds(p), np.ones(len(p)) if weight is None else weight
     design = Design.of(z, columns, n_levels, weight)
@@ -214,7 +253,49 @@ def fit_logistic_model(
     )
     shift = mean_shift(model.log_odds(p, columns), y, mass)
     shift *= max(fitted.score_share, fitted.full_share)
-    return replace(model, shift=shift), fitted
+    model = replace(model, shift=shift)
+    if growth and not monotone and columns and mass.sum() >= second_stage.LEAST_ROWS:
+        some = keys.sample(second_stage.MOST_ROWS)
+        rows = replace(rows, folds=fewer_folds(folds))
+        rows = rows.take(some) if len(some) < len(rows) else rows
+        grown = fit_growth(
+            _growth_rows(model, fitted, rows, n_levels, design, interactions=interactions)
+        )
+        model = replace(model, growth=grown)
+    return model, fitted
+
+
+def _growth_rows(
+    model: LogisticModel,
+    fitted: Trusted,
+    rows: Sample,
+    n_levels: list[int],
+    design: Design,
+    *,
+    interactions: bool,
+) -> GrowthRows:
+    """Return rows for the second stage, with the first stage's predictor of held-out rows."""
+    assert isinstance(rows.loss, LogisticLoss)
+    base = model.by_score(rows.z)
+    first = base
+    if model.full_share > 0:
+        sampled = len(rows) > MOST_ROWS
+        eta, variance = held_out_predictor(
+            design, rows, fitted, pairs=interactions, sampled=sampled
+        )
+        own = moderated(eta + rows.loss.offset, variance)
+        first = base + model.full_share * (own - base)
+    return GrowthRows(
+        rows.z,
+        rows.columns,
+        n_levels,
+        rows.loss.y,
+        rows.loss.mass(),
+        rows.folds,
+        rows.units,
+        base,
+        first,
+    )
 
 
 def _link(model: AdditiveModel, rows: Sample, loss: LogisticLoss) -> AdditiveModel | None:
