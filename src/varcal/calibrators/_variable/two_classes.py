@@ -13,9 +13,9 @@ from varcal.calibrators._variable._columns.design import Design
 from varcal.calibrators._variable._columns.score_basis import log_odds
 from varcal.calibrators._variable._growth import growth as second_stage
 from varcal.calibrators._variable._growth.growth import Growth, GrowthRows, fewer_folds, fit_growth
-from varcal.calibrators._variable._growth.held_out_first import held_out_predictor
+from varcal.calibrators._variable._growth.held_out_first import held_out_predictors
 from varcal.calibrators._variable.additive_model import AdditiveModel, Sample, chunks_of
-from varcal.calibrators._variable.folds import MOST_ROWS, RowKeys, make_folds
+from varcal.calibrators._variable.folds import RowKeys, make_folds
 from varcal.calibrators._variable.last_curve import fit_link, left_out
 from varcal.calibrators._variable.reml import LogisticLoss
 from varcal.calibrators._variable.trust import Trusted, fit_trusted
@@ -255,13 +255,15 @@ def fit_logistic_model(
     shift *= max(fitted.score_share, fitted.full_share)
     model = replace(model, shift=shift)
     if growth and not monotone and columns and mass.sum() >= second_stage.LEAST_ROWS:
-        some = keys.sample(second_stage.MOST_ROWS)
-        rows = replace(rows, folds=fewer_folds(folds))
-        rows = rows.take(some) if len(some) < len(rows) else rows
-        grown = fit_growth(
-            _growth_rows(model, fitted, rows, n_levels, design, interactions=interactions)
+        sampled = len(some) < len(rows)
+        # The columns of the first stage are known where it used all rows.
+        rows = replace(rows if sampled else some, folds=fewer_folds(folds))
+        part = keys.sample(second_stage.MOST_ROWS)
+        rows = rows.take(part) if len(part) < len(rows) else rows
+        known = _growth_rows(
+            model, fitted, rows, n_levels, design, interactions=interactions, sampled=sampled
         )
-        model = replace(model, growth=grown)
+        model = replace(model, growth=fit_growth(known))
     return model, fitted
 
 
@@ -273,18 +275,31 @@ def _growth_rows(
     design: Design,
     *,
     interactions: bool,
+    sampled: bool,
 ) -> GrowthRows:
     """Return rows for the second stage, with the first stage's predictor of held-out rows."""
     assert isinstance(rows.loss, LogisticLoss)
     base = model.by_score(rows.z)
-    first = base
+    folds = list(rows.folds.splits())
+    firsts, first = np.broadcast_to(base, (len(folds), len(base))), base
     if model.full_share > 0:
-        sampled = len(rows) > MOST_ROWS
-        eta, variance = held_out_predictor(
-            design, rows, fitted, pairs=interactions, sampled=sampled
+        offset = rows.loss.offset
+
+        def mixed(eta: Floats, variance: Floats) -> Floats:
+            return np.asarray(
+                base + model.full_share * (moderated(eta + offset, variance) - base)
+            )
+
+        whole = model.full.lookup.predictor(rows.z, rows.columns)
+        first = mixed(*whole)
+        firsts = np.array(
+            [
+                mixed(*each)
+                for each in held_out_predictors(
+                    design, rows, fitted, whole, pairs=interactions, sampled=sampled
+                )
+            ]
         )
-        own = moderated(eta + rows.loss.offset, variance)
-        first = base + model.full_share * (own - base)
     return GrowthRows(
         rows.z,
         rows.columns,
@@ -294,6 +309,7 @@ def _growth_rows(
         rows.folds,
         rows.units,
         base,
+        firsts,
         first,
     )
 

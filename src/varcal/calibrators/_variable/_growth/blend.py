@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +13,7 @@ from varcal.calibrators._variable.folds import Folds
 from varcal.calibrators._variable.pairs import Gain, gain_of
 from varcal.calibrators._variable.trust import share_of
 
-__all__ = ["Held", "blend", "held_out_gain"]
+__all__ = ["Held", "blend", "held_out", "held_out_gain"]
 
 # Tuned constants; ../README.md tells how they were chosen.
 
@@ -74,6 +75,14 @@ def blend(rows: Held, first: Floats, second: Floats) -> tuple[float, Gain]:
         after[held] += share * apart[held]
     gain = held_out_gain(rows, first, after)
     return best * share_of(gain, BLEND_RAMP), gain
+
+
+def held_out(splits: Iterable[tuple[Bools, Bools]], etas: Floats) -> Floats:
+    """Return the predictor of each row by the model that is judged on it; 0 without one."""
+    eta = np.zeros(etas.shape[1])
+    for (_, held), each in zip(splits, etas, strict=True):
+        eta[held] = each[held]
+    return eta
 
 
 def held_out_gain(rows: Held, before: Floats, after: Floats) -> Gain:

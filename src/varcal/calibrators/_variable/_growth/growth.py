@@ -124,8 +124,10 @@ class GrowthRows:
         The group of each row.
     base : ndarray
         The predictor of the score alone.
+    firsts : ndarray of shape (k, n)
+        The first stage's predictor of each row, by the model that is judged on each fold.
     first : ndarray
-        The first stage's predictor by a fit that has not seen the row.
+        The same by the model of all rows.
     """
 
     z: Floats
@@ -136,6 +138,7 @@ class GrowthRows:
     folds: Folds
     units: AnyArray | None
     base: Floats
+    firsts: Floats
     first: Floats
 
 
@@ -178,6 +181,7 @@ def fit_growth(rows: GrowthRows) -> Growth | None:
             [int(own.max()) + 1 for own in coarse],
         ),
         held,
+        rows.firsts,
         rows.first,
     )
     boosting = Boosting(

@@ -17,17 +17,24 @@ from varcal.calibrators._variable.additive_model import (
 from varcal.calibrators._variable.reml import Loss, refine
 from varcal.calibrators._variable.trust import Trusted
 
-__all__ = ["held_out_predictor"]
+__all__ = ["held_out_predictors"]
 
 
-def held_out_predictor(
-    design: Design, rows: Sample, fitted: Trusted, *, pairs: bool, sampled: bool
-) -> tuple[Floats, Floats]:
-    """Return the predictor of the model of all variables and its variance for held-out rows.
+def held_out_predictors(
+    design: Design,
+    rows: Sample,
+    fitted: Trusted,
+    whole: tuple[Floats, Floats],
+    *,
+    pairs: bool,
+    sampled: bool,
+) -> Iterator[tuple[Floats, Floats]]:
+    """Yield, for each fold, the predictor and its variance of all rows by a model without the fold.
 
     Where the model was learned on all rows, penalties and pairs are learned again without each
     fold. Where they were learned on a sample, most rows had no part in them, and coefficients alone
-    are fitted again, by one Newton step. Rows that are never held out get the model itself.
+    are fitted again, by one Newton step; other rows than those of the fold keep the predictor of
+    the whole model, which they hardly influence.
 
     Parameters
     ----------
@@ -37,23 +44,23 @@ def held_out_predictor(
         All rows.
     fitted : Trusted
         The fit.
+    whole : tuple of ndarray
+        The predictor and its variance by the model of all rows.
     pairs : bool
         Whether to look for pairs.
     sampled : bool
         Whether penalties were learned on a sample of the rows.
     """
-    eta, variance = np.zeros(len(rows)), np.zeros(len(rows))
-    whole, rest = fitted.full.model, ~rows.folds.judged()
-    if rest.any():
-        eta[rest], variance[rest] = _predicted(whole, rows, rest)
     for train, held in rows.folds.splits():
         if sampled:
-            model = _without(whole, rows, train)
+            model = _without(fitted.full.model, rows, train)
+            found = model.predictor(rows.z[held], [column[held] for column in rows.columns])
+            eta, variance = (each.copy() for each in whole)
+            eta[held], variance[held] = found
+            yield eta, variance
         else:
-            part = rows.take(train)
-            model = fit_additive(design, part, pairs=pairs, like=fitted.full).model
-        eta[held], variance[held] = _predicted(model, rows, held)
-    return eta, variance
+            model = fit_additive(design, rows.take(train), pairs=pairs, like=fitted.full).model
+            yield model.of_sample(rows)
 
 
 def _without(model: AdditiveModel, rows: Sample, train: Bools) -> AdditiveModel:
@@ -68,7 +75,3 @@ def _without(model: AdditiveModel, rows: Sample, train: Bools) -> AdditiveModel:
 
     beta, covariance, mass = refine(model.beta, model.ridge, parts)
     return AdditiveModel(model.design, beta, covariance, model.ridge, mass)
-
-
-def _predicted(model: AdditiveModel, rows: Sample, some: Bools) -> tuple[Floats, Floats]:
-    return model.predictor(rows.z[some], [column[some] for column in rows.columns])

@@ -1,7 +1,6 @@
 r"""Fine tables of two variables: what is left in each cell where both meet.
 
-The residuals of a predictor that has not seen the row are summed in the cells of every pair of
-variables, and the table adds
+Residuals are summed in the cells of every pair of variables, and the table adds about
 
 .. math:: e_c = \frac{\sum_{i \in c} (y_i - \mu_i)}{\sum_{i \in c} \mu_i (1 - \mu_i) + \lambda}.
 
@@ -21,8 +20,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from varcal._arrays import Bools, Floats, Ints
-from varcal.calibrators._variable._growth.blend import Held, held_out_gain
-from varcal.calibrators._variable.folds import Folds
+from varcal.calibrators._variable._growth.blend import Held, held_out, held_out_gain
 
 __all__ = ["CoarseCells", "PairTable", "fit_tables"]
 
@@ -36,6 +34,10 @@ LEAST_RATIO = 4.0
 MOST_TABLES = 6
 #: Pairs at most; variables beyond those of which so many pairs can be made are left out.
 MOST_PAIRS = 500
+
+
+#: Newton steps of a table; a single one falls short of probabilities near 0 and 1.
+STEPS = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,9 +92,9 @@ class CoarseCells:
 
 
 def fit_tables(
-    cells: CoarseCells, rows: Held, eta: Floats
+    cells: CoarseCells, rows: Held, etas: Floats, whole: Floats
 ) -> tuple[tuple[PairTable, ...], Floats]:
-    """Return the tables that help, and the predictor of held-out rows with them.
+    """Return the tables that help, and the predictors of held-out rows with them.
 
     Parameters
     ----------
@@ -100,14 +102,16 @@ def fit_tables(
         The cells of the rows.
     rows : Held
         Their outcomes and folds.
-    eta : ndarray
-        The predictor of each row by a model that has not seen it.
+    etas : ndarray of shape (k, n)
+        The predictor of each row by the model that is judged on each fold.
+    whole : ndarray of shape (n,)
+        The predictor of each row by the model of all rows.
     """
     pairs, tables = cells.pairs(), []
+    splits = list(rows.folds.splits())
     while pairs and len(tables) < MOST_TABLES:
-        mean = expit(eta)
-        residual, weight = rows.mass * (rows.y - mean), rows.mass * mean * (1.0 - mean)
-        trials = [_trial(cells, rows.folds, pair, residual, weight) for pair in pairs]
+        slopes = [_slopes(rows, eta) for eta in etas]
+        trials = [_trial(cells, pair, splits, slopes) for pair in pairs]
         # A pair that shows nothing is not tried again.
         tried = [(trial, pair) for trial, pair in zip(trials, pairs, strict=True) if trial[0] > 0]
         pairs = [pair for _, pair in tried]
@@ -116,55 +120,69 @@ def fit_tables(
             break
         pairs.remove(pair)
         place, shape = cells.place(pair), cells.shape(pair)
-        after = eta.copy()
-        for train, held in rows.folds.splits():
-            effect = _effect(place[train], residual[train], weight[train], shape, penalty)
-            after[held] += effect.ravel()[place[held]]
-        found = held_out_gain(rows, eta, after)
+        after = np.array(
+            [
+                eta + _effect(rows, eta, place, shape, penalty, train).ravel()[place]
+                for eta, (train, _) in zip(etas, splits, strict=True)
+            ]
+        )
+        found = held_out_gain(rows, held_out(splits, etas), held_out(splits, after))
         if found.ratio < LEAST_RATIO:
             break
-        effect = _effect(place, residual, weight, shape, penalty)
+        effect = _effect(rows, whole, place, shape, penalty)
         tables.append(PairTable(pair, effect, found.value, found.error))
-        # Rows that are never held out have residuals of a model that has seen them.
-        eta = np.where(rows.folds.judged(), after, eta + effect.ravel()[place])
-    return tuple(tables), eta
+        etas, whole = after, whole + effect.ravel()[place]
+    return tuple(tables), held_out(splits, etas)
 
 
 _NOTHING = ((-np.inf, 1.0, 1.0), (0, 0))
 
 
+def _slopes(rows: Held, eta: Floats) -> tuple[Floats, Floats]:
+    mean = expit(eta)
+    return rows.mass * (rows.y - mean), rows.mass * mean * (1.0 - mean)
+
+
 def _effect(
-    place: Ints, residual: Floats, weight: Floats, shape: tuple[int, int], penalty: float
+    rows: Held,
+    eta: Floats,
+    place: Ints,
+    shape: tuple[int, int],
+    penalty: float,
+    some: Bools | slice = slice(None),
 ) -> Floats:
+    """Return what to add in each cell: Newton steps of one parameter with the penalty λ each."""
+    y, mass, eta, place = rows.y[some], rows.mass[some], eta[some], place[some]
     size = shape[0] * shape[1]
-    sums = np.bincount(place, residual, minlength=size)
-    found = sums / (np.bincount(place, weight, minlength=size) + penalty)
-    return np.asarray(found.reshape(shape))
+    effect = np.zeros(size)
+    for _ in range(STEPS):
+        mean = expit(eta + effect[place])
+        slope = np.bincount(place, mass * (y - mean), minlength=size) - penalty * effect
+        curvature = np.bincount(place, mass * mean * (1.0 - mean), minlength=size) + penalty
+        effect += slope / curvature
+    return np.asarray(effect.reshape(shape))
 
 
 def _trial(
-    cells: CoarseCells, folds: Folds, pair: tuple[int, int], residual: Floats, weight: Floats
+    cells: CoarseCells,
+    pair: tuple[int, int],
+    splits: list[tuple[Bools, Bools]],
+    slopes: list[tuple[Floats, Floats]],
 ) -> tuple[float, float, float]:
     """Return the largest gain of a pair, its standard error without effects, and λ."""
-    place, (rows, columns) = cells.place(pair), cells.shape(pair)
-    size = rows * columns
-
-    def sums(some: Bools) -> list[Floats]:
-        return [np.bincount(place[some], x[some], minlength=size) for x in (residual, weight)]
-
-    if folds.forward:
-        R, W = np.array([sums(held) for _, held in folds.splits()]).swapaxes(0, 1)
-        rest_R, rest_W = np.array([sums(train) for train, _ in folds.splits()]).swapaxes(0, 1)
-    else:
-        own, size = place + size * (folds.fold + 1), size * (folds.k + 1)
-        R, W = (
-            np.bincount(own, x, minlength=size).reshape(folds.k + 1, -1) for x in (residual, weight)
-        )
-        rest_R, rest_W = (x.sum(axis=0) - x[1:] for x in (R, W))
-        R, W = R[1:], W[1:]
-    trials = []
-    for penalty in PENALTIES:
-        effect = rest_R / (rest_W + penalty)
-        squares = float((W * effect**2).sum())
-        trials.append((float((R * effect).sum()) - squares / 2, float(np.sqrt(squares)), penalty))
-    return max(trials)
+    place, shape = cells.place(pair), cells.shape(pair)
+    size = shape[0] * shape[1]
+    gains, squares = np.zeros(len(PENALTIES)), np.zeros(len(PENALTIES))
+    for (train, held), (residual, weight) in zip(splits, slopes, strict=True):
+        inside, outside = place[train], place[held]
+        rest_R = np.bincount(inside, residual[train], minlength=size)
+        rest_W = np.bincount(inside, weight[train], minlength=size)
+        R = np.bincount(outside, residual[held], minlength=size)
+        W = np.bincount(outside, weight[held], minlength=size)
+        for k, penalty in enumerate(PENALTIES):
+            effect = rest_R / (rest_W + penalty)
+            square = float(W @ effect**2)
+            gains[k] += float(R @ effect) - square / 2
+            squares[k] += square
+    best = int(gains.argmax())
+    return float(gains[best]), float(np.sqrt(squares[best])), PENALTIES[best]
