@@ -29,6 +29,10 @@ from varcal.calibrators._sklearn.saved_classifier import SavedClassifier
 from varcal.calibrators._variable._columns.design import Block, Design
 from varcal.calibrators._variable._columns.score_basis import ScoreBasis
 from varcal.calibrators._variable._columns.spline_basis import LevelBasis, NumberBasis
+from varcal.calibrators._variable._growth.boosted_trees import Trees
+from varcal.calibrators._variable._growth.cells import LevelCells, NumberCells
+from varcal.calibrators._variable._growth.growth import Growth
+from varcal.calibrators._variable._growth.pair_tables import PairTable
 from varcal.calibrators._variable.additive_model import AdditiveModel, PairTrial
 from varcal.calibrators._variable.confusion import Confusion
 from varcal.calibrators._variable.effects import Term
@@ -66,15 +70,19 @@ PARTS: dict[str, type[Any]] = {
         ColumnChoice,
         Confusion,
         Design,
+        Growth,
         IdentityMap,
         IsotonicMap,
         Leaf,
         LevelBasis,
+        LevelCells,
         LevelTerms,
         LinearMap,
         LogisticModel,
         NumberBasis,
+        NumberCells,
         NumberTerms,
+        PairTable,
         PairTrial,
         PlattMap,
         SavedClassifier,
@@ -85,6 +93,7 @@ PARTS: dict[str, type[Any]] = {
         StepMap,
         TemperatureModel,
         Term,
+        Trees,
     )
 }
 #: The fitted attributes that every calibrator has, and their types.
