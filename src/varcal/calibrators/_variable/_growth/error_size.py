@@ -90,5 +90,10 @@ def _mean_square(cell: Ints, residual: Floats, weight: Floats, mass: Floats) -> 
     R, W = np.bincount(cell, mass * residual), np.bincount(cell, mass * weight)
     own_R, own_W = (np.bincount(cell, mass * x**2) for x in (residual, weight))
     size = np.maximum(W, 1e-300)
-    below = float(((W**2 - own_W) / size).sum())
-    return float(((R**2 - own_R) / size).sum()) / below if below > 0 else 0.0
+    pairs = np.maximum(W**2 - own_W, 0.0)
+    below = float((pairs / size).sum())
+    if below <= 0:
+        return 0.0
+    # The largest of several estimates is too large by about its standard error.
+    error = float(np.sqrt(2.0 * (pairs / size**2).sum()))
+    return (float(((R**2 - own_R) / size).sum()) - error) / below
