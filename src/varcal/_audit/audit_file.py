@@ -7,9 +7,11 @@ from os import PathLike
 from pathlib import Path
 
 from varcal._audit.audit_result import FORMAT, Audit
+from varcal._options import checked
 from varcal.exceptions import InputError
 
 
+@checked()
 def load_audit(path: str | PathLike[str]) -> Audit:
     """Read an audit that `Audit.save` wrote.
 

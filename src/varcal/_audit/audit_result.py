@@ -18,6 +18,7 @@ from varcal._input.frames import frame_of
 from varcal._measures.bin_table import BinTable
 from varcal._measures.curve import Curve
 from varcal._measures.score_profile import ScoreProfile
+from varcal._options import check_path, checked, or_none
 from varcal._version import __version__
 from varcal.exceptions import InputError
 
@@ -337,10 +338,12 @@ class Audit:
             tables={name: BinTable.from_dict(one) for name, one in data["tables"].items()},
         )
 
+    @checked()
     def save(self, path: str | PathLike[str]) -> None:
         """Write the audit as JSON; `varcal.load_audit` reads it."""
         write_whole(path, json.dumps(self.to_dict(), allow_nan=False))
 
+    @checked(path=or_none(check_path))
     def report(
         self, path: str | PathLike[str] | None = None, *, title: str = "Calibration audit"
     ) -> Any:
@@ -402,6 +405,7 @@ class Audit:
             self.backend,
         )
 
+    @checked()
     def plot(
         self,
         ax: Any = None,

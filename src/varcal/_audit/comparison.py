@@ -11,6 +11,7 @@ from varcal._audit.metric_text import metric_text
 from varcal._audit.verdicts import CHANGED
 from varcal._input.frames import frame_of
 from varcal._measures.curve_result import Curve
+from varcal._options import checked
 from varcal._text.html_tables import html_table
 from varcal._text.tables import text_table
 
@@ -189,6 +190,7 @@ class Comparison:
             {name: [getattr(row, name) for row in self.rows] for name in names}, self.backend
         )
 
+    @checked()
     def plot(
         self,
         ax: Any = None,
@@ -224,6 +226,7 @@ class Comparison:
 
         return draw("dots", comparison_dots(self, metric, top), ax=ax, backend=backend)
 
+    @checked()
     def report(self, path: str | PathLike[str], *, title: str = "Before and after") -> None:
         """Write a report: a self-contained HTML page, Markdown, or JSON.
 

@@ -22,6 +22,7 @@ from varcal._evidence.sided import SidedProfile, correct_of, split
 from varcal._evidence.tally import Sums
 from varcal._inference.scored_rows import ScoredRows
 from varcal._input.events import CORRECT, audit_keys, claim_keys
+from varcal._options import checked
 from varcal.exceptions import InputError
 
 #: The events of an audit, the one with the most claims first.
@@ -232,6 +233,7 @@ class Collected(Evidence):
                 raise InputError.no_column(name, known, "v")
         return replace(self, plan=replace(self.plan, along=tuple(known[x] for x in names)))
 
+    @checked()
     def save(self, path: str | PathLike[str]) -> None:
         """Write the statistics to a ``.json`` or ``.parquet`` file, for `load_collected`.
 

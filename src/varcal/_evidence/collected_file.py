@@ -23,6 +23,7 @@ from varcal._evidence.tally import Sums, Wanted
 from varcal._files.atomic import whole_file, write_whole
 from varcal._input.groups import N_BUCKETS
 from varcal._input.part import Part
+from varcal._options import checked
 from varcal._version import __version__
 from varcal.exceptions import InputError, import_library
 
@@ -55,6 +56,7 @@ def save(collected: Collected, path: str | PathLike[str]) -> None:
         parquet.write_table(table, draft, compression="zstd")
 
 
+@checked()
 def load_collected(path: str | PathLike[str]) -> Collected:
     """Read statistics that `Collected.save` wrote.
 

@@ -16,7 +16,7 @@ from varcal._evidence.evidence import Evidence
 from varcal._evidence.gather import gather
 from varcal._evidence.question import N_BINS, QUANTILE, BinOptions, Question
 from varcal._input.frames import frame_of
-from varcal._options import check_level
+from varcal._options import checked
 from varcal._text.html_tables import html_table
 from varcal._text.tables import text_table
 from varcal.exceptions import InputError
@@ -113,6 +113,7 @@ class BinTable:
         return html_table(shown, head)
 
 
+@checked()
 def bin_table(
     y: object,
     p: object = None,
@@ -166,7 +167,6 @@ def bin_table(
     a    2  0.500      0.8500    1.0000  -0.1500  -0.5991    0.2991
     b    2  0.500      0.6500    0.5000   0.1500  -0.5498    0.8498
     """
-    check_level(level)
     options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins, "edges": edges}
     evidence = gather(
         y,

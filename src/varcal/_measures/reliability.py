@@ -18,7 +18,7 @@ from varcal._input.frames import frame_of
 from varcal._measures.curve import Curve, curve_of
 from varcal._measures.estimate import Estimate, estimate_of
 from varcal._measures.histogram import Histogram, histogram_of
-from varcal._options import check_level
+from varcal._options import checked
 from varcal._runtime.threads import one_blas_thread
 from varcal.exceptions import InputError
 
@@ -164,6 +164,7 @@ class Reliability:
         )
 
 
+@checked()
 @one_blas_thread
 def reliability(
     y: object,
@@ -223,7 +224,6 @@ def reliability(
     >>> bool((found.accuracy < found.consistent_low).all())
     True
     """
-    check_level(level)
     if event == "classwise":
         raise InputError(
             "event is 'classwise', which makes one claim per class; a diagram shows one claim",

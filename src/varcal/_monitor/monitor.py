@@ -7,7 +7,7 @@ import re
 import secrets
 import warnings
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Integral
 from os import PathLike
 from typing import Any
 
@@ -25,12 +25,14 @@ from varcal._monitor.evidence import BETS, SUMS, UNITS, log_evidence
 from varcal._monitor.history import History
 from varcal._monitor.moments import Moments
 from varcal._monitor.status import Status, Where
-from varcal._options import check_share
+from varcal._options import check_share, checked, number
 from varcal._text.numbers import count
-from varcal.exceptions import InputError, VarcalWarning
+from varcal.exceptions import InputError, VarcalWarning, shown
 
 #: The tolerance if neither the monitor nor its bins name one: two points.
 TOLERANCE = 0.02
+#: Evidence is a double, and 1e300 is nearly the largest; an alarm must be possible.
+MOST_EVIDENCE = 1e300
 #: The level of intervals if false alarms are controlled by their distance (`arl`).
 LEVEL = 0.95
 #: The probability that the limits taken from a reference are wrong in any cell.
@@ -304,6 +306,7 @@ class Monitor:
         found = np.flatnonzero(enough & np.isfinite(best))
         return tuple(names[k] for k in found[np.argsort(-best[found])])
 
+    @checked()
     def acknowledge(self, note: str = "") -> None:
         """Say that an alarm is known: the command line no longer fails because of it.
 
@@ -314,7 +317,6 @@ class Monitor:
         note : str
             What to write into the log.
         """
-        _check_note(note)
         if not self.raised:
             raise InputError(
                 "there is no alarm to acknowledge", "acknowledge one after it is raised"
@@ -323,6 +325,7 @@ class Monitor:
         self._log("acknowledged", note)
         self.revision += 1
 
+    @checked()
     def reset(self, note: str = "") -> None:
         """Start over without evidence, with the same bins and limits; the history is kept.
 
@@ -333,7 +336,6 @@ class Monitor:
         note : str
             What to write into the log.
         """
-        _check_note(note)
         self._start_over()
         self.epoch += 1
         self._log("reset", note)
@@ -437,6 +439,7 @@ class Monitor:
 
         return draw("monitor", view_of(self), backend=backend)
 
+    @checked()
     def report(self, path: str | PathLike[str], *, title: str = "Calibration monitor") -> None:
         """Write a page (``.html``), Markdown (``.md``) or JSON.
 
@@ -451,6 +454,7 @@ class Monitor:
 
         write_monitor(self, path, title=title)
 
+    @checked()
     def save(self, path: str | PathLike[str]) -> None:
         """Write the whole state to a ``.json`` file, for `load_monitor`.
 
@@ -559,11 +563,6 @@ def _names_a_batch(id: object) -> bool:
     return dated and str(id) != "NaT"
 
 
-def _check_note(note: object) -> None:
-    if not isinstance(note, str):
-        raise InputError(f"note is {note!r}", "give a text for the log", argument="note")
-
-
 def _check_plan(bins: object) -> None:
     if not isinstance(bins, BinPlan):
         raise InputError(
@@ -588,11 +587,19 @@ def _check_rate(alpha: object, arl: object) -> None:
             "give alpha to bound the probability of any false alarm, or arl for their distance",
             argument="alpha",
         )
-    if alpha is not None and (not isinstance(alpha, Real) or not 0 < float(alpha) < 1):
+    if alpha is not None:
+        number(0, 1, hint="try 0.05")("alpha", alpha)
+    batches = -1.0 if arl is None else number(-math.inf, math.inf, hint="try 20_000")("arl", arl)
+    if arl is not None and not batches > 1:
         raise InputError(
-            f"alpha must lie between 0 and 1; got {alpha!r}", "try 0.05", argument="alpha"
+            f"arl must be a number of batches above 1; got {shown(arl)}",
+            "try 20_000",
+            argument="arl",
         )
-    if arl is not None and (not isinstance(arl, Real) or not 1 < float(arl) < math.inf):
+    if max(batches, 0 if alpha is None else 1 / number(0, 1)("alpha", alpha)) > MOST_EVIDENCE:
+        name, value = ("alpha", alpha) if arl is None else ("arl", arl)
         raise InputError(
-            f"arl must be a number of batches above 1; got {arl!r}", "try 20_000", argument="arl"
+            f"{name} is {shown(value)}: an alarm would need more evidence than {MOST_EVIDENCE:g}",
+            "try 0.05" if arl is None else "try 20_000",
+            argument=name,
         )

@@ -23,6 +23,7 @@ from varcal._monitor.detector import Detector
 from varcal._monitor.history import BLOCK_SUMS, Block, History
 from varcal._monitor.monitor import Event, Monitor
 from varcal._monitor.status import Where
+from varcal._options import checked
 from varcal._version import __version__
 from varcal.calibrators._saved.array_texts import array_of, entry_of
 from varcal.exceptions import InputError
@@ -57,6 +58,7 @@ def write_in_turn(monitor: Monitor, path: str | PathLike[str]) -> None:
     monitor.saved_revision = monitor.revision
 
 
+@checked()
 def load_monitor(path: str | PathLike[str]) -> Monitor:
     """Read a monitor that `Monitor.save` wrote.
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from varcal._arrays import AnyArray, Floats
+from varcal._options import Check, check_parameters, checked
 from varcal._runtime.threads import one_blas_thread
 from varcal.calibrators._interface.description import Description
 from varcal.calibrators._interface.estimator import estimator_class
@@ -56,6 +57,7 @@ class Calibrator(BaseEstimator, ABC):
     """
 
     _state: ClassVar[tuple[str, ...]] = ()
+    _parameters: ClassVar[Mapping[str, Check]] = {}
     _uses_variables: ClassVar[bool] = False
     _needs_variables: ClassVar[bool] = False
     _uses_groups: ClassVar[bool] = False
@@ -185,6 +187,7 @@ class Calibrator(BaseEstimator, ABC):
         words, table = self._describe()
         return Description(type(self).__name__, words, tuple(table))
 
+    @checked()
     def save(self, path: str | PathLike[str]) -> None:
         """Save the fitted calibrator as versioned JSON, which `varcal.load_calibrator` reads.
 
@@ -328,6 +331,7 @@ class Calibrator(BaseEstimator, ABC):
 
     def _fit_rows(self, rows: CalibrationRows) -> Self:
         """Fit on rows that have been checked, as calibrators inside another one are."""
+        self._check_parameters()
         self.separated_ = False
         self.score_names_ = ()
         self._learn(rows)
@@ -335,6 +339,10 @@ class Calibrator(BaseEstimator, ABC):
         self.n_features_in_ = 1 if rows.p.ndim == 1 else rows.n_classes
         self.fitted_rows_ = rows.fingerprint(with_variables=self._uses_variables)
         return self
+
+    def _check_parameters(self) -> None:
+        """Refuse parameters of the constructor that cannot be used."""
+        check_parameters(self._parameters, self)
 
     @abstractmethod
     def _learn(self, rows: CalibrationRows) -> None:

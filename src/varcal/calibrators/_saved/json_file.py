@@ -19,6 +19,7 @@ import numpy as np
 
 from varcal._arrays import AnyArray
 from varcal._files.atomic import write_whole
+from varcal._options import checked
 from varcal._version import __version__
 from varcal.calibrators._interface.calibrator import Calibrator
 from varcal.calibrators._saved.array_texts import ArrayTexts, array_of
@@ -62,6 +63,7 @@ def saved_text(value: object, form: str) -> str:
     return _text(document)
 
 
+@checked()
 def load_calibrator(path: str | PathLike[str]) -> Calibrator:
     """Load a calibrator that `save` wrote.
 

@@ -34,6 +34,7 @@ from varcal._arrays import AnyArray, Floats, Ints
 from varcal._files.atomic import write_whole
 from varcal._input.groups import check_units, group_numbers
 from varcal._input.variables import Variable
+from varcal._options import checked
 from varcal.calibrators._interface.calibrator import Calibrator
 from varcal.calibrators._interface.description import Description
 from varcal.calibrators._sklearn.columns_of_x import ColumnChoice, take_rows
@@ -328,6 +329,7 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         """
         return float(accuracy_score(y, self.predict(X, v=v), sample_weight=sample_weight))
 
+    @checked()
     def save(self, path: str | PathLike[str]) -> None:
         """Save the fitted calibrators as JSON, for `load`; the estimator is not saved.
 
@@ -372,6 +374,7 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         write_whole(path, saved_text(saved, FORMAT))
 
     @classmethod
+    @checked()
     def load(cls, path: str | PathLike[str], *, estimator: Any) -> Self:
         """Load what `save` wrote and put it together with the fitted estimator.
 
