@@ -120,6 +120,21 @@ def check_not_negative(argument: str, value: object) -> float:
     return _plain_float(value)
 
 
+def check_finite(argument: str, value: object) -> float:
+    """Refuse a value that is not a finite number.
+
+    >>> check_finite("vece", 0.04)
+    0.04
+    """
+    if not _is_real(value) or not math.isfinite(float(cast(Real, value))):
+        raise InputError(
+            f"{argument} must be a finite number; got {shown(value)}",
+            "give a number",
+            argument=argument,
+        )
+    return _plain_float(value)
+
+
 def check_share(argument: str, value: object, most: float = 1.0) -> float:
     """Refuse a value that is not a number from 0 to `most`.
 

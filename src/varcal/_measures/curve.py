@@ -35,6 +35,10 @@ def _check_grid(argument: str, grid: object) -> int | Floats | None:
     if grid is None:
         return None
     if isinstance(grid, int | np.integer):
+        if grid < 2:
+            raise InputError(
+                f"grid must have at least 2 points; got {shown(grid)}", "try 100", argument
+            )
         return check_count(argument, grid, 2, MOST_POINTS)
     points = numbers_of(grid, argument).astype(np.float64)
     if points.ndim != 1 or not 0 < points.size <= MOST_POINTS or not np.isfinite(points).all():

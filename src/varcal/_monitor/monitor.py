@@ -26,7 +26,8 @@ from varcal._monitor.moments import Moments
 from varcal._monitor.notes import notes_of
 from varcal._monitor.status import Status, Where
 from varcal._monitor.strongest import strongest
-from varcal._options import check_share, checked, number
+from varcal._options import check_finite, check_share, checked, number, or_none
+from varcal._saved.document import check_key
 from varcal._text.numbers import count
 from varcal.exceptions import InputError, VarcalWarning, shown
 
@@ -372,8 +373,8 @@ class Monitor:
 
         write_monitor(self, path, title=title)
 
-    @checked()
-    def save(self, path: str | PathLike[str]) -> None:
+    @checked(key=or_none(check_key))
+    def save(self, path: str | PathLike[str], *, key: str | bytes | None = None) -> None:
         """Write the whole state to a ``.json`` file, for `load_monitor`.
 
         The file is written whole or not at all. It is refused to overwrite a state that another
@@ -383,10 +384,12 @@ class Monitor:
         ----------
         path : path
             The file.
+        key : str or bytes, optional
+            A secret to sign the file with; whoever gives it to `load_monitor` sees changes.
         """
         from varcal._monitor.monitor_file import save  # noqa: PLC0415
 
-        save(self, path)
+        save(self, path, key)
 
     def _repr_html_(self) -> str:
         from varcal.report.monitor.notebook import status_html  # noqa: PLC0415
@@ -468,18 +471,29 @@ def _check_rate(alpha: object, arl: object) -> None:
             argument="alpha",
         )
     if alpha is not None:
-        number(0, 1, hint="try 0.05")("alpha", alpha)
-    batches = -1.0 if arl is None else number(-math.inf, math.inf, hint="try 20_000")("arl", arl)
-    if arl is not None and not batches > 1:
+        needed, name, hint = 1 / number(0, 1, hint="try 0.05")("alpha", alpha), "alpha", "try 0.05"
+    elif arl is not None:
+        needed, name, hint = _batches(arl), "arl", "try 20_000"
+    else:
+        return
+    if needed > MOST_EVIDENCE:
+        raise InputError(
+            f"{name} is {shown(alpha or arl)}: an alarm would need more evidence than a number "
+            "can hold",
+            hint,
+            argument=name,
+        )
+
+
+def _batches(arl: object) -> float:
+    try:
+        found = check_finite("arl", arl)
+    except InputError:
+        found = 0.0
+    if not 1 < found < math.inf:
         raise InputError(
             f"arl must be a number of batches above 1; got {shown(arl)}",
             "try 20_000",
             argument="arl",
         )
-    if max(batches, 0 if alpha is None else 1 / number(0, 1)("alpha", alpha)) > MOST_EVIDENCE:
-        name, value = ("alpha", alpha) if arl is None else ("arl", arl)
-        raise InputError(
-            f"{name} is {shown(value)}: an alarm would need more evidence than {MOST_EVIDENCE:g}",
-            "try 0.05" if arl is None else "try 20_000",
-            argument=name,
-        )
+    return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -11,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from varcal._arrays import AnyArray, Floats
-from varcal._options import checked, number, one_of
+from varcal._options import check_finite, checked, one_of
 from varcal.datasets._simulation import SIMULATOR, Simulation
 from varcal.exceptions import InputError
 
@@ -120,7 +119,7 @@ class Gap:
 
 @checked(
     shape=one_of(*SHAPES),
-    vece=number(-math.inf, math.inf),
+    vece=check_finite,
     scores=one_of(*SCORES),
     variable=one_of(*VARIABLES),
     **SIMULATOR,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from varcal._arrays import AnyArray, Floats
 from varcal._input.frames import frame_of
-from varcal._options import check_count, check_seed, checked
+from varcal._options import check_count, check_seed, checked, whole
 from varcal.exceptions import InputError, shown
 
 __all__ = ["Simulation"]
@@ -22,6 +22,8 @@ CELLS_PER_BIN = 1000
 #: The most rows of a simulation, some four gigabytes.
 MOST_ROWS = 100_000_000
 MOST_CLASSES = 10_000
+#: Every bin of the truth is a mean over many cells.
+MOST_TRUE_BINS = 10_000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -91,7 +93,7 @@ class Simulation:
             f"Simulation({self.name}: {len(self):,} rows, ece={self.ece:.4g}, vece={self.vece:.4g})"
         )
 
-    @checked()
+    @checked(n_bins=whole(1, MOST_TRUE_BINS))
     def ece_in_bins(self, n_bins: int = 10) -> float:
         """Return the population's ECE over bins of equal support.
 
@@ -117,7 +119,7 @@ class Simulation:
         """
         return _in_bins(self.score_gap(self.score_quantile(_cell_ranks(n_bins))), n_bins)
 
-    @checked()
+    @checked(n_bins=whole(1, MOST_TRUE_BINS))
     def vece_in_bins(self, n_bins: int = 10) -> float:
         """Return the population's VECE over bins of equal support; v must be continuous.
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from varcal._arrays import Floats
-from varcal._options import checked, number, one_of
+from varcal._options import check_finite, checked, one_of
 from varcal.datasets._simulation import SIMULATOR, Simulation, check_classes, check_size
 from varcal.exceptions import InputError
 
@@ -17,10 +17,9 @@ __all__ = ["make_consistent", "make_ece_bound", "make_vece_bound"]
 
 #: Rounding error allowed in `alpha`.
 _ROUNDING = 1e-12
-_ALPHA = number(0, 1, ends="[]", hint="try 0.05")
 
 
-@checked(n_classes=check_classes, alpha=_ALPHA, **SIMULATOR)
+@checked(n_classes=check_classes, alpha=check_finite, **SIMULATOR)
 def make_vece_bound(
     n: int,
     n_classes: int = 2,
@@ -90,7 +89,7 @@ def make_vece_bound(
     )
 
 
-@checked(n_classes=check_classes, alpha=_ALPHA, **SIMULATOR)
+@checked(n_classes=check_classes, alpha=check_finite, **SIMULATOR)
 def make_ece_bound(
     n: int,
     n_classes: int = 2,
@@ -152,7 +151,9 @@ def make_ece_bound(
     )
 
 
-@checked(n_classes=check_classes, alpha=_ALPHA, direction=one_of("over", "under"), **SIMULATOR)
+@checked(
+    n_classes=check_classes, alpha=check_finite, direction=one_of("over", "under"), **SIMULATOR
+)
 def make_consistent(
     n: int,
     n_classes: int = 2,

@@ -6,7 +6,6 @@ several results at once, or values of your own.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from varcal._input.variables import Variable
-from varcal._options import check_choice, check_text, checked, number, or_none, whole
+from varcal._options import check_choice, check_finite, check_text, checked, or_none, whole
 from varcal.exceptions import InputError, import_library, shown
 
 if TYPE_CHECKING:
@@ -73,8 +72,7 @@ def _check_lines(argument: str, lines: object) -> tuple[tuple[float, str], ...]:
                 'for example [(0.02, "threshold")]',
                 argument=argument,
             )
-    finite = number(-math.inf, math.inf)
-    return tuple((finite(argument, at), check_text(argument, text)) for at, text in pairs)
+    return tuple((check_finite(argument, at), check_text(argument, text)) for at, text in pairs)
 
 
 def _check_axes(argument: str, ax: object) -> object:
