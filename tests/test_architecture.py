@@ -20,7 +20,7 @@ LAYERS = [
     {"exceptions", "_version", "_arrays", "_runtime"},
     {"_options", "_text"},
     {"_files", "_input", "_smoothing"},
-    {"_binning", "datasets"},
+    {"_binning", "_saved", "datasets"},
     {"_engines", "_inference", "calibrators"},
     {"_evidence", "_export"},
     {"_measures"},

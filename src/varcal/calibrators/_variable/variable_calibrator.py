@@ -182,7 +182,6 @@ class VariableCalibrator(Calibrator):
         self.keep_argmax = keep_argmax
 
     def _learn(self, rows: CalibrationRows) -> None:
-        self._check_parameters()
         if self.monotone and rows.n_classes > 2:
             raise InputError(
                 f"monotone=True needs two classes; y has {rows.n_classes}",
