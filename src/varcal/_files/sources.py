@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import glob
 import gzip
+import io
 import warnings
 import zlib
 from collections.abc import Iterator, Sequence
@@ -26,6 +27,7 @@ from varcal._files.dialect import (
     cut,
     detect,
 )
+from varcal._files.json_guard import CheckedLines, line_blocks
 from varcal._options import check_choice
 from varcal.exceptions import InputError, VarcalWarning, import_library
 
@@ -383,30 +385,21 @@ def column_names(source: Source) -> list[str]:
             return list(open_csv(source).schema.names)
         if source.format == "arrow":
             return list(open_arrow(source).schema.names)
-        blocks = (read_json(block).column_names for block in line_blocks(source))
+        blocks = (read_json(block).column_names for block in json_blocks(source))
         names = list(dict.fromkeys(name for each in blocks for name in each))
     if not names:
         raise InputError(f"{source.shown} has no rows", "at least one row is needed")
     return names
 
 
-def line_blocks(source: Source, block_bytes: int = JSON_BLOCK_BYTES) -> Iterator[bytes]:
-    """Yield a text file in blocks that end at the end of a line."""
+def json_blocks(source: Source, block_bytes: int = JSON_BLOCK_BYTES) -> Iterator[bytes]:
+    """Yield a file of JSON lines in blocks of complete lines that are safe to parse."""
     with open_bytes(source) as stream:
-        rest = b""
-        while more := stream.read(block_bytes):
-            head, newline, tail = more.rpartition(b"\n")
-            if newline:
-                yield rest + head + newline
-                rest = tail
-            else:
-                rest += more
-        if rest.strip():
-            yield rest
+        yield from line_blocks(stream, block_bytes, source.shown)
 
 
 def read_json(block: bytes, schema: pa.Schema | None = None) -> pa.Table:
-    """Parse a block of JSON lines; without a schema, types are inferred."""
+    """Parse a checked block of JSON lines; without a schema, types are inferred."""
     import pyarrow as pa  # noqa: PLC0415
     from pyarrow import json  # noqa: PLC0415
 
@@ -501,5 +494,7 @@ def _read_one(source: Source, columns: Sequence[str] | None) -> pa.Table:
     else:
         from pyarrow import json  # noqa: PLC0415
 
-        table = json.read_json(open_bytes(source))
+        with open_bytes(source) as stream:
+            lines = CheckedLines(line_blocks(stream, JSON_BLOCK_BYTES, source.shown))
+            table = json.read_json(io.BufferedReader(lines, JSON_BLOCK_BYTES))
     return table if wanted is None else table.select(wanted)

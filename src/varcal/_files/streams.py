@@ -17,7 +17,7 @@ from varcal._files.sources import (
     DELIMITERS,
     Source,
     column_names,
-    line_blocks,
+    json_blocks,
     open_arrow,
     open_csv,
     read_json,
@@ -252,7 +252,7 @@ def _next_type(failed: pa.DataType) -> pa.DataType:
 
 def _json_types(source: Source, names: Sequence[str], instants: frozenset[str]) -> pa.Schema:
     found: dict[str, pa.DataType] = {}
-    for block in line_blocks(source, BLOCK_BYTES):
+    for block in json_blocks(source, BLOCK_BYTES):
         for column in read_json(block).schema:
             before = found.get(column.name, pa.null())
             try:
@@ -281,7 +281,7 @@ def _batches(source: Source, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     elif source.format == "arrow":
         yield from _arrow_batches(open_arrow(source))
     elif source.format == "jsonl":
-        for block in line_blocks(source, BLOCK_BYTES):
+        for block in json_blocks(source, BLOCK_BYTES):
             yield from read_json(block, schema).combine_chunks().to_batches()
     else:
         types = {column.name: column.type for column in schema}
