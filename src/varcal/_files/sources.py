@@ -16,7 +16,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from varcal._files.atomic import same_file
+from varcal._files.atomic import refuse_input
 from varcal._files.dialect import (
     HEAD_BYTES,
     PLAIN,
@@ -231,9 +231,7 @@ def warn_how_read(sources: Sequence[Source]) -> None:
 
 def check_not_input(out: str | PathLike[str], sources: Sequence[Source]) -> None:
     """Refuse an output that would replace one of the files that are read."""
-    for source in sources:
-        if same_file(out, source.path):
-            raise InputError(f"{str(out)!r} is an input file", "write to another file")
+    refuse_input(out, "an input file", *(source.path for source in sources))
 
 
 def sources_in(folder: str | PathLike[str]) -> tuple[Source, ...]:
@@ -459,6 +457,16 @@ def open_arrow(source: Source) -> Any:
         return pa.ipc.open_stream(mapped)
 
 
+def validated(rows: Any) -> Any:
+    """Return rows of a binary file, after checking what PyArrow takes on trust when it reads them.
+
+    In a damaged or forged file, offsets and codes may point outside of their buffers, and reading
+    such a value ends the process. Text may not be UTF-8.
+    """
+    rows.validate(full=True)
+    return rows
+
+
 def _parsing(source: Source) -> Any:
     from pyarrow import csv  # noqa: PLC0415
 
@@ -478,7 +486,7 @@ def _read_one(source: Source, columns: Sequence[str] | None) -> pa.Table:
         from pyarrow import parquet  # noqa: PLC0415
 
         with parquet.ParquetFile(source.path) as file:
-            return file.read(columns=wanted)
+            return validated(file.read(columns=wanted))
     if source.format in DELIMITERS:
         from pyarrow import csv  # noqa: PLC0415
 
@@ -490,7 +498,7 @@ def _read_one(source: Source, columns: Sequence[str] | None) -> pa.Table:
         refuse_bytes(table.schema)
         return table
     if source.format == "arrow":
-        table = open_arrow(source).read_all()
+        table = validated(open_arrow(source).read_all())
     else:
         from pyarrow import json  # noqa: PLC0415
 

@@ -24,6 +24,7 @@ from varcal._files.sources import (
     reading,
     refuse_bytes,
     same_columns,
+    validated,
 )
 from varcal.exceptions import InputError
 
@@ -277,7 +278,7 @@ def _batches(source: Source, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         from pyarrow import parquet  # noqa: PLC0415  slow to load
 
         with parquet.ParquetFile(source.path) as file:
-            yield from file.iter_batches(CHUNK_ROWS, columns=schema.names)
+            yield from map(validated, file.iter_batches(CHUNK_ROWS, columns=schema.names))
     elif source.format == "arrow":
         yield from _arrow_batches(open_arrow(source))
     elif source.format == "jsonl":
@@ -291,7 +292,7 @@ def _batches(source: Source, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
 def _arrow_batches(reader: Any) -> Iterator[pa.RecordBatch]:
     count = getattr(reader, "num_record_batches", None)
     batches = reader if count is None else (reader.get_batch(k) for k in range(count))
-    for batch in batches:
+    for batch in map(validated, batches):
         for start in range(0, batch.num_rows, CHUNK_ROWS):
             yield batch.slice(start, CHUNK_ROWS)
 
