@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import os
+import re
 import signal
 import sys
 import warnings
@@ -153,6 +154,10 @@ def _usage(error: click.ClickException) -> tuple[str, str]:
     if isinstance(error, click.NoSuchOption):
         known = [] if context is None else [o for p in context.command.params for o in p.opts]
         message, near = f"no option {error.option_name}", nearest(error.option_name, known) or ""
+    missing = re.fullmatch(r"No such command '(.*)'", message)
+    if missing is not None and context is not None:  # older versions of click suggest nothing
+        similar = nearest(missing[1], context.command.list_commands(context))
+        near = repr(similar) if similar else ""
     hint = f"did you mean {near}?" if near else f"{path} --help shows the options and examples"
     return message.rstrip("."), hint
 
