@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo check test bench clean
+.PHONY: demo check test bench docs clean
 
 demo: $(VENV)/.core
 	$(BIN)/varcal demo
@@ -21,6 +21,12 @@ test: check
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/bench_vece.py
 
+# The documentation site, in build/site. It needs neither a server nor a network to be read.
+docs: $(VENV)/.docs
+	$(BIN)/python tools/site/assemble.py
+	$(BIN)/zensical build --strict -f build/mkdocs.yml
+	@echo "open build/site/index.html"
+
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
@@ -29,9 +35,13 @@ $(VENV)/.core: $(BIN)/python pyproject.toml
 	$(BIN)/python -m pip install --quiet -e .
 	touch $@
 
+$(VENV)/.docs: $(BIN)/python pyproject.toml
+	$(BIN)/python -m pip install --quiet -e '.[docs]'
+	touch $@ $(VENV)/.core
+
 $(VENV)/.dev: $(BIN)/python pyproject.toml
 	$(BIN)/python -m pip install --quiet -e '.[dev]'
-	touch $@ $(VENV)/.core
+	touch $@ $(VENV)/.core $(VENV)/.docs
 
 clean:
 	rm -rf $(VENV) build dist .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis
