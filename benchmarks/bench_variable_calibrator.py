@@ -2,6 +2,7 @@
 
     python benchmarks/bench_variable_calibrator.py [paper|unseen|tables|xor|calibrated|speed ...]
         [--seeds 0-19] [--sets adult,bank,cardio,cifar] [--rows 1000000]
+    python benchmarks/bench_variable_calibrator.py growth --out FILE    (see growth.py)
 
 Prints Markdown tables. Splits are ``numpy.random.default_rng(seed).permutation(n)[:n_cal]``; the
 calibrator was tuned on seeds from 100 on, and seeds 0–19 are for reporting. Figures are means over
@@ -17,6 +18,7 @@ import argparse
 import logging
 import os
 import resource
+import sys
 import time
 import warnings
 from collections.abc import Callable
@@ -26,6 +28,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit, logit
 
+import growth
 import varcal as vc
 from real_tables import cases, rows_of
 from recipes import additive, temperature
@@ -326,6 +329,9 @@ def speed(n_rows: int) -> None:
 
 
 def main() -> None:
+    if sys.argv[1:2] == ["growth"]:
+        growth.main(sys.argv[2:])
+        return
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("sections", nargs="*", default=["paper", "unseen", "xor", "calibrated"])
     parser.add_argument("--seeds", default="0-19")
