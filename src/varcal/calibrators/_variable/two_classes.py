@@ -12,7 +12,7 @@ from varcal._arrays import AnyArray, Floats
 from varcal.calibrators._variable._columns.design import Design
 from varcal.calibrators._variable._columns.score_basis import log_odds
 from varcal.calibrators._variable.additive_model import AdditiveModel, Sample, chunks_of
-from varcal.calibrators._variable.folds import RowKeys, n_folds_of, row_folds
+from varcal.calibrators._variable.folds import RowKeys, make_folds
 from varcal.calibrators._variable.last_curve import fit_link, left_out
 from varcal.calibrators._variable.reml import LogisticLoss
 from varcal.calibrators._variable.trust import Trusted, fit_trusted
@@ -189,8 +189,7 @@ def fit_logistic_model(
     z, mass = log_odds(p), np.ones(len(p)) if weight is None else weight
     design = Design.of(z, columns, n_levels, weight)
     keys = RowKeys.of(p, y, weight, z, [columns[k] for k in design.live()])
-    n_folds = n_folds_of(float(mass.sum()))
-    folds = keys.folds(n_folds) if groups is None else row_folds(n_folds, groups)
+    folds = make_folds(keys, groups=groups)
     # With the score as offset, penalties shrink towards leaving it unchanged.
     loss = LogisticLoss(y, mass, design.score.clipped(z))
     start = (-design.score.mean, -design.score.scale)
