@@ -11,9 +11,10 @@ from scipy.special import expit
 from varcal._arrays import AnyArray, Floats
 from varcal.calibrators._variable._columns.design import Design
 from varcal.calibrators._variable._columns.score_basis import log_odds
-from varcal.calibrators._variable.additive_model import AdditiveModel, Sample, chunks_of
+from varcal.calibrators._variable.additive_model import CHUNK, AdditiveModel, Sample
 from varcal.calibrators._variable.folds import RowKeys, make_folds
 from varcal.calibrators._variable.last_curve import fit_link, left_out
+from varcal.calibrators._variable.lookup import equal_blocks
 from varcal.calibrators._variable.reml import LogisticLoss
 from varcal.calibrators._variable.trust import Trusted, fit_trusted
 
@@ -77,7 +78,7 @@ class LogisticModel:
         if not self.monotone:
             return self._mixture(z, columns)
         eta = np.empty(len(z))
-        for rows in chunks_of(len(z)):
+        for rows in equal_blocks(len(z), CHUNK):
             eta[rows] = self._monotone_log_odds(z[rows], [column[rows] for column in columns])
         return eta
 
@@ -122,7 +123,9 @@ class LogisticModel:
         low, high = curve[rows, right - 1], curve[rows, right]
         own = (1 - self.full_share) * (1 - self.score_share)
         beyond = self._bounded(z) - inner
-        return np.asarray(low + share * (high - low) + own * beyond + self.tilt * z)
+        # Rounding must not exceed the next point of the grid.
+        inside = np.minimum(low + share * (high - low), high)
+        return np.asarray(inside + own * beyond + self.tilt * z)
 
     @cached_property
     def _grid(self) -> Floats:
