@@ -1,6 +1,6 @@
 """The variable calibrator compared with others: the paper's data, interactions, speed and more.
 
-    python benchmarks/bench_variable_calibrator.py [paper|unseen|tables|xor|calibrated|speed ...]
+    python benchmarks/bench_variable_calibrator.py [paper|unseen|tables|xor|calibrated|intervals|speed ...]
         [--seeds 0-19] [--sets adult,bank,cardio,cifar] [--rows 1000000]
     python benchmarks/bench_variable_calibrator.py growth --out FILE    (see growth.py)
 
@@ -30,6 +30,7 @@ from scipy.special import expit, logit
 
 import growth
 import varcal as vc
+from intervals import intervals
 from real_tables import cases, rows_of
 from recipes import additive, temperature
 from varcal.experiments._paper_files import paper_file
@@ -350,6 +351,8 @@ def main() -> None:
         elif section == "tables":
             for name, case in cases().items():
                 table_of(name, rows_of(case), case.n_cal, seeds)
+        elif section == "intervals":
+            intervals(seeds, [1_000, 4_000])
         elif section == "speed":
             speed(given.rows)
         else:

@@ -7,7 +7,7 @@ import pytest
 from scipy.special import expit
 
 from varcal import VariableCalibrator
-from varcal.calibrators._variable import lookup
+from varcal.calibrators._variable._lookup import lookup
 
 
 def rows_with_pairs(seed: int, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

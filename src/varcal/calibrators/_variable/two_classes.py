@@ -11,10 +11,10 @@ from scipy.special import expit
 from varcal._arrays import AnyArray, Floats
 from varcal.calibrators._variable._columns.design import Design
 from varcal.calibrators._variable._columns.score_basis import log_odds
+from varcal.calibrators._variable._lookup.lookup import equal_blocks
 from varcal.calibrators._variable.additive_model import CHUNK, AdditiveModel, Sample
 from varcal.calibrators._variable.folds import RowKeys, make_folds
 from varcal.calibrators._variable.last_curve import fit_link, left_out
-from varcal.calibrators._variable.lookup import equal_blocks
 from varcal.calibrators._variable.reml import LogisticLoss
 from varcal.calibrators._variable.trust import Trusted, fit_trusted
 

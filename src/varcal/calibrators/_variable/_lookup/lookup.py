@@ -27,8 +27,8 @@ from scipy.linalg import lapack
 from varcal._arrays import AnyArray, Floats
 from varcal._runtime.threads import one_blas_thread
 from varcal.calibrators._variable._columns.design import SCORE, Block, Design
-from varcal.calibrators._variable.lookup_one_row import FactorPlaces, one_row
-from varcal.calibrators._variable.lookup_tables import ModelParts, Track, tracks_of
+from varcal.calibrators._variable._lookup.one_row import FactorPlaces, one_row
+from varcal.calibrators._variable._lookup.tables import ModelParts, Track, tracks_of
 
 __all__ = ["Lookup", "equal_blocks"]
 
