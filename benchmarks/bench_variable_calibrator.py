@@ -1,9 +1,10 @@
 """The variable calibrator compared with others: the paper's data, interactions, speed and more.
 
-    python benchmarks/bench_variable_calibrator.py [paper|unseen|tables|xor|calibrated|intervals|speed ...]
+    python benchmarks/bench_variable_calibrator.py [SECTION ...]
         [--seeds 0-19] [--sets adult,bank,cardio,cifar] [--rows 1000000]
     python benchmarks/bench_variable_calibrator.py growth --out FILE    (see growth.py)
 
+Sections are paper, unseen, tables, xor, calibrated, intervals and speed.
 Prints Markdown tables. Splits are ``numpy.random.default_rng(seed).permutation(n)[:n_cal]``; the
 calibrator was tuned on seeds from 100 on, and seeds 0–19 are for reporting. Figures are means over
 splits, in per cent except for the log-loss, with predictions recomputed after recalibration; ± is

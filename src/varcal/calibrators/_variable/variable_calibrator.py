@@ -348,8 +348,9 @@ class VariableCalibrator(Calibrator):
 
         They come from the posterior of the model with all variables: of the logit, or with more
         classes of the log inverse temperature and of the correction of each class's logit, normal
-        around the prediction. They are intervals of the probability of an outcome, not of the
-        outcome. With `max_shift` they end where predictions must end. With more classes and
+        around the prediction. With two classes, what smooth curves leave out, as far as residuals
+        show it, is added. They are intervals of the probability of an outcome, not of the outcome.
+        With `max_shift` they end where predictions must end. With more classes and
         `keep_argmax=True`, the probability of a class that would have become the largest, and was
         limited, may lie outside.
 
