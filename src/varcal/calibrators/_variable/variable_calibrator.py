@@ -22,7 +22,7 @@ from varcal.calibrators._variable._columns.score_basis import log_odds
 from varcal.calibrators._variable._columns.spline_basis import LevelBasis
 from varcal.calibrators._variable.effects import Effects
 from varcal.calibrators._variable.explain import curves_of, pair_name, terms_of_fit
-from varcal.calibrators._variable.folds import RowKeys
+from varcal.calibrators._variable.folds import RowKeys, content_order
 from varcal.calibrators._variable.many_classes import (
     TemperatureModel,
     certainty,
@@ -197,6 +197,9 @@ class VariableCalibrator(Calibrator):
         if rows.weight is not None:
             _warn_of_large_weights(rows.weight)
             rows = rows.weighted(_row_counts(rows.weight))
+        # The order of rows must not decide how their sums are rounded.
+        order = content_order(rows.p, rows.y, [rows.weight, rows.groups, *columns])
+        rows, columns = rows.take(order), [column[order] for column in columns]
         model: LogisticModel | TemperatureModel
         if rows.p.ndim == 1:
             z = log_odds(rows.p)
@@ -317,9 +320,12 @@ class VariableCalibrator(Calibrator):
         return limited(answer, scores, self.max_shift)
 
     def _probabilities(self, p: Floats, eta: Floats) -> Floats:
-        if isinstance(self.model_, LogisticModel):
-            return two_columns(eta, lambda block: block)
-        return self.model_.probabilities(p, eta)
+        if not isinstance(self.model_, LogisticModel):
+            return self.model_.probabilities(p, eta)
+        if self.model_.monotone:
+            # Slower, but each of its operations is monotone after rounding, too.
+            return np.column_stack([expit(-eta), expit(eta)])
+        return two_columns(eta, lambda block: block)
 
     def _limited(self, rows: CalibrationRows, answer: Floats) -> Floats:
         """Limit the change of scores to `max_shift`."""
@@ -341,8 +347,9 @@ class VariableCalibrator(Calibrator):
 
         They come from the posterior of the model with all variables: of the logit, or with more
         classes of the log inverse temperature and of the correction of each class's logit, normal
-        around the prediction. They are intervals of the probability of an outcome, not of the
-        outcome. With `max_shift` they end where predictions must end. With more classes and
+        around the prediction. With two classes, what smooth curves leave out, as far as residuals
+        show it, is added. They are intervals of the probability of an outcome, not of the outcome.
+        With `max_shift` they end where predictions must end. With more classes and
         `keep_argmax=True`, the probability of a class that would have become the largest, and was
         limited, may lie outside.
 
