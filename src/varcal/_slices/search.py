@@ -23,8 +23,8 @@ from varcal._slices.scan import ranges_of
 EXTENDED, REFINED = 24, 5
 #: How often the range of each variable is chosen again.
 SWEEPS = 2
-#: With less work than this (rows × pairs × columns), loading numba takes longer than it saves.
-LEAST_WORK = 20_000_000
+#: With fewer rows × pairs of variables than this, loading numba takes longer than it saves.
+LEAST_WORK = 50_000
 #: Variables of a rule, and what of it is not used.
 NOBODY = -1
 
@@ -88,6 +88,11 @@ class Rows:
         """All pairs of variables."""
         return list(combinations(range(len(self.grid.axes)), 2)) if self.max_depth > 1 else []
 
+    @property
+    def engine(self) -> ModuleType:
+        """The module with the kernels: compiled if numba is installed and there is much work."""
+        return _engine(self.grid.fine.shape[1] * max(1, len(self.pairs)))
+
     def inside(self, rule: Rule) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         """Return which rows a rule means."""
         found = np.ones(self.grid.fine.shape[1], dtype=bool)
@@ -124,7 +129,7 @@ def search(rows: Rows, E: Singles, *, kept: int = 1) -> Searched:
     kept : int
         The columns whose rules are returned, from the first.
     """
-    engine = _engine(E.size * max(1, len(rows.pairs)))
+    engine = rows.engine
     columns = E.shape[1]
     top = np.full((3, len(CLASSES), columns), -np.inf)
     rules: list[list[Rule]] = [[] for _ in range(kept)]
@@ -148,7 +153,6 @@ def search(rows: Rows, E: Singles, *, kept: int = 1) -> Searched:
 
 
 def _engine(work: int) -> ModuleType:
-    """Return the module with the kernels: compiled if numba is installed and there is much work."""
     choice = os.environ.get(VARIABLE) or "auto"
     fast = choice == "fast" or (choice == "auto" and work >= LEAST_WORK and _has_numba())
     if fast:
