@@ -19,6 +19,8 @@ from varcal._text.progress import progress
 MOST_BYTES = 160_000_000
 #: Slices that share more than this part of their rows (of either claim) are the same finding.
 MOST_SHARED = 0.5
+#: Searches per slice to show at most; some find what an earlier slice left behind.
+ROUNDS = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,13 +105,15 @@ def hunt(
 def choose(found: Hunt, outcomes: Outcomes, *, alpha: float, most: int) -> list[Chosen]:
     """Return the slices to show, the clearest first.
 
-    After each slice its gap is taken off, and the data is searched again.
+    After each slice its gap is taken off, and the data is searched again. A later slice is shown if
+    it was clear before that as well, so that none is shown for what an earlier one left behind.
     """
+    first = outcomes
     rules, statistic = found.rules, float(found.statistic[0])
     chosen: list[Chosen] = []
-    p_before = 0.0
-    while len(chosen) < most:
-        p_adjusted = max(p_before, found.p_value(statistic))
+    p_adjusted = 0.0
+    for _ in range(ROUNDS * most):
+        p_adjusted = max(p_adjusted, found.p_value(statistic))
         ranked = _ranked(found, rules)
         if p_adjusted >= alpha or not ranked:
             break
@@ -117,16 +121,28 @@ def choose(found: Hunt, outcomes: Outcomes, *, alpha: float, most: int) -> list[
         rows = found.rows[key]
         rule = shortened(rows, rule, outcomes.observed(key))
         inside = rows.inside(rule)
-        if not any(_shared(inside, one.inside) > MOST_SHARED for one in chosen):
+        new = not any(_shared(inside, one.inside) > MOST_SHARED for one in chosen)
+        if new and found.p_value(_log_p_of(found, first, key, rule, inside)) < alpha:
             chosen.append(Chosen(key, rule, inside, p_adjusted, outcomes))
-        elif len(chosen) > 1 or p_before == p_adjusted:
-            break
-        p_before = p_adjusted
+            if len(chosen) == most:
+                break
         outcomes = outcomes.shifted(key, inside)
-        again = {k: search(replace(one, weights=outcomes.weights(k)), outcomes.observed(k)) for k, one in found.rows.items()}
+        again = {
+            k: search(replace(one, weights=outcomes.weights(k)), outcomes.observed(k))
+            for k, one in found.rows.items()
+        }
         rules = {k: one.rules[0] for k, one in again.items()}
         statistic = min(float(found.laws[k].statistic(one.top)[0]) for k, one in again.items())
     return chosen
+
+
+def _log_p_of(found: Hunt, outcomes: Outcomes, key: int, rule: Rule, inside: Bools) -> float:
+    """Return the log p-value of a rule within its block, for its own direction."""
+    rows = found.rows[key]
+    total = float(outcomes.observed(key)[inside, 0].sum(dtype=np.float64))
+    t = total / np.sqrt(float(rows.weights[inside, 0].sum()))
+    t = t if rule.sign else -t
+    return float(found.laws[key].log_p(np.array(t), rule.depth - 1, rule.size))
 
 
 def _ranked(found: Hunt, rules: Mapping[int, tuple[Rule, ...]]) -> list[tuple[int, Rule]]:

@@ -14,6 +14,9 @@ from varcal._slices.search import NOBODY, Rows, Rule
 #: raises it by about log(number of conditions) ≈ 6 by chance. Chosen on planted slices of two
 #: variables (few third conditions) and three (few losses).
 WORTH = 8.0
+#: It must also raise t² by this part of it: with many rows a condition that hardly changes a slice is
+#: significant, and not worth its words.
+LEAST_PART = 0.1
 #: How often each range of a shortened rule is chosen again.
 SWEEPS = 3
 
@@ -26,7 +29,7 @@ def shortened(rows: Rows, rule: Rule, e: Singles) -> Rule:
             for kept in combinations(range(rule.depth), rule.depth - 1)
         ]
         best = max(shorter, key=lambda one: one.t)
-        if rule.t**2 / 2 - best.t**2 / 2 >= WORTH:
+        if rule.t**2 / 2 - best.t**2 / 2 >= max(WORTH, LEAST_PART * rule.t**2 / 2):
             break
         rule = best
     return rule
