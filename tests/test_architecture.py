@@ -22,7 +22,7 @@ LAYERS = [
     {"_engines", "_inference", "calibrators"},
     {"_evidence", "_export"},
     {"_measures"},
-    {"_audit", "_apply", "_monitor"},
+    {"_audit", "_apply", "_monitor", "_slices"},
     {"plotting", "report"},
     {"experiments", "cli"},
 ]
@@ -34,6 +34,7 @@ LATE = {
     ("_audit", "plotting"),
     ("_audit", "report"),
     ("_monitor", "plotting"),
+    ("_slices", "plotting"),
     ("_monitor", "report"),
     ("_measures", "plotting"),
     ("calibrators", "_export"),
@@ -141,7 +142,7 @@ def test_import_is_light():
 
 @pytest.mark.parametrize("name", [name for _, name in modules() if "__main__" not in name])
 def test_doctests(name):
-    if name == "varcal._engines.kernel_numba":
+    if name in ("varcal._engines.kernel_numba", "varcal._slices.scan_numba"):
         pytest.importorskip("numba", reason="the fast extra is not installed")
     result = doctest.testmod(import_module(name))
     assert not result.failed
