@@ -47,6 +47,8 @@ if TYPE_CHECKING:  # the same names as in the table below, for type checkers and
     from varcal._measures.scorers import vece_scorer as vece_scorer
     from varcal._monitor.monitor import Monitor as Monitor
     from varcal._monitor.monitor_file import load_monitor as load_monitor
+    from varcal._surfaces.surface import surface as surface
+    from varcal._surfaces.surface_result import Surface as Surface
     from varcal.calibrators import AugmentedCalibrator as AugmentedCalibrator
     from varcal.calibrators import BetaCalibrator as BetaCalibrator
     from varcal.calibrators import DirichletCalibrator as DirichletCalibrator
@@ -106,6 +108,8 @@ _PUBLIC = {
     ),
     "_monitor.monitor": ("Monitor",),
     "_monitor.monitor_file": ("load_monitor",),
+    "_surfaces.surface": ("surface",),
+    "_surfaces.surface_result": ("Surface",),
     "calibrators": (
         "AugmentedCalibrator",
         "BetaCalibrator",
