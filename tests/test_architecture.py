@@ -23,8 +23,8 @@ LAYERS = [
     {"_binning", "datasets"},
     {"_engines", "_inference", "calibrators"},
     {"_evidence", "_export"},
-    {"_measures", "_slices", "_surfaces"},
-    {"_audit", "_apply", "_monitor"},
+    {"_measures", "_slices"},
+    {"_audit", "_apply", "_monitor", "_surfaces"},
     {"plotting", "report"},
     {"experiments", "cli"},
 ]
@@ -35,7 +35,9 @@ LATE = {
     ("_binning", "_engines"),  # the compiled kernels
     ("_audit", "plotting"),
     ("_audit", "report"),
+    ("_audit", "_surfaces"),
     ("_monitor", "plotting"),
+    ("_slices", "plotting"),
     ("_monitor", "report"),
     ("_measures", "plotting"),
     ("_surfaces", "plotting"),
@@ -144,7 +146,7 @@ def test_import_is_light():
 
 @pytest.mark.parametrize("name", [name for _, name in modules() if "__main__" not in name])
 def test_doctests(name):
-    if name == "varcal._engines.kernel_numba":
+    if name in ("varcal._engines.kernel_numba", "varcal._slices.scan_numba"):
         pytest.importorskip("numba", reason="the fast extra is not installed")
     result = doctest.testmod(import_module(name))
     assert not result.failed

@@ -17,7 +17,7 @@ def load_slices(path: str | PathLike[str]) -> Slices:
     --------
     >>> import pathlib, tempfile
     >>> import varcal as vc
-    >>> sim = vc.datasets.make_gap(2000, "tilt", vece=0.2, random_state=0)
+    >>> sim = vc.datasets.make_gap(2000, "tilt", vece=0.1, random_state=0)
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "slices.json"
     >>> found = vc.slices(sim.y, sim.p, {"v": sim.v}, draws=99)
     >>> found.save(path)
