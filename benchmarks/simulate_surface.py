@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 import varcal as vc
-from varcal._binning.bins import joint_index
 from varcal._input.variables import Variable
 from varcal._surfaces.axis import bins_of
 
