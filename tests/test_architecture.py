@@ -21,8 +21,8 @@ LAYERS = [
     {"_binning", "_saved", "datasets"},
     {"_engines", "_inference", "calibrators"},
     {"_evidence", "_export"},
-    {"_measures"},
-    {"_audit", "_apply", "_monitor", "_slices"},
+    {"_measures", "_slices"},
+    {"_audit", "_apply", "_monitor", "_surfaces"},
     {"plotting", "report"},
     {"experiments", "cli"},
 ]
@@ -33,10 +33,12 @@ LATE = {
     ("_binning", "_engines"),  # the compiled kernels
     ("_audit", "plotting"),
     ("_audit", "report"),
+    ("_audit", "_surfaces"),
     ("_monitor", "plotting"),
     ("_slices", "plotting"),
     ("_monitor", "report"),
     ("_measures", "plotting"),
+    ("_surfaces", "plotting"),
     ("calibrators", "_export"),
     ("calibrators", "plotting"),
     ("cli", "experiments"),

@@ -51,6 +51,10 @@ if TYPE_CHECKING:  # the same names as in the table below, for type checkers and
     from varcal._slices.slices_file import load_slices as load_slices
     from varcal._slices.slices_result import Slice as Slice
     from varcal._slices.slices_result import Slices as Slices
+    from varcal._surfaces.predictable import predictable_gap as predictable_gap
+    from varcal._surfaces.predictable_result import PredictableGap as PredictableGap
+    from varcal._surfaces.surface import surface as surface
+    from varcal._surfaces.surface_result import Surface as Surface
     from varcal.calibrators import AugmentedCalibrator as AugmentedCalibrator
     from varcal.calibrators import BetaCalibrator as BetaCalibrator
     from varcal.calibrators import DirichletCalibrator as DirichletCalibrator
@@ -116,6 +120,10 @@ _PUBLIC = {
         "Slice",
         "Slices",
     ),
+    "_surfaces.predictable": ("predictable_gap",),
+    "_surfaces.predictable_result": ("PredictableGap",),
+    "_surfaces.surface": ("surface",),
+    "_surfaces.surface_result": ("Surface",),
     "calibrators": (
         "AugmentedCalibrator",
         "BetaCalibrator",
