@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Hashable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import narwhals as nw
 import numpy as np
@@ -479,4 +479,5 @@ def _instant(value: Any) -> np.datetime64:
     if offset is None:
         return np.datetime64(value, "us")
     # Not astimezone(), which fails at the ends of the calendar.
-    return np.datetime64(value.replace(tzinfo=None), "us") - np.timedelta64(offset, "us")
+    instant: Any = np.datetime64(value.replace(tzinfo=None), "us")
+    return cast(np.datetime64, instant - np.timedelta64(offset, "us"))
