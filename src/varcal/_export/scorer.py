@@ -119,6 +119,10 @@ def _curve(x: float, knots: list[float], heights: list[float], slopes: list[floa
     return heights[at] + slopes[at] * (x - knots[at]) if at < len(knots) - 1 else heights[-1]
 
 
+#: Stands for the variables that are not looked at.
+_ABSENT = Variable("", "numeric", np.zeros(0))
+
+
 def _number(schema: Schema, value: object, name: str, kind: str) -> float:
     """Return a value of a variable as a number: seconds for dates, NaN where it is missing."""
     if value is None:
@@ -133,6 +137,7 @@ def _number(schema: Schema, value: object, name: str, kind: str) -> float:
             "convert it to the type that it had in fit",
             argument="v",
         )
+    schema.check_zones(tuple(variable if name == one else _ABSENT for one in schema.names))
     return math.nan if variable.missing()[0] else float(variable.values[0])
 
 
