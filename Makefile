@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo check test bench docs clean
+.PHONY: demo check test bench docs release-check clean
 
 demo: $(VENV)/.core
 	$(BIN)/varcal demo
@@ -26,6 +26,10 @@ docs: $(VENV)/.docs
 	$(BIN)/python tools/site/assemble.py
 	$(BIN)/zensical build --strict -f build/mkdocs.yml
 	@echo "open build/site/index.html"
+
+# The checklist of a release. RELEASE_ARGS=--quick leaves out what takes long.
+release-check: $(VENV)/.dev
+	$(BIN)/python tools/release_check.py $(RELEASE_ARGS)
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
