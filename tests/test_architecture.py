@@ -18,11 +18,11 @@ LAYERS = [
     {"exceptions", "_version", "_arrays", "_runtime"},
     {"_options", "_text"},
     {"_files", "_input", "_smoothing"},
-    {"_binning", "datasets"},
+    {"_binning", "_saved", "datasets"},
     {"_engines", "_inference", "calibrators"},
     {"_evidence", "_export"},
-    {"_measures"},
-    {"_audit", "_apply", "_monitor"},
+    {"_measures", "_slices"},
+    {"_audit", "_apply", "_monitor", "_surfaces"},
     {"plotting", "report"},
     {"experiments", "cli"},
 ]
@@ -33,9 +33,12 @@ LATE = {
     ("_binning", "_engines"),  # the compiled kernels
     ("_audit", "plotting"),
     ("_audit", "report"),
+    ("_audit", "_surfaces"),
     ("_monitor", "plotting"),
+    ("_slices", "plotting"),
     ("_monitor", "report"),
     ("_measures", "plotting"),
+    ("_surfaces", "plotting"),
     ("calibrators", "_export"),
     ("calibrators", "plotting"),
     ("cli", "experiments"),
@@ -141,7 +144,7 @@ def test_import_is_light():
 
 @pytest.mark.parametrize("name", [name for _, name in modules() if "__main__" not in name])
 def test_doctests(name):
-    if name == "varcal._engines.kernel_numba":
+    if name in ("varcal._engines.kernel_numba", "varcal._slices.scan_numba"):
         pytest.importorskip("numba", reason="the fast extra is not installed")
     result = doctest.testmod(import_module(name))
     assert not result.failed
@@ -152,8 +155,9 @@ def test_type_checkers_see_the_same_names_as_users():
     typed = {
         (node.module, alias.asname)
         for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and node.col_offset
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("varcal")
         for alias in node.names
+        if node.col_offset
     }
     lazy = {(f"varcal.{module}", name) for name, module in varcal._HOME.items()}
     assert typed == lazy | {("varcal", name) for name in varcal._MODULES}
