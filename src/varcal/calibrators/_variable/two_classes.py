@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 from scipy.special import expit
 
-from varcal._arrays import AnyArray, Floats
+from varcal._arrays import AnyArray, Floats, Ints
+from varcal._input.variables import Variable
 from varcal.calibrators._variable._columns.design import SCORE, Design
 from varcal.calibrators._variable._columns.score_basis import log_odds
 from varcal.calibrators._variable._growth import growth as second_stage
@@ -16,11 +18,11 @@ from varcal.calibrators._variable._growth.growth import Growth, GrowthRows, fewe
 from varcal.calibrators._variable._growth.held_out_first import held_out_predictors
 from varcal.calibrators._variable._lookup.lookup import equal_blocks
 from varcal.calibrators._variable.additive_model import CHUNK, AdditiveModel, Sample, chunks_of
-from varcal.calibrators._variable.folds import RowKeys, make_folds
+from varcal.calibrators._variable.folds import RowKeys, folds_and_units
 from varcal.calibrators._variable.last_curve import fit_link, left_out
 from varcal.calibrators._variable.reml import LogisticLoss
 from varcal.calibrators._variable.roughness import Roughness, fit_roughness
-from varcal.calibrators._variable.trust import Trusted, fit_trusted
+from varcal.calibrators._variable.trust import Trusted, fit_surviving
 
 __all__ = ["LogisticModel", "fit_logistic_model", "moderated"]
 
@@ -206,7 +208,9 @@ def fit_logistic_model(
     n_levels: list[int],
     weight: Floats | None = None,
     *,
-    groups: AnyArray | None = None,
+    groups: Ints | None = None,
+    time: Floats | None = None,
+    variables: Sequence[Variable] = (),
     interactions: bool = True,
     monotone: bool = False,
     tilt: float = 0.0,
@@ -226,6 +230,10 @@ def fit_logistic_model(
         Weights.
     groups : ndarray of int, optional
         The group of each row; rows of a group share a fold.
+    time : ndarray of float, optional
+        When each row was made; trust is judged forward.
+    variables : sequence of Variable, optional
+        The variables in which blocks of rows that share luck are looked for.
     interactions : bool
         Whether to look for pairs.
     monotone : bool
@@ -238,15 +246,19 @@ def fit_logistic_model(
     z, mass = log_odds(p), np.ones(len(p)) if weight is None else weight
     design = Design.of(z, columns, n_levels, weight)
     keys = RowKeys.of(p, y, weight, z, [columns[k] for k in design.live()])
-    folds = make_folds(keys, groups=groups)
     # With the score as offset, penalties shrink towards leaving it unchanged.
     loss = LogisticLoss(y, mass, design.score.clipped(z))
     start = (-design.score.mean, -design.score.scale)
-    rows = Sample(z, columns, loss, folds, start, groups)
-    picked = keys.fitting_rows()
-    some = (rows.take(picked) if len(picked) < len(rows) else rows).prepared(design)
-    fitted = fit_trusted(
-        design, some, rows, some.z - some.loss.offset, _moderated_predictor, pairs=interactions
+    folds, units = folds_and_units(keys, groups, time)
+    rows = Sample(z, columns, loss, folds, start, units)
+    fitted, rows, some, picked = fit_surviving(
+        design,
+        rows,
+        keys,
+        lambda some: some.z - some.loss.offset,
+        _moderated_predictor,
+        pairs=interactions,
+        variables=variables,
     )
     model = LogisticModel(
         fitted.score.model,
@@ -255,7 +267,7 @@ def fit_logistic_model(
         fitted.full_share,
         # Leaving out one of several equal rows, or one of a group, leaves the others in.
         _link(fitted.full.model, some, loss.take(picked))
-        if groups is None and keys.repeats(picked) < MOST_REPEATS
+        if rows.units is None and keys.repeats(picked) < MOST_REPEATS
         else None,
         0.0,
         monotone,
@@ -268,7 +280,7 @@ def fit_logistic_model(
     if growth and not monotone and columns and mass.sum() >= second_stage.LEAST_ROWS:
         sampled = len(some) < len(rows)
         # The columns of the first stage are known where it used all rows.
-        rows = replace(rows if sampled else some, folds=fewer_folds(folds))
+        rows = replace(rows if sampled else some, folds=fewer_folds(rows.folds))
         part = keys.sample(second_stage.MOST_ROWS)
         rows = rows.take(part) if len(part) < len(rows) else rows
         known = _growth_rows(
