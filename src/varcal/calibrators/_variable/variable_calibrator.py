@@ -107,7 +107,7 @@ class VariableCalibrator(Calibrator):
     Parameters
     ----------
     interactions : {"auto", False}
-        Whether to look for interactions of two variables.
+        Whether to look for interactions of two variables; False also excludes `growth`.
     monotone : bool
         Whether the probability must not fall when the score rises and V is fixed (two classes).
         With variables, prediction takes about sixty times as long.
