@@ -11,9 +11,9 @@ from matplotlib.collections import LineCollection
 from matplotlib.colors import LinearSegmentedColormap, Normalize, to_rgb
 
 from varcal._surfaces.surface_result import Surface
-from varcal.plotting._colours import DENSITY, FAINT, INK, OVER, UNDER
+from varcal._surfaces.view import SurfaceView, ticks
+from varcal.plotting._colours import DENSITY, FAINT, FEW, GROUND, INK, OVER, UNDER, shade
 from varcal.plotting._matplotlib.axes import PLAIN, clean, own_axes, text_size
-from varcal.plotting._surface_view import SurfaceView, shade, ticks
 from varcal.plotting._words import short
 
 #: Panels of curves side by side.
@@ -76,8 +76,12 @@ def _table(view: SurfaceView, ax: Axes) -> Axes:
 def _cells(view: SurfaceView, ax: Axes, size: float) -> None:
     """Draw the cells, the outline of those that are surely off, and the axes."""
     clean(ax, size)
-    colours = np.array([[to_rgb(one) for one in row] for row in view.colours])
     height, width = view.gap.shape
+    strength = view.strength
+    colours = np.empty((height, width, 3))
+    for cell in np.ndindex(height, width):
+        empty = FEW if view.n[cell] else GROUND
+        colours[cell] = to_rgb(empty if np.isnan(strength[cell]) else shade(strength[cell]))
     ax.imshow(colours, origin="lower", extent=(0, width, 0, height), aspect="auto", zorder=1)
     ax.add_collection(LineCollection(view.outline, colors=INK, linewidths=1.4, zorder=3))
     for axis, set_ticks, name in (
@@ -195,9 +199,7 @@ def _strip(view: SurfaceView, panel: Axes, level: int, size: float) -> None:
     panel.plot(x, gap, color=INK, linewidth=1.2)
     for sign in (1, -1):
         surely = np.where(view.sure[level][: len(x)] == sign, gap, np.nan)
-        panel.plot(
-            x, surely, color=shade(float(sign), 1.0), linewidth=3.2, marker="o", markersize=3
-        )
+        panel.plot(x, surely, color=shade(float(sign)), linewidth=3.2, marker="o", markersize=3)
     name = short(view.up.labels[level], 24)
     rows = f"{int(view.n[level].sum()):,} rows"
     panel.set_title(f"{name}, {rows}", fontsize=0.85 * size, loc="left", color=INK, **PLAIN)

@@ -9,9 +9,9 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from varcal._surfaces.surface_result import Surface
-from varcal.plotting._colours import DENSITY, FAINT, INK, OVER, UNDER
+from varcal._surfaces.view import SurfaceView, ticks
+from varcal.plotting._colours import DENSITY, FAINT, FEW, INK, OVER, UNDER, shade
 from varcal.plotting._plotly.layout import finish, layout
-from varcal.plotting._surface_view import FEW, PALE, SurfaceView, shade, ticks
 from varcal.plotting._words import escape, short
 
 #: Panels of curves side by side.
@@ -72,8 +72,7 @@ def _cells(figure: Any, view: SurfaceView) -> None:
     """Draw cells, those that may be zero in pale colours, and the outline of the others."""
     height, width = view.gap.shape
     x, y = np.arange(width) + 0.5, np.arange(height) + 0.5
-    strength = np.where(view.sure != 0, 1.0, PALE)
-    shown = np.where(view.judged, 100 * view.gap * strength, np.nan)
+    shown = 100 * view.most * view.strength
     texts = [
         [escape(view.hover(row, column)).replace("\n", "<br>") for column in range(width)]
         for row in range(height)
@@ -191,7 +190,7 @@ def _strip(view: SurfaceView, level: int, x: Any) -> list[Any]:
     found = [zero, *bands, line]
     for sign in (1, -1):
         surely = np.where(view.sure[level] == sign, gap, np.nan)
-        colour = shade(float(sign), 1.0)
+        colour = shade(float(sign))
         found.append(
             go.Scatter(
                 x=x,

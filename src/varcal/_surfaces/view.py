@@ -1,4 +1,4 @@
-"""What the picture of a surface shows, the same for every backend."""
+"""What pictures and pages of a surface show, the same for all of them."""
 
 from __future__ import annotations
 
@@ -12,15 +12,12 @@ from varcal._surfaces.surface_result import Surface
 from varcal._text.edges import edge_texts
 from varcal._text.gaps import gap_side, off_by
 from varcal._text.numbers import count, interval, level_text, percent, signed
-from varcal.plotting._colours import OVER, UNDER
-from varcal.plotting._words import short
+from varcal._text.sentences import short
 
 #: How much of a cell's colour is left where the gap may be zero.
 PALE = 0.35
 #: From this part of the scale of colours on, text in a cell is white.
 DARK = 0.7
-#: The colours of cells with too few rows, and with none.
-FEW, EMPTY = "#ECEEF1", "#FFFFFF"
 #: Ends of the scale of colours, in points, from which the smallest that holds all gaps is taken.
 _SCALES = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0)
 #: Ticks along numbers or dates.
@@ -109,12 +106,11 @@ class SurfaceView:
         )
 
     @property
-    def colours(self) -> list[list[str]]:
-        """The colour of each cell."""
-        return [
-            [self._colour(row, column) for column in range(self.gap.shape[1])]
-            for row in range(self.gap.shape[0])
-        ]
+    def strength(self) -> Floats:
+        """How strongly each cell is coloured, from −1 to 1; NaN where it is not judged."""
+        pale = np.where(self.sure != 0, 1.0, PALE)
+        shown = np.clip(self.gap / self.most, -1.0, 1.0) * pale
+        return np.where(self.judged, shown, np.nan)
 
     @property
     def outline(self) -> list[Segment]:
@@ -144,27 +140,6 @@ class SurfaceView:
         size = f"smoothed gap {signed(float(self.gap[row, column]))} points"
         size += f" ({interval(self.low[row, column], self.high[row, column])})"
         return "\n".join([*place, count(n, "row"), rates, size])
-
-    def _colour(self, row: int, column: int) -> str:
-        if not self.n[row, column]:
-            return EMPTY
-        if not self.judged[row, column]:
-            return FEW
-        strength = abs(self.gap[row, column]) / self.most
-        pale = 1.0 if self.sure[row, column] else PALE
-        return shade(float(np.sign(self.gap[row, column])), float(strength) * pale)
-
-
-def shade(sign: float, strength: float) -> str:
-    """Return the colour of a gap: white at 0, orange above, violet below.
-
-    >>> shade(1.0, 0.0), shade(1.0, 1.0), shade(-1.0, 1.0)
-    ('#ffffff', '#b35806', '#542788')
-    """
-    end = OVER if sign > 0 else UNDER
-    full = np.array([int(end[k : k + 2], 16) for k in (1, 3, 5)])
-    mixed = 255 + min(strength, 1.0) * (full - 255)
-    return "#" + "".join(f"{round(part):02x}" for part in mixed)
 
 
 def outline(mask: Ints) -> list[Segment]:
