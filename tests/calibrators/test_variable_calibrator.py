@@ -15,9 +15,9 @@ from sklearn.metrics import log_loss, roc_auc_score
 import varcal as vc
 from varcal.calibrators import PlattCalibrator, VariableCalibrator, load_calibrator
 from varcal.calibrators._variable._columns.score_basis import log_odds
+from varcal.calibrators._variable._lookup.lookup import Lookup
 from varcal.calibrators._variable.additive_model import Sample
 from varcal.calibrators._variable.folds import Folds
-from varcal.calibrators._variable.lookup import Lookup
 from varcal.calibrators._variable.pairs import Gain
 from varcal.calibrators._variable.reml import LogisticLoss, fit_gam
 from varcal.calibrators._variable.trust import _gain, share_of

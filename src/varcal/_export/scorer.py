@@ -135,6 +135,10 @@ def _trees(
     return total
 
 
+#: Stands for the variables that are not looked at.
+_ABSENT = Variable("", "numeric", np.zeros(0))
+
+
 def _number(schema: Schema, value: object, name: str, kind: str) -> float:
     """Return a value of a variable as a number: seconds for dates, NaN where it is missing."""
     if value is None:
@@ -149,6 +153,7 @@ def _number(schema: Schema, value: object, name: str, kind: str) -> float:
             "convert it to the type that it had in fit",
             argument="v",
         )
+    schema.check_zones(tuple(variable if name == one else _ABSENT for one in schema.names))
     return math.nan if variable.missing()[0] else float(variable.values[0])
 
 

@@ -17,7 +17,17 @@ from numpy.typing import NDArray
 
 from varcal._arrays import AnyArray, Bools, Floats, Ints
 
-__all__ = ["Folds", "RowKeys", "make_folds", "n_folds_of", "row_folds", "row_hashes", "stretches"]
+__all__ = [
+    "Folds",
+    "RowKeys",
+    "content_order",
+    "folds_and_units",
+    "make_folds",
+    "n_folds_of",
+    "row_folds",
+    "row_hashes",
+    "stretches",
+]
 
 # SplitMix64's constants.
 _STEPS = (
@@ -36,6 +46,8 @@ N_FOLDS_OF_MANY = 3
 MANY_ROWS = 10_000
 #: Stretches of time with about equal numbers of rows; the first is never held out.
 N_STRETCHES = 6
+#: Shorter stretches that count as one observation each of how much a model helps.
+N_PERIODS = 60
 #: Decimals of the score that a fold depends on: rounding on another machine must not change it.
 SCORE_DECIMALS = 4
 
@@ -159,6 +171,19 @@ def make_folds(
     return Folds(keys.folds(k) if groups is None else row_folds(k, groups), k)
 
 
+def folds_and_units(
+    keys: RowKeys, groups: Ints | None, time: Floats | None
+) -> tuple[Folds, Ints | None]:
+    """Return the folds of rows, and which rows count as one observation of how a model does.
+
+    With time alone the latter are short stretches of it: rows of the same days are not independent.
+    """
+    units = groups
+    if time is not None and groups is None:
+        units = stretches(time, keys.mass, N_PERIODS)
+    return make_folds(keys, groups=groups, time=time), units
+
+
 def stretches(time: Floats, mass: Floats, most: int) -> Ints:
     """Return the number of the stretch of time of each row; all have about equal mass.
 
@@ -277,6 +302,36 @@ class RowKeys:
         keys = (self.mass, self.whole, self.y, place)
         order = tied[np.lexsort([key[tied] for key in keys])]
         return order, np.diff(place[order], prepend=-1) > 0
+
+
+def content_order(p: AnyArray, y: AnyArray, columns: Iterable[AnyArray | None]) -> Ints:
+    """Return an order of rows that depends on their contents alone.
+
+    Sums of rows in this order are the same to the last bit, however the rows were given. Rows
+    that are not told apart are equal.
+
+    Parameters
+    ----------
+    p, y : ndarray
+        Probabilities and outcomes.
+    columns : iterable of ndarray or None
+        Everything else that a row consists of: variables, weights, groups.
+
+    Examples
+    --------
+    >>> p, y, turned = np.array([0.1, 0.2, 0.3]), np.zeros(3), np.array([2, 0, 1])
+    >>> first, again = (r[content_order(r, y, [])] for r in (p, p[turned]))
+    >>> bool((first == again).all())
+    True
+    """
+    every = p.reshape(len(p), -1).T
+    # A column that does not tell rows apart must not change their order either.
+    rest = (column for column in columns if column is not None and _varies(column))
+    return np.asarray(np.argsort(_hashed([*every, y, *rest])), dtype=np.intp)
+
+
+def _varies(column: AnyArray) -> bool:
+    return not ((column == column[:1]).all() or (column != column).all())
 
 
 def _hashed(

@@ -241,8 +241,5 @@ def _codes(
     columns: Sequence[AnyArray],
 ) -> Codes:
     return np.array(
-        [
-            each.codes(z if k < 0 else columns[k])
-            for k, each in zip(variables, cells, strict=True)
-        ]
+        [each.codes(z if k < 0 else columns[k]) for k, each in zip(variables, cells, strict=True)]
     )

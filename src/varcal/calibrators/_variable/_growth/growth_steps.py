@@ -40,9 +40,7 @@ def blended_steps(growth: Growth, z: Step, base: Step, first: Step) -> Step:
     for k, place in enumerate(growth.trees.place):
         position, cells = _position(growth, k, z, coarse=False)
         numbers.append(take(position, place[cells].astype(np.float64)).named("tree_cell"))
-    forest = Forest(
-        growth.trees.variable, growth.trees.cut.astype(np.float64), growth.trees.value
-    )
+    forest = Forest(growth.trees.variable, growth.trees.cut.astype(np.float64), growth.trees.value)
     grown = (base + trees(numbers, forest)).named("grown")
     return eta + (grown - eta) * growth.share
 
