@@ -15,9 +15,9 @@ from sklearn.metrics import log_loss, roc_auc_score
 import varcal as vc
 from varcal.calibrators import PlattCalibrator, VariableCalibrator, load_calibrator
 from varcal.calibrators._variable._columns.score_basis import log_odds
+from varcal.calibrators._variable._lookup.lookup import Lookup
 from varcal.calibrators._variable.additive_model import Sample
 from varcal.calibrators._variable.folds import Folds
-from varcal.calibrators._variable.lookup import Lookup
 from varcal.calibrators._variable.pairs import Gain
 from varcal.calibrators._variable.reml import LogisticLoss, fit_gam
 from varcal.calibrators._variable.trust import _gain, share_of
@@ -317,7 +317,10 @@ def test_groups_are_held_out_together():
     trust, lost = [], []
     for seed in range(8):
         p, y, v, groups, _ = grouped_world(seed, 0.0)
-        fits = [VariableCalibrator().fit(p, y, v, groups=each) for each in (None, groups)]
+        fits = [
+            VariableCalibrator().fit(p, y, v, **how)
+            for how in ({"blocks": False}, {"groups": groups})
+        ]
         trust.append([fit.variables_trust_ for fit in fits])
         lost.append(
             [

@@ -59,8 +59,17 @@ class Histogram:
         return cls(
             np.array(data["edges"], np.float64),
             np.array(data["share"], np.float64),
-            bool(data["trimmed"]),
+            data["trimmed"],
         )
+
+    def check_saved(self) -> None:
+        """Raise ValueError unless there is one more edge than bars, in increasing order."""
+        if self.edges.shape != (self.share.size + 1,) or self.share.ndim != 1:
+            raise ValueError("edges and shares do not match")
+        if not self.share.size or not np.isfinite(self.share).all():
+            raise ValueError("a share is not a number")
+        if not np.isfinite(self.edges).all() or not (np.diff(self.edges) > 0).all():
+            raise ValueError("edges do not increase")
 
 
 def histogram_of(found: Profile, edges: Floats | None = None) -> Histogram:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from varcal._arrays import Floats
 from varcal.calibrators._by_score.beta import BetaCalibrator, BetaMap
 from varcal.calibrators._by_score.dirichlet import DirichletCalibrator
 from varcal.calibrators._by_score.histogram_binning import HistogramCalibrator, StepMap
@@ -19,7 +20,7 @@ from varcal.calibrators._by_score.temperature import TemperatureCalibrator
 from varcal.calibrators._by_score.vector_scaling import VectorScalingCalibrator
 from varcal.calibrators._by_variable.augmented import AugmentedCalibrator, LinearMap
 from varcal.calibrators._by_variable.augmented_terms import LevelTerms, NumberTerms
-from varcal.calibrators._by_variable.partition import Leaf, Split
+from varcal.calibrators._by_variable.partition import Leaf, Node, Split
 from varcal.calibrators._by_variable.tree import TreeCalibrator
 from varcal.calibrators._interface.calibrator import Calibrator
 from varcal.calibrators._interface.fitted_variables import Schema
@@ -34,10 +35,11 @@ from varcal.calibrators._variable.additive_model import AdditiveModel, PairTrial
 from varcal.calibrators._variable.confusion import Confusion
 from varcal.calibrators._variable.effects import Term
 from varcal.calibrators._variable.many_classes import TemperatureModel
+from varcal.calibrators._variable.roughness import Roughness
 from varcal.calibrators._variable.two_classes import LogisticModel
 from varcal.calibrators._variable.variable_calibrator import VariableCalibrator
 
-__all__ = ["CALIBRATORS", "PARTS", "SHARED_STATE", "saved_state"]
+__all__ = ["CALIBRATORS", "PARTS", "STATE", "saved_state"]
 
 #: The calibrators that a file may hold, by the name of their class.
 CALIBRATORS: dict[str, type[Calibrator]] = {
@@ -79,6 +81,7 @@ PARTS: dict[str, type[Any]] = {
         NumberTerms,
         PairTrial,
         PlattMap,
+        Roughness,
         SavedClassifier,
         ScalingBinningMap,
         Schema,
@@ -89,16 +92,32 @@ PARTS: dict[str, type[Any]] = {
         Term,
     )
 }
-#: The fitted attributes that every calibrator has, and their types.
-SHARED_STATE = {
+#: The types of fitted attributes, wherever they are; those of every calibrator come first. Where a
+#: name is not listed, the dataclasses inside are checked by their own fields.
+STATE: dict[str, Any] = {
     "classes_": np.ndarray,
     "n_features_in_": int,
     "fitted_rows_": str,
-    "score_names_": tuple,
+    "score_names_": tuple[str, ...],
     "separated_": bool,
+    "schema_": Schema,
+    "temperature_": float,
+    "coef_": Floats,
+    "intercept_": Floats,
+    "factors_": Floats,
+    "shifts_": Floats,
+    "tree_": Node,
+    "leaves_": list[Calibrator],
+    "score_trust_": float,
+    "variables_trust_": float,
+    "edf_": float,
+    "terms_": tuple[Term | NumberTerms | LevelTerms, ...] | list[Term | NumberTerms | LevelTerms],
+    "pairs_": tuple[PairTrial, ...] | list[PairTrial],
+    "model_": LogisticModel | TemperatureModel,
 }
+_SHARED = ("classes_", "n_features_in_", "fitted_rows_", "score_names_", "separated_")
 
 
 def saved_state(cls: type[Calibrator]) -> tuple[str, ...]:
     """Return the names of the fitted attributes that a file holds."""
-    return (*SHARED_STATE, *cls._state)
+    return (*_SHARED, *cls._state)

@@ -11,8 +11,8 @@ import numpy as np
 from varcal._arrays import AnyArray, Bools, Floats, Ints
 from varcal.calibrators._variable import reml
 from varcal.calibrators._variable._columns.design import Block, Design, Ingredients, group_numbers
+from varcal.calibrators._variable._lookup.lookup import Lookup
 from varcal.calibrators._variable.folds import Folds
-from varcal.calibrators._variable.lookup import Lookup
 from varcal.calibrators._variable.pairs import held_out_gain, pair_scores
 from varcal.calibrators._variable.reml import Loss, fit_gam, quadratic_form, refine
 

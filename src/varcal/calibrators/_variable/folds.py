@@ -20,6 +20,7 @@ from varcal._arrays import AnyArray, Bools, Floats, Ints
 __all__ = [
     "Folds",
     "RowKeys",
+    "content_order",
     "folds_and_units",
     "make_folds",
     "n_folds_of",
@@ -301,6 +302,36 @@ class RowKeys:
         keys = (self.mass, self.whole, self.y, place)
         order = tied[np.lexsort([key[tied] for key in keys])]
         return order, np.diff(place[order], prepend=-1) > 0
+
+
+def content_order(p: AnyArray, y: AnyArray, columns: Iterable[AnyArray | None]) -> Ints:
+    """Return an order of rows that depends on their contents alone.
+
+    Sums of rows in this order are the same to the last bit, however the rows were given. Rows
+    that are not told apart are equal.
+
+    Parameters
+    ----------
+    p, y : ndarray
+        Probabilities and outcomes.
+    columns : iterable of ndarray or None
+        Everything else that a row consists of: variables, weights, groups.
+
+    Examples
+    --------
+    >>> p, y, turned = np.array([0.1, 0.2, 0.3]), np.zeros(3), np.array([2, 0, 1])
+    >>> first, again = (r[content_order(r, y, [])] for r in (p, p[turned]))
+    >>> bool((first == again).all())
+    True
+    """
+    every = p.reshape(len(p), -1).T
+    # A column that does not tell rows apart must not change their order either.
+    rest = (column for column in columns if column is not None and _varies(column))
+    return np.asarray(np.argsort(_hashed([*every, y, *rest])), dtype=np.intp)
+
+
+def _varies(column: AnyArray) -> bool:
+    return not ((column == column[:1]).all() or (column != column).all())
 
 
 def _hashed(

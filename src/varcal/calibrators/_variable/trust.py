@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from varcal._arrays import Floats, Ints
-from varcal._input.variables import Variable
 from varcal.calibrators._variable._blocks.shared_luck import (
     Luck,
+    Residuals,
+    Search,
     blockings_of,
     luck_of_order,
     shared_luck,
@@ -118,8 +119,8 @@ def fit_surviving(
     moderate: Callable[[Floats, Floats, Sample], Floats],
     *,
     pairs: bool,
-    variables: Sequence[Variable],
-) -> tuple[Trusted, Sample, Ints]:
+    search: Search | None,
+) -> tuple[Trusted, Sample, Sample, Ints]:
     """Fit both models; where rows of the same block share luck, trust what survives blocks.
 
     Parameters
@@ -132,32 +133,35 @@ def fit_surviving(
         Their hashes.
     base : callable
         Returns the predictor that leaves the scores of rows as they are.
-    variables : sequence of Variable
-        The variables in which to look for blocks; none if it is known which rows belong together.
+    search : Search or None
+        Where to look for blocks; None if it is known which rows belong together.
 
     Returns
     -------
     fitted : Trusted
     rows : Sample
         The rows, with the folds and units by which trust was judged.
+    some : Sample
+        Those on which penalties, pairs and trust were learned.
     picked : ndarray of int
-        The rows on which penalties, pairs and trust were learned.
+        Which rows they are.
     """
     picked = keys.fitting_rows()
     some = (rows.take(picked) if len(picked) < len(rows) else rows).prepared(design)
     fitted = fit_trusted(design, some, rows, base(some), moderate, pairs=pairs)
-    if not variables:
-        return fitted, rows, picked
+    if search is None:
+        return fitted, rows, some, picked
     eta = fitted.full.model.of_sample(some)[0]
-    luck = shared_luck(blockings_of(variables, picked), some.loss, eta, picked)
+    residuals = Residuals.of(some.loss, eta, keys.row[picked], picked)
+    luck = shared_luck(blockings_of(search.variables, picked), residuals)
     if luck is None:
-        nearby = luck_of_order(some.loss, eta, picked, keys.y)
-        return replace(fitted, lucky_order=nearby), rows, picked
+        nearby = luck_of_order(search.position, residuals, keys.y)
+        return replace(fitted, lucky_order=nearby), rows, some, picked
     units = luck.blocking.numbers()
     rows = replace(rows, units=units, folds=make_folds(keys, groups=units))
     some = replace(some, units=units[picked], folds=rows.folds.take(picked))
     fitted = fit_trusted(design, some, rows, base(some), moderate, pairs=pairs)
-    return replace(fitted, luck=luck), rows, picked
+    return replace(fitted, luck=luck), rows, some, picked
 
 
 def fit_trusted(
