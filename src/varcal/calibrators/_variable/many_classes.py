@@ -16,14 +16,13 @@ best temperature, the model of all variables is fitted again after it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from varcal._arrays import AnyArray, Bools, Floats, Ints
-from varcal._input.variables import Variable
 from varcal.calibrators._solvers.softmax import softmax
+from varcal.calibrators._variable._blocks.shared_luck import Search
 from varcal.calibrators._variable._columns.design import Design
 from varcal.calibrators._variable.additive_model import AdditiveModel, Sample, fit_additive
 from varcal.calibrators._variable.confusion import Confusion, fit_confusion
@@ -224,7 +223,7 @@ def fit_temperature_model(
     *,
     groups: Ints | None = None,
     time: Floats | None = None,
-    variables: Sequence[Variable] = (),
+    search: Search | None = None,
     interactions: bool = True,
     keep_argmax: bool = True,
     confusions: bool = True,
@@ -237,7 +236,7 @@ def fit_temperature_model(
         Probabilities.
     y : ndarray of int
         Class numbers.
-    columns, n_levels, weight, groups, time, variables, interactions
+    columns, n_levels, weight, groups, time, search, interactions
         As in `fit_logistic_model`.
     keep_argmax : bool
         Whether the largest class stays the largest.
@@ -253,16 +252,15 @@ def fit_temperature_model(
     refuted = bool((p[np.arange(len(y)), y] < floor).any())
     loss = TemperatureLoss(log_rows(p, floor), y, mass, np.zeros(len(y)))
     rows = Sample(z, columns, loss, folds, units=units)
-    fitted, rows, _, picked = fit_surviving(
+    fitted, rows, some, picked = fit_surviving(
         design,
         rows,
         keys,
         lambda some: np.zeros(len(some)),
         lambda eta, variance, rows: eta,
         pairs=interactions,
-        variables=variables,
+        search=search,
     )
-    some = rows.take(picked)
     model = TemperatureModel(
         fitted.score.model,
         fitted.full.model,
