@@ -26,6 +26,7 @@ from varcal.calibrators._interface.fitted_variables import Schema
 from varcal.calibrators._interface.one_vs_rest import IdentityMap
 from varcal.calibrators._sklearn.columns_of_x import ColumnChoice
 from varcal.calibrators._sklearn.saved_classifier import SavedClassifier
+from varcal.calibrators._variable._blocks.judgement import Judgement
 from varcal.calibrators._variable._columns.design import Block, Design
 from varcal.calibrators._variable._columns.score_basis import ScoreBasis
 from varcal.calibrators._variable._columns.spline_basis import LevelBasis, NumberBasis
@@ -69,6 +70,7 @@ PARTS: dict[str, type[Any]] = {
         Design,
         IdentityMap,
         IsotonicMap,
+        Judgement,
         Leaf,
         LevelBasis,
         LevelTerms,

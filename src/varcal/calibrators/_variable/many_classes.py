@@ -16,11 +16,13 @@ best temperature, the model of all variables is fitted again after it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from varcal._arrays import AnyArray, Bools, Floats, Ints
+from varcal._input.variables import Variable
 from varcal.calibrators._solvers.softmax import softmax
 from varcal.calibrators._variable._columns.design import SCORE, Block, Design
 from varcal.calibrators._variable.additive_model import (
@@ -30,8 +32,8 @@ from varcal.calibrators._variable.additive_model import (
     fit_additive,
 )
 from varcal.calibrators._variable.confusion import Confusion, fit_confusion
-from varcal.calibrators._variable.folds import RowKeys, make_folds
-from varcal.calibrators._variable.trust import Trusted, fit_trusted, gain_over, held_out, too_few
+from varcal.calibrators._variable.folds import RowKeys, folds_and_units
+from varcal.calibrators._variable.trust import Trusted, fit_surviving, gain_over, held_out, too_few
 
 __all__ = ["TemperatureLoss", "TemperatureModel", "fit_temperature_model"]
 
@@ -231,7 +233,10 @@ def fit_temperature_model(
     n_levels: list[int],
     weight: Floats | None = None,
     *,
-    groups: AnyArray | None = None,
+    groups: Ints | None = None,
+    time: Floats | None = None,
+    variables: Sequence[Variable] = (),
+    places: Ints | None = None,
     interactions: bool = True,
     keep_argmax: bool = True,
     confusions: bool = True,
@@ -244,7 +249,7 @@ def fit_temperature_model(
         Probabilities.
     y : ndarray of int
         Class numbers.
-    columns, n_levels, weight, groups, interactions
+    columns, n_levels, weight, groups, time, variables, places, interactions
         As in `fit_logistic_model`.
     keep_argmax : bool
         Whether the largest class stays the largest.
@@ -254,19 +259,25 @@ def fit_temperature_model(
     z, mass = certainty(p), np.ones(len(p)) if weight is None else weight
     design = Design.of(z, columns, n_levels, weight, varying=False)
     keys = RowKeys.of(p, y, weight, z, [columns[k] for k in design.live()])
-    folds = make_folds(keys, groups=groups)
+    folds, units = folds_and_units(keys, groups, time)
     floor = max(BELOW_LEAST * float(p.min(where=p > 0, initial=1.0)), _TINY)
     # A true class with probability 0 proves the scores wrong, however few the rows are.
     refuted = bool((p[np.arange(len(y)), y] < floor).any())
     loss = TemperatureLoss(log_rows(p, floor), y, mass, np.zeros(len(y)))
-    rows = Sample(z, columns, loss, folds, units=groups)
-    picked = keys.fitting_rows()
-    some = (rows.take(picked) if len(picked) < len(rows) else rows).prepared(design)
-    design = _without_needless_curve(design, some)
-    fitted = fit_trusted(
-        design, some, rows, np.zeros(len(some)), lambda eta, variance, rows: eta, pairs=interactions
+    rows = Sample(z, columns, loss, folds, units=units)
+    design = _without_needless_curve(design, rows.take(keys.fitting_rows()))
+    fitted, rows, picked = fit_surviving(
+        design,
+        rows,
+        keys,
+        lambda some: np.zeros(len(some)),
+        lambda eta, variance, rows: eta,
+        pairs=interactions,
+        variables=variables,
+        places=places,
     )
-    if groups is None and not too_few(rows):
+    some = rows.take(picked)
+    if rows.units is None and not too_few(rows):
         fitted = replace(fitted, score_share=max(fitted.score_share, _plain_share(fitted.score)))
     model = TemperatureModel(
         fitted.score.model,
@@ -279,28 +290,32 @@ def fit_temperature_model(
         keep_argmax,
     )
     eta = model.log_power(p, columns)
-    held_out = np.zeros((len(picked), p.shape[1]))
+    unseen = np.zeros((len(picked), p.shape[1]))
     if confusions and not too_few(rows):
         logs = model.logs(p[picked])
         base = logs * np.exp(np.clip(eta[picked], -LARGEST_LOG_POWER, LARGEST_LOG_POWER))[:, None]
-        confusion, held_out = fit_confusion(
+        confusion, unseen = fit_confusion(
             base,
             logs,
             y[picked],
             mass[picked],
-            folds.take(picked),
-            None if groups is None else groups[picked],
+            some.folds,
+            some.units,
             keep_argmax=keep_argmax,
         )
         model = replace(model, confusion=confusion)
-        if confusion.share and fitted.full_share == 1 and groups is None:
+        if confusion.share and fitted.full_share == 1 and rows.units is None:
             added = confusion.corrected(base, logs, keep_argmax=keep_argmax) - base
             after = TemperatureLoss(logs, y[picked], mass[picked], np.zeros(len(picked)), added)
             fitted = _fitted_again(fitted, replace(some, loss=after), eta[picked])
             model = replace(model, full=fitted.full.model)
             eta = model.log_power(p, columns)
     trust = max(fitted.score_share, fitted.full_share)
-    shift = last_shift(model.logs(p[picked]), held_out, y[picked], eta[picked], mass[picked])
+    judged = some.folds.judged()
+    last = picked[judged]
+    if not trust or not len(last):
+        return model, fitted
+    shift = last_shift(model.logs(p[last]), unseen[judged], y[last], eta[last], mass[last])
     return replace(model, shift=trust * shift), fitted
 
 

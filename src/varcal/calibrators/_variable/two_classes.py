@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 from scipy.special import expit
 
-from varcal._arrays import AnyArray, Floats
+from varcal._arrays import AnyArray, Floats, Ints
+from varcal._input.variables import Variable
 from varcal.calibrators._variable._columns.design import SCORE, Design
 from varcal.calibrators._variable._columns.score_basis import log_odds
 from varcal.calibrators._variable._lookup.lookup import equal_blocks
 from varcal.calibrators._variable.additive_model import CHUNK, AdditiveModel, Sample
-from varcal.calibrators._variable.folds import RowKeys, make_folds
+from varcal.calibrators._variable.folds import RowKeys, folds_and_units
 from varcal.calibrators._variable.last_curve import fit_link, left_out
 from varcal.calibrators._variable.reml import LogisticLoss
 from varcal.calibrators._variable.roughness import Roughness, fit_roughness
-from varcal.calibrators._variable.trust import Trusted, fit_trusted
+from varcal.calibrators._variable.trust import Trusted, fit_surviving
 
 __all__ = ["LogisticModel", "fit_logistic_model", "moderated"]
 
@@ -170,7 +172,10 @@ def fit_logistic_model(
     n_levels: list[int],
     weight: Floats | None = None,
     *,
-    groups: AnyArray | None = None,
+    groups: Ints | None = None,
+    time: Floats | None = None,
+    variables: Sequence[Variable] = (),
+    places: Ints | None = None,
     interactions: bool = True,
     monotone: bool = False,
     tilt: float = 0.0,
@@ -189,6 +194,12 @@ def fit_logistic_model(
         Weights.
     groups : ndarray of int, optional
         The group of each row; rows of a group share a fold.
+    time : ndarray of float, optional
+        When each row was made; trust is judged forward.
+    variables : sequence of Variable, optional
+        The variables in which blocks of rows that share luck are looked for.
+    places : ndarray of int, optional
+        Where each row stood among the rows as they were given.
     interactions : bool
         Whether to look for pairs.
     monotone : bool
@@ -199,16 +210,22 @@ def fit_logistic_model(
     z, mass = log_odds(p), np.ones(len(p)) if weight is None else weight
     design = Design.of(z, columns, n_levels, weight)
     keys = RowKeys.of(p, y, weight, z, [columns[k] for k in design.live()])
-    folds = make_folds(keys, groups=groups)
     # With the score as offset, penalties shrink towards leaving it unchanged.
     loss = LogisticLoss(y, mass, design.score.clipped(z))
     start = (-design.score.mean, -design.score.scale)
-    rows = Sample(z, columns, loss, folds, start, groups)
-    picked = keys.fitting_rows()
-    some = (rows.take(picked) if len(picked) < len(rows) else rows).prepared(design)
-    fitted = fit_trusted(
-        design, some, rows, some.z - some.loss.offset, _moderated_predictor, pairs=interactions
+    folds, units = folds_and_units(keys, groups, time)
+    rows = Sample(z, columns, loss, folds, start, units)
+    fitted, rows, picked = fit_surviving(
+        design,
+        rows,
+        keys,
+        lambda some: some.z - some.loss.offset,
+        _moderated_predictor,
+        pairs=interactions,
+        variables=variables,
+        places=places,
     )
+    some = rows.take(picked)
     model = LogisticModel(
         fitted.score.model,
         fitted.full.model,
@@ -216,7 +233,7 @@ def fit_logistic_model(
         fitted.full_share,
         # Leaving out one of several equal rows, or one of a group, leaves the others in.
         _link(fitted.full.model, some, loss.take(picked))
-        if groups is None and keys.repeats(picked) < MOST_REPEATS
+        if rows.units is None and keys.repeats(picked) < MOST_REPEATS
         else None,
         0.0,
         monotone,
