@@ -7,7 +7,11 @@ from numbers import Integral
 
 import numpy as np
 
-from varcal.exceptions import InputError
+from varcal._options import check_text
+from varcal.exceptions import InputError, shown
+
+#: The longest name of a batch.
+MOST_CHARACTERS = 500
 
 
 def checked_id(id: object, last: str) -> str:
@@ -17,9 +21,9 @@ def checked_id(id: object, last: str) -> str:
     >>> checked_id(datetime.date(2026, 11, 16), "2026-11-15")
     '2026-11-16'
     """
-    name = str(id)
-    if not _names_a_batch(id) or not name.strip():
-        raise InputError(f"id is {id!r}", "give the name of the batch, such as its date", "id")
+    name = check_text("id", str(id)) if _names_a_batch(id) else ""
+    if not name.strip() or len(name) > MOST_CHARACTERS:
+        raise InputError(f"id is {shown(id)}", "give the name of the batch, such as its date", "id")
     if last and id_order(name) <= id_order(last):
         same = id_order(name) == id_order(last)
         raise InputError(

@@ -6,7 +6,6 @@ import math
 import secrets
 import warnings
 from dataclasses import dataclass
-from numbers import Real
 from os import PathLike
 from typing import Any
 
@@ -27,12 +26,15 @@ from varcal._monitor.moments import Moments
 from varcal._monitor.notes import notes_of
 from varcal._monitor.status import Status, Where
 from varcal._monitor.strongest import strongest
-from varcal._options import check_share
+from varcal._options import check_finite, check_share, checked, number, or_none
+from varcal._saved.document import check_key
 from varcal._text.numbers import count
-from varcal.exceptions import InputError, VarcalWarning
+from varcal.exceptions import InputError, VarcalWarning, shown
 
 #: The tolerance if neither the monitor nor its bins name one: two points.
 TOLERANCE = 0.02
+#: Evidence is a double, and 1e300 is nearly the largest; an alarm must be possible.
+MOST_EVIDENCE = 1e300
 #: The level of intervals if false alarms are controlled by their distance (`arl`).
 LEVEL = 0.95
 #: The probability that the limits taken from a reference are wrong in any cell.
@@ -257,6 +259,7 @@ class Monitor:
         """Return the place with the most evidence, whether or not there is an alarm."""
         return strongest(self)
 
+    @checked()
     def acknowledge(self, note: str = "") -> None:
         """Say that an alarm is known: the command line no longer fails because of it.
 
@@ -267,7 +270,6 @@ class Monitor:
         note : str
             What to write into the log.
         """
-        _check_note(note)
         if not self.raised:
             raise InputError(
                 "there is no alarm to acknowledge", "acknowledge one after it is raised"
@@ -276,6 +278,7 @@ class Monitor:
         self._log("acknowledged", note)
         self.revision += 1
 
+    @checked()
     def reset(self, note: str = "") -> None:
         """Start over without evidence, with the same bins and limits; the history is kept.
 
@@ -286,7 +289,6 @@ class Monitor:
         note : str
             What to write into the log.
         """
-        _check_note(note)
         self._start_over()
         self.epoch += 1
         self._log("reset", note)
@@ -356,6 +358,7 @@ class Monitor:
 
         return draw("monitor", view_of(self), backend=backend)
 
+    @checked()
     def report(self, path: str | PathLike[str], *, title: str = "Calibration monitor") -> None:
         """Write a page (``.html``), Markdown (``.md``) or JSON.
 
@@ -370,7 +373,8 @@ class Monitor:
 
         write_monitor(self, path, title=title)
 
-    def save(self, path: str | PathLike[str]) -> None:
+    @checked(key=or_none(check_key))
+    def save(self, path: str | PathLike[str], *, key: str | bytes | None = None) -> None:
         """Write the whole state to a ``.json`` file, for `load_monitor`.
 
         The file is written whole or not at all. It is refused to overwrite a state that another
@@ -380,10 +384,12 @@ class Monitor:
         ----------
         path : path
             The file.
+        key : str or bytes, optional
+            A secret to sign the file with; whoever gives it to `load_monitor` sees changes.
         """
         from varcal._monitor.monitor_file import save  # noqa: PLC0415
 
-        save(self, path)
+        save(self, path, key)
 
     def _repr_html_(self) -> str:
         from varcal.report.monitor.notebook import status_html  # noqa: PLC0415
@@ -440,11 +446,6 @@ class Monitor:
         self.limits = np.where((running.weight > 0)[:, None], np.minimum(limits, 1.0), 1.0)
 
 
-def _check_note(note: object) -> None:
-    if not isinstance(note, str):
-        raise InputError(f"note is {note!r}", "give a text for the log", argument="note")
-
-
 def _check_plan(bins: object) -> None:
     if not isinstance(bins, BinPlan):
         raise InputError(
@@ -469,11 +470,30 @@ def _check_rate(alpha: object, arl: object) -> None:
             "give alpha to bound the probability of any false alarm, or arl for their distance",
             argument="alpha",
         )
-    if alpha is not None and (not isinstance(alpha, Real) or not 0 < float(alpha) < 1):
+    if alpha is not None:
+        needed, name, hint = 1 / number(0, 1, hint="try 0.05")("alpha", alpha), "alpha", "try 0.05"
+    elif arl is not None:
+        needed, name, hint = _batches(arl), "arl", "try 20_000"
+    else:
+        return
+    if needed > MOST_EVIDENCE:
         raise InputError(
-            f"alpha must lie between 0 and 1; got {alpha!r}", "try 0.05", argument="alpha"
+            f"{name} is {shown(alpha or arl)}: an alarm would need more evidence than a number "
+            "can hold",
+            hint,
+            argument=name,
         )
-    if arl is not None and (not isinstance(arl, Real) or not 1 < float(arl) < math.inf):
+
+
+def _batches(arl: object) -> float:
+    try:
+        found = check_finite("arl", arl)
+    except InputError:
+        found = 0.0
+    if not 1 < found < math.inf:
         raise InputError(
-            f"arl must be a number of batches above 1; got {arl!r}", "try 20_000", argument="arl"
+            f"arl must be a number of batches above 1; got {shown(arl)}",
+            "try 20_000",
+            argument="arl",
         )
+    return found

@@ -31,9 +31,10 @@ from sklearn.utils.validation import (
 )
 
 from varcal._arrays import AnyArray, Floats, Ints
-from varcal._files.atomic import write_whole
 from varcal._input.groups import check_units, group_numbers
 from varcal._input.variables import Variable
+from varcal._options import checked, or_none
+from varcal._saved.document import check_key
 from varcal.calibrators._interface.calibrator import Calibrator
 from varcal.calibrators._interface.description import Description
 from varcal.calibrators._interface.held_together import instants_of
@@ -44,9 +45,6 @@ from varcal.calibrators._variable.variable_calibrator import VariableCalibrator
 from varcal.exceptions import InputError, VarcalWarning
 
 __all__ = ["VariableCalibratedClassifier"]
-
-#: The format of saved files.
-FORMAT = "varcal calibrated classifier"
 
 
 class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
@@ -343,7 +341,8 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         """
         return float(accuracy_score(y, self.predict(X, v=v), sample_weight=sample_weight))
 
-    def save(self, path: str | PathLike[str]) -> None:
+    @checked(key=or_none(check_key))
+    def save(self, path: str | PathLike[str], *, key: str | bytes | None = None) -> None:
         """Save the fitted calibrators as JSON, for `load`; the estimator is not saved.
 
         An estimator of another library can only be saved by that library (with joblib or skops for
@@ -353,6 +352,8 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         ----------
         path : str or path
             The file. An old one is only replaced once the new one is complete.
+        key : str or bytes, optional
+            A secret to sign the file with; whoever gives it to `load` sees changes.
 
         Examples
         --------
@@ -369,7 +370,10 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         >>> bool((again.predict_proba(X) == fit.predict_proba(X)).all())
         True
         """
-        from varcal.calibrators._saved.json_file import saved_text  # noqa: PLC0415  the registry names this class's parts
+        from varcal.calibrators._saved.json_file import (  # noqa: PLC0415  the registry names this class's parts
+            CLASSIFIER,
+            saved_body,
+        )
 
         check_is_fitted(self)
         names = getattr(self, "feature_names_in_", None)
@@ -384,10 +388,13 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
             n_features_in=getattr(self, "n_features_in_", None),
             feature_names_in=None if names is None else tuple(map(str, names)),
         )
-        write_whole(path, saved_text(saved, FORMAT))
+        CLASSIFIER.write(path, saved_body(saved), key)
 
     @classmethod
-    def load(cls, path: str | PathLike[str], *, estimator: Any) -> Self:
+    @checked(key=or_none(check_key))
+    def load(
+        cls, path: str | PathLike[str], *, estimator: Any, key: str | bytes | None = None
+    ) -> Self:
         """Load what `save` wrote and put it together with the fitted estimator.
 
         Parameters
@@ -397,6 +404,8 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         estimator : fitted classifier, or a list of them
             The estimator that was calibrated, `estimator_`; with ``ensemble=True`` those of
             `pairs_`, in that order. It is refused if its classes or features are others.
+        key : str or bytes, optional
+            The key that the file was signed with; a file that is not signed with it is refused.
 
         Returns
         -------
@@ -408,10 +417,10 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         InputError
             If the file cannot be read, or the estimator does not belong to it.
         """
-        from varcal.calibrators._saved.json_file import read_saved, text_of  # noqa: PLC0415  see save
+        from varcal.calibrators._saved.json_file import CLASSIFIER, read_saved  # noqa: PLC0415  see save
 
         shown = repr(str(path))
-        saved = read_saved(text_of(path, FORMAT), shown, FORMAT, SavedClassifier)
+        saved = read_saved(CLASSIFIER.bytes_of(path), shown, CLASSIFIER, SavedClassifier, key)
         assert isinstance(saved, SavedClassifier)
         pairs = saved.pairs(estimator, shown)
         model = pairs[0][0]

@@ -266,7 +266,7 @@ def fit_temperature_model(
     loss = TemperatureLoss(log_rows(p, floor), y, mass, np.zeros(len(y)))
     rows = Sample(z, columns, loss, folds, units=units)
     design = _without_needless_curve(design, rows.take(keys.fitting_rows()))
-    fitted, rows, picked = fit_surviving(
+    fitted, rows, some, picked = fit_surviving(
         design,
         rows,
         keys,
@@ -276,7 +276,6 @@ def fit_temperature_model(
         variables=variables,
         places=places,
     )
-    some = rows.take(picked)
     if rows.units is None and not too_few(rows):
         fitted = replace(fitted, score_share=max(fitted.score_share, _plain_share(fitted.score)))
     model = TemperatureModel(

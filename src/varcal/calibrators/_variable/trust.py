@@ -120,7 +120,7 @@ def fit_surviving(
     pairs: bool,
     variables: Sequence[Variable],
     places: Ints | None = None,
-) -> tuple[Trusted, Sample, Ints]:
+) -> tuple[Trusted, Sample, Sample, Ints]:
     """Fit both models; where rows of the same block share luck, trust what survives blocks.
 
     Parameters
@@ -143,25 +143,27 @@ def fit_surviving(
     fitted : Trusted
     rows : Sample
         The rows, with the folds and units by which trust was judged.
+    some : Sample
+        Those of them on which penalties, pairs and trust were learned.
     picked : ndarray of int
-        The rows on which penalties, pairs and trust were learned.
+        Where these are.
     """
     picked = keys.fitting_rows()
     some = (rows.take(picked) if len(picked) < len(rows) else rows).prepared(design)
     fitted = fit_trusted(design, some, rows, base(some), moderate, pairs=pairs)
     if not variables:
-        return fitted, rows, picked
+        return fitted, rows, some, picked
     eta = fitted.full.model.of_sample(some)[0]
     luck = shared_luck(blockings_of(variables, picked), some.loss, eta, picked)
     if luck is None:
         places = np.arange(len(rows)) if places is None else places
         nearby = luck_of_order(some.loss, eta, places[picked], keys.y[np.argsort(places)])
-        return replace(fitted, lucky_order=nearby), rows, picked
+        return replace(fitted, lucky_order=nearby), rows, some, picked
     units = luck.blocking.numbers()
     rows = replace(rows, units=units, folds=make_folds(keys, groups=units))
     some = replace(some, units=units[picked], folds=rows.folds.take(picked))
     fitted = fit_trusted(design, some, rows, base(some), moderate, pairs=pairs)
-    return replace(fitted, luck=luck), rows, picked
+    return replace(fitted, luck=luck), rows, some, picked
 
 
 def fit_trusted(

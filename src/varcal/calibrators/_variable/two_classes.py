@@ -13,6 +13,9 @@ from varcal._arrays import AnyArray, Floats, Ints
 from varcal._input.variables import Variable
 from varcal.calibrators._variable._columns.design import SCORE, Design
 from varcal.calibrators._variable._columns.score_basis import log_odds
+from varcal.calibrators._variable._growth import growth as second_stage
+from varcal.calibrators._variable._growth.growth import Growth, GrowthRows, fewer_folds, fit_growth
+from varcal.calibrators._variable._growth.held_out_first import held_out_predictors
 from varcal.calibrators._variable._lookup.lookup import equal_blocks
 from varcal.calibrators._variable.additive_model import CHUNK, AdditiveModel, Sample
 from varcal.calibrators._variable.folds import RowKeys, folds_and_units
@@ -69,6 +72,8 @@ class LogisticModel:
         The least slope of η along the score's logit if it is monotone.
     roughness : Roughness
         The variance of what smooth curves leave out.
+    growth : Growth or None
+        The second stage, which takes the place of `link` and `shift`; None where there is none.
     """
 
     score: AdditiveModel
@@ -80,10 +85,13 @@ class LogisticModel:
     monotone: bool = False
     tilt: float = 0.0
     roughness: Roughness = field(default_factory=Roughness.none)
+    growth: Growth | None = None
 
     def log_odds(self, p: Floats, columns: list[AnyArray]) -> Floats:
         """Return the calibrated logit."""
         z = log_odds(p)
+        if self.growth is not None:
+            return self._grown(z, columns, self.growth)
         if not self.monotone:
             return self._mixture(z, columns)
         eta = np.empty(len(z))
@@ -106,6 +114,36 @@ class LogisticModel:
         spread = np.maximum(np.abs(ends[1] - ends[0]) / 2, error) ** 2 + of_link
         apart = self.shift + middle - eta
         return np.asarray(np.sqrt(spread + (1 - self.full_share) * apart**2))
+
+    def _grown(self, z: Floats, columns: list[AnyArray], growth: Growth) -> Floats:
+        """Return the logit of the second stage."""
+        eta = np.empty(len(z))
+        for rows in equal_blocks(len(z), CHUNK):
+            here = [column[rows] for column in columns]
+            base = self.by_score(z[rows])
+            first = self.first_stage(z[rows], here)
+            blended = growth.blended(growth.codes(z[rows], here), base, first)
+            eta[rows] = growth.linked(blended)[0]
+        return eta
+
+    def by_score(self, z: Floats) -> Floats:
+        """Return the predictor of the score alone, from which the second stage starts."""
+        eta = self.score.design.score.bounded(z)
+        if self.score_share > 0:
+            own, spread = self.score.lookup.predictor(z, [])
+            own += self.score.design.score.clipped(z)
+            eta = eta + self.score_share * (moderated(own, spread) - eta)
+        return eta
+
+    def first_stage(self, z: Floats, columns: list[AnyArray]) -> Floats:
+        """Return the logit of the first stage, finite also where it trusts nothing."""
+        trusted = self.score_share > 0 or self.full_share > 0
+        return self._mixture(z, columns) if trusted else self.by_score(z)
+
+    def first_stage_of(self, base: Floats, eta: Floats, variance: Floats) -> Floats:
+        """Return the same from the predictor of the score and one of score and variables."""
+        own = self._linked(moderated(eta, variance))[0]
+        return np.asarray(base + self.full_share * (own - base) + self.shift)
 
     def _linked(self, eta: Floats) -> tuple[Floats, Floats]:
         """Return η_v after the last curve, and the variance that the curve adds."""
@@ -179,6 +217,7 @@ def fit_logistic_model(
     interactions: bool = True,
     monotone: bool = False,
     tilt: float = 0.0,
+    growth: bool = True,
 ) -> tuple[LogisticModel, Trusted]:
     """Fit the model.
 
@@ -206,6 +245,8 @@ def fit_logistic_model(
         Whether the calibrated probability must not fall when the score rises.
     tilt : float
         The least slope along the score's logit if it is monotone.
+    growth : bool
+        Whether to look for a second stage where rows are many.
     """
     z, mass = log_odds(p), np.ones(len(p)) if weight is None else weight
     design = Design.of(z, columns, n_levels, weight)
@@ -215,7 +256,7 @@ def fit_logistic_model(
     start = (-design.score.mean, -design.score.scale)
     folds, units = folds_and_units(keys, groups, time)
     rows = Sample(z, columns, loss, folds, start, units)
-    fitted, rows, picked = fit_surviving(
+    fitted, rows, some, picked = fit_surviving(
         design,
         rows,
         keys,
@@ -225,7 +266,6 @@ def fit_logistic_model(
         variables=variables,
         places=places,
     )
-    some = rows.take(picked)
     model = LogisticModel(
         fitted.score.model,
         fitted.full.model,
@@ -242,7 +282,17 @@ def fit_logistic_model(
     shift = mean_shift(model.log_odds(p, columns), y, mass)
     shift *= max(fitted.score_share, fitted.full_share)
     numbers = [k for k in design.live() if not n_levels[k]]
-    return replace(model, shift=shift, roughness=_roughness(model.full, some, numbers)), fitted
+    model = replace(model, shift=shift, roughness=_roughness(model.full, some, numbers))
+    enough = mass.sum() >= second_stage.LEAST_ROWS
+    if growth and interactions and not monotone and columns and enough:
+        sampled = len(some) < len(rows)
+        # The columns of the first stage are known where it used all rows.
+        rows = replace(rows if sampled else some, folds=fewer_folds(rows.folds))
+        part = keys.sample(second_stage.MOST_ROWS)
+        rows = rows.take(part) if len(part) < len(rows) else rows
+        known = _growth_rows(model, fitted, rows, n_levels, design, sampled=sampled)
+        model = replace(model, growth=fit_growth(known))
+    return model, fitted
 
 
 def _roughness(model: AdditiveModel, rows: Sample, numbers: list[int]) -> Roughness:
@@ -251,6 +301,44 @@ def _roughness(model: AdditiveModel, rows: Sample, numbers: list[int]) -> Roughn
     residual, weight = rows.loss.slopes(X @ model.beta)
     values = {SCORE: rows.z, **{k: rows.columns[k] for k in numbers}}
     return fit_roughness(values, X, model.covariance, residual, weight)
+
+
+def _growth_rows(
+    model: LogisticModel,
+    fitted: Trusted,
+    rows: Sample,
+    n_levels: list[int],
+    design: Design,
+    *,
+    sampled: bool,
+) -> GrowthRows:
+    """Return rows for the second stage, with the first stage's predictor of held-out rows."""
+    assert isinstance(rows.loss, LogisticLoss)
+    base = model.by_score(rows.z)
+    folds = list(rows.folds.splits())
+    first = model.first_stage(rows.z, rows.columns)
+    firsts = np.broadcast_to(first, (len(folds), len(base)))
+    if model.full_share > 0:
+        whole = model.full.lookup.predictor(rows.z, rows.columns)
+        held_out = held_out_predictors(design, rows, fitted, whole, sampled=sampled)
+        firsts = np.array(
+            [
+                model.first_stage_of(base, eta + rows.loss.offset, variance)
+                for eta, variance in held_out
+            ]
+        )
+    return GrowthRows(
+        rows.z,
+        rows.columns,
+        n_levels,
+        rows.loss.y,
+        rows.loss.mass(),
+        rows.folds,
+        rows.units,
+        base,
+        firsts,
+        first,
+    )
 
 
 def _link(model: AdditiveModel, rows: Sample, loss: LogisticLoss) -> AdditiveModel | None:

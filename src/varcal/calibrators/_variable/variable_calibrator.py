@@ -107,7 +107,7 @@ class VariableCalibrator(Calibrator):
     Parameters
     ----------
     interactions : {"auto", False}
-        Whether to look for interactions of two variables.
+        Whether to look for interactions of two variables; False also excludes `growth`.
     monotone : bool
         Whether the probability must not fall when the score rises and V is fixed (two classes).
         With variables, prediction takes about sixty times as long.
@@ -119,6 +119,9 @@ class VariableCalibrator(Calibrator):
         The largest change of a probability; the mean may then differ from the mean outcome.
     keep_argmax : bool
         With more than two classes, whether the most probable class must stay the same.
+    growth : bool
+        Whether to add tables of pairs and trees where there are at least 2,000 rows of two classes
+        and held-out rows support them; `monotone` and `preserve_ranking` exclude them.
 
     Attributes
     ----------
@@ -188,15 +191,16 @@ class VariableCalibrator(Calibrator):
         preserve_ranking: bool = False,
         max_shift: float | None = None,
         keep_argmax: bool = True,
+        growth: bool = True,
     ) -> None:
         self.interactions = interactions
         self.monotone = monotone
         self.preserve_ranking = preserve_ranking
         self.max_shift = max_shift
         self.keep_argmax = keep_argmax
+        self.growth = growth
 
     def _learn(self, rows: CalibrationRows) -> None:
-        self._check_parameters()
         if self.monotone and rows.n_classes > 2:
             raise InputError(
                 f"monotone=True needs two classes; y has {rows.n_classes}",
@@ -234,6 +238,7 @@ class VariableCalibrator(Calibrator):
                 interactions=bool(self.interactions),
                 monotone=self.monotone or self.preserve_ranking,
                 tilt=TILT if self.preserve_ranking else 0.0,
+                growth=self.growth,
             )
         else:
             z = certainty(rows.p)
@@ -275,12 +280,15 @@ class VariableCalibrator(Calibrator):
             self.schema_ = self.schema_.listing(k, tuple(levels[j] for j in kept))
             if isinstance(basis, LevelBasis):
                 bases[k] = basis.without(rare)
+            if isinstance(self.model_, LogisticModel) and self.model_.growth is not None:
+                growth = self.model_.growth.without(k, rare)
+                self.model_ = replace(self.model_, growth=growth)
         full = replace(self.model_.full, design=replace(design, bases=tuple(bases)))
         self.model_ = replace(self.model_, full=full)
 
     def _check_parameters(self) -> None:
         check_choice("interactions", self.interactions, ["auto", False])
-        for name in ("monotone", "preserve_ranking", "keep_argmax"):
+        for name in ("monotone", "preserve_ranking", "keep_argmax", "growth"):
             check_choice(name, getattr(self, name), [True, False])
         if self.max_shift is not None:
             check_share("max_shift", self.max_shift)
