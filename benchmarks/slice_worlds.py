@@ -27,9 +27,7 @@ class Design:
         return len(self.s)
 
 
-def design(
-    rng: np.random.Generator, n: int, *, rare: bool = False, n_variables: int = 20
-) -> Design:
+def design(rng: np.random.Generator, n: int, *, rare: bool = False, n_variables: int = 20) -> Design:
     """Draw variables and scores; with `rare`, about 4 % positives instead of 31 %."""
     common = rng.standard_normal((n, 1))
     x = np.sqrt(0.7) * rng.standard_normal((n, N_CONTINUOUS)) + np.sqrt(0.3) * common

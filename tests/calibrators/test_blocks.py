@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import expit, logit
-from tests.cases.luck import log_loss, lucky_days
 
+from tests.cases.luck import log_loss, lucky_days
 from varcal import InputError, VariableCalibrator, load_calibrator
 from varcal.calibrators._variable._blocks.shared_luck import Blocking, blockings_of, shared_luck
 from varcal.calibrators._variable.reml import LogisticLoss
