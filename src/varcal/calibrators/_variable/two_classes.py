@@ -16,7 +16,7 @@ from varcal.calibrators._variable._growth import growth as second_stage
 from varcal.calibrators._variable._growth.growth import Growth, GrowthRows, fewer_folds, fit_growth
 from varcal.calibrators._variable._growth.held_out_first import held_out_predictors
 from varcal.calibrators._variable._lookup.lookup import equal_blocks
-from varcal.calibrators._variable.additive_model import CHUNK, AdditiveModel, Sample, chunks_of
+from varcal.calibrators._variable.additive_model import CHUNK, AdditiveModel, Sample
 from varcal.calibrators._variable.folds import RowKeys, folds_and_units
 from varcal.calibrators._variable.last_curve import fit_link, left_out
 from varcal.calibrators._variable.reml import LogisticLoss
@@ -120,7 +120,7 @@ class LogisticModel:
     def _grown(self, z: Floats, columns: list[AnyArray], growth: Growth) -> Floats:
         """Return the logit of the second stage."""
         eta = np.empty(len(z))
-        for rows in chunks_of(len(z)):
+        for rows in equal_blocks(len(z), CHUNK):
             here = [column[rows] for column in columns]
             base = self.by_score(z[rows])
             first = self.first_stage(z[rows], here)
