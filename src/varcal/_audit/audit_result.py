@@ -169,6 +169,12 @@ class ClaimSummary:
     gap_high: float
     score: ScoreProfile
 
+    def check_saved(self) -> None:
+        """Raise ValueError unless the figures are shares."""
+        figures = (self.says, self.happens, self.gap, self.gap_low, self.gap_high)
+        if not all(abs(figure) <= 1e3 for figure in figures):
+            raise ValueError("a figure of a claim is missing or too large")
+
     def to_dict(self) -> dict[str, Any]:
         """Return everything in plain Python types, ready for JSON."""
         return vars(self) | {"score": self.score.to_dict()}
