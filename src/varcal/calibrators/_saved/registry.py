@@ -34,6 +34,7 @@ from varcal.calibrators._variable.additive_model import AdditiveModel, PairTrial
 from varcal.calibrators._variable.confusion import Confusion
 from varcal.calibrators._variable.effects import Term
 from varcal.calibrators._variable.many_classes import TemperatureModel
+from varcal.calibrators._variable.roughness import Roughness
 from varcal.calibrators._variable.two_classes import LogisticModel
 from varcal.calibrators._variable.variable_calibrator import VariableCalibrator
 
@@ -78,6 +79,7 @@ PARTS: dict[str, type[Any]] = {
         NumberTerms,
         PairTrial,
         PlattMap,
+        Roughness,
         SavedClassifier,
         ScalingBinningMap,
         Schema,

@@ -25,7 +25,7 @@ from varcal.calibrators._solvers.softmax import softmax
 from varcal.calibrators._variable._columns.design import Design
 from varcal.calibrators._variable.additive_model import AdditiveModel, Sample, fit_additive
 from varcal.calibrators._variable.confusion import Confusion, fit_confusion
-from varcal.calibrators._variable.folds import RowKeys, n_folds_of, row_folds
+from varcal.calibrators._variable.folds import RowKeys, make_folds
 from varcal.calibrators._variable.trust import Trusted, fit_trusted, too_few
 
 __all__ = ["TemperatureLoss", "TemperatureModel", "fit_temperature_model"]
@@ -243,8 +243,7 @@ def fit_temperature_model(
     z, mass = certainty(p), np.ones(len(p)) if weight is None else weight
     design = Design.of(z, columns, n_levels, weight, varying=False)
     keys = RowKeys.of(p, y, weight, z, [columns[k] for k in design.live()])
-    n_folds = n_folds_of(float(mass.sum()))
-    folds = keys.folds(n_folds) if groups is None else row_folds(n_folds, groups)
+    folds = make_folds(keys, groups=groups)
     floor = max(BELOW_LEAST * float(p.min(where=p > 0, initial=1.0)), _TINY)
     # A true class with probability 0 proves the scores wrong, however few the rows are.
     refuted = bool((p[np.arange(len(y)), y] < floor).any())
@@ -274,7 +273,7 @@ def fit_temperature_model(
             logs,
             y[picked],
             mass[picked],
-            folds[picked],
+            folds.take(picked),
             None if groups is None else groups[picked],
             keep_argmax=keep_argmax,
         )

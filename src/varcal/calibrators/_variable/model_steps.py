@@ -25,9 +25,9 @@ from varcal.calibrators._neutral.steps import (
     where,
 )
 from varcal.calibrators._solvers.logistic import logistic_steps
+from varcal.calibrators._variable._lookup.steps import additive_steps
 from varcal.calibrators._variable.additive_model import AdditiveModel
 from varcal.calibrators._variable.confusion import LOG_FLOOR, LOG_UNIT, TIE_MARGIN, Confusion
-from varcal.calibrators._variable.lookup_steps import additive_steps
 from varcal.calibrators._variable.many_classes import LARGEST_LOG_POWER, TemperatureModel
 from varcal.calibrators._variable.two_classes import MODERATION, LogisticModel
 

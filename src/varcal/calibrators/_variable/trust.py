@@ -185,12 +185,11 @@ def _held_out(
     fit: Callable[[Sample], Fitted],
     moderate: Callable[[Floats, Floats, Sample], Floats],
 ) -> Floats:
-    """Return the predictor of each row from a model of the other folds."""
-    eta = np.empty(len(rows))
-    for fold in np.unique(rows.folds):
-        out = rows.folds == fold
+    """Return the predictor of each row from a model of rows that may fit it; 0 without one."""
+    eta = np.zeros(len(rows))
+    for train, out in rows.folds.splits():
         held = rows.take(out)
-        model = fit(rows.take(~out)).model
+        model = fit(rows.take(train)).model
         eta[out] = moderate(*model.of_sample(held), held)
     return eta
 
@@ -201,6 +200,9 @@ def _gain(rows: Sample, small: Floats, large: Floats) -> Gain:
     The standard error is at least the one that would hold if the smaller model were true: savings
     that happen to be nearly equal are not evidence.
     """
+    judged = rows.folds.judged()
+    if not judged.all():
+        rows, small, large = rows.take(judged), small[judged], large[judged]
     mass = rows.loss.mass()
     gain = gain_of(rows.loss.rows(small) - rows.loss.rows(large), mass, rows.units)
     curvature = rows.loss.slopes(small)[1]

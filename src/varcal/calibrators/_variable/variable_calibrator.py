@@ -22,7 +22,7 @@ from varcal.calibrators._variable._columns.score_basis import log_odds
 from varcal.calibrators._variable._columns.spline_basis import LevelBasis
 from varcal.calibrators._variable.effects import Effects
 from varcal.calibrators._variable.explain import curves_of, pair_name, terms_of_fit
-from varcal.calibrators._variable.folds import RowKeys
+from varcal.calibrators._variable.folds import RowKeys, content_order
 from varcal.calibrators._variable.many_classes import (
     TemperatureModel,
     certainty,
@@ -108,6 +108,9 @@ class VariableCalibrator(Calibrator):
         The largest change of a probability; the mean may then differ from the mean outcome.
     keep_argmax : bool
         With more than two classes, whether the most probable class must stay the same.
+    growth : bool
+        Whether to add tables of pairs and trees where there are at least 2,000 rows of two classes
+        and held-out rows support them; `monotone` and `preserve_ranking` exclude them.
 
     Attributes
     ----------
@@ -174,12 +177,14 @@ class VariableCalibrator(Calibrator):
         preserve_ranking: bool = False,
         max_shift: float | None = None,
         keep_argmax: bool = True,
+        growth: bool = True,
     ) -> None:
         self.interactions = interactions
         self.monotone = monotone
         self.preserve_ranking = preserve_ranking
         self.max_shift = max_shift
         self.keep_argmax = keep_argmax
+        self.growth = growth
 
     def _learn(self, rows: CalibrationRows) -> None:
         if self.monotone and rows.n_classes > 2:
@@ -197,6 +202,9 @@ class VariableCalibrator(Calibrator):
         if rows.weight is not None:
             _warn_of_large_weights(rows.weight)
             rows = rows.weighted(_row_counts(rows.weight))
+        # The order of rows must not decide how their sums are rounded.
+        order = content_order(rows.p, rows.y, [rows.weight, rows.groups, *columns])
+        rows, columns = rows.take(order), [column[order] for column in columns]
         model: LogisticModel | TemperatureModel
         if rows.p.ndim == 1:
             z = log_odds(rows.p)
@@ -210,6 +218,7 @@ class VariableCalibrator(Calibrator):
                 interactions=bool(self.interactions),
                 monotone=self.monotone or self.preserve_ranking,
                 tilt=TILT if self.preserve_ranking else 0.0,
+                growth=self.growth,
             )
         else:
             z = certainty(rows.p)
@@ -241,12 +250,15 @@ class VariableCalibrator(Calibrator):
             self.schema_ = self.schema_.listing(k, tuple(levels[j] for j in kept))
             if isinstance(basis, LevelBasis):
                 bases[k] = basis.without(rare)
+            if isinstance(self.model_, LogisticModel) and self.model_.growth is not None:
+                growth = self.model_.growth.without(k, rare)
+                self.model_ = replace(self.model_, growth=growth)
         full = replace(self.model_.full, design=replace(design, bases=tuple(bases)))
         self.model_ = replace(self.model_, full=full)
 
     def _check_parameters(self) -> None:
         check_choice("interactions", self.interactions, ["auto", False])
-        for name in ("monotone", "preserve_ranking", "keep_argmax"):
+        for name in ("monotone", "preserve_ranking", "keep_argmax", "growth"):
             check_choice(name, getattr(self, name), [True, False])
         if self.max_shift is not None:
             check_share("max_shift", self.max_shift)
@@ -317,9 +329,12 @@ class VariableCalibrator(Calibrator):
         return limited(answer, scores, self.max_shift)
 
     def _probabilities(self, p: Floats, eta: Floats) -> Floats:
-        if isinstance(self.model_, LogisticModel):
-            return two_columns(eta, lambda block: block)
-        return self.model_.probabilities(p, eta)
+        if not isinstance(self.model_, LogisticModel):
+            return self.model_.probabilities(p, eta)
+        if self.model_.monotone:
+            # Slower, but each of its operations is monotone after rounding, too.
+            return np.column_stack([expit(-eta), expit(eta)])
+        return two_columns(eta, lambda block: block)
 
     def _limited(self, rows: CalibrationRows, answer: Floats) -> Floats:
         """Limit the change of scores to `max_shift`."""
@@ -341,8 +356,9 @@ class VariableCalibrator(Calibrator):
 
         They come from the posterior of the model with all variables: of the logit, or with more
         classes of the log inverse temperature and of the correction of each class's logit, normal
-        around the prediction. They are intervals of the probability of an outcome, not of the
-        outcome. With `max_shift` they end where predictions must end. With more classes and
+        around the prediction. With two classes, what smooth curves leave out, as far as residuals
+        show it, is added. They are intervals of the probability of an outcome, not of the outcome.
+        With `max_shift` they end where predictions must end. With more classes and
         `keep_argmax=True`, the probability of a class that would have become the largest, and was
         limited, may lie outside.
 

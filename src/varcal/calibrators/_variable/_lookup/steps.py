@@ -24,9 +24,9 @@ from varcal.calibrators._neutral.steps import (
     where,
 )
 from varcal.calibrators._variable._columns.design import SCORE
+from varcal.calibrators._variable._lookup.lookup import Lookup
+from varcal.calibrators._variable._lookup.tables import Track
 from varcal.calibrators._variable.additive_model import AdditiveModel
-from varcal.calibrators._variable.lookup import Lookup
-from varcal.calibrators._variable.lookup_tables import Track
 
 __all__ = ["additive_steps"]
 

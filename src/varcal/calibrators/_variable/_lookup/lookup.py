@@ -27,10 +27,10 @@ from scipy.linalg import lapack
 from varcal._arrays import AnyArray, Floats
 from varcal._runtime.threads import one_blas_thread
 from varcal.calibrators._variable._columns.design import SCORE, Block, Design
-from varcal.calibrators._variable.lookup_one_row import FactorPlaces, one_row
-from varcal.calibrators._variable.lookup_tables import ModelParts, Track, tracks_of
+from varcal.calibrators._variable._lookup.one_row import FactorPlaces, one_row
+from varcal.calibrators._variable._lookup.tables import ModelParts, Track, tracks_of
 
-__all__ = ["Lookup"]
+__all__ = ["Lookup", "equal_blocks"]
 
 
 # Constants that trade accuracy of the variance for speed; README.md shows what changes at half
@@ -51,6 +51,8 @@ CONSTANT_VARIANCE = 0.002
 
 #: Rows that stay in cache together.
 BLOCK = 8_192
+#: Products of pairs have a multiple of so many columns: BLAS rounds the last few in another way.
+WHOLE_COLUMNS = 64
 #: Blocks from which threads share the work, and how many threads at most.
 THREADED_BLOCKS = 8
 MOST_THREADS = 4
@@ -78,7 +80,8 @@ class _Pair:
         left, right = (
             factors[k][:width] for k, width in zip(self.variables, self.widths, strict=True)
         )
-        np.multiply(left[:, None, :], right, out=out.reshape(*self.widths, -1))
+        for k, row in enumerate(left):
+            np.multiply(row, right, out=out[k * len(right) : (k + 1) * len(right)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,22 +153,21 @@ class Lookup:
             return one_row(self, z, columns)
         eta, variance = np.empty(len(z)), np.empty(len(z))
 
-        def fill(begin: int) -> None:
-            rows = slice(begin, begin + BLOCK)
+        def fill(rows: slice) -> None:
             with one_blas_thread:
                 eta[rows], variance[rows] = self._block(z[rows], [each[rows] for each in columns])
 
-        begins = range(0, len(z), BLOCK)
-        if len(begins) < THREADED_BLOCKS:
-            for begin in begins:
-                fill(begin)
+        blocks = equal_blocks(len(z), BLOCK)
+        if len(blocks) < THREADED_BLOCKS:
+            for rows in blocks:
+                fill(rows)
         else:
             # The outer block keeps the limit of BLAS from changing between the tasks.
             with (
                 one_blas_thread,
                 ThreadPoolExecutor(min(MOST_THREADS, os.cpu_count() or 1)) as pool,
             ):
-                list(pool.map(fill, begins))
+                list(pool.map(fill, blocks))
         return eta, variance
 
     def _block(self, z: Floats, columns: list[AnyArray]) -> tuple[Floats, Floats]:
@@ -192,19 +194,41 @@ class Lookup:
         eta = added[0] + unit * added[1]
         rays = spread[:, 3 : 3 + n_rays] + unit[:, None] * spread[:, 3 + n_rays :]
         if self.pairs:
-            products, begin = np.empty((self.weight.shape[1], len(z))), 0
-            for pair in self.pairs:
-                end = begin + pair.widths[0] * pair.widths[1]
-                pair.multiply(factors, products[begin:end])
-                begin = end
-            paired = self.weight @ products
-            eta += paired[0]
-            rays += paired[1:].T
+            paired = self.weight @ self._products(factors, len(z))
+            eta += paired[0, : len(z)]
+            rays += paired[1:, : len(z)].T
         # Not a product by BLAS, whose rounding depends on where in the block a row stands.
         variance = np.einsum("ij,ij,j->i", rays, rays, self.sign)
         if spread.shape[1]:
             variance += spread[:, 0] + unit * (spread[:, 1] + unit * spread[:, 2])
         return eta, np.maximum(variance + self.rest, 0.0)
+
+    def _products(self, factors: dict[int, Floats], n_rows: int) -> Floats:
+        """Return the products of all pairs, with columns of zeros up to a whole number."""
+        # One row is a product of a matrix and a vector, here and in `one_row`.
+        n_columns = -(-n_rows // WHOLE_COLUMNS) * WHOLE_COLUMNS if n_rows > 1 else 1
+        products, begin = np.empty((self.weight.shape[1], n_columns)), 0
+        products[:, n_rows:] = 0.0
+        for pair in self.pairs:
+            end = begin + pair.widths[0] * pair.widths[1]
+            pair.multiply(factors, products[begin:end, :n_rows])
+            begin = end
+        return products
+
+
+def equal_blocks(n_rows: int, most: int) -> list[slice]:
+    """Return slices of equal length that cover all rows; the last two may overlap.
+
+    BLAS may round matrices of another shape in another way, and equal rows must get equal answers.
+
+    >>> equal_blocks(5, 2)
+    [slice(0, 2, None), slice(2, 4, None), slice(3, 5, None)]
+    """
+    size = min(n_rows, most)
+    if not n_rows:
+        return []
+    begins = [*range(0, n_rows - size, size), n_rows - size]
+    return [slice(begin, begin + size) for begin in begins]
 
 
 def _rays_of(

@@ -14,10 +14,10 @@ import numpy as np
 
 from varcal._arrays import AnyArray, Floats, Ints
 from varcal.calibrators._variable._columns.design import SCORE
-from varcal.calibrators._variable.lookup_tables import Track
+from varcal.calibrators._variable._lookup.tables import Track
 
 if TYPE_CHECKING:
-    from varcal.calibrators._variable.lookup import Lookup
+    from varcal.calibrators._variable._lookup.lookup import Lookup
 
 __all__ = ["FactorPlaces", "one_row"]
 
