@@ -38,6 +38,7 @@ def scorer(calibrator: Calibrator) -> Score:
         "sqrt": math.sqrt,
         "_sigmoid": _sigmoid,
         "_curve": _curve,
+        "_trees": _trees,
         "_number": partial(_number, program.schema),
         "_score": _score,
         "_scores": _scores,
@@ -117,6 +118,21 @@ def _curve(x: float, knots: list[float], heights: list[float], slopes: list[floa
     if at < 0:
         return heights[0]
     return heights[at] + slopes[at] * (x - knots[at]) if at < len(knots) - 1 else heights[-1]
+
+
+def _trees(
+    numbers: tuple[float, ...],
+    variables: list[list[int]],
+    cuts: list[list[float]],
+    values: list[list[float]],
+) -> float:
+    total = 0.0
+    for variable, cut, value in zip(variables, cuts, values, strict=True):
+        node, inner = 0, len(cut)
+        while node < inner:
+            node += node + (2 if numbers[variable[node]] > cut[node] else 1)
+        total += value[node - inner]
+    return total
 
 
 #: Stands for the variables that are not looked at.
