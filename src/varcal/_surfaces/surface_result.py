@@ -10,6 +10,7 @@ import numpy as np
 
 from varcal._arrays import Bools, Floats, Ints
 from varcal._input.frames import frame_of
+from varcal._options import check_choice, check_count
 from varcal._saved.conform import restored
 from varcal._surfaces.axis import Axis
 from varcal._text.gaps import CONFIDENCE, gap_said, gap_side, off_by
@@ -156,8 +157,6 @@ class Surface:
         claim : str
             "risk", "confidence" or "class …".
         """
-        from varcal._options import check_choice  # noqa: PLC0415, check_count
-
         every = {one.claim: one for one in (self, *self.others)}
         check_choice("claim", claim, list(every))
         return every[claim]
