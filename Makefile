@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # A file of pinned dependencies with hashes, as .ci/lock.txt; by default the newest are installed.
 LOCK ?=
 
-.PHONY: demo check test test-oldest test-newest lock licences torture bench clean
+.PHONY: demo check test test-oldest test-newest lock licences torture bench docs release-check clean
 
 demo: $(VENV)/.core
 	$(BIN)/varcal demo
@@ -41,12 +41,26 @@ torture: $(VENV)/.dev
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/bench_vece.py
 
+# The documentation site, in build/site. It needs neither a server nor a network to be read.
+docs: $(VENV)/.docs
+	$(BIN)/python tools/site/assemble.py
+	$(BIN)/zensical build --strict -f build/mkdocs.yml
+	@echo "open build/site/index.html"
+
+# The checklist of a release. RELEASE_ARGS=--quick leaves out what takes long.
+release-check: $(VENV)/.dev
+	$(BIN)/python tools/release_check.py $(RELEASE_ARGS)
+
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.core: $(BIN)/python pyproject.toml
 	$(BIN)/python -m pip install --quiet -e .
 	touch $@
+
+$(VENV)/.docs: $(BIN)/python pyproject.toml
+	$(BIN)/python -m pip install --quiet -e '.[docs]'
+	touch $@ $(VENV)/.core
 
 $(VENV)/.dev: $(BIN)/python pyproject.toml $(LOCK)
 ifdef LOCK
@@ -55,7 +69,7 @@ ifdef LOCK
 else
 	$(BIN)/python -m pip install --quiet -e '.[dev]'
 endif
-	touch $@ $(VENV)/.core
+	touch $@ $(VENV)/.core $(VENV)/.docs
 
 clean:
 	rm -rf $(VENV) $(VENV)-oldest $(VENV)-newest build dist .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -47,6 +47,14 @@ if TYPE_CHECKING:  # the same names as in the table below, for type checkers and
     from varcal._measures.scorers import vece_scorer as vece_scorer
     from varcal._monitor.monitor import Monitor as Monitor
     from varcal._monitor.monitor_file import load_monitor as load_monitor
+    from varcal._slices.slices import slices as slices
+    from varcal._slices.slices_file import load_slices as load_slices
+    from varcal._slices.slices_result import Slice as Slice
+    from varcal._slices.slices_result import Slices as Slices
+    from varcal._surfaces.predictable import predictable_gap as predictable_gap
+    from varcal._surfaces.predictable_result import PredictableGap as PredictableGap
+    from varcal._surfaces.surface import surface as surface
+    from varcal._surfaces.surface_result import Surface as Surface
     from varcal.calibrators import AugmentedCalibrator as AugmentedCalibrator
     from varcal.calibrators import BetaCalibrator as BetaCalibrator
     from varcal.calibrators import DirichletCalibrator as DirichletCalibrator
@@ -106,6 +114,16 @@ _PUBLIC = {
     ),
     "_monitor.monitor": ("Monitor",),
     "_monitor.monitor_file": ("load_monitor",),
+    "_slices.slices": ("slices",),
+    "_slices.slices_file": ("load_slices",),
+    "_slices.slices_result": (
+        "Slice",
+        "Slices",
+    ),
+    "_surfaces.predictable": ("predictable_gap",),
+    "_surfaces.predictable_result": ("PredictableGap",),
+    "_surfaces.surface": ("surface",),
+    "_surfaces.surface_result": ("Surface",),
     "calibrators": (
         "AugmentedCalibrator",
         "BetaCalibrator",

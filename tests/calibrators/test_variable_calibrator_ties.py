@@ -171,7 +171,7 @@ def test_groups_are_not_split_if_scores_are_tied():
         patch.setattr(logistic, "fit_trusted", spy)
         VariableCalibrator().fit(p, rng.random(800) < p, groups=groups)
     (rows,) = seen
-    assert all(len(set(rows.folds[groups == one])) == 1 for one in range(40))
+    assert all(len(set(rows.folds.fold[rows.units == one])) == 1 for one in range(40))
 
 
 # ------------------------------------------------------------------ samples

@@ -8,9 +8,11 @@ from os import PathLike
 from typing import Any
 
 from varcal._audit.metric_text import metric_text
-from varcal._audit.verdicts import CHANGED
+from varcal._audit.verdicts import CHANGED, COMPARED
 from varcal._input.frames import frame_of
 from varcal._measures.curve_result import Curve
+from varcal._options import checked
+from varcal._saved.conform import restored
 from varcal._text.html_tables import html_table
 from varcal._text.tables import text_table
 
@@ -164,6 +166,25 @@ class Comparison:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Comparison:
         """Return the comparison that `to_dict` described."""
+        return restored(lambda: cls._of(data), cls, "a comparison")
+
+    def check_saved(self) -> None:
+        """Raise ValueError unless every figure has a row for every method."""
+        if not self.methods or not 0 < self.level < 1 or self.n_rows < 0:
+            raise ValueError("there are no methods, or the level is not a share")
+        figures = {(row.metric, row.variable) for row in self.rows}
+        found = [(row.metric, row.variable, row.method) for row in self.rows]
+        if len(set(found)) < len(found) or len(found) != len(figures) * len(self.methods):
+            raise ValueError("a figure is given twice, or not for every method")
+        if not {row.method for row in self.rows} <= set(self.methods):
+            raise ValueError("a row has an unknown method")
+        if any(row.verdict not in COMPARED or row.metric not in LEAST_CHANGE for row in self.rows):
+            raise ValueError("a row has an unknown verdict or metric")
+        if any(set(curves) != set(self.methods) for curves in self.curves.values()):
+            raise ValueError("a variable does not have a curve for every method")
+
+    @classmethod
+    def _of(cls, data: dict[str, Any]) -> Comparison:
         plain = {one.name: data[one.name] for one in fields(cls) if one.name in data}
         plain["methods"] = tuple(data["methods"])
         plain["rows"] = tuple(
@@ -189,6 +210,7 @@ class Comparison:
             {name: [getattr(row, name) for row in self.rows] for name in names}, self.backend
         )
 
+    @checked()
     def plot(
         self,
         ax: Any = None,
@@ -224,6 +246,7 @@ class Comparison:
 
         return draw("dots", comparison_dots(self, metric, top), ax=ax, backend=backend)
 
+    @checked()
     def report(self, path: str | PathLike[str], *, title: str = "Before and after") -> None:
         """Write a report: a self-contained HTML page, Markdown, or JSON.
 

@@ -33,7 +33,7 @@ _floats, _places, _flags = _readonly(float64), _readonly(uint32), _readonly(uint
 _output, _sums = uint32[::1], float64[:, ::1]
 
 
-def _compiled(*types: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def compiled(*types: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Compile a function for arguments of these types when it is first called.
 
     The machine code is cached for the next process if there is a writable folder for it.
@@ -53,7 +53,7 @@ def _compiled(*types: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]
     return decorate
 
 
-@_compiled(_floats, _floats, _places, float64, int64, uint32, _output)
+@compiled(_floats, _floats, _places, float64, int64, uint32, _output)
 def _look_up(values, cuts, start, scale, steps, missing, out):  # type: ignore[no-untyped-def]
     """Write the number of cuts below each value (`missing` for NaN); return the number of NaN."""
     top = float(start.size - 1)
@@ -77,7 +77,7 @@ def _look_up(values, cuts, start, scale, steps, missing, out):  # type: ignore[n
     return absent
 
 
-@_compiled(_floats, _floats, uint32, _output)
+@compiled(_floats, _floats, uint32, _output)
 def _search(values, cuts, missing, out):  # type: ignore[no-untyped-def]
     """Do the same as `_look_up` by bisection, for cuts too close together for an even grid."""
     absent = 0
@@ -96,7 +96,7 @@ def _search(values, cuts, missing, out):  # type: ignore[no-untyped-def]
     return absent
 
 
-@_compiled(_floats, _readonly(int64), float64[::1], uint8[::1])
+@compiled(_floats, _readonly(int64), float64[::1], uint8[::1])
 def _claim(p, y, score, hit):  # type: ignore[no-untyped-def]
     """Write the larger of p and 1 − p, and whether its class is that of y."""
     for i in range(p.size):
@@ -105,7 +105,7 @@ def _claim(p, y, score, hit):  # type: ignore[no-untyped-def]
         hit[i] = (positive > 0.5) == (y[i] == 1)
 
 
-@_compiled(_places, _floats, _flags, _sums)
+@compiled(_places, _floats, _flags, _sums)
 def _add_plain(cell, score, hit, sums):  # type: ignore[no-untyped-def]
     """Add n, hit and score."""
     counts = np.zeros(2 * len(sums), np.uint32)
@@ -120,7 +120,7 @@ def _add_plain(cell, score, hit, sums):  # type: ignore[no-untyped-def]
         sums[k, 2] = scores[k]
 
 
-@_compiled(_floats, _floats, _places, float64, int64, uint32, _floats, _flags, _sums)
+@compiled(_floats, _floats, _places, float64, int64, uint32, _floats, _flags, _sums)
 def _find_and_add_plain(values, cuts, start, scale, steps, missing, score, hit, sums):  # type: ignore[no-untyped-def]
     """Do the same as `_look_up` and `_add_plain` in one loop, which keeps no cells."""
     counts = np.zeros(2 * len(sums), np.uint32)
@@ -148,7 +148,7 @@ def _find_and_add_plain(values, cuts, start, scale, steps, missing, score, hit, 
     return absent
 
 
-@_compiled(_places, _floats, _flags, _floats, _sums)
+@compiled(_places, _floats, _flags, _floats, _sums)
 def _add_plain_weighted(cell, score, hit, weight, sums):  # type: ignore[no-untyped-def]
     """Add n, weight, hit and score."""
     for i in range(cell.size):
@@ -159,7 +159,7 @@ def _add_plain_weighted(cell, score, hit, weight, sums):  # type: ignore[no-unty
         sums[k, 3] += w * score[i]
 
 
-@_compiled(_places, _floats, _floats, _flags, _sums)
+@compiled(_places, _floats, _floats, _flags, _sums)
 def _add_moments(cell, x, score, hit, sums):  # type: ignore[no-untyped-def]
     """Add n, hit, score, square, null, fourth and x."""
     for i in range(cell.size):
@@ -174,7 +174,7 @@ def _add_moments(cell, x, score, hit, sums):  # type: ignore[no-untyped-def]
         sums[k, 6] += at if abs(at) < np.inf else 0.0
 
 
-@_compiled(_places, _floats, _floats, _flags, _floats, _sums)
+@compiled(_places, _floats, _floats, _flags, _floats, _sums)
 def _add_moments_weighted(cell, x, score, hit, weight, sums):  # type: ignore[no-untyped-def]
     """Add all fields, in their order."""
     for i in range(cell.size):
@@ -196,7 +196,7 @@ def _add_moments_weighted(cell, x, score, hit, weight, sums):  # type: ignore[no
         sums[k, 12] += w * at if abs(at) < np.inf else 0.0
 
 
-@_compiled(_readonly(int64), Array(float64, 2, "C", readonly=True), _sums)
+@compiled(_readonly(int64), Array(float64, 2, "C", readonly=True), _sums)
 def _add_rows(cell, values, sums):  # type: ignore[no-untyped-def]
     """Add rows of values to the rows of `sums` that `cell` names."""
     for i in range(cell.size):
@@ -339,7 +339,7 @@ def _numbers(variable: Variable, rows: slice) -> NDArray[np.float64]:
 _codes, _marks, _counts = uint16[::1], _readonly(boolean), int64[::1]
 
 
-@_compiled(_floats, float64, float64, _codes, _counts)
+@compiled(_floats, float64, float64, _codes, _counts)
 def place_in_cells(values, begin, scale, codes, counts):  # type: ignore[no-untyped-def]
     """Write the cell of each number of an even grid, and add up how many each cell has."""
     top = float(counts.size - 1)
@@ -350,7 +350,7 @@ def place_in_cells(values, begin, scale, codes, counts):  # type: ignore[no-unty
         counts[cell] += 1
 
 
-@_compiled(_floats, Array(uint16, 1, "C", readonly=True), _marks, float64[::1])
+@compiled(_floats, Array(uint16, 1, "C", readonly=True), _marks, float64[::1])
 def take_marked(values, codes, wanted, out):  # type: ignore[no-untyped-def]
     """Write the numbers whose cells are wanted, in their order."""
     k = 0

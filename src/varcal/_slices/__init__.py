@@ -1,0 +1,1 @@
+"""Slices: conjunctions of conditions on variables where predictions are most wrong."""

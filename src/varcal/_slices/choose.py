@@ -1,0 +1,163 @@
+"""Which slices to show: the clearest one, then the clearest of what is left, each shortened."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from varcal._arrays import Bools, Floats
+from varcal._slices.blocks import BlockLaw
+from varcal._slices.cells import Grid
+from varcal._slices.outcomes import Outcomes
+from varcal._slices.search import Rows, Rule, batches, search
+from varcal._slices.shorten import shortened
+from varcal._text.progress import progress
+
+#: Bytes of residuals that are searched at once.
+MOST_BYTES = 160_000_000
+#: Slices that share more than this part of their rows (of either claim) are the same finding.
+MOST_SHARED = 0.5
+#: Searches per slice to show at most; some find what an earlier slice left behind.
+ROUNDS = 2
+
+
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """A slice to show.
+
+    Attributes
+    ----------
+    key : int
+        The claim.
+    rule : Rule
+        The slice.
+    inside : ndarray of bool
+        Its rows among those searched.
+    p_adjusted : float
+        The adjusted p-value.
+    before : Outcomes
+        Outcomes and probabilities with the gaps of earlier slices taken off.
+    """
+
+    key: int
+    rule: Rule
+    inside: Bools
+    p_adjusted: float
+    before: Outcomes
+
+
+@dataclass(frozen=True, eq=False)
+class Hunt:
+    """A search with its null distribution.
+
+    Attributes
+    ----------
+    rows : mapping
+        The rows to search, by claim.
+    laws : mapping
+        The law of the maxima, by claim.
+    statistic : ndarray
+        The smallest log p-value of each column; the data is column 0.
+    rules : mapping
+        The best rules of the data, by claim.
+    """
+
+    rows: Mapping[int, Rows]
+    laws: Mapping[int, BlockLaw]
+    statistic: Floats
+    rules: Mapping[int, tuple[Rule, ...]]
+
+    def p_value(self, statistic: float) -> float:
+        """Return the share of columns that are at least as extreme, the data itself included."""
+        null = self.statistic[1:]
+        return float((1 + (null <= statistic).sum()) / (1 + len(null)))
+
+
+def hunt(
+    grids: Mapping[int, Grid],
+    outcomes: Outcomes,
+    keys: Sequence[int],
+    *,
+    depths: tuple[int, int],
+    draws: int,
+) -> Hunt:
+    """Search the data and simulated outcomes in the same way."""
+    rows, laws, rules = {}, {}, {}
+    statistics = []
+    parts = list(batches(len(outcomes.y), 1 + draws, MOST_BYTES))
+    steps = progress(
+        [(key, part) for key in keys for part in parts], "Searching", n_rows=len(outcomes.y)
+    )
+    tops: dict[int, list[Floats]] = {key: [] for key in keys}
+    for key, part in steps:
+        rows[key] = rows.get(key) or Rows(grids[key], outcomes.weights(key), *depths)
+        found = search(rows[key], outcomes.columns(key, part), kept=int(part.start == 0))
+        tops[key].append(found.top)
+        if part.start == 0:
+            rules[key] = found.rules[0]
+    for key in keys:
+        top = np.concatenate(tops[key], axis=2)
+        laws[key] = BlockLaw.of(top)
+        statistics.append(laws[key].statistic(top))
+    return Hunt(rows, laws, np.min(statistics, axis=0), rules)
+
+
+def choose(found: Hunt, outcomes: Outcomes, *, alpha: float, most: int) -> list[Chosen]:
+    """Return the slices to show, the clearest first.
+
+    After each slice its gap is taken off, and the data is searched again. A later slice is shown if
+    it was clear before that as well, so that none is shown for what an earlier one left behind.
+    """
+    first = outcomes
+    rules, statistic = found.rules, float(found.statistic[0])
+    chosen: list[Chosen] = []
+    p_adjusted = 0.0
+    for _ in range(ROUNDS * most):
+        p_adjusted = max(p_adjusted, found.p_value(statistic))
+        ranked = _ranked(found, rules)
+        if p_adjusted >= alpha or not ranked:
+            break
+        key, rule = ranked[0]
+        rows = found.rows[key]
+        rule = shortened(rows, rule, outcomes.observed(key))
+        inside = rows.inside(rule)
+        new = not any(_shared(inside, one.inside) > MOST_SHARED for one in chosen)
+        if new and found.p_value(_log_p_of(found, first, key, rule, inside)) < alpha:
+            chosen.append(Chosen(key, rule, inside, p_adjusted, outcomes))
+            if len(chosen) == most:
+                break
+        outcomes = outcomes.shifted(key, inside)
+        again = {
+            k: search(replace(one, weights=outcomes.weights(k)), outcomes.observed(k))
+            for k, one in found.rows.items()
+        }
+        rules = {k: one.rules[0] for k, one in again.items()}
+        statistic = min(float(found.laws[k].statistic(one.top)[0]) for k, one in again.items())
+    return chosen
+
+
+def _log_p_of(found: Hunt, outcomes: Outcomes, key: int, rule: Rule, inside: Bools) -> float:
+    """Return the log p-value of a rule within its block, for its own direction."""
+    rows = found.rows[key]
+    total = float(outcomes.observed(key)[inside, 0].sum(dtype=np.float64))
+    t = total / np.sqrt(float(rows.weights[inside, 0].sum()))
+    t = t if rule.sign else -t
+    return float(found.laws[key].log_p(np.array(t), rule.depth - 1, rule.size))
+
+
+def _ranked(found: Hunt, rules: Mapping[int, tuple[Rule, ...]]) -> list[tuple[int, Rule]]:
+    """Return rules by their p-value within their block, the smallest first."""
+    pairs = [(key, rule) for key, several in rules.items() for rule in several]
+
+    def log_p(pair: tuple[int, Rule]) -> float:
+        rule = pair[1]
+        value = float(found.laws[pair[0]].log_p(np.array(rule.t), rule.depth - 1, rule.size))
+        return np.inf if np.isnan(value) else value
+
+    return sorted(pairs, key=log_p)
+
+
+def _shared(one: Bools, other: Bools) -> float:
+    return float((one & other).sum() / max((one | other).sum(), 1))

@@ -1,0 +1,416 @@
+"""`slices`: the few regions of several variables where a model is most wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from numbers import Integral
+
+import numpy as np
+
+from varcal._engines.open import lazy_rows
+from varcal._engines.protocol import LazyRows, fits_in_memory
+from varcal._evidence.gather import survey_of
+from varcal._evidence.in_memory import InMemory
+from varcal._evidence.question import ATOMS, N_BINS, BinOptions, Question
+from varcal._evidence.roles import Roles
+from varcal._evidence.row_sample import sample_rows
+from varcal._input.events import AUDIT_EVENTS, audit_keys
+from varcal._input.groups import check_two_groups, distinct_groups
+from varcal._input.left_out import all_left_out, explicit_names
+from varcal._input.part import Part
+from varcal._input.predictions import ALL, Predictions
+from varcal._input.variables import Variable
+from varcal._options import check_choice, check_count, check_level
+from varcal._runtime.threads import one_blas_thread
+from varcal._slices.beyond import fit, overall_design, single_design
+from varcal._slices.cells import Grid, grid_of
+from varcal._slices.choose import Chosen, choose, hunt
+from varcal._slices.condition import SCORE
+from varcal._slices.figures import (
+    Figures,
+    FiguresOfAll,
+    Wanted,
+    claim_name,
+    figures_of,
+    lazy_figures,
+)
+from varcal._slices.intervals import Reach, reach_of
+from varcal._slices.outcomes import Outcomes
+from varcal._slices.slices_result import Slice, Slices
+from varcal.exceptions import InputError
+
+#: Known gaps that can be taken off before the search.
+BEYOND = (None, "overall", "single")
+#: Rows that are searched; figures are those of all rows.
+SEARCH_ROWS = 200_000
+#: Slices that are shown at most.
+MOST = 5
+#: With fewer rows there is nothing to search: no slice could be told from chance.
+FEWEST_ROWS = 200
+
+
+@one_blas_thread
+def slices(
+    y: object,
+    p: object,
+    X: object = ALL,
+    *,
+    data: object = None,
+    max_depth: int = 3,
+    beyond: str | None = None,
+    score: bool = False,
+    event: str = "both",
+    most: int = MOST,
+    level: float = 0.95,
+    draws: int = 99,
+    search_rows: int = SEARCH_ROWS,
+    classes: Sequence[Hashable] | None = None,
+    pos_label: Hashable = None,
+    sample_weight: object = None,
+    groups: object = None,
+    from_logits: bool = False,
+    unlabelled: str = "raise",
+    include: str | Sequence[str] | None = None,
+    random_state: int = 0,
+) -> Slices:
+    r"""Find the slices of several variables where a model is most over- or underconfident.
+
+    A slice is a conjunction of conditions on up to three variables: ranges of numbers and dates,
+    sets of levels. All ranges of one variable, all rectangles of two and the extensions of the best
+    rectangles to a third are searched, for every claim of the model. The largest
+
+    .. math:: t = \sum_{i \in R} w_i e_i \Big/ \Big(\sum_{i \in R} w_i^2 s_i (1 - s_i)\Big)^{1/2},
+        \qquad e = \text{hit} - s,
+
+    of the slices of each depth and size is compared with that of outcomes drawn from the model's own
+    probabilities and searched in the same way. The p-value is therefore valid for the whole
+    search: with a calibrated model, at most 1 − level of all searches show any slice.
+
+    Parameters
+    ----------
+    y, p : array-like or column names
+        Labels and probabilities, as in `audit`.
+    X : frame, dict of columns, array, or column names, optional
+        The variables. By default every column of `data` that has no other role.
+    data, classes, sample_weight, groups, from_logits, unlabelled, include
+        As in `audit`. Missing values are a level of their own.
+    max_depth : {1, 2, 3}
+        The largest number of variables of a slice.
+    beyond : {None, "overall", "single"}
+        What is known already and taken off before the search: nothing; the overall gap (of each
+        predicted side if both claims are judged); or the gaps along all single variables and the
+        score, so that only slices of two and three variables are searched that they do not explain.
+    score : bool
+        Whether the score itself may be among the variables of a slice.
+    event : {"both", "correct", "positive", "classwise"}
+        The claims to judge, as in `audit`.
+    pos_label : label, optional
+        The class whose probability is the risk; the second one by default.
+    most : int
+        The largest number of slices to show.
+    level : float
+        Level of the test and of intervals.
+    draws : int
+        Simulated sets of outcomes. No p-value is below 1 / (draws + 1).
+    search_rows : int
+        With more rows than this, a random sample of this size is searched. The figures of slices
+        are those of all rows.
+    random_state : int
+        Seed of the simulated outcomes.
+
+    Returns
+    -------
+    Slices
+        The slices, the clearest first. A slice has a rule, its figures, and the methods `mask` and
+        `to_sql` that find its rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import varcal as vc
+    >>> rng = np.random.default_rng(0)
+    >>> X = {"age": rng.integers(20, 80, 3000), "sex": rng.choice(["f", "m"], 3000)}
+    >>> p = rng.uniform(0.2, 0.8, 3000)
+    >>> wrong = (X["age"] > 60) & (X["sex"] == "f")
+    >>> y = rng.random(3000) < p - 0.2 * wrong
+    >>> found = vc.slices(y, p, X, event="positive")
+    >>> len(found), bool(abs(found[0].gap - 0.2) < 0.06)
+    (1, True)
+    """
+    _check_options(max_depth, beyond, event, most, level, draws, search_rows, score)
+    source = _read(
+        y, p, X, data, classes, sample_weight, groups, from_logits, unlabelled, int(search_rows)
+    )
+    rows, left_out = _searchable(source.rows, X, include)
+    keys = audit_keys(rows.classes, event, pos_label)
+    outcomes = Outcomes.of(rows, int(random_state))
+    grids = {key: _grid(rows, outcomes, key, score=score) for key in keys}
+    outcomes = _known_gaps(outcomes, rows, keys, beyond)
+    depths = (2 if beyond == "single" else 1), int(max_depth)
+    found = hunt(grids, outcomes, keys, depths=depths, draws=int(draws))
+    chosen = choose(found, outcomes, alpha=1 - level, most=int(most))
+    wanted = [Wanted(_conditions(grids[one.key], one), one.key) for one in chosen]
+    figures = source.figures(rows, wanted)
+    share_searched = len(rows) / max(figures.n_rows, 1)
+    shown = []
+    for k, one in enumerate(chosen):
+        reach = reach_of(one, found, level=level, seed=int(random_state) + k, share=share_searched)
+        shown.append(
+            _slice(
+                wanted[k],
+                one,
+                figures.own[k],
+                figures.joining[k],
+                figures.weight,
+                reach,
+                claim_name(one.key, rows.classes, event),
+            )
+        )
+    return Slices(
+        p_value=found.p_value(float(found.statistic[0])),
+        slices=tuple(shown),
+        n=figures.n_rows,
+        n_searched=len(rows),
+        n_dropped=figures.n_dropped,
+        n_variables=len(rows.variables),
+        draws=int(draws),
+        event=event,
+        max_depth=int(max_depth),
+        beyond=beyond,
+        level=float(level),
+        random_state=int(random_state),
+        grouped=rows.unit is not None,
+        left_out=tuple(left_out.items()),
+        notes=_notes(len(rows), figures),
+        engine=source.engine,
+        backend=rows.backend,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Source:
+    """Rows to search, and where all rows are."""
+
+    rows: Predictions
+    engine: str
+    whole: Predictions | None = None
+    lazy: LazyRows | None = None
+    roles: Roles | None = None
+    part: Part | None = None
+
+    def figures(self, rows: Predictions, wanted: Sequence[Wanted]) -> FiguresOfAll:
+        """Return the figures of slices on all rows."""
+        if self.lazy is not None and self.roles is not None and self.part is not None:
+            return lazy_figures(self.lazy, self.roles, self.part, wanted)
+        return figures_of(self.whole or rows, wanted, hashed=False)
+
+
+def _read(
+    y: object,
+    p: object,
+    X: object,
+    data: object,
+    classes: Sequence[Hashable] | None,
+    sample_weight: object,
+    groups: object,
+    from_logits: bool,
+    unlabelled: str,
+    search_rows: int,
+) -> _Source:
+    """Read rows in memory, or a sample of lazy rows."""
+    lazy = lazy_rows(data)
+    if lazy is None:
+        rows = Predictions.of(
+            y,
+            p,
+            X,
+            data=data,
+            classes=classes,
+            sample_weight=sample_weight,
+            groups=groups,
+            from_logits=from_logits,
+            unlabelled=unlabelled,
+        )
+        return _Source(_sampled(rows, search_rows), "numpy", rows)
+    roles = Roles.of(
+        lazy.columns,
+        y,
+        p,
+        X,
+        sample_weight,
+        groups,
+        from_logits=from_logits,
+        unlabelled=unlabelled,
+    )
+    n_rows = lazy.count()
+    if fits_in_memory(n_rows, len(roles.columns)):
+        rows = roles.read(lazy.read(roles.columns), classes=classes)
+        return _Source(_sampled(rows, search_rows), lazy.engine, rows)
+    part = survey_of(lazy, roles, classes, n_rows).part
+    rows = sample_rows(lazy, roles, part.classes, search_rows)
+    return _Source(rows, lazy.engine, lazy=lazy, roles=roles, part=part)
+
+
+def _sampled(rows: Predictions, most: int) -> Predictions:
+    """Return a random sample of rows if there are more than so many."""
+    n = len(rows)
+    if n <= most:
+        return rows
+    chosen = np.sort(np.random.default_rng(0).choice(n, most, replace=False))
+    return replace(
+        rows,
+        y=rows.y[chosen],
+        p=rows.p[chosen],
+        variables=tuple(one.take(chosen) for one in rows.variables),
+        weight=None if rows.weight is None else rows.weight[chosen],
+        unit=None if rows.unit is None else rows.unit.take(chosen),
+    )
+
+
+def _searchable(
+    rows: Predictions, X: object, include: str | Sequence[str] | None
+) -> tuple[Predictions, dict[str, str]]:
+    """Leave out identifiers and the like, and say why."""
+    if not rows.variables:
+        raise InputError("X is None", "give the variables to search", argument="X")
+    if len(rows) < FEWEST_ROWS:
+        raise InputError(
+            f"y has {len(rows)} rows; a search of slices needs at least {FEWEST_ROWS}",
+            "give more rows, or use audit",
+            argument="y",
+        )
+    if rows.unit is not None:
+        check_two_groups(len(distinct_groups(rows.unit)))
+    options: BinOptions = {"n_bins": N_BINS, "binning": ATOMS, "bins": None, "edges": None}
+    evidence = InMemory(rows, Question(options))
+    known = [one.name for one in rows.variables]
+    named = None if X is ALL else X
+    left_out = evidence.left_out(explicit_names(named, include, known))
+    left_out |= dict.fromkeys(sorted(evidence.absent()), "every value is missing")
+    if len(left_out) == len(known):
+        raise all_left_out(left_out)
+    kept = tuple(one for one in rows.variables if one.name not in left_out)
+    return replace(rows, variables=kept), left_out
+
+
+def _grid(rows: Predictions, outcomes: Outcomes, key: int, *, score: bool) -> Grid:
+    """Cut the variables into cells, and the score of the claim if it is among them."""
+    own = outcomes.score(key)
+    variables, is_score = list(rows.variables), [False] * len(rows.variables)
+    if score:
+        if any(one.name == SCORE for one in variables):
+            raise InputError(
+                f"X has a column {SCORE!r}, the name of the model's own probability",
+                "rename the column, or omit {score}",
+                argument="X",
+                settings={"score": None},
+            )
+        variables.append(Variable(SCORE, "numeric", own))
+        is_score.append(True)
+    return grid_of(variables, own, is_score)
+
+
+def _known_gaps(
+    outcomes: Outcomes, rows: Predictions, keys: Sequence[int], beyond: str | None
+) -> Outcomes:
+    """Take off what is known already."""
+    if beyond is None:
+        return outcomes
+    explained = {}
+    about = [1] if outcomes.two else keys
+    for key in about:
+        s, hit = outcomes.score(key), outcomes.hit(key)
+        side = np.zeros(len(hit), dtype=np.intp)
+        if outcomes.two and len(keys) > 1:
+            side = outcomes.predicted
+        design = overall_design(side)
+        if beyond == "single":
+            score = Variable(SCORE, "numeric", s)
+            grid = grid_of([*rows.variables, score], s, [False] * (len(rows.variables) + 1))
+            design = single_design(grid, side)
+        explained[key] = fit(design, s, hit, outcomes.weight)
+    if outcomes.two:
+        return replace(outcomes, p=explained[1].score, explained=explained)
+    return replace(outcomes, explained=explained)
+
+
+def _conditions(grid: Grid, one: Chosen) -> tuple:
+    """Return the conditions of a rule, in the order of the variables."""
+    pairs = sorted(zip(one.rule.axes, one.rule.ends, strict=True))
+    return tuple(grid.axes[axis].condition(*ends) for axis, ends in pairs)
+
+
+def _slice(
+    wanted: Wanted,
+    one: Chosen,
+    own: Figures,
+    joining: Sequence[Figures],
+    total: float,
+    reach: Reach,
+    claim: str,
+) -> Slice:
+    gap = own.gap
+    low, high = reach.interval(gap, own.standard_error, positive=one.rule.sign == 0)
+    # The condition whose removal changes the gap least.
+    beyond = [gap - rest.gap for rest in joining if rest.weight > 0]
+    return Slice(
+        conditions=wanted.conditions,
+        claim=claim,
+        rows=own.rows,
+        share=own.weight / total,
+        weight=own.weight,
+        score=own.score,
+        rate=own.rate,
+        gap=gap,
+        low=low,
+        high=high,
+        p_adjusted=one.p_adjusted,
+        beyond_parents=min(beyond, key=abs, default=gap),
+        key=one.key,
+    )
+
+
+def _notes(n_searched: int, figures: FiguresOfAll) -> tuple[str, ...]:
+    notes = []
+    if figures.n_dropped:
+        notes.append(f"{figures.n_dropped:,} rows without an outcome were left out.")
+    if n_searched < figures.n_rows:
+        notes.append(
+            f"A random sample of {n_searched:,} rows was searched; all figures use every row."
+        )
+    return tuple(notes)
+
+
+def _check_options(
+    max_depth: object,
+    beyond: object,
+    event: object,
+    most: object,
+    level: object,
+    draws: object,
+    search_rows: object,
+    score: object,
+) -> None:
+    check_choice("max_depth", max_depth, (1, 2, 3))
+    check_choice("beyond", beyond, BEYOND)
+    check_choice("event", event, AUDIT_EVENTS)
+    check_level(level)
+    check_count("most", most, 1)
+    check_count("draws", draws, 19)
+    check_count("search_rows", search_rows, FEWEST_ROWS)
+    check_choice("score", score, (False, True))
+    if beyond == "single" and max_depth == 1:
+        raise InputError(
+            "max_depth is 1, and beyond is 'single': no slice is left to search",
+            "use {max_depth} or more",
+            argument="max_depth",
+            settings={"max_depth": 2},
+        )
+    smallest = 1 / (int(draws) + 1) if isinstance(draws, Integral) else 0.0
+    if smallest >= 1 - float(level):  # type: ignore[arg-type]
+        raise InputError(
+            f"draws is {draws}: no p-value can be below {smallest:.3g}, and level is {level}",
+            "use more draws",
+            argument="draws",
+        )

@@ -1,0 +1,371 @@
+"""Slices: the regions where a model is most wrong, to read, apply and save."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from varcal._arrays import Bools
+from varcal._export._sql.dialects import DIALECTS
+from varcal._files.atomic import write_whole
+from varcal._input.date_texts import with_dates
+from varcal._input.events import CORRECT
+from varcal._input.frames import Table, frame_of, is_frame
+from varcal._input.predictions import read_scores
+from varcal._input.variables import Variable, as_series, plain_array
+from varcal._options import check_choice
+from varcal._slices.condition import Condition
+from varcal._text.gaps import CONFIDENCE, off_by
+from varcal._text.numbers import count, interval, p_equation, percent, signed
+from varcal._text.tables import text_table
+from varcal._version import __version__
+from varcal.exceptions import InputError
+
+#: The version of the file format; files of another one are refused.
+FORMAT = 1
+#: The fields of `Slices` that are plain values.
+_PLAIN = (
+    "p_value",
+    "n",
+    "n_searched",
+    "n_dropped",
+    "n_variables",
+    "draws",
+    "event",
+    "max_depth",
+    "beyond",
+    "level",
+    "random_state",
+    "grouped",
+    "engine",
+    "backend",
+)
+
+
+@dataclass(frozen=True)
+class Slice:
+    """A region of the variables in which the model is wrong.
+
+    Attributes
+    ----------
+    conditions : tuple of Condition
+        A row belongs to the slice if it meets all of them.
+    claim : str
+        What is wrong: "risk" (the probability of the positive class), "confidence" (in the
+        predicted class) or, with more than two classes, "class <label>".
+    rows, share, weight : int, float, float
+        Rows of the slice, their share of the weight of all rows, and their weight.
+    score, rate, gap : float
+        What the model says on average, how often it happens, and the difference.
+    low, high : float
+        Interval of the true gap of these rows, which allows for the search.
+    p_adjusted : float
+        How likely a slice as clear as this would be found anywhere if there were no gap: the
+        adjusted p-value. It is never below 1 / (draws + 1).
+    beyond_parents : float
+        What the shorter rules do not explain: the gap minus that of the rows that would join the
+        slice if a condition were dropped, for the condition with the smallest such difference.
+    key : int
+        The position of the class that the claim is about, −1 for the predicted class.
+    """
+
+    conditions: tuple[Condition, ...]
+    claim: str
+    rows: int
+    share: float
+    weight: float
+    score: float
+    rate: float
+    gap: float
+    low: float
+    high: float
+    p_adjusted: float
+    beyond_parents: float
+    key: int
+
+    @property
+    def rule(self) -> str:
+        """The conditions in words."""
+        texts = [one.text for one in self.conditions]
+        several = len(texts) > 1
+        return " and ".join(f"({text})" if several and " or " in text else text for text in texts)
+
+    @property
+    def depth(self) -> int:
+        """The number of conditions."""
+        return len(self.conditions)
+
+    @property
+    def sentence(self) -> str:
+        """What is wrong where, in one sentence."""
+        says = "is sure by" if self.claim == CONFIDENCE else "says"
+        happens = "it is right in" if self.claim == CONFIDENCE else "it happens in"
+        return (
+            f"Where {self.rule} ({count(self.rows, 'row')}, {percent(self.share)}), the model "
+            f"{says} {percent(self.score)} and {happens} {percent(self.rate)}: "
+            f"{off_by(self.gap, self.claim)}."
+        )
+
+    def mask(self, X: object, p: object = None) -> Bools:
+        """Return which rows belong to the slice.
+
+        Parameters
+        ----------
+        X : frame, dict of columns or array
+            Variables of the same names as in the search.
+        p : array-like, optional
+            Probabilities, needed if a condition is about the score.
+
+        Examples
+        --------
+        >>> import varcal as vc
+        >>> condition = Condition("age", "numeric", low=36.0)
+        >>> found = Slice((condition,), "risk", 2, 0.5, 2.0, 0.4, 0.5, -0.1, 0, 0, 0.01, 0, 1)
+        >>> found.mask({"age": [30, 40, 50]})
+        array([False,  True,  True])
+        """
+        columns = _columns_of(X)
+        inside: Bools | None = None
+        for condition in self.conditions:
+            if condition.is_score:
+                variable = Variable(condition.variable, "numeric", _score_of(p, self.key))
+            else:
+                variable = _variable(columns, condition.variable)
+            chosen = condition.mask(variable)
+            if inside is not None and len(inside) != len(chosen):
+                raise InputError(
+                    f"X has columns of {len(inside)} and {len(chosen)} rows",
+                    "give one value per row",
+                    argument="X",
+                )
+            inside = chosen if inside is None else inside & chosen
+        assert inside is not None
+        return inside
+
+    def to_sql(self, dialect: str = "duckdb", *, score: str | None = None) -> str:
+        """Write the rule as a condition for WHERE.
+
+        Parameters
+        ----------
+        dialect : {"duckdb", "postgres", "spark", "bigquery", "snowflake"}
+            The database.
+        score : str, optional
+            The column of the probability that the claim is about, if a condition needs it.
+
+        Examples
+        --------
+        >>> condition = Condition("sex", "levels", levels=("Female",))
+        >>> found = Slice((condition,), "risk", 2, 0.5, 2.0, 0.4, 0.5, -0.1, 0, 0, 0.01, 0, 1)
+        >>> found.to_sql()
+        '(NOT ("sex" IS NULL) AND "sex" IN (\\'Female\\'))'
+        """
+        check_choice("dialect", dialect, list(DIALECTS))
+        texts = []
+        for condition in self.conditions:
+            if condition.is_score and score is None:
+                raise InputError(
+                    "score is not given, and a condition of the rule is about the score",
+                    "name the column of the probability",
+                    argument="score",
+                )
+            column = score if condition.is_score else None
+            texts.append(condition.to_sql(DIALECTS[dialect], column))
+        return " AND ".join(texts)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything in plain Python types, ready for JSON."""
+        return {"rule": self.rule, "sentence": self.sentence, **asdict(self)}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Slice:
+        """Return the slice that `to_dict` described."""
+        given = {k: v for k, v in data.items() if k not in ("rule", "sentence", "conditions")}
+        conditions = tuple(
+            Condition(**one | {"levels": tuple(one["levels"])}) for one in data["conditions"]
+        )
+        return cls(conditions=conditions, **given)
+
+
+@dataclass(frozen=True)
+class Slices:
+    """The slices where a model is most wrong, the clearest first.
+
+    Attributes
+    ----------
+    p_value : float
+        How likely slices as clear as the clearest one would be if there were no gap anywhere (or
+        none beyond `beyond`).
+    slices : tuple of Slice
+        Those with an adjusted p-value below 1 − level; possibly none.
+    n, n_searched, n_dropped, n_variables : int
+        Rows behind the figures, rows that were searched, rows dropped for want of an outcome, and
+        variables.
+    draws : int
+        Simulated sets of outcomes that were searched in the same way.
+    event, max_depth, beyond, level, random_state
+        The settings of the search.
+    grouped : bool
+        Whether rows belong to groups.
+    left_out : tuple of (str, str)
+        Columns that were left out, with the reason.
+    notes : tuple of str
+        What else to know about the search.
+    engine : str
+        Where the rows were.
+    backend : str or None
+        The frame library of the data.
+    """
+
+    p_value: float
+    slices: tuple[Slice, ...]
+    n: int
+    n_searched: int
+    n_dropped: int
+    n_variables: int
+    draws: int
+    event: str
+    max_depth: int
+    beyond: str | None
+    level: float
+    random_state: int
+    grouped: bool = False
+    left_out: tuple[tuple[str, str], ...] = ()
+    notes: tuple[str, ...] = ()
+    engine: str = "numpy"
+    backend: str | None = None
+
+    def __len__(self) -> int:
+        return len(self.slices)
+
+    def __iter__(self) -> Iterator[Slice]:
+        return iter(self.slices)
+
+    def __getitem__(self, position: int) -> Slice:
+        return self.slices[position]
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings of the search."""
+        names = ("event", "max_depth", "beyond", "level", "draws", "random_state")
+        return {name: getattr(self, name) for name in names}
+
+    @property
+    def sentence(self) -> str:
+        """The finding in one sentence."""
+        found = len(self.slices)
+        searched = f"{count(self.n_variables, 'variable')} and {count(self.n, 'row')}"
+        if not found:
+            what = {None: "is clearly off", "overall": "is clearly worse than the average"}.get(
+                self.beyond, "is clearly off beyond what single variables explain"
+            )
+            return f"No slice of {searched} {what} ({p_equation(self.p_value)})."
+        return f"{count(found, 'slice')} of {searched}. {self.slices[0].sentence}"
+
+    def to_frame(self) -> Any:
+        """Return the slices as a frame of the input's library, one row per slice."""
+        names = ("rule", "claim", "rows", "share", "weight", "score", "rate", "gap", "low", "high")
+        names += ("p_adjusted", "beyond_parents", "depth")
+        return frame_of(
+            {name: [getattr(one, name) for one in self.slices] for name in names}, self.backend
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything in plain Python types, ready for JSON."""
+        return {
+            "format": FORMAT,
+            "varcal": __version__,
+            **{name: getattr(self, name) for name in _PLAIN},
+            "sentence": self.sentence,
+            "notes": list(self.notes),
+            "left_out": [list(pair) for pair in self.left_out],
+            "slices": [one.to_dict() for one in self.slices],
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Slices:
+        """Return the slices that `to_dict` described."""
+        return cls(
+            **{name: data[name] for name in _PLAIN},
+            notes=tuple(data["notes"]),
+            left_out=tuple((name, reason) for name, reason in data["left_out"]),
+            slices=tuple(Slice.from_dict(one) for one in data["slices"]),
+        )
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the slices as JSON; `varcal.load_slices` reads them."""
+        write_whole(path, json.dumps(self.to_dict(), allow_nan=False))
+
+    def plot(self, ax: Any = None, *, backend: str = "matplotlib") -> Any:
+        """Draw each slice as a row: what the model says, what happens, and its rows.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        backend : {"matplotlib", "plotly"}
+            The library that draws.
+
+        Returns
+        -------
+        matplotlib Axes, or plotly Figure
+        """
+        from varcal.plotting import draw  # noqa: PLC0415
+
+        return draw("slices", self, ax=ax, backend=backend)
+
+    def __repr__(self) -> str:
+        lines = [self.sentence] if not self.slices else []
+        if self.slices:
+            head = f"{count(len(self.slices), 'slice')}, {count(self.n, 'row')}, "
+            lines = [head + f"{count(self.n_variables, 'variable')} ({p_equation(self.p_value)})"]
+            table = {
+                "gap": [signed(one.gap) for one in self.slices],
+                "interval": [interval(one.low, one.high) for one in self.slices],
+                "rows": [one.rows for one in self.slices],
+                "says": [percent(one.score) for one in self.slices],
+                "happens": [percent(one.rate) for one in self.slices],
+                "claim": [one.claim for one in self.slices],
+                "rule": [one.rule for one in self.slices],
+            }
+            lines.append(text_table(table))
+        return "\n".join([*lines, *self.notes])
+
+
+def _columns_of(X: object) -> Mapping[str, object]:
+    """Return columns by name, from whatever holds them."""
+    if is_frame(X) or isinstance(X, Mapping):
+        table = Table.of(X, "X")
+        return {name: table.column(name, "X") for name in table.columns}
+    series = as_series(X)
+    if series is not None:
+        return {series.name or "v": X}
+    array = plain_array(X, "X")
+    if array.ndim == 1:
+        return {"v": array}
+    return {f"v{k}": array[:, k] for k in range(array.shape[1])}
+
+
+def _variable(columns: Mapping[str, object], name: str) -> Variable:
+    if name not in columns:
+        raise InputError.no_column(name, columns, "X", where="X")
+    return with_dates(Variable.of(columns[name], name, "X"))
+
+
+def _score_of(p: object, key: int) -> np.ndarray[Any, Any]:
+    """Return the probability that a claim is about."""
+    if p is None:
+        raise InputError(
+            "p is not given, and a condition of the rule is about the score",
+            "give the probabilities as in the search",
+            argument="p",
+        )
+    scores, _ = read_scores(p)
+    if scores.ndim == 1:
+        scores = np.column_stack([1.0 - scores, scores])
+    found = scores.max(axis=1) if key == CORRECT else scores[:, key]
+    return np.asarray(found)
