@@ -81,8 +81,7 @@ def run(name: str, first: int, n: int, outcome: Outcome) -> None:
             many = min(BATCH, last - first)
             done = subprocess.run(
                 [sys.executable, "-m", "torture.fuzz", name, str(first), str(many), progress.name],
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
+                capture_output=True,
                 text=True,
                 cwd=Path(__file__).parents[1],
             )
