@@ -16,17 +16,19 @@ best temperature, the model of all variables is fitted again after it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from varcal._arrays import AnyArray, Bools, Floats, Ints
+from varcal._input.variables import Variable
 from varcal.calibrators._solvers.softmax import softmax
 from varcal.calibrators._variable._columns.design import Design
 from varcal.calibrators._variable.additive_model import AdditiveModel, Sample, fit_additive
 from varcal.calibrators._variable.confusion import Confusion, fit_confusion
-from varcal.calibrators._variable.folds import RowKeys, make_folds
-from varcal.calibrators._variable.trust import Trusted, fit_trusted, too_few
+from varcal.calibrators._variable.folds import RowKeys, folds_and_units
+from varcal.calibrators._variable.trust import Trusted, fit_surviving, too_few
 
 __all__ = ["TemperatureLoss", "TemperatureModel", "fit_temperature_model"]
 
@@ -220,7 +222,9 @@ def fit_temperature_model(
     n_levels: list[int],
     weight: Floats | None = None,
     *,
-    groups: AnyArray | None = None,
+    groups: Ints | None = None,
+    time: Floats | None = None,
+    variables: Sequence[Variable] = (),
     interactions: bool = True,
     keep_argmax: bool = True,
     confusions: bool = True,
@@ -233,7 +237,7 @@ def fit_temperature_model(
         Probabilities.
     y : ndarray of int
         Class numbers.
-    columns, n_levels, weight, groups, interactions
+    columns, n_levels, weight, groups, time, variables, interactions
         As in `fit_logistic_model`.
     keep_argmax : bool
         Whether the largest class stays the largest.
@@ -243,17 +247,22 @@ def fit_temperature_model(
     z, mass = certainty(p), np.ones(len(p)) if weight is None else weight
     design = Design.of(z, columns, n_levels, weight, varying=False)
     keys = RowKeys.of(p, y, weight, z, [columns[k] for k in design.live()])
-    folds = make_folds(keys, groups=groups)
+    folds, units = folds_and_units(keys, groups, time)
     floor = max(BELOW_LEAST * float(p.min(where=p > 0, initial=1.0)), _TINY)
     # A true class with probability 0 proves the scores wrong, however few the rows are.
     refuted = bool((p[np.arange(len(y)), y] < floor).any())
     loss = TemperatureLoss(log_rows(p, floor), y, mass, np.zeros(len(y)))
-    rows = Sample(z, columns, loss, folds, units=groups)
-    picked = keys.fitting_rows()
-    some = (rows.take(picked) if len(picked) < len(rows) else rows).prepared(design)
-    fitted = fit_trusted(
-        design, some, rows, np.zeros(len(some)), lambda eta, variance, rows: eta, pairs=interactions
+    rows = Sample(z, columns, loss, folds, units=units)
+    fitted, rows, _, picked = fit_surviving(
+        design,
+        rows,
+        keys,
+        lambda some: np.zeros(len(some)),
+        lambda eta, variance, rows: eta,
+        pairs=interactions,
+        variables=variables,
     )
+    some = rows.take(picked)
     model = TemperatureModel(
         fitted.score.model,
         fitted.full.model,
@@ -273,12 +282,12 @@ def fit_temperature_model(
             logs,
             y[picked],
             mass[picked],
-            folds.take(picked),
-            None if groups is None else groups[picked],
+            some.folds,
+            some.units,
             keep_argmax=keep_argmax,
         )
         model = replace(model, confusion=confusion)
-        if confusion.share and fitted.full_share == 1 and groups is None:
+        if confusion.share and fitted.full_share == 1 and rows.units is None:
             added = confusion.corrected(base, logs, keep_argmax=keep_argmax) - base
             after = TemperatureLoss(logs, y[picked], mass[picked], np.zeros(len(picked)), added)
             fitted = _fitted_again(fitted, replace(some, loss=after), eta[picked])

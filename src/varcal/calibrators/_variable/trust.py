@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from varcal._arrays import Floats
+from varcal._arrays import Floats, Ints
+from varcal._input.variables import Variable
+from varcal.calibrators._variable._blocks.shared_luck import (
+    Luck,
+    blockings_of,
+    luck_of_order,
+    shared_luck,
+)
 from varcal.calibrators._variable._columns.design import SCORE, Block, Design
 from varcal.calibrators._variable.additive_model import Fitted, Sample, fit_additive, refit
+from varcal.calibrators._variable.folds import RowKeys, make_folds
 from varcal.calibrators._variable.pairs import Gain, gain_of
 
-__all__ = ["Trusted", "fit_trusted", "share_of", "too_few"]
+__all__ = ["Trusted", "fit_surviving", "fit_trusted", "share_of", "too_few"]
 
 
 # Tuned constants; README.md shows what changes at half and at twice each value.
@@ -88,12 +96,70 @@ class Trusted:
         How far the first is trusted over the scores as they are, between 0 and 1.
     full_share : float
         How far the second is trusted over the result of that.
+    luck : Luck or None
+        The luck that rows of the same block share, if that was looked for and found.
+    lucky_order : bool
+        Whether rows that stand near one another share luck, if that was looked for.
     """
 
     score: Fitted
     full: Fitted
     score_share: float
     full_share: float
+    luck: Luck | None = None
+    lucky_order: bool = False
+
+
+def fit_surviving(
+    design: Design,
+    rows: Sample,
+    keys: RowKeys,
+    base: Callable[[Sample], Floats],
+    moderate: Callable[[Floats, Floats, Sample], Floats],
+    *,
+    pairs: bool,
+    variables: Sequence[Variable],
+) -> tuple[Trusted, Sample, Sample, Ints]:
+    """Fit both models; where rows of the same block share luck, trust what survives blocks.
+
+    Parameters
+    ----------
+    design, moderate, pairs
+        As for `fit_trusted`.
+    rows : Sample
+        All rows.
+    keys : RowKeys
+        Their hashes.
+    base : callable
+        Returns the predictor that leaves the scores of rows as they are.
+    variables : sequence of Variable
+        The variables in which to look for blocks; none if it is known which rows belong together.
+
+    Returns
+    -------
+    fitted : Trusted
+    rows : Sample
+        The rows, with the folds and units by which trust was judged.
+    some : Sample
+        Those of them on which penalties, pairs and trust were learned.
+    picked : ndarray of int
+        Where these are.
+    """
+    picked = keys.fitting_rows()
+    some = (rows.take(picked) if len(picked) < len(rows) else rows).prepared(design)
+    fitted = fit_trusted(design, some, rows, base(some), moderate, pairs=pairs)
+    if not variables:
+        return fitted, rows, some, picked
+    eta = fitted.full.model.of_sample(some)[0]
+    luck = shared_luck(blockings_of(variables, picked), some.loss, eta, picked)
+    if luck is None:
+        nearby = luck_of_order(some.loss, eta, picked, keys.y)
+        return replace(fitted, lucky_order=nearby), rows, some, picked
+    units = luck.blocking.numbers()
+    rows = replace(rows, units=units, folds=make_folds(keys, groups=units))
+    some = replace(some, units=units[picked], folds=rows.folds.take(picked))
+    fitted = fit_trusted(design, some, rows, base(some), moderate, pairs=pairs)
+    return replace(fitted, luck=luck), rows, some, picked
 
 
 def fit_trusted(

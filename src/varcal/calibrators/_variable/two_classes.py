@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 from scipy.special import expit
 
-from varcal._arrays import AnyArray, Floats
+from varcal._arrays import AnyArray, Floats, Ints
+from varcal._input.variables import Variable
 from varcal.calibrators._variable._columns.design import SCORE, Design
 from varcal.calibrators._variable._columns.score_basis import log_odds
 from varcal.calibrators._variable._growth import growth as second_stage
@@ -16,11 +18,11 @@ from varcal.calibrators._variable._growth.growth import Growth, GrowthRows, fewe
 from varcal.calibrators._variable._growth.held_out_first import held_out_predictors
 from varcal.calibrators._variable._lookup.lookup import equal_blocks
 from varcal.calibrators._variable.additive_model import CHUNK, AdditiveModel, Sample, chunks_of
-from varcal.calibrators._variable.folds import RowKeys, make_folds
+from varcal.calibrators._variable.folds import RowKeys, folds_and_units
 from varcal.calibrators._variable.last_curve import fit_link, left_out
 from varcal.calibrators._variable.reml import LogisticLoss
 from varcal.calibrators._variable.roughness import Roughness, fit_roughness
-from varcal.calibrators._variable.trust import Trusted, fit_trusted
+from varcal.calibrators._variable.trust import Trusted, fit_surviving
 
 __all__ = ["LogisticModel", "fit_logistic_model", "moderated"]
 
@@ -119,7 +121,7 @@ class LogisticModel:
         for rows in chunks_of(len(z)):
             here = [column[rows] for column in columns]
             base = self.by_score(z[rows])
-            first = self.by_variables(z[rows], here, base)
+            first = self.first_stage(z[rows], here)
             blended = growth.blended(growth.codes(z[rows], here), base, first)
             eta[rows] = growth.linked(blended)[0]
         return eta
@@ -133,13 +135,15 @@ class LogisticModel:
             eta = eta + self.score_share * (moderated(own, spread) - eta)
         return eta
 
-    def by_variables(self, z: Floats, columns: list[AnyArray], base: Floats) -> Floats:
-        """Return the first stage's predictor, without the last curve and the mean shift."""
-        if self.full_share == 0:
-            return base
-        own, spread = self.full.lookup.predictor(z, columns)
-        own += self.full.design.score.clipped(z)
-        return np.asarray(base + self.full_share * (moderated(own, spread) - base))
+    def first_stage(self, z: Floats, columns: list[AnyArray]) -> Floats:
+        """Return the logit of the first stage, finite also where it trusts nothing."""
+        trusted = self.score_share > 0 or self.full_share > 0
+        return self._mixture(z, columns) if trusted else self.by_score(z)
+
+    def first_stage_of(self, base: Floats, eta: Floats, variance: Floats) -> Floats:
+        """Return the same from the predictor of the score and one of score and variables."""
+        own = self._linked(moderated(eta, variance))[0]
+        return np.asarray(base + self.full_share * (own - base) + self.shift)
 
     def _linked(self, eta: Floats) -> tuple[Floats, Floats]:
         """Return η_v after the last curve, and the variance that the curve adds."""
@@ -206,7 +210,9 @@ def fit_logistic_model(
     n_levels: list[int],
     weight: Floats | None = None,
     *,
-    groups: AnyArray | None = None,
+    groups: Ints | None = None,
+    time: Floats | None = None,
+    variables: Sequence[Variable] = (),
     interactions: bool = True,
     monotone: bool = False,
     tilt: float = 0.0,
@@ -226,6 +232,10 @@ def fit_logistic_model(
         Weights.
     groups : ndarray of int, optional
         The group of each row; rows of a group share a fold.
+    time : ndarray of float, optional
+        When each row was made; trust is judged forward.
+    variables : sequence of Variable, optional
+        The variables in which blocks of rows that share luck are looked for.
     interactions : bool
         Whether to look for pairs.
     monotone : bool
@@ -238,15 +248,19 @@ def fit_logistic_model(
     z, mass = log_odds(p), np.ones(len(p)) if weight is None else weight
     design = Design.of(z, columns, n_levels, weight)
     keys = RowKeys.of(p, y, weight, z, [columns[k] for k in design.live()])
-    folds = make_folds(keys, groups=groups)
     # With the score as offset, penalties shrink towards leaving it unchanged.
     loss = LogisticLoss(y, mass, design.score.clipped(z))
     start = (-design.score.mean, -design.score.scale)
-    rows = Sample(z, columns, loss, folds, start, groups)
-    picked = keys.fitting_rows()
-    some = (rows.take(picked) if len(picked) < len(rows) else rows).prepared(design)
-    fitted = fit_trusted(
-        design, some, rows, some.z - some.loss.offset, _moderated_predictor, pairs=interactions
+    folds, units = folds_and_units(keys, groups, time)
+    rows = Sample(z, columns, loss, folds, start, units)
+    fitted, rows, some, picked = fit_surviving(
+        design,
+        rows,
+        keys,
+        lambda some: some.z - some.loss.offset,
+        _moderated_predictor,
+        pairs=interactions,
+        variables=variables,
     )
     model = LogisticModel(
         fitted.score.model,
@@ -255,7 +269,7 @@ def fit_logistic_model(
         fitted.full_share,
         # Leaving out one of several equal rows, or one of a group, leaves the others in.
         _link(fitted.full.model, some, loss.take(picked))
-        if groups is None and keys.repeats(picked) < MOST_REPEATS
+        if rows.units is None and keys.repeats(picked) < MOST_REPEATS
         else None,
         0.0,
         monotone,
@@ -265,15 +279,14 @@ def fit_logistic_model(
     shift *= max(fitted.score_share, fitted.full_share)
     numbers = [k for k in design.live() if not n_levels[k]]
     model = replace(model, shift=shift, roughness=_roughness(model.full, some, numbers))
-    if growth and not monotone and columns and mass.sum() >= second_stage.LEAST_ROWS:
+    enough = mass.sum() >= second_stage.LEAST_ROWS
+    if growth and interactions and not monotone and columns and enough:
         sampled = len(some) < len(rows)
         # The columns of the first stage are known where it used all rows.
-        rows = replace(rows if sampled else some, folds=fewer_folds(folds))
+        rows = replace(rows if sampled else some, folds=fewer_folds(rows.folds))
         part = keys.sample(second_stage.MOST_ROWS)
         rows = rows.take(part) if len(part) < len(rows) else rows
-        known = _growth_rows(
-            model, fitted, rows, n_levels, design, interactions=interactions, sampled=sampled
-        )
+        known = _growth_rows(model, fitted, rows, n_levels, design, sampled=sampled)
         model = replace(model, growth=fit_growth(known))
     return model, fitted
 
@@ -293,28 +306,21 @@ def _growth_rows(
     n_levels: list[int],
     design: Design,
     *,
-    interactions: bool,
     sampled: bool,
 ) -> GrowthRows:
     """Return rows for the second stage, with the first stage's predictor of held-out rows."""
     assert isinstance(rows.loss, LogisticLoss)
     base = model.by_score(rows.z)
     folds = list(rows.folds.splits())
-    firsts, first = np.broadcast_to(base, (len(folds), len(base))), base
+    first = model.first_stage(rows.z, rows.columns)
+    firsts = np.broadcast_to(first, (len(folds), len(base)))
     if model.full_share > 0:
-        offset = rows.loss.offset
-
-        def mixed(eta: Floats, variance: Floats) -> Floats:
-            return np.asarray(base + model.full_share * (moderated(eta + offset, variance) - base))
-
         whole = model.full.lookup.predictor(rows.z, rows.columns)
-        first = mixed(*whole)
+        held_out = held_out_predictors(design, rows, fitted, whole, sampled=sampled)
         firsts = np.array(
             [
-                mixed(*each)
-                for each in held_out_predictors(
-                    design, rows, fitted, whole, pairs=interactions, sampled=sampled
-                )
+                model.first_stage_of(base, eta + rows.loss.offset, variance)
+                for eta, variance in held_out
             ]
         )
     return GrowthRows(
