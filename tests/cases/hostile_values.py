@@ -1,7 +1,6 @@
 """Values that no careful user passes, by name; each is made afresh for every call."""
 
 import datetime as dt
-import tempfile
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -88,7 +87,7 @@ MAKERS = {
     "Fraction": lambda: Fraction(1, 2),
     "date": lambda: dt.date(2020, 1, 1),
     "timedelta": lambda: dt.timedelta(days=1),
-    "folder": lambda: Path(tempfile.gettempdir()),
+    "folder": lambda: Path(__file__).parent,
     "missing path": lambda: Path("/no/such/folder/file.json"),
     "device": lambda: "/dev/null",
     "pandas NA": lambda: pd.NA,

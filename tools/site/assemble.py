@@ -149,7 +149,8 @@ def as_page(text: str, source: str, name: str) -> str:
 def _mathml(latex: str) -> str:
     from latex2mathml.converter import convert  # noqa: PLC0415
 
-    return convert(" ".join(latex.split()), display="block") + "\n"
+    formula = convert(" ".join(latex.split()), display="block")
+    return f'<div class="formula" tabindex="0">{formula}</div>\n'
 
 
 def _relinked(found: re.Match[str], source: str, name: str) -> str:

@@ -62,9 +62,7 @@ class Axis:
         only_missing = missing and high - low == 1
         if one.kind == "levels":
             inside = [level for group in self.groups[low:high] for level in group]
-            outside = [
-                level for group in self.groups[:low] + self.groups[high:] for level in group
-            ]
+            outside = [level for group in self.groups[:low] + self.groups[high:] for level in group]
             negated = len(outside) < len(inside) and bool(outside)
             if not outside and not only_missing:
                 negated = True

@@ -87,7 +87,9 @@ def hunt(
     rows, laws, rules = {}, {}, {}
     statistics = []
     parts = list(batches(len(outcomes.y), 1 + draws, MOST_BYTES))
-    steps = progress([(key, part) for key in keys for part in parts], "Searching", n_rows=len(outcomes.y))
+    steps = progress(
+        [(key, part) for key in keys for part in parts], "Searching", n_rows=len(outcomes.y)
+    )
     tops: dict[int, list[Floats]] = {key: [] for key in keys}
     for key, part in steps:
         rows[key] = rows.get(key) or Rows(grids[key], outcomes.weights(key), *depths)

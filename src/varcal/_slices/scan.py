@@ -143,7 +143,10 @@ def extend(
             if j < 0:
                 continue
             rows = np.flatnonzero(
-                (codes[j] >= j_low) & (codes[j] < j_high) & (codes[k] >= k_low) & (codes[k] < k_high)
+                (codes[j] >= j_low)
+                & (codes[j] < j_high)
+                & (codes[k] >= k_low)
+                & (codes[k] < k_high)
             )
             place = (codes[:, rows] + offset).ravel()
             h = _sums(place, len(codes), len(codes) * widest, Et[c, rows], weights[rows])
@@ -198,7 +201,9 @@ def refine(
                             inside &= (line >= rule[3 + 2 * b]) & (line < rule[4 + 2 * b])
                     rows = np.flatnonzero(inside)
                     m = rule[a]
-                    h = _sums(codes[m][rows].astype(np.intp), 1, n_cells[m], Et[c, rows], weights[rows])
+                    h = _sums(
+                        codes[m][rows].astype(np.intp), 1, n_cells[m], Et[c, rows], weights[rows]
+                    )
                     u, low, high = _best_range(h, rule[9], sizes, penalty, None)
                     if u > best[c, q]:
                         best[c, q] = u
@@ -226,7 +231,7 @@ def _best_range(
     total[:, 1:] = h.cumsum(axis=1)
     low, high = ranges_of(h.shape[1])
     S, V, W, N = total[:, high] - total[:, low]
-    searched = (N >= sizes.rows) & (W >= sizes.weight) & (V >= sizes.variance)
+    searched = (sizes.rows <= N) & (sizes.weight <= W) & (sizes.variance <= V)
     searched &= high - low < h.shape[1]
     if not searched.any():
         return -np.inf, 0, 0

@@ -172,9 +172,7 @@ def _penalty(depth: int) -> Floats:
     return 2.0 * PRIOR_LOG_N[depth - 1]
 
 
-def _limits(
-    rows: Rows, index: Ints, shape: tuple[int, int], *, depth: int
-) -> tuple[Floats, Ints]:
+def _limits(rows: Rows, index: Ints, shape: tuple[int, int], *, depth: int) -> tuple[Floats, Ints]:
     """Return 1/√V of every rectangle, 0 where it is not searched, and its block."""
     n_cells = shape[0] * shape[1]
     terms = (rows.weights[:, 0], rows.weights[:, 1], None)
@@ -187,7 +185,7 @@ def _limits(
     D = H[:, a_high] - H[:, a_low]
     V, W, N = D[:, :, b_high] - D[:, :, b_low]
     sizes = rows.sizes
-    searched = (N >= sizes.rows) & (W >= sizes.weight) & (V >= sizes.variance)
+    searched = (sizes.rows <= N) & (sizes.weight <= W) & (sizes.variance <= V)
     if depth > 1:
         searched[a_high - a_low == shape[0]] = False
         searched[:, b_high - b_low == shape[1]] = False
@@ -256,9 +254,7 @@ def _leading(
     return found
 
 
-def _extended(
-    engine: ModuleType, rows: Rows, Et: Singles, wide: Ints, top: Floats
-) -> Ints:
+def _extended(engine: ModuleType, rows: Rows, Et: Singles, wide: Ints, top: Floats) -> Ints:
     """Extend rectangles to a third variable; return the best rules of each column."""
     n_cells = np.array([len(axis.coarse) - 1 for axis in rows.grid.axes], dtype=np.intp)
     best, where = engine.extend(

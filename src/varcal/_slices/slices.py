@@ -8,7 +8,6 @@ from numbers import Integral
 
 import numpy as np
 
-from varcal._arrays import Floats
 from varcal._engines.open import lazy_rows
 from varcal._engines.protocol import LazyRows, fits_in_memory
 from varcal._evidence.gather import survey_of
@@ -16,7 +15,7 @@ from varcal._evidence.in_memory import InMemory
 from varcal._evidence.question import ATOMS, N_BINS, BinOptions, Question
 from varcal._evidence.roles import Roles
 from varcal._evidence.row_sample import sample_rows
-from varcal._input.events import AUDIT_EVENTS, CORRECT, audit_keys
+from varcal._input.events import AUDIT_EVENTS, audit_keys
 from varcal._input.groups import check_two_groups, distinct_groups
 from varcal._input.left_out import all_left_out, explicit_names
 from varcal._input.part import Part

@@ -301,7 +301,7 @@ class Slices:
         write_whole(path, json.dumps(self.to_dict(), allow_nan=False))
 
     def plot(self, ax: Any = None, *, backend: str = "matplotlib") -> Any:
-        """Draw the gap of each slice with its interval.
+        """Draw each slice as a row: what the model says, what happens, and its rows.
 
         Parameters
         ----------
@@ -315,9 +315,8 @@ class Slices:
         matplotlib Axes, or plotly Figure
         """
         from varcal.plotting import draw  # noqa: PLC0415
-        from varcal.plotting._rankings import slice_dots  # type: ignore[attr-defined]  # noqa: PLC0415
 
-        return draw("dots", slice_dots(self), ax=ax, backend=backend)
+        return draw("slices", self, ax=ax, backend=backend)
 
     def __repr__(self) -> str:
         lines = [self.sentence] if not self.slices else []

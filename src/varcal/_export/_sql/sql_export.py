@@ -23,6 +23,7 @@ from varcal._files.atomic import write_whole
 from varcal._input.frames import frame_of
 from varcal._options import check_choice
 from varcal.calibrators._interface.rows import score_rows
+from varcal.calibrators._neutral.steps import sorted_steps
 from varcal.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -187,6 +188,12 @@ def to_sql(
             argument="rows",
         )
     program = Program.of(calibrator, exact=exact)
+    if any(step.op == "trees" for step in sorted_steps(program.outputs)):
+        raise InputError(
+            "a second stage with trees cannot be written as SQL: hundreds of nested conditions "
+            "for each row would be too long for most databases",
+            "fit with growth=False, or export it by to_onnx or to_python",
+        )
     made_up = MadeUpRows.of(program)
     difference = None if exact else _difference(program, rows)
     words = _words(dialect, exact=exact)

@@ -162,6 +162,9 @@ class Calibrator(BaseEstimator, ABC):
         self._check_fitted()
         self._check_names(p)
         rows = score_rows(p, v, len(self.classes_))
+        schema = getattr(self, "schema_", None)
+        if schema is not None:
+            schema.check_zones(rows.variables)
         read = self.read_from_file
         answer = careful_answer(self._answer, rows) if read else self._answer(rows)
         if self.fitted_rows_.startswith(f"{len(rows):x}-") and self.fitted_rows_ == (
@@ -385,7 +388,9 @@ class Calibrator(BaseEstimator, ABC):
 
 def _label_array(labels: tuple[Hashable, ...]) -> AnyArray:
     """Return labels as an array that keeps their types: numbers never become strings."""
-    if len({type(label) for label in labels}) == 1 and isinstance(labels[0], bool | int | str):
+    alike = len({type(label) for label in labels}) == 1 and isinstance(labels[0], bool | int | str)
+    # Beyond 2**63, numpy would make floats of some whole numbers.
+    if alike and not any(isinstance(label, int) and abs(label) >= 2**63 for label in labels):
         return np.array(labels)
     array = np.empty(len(labels), dtype=object)
     array[:] = labels

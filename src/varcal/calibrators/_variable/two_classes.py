@@ -120,7 +120,7 @@ class LogisticModel:
         for rows in chunks_of(len(z)):
             here = [column[rows] for column in columns]
             base = self.by_score(z[rows])
-            first = self.by_variables(z[rows], here, base)
+            first = self.first_stage(z[rows], here)
             blended = growth.blended(growth.codes(z[rows], here), base, first)
             eta[rows] = growth.linked(blended)[0]
         return eta
@@ -134,13 +134,15 @@ class LogisticModel:
             eta = eta + self.score_share * (moderated(own, spread) - eta)
         return eta
 
-    def by_variables(self, z: Floats, columns: list[AnyArray], base: Floats) -> Floats:
-        """Return the first stage's predictor, without the last curve and the mean shift."""
-        if self.full_share == 0:
-            return base
-        own, spread = self.full.lookup.predictor(z, columns)
-        own += self.full.design.score.clipped(z)
-        return np.asarray(base + self.full_share * (moderated(own, spread) - base))
+    def first_stage(self, z: Floats, columns: list[AnyArray]) -> Floats:
+        """Return the logit of the first stage, finite also where it trusts nothing."""
+        trusted = self.score_share > 0 or self.full_share > 0
+        return self._mixture(z, columns) if trusted else self.by_score(z)
+
+    def first_stage_of(self, base: Floats, eta: Floats, variance: Floats) -> Floats:
+        """Return the same from the predictor of the score and one of score and variables."""
+        own = self._linked(moderated(eta, variance))[0]
+        return np.asarray(base + self.full_share * (own - base) + self.shift)
 
     def _linked(self, eta: Floats) -> tuple[Floats, Floats]:
         """Return η_v after the last curve, and the variance that the curve adds."""
@@ -266,7 +268,7 @@ def fit_logistic_model(
         fitted.full_share,
         # Leaving out one of several equal rows, or one of a group, leaves the others in.
         _link(fitted.full.model, some, loss.take(picked))
-        if rows.units is None and keys.repeats(picked) < MOST_REPEATS
+        if fitted.independent and keys.repeats(picked) < MOST_REPEATS
         else None,
         0.0,
         monotone,
@@ -276,15 +278,14 @@ def fit_logistic_model(
     shift *= max(fitted.score_share, fitted.full_share)
     numbers = [k for k in design.live() if not n_levels[k]]
     model = replace(model, shift=shift, roughness=_roughness(model.full, some, numbers))
-    if growth and not monotone and columns and mass.sum() >= second_stage.LEAST_ROWS:
+    enough = mass.sum() >= second_stage.LEAST_ROWS
+    if growth and interactions and not monotone and columns and enough:
         sampled = len(some) < len(rows)
         # The columns of the first stage are known where it used all rows.
         rows = replace(rows if sampled else some, folds=fewer_folds(rows.folds))
         part = keys.sample(second_stage.MOST_ROWS)
         rows = rows.take(part) if len(part) < len(rows) else rows
-        known = _growth_rows(
-            model, fitted, rows, n_levels, design, interactions=interactions, sampled=sampled
-        )
+        known = _growth_rows(model, fitted, rows, n_levels, design, sampled=sampled)
         model = replace(model, growth=fit_growth(known))
     return model, fitted
 
@@ -304,28 +305,21 @@ def _growth_rows(
     n_levels: list[int],
     design: Design,
     *,
-    interactions: bool,
     sampled: bool,
 ) -> GrowthRows:
     """Return rows for the second stage, with the first stage's predictor of held-out rows."""
     assert isinstance(rows.loss, LogisticLoss)
     base = model.by_score(rows.z)
     folds = list(rows.folds.splits())
-    firsts, first = np.broadcast_to(base, (len(folds), len(base))), base
+    first = model.first_stage(rows.z, rows.columns)
+    firsts = np.broadcast_to(first, (len(folds), len(base)))
     if model.full_share > 0:
-        offset = rows.loss.offset
-
-        def mixed(eta: Floats, variance: Floats) -> Floats:
-            return np.asarray(base + model.full_share * (moderated(eta + offset, variance) - base))
-
         whole = model.full.lookup.predictor(rows.z, rows.columns)
-        first = mixed(*whole)
+        held_out = held_out_predictors(design, rows, fitted, whole, sampled=sampled)
         firsts = np.array(
             [
-                mixed(*each)
-                for each in held_out_predictors(
-                    design, rows, fitted, whole, pairs=interactions, sampled=sampled
-                )
+                model.first_stage_of(base, eta + rows.loss.offset, variance)
+                for eta, variance in held_out
             ]
         )
     return GrowthRows(

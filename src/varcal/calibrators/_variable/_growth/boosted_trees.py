@@ -23,9 +23,9 @@ __all__ = ["Boosting", "Trees", "fit_trees", "held_out_trees"]
 # Tuned constants; ../README.md tells how they were chosen.
 
 #: What a tree adds is multiplied by this.
-RATE = 0.25
+RATE = 0.3
 #: Trees at most, and how many trees without a smaller held-out loss end the search.
-MOST_TREES = 100
+MOST_TREES = 80
 PATIENCE = 8
 #: The shrinkage of a category's cell towards 0 when its cells are put in order.
 ORDER_PENALTY = 10.0
