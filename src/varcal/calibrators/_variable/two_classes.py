@@ -104,10 +104,13 @@ class LogisticModel:
 
         It is that of the model with all variables, however little that is trusted: few data cannot
         rule out the effects that the prediction leaves out. What smooth curves leave out is added.
+        With a second stage it is at least the error that held-out rows show.
         """
         z = log_odds(p)
         own, variance = self.full.predictor(z, columns)
         own = moderated(own + self.full.design.score.clipped(z), variance)
+        if self.growth is not None:
+            return np.asarray(np.sqrt(np.maximum(variance, self.growth.variance)))
         error = np.sqrt(PENALTY_DOUBT * variance + self.roughness.variance(z, columns))
         middle, of_link = self._linked(own)
         ends = [self._linked(own + side * error)[0] for side in (-1.0, 1.0)]
