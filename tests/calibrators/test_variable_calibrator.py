@@ -317,7 +317,10 @@ def test_groups_are_held_out_together():
     trust, lost = [], []
     for seed in range(8):
         p, y, v, groups, _ = grouped_world(seed, 0.0)
-        fits = [VariableCalibrator().fit(p, y, v, groups=each) for each in (None, groups)]
+        fits = [
+            VariableCalibrator().fit(p, y, v, **how)
+            for how in ({"blocks": False}, {"groups": groups})
+        ]
         trust.append([fit.variables_trust_ for fit in fits])
         lost.append(
             [

@@ -16,14 +16,13 @@ best temperature, the model of all variables is fitted again after it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from varcal._arrays import AnyArray, Bools, Floats, Ints
-from varcal._input.variables import Variable
 from varcal.calibrators._solvers.softmax import softmax
+from varcal.calibrators._variable._blocks.shared_luck import Search
 from varcal.calibrators._variable._columns.design import SCORE, Block, Design
 from varcal.calibrators._variable.additive_model import (
     AdditiveModel,
@@ -235,8 +234,7 @@ def fit_temperature_model(
     *,
     groups: Ints | None = None,
     time: Floats | None = None,
-    variables: Sequence[Variable] = (),
-    places: Ints | None = None,
+    search: Search | None = None,
     interactions: bool = True,
     keep_argmax: bool = True,
     confusions: bool = True,
@@ -249,7 +247,7 @@ def fit_temperature_model(
         Probabilities.
     y : ndarray of int
         Class numbers.
-    columns, n_levels, weight, groups, time, variables, places, interactions
+    columns, n_levels, weight, groups, time, search, interactions
         As in `fit_logistic_model`.
     keep_argmax : bool
         Whether the largest class stays the largest.
@@ -273,8 +271,7 @@ def fit_temperature_model(
         lambda some: np.zeros(len(some)),
         lambda eta, variance, rows: eta,
         pairs=interactions,
-        variables=variables,
-        places=places,
+        search=search,
     )
     if rows.units is None and not too_few(rows):
         fitted = replace(fitted, score_share=max(fitted.score_share, _plain_share(fitted.score)))

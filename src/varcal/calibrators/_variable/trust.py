@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from varcal._arrays import Floats, Ints
-from varcal._input.variables import Variable
 from varcal.calibrators._variable._blocks.shared_luck import (
     Luck,
+    Residuals,
+    Search,
     blockings_of,
     luck_of_order,
     shared_luck,
@@ -118,8 +119,7 @@ def fit_surviving(
     moderate: Callable[[Floats, Floats, Sample], Floats],
     *,
     pairs: bool,
-    variables: Sequence[Variable],
-    places: Ints | None = None,
+    search: Search | None,
 ) -> tuple[Trusted, Sample, Sample, Ints]:
     """Fit both models; where rows of the same block share luck, trust what survives blocks.
 
@@ -133,10 +133,8 @@ def fit_surviving(
         Their hashes.
     base : callable
         Returns the predictor that leaves the scores of rows as they are.
-    variables : sequence of Variable
-        The variables in which to look for blocks; none if it is known which rows belong together.
-    places : ndarray of int, optional
-        Where each row stood among the rows as they were given; by default where it stands.
+    search : Search or None
+        Where to look for blocks; None if it is known which rows belong together.
 
     Returns
     -------
@@ -144,20 +142,20 @@ def fit_surviving(
     rows : Sample
         The rows, with the folds and units by which trust was judged.
     some : Sample
-        Those of them on which penalties, pairs and trust were learned.
+        Those on which penalties, pairs and trust were learned.
     picked : ndarray of int
-        Where these are.
+        Which rows they are.
     """
     picked = keys.fitting_rows()
     some = (rows.take(picked) if len(picked) < len(rows) else rows).prepared(design)
     fitted = fit_trusted(design, some, rows, base(some), moderate, pairs=pairs)
-    if not variables:
+    if search is None:
         return fitted, rows, some, picked
     eta = fitted.full.model.of_sample(some)[0]
-    luck = shared_luck(blockings_of(variables, picked), some.loss, eta, picked)
+    residuals = Residuals.of(some.loss, eta, keys.row[picked], picked)
+    luck = shared_luck(blockings_of(search.variables, picked), residuals)
     if luck is None:
-        places = np.arange(len(rows)) if places is None else places
-        nearby = luck_of_order(some.loss, eta, places[picked], keys.y[np.argsort(places)])
+        nearby = luck_of_order(search.position, residuals, keys.y)
         return replace(fitted, lucky_order=nearby), rows, some, picked
     units = luck.blocking.numbers()
     rows = replace(rows, units=units, folds=make_folds(keys, groups=units))

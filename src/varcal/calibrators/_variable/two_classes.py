@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -10,7 +9,7 @@ import numpy as np
 from scipy.special import expit
 
 from varcal._arrays import AnyArray, Floats, Ints
-from varcal._input.variables import Variable
+from varcal.calibrators._variable._blocks.shared_luck import Search
 from varcal.calibrators._variable._columns.design import SCORE, Design
 from varcal.calibrators._variable._columns.score_basis import log_odds
 from varcal.calibrators._variable._growth import growth as second_stage
@@ -215,8 +214,7 @@ def fit_logistic_model(
     *,
     groups: Ints | None = None,
     time: Floats | None = None,
-    variables: Sequence[Variable] = (),
-    places: Ints | None = None,
+    search: Search | None = None,
     interactions: bool = True,
     monotone: bool = False,
     tilt: float = 0.0,
@@ -238,10 +236,8 @@ def fit_logistic_model(
         The group of each row; rows of a group share a fold.
     time : ndarray of float, optional
         When each row was made; trust is judged forward.
-    variables : sequence of Variable, optional
-        The variables in which blocks of rows that share luck are looked for.
-    places : ndarray of int, optional
-        Where each row stood among the rows as they were given.
+    search : Search, optional
+        Where to look for blocks of rows that share luck.
     interactions : bool
         Whether to look for pairs.
     monotone : bool
@@ -266,8 +262,7 @@ def fit_logistic_model(
         lambda some: some.z - some.loss.offset,
         _moderated_predictor,
         pairs=interactions,
-        variables=variables,
-        places=places,
+        search=search,
     )
     model = LogisticModel(
         fitted.score.model,
