@@ -265,6 +265,21 @@ def check_mark(argument: str, value: object) -> str:
     return text
 
 
+def check_renamed(argument: str, value: object) -> dict[str, str]:
+    """Refuse a value that is not a mapping of names to names.
+
+    >>> check_renamed("v", {"age": "AGE"})
+    {'age': 'AGE'}
+    """
+    if not isinstance(value, Mapping):
+        raise InputError(
+            f"{argument} must be a dict of names; got {shown(value)}",
+            'for example {"age": "AGE"}',
+            argument=argument,
+        )
+    return {check_text(argument, one): check_mark(argument, other) for one, other in value.items()}
+
+
 def whole(least: int, most: int | None = None) -> Check:
     """Return a check of a whole number."""
     return lambda argument, value: check_count(argument, value, least, most)
@@ -338,6 +353,7 @@ def of_type(kind: type | Callable[[], type], what: str) -> Check:
 #: What an option may be wherever a public function has one of this name, unless the function
 #: says otherwise. Columns and rows are checked by `varcal._input`.
 OPTIONS: dict[str, Check] = {
+    "event": check_text,
     "level": lambda _, value: check_level(value),
     "n_bins": lambda _, value: check_n_bins(value),
     "threshold": number(0, 1, ends="[)", hint="try 0.02"),
@@ -396,6 +412,12 @@ def checked(**own: Check) -> Callable[[Callable[P, R]], Callable[P, R]]:
         return cast(Callable[P, R], call)
 
     return decorate
+
+
+def check_arguments(table: Mapping[str, Check], given: Mapping[str, Any]) -> None:
+    """Check arguments by name, where a decorator would stand between a warning and its cause."""
+    for name, check in table.items():
+        check(name, given[name])
 
 
 def check_parameters(table: Mapping[str, Check], values: object) -> None:
