@@ -30,6 +30,9 @@ MOST_BINS = 100_000
 #: The most points of a curve: 1,000 times as many as a picture can show.
 MOST_POINTS = 1_000_000
 
+#: The largest penalty; nothing is left of a fit long before.
+MOST_PENALTY = 1e100
+
 #: Takes the name of an argument and its value; returns the value to use or raises an InputError.
 Check = Callable[[str, Any], Any]
 P = ParamSpec("P")
@@ -116,6 +119,10 @@ def check_not_negative(argument: str, value: object) -> float:
             f"{argument} must be a number of at least 0; got {shown(value)}",
             "try 0",
             argument=argument,
+        )
+    if float(cast(Real, value)) > MOST_PENALTY:
+        raise InputError(
+            f"{argument} is at most {MOST_PENALTY:g}; got {shown(value)}", "try 1", argument
         )
     return _plain_float(value)
 
@@ -227,7 +234,7 @@ def check_seed(argument: str, value: object) -> int:
     >>> check_seed("random_state", 0)
     0
     """
-    return check_count(argument, value, 0)
+    return check_count(argument, value, 0, 2**32 - 1)  # as in scikit-learn
 
 
 def check_names(argument: str, value: object) -> str | tuple[str, ...]:
@@ -238,10 +245,11 @@ def check_names(argument: str, value: object) -> str | tuple[str, ...]:
     """
     if isinstance(value, str):
         return value
-    if isinstance(value, list | tuple | np.ndarray):
-        names = tuple(value)
+    listed = isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim == 1)
+    if listed:
+        names = tuple(cast("list[object]", value))
         if all(isinstance(name, str) for name in names):
-            return names
+            return cast("tuple[str, ...]", names)
     raise InputError(
         f"{argument} must be a name or a list of names; got {shown(value)}",
         "give strings",

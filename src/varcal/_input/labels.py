@@ -138,7 +138,8 @@ class Labels:
     def _by_given(
         self, n_classes: int, given: Sequence[Hashable]
     ) -> tuple[Ints, tuple[Hashable, ...]]:
-        if isinstance(given, str) or not isinstance(given, Iterable) or np.ndim(given) == 0:
+        scalar = isinstance(given, np.ndarray) and not given.ndim
+        if isinstance(given, str) or not isinstance(given, Iterable) or scalar:
             raise InputError(
                 f"classes is {shown(given)}", "give a list of labels", argument="classes"
             )

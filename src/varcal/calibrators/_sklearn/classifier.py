@@ -546,7 +546,14 @@ def _given_folds(cv: Any, y: Any) -> Any:
     try:
         splitter = check_cv(cv, y, classifier=True)
         if not hasattr(cv, "split"):
-            pairs = [(train, test) for train, test in islice(splitter.split(), len(y) + 1)]
+            pairs = [
+                (np.asarray(train), np.asarray(test))
+                for train, test in islice(splitter.split(), len(y) + 1)
+            ]
+            if any(
+                part.ndim != 1 or part.dtype.kind not in "iub" for pair in pairs for part in pair
+            ):
+                raise TypeError("not the numbers of rows")
             if not pairs or len(pairs) > len(y):
                 raise ValueError("no folds, or more than rows")
             splitter = check_cv(pairs)
