@@ -1,4 +1,4 @@
-"""Fuzzing that is guided by the code it reaches, with atheris:
+"""Fuzzing that is guided by the code it reaches, with atheris.
 
     python -m torture.guided json 60    a target of parsers.GUIDED, and seconds
 

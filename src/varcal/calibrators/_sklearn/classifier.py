@@ -253,16 +253,19 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
             )
             for fold in folds
         )
+        tests = [np.arange(len(y))[test] for _, test in folds]
         if self.ensemble:
+            # The last rows of a stratified fold are of one class; the order says nothing else.
+            mixed = [np.random.default_rng(0).permutation(len(test)) for test in tests]
             self.pairs_ = [
-                (model, self._calibrated(scores, given, test))
-                for (model, scores), (_, test) in zip(fitted, folds, strict=True)
+                (model, self._calibrated(scores[order], given, test[order]))
+                for (model, scores), test, order in zip(fitted, tests, mixed, strict=True)
             ]
             return
-        scores = np.concatenate([scores for _, scores in fitted])
-        tested = np.concatenate([np.arange(len(y))[test] for _, test in folds])
+        scores, tested = np.concatenate([scores for _, scores in fitted]), np.concatenate(tests)
+        order = np.argsort(tested, kind="stable")
         model = clone(self.estimator).fit(X, y, **routed.estimator.fit)
-        self.pairs_ = [(model, self._calibrated(scores, given, tested))]
+        self.pairs_ = [(model, self._calibrated(scores[order], given, tested[order]))]
 
     def _calibrated(self, scores: Floats, given: _FitArguments, rows: Any) -> Calibrator:
         """Fit a calibrator on some rows and their scores."""

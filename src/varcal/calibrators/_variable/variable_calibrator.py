@@ -19,6 +19,7 @@ from varcal.calibrators._neutral.steps import Step
 from varcal.calibrators._solvers.logistic import two_columns
 from varcal.calibrators._variable import trust
 from varcal.calibrators._variable._blocks.judgement import Judgement
+from varcal.calibrators._variable._blocks.shared_luck import Search
 from varcal.calibrators._variable._columns.score_basis import log_odds
 from varcal.calibrators._variable._columns.spline_basis import LevelBasis
 from varcal.calibrators._variable.effects import Effects
@@ -219,7 +220,8 @@ class VariableCalibrator(Calibrator):
             _warn_of_large_weights(rows.weight)
             rows = rows.weighted(_row_counts(rows.weight))
         # The order of rows must not decide how their sums are rounded.
-        order = content_order(rows.p, rows.y, [rows.weight, rows.groups, *columns])
+        order = content_order(rows.p, rows.y, [rows.weight, rows.groups, rows.time, *columns])
+        search = Search.of(rows.variables, order) if rows.look_for_blocks else None
         rows, columns = rows.take(order), [column[order] for column in columns]
         model: LogisticModel | TemperatureModel
         if rows.p.ndim == 1:
@@ -232,7 +234,7 @@ class VariableCalibrator(Calibrator):
                 rows.weight,
                 groups=rows.groups,
                 time=rows.time,
-                variables=rows.variables if rows.look_for_blocks else (),
+                search=search,
                 interactions=bool(self.interactions),
                 monotone=self.monotone or self.preserve_ranking,
                 tilt=TILT if self.preserve_ranking else 0.0,
@@ -248,7 +250,7 @@ class VariableCalibrator(Calibrator):
                 rows.weight,
                 groups=rows.groups,
                 time=rows.time,
-                variables=rows.variables if rows.look_for_blocks else (),
+                search=search,
                 interactions=bool(self.interactions),
                 keep_argmax=self.keep_argmax,
                 confusions=not self.preserve_ranking,
