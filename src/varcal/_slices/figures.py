@@ -168,7 +168,9 @@ def figures_of(rows: Predictions, wanted: Sequence[Wanted], *, hashed: bool) -> 
     return FiguresOfAll(len(rows), rows.n_dropped, float(w.sum()), tuple(own), tuple(joining))
 
 
-def lazy_figures(rows: LazyRows, roles: Roles, part: Part, wanted: Sequence[Wanted]) -> FiguresOfAll:
+def lazy_figures(
+    rows: LazyRows, roles: Roles, part: Part, wanted: Sequence[Wanted]
+) -> FiguresOfAll:
     """Sum up lazy rows in one pass."""
     work = _FiguresWork(roles, part, tuple(wanted), rows.row_numbers_known)
     return reduce(add, rows.map(roles.columns, work))

@@ -8,7 +8,6 @@ from numbers import Integral
 
 import numpy as np
 
-from varcal._arrays import Floats
 from varcal._engines.open import lazy_rows
 from varcal._engines.protocol import LazyRows, fits_in_memory
 from varcal._evidence.gather import survey_of
@@ -16,7 +15,7 @@ from varcal._evidence.in_memory import InMemory
 from varcal._evidence.question import ATOMS, N_BINS, BinOptions, Question
 from varcal._evidence.roles import Roles
 from varcal._evidence.row_sample import sample_rows
-from varcal._input.events import AUDIT_EVENTS, CORRECT, audit_keys
+from varcal._input.events import AUDIT_EVENTS, audit_keys
 from varcal._input.groups import check_two_groups, distinct_groups
 from varcal._input.left_out import all_left_out, explicit_names
 from varcal._input.part import Part
@@ -26,8 +25,8 @@ from varcal._options import check_choice, check_count, check_level
 from varcal._runtime.threads import one_blas_thread
 from varcal._slices.beyond import fit, overall_design, single_design
 from varcal._slices.cells import Grid, grid_of
-from varcal._slices.choose import Chosen, choose, hunt
-from varcal._slices.condition import SCORE
+from varcal._slices.choose import ROUNDING, Chosen, choose, hunt
+from varcal._slices.condition import SCORE, Condition
 from varcal._slices.figures import (
     Figures,
     FiguresOfAll,
@@ -84,8 +83,8 @@ def slices(
     .. math:: t = \sum_{i \in R} w_i e_i \Big/ \Big(\sum_{i \in R} w_i^2 s_i (1 - s_i)\Big)^{1/2},
         \qquad e = \text{hit} - s,
 
-    of the slices of each depth and size is compared with that of outcomes drawn from the model's own
-    probabilities and searched in the same way. The p-value is therefore valid for the whole
+    of the slices of each depth and size is compared with that of outcomes drawn from the model's
+    own probabilities and searched in the same way. The p-value is therefore valid for the whole
     search: with a calibrated model, at most 1 − level of all searches show any slice.
 
     Parameters
@@ -336,7 +335,7 @@ def _known_gaps(
     return replace(outcomes, explained=explained)
 
 
-def _conditions(grid: Grid, one: Chosen) -> tuple:
+def _conditions(grid: Grid, one: Chosen) -> tuple[Condition, ...]:
     """Return the conditions of a rule, in the order of the variables."""
     pairs = sorted(zip(one.rule.axes, one.rule.ends, strict=True))
     return tuple(grid.axes[axis].condition(*ends) for axis, ends in pairs)
@@ -409,7 +408,7 @@ def _check_options(
             settings={"max_depth": 2},
         )
     smallest = 1 / (int(draws) + 1) if isinstance(draws, Integral) else 0.0
-    if smallest >= 1 - float(level):  # type: ignore[arg-type]
+    if smallest > 1 - float(level) + ROUNDING:  # type: ignore[arg-type]
         raise InputError(
             f"draws is {draws}: no p-value can be below {smallest:.3g}, and level is {level}",
             "use more draws",
