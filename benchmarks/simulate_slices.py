@@ -26,6 +26,7 @@ from varcal._input.predictions import Predictions
 from varcal._slices import choose, outcomes, search
 from varcal._slices.blocks import BlockLaw
 from varcal._slices.cells import grid_of
+from varcal._slices.figures import shrunk_error
 from varcal._slices.intervals import reach_of
 from varcal._slices.slices import _known_gaps
 
@@ -193,7 +194,8 @@ def _covers(one, shown, world, plant) -> tuple[bool, float]:
     inside, rate, y = shown.inside, plant[1], plant[2]
     e = world.s[inside] - y[inside]
     v = (world.s * (1 - world.s))[inside]
-    error = np.sqrt(max(e.var(), v.mean()) / inside.sum())
+    n = len(e)
+    error = shrunk_error(n, n * e.var(), v.sum(), n)
     low, high = reach.interval(e.mean(), error, positive=shown.rule.sign == 0)
     true = (world.s - rate)[inside].mean()
     return bool(low <= true <= high), (high - low) / 2 / error

@@ -15,6 +15,7 @@ import numpy as np
 from varcal._arrays import Bools, Floats, Singles
 from varcal._slices.cells import Grid
 from varcal._slices.choose import Chosen, Hunt, ranked
+from varcal._slices.figures import shrunk_error
 from varcal._slices.outcomes import Outcomes
 from varcal._slices.search import Rows, Rule, search
 
@@ -119,9 +120,9 @@ def _drawn(truth: Outcomes, before: Outcomes, key: int, shift: Floats) -> Single
 
 
 def _mean(e: Floats, w: Floats, variance: Floats, inside: Bools) -> tuple[float, float]:
-    """Return the mean residual of some rows, and its standard error."""
+    """Return the mean residual of some rows, and its standard error as in `figures.py`."""
     e, w = e[inside], w[inside]
     total = w.sum()
     mean = e.sum() / total
-    scatter = max(float(((e - mean * w) ** 2).sum()), float(variance[inside].sum()))
-    return float(mean), float(np.sqrt(scatter) / total)
+    scatter = float(((e - mean * w) ** 2).sum())
+    return float(mean), shrunk_error(len(e), scatter, float(variance[inside].sum()), total)
