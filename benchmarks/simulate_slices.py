@@ -36,9 +36,9 @@ ALPHA = 0.05
 #: shared, and the search is smaller.
 NULLS = {
     "calibrated": (5000, 20),
-    "rare": (5000, 20),
-    "weights": (3000, 20),
-    "missing": (3000, 20),
+    "rare": (3000, 20),
+    "weights": (2000, 20),
+    "missing": (2000, 20),
     "overall": (2000, 8),
     "single": (2000, 8),
     "groups": (2000, 8),
