@@ -3,7 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo check test bench clean
+# A file of pinned dependencies with hashes, as .ci/lock.txt; by default the newest are installed.
+LOCK ?=
+
+.PHONY: demo check test test-oldest test-newest lock licences torture bench docs release-check clean
 
 demo: $(VENV)/.core
 	$(BIN)/varcal demo
@@ -18,20 +21,55 @@ check: $(VENV)/.dev
 test: check
 	$(BIN)/python -m pytest -n 2 --dist loadgroup --cov --cov-report=term-missing:skip-covered --cov-fail-under=95 $(PYTEST_ARGS)
 
+# The same tests with the oldest and the newest dependencies, in environments of their own.
+test-oldest test-newest:
+	$(PYTHON) tools/versions.py test $(@:test-%=%) -m "not slow" $(PYTEST_ARGS)
+
+# Pins the dependencies of the CI; needs uv.
+lock:
+	$(PYTHON) tools/versions.py bounds
+	$(PYTHON) tools/versions.py lock
+
+# Writes docs/licences.md from what is installed.
+licences: $(VENV)/.dev
+	$(BIN)/python tools/licences.py
+
+# Kills, full disks, forged files, fuzzing and load: torture/README.md
+torture: $(VENV)/.dev
+	$(BIN)/python -m torture
+
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/bench_vece.py
 
+# The documentation site, in build/site. It needs neither a server nor a network to be read.
+docs: $(VENV)/.docs
+	$(BIN)/python tools/site/assemble.py
+	$(BIN)/zensical build --strict -f build/mkdocs.yml
+	@echo "open build/site/index.html"
+
+# The checklist of a release. RELEASE_ARGS=--quick leaves out what takes long.
+release-check: $(VENV)/.dev
+	$(BIN)/python tools/release_check.py $(RELEASE_ARGS)
+
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip
 
 $(VENV)/.core: $(BIN)/python pyproject.toml
 	$(BIN)/python -m pip install --quiet -e .
 	touch $@
 
-$(VENV)/.dev: $(BIN)/python pyproject.toml
-	$(BIN)/python -m pip install --quiet -e '.[dev]'
+$(VENV)/.docs: $(BIN)/python pyproject.toml
+	$(BIN)/python -m pip install --quiet -e '.[docs]'
 	touch $@ $(VENV)/.core
 
+$(VENV)/.dev: $(BIN)/python pyproject.toml $(LOCK)
+ifdef LOCK
+	$(BIN)/python -m pip install --quiet --require-hashes -r $(LOCK)
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
+else
+	$(BIN)/python -m pip install --quiet -e '.[dev]'
+endif
+	touch $@ $(VENV)/.core $(VENV)/.docs
+
 clean:
-	rm -rf $(VENV) build dist .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-oldest $(VENV)-newest build dist .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis

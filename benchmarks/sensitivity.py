@@ -453,8 +453,8 @@ ENTRIES: list[Entry] = [
     *_variable("intervals", "confusion", "NO_CORRECTION_PENALTY"),
     *_variable("many rows", "folds", "MOST_ROWS", "N_FOLDS_OF_MANY", "MANY_ROWS"),
     *_variable("many rows", "additive_model", "NEGLIGIBLE_EDF"),
-    *_variable("look-up", "lookup", "MOST_RAYS", "MOST_TABLE_RAYS", "RAY_ERROR"),
-    *_variable("look-up", "lookup_tables", "TABLE_ERROR", "RANK_KNOTS"),
+    *_variable("look-up", "_lookup.lookup", "MOST_RAYS", "MOST_TABLE_RAYS", "RAY_ERROR"),
+    *_variable("look-up", "_lookup.tables", "TABLE_ERROR", "RANK_KNOTS"),
     *_inference(
         "test", "_inference.quadratic_forms", "PRIOR", "LEAST_VARIANCE", "LEAST_MODEL", "MODEL_ROWS"
     ),

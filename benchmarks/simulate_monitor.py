@@ -32,7 +32,8 @@ from varcal._monitor.confidence import MOST_PREDICTED, Running, reach_of
 from varcal._monitor.detector import Detector
 from varcal._monitor.evidence import log_evidence
 from varcal._monitor.moments import Moments
-from varcal._monitor.monitor import ALSO, REFERENCE_ERROR
+from varcal._monitor.monitor import REFERENCE_ERROR
+from varcal._monitor.strongest import ALSO
 
 ALPHA, ARL = 0.05, 20_000
 #: The drifts of the CUSUMs; each has the limit that alarms in 5 % of calm histories.

@@ -1,8 +1,7 @@
-"""Imports point to lower layers, importing varcal stays light, and the documentation runs."""
+"""Imports point to lower layers, importing varcal stays light, and public names are documented."""
 
 import ast
 import doctest
-import re
 import subprocess
 import sys
 from importlib import import_module
@@ -13,18 +12,17 @@ import pytest
 import varcal
 
 SRC = Path(varcal.__file__).parent
-ROOT = Path(__file__).parents[1]
 
 # Lower layers first; a package may import only from layers below its own.
 LAYERS = [
     {"exceptions", "_version", "_arrays", "_runtime"},
     {"_options", "_text"},
     {"_files", "_input", "_smoothing"},
-    {"_binning", "datasets"},
+    {"_binning", "_saved", "datasets"},
     {"_engines", "_inference", "calibrators"},
     {"_evidence", "_export"},
-    {"_measures"},
-    {"_audit", "_apply", "_monitor", "_slices"},
+    {"_measures", "_slices"},
+    {"_audit", "_apply", "_monitor", "_surfaces"},
     {"plotting", "report"},
     {"experiments", "cli"},
 ]
@@ -35,10 +33,12 @@ LATE = {
     ("_binning", "_engines"),  # the compiled kernels
     ("_audit", "plotting"),
     ("_audit", "report"),
+    ("_audit", "_surfaces"),
     ("_monitor", "plotting"),
     ("_slices", "plotting"),
     ("_monitor", "report"),
     ("_measures", "plotting"),
+    ("_surfaces", "plotting"),
     ("calibrators", "_export"),
     ("calibrators", "plotting"),
     ("cli", "experiments"),
@@ -155,8 +155,9 @@ def test_type_checkers_see_the_same_names_as_users():
     typed = {
         (node.module, alias.asname)
         for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and node.col_offset
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("varcal")
         for alias in node.names
+        if node.col_offset
     }
     lazy = {(f"varcal.{module}", name) for name, module in varcal._HOME.items()}
     assert typed == lazy | {("varcal", name) for name in varcal._MODULES}
@@ -177,30 +178,3 @@ def test_public_functions_have_a_running_example():
             assert thing.__doc__, name
     for name in varcal.datasets.__all__:
         assert getattr(varcal.datasets, name).__doc__, name
-
-
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_code_blocks_of_the_docs_run(page, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S)
-    scope: dict = {}
-    for block in blocks:
-        exec(compile(block, f"{page.name}", "exec"), scope)
-
-
-def test_the_readme_shows_what_its_code_prints(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    code, shown = re.search(r"^```python\n(.*?)^```\n```\n(.*?)^…\n```", text, re.M | re.S).groups()
-    exec(compile(code, "README.md", "exec"), {})
-    assert capsys.readouterr().out.startswith(shown)
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_between_pages_exist(page):
-    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
-        if not re.match(r"[a-z]+:", target):
-            assert (page.parent / target).exists(), target

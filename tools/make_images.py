@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import re
 import sys
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
-from PIL import Image
+from doc_pages import save
 
 mpl.use("Agg")
 
@@ -31,7 +30,6 @@ def main(folder: Path) -> None:
     save(audit.plot(), folder / "audit.png")
     save(audit["age"].plot(), folder / "curve.png")
     save(audit["occupation"].plot(), folder / "levels.png")
-    save(vc.estimate(adult.y, adult.p, {"age": adult["age"]}).plot(), folder / "estimate.png")
 
     rows = np.random.default_rng(0).permutation(len(adult))
     fit, test = rows[:5000], rows[5000:]
@@ -96,14 +94,6 @@ def effects() -> Any:
     y = rng.random(4000) < 1 / (1 + (1 / p - 1) * np.exp(-shift))
     v = {"income": np.where(missing, np.nan, income)}
     return vc.VariableCalibrator().fit(p, y, v).effects()
-
-
-def save(plot: Any, path: Path, colours: int = 64) -> None:
-    """Write one figure as a small PNG file."""
-    figure = getattr(plot, "figure", plot)
-    png = BytesIO()
-    figure.savefig(png, dpi=140)
-    Image.open(png).convert("RGB").quantize(colours).save(path, optimize=True)
 
 
 if __name__ == "__main__":

@@ -6,12 +6,12 @@ so that the import itself stays light.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
 from varcal._version import __version__ as __version__
 
+TYPE_CHECKING = False  # as in typing, which would take as long to load as all of this file
 if TYPE_CHECKING:  # the same names as in the table below, for type checkers and editors
+    from typing import Any
+
     from varcal import calibrators as calibrators
     from varcal import datasets as datasets
     from varcal import exceptions as exceptions
@@ -51,6 +51,10 @@ if TYPE_CHECKING:  # the same names as in the table below, for type checkers and
     from varcal._slices.slices_file import load_slices as load_slices
     from varcal._slices.slices_result import Slice as Slice
     from varcal._slices.slices_result import Slices as Slices
+    from varcal._surfaces.predictable import predictable_gap as predictable_gap
+    from varcal._surfaces.predictable_result import PredictableGap as PredictableGap
+    from varcal._surfaces.surface import surface as surface
+    from varcal._surfaces.surface_result import Surface as Surface
     from varcal.calibrators import AugmentedCalibrator as AugmentedCalibrator
     from varcal.calibrators import BetaCalibrator as BetaCalibrator
     from varcal.calibrators import DirichletCalibrator as DirichletCalibrator
@@ -116,6 +120,10 @@ _PUBLIC = {
         "Slice",
         "Slices",
     ),
+    "_surfaces.predictable": ("predictable_gap",),
+    "_surfaces.predictable_result": ("PredictableGap",),
+    "_surfaces.surface": ("surface",),
+    "_surfaces.surface_result": ("Surface",),
     "calibrators": (
         "AugmentedCalibrator",
         "BetaCalibrator",
@@ -139,6 +147,8 @@ __all__ = ["__version__", *_HOME, *_MODULES]  # noqa: PLE0604, RUF100
 
 
 def __getattr__(name: str) -> Any:
+    from importlib import import_module  # noqa: PLC0415  Ctrl-C is not understood yet
+
     if name in _MODULES:
         return import_module(f"varcal.{name}")
     if name not in _HOME:

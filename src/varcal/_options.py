@@ -1,16 +1,39 @@
-"""Options that many functions and calibrators share, each checked in one place."""
+"""Options: what each one may be, in one table, and the decorator that checks a call against it.
+
+An option has the same meaning in every public function that has it, so that `OPTIONS` lists each
+one once. `checked` is put on a public function: it checks the arguments that the table knows and
+passes them on as plain Python values, a numpy integer as an int. Estimators check nothing in their
+constructors, as scikit-learn asks; their class attribute `_parameters` is such a table, and `fit`
+calls `check_parameters`.
+"""
 
 from __future__ import annotations
 
+import inspect
 import math
+import os
 import sys
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import wraps
 from numbers import Integral, Real
+from typing import Any, ParamSpec, TypeVar, cast
 
-from varcal.exceptions import InputError
+import numpy as np
+
+from varcal.exceptions import InputError, shown
 
 #: The default distance that calibrators keep scores from 0 and 1 before they take a logarithm.
 EPS = sys.float_info.epsilon
+#: The most bins along one variable. A bin has a row of a table, so that this is a table of 10
+#: megabytes; with more bins than rows nothing can be learned about any of them.
+MOST_BINS = 100_000
+#: The most points of a curve: 1,000 times as many as a picture can show.
+MOST_POINTS = 1_000_000
+
+#: Takes the name of an argument and its value; returns the value to use or raises an InputError.
+Check = Callable[[str, Any], Any]
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def check_choice(argument: str, value: object, allowed: Sequence[object]) -> None:
@@ -18,77 +41,387 @@ def check_choice(argument: str, value: object, allowed: Sequence[object]) -> Non
 
     >>> check_choice("side", "over", ["both", "over", "under"])
     """
-    if not isinstance(value, Hashable) or value not in allowed:
+    if not _is_among(value, allowed):
         raise InputError.choice(argument, value, allowed)
 
 
-def check_level(level: object) -> None:
+def _is_among(value: object, allowed: Sequence[object]) -> bool:
+    try:
+        return isinstance(value, Hashable) and value in allowed
+    except Exception:  # a comparison with an object that refuses it
+        return False
+
+
+def check_level(level: object) -> float:
     """Refuse a confidence level outside (0, 1).
 
     >>> check_level(0.95)
+    0.95
     """
-    if not isinstance(level, Real) or not 0 < float(level) < 1:
+    if not _is_real(level) or not 0 < float(cast(Real, level)) < 1:
         raise InputError(
-            f"level must lie between 0 and 1; got {level!r}", "try 0.95", argument="level"
+            f"level must lie between 0 and 1; got {shown(level)}", "try 0.95", argument="level"
         )
+    return _plain_float(level)
 
 
-def check_n_bins(n_bins: object) -> None:
-    """Refuse a number of bins that is not a positive whole number.
+def check_n_bins(n_bins: object) -> int:
+    """Refuse a number of bins that is not a whole number from 1 to `MOST_BINS`.
 
     >>> check_n_bins(10)
+    10
     """
-    if isinstance(n_bins, bool) or not isinstance(n_bins, Integral) or int(n_bins) < 1:
+    if not _is_whole(n_bins) or int(cast(int, n_bins)) < 1:
         raise InputError(
-            f"n_bins must be a whole number of at least 1; got {n_bins!r}",
+            f"n_bins must be a whole number of at least 1; got {shown(n_bins)}",
             "try 10",
             argument="n_bins",
         )
+    if int(cast(int, n_bins)) > MOST_BINS:
+        raise InputError(
+            f"n_bins is {shown(n_bins)}, more than {MOST_BINS:,} bins", "try 10", argument="n_bins"
+        )
+    return _plain_int(n_bins)
 
 
-def check_count(argument: str, value: object, least: int) -> None:
-    """Refuse a value that is not a whole number of at least `least`.
+def check_count(argument: str, value: object, least: int, most: int | None = None) -> int:
+    """Refuse a value that is not a whole number from `least` to `most`.
 
     >>> check_count("degree", 2, 1)
+    2
     """
-    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
+    if not _is_whole(value) or int(cast(int, value)) < least:
         raise InputError(
-            f"{argument} must be an integer of at least {least}; got {value!r}",
+            f"{argument} must be an integer of at least {least}; got {shown(value)}",
             f"try {least}",
             argument=argument,
         )
+    if most is not None and int(cast(int, value)) > most:
+        raise InputError(
+            f"{argument} is at most {most:,}; got {shown(value)}",
+            f"try {min(most, max(least, 10))}",
+            argument=argument,
+        )
+    return _plain_int(value)
 
 
-def check_not_negative(argument: str, value: object) -> None:
+def check_not_negative(argument: str, value: object) -> float:
     """Refuse a value that is not a finite number of at least 0.
 
     >>> check_not_negative("l2", 0.5)
+    0.5
     """
-    if not isinstance(value, Real) or not 0 <= float(value) < math.inf:
+    if not _is_real(value) or not 0 <= float(cast(Real, value)) < math.inf:
         raise InputError(
-            f"{argument} must be a number of at least 0; got {value!r}", "try 0", argument=argument
+            f"{argument} must be a number of at least 0; got {shown(value)}",
+            "try 0",
+            argument=argument,
         )
+    return _plain_float(value)
 
 
-def check_share(argument: str, value: object, most: float = 1.0) -> None:
+def check_finite(argument: str, value: object) -> float:
+    """Refuse a value that is not a finite number.
+
+    >>> check_finite("vece", 0.04)
+    0.04
+    """
+    if not _is_real(value) or not math.isfinite(float(cast(Real, value))):
+        raise InputError(
+            f"{argument} must be a finite number; got {shown(value)}",
+            "give a number",
+            argument=argument,
+        )
+    return _plain_float(value)
+
+
+def check_share(argument: str, value: object, most: float = 1.0) -> float:
     """Refuse a value that is not a number from 0 to `most`.
 
     >>> check_share("max_shift", 0.1)
+    0.1
     """
-    if not isinstance(value, Real) or not 0 <= float(value) <= most:
+    if not _is_real(value) or not 0 <= float(cast(Real, value)) <= most:
         raise InputError(
-            f"{argument} must lie between 0 and {most:g}; got {value!r}",
+            f"{argument} must lie between 0 and {most:g}; got {shown(value)}",
             f"try {most / 10:g}",
             argument=argument,
         )
+    return _plain_float(value)
 
 
-def check_eps(value: object) -> None:
+def check_eps(argument: str, value: object) -> float:
     """Refuse a distance from 0 and 1 that does not lie between 0 and 0.5.
 
-    >>> check_eps(1e-12)
+    >>> check_eps("eps", 1e-12)
+    1e-12
     """
-    if not isinstance(value, Real) or not 0 < float(value) < 0.5:
+    if not _is_real(value) or not 0 < float(cast(Real, value)) < 0.5:
         raise InputError(
-            f"eps must lie between 0 and 0.5; got {value!r}", "try 1e-12", argument="eps"
+            f"{argument} must lie between 0 and 0.5; got {shown(value)}", "try 1e-12", argument
         )
+    return _plain_float(value)
+
+
+def check_flag(argument: str, value: object) -> bool:
+    """Refuse a value that is neither True nor False.
+
+    >>> check_flag("bands", True)
+    True
+    """
+    if not isinstance(value, bool | np.bool_):
+        raise InputError(
+            f"{argument} must be True or False; got {shown(value)}",
+            "give one of them",
+            argument=argument,
+        )
+    return bool(value)
+
+
+def check_text(argument: str, value: object) -> str:
+    """Refuse a value that is not a string which can be written to a file.
+
+    >>> check_text("title", "Before and after")
+    'Before and after'
+    """
+    if not isinstance(value, str):
+        raise InputError(
+            f"{argument} must be a string; got {shown(value)}", "give a string", argument=argument
+        )
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise InputError(
+            f"{argument} holds a character that cannot be encoded: {shown(value)}",
+            "remove it",
+            argument=argument,
+        ) from None
+    return value
+
+
+def check_path(argument: str, value: object) -> str | os.PathLike[str]:
+    """Refuse a value that cannot be the path of a file.
+
+    >>> check_path("path", "report.html")
+    'report.html'
+    """
+    try:
+        held = os.fspath(cast(str, value))
+        fine = isinstance(held, str) and "\0" not in os.fsencode(held).decode("latin-1")
+    except (TypeError, UnicodeEncodeError):
+        fine = False
+    except Exception:  # an object's own __fspath__ may raise anything
+        fine = False
+    if not fine or not held:
+        raise InputError(
+            f"{argument} is not the path of a file: {shown(value)}",
+            "give a string or a pathlib.Path",
+            argument=argument,
+        )
+    return cast(str, value)
+
+
+def check_seed(argument: str, value: object) -> int:
+    """Refuse a value that is not a whole number of at least 0.
+
+    >>> check_seed("random_state", 0)
+    0
+    """
+    return check_count(argument, value, 0)
+
+
+def check_names(argument: str, value: object) -> str | tuple[str, ...]:
+    """Refuse a value that is neither a string nor a list of strings.
+
+    >>> check_names("protected", ["sex", "race"])
+    ('sex', 'race')
+    """
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list | tuple | np.ndarray):
+        names = tuple(value)
+        if all(isinstance(name, str) for name in names):
+            return names
+    raise InputError(
+        f"{argument} must be a name or a list of names; got {shown(value)}",
+        "give strings",
+        argument=argument,
+    )
+
+
+def check_mark(argument: str, value: object) -> str:
+    """Refuse a value that is not a string of one line.
+
+    >>> check_mark("column", "p_calibrated")
+    'p_calibrated'
+    """
+    text = check_text(argument, value)
+    if not text or any(mark in text for mark in "\0\r\n"):
+        raise InputError(
+            f"{argument} must be a name in one line; got {shown(value)}",
+            "give a string of visible characters",
+            argument=argument,
+        )
+    return text
+
+
+def whole(least: int, most: int | None = None) -> Check:
+    """Return a check of a whole number."""
+    return lambda argument, value: check_count(argument, value, least, most)
+
+
+def number(
+    low: float, high: float = math.inf, *, ends: str = "()", hint: str = "give a number"
+) -> Check:
+    """Return a check of a number between two others; `ends` are brackets, as in "[)".
+
+    >>> number(0, 1, ends="[)")("threshold", 0)
+    0.0
+    """
+
+    def check(argument: str, value: object) -> float:
+        found = float(cast(Real, value)) if _is_real(value) else math.nan
+        above = found >= low if ends[0] == "[" else found > low
+        below = found <= high if ends[1] == "]" else found < high
+        if not (above and below):
+            place = f"lie in {ends[0]}{low:g}, {high:g}{ends[1]}"
+            if ends in ("()", "[]"):
+                place = f"lie between {low:g} and {high:g}"
+            if (low, high) == (0, math.inf):
+                place = "be positive"
+            raise InputError(
+                f"{argument} must {place}; got {shown(value)}", hint, argument=argument
+            )
+        return _plain_float(value)
+
+    return check
+
+
+def one_of(*allowed: object) -> Check:
+    """Return a check of a choice.
+
+    >>> one_of("both", "over")("side", "over")
+    'over'
+    """
+
+    def check(argument: str, value: object) -> object:
+        if isinstance(value, bool) and not any(isinstance(one, bool) for one in allowed):
+            raise InputError.choice(argument, value, allowed)
+        check_choice(argument, value, allowed)
+        return value if isinstance(value, str) else allowed[allowed.index(value)]
+
+    return check
+
+
+def or_none(check: Check) -> Check:
+    """Return a check that also allows None.
+
+    >>> or_none(check_path)("path", None)
+    """
+    return lambda argument, value: None if value is None else check(argument, value)
+
+
+def of_type(kind: type | Callable[[], type], what: str) -> Check:
+    """Return a check of the type of a value, which a function may name to be imported late."""
+
+    def check(argument: str, value: object) -> object:
+        wanted = kind if isinstance(kind, type) else kind()
+        if not isinstance(value, wanted):
+            raise InputError(
+                f"{argument} is a {type(value).__name__}", f"give {what}", argument=argument
+            )
+        return value
+
+    return check
+
+
+#: What an option may be wherever a public function has one of this name, unless the function
+#: says otherwise. Columns and rows are checked by `varcal._input`.
+OPTIONS: dict[str, Check] = {
+    "level": lambda _, value: check_level(value),
+    "n_bins": lambda _, value: check_n_bins(value),
+    "threshold": number(0, 1, ends="[)", hint="try 0.02"),
+    "random_state": check_seed,
+    "from_logits": check_flag,
+    "unlabelled": one_of("raise", "drop"),
+    "title": check_text,
+    "note": check_text,
+    "path": check_path,
+    "top": whole(1, MOST_POINTS),
+}
+
+
+def checked(**own: Check) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Return a decorator that checks the arguments of a function.
+
+    Parameters
+    ----------
+    **own
+        The checks of options that `OPTIONS` does not know, or that mean something else here.
+
+    Examples
+    --------
+    >>> @checked(side=one_of("over", "under"))
+    ... def rate(y, *, level=0.95, side="over"):
+    ...     return level, side
+    >>> rate([0, 1], level=np.float32(0.5))
+    (0.5, 'over')
+    >>> rate([0, 1], side="left")
+    Traceback (most recent call last):
+    varcal.exceptions.InputError: side must be one of 'over', 'under'; got 'left'
+    hint: use one of the values above
+    """
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        names = tuple(inspect.signature(function).parameters)
+        table = {name: (OPTIONS | own)[name] for name in names if name in OPTIONS or name in own}
+        unknown = set(own) - set(names)
+        assert not unknown, f"{function.__qualname__} has no option {unknown}"
+        by_position = tuple((k, name) for k, name in enumerate(names) if name in table)
+
+        @wraps(function)
+        def call(*args: Any, **options: Any) -> Any:
+            if args:
+                given = list(args)
+                for k, name in by_position:
+                    if k < len(given):
+                        given[k] = table[name](name, given[k])
+                args = tuple(given)
+            for name, value in options.items():
+                if name in table:
+                    options[name] = table[name](name, value)
+            return function(*args, **options)
+
+        call.checks = table  # type: ignore[attr-defined]  # the tests read it
+        return cast(Callable[P, R], call)
+
+    return decorate
+
+
+def check_parameters(table: Mapping[str, Check], values: object) -> None:
+    """Check the attributes of an object, such as the parameters of an estimator."""
+    for name, check in table.items():
+        check(name, getattr(values, name))
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool | np.bool_)
+
+
+def _is_real(value: object) -> bool:
+    """Tell whether a value is a real number that fits into a float."""
+    if not isinstance(value, Real) or isinstance(value, bool | np.bool_):
+        return False
+    try:
+        float(value)
+    except Exception:  # too large, or a number of another library that refuses
+        return False
+    return True
+
+
+def _plain_int(value: object) -> int:
+    return value if isinstance(value, int) else int(cast(Integral, value))
+
+
+def _plain_float(value: object) -> float:
+    return value if isinstance(value, float) else float(cast(Real, value))

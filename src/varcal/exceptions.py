@@ -13,6 +13,7 @@ __all__ = [
     "InSampleWarning",
     "InputError",
     "MissingDependencyError",
+    "SharedLuckWarning",
     "VarcalError",
     "VarcalWarning",
 ]
@@ -121,7 +122,7 @@ class InputError(VarcalError, ValueError):
         """Name the first offending row and how many there are."""
         where = argument if column is None else f"{argument} in column {column}"
         more = f" ({count:,} such rows)" if count > 1 else ""
-        message = f"{where} {problem}: {value!r} at row {row}{more}"
+        message = f"{where} {problem}: {shown(value)} at row {row}{more}"
         return cls(message, hint, argument, settings)
 
     @classmethod
@@ -129,14 +130,15 @@ class InputError(VarcalError, ValueError):
         """Name the values that are allowed."""
         options = list(allowed)
         texts = [str(option) for option in options]
-        near = nearest(str(value), texts)
-        if near == str(value):
+        given = value if isinstance(value, str) else shown(value)
+        near = nearest(given, texts)
+        if near == given:
             kind = type(options[texts.index(near)]).__name__
             hint = f"the type differs: give the {kind}, not a {type(value).__name__}"
         else:
             hint = f"did you mean {near!r}?" if near else "use one of the values above"
-        shown = ", ".join(map(repr, options))
-        return cls(f"{argument} must be one of {shown}; got {value!r}", hint, argument)
+        listed = ", ".join(map(repr, options))
+        return cls(f"{argument} must be one of {listed}; got {shown(value)}", hint, argument)
 
     @classmethod
     def no_column(
@@ -145,10 +147,10 @@ class InputError(VarcalError, ValueError):
         """Name the column that does not exist and the one with the most similar name."""
         known = [str(column) for column in columns]
         near = nearest(name, known)
-        shown = ", ".join(map(repr, known[:12])) + (" …" if len(known) > 12 else "")
-        hint = f"did you mean {near!r}?" if near else f"the columns are {shown}"
+        listed = ", ".join(map(repr, known[:12])) + (" …" if len(known) > 12 else "")
+        hint = f"did you mean {near!r}?" if near else f"the columns are {listed}"
         prefix = f"{argument}: " if argument else ""
-        return cls(f"{prefix}no column {name!r} in {where}", hint, argument)
+        return cls(f"{prefix}no column {shown(name)} in {where}", hint, argument)
 
 
 #: The extra of varcal that installs an optional library.
@@ -217,8 +219,27 @@ class VarcalWarning(UserWarning):
     """Something that a careful user should know, although the result is valid."""
 
 
+class SharedLuckWarning(VarcalWarning):
+    """Calibration rows of the same day, patient or store are not independent of one another."""
+
+
 class InSampleWarning(VarcalWarning):
     """A calibrator is asked about the very rows that it was fitted on."""
+
+
+def shown(value: object) -> str:
+    """Return how a value is shown in an error: short, and whatever its own `repr` raises.
+
+    >>> shown("a" * 100)
+    "'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa…"
+    """
+    try:
+        huge = isinstance(value, int) and abs(value) >= 10**60
+        text = "a huge integer" if huge else repr(value)
+    except Exception:  # an object's own method may raise anything
+        text = f"a {type(value).__name__}"
+    text = " ".join(text.split())
+    return text if len(text) <= 60 else f"{text[:59]}…"
 
 
 def python_setting(name: str, value: object) -> str:

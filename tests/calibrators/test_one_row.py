@@ -9,7 +9,7 @@ from tests.cases.calibrators import ALL, binary, every, fitted, many
 
 from varcal._input import plain_types
 from varcal.calibrators import PlattCalibrator, VariableCalibrator
-from varcal.calibrators._variable import lookup
+from varcal.calibrators._variable._lookup import lookup
 
 WITH_VARIABLES = [calibrator for calibrator in ALL if calibrator._uses_variables]
 

@@ -239,7 +239,7 @@ def test_names_of_json_are_found_in_blocks(tmp_path, monkeypatch):
     monkeypatch.setattr(
         _sources, "read_json", lambda block, *a: sizes.append(len(block)) or read(block, *a)
     )
-    monkeypatch.setattr(_sources.line_blocks, "__defaults__", (10_000,))
+    monkeypatch.setattr(_sources.json_blocks, "__defaults__", (10_000,))
     assert column_names(sources_of(path)[0]) == ["a", "b", "c"]
     assert len(sizes) > 5 and max(sizes) < 11_000
 

@@ -190,7 +190,7 @@ def test_weights_need_a_cap_and_are_refused_above_it():
     rows = make_rows(3000, seed=9, w=weight)
     with pytest.raises(InputError, match="weight_cap is not given"):
         vc.make_bins("y", "p", data=rows, sample_weight="w", monitor=0.02)
-    with pytest.raises(InputError, match="weight_cap must be a positive number; got 0"):
+    with pytest.raises(InputError, match="weight_cap must be positive; got 0"):
         vc.make_bins("y", "p", data=rows, sample_weight="w", monitor=0.02, weight_cap=0)
     with pytest.raises(InputError, match="weight_cap is given without sample_weight"):
         vc.make_bins("y", "p", data=rows, monitor=0.02, weight_cap=4)
@@ -485,6 +485,6 @@ def test_the_closest_place_has_rows(bins):
 def test_a_note_is_a_text(alarmed):
     monitor = copy.deepcopy(alarmed)
     for act in (monitor.acknowledge, monitor.reset):
-        with pytest.raises(InputError, match="note is 5"):
+        with pytest.raises(InputError, match="note must be a string; got 5"):
             act(5)
     assert monitor.status == alarmed.status

@@ -1,9 +1,6 @@
 """The page in a real browser: self-contained, searchable, printable, and safe."""
 
-import importlib.util
-import os
 import re
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -11,39 +8,18 @@ import pytest
 
 import varcal as vc
 from cases import audits_by_hand
+from cases.browser import MISSING, open_browser, skip_without_browser
 from cases.monitors import make_bins, make_rows
 
-CHROMIUM = os.environ.get("VARCAL_CHROMIUM") or next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-)
-MISSING = [
-    name
-    for name, found in {
-        "Chromium (set VARCAL_CHROMIUM or install the package chromium)": CHROMIUM,
-        "playwright": importlib.util.find_spec("playwright"),
-        "axe-playwright-python": importlib.util.find_spec("axe_playwright_python"),
-    }.items()
-    if not found
-]
 if not MISSING:
-    from playwright.sync_api import expect, sync_playwright
+    from playwright.sync_api import expect
 
     expect.set_options(timeout=60_000)
 # One worker of pytest-xdist runs them all: there is one browser, and the pages are made once.
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.xdist_group("browser"),
-    pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}"),
-]
-FLAGS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
+    skip_without_browser,
 ]
 PAGES = ["adult", "hostile", "comparison", "repaired", "fine"]
 MONITORS = ["alarm", "calm", "hostile-monitor"]
@@ -110,10 +86,8 @@ def watch(folder):
 
 @pytest.fixture(scope="module")
 def browser():
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+    with open_browser() as chromium:
         yield chromium
-        chromium.close()
 
 
 @pytest.fixture

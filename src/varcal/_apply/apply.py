@@ -17,7 +17,7 @@ from varcal._apply.batch import (
 )
 from varcal._engines.open import lazy_rows
 from varcal._evidence.roles import rows_numbered_from
-from varcal._files.atomic import same_file, whole_file
+from varcal._files.atomic import refuse_input, whole_file
 from varcal._files.dialect import Dialect, Stated
 from varcal._files.sources import (
     DELIMITERS,
@@ -177,6 +177,9 @@ def apply(
     if out is None:
         raise InputError("out is None", "give the path of the file to write", argument="out")
     if rows is not None:
+        # The files of a PyArrow dataset are known, and those of a folder.
+        files = getattr(getattr(rows, "dataset", None), "files", ())
+        refuse_input(out, "an input file", *files)
         return _apply_lazily(calibrator, rows, out, p, v, column)
     sources = sources_of(cast(Any, source), format, Stated(sep, decimal, encoding))
     warn_how_read(sources)
@@ -185,12 +188,8 @@ def apply(
 
 def check_target(out: str | PathLike[str], calibrator: object) -> None:
     """Refuse to write onto the file of the calibrator, whatever name it is given by."""
-    if isinstance(calibrator, str | PathLike) and same_file(out, calibrator):
-        raise InputError(
-            f"out {str(out)!r} is the file of the calibrator",
-            "write to another file",
-            argument="out",
-        )
+    if isinstance(calibrator, str | PathLike):
+        refuse_input(out, "the file of the calibrator", calibrator)
 
 
 def apply_to(

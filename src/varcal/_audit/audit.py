@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
-from numbers import Real
 
 from varcal._audit.audit_result import Audit
 from varcal._audit.judge import Settings, judge
@@ -20,11 +19,17 @@ from varcal._evidence.row_sample import sample_rows
 from varcal._input.events import AUDIT_EVENTS
 from varcal._input.left_out import all_left_out, explicit_names
 from varcal._input.predictions import ALL, Predictions
-from varcal._options import check_choice, check_level
+from varcal._options import check_flag, check_names, checked, one_of, or_none
 from varcal._runtime.threads import one_blas_thread
 from varcal.exceptions import InputError
 
 
+@checked(
+    event=one_of(*AUDIT_EVENTS),
+    include=or_none(check_names),
+    repair=check_flag,
+    protected=check_names,
+)
 @one_blas_thread
 def audit(
     y: object,
@@ -117,14 +122,8 @@ def audit(
     >>> [(row.variable, row.claim, row.verdict) for row in found]
     [('age', 'risk', 'off'), ('fnlwgt', 'risk', 'size unclear')]
     """
-    check_level(level)
-    if not isinstance(threshold, Real) or not 0 <= threshold < 1:
-        raise InputError(
-            f"threshold must lie in [0, 1); got {threshold!r}", "try 0.02", argument="threshold"
-        )
     options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins, "edges": edges}
     plain: BinOptions = {"n_bins": n_bins, "binning": "quantile", "bins": None, "edges": edges}
-    check_choice("event", event, AUDIT_EVENTS)
     question = Question(
         options, event, pos_label, sided=event in ("both", "classwise"), score=plain
     )

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from os import PathLike
-from pathlib import Path
 
-from varcal._audit.audit_result import FORMAT, Audit
+from varcal._audit.audit_result import AUDIT, Audit
+from varcal._options import checked, or_none
+from varcal._saved.document import check_key
 from varcal.exceptions import InputError
 
 
-def load_audit(path: str | PathLike[str]) -> Audit:
+@checked(key=or_none(check_key))
+def load_audit(path: str | PathLike[str], *, key: str | bytes | None = None) -> Audit:
     """Read an audit that `Audit.save` wrote.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    key : str or bytes, optional
+        The key that the file was signed with; a file that is not signed with it is refused.
 
     Examples
     --------
@@ -23,36 +31,9 @@ def load_audit(path: str | PathLike[str]) -> Audit:
     >>> vc.load_audit(path).rows[0].variable
     'v'
     """
+    data = AUDIT.read(path, key)
     try:
-        text = Path(path).read_text(encoding="utf-8")
-    except OSError as error:
-        raise InputError(
-            f"cannot read {str(path)!r}: {error.strerror}",
-            "give a file that audit.save() wrote",
-            argument="path",
-        ) from None
-    except UnicodeDecodeError:
-        text = ""  # not JSON, so refused below
-    try:
-        data = json.loads(text)
-        if data["format"] > FORMAT:
-            raise InputError(
-                f"{str(path)!r} was written by a later varcal ({data['varcal']})",
-                "update varcal",
-                argument="path",
-            )
-        if data["format"] < FORMAT:
-            raise InputError(
-                f"{str(path)!r} was written by an earlier varcal ({data['varcal']})",
-                "audit the rows again and save the result",
-                argument="path",
-            )
         return Audit.from_dict(data)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(
-            f"{str(path)!r} is not a saved audit",
-            "give a file that audit.save() wrote",
-            argument="path",
-        ) from None
+    except InputError as error:
+        problem = error.message.partition(": ")[2]
+        raise AUDIT.refusal(repr(str(path)), problem) from None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -12,20 +11,31 @@ from typing import TYPE_CHECKING, Any
 from varcal._audit.audit_changes import Changes, changes
 from varcal._audit.first_screen import first_screen
 from varcal._audit.places import Place
-from varcal._files.atomic import write_whole
+from varcal._audit.verdicts import VERDICTS
 from varcal._inference.measured import Measured
+from varcal._input.events import AUDIT_EVENTS
 from varcal._input.frames import frame_of
 from varcal._measures.bin_table import BinTable
 from varcal._measures.curve import Curve
 from varcal._measures.score_profile import ScoreProfile
+from varcal._options import check_path, check_text, checked, or_none
+from varcal._saved.conform import restored
+from varcal._saved.document import Kind, check_key
 from varcal._version import __version__
-from varcal.exceptions import InputError
+from varcal.exceptions import InputError, shown
 
 if TYPE_CHECKING:
     from varcal._audit.repair import Repair
 
-#: The version of the file format; files of another one are refused.
-FORMAT = 2
+#: Saved audits.
+AUDIT = Kind(
+    "audit",
+    "a saved audit",
+    "give a file that audit.save() wrote, or audit the rows again and save the result",
+    format=3,
+    oldest=2,
+    sealed_since=3,
+)
 #: The fields of an audit that are plain values.
 _PLAIN = (
     "event",
@@ -159,6 +169,12 @@ class ClaimSummary:
     gap_high: float
     score: ScoreProfile
 
+    def check_saved(self) -> None:
+        """Raise ValueError unless the figures are shares."""
+        figures = (self.says, self.happens, self.gap, self.gap_low, self.gap_high)
+        if not all(abs(figure) <= 1e3 for figure in figures):
+            raise ValueError("a figure of a claim is missing or too large")
+
     def to_dict(self) -> dict[str, Any]:
         """Return everything in plain Python types, ready for JSON."""
         return vars(self) | {"score": self.score.to_dict()}
@@ -287,10 +303,11 @@ class Audit:
         return iter(self.rows)
 
     def __getitem__(self, variable: str) -> Curve:
-        if variable not in self.curves:
-            raise InputError.no_column(str(variable), self.curves, "audit[…]")
+        if not isinstance(variable, str) or variable not in self.curves:
+            raise InputError.no_column(shown(variable), self.curves, "audit[…]")
         return self.curves[variable]
 
+    @checked(variable=check_text)
     def row(self, variable: str) -> AuditRow:
         """Return the row of one variable."""
         for row in self.rows:
@@ -308,7 +325,7 @@ class Audit:
         """Return everything in plain Python types, ready for JSON."""
         plain = {name: getattr(self, name) for name in _PLAIN}
         return {
-            "format": FORMAT,
+            "format": AUDIT.format,
             "varcal": __version__,
             **plain,
             "sentence": self.sentence,
@@ -325,6 +342,35 @@ class Audit:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Audit:
         """Return the audit that `to_dict` described."""
+        return restored(lambda: cls._of(data), cls, "an audit")
+
+    def check_saved(self) -> None:
+        """Raise ValueError unless every row has its claim, its curve and its table."""
+        if not self.rows or not self.claims:
+            raise ValueError("there is no variable, or no claim")
+        if not 0 < self.level < 1 or not 0 <= self.threshold < 1 or self.event not in AUDIT_EVENTS:
+            raise ValueError("the level, the threshold or the event is not valid")
+        if min(self.n_rows, self.n_bins) < 1 or self.n_dropped < 0:
+            raise ValueError("there are no rows or bins")
+        names = [row.variable for row in self.rows]
+        if len(set(names)) < len(names):
+            raise ValueError("a variable is listed twice")
+        if not set(names) <= set(self.curves) & set(self.tables):
+            raise ValueError("a variable has no curve or no table")
+        if any(name != claim.claim for name, claim in self.claims.items()):
+            raise ValueError("a claim has another name")
+        for row in self.rows:
+            claims = {row.claim, *(other.claim for other in row.others)}
+            if not claims <= set(self.claims) or row.verdict not in VERDICTS:
+                raise ValueError("a row has an unknown claim or verdict")
+            if row.direction not in ("over", "under", "mixed", "none"):
+                raise ValueError("a row has an unknown direction")
+        for place in (*self.groups, *(row.weakest for row in self.rows)):
+            if place.variable not in names or place.claim not in self.claims:
+                raise ValueError("a place has an unknown variable or claim")
+
+    @classmethod
+    def _of(cls, data: dict[str, Any]) -> Audit:
         return cls(
             **{name: data[name] for name in _PLAIN},
             notes=tuple(data["notes"]),
@@ -337,10 +383,20 @@ class Audit:
             tables={name: BinTable.from_dict(one) for name, one in data["tables"].items()},
         )
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the audit as JSON; `varcal.load_audit` reads it."""
-        write_whole(path, json.dumps(self.to_dict(), allow_nan=False))
+    @checked(key=or_none(check_key))
+    def save(self, path: str | PathLike[str], *, key: str | bytes | None = None) -> None:
+        """Write the audit as JSON; `varcal.load_audit` reads it.
 
+        Parameters
+        ----------
+        path : path
+            The file.
+        key : str or bytes, optional
+            A secret to sign the file with; whoever gives it to `load_audit` sees changes.
+        """
+        AUDIT.write(path, self.to_dict(), key)
+
+    @checked(path=or_none(check_path))
     def report(
         self, path: str | PathLike[str] | None = None, *, title: str = "Calibration audit"
     ) -> Any:
@@ -402,6 +458,7 @@ class Audit:
             self.backend,
         )
 
+    @checked()
     def plot(
         self,
         ax: Any = None,

@@ -36,7 +36,7 @@ from varcal._input.predictions import ALL, Predictions
 from varcal._input.variables import Variable
 from varcal._measures.curve import Curve, curve_of
 from varcal._measures.estimate import profile_test
-from varcal._options import check_level
+from varcal._options import checked, one_of
 from varcal._runtime.threads import one_blas_thread
 from varcal._text.gaps import CLASS, CONFIDENCE, RISK
 from varcal.exceptions import InputError
@@ -46,6 +46,7 @@ HITS = ("recomputed", "first")
 N_PARTS = 100
 
 
+@checked(hits=one_of(*HITS))
 @one_blas_thread
 def compare(
     y: object,
@@ -122,9 +123,6 @@ def compare(
     >>> found.row("repaired", "VECE", "v").verdict
     'fixed'
     """
-    check_level(level)
-    if hits not in HITS:
-        raise InputError.choice("hits", hits, HITS)
     if event == "classwise":
         raise InputError(
             "event is 'classwise', which makes one claim per class; a comparison judges one claim",

@@ -8,11 +8,14 @@ from os import PathLike
 from typing import Any
 
 from varcal._audit.metric_text import metric_text
-from varcal._audit.verdicts import CHANGED
+from varcal._audit.verdicts import CHANGED, COMPARED
 from varcal._input.frames import frame_of
 from varcal._measures.curve_result import Curve
+from varcal._options import check_choice, check_text, checked
+from varcal._saved.conform import restored
 from varcal._text.html_tables import html_table
 from varcal._text.tables import text_table
+from varcal.exceptions import InputError
 
 #: Figures that are better when larger.
 HIGHER_IS_BETTER = ("accuracy", "AUC")
@@ -122,12 +125,16 @@ class Comparison:
     binning: str = "quantile"
     grouped: bool = False
 
+    @checked(method=check_text, metric=check_text, variable=check_text)
     def row(self, method: str, metric: str, variable: str = "") -> ComparisonRow:
         """Return one figure."""
         for row in self.rows:
             if (row.method, row.metric, row.variable) == (method, metric, variable):
                 return row
-        raise KeyError((method, metric, variable))
+        check_choice("method", method, self.methods)
+        check_choice("metric", metric, list(dict.fromkeys(name for name, _ in self.figures)))
+        check_choice("variable", variable, [one for name, one in self.figures if name == metric])
+        raise InputError("there is no such figure", "to_frame() lists all of them")
 
     @property
     def figures(self) -> tuple[tuple[str, str], ...]:
@@ -164,6 +171,25 @@ class Comparison:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Comparison:
         """Return the comparison that `to_dict` described."""
+        return restored(lambda: cls._of(data), cls, "a comparison")
+
+    def check_saved(self) -> None:
+        """Raise ValueError unless every figure has a row for every method."""
+        if not self.methods or not 0 < self.level < 1 or self.n_rows < 0:
+            raise ValueError("there are no methods, or the level is not a share")
+        figures = {(row.metric, row.variable) for row in self.rows}
+        found = [(row.metric, row.variable, row.method) for row in self.rows]
+        if len(set(found)) < len(found) or len(found) != len(figures) * len(self.methods):
+            raise ValueError("a figure is given twice, or not for every method")
+        if not {row.method for row in self.rows} <= set(self.methods):
+            raise ValueError("a row has an unknown method")
+        if any(row.verdict not in COMPARED or row.metric not in LEAST_CHANGE for row in self.rows):
+            raise ValueError("a row has an unknown verdict or metric")
+        if any(set(curves) != set(self.methods) for curves in self.curves.values()):
+            raise ValueError("a variable does not have a curve for every method")
+
+    @classmethod
+    def _of(cls, data: dict[str, Any]) -> Comparison:
         plain = {one.name: data[one.name] for one in fields(cls) if one.name in data}
         plain["methods"] = tuple(data["methods"])
         plain["rows"] = tuple(
@@ -189,6 +215,7 @@ class Comparison:
             {name: [getattr(row, name) for row in self.rows] for name in names}, self.backend
         )
 
+    @checked()
     def plot(
         self,
         ax: Any = None,
@@ -224,6 +251,7 @@ class Comparison:
 
         return draw("dots", comparison_dots(self, metric, top), ax=ax, backend=backend)
 
+    @checked()
     def report(self, path: str | PathLike[str], *, title: str = "Before and after") -> None:
         """Write a report: a self-contained HTML page, Markdown, or JSON.
 

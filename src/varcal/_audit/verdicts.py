@@ -24,6 +24,8 @@ FIXED = "fixed"
 BETTER = "better"
 UNCHANGED = "unchanged"
 MADE_WORSE = "made worse"
+#: The verdicts of a comparison.
+COMPARED = (BASELINE, FIXED, BETTER, UNCHANGED, MADE_WORSE)
 #: The verdicts that say that a figure changed.
 CHANGED = (FIXED, BETTER, MADE_WORSE)
 

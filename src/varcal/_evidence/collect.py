@@ -20,10 +20,15 @@ from varcal._evidence.tally import Wanted
 from varcal._input.events import AUDIT_EVENTS
 from varcal._input.frames import Table
 from varcal._input.predictions import ALL
-from varcal._options import check_choice, check_share
+from varcal._options import check_choice, check_names, check_share, checked, number, or_none
 from varcal.exceptions import InputError
 
 
+@checked(
+    events=or_none(check_names),
+    monitor=or_none(number(0, 0.5, ends="[]", hint="try 0.02")),
+    weight_cap=or_none(number(0, hint="give the largest weight that a row can have")),
+)
 def make_bins(
     y: str,
     p: str | Sequence[str],

@@ -22,6 +22,8 @@ from varcal._evidence.sided import SidedProfile, correct_of, split
 from varcal._evidence.tally import Sums
 from varcal._inference.scored_rows import ScoredRows
 from varcal._input.events import CORRECT, audit_keys, claim_keys
+from varcal._options import checked, or_none
+from varcal._saved.document import check_key
 from varcal.exceptions import InputError
 
 #: The events of an audit, the one with the most claims first.
@@ -232,8 +234,16 @@ class Collected(Evidence):
                 raise InputError.no_column(name, known, "v")
         return replace(self, plan=replace(self.plan, along=tuple(known[x] for x in names)))
 
-    def save(self, path: str | PathLike[str]) -> None:
+    @checked(key=or_none(check_key))
+    def save(self, path: str | PathLike[str], *, key: str | bytes | None = None) -> None:
         """Write the statistics to a ``.json`` or ``.parquet`` file, for `load_collected`.
+
+        Parameters
+        ----------
+        path : path
+            The file.
+        key : str or bytes, optional
+            A secret to sign the file with; whoever gives it to `load_collected` sees changes.
 
         Examples
         --------
@@ -249,7 +259,7 @@ class Collected(Evidence):
         """
         from varcal._evidence.collected_file import save  # noqa: PLC0415  pyarrow loads when first used
 
-        save(self, path)
+        save(self, path, key)
 
     @cached_property
     def _tables(self) -> dict[tuple[int, tuple[str, ...]], tuple[BinnedStats, Any]]:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
-from collections.abc import Hashable
+import hashlib
+from collections.abc import Hashable, Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from varcal._arrays import Floats, Ints
+from varcal._arrays import AnyArray, Floats, Ints
 from varcal._binning.bins import Bins, LevelBins, NumericBins
 from varcal._binning.stats import FIELDS
 from varcal._evidence.collected import Collected
@@ -20,24 +20,34 @@ from varcal._evidence.evidence import Along
 from varcal._evidence.plan import BinPlan
 from varcal._evidence.roles import Roles
 from varcal._evidence.tally import Sums, Wanted
-from varcal._files.atomic import whole_file, write_whole
+from varcal._files.atomic import whole_file
 from varcal._input.groups import N_BUCKETS
 from varcal._input.part import Part
-from varcal._version import __version__
-from varcal.exceptions import InputError, import_library
+from varcal._options import checked, or_none
+from varcal._saved.conform import conform
+from varcal._saved.document import BrokenError, Kind, check_key
+from varcal.exceptions import InputError, import_library, shown
 
-#: The version of the file format; files of a later one are refused.
-FORMAT = 3
+#: Files of collected statistics. Parquet files have the same entries in their metadata.
+COLLECTED = Kind(
+    "collected statistics",
+    "a file of collected statistics",
+    "give a file that Collected.save() wrote",
+    format=4,
+    oldest=1,
+    sealed_since=4,
+)
 EXTENSIONS = (".json", ".parquet")
+#: The most sums of one file, a gigabyte; with groups each cell has sums for 256 buckets.
+MOST_SUMS = 2**27
 
 
-def save(collected: Collected, path: str | PathLike[str]) -> None:
+def save(collected: Collected, path: str | PathLike[str], key: str | bytes | None = None) -> None:
     """Write collected statistics in the format of the path's extension."""
     parts = [_filled_cells(table) for table in collected.sums.tables]
     if _extension(path) == ".json":
         tables = [{"cell": cell.tolist(), "sums": sums.tolist()} for cell, sums in parts]
-        text = json.dumps(_head(collected) | {"tables": tables}, allow_nan=False)
-        write_whole(path, text)
+        COLLECTED.write(path, _head(collected) | {"tables": tables}, key)
         return
     pa = import_library("pyarrow", f"writing {str(path)!r}")
     from pyarrow import parquet  # noqa: PLC0415
@@ -49,14 +59,31 @@ def save(collected: Collected, path: str | PathLike[str]) -> None:
     }
     for k, name in enumerate(FIELDS):
         columns[name] = np.concatenate([sums[k] for _, sums in parts])
-    head = json.dumps(_head(collected), allow_nan=False)
+    head = COLLECTED.text(_head(collected) | {"columns": _digest(columns)}, key)
     table = pa.table(columns).replace_schema_metadata({"varcal": head})
     with whole_file(path) as draft:
         parquet.write_table(table, draft, compression="zstd")
 
 
-def load_collected(path: str | PathLike[str]) -> Collected:
+def _digest(columns: Mapping[str, AnyArray]) -> str:
+    """Return a checksum of the columns of a Parquet file."""
+    found = hashlib.sha256()
+    for name in ("table", "cell", *FIELDS):
+        kind = {"table": np.int32, "cell": np.int64}.get(name, np.float64)
+        found.update(np.ascontiguousarray(columns[name], dtype=kind).tobytes())
+    return found.hexdigest()
+
+
+@checked(key=or_none(check_key))
+def load_collected(path: str | PathLike[str], *, key: str | bytes | None = None) -> Collected:
     """Read statistics that `Collected.save` wrote.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    key : str or bytes, optional
+        The key that the file was signed with; a file that is not signed with it is refused.
 
     Examples
     --------
@@ -69,44 +96,58 @@ def load_collected(path: str | PathLike[str]) -> Collected:
     >>> vc.load_collected(path)
     Collected: 500 rows along 1 variables (age)
     """
-    shown = repr(str(path))
-    wrong = InputError(
-        f"{shown} is not a file of collected statistics", "give a file that Collected.save() wrote"
-    )
+    name = repr(str(path))
     try:
-        head, tables = _read(path)
-        if head["format"] > FORMAT:
-            raise InputError(
-                f"{shown} was written by a later varcal ({head['varcal']})", "update varcal"
-            )
+        if _extension(path) == ".json":
+            head = COLLECTED.read(path, key)
+            tables = _json_tables(head)
+        else:
+            head, tables = _parquet_tables(path, name, key)
         return _restored(head, tables)
-    except OSError as error:
-        reason = error.strerror or str(error).splitlines()[0]
-        raise InputError(f"cannot read {shown}: {reason}", wrong.hint) from None
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+    except BrokenError as error:
+        raise COLLECTED.refusal(name, str(error)) from None
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         if isinstance(error, InputError):
             raise
-        raise wrong from None
+        problem = f"its contents are inconsistent ({type(error).__name__})"
+        raise COLLECTED.refusal(name, problem) from None
 
 
-def _read(path: str | PathLike[str]) -> tuple[dict[str, Any], list[Any]]:
-    """Return the head of a file, and for each table its cells with rows and their sums."""
-    if _extension(path) == ".json":
-        head = json.loads(Path(path).read_text(encoding="utf-8"))
-        tables = head.pop("tables")
-        cells = [np.array(table["cell"] or np.zeros(0, np.intp)) for table in tables]
-        sums = [np.array(table["sums"], dtype=np.float64) for table in tables]
-        return head, list(zip(cells, sums, strict=True))
-    import_library("pyarrow", f"reading {str(path)!r}")
+def _json_tables(head: dict[str, Any]) -> list[Any]:
+    """Return for each table its cells with rows and their sums."""
+    conform(head["tables"], list[dict[str, list[Any]]], "tables")
+    found = []
+    for table in head["tables"]:
+        conform(table["cell"], list[int], "a cell")
+        conform(table["sums"], list[list[float]], "the sums of a cell")
+        cell = np.array(table["cell"], dtype=np.int64)
+        found.append((cell, np.array(table["sums"], dtype=np.float64).reshape(len(FIELDS), -1)))
+    return found
+
+
+def _parquet_tables(
+    path: str | PathLike[str], name: str, key: str | bytes | None
+) -> tuple[dict[str, Any], list[Any]]:
+    """Return the head of a Parquet file, and for each table its cells and their sums."""
+    pa = import_library("pyarrow", f"reading {name}")
     from pyarrow import parquet  # noqa: PLC0415
 
-    rows = parquet.read_table(path)
-    head = json.loads(rows.schema.metadata[b"varcal"])
-    column = {name: rows.column(name).to_numpy() for name in rows.column_names}
+    data = COLLECTED.bytes_of(path)
+    try:
+        file = parquet.ParquetFile(pa.BufferReader(data))
+        if file.metadata.num_rows * len(FIELDS) > MOST_SUMS:
+            raise BrokenError(f"it has more than {MOST_SUMS:,} sums")
+        head = COLLECTED.parse(file.schema_arrow.metadata[b"varcal"], name, key)
+        rows = file.read()
+    except (pa.ArrowException, OSError, TypeError, KeyError):
+        raise BrokenError("it is not a complete Parquet file of varcal") from None
+    column = {name: rows.column(name).to_numpy() for name in ("table", "cell", *FIELDS)}
+    if head["format"] >= COLLECTED.sealed_since and head.get("columns") != _digest(column):
+        raise BrokenError("its sums do not match their checksum")
     values = np.stack([column[name] for name in FIELDS])
     masks = [column["table"] == number for number in range(len(head["wanted"]))]
     if np.sum(masks) != len(rows):
-        raise ValueError("a row belongs to no table")
+        raise BrokenError("a row belongs to no table")
     return head, [(column["cell"][mask], values[:, mask]) for mask in masks]
 
 
@@ -120,8 +161,6 @@ def _filled_cells(table: Floats) -> tuple[Ints, Floats]:
 def _head(collected: Collected) -> dict[str, Any]:
     plan, sums = collected.plan, collected.sums
     return {
-        "format": FORMAT,
-        "varcal": __version__,
         "n_rows": sums.n_rows,
         "n_dropped": sums.n_dropped,
         "n_buckets": sums.tables[0].shape[1] // (1 + plan.wanted[0].sided),
@@ -190,11 +229,23 @@ def plan_from_dict(head: dict[str, Any]) -> BinPlan:
     )
 
 
+def check_size(plan: BinPlan, n_buckets: int) -> None:
+    """Refuse bins whose tables would not fit into memory."""
+    cells = sum(n_buckets * (1 + one.sided) * one.fine.size for one in plan.wanted)
+    if cells * len(FIELDS) > MOST_SUMS:
+        raise BrokenError(f"it has more than {MOST_SUMS:,} sums")
+
+
 def _restored(head: dict[str, Any], tables: list[Any]) -> Collected:
     plan = plan_from_dict(head)
+    conform(plan, BinPlan, "bins")
     n_buckets = head["n_buckets"]
-    if n_buckets not in range(1, N_BUCKETS + 1):
-        raise ValueError(f"there are {n_buckets} buckets of groups")
+    if type(n_buckets) is not int or n_buckets not in range(1, N_BUCKETS + 1):
+        raise BrokenError(f"there are {shown(n_buckets)} buckets of groups")
+    check_size(plan, n_buckets)
+    for name in ("n_rows", "n_dropped"):
+        conform(head[name], int, name)
+    conform((head["engine"], head["backend"]), tuple[str, str | None], "the engine")
     full = []
     for one, (cell, sums) in zip(plan.wanted, tables, strict=True):
         shape = (n_buckets * (1 + one.sided), one.fine.size)

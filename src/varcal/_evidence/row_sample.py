@@ -15,7 +15,7 @@ from varcal._input.predictions import Predictions
 
 
 def sample_rows(
-    rows: LazyRows, roles: Roles, classes: Sequence[Hashable], n_rows: int
+    rows: LazyRows, roles: Roles, classes: Sequence[Hashable] | None, n_rows: int
 ) -> Predictions:
     """Read all rows once and return about `n_rows` of them, at fixed random places.
 

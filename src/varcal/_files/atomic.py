@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 
+from varcal._files.draft import Draft
 from varcal.exceptions import InputError
 
 
 @contextmanager
 def whole_file(path: str | PathLike[str]) -> Iterator[Path]:
-    """Yield a temporary file in the same folder that replaces the target at the end of the block.
+    """Yield a draft to write to, which replaces the target at the end of the block.
 
-    If the block ends early, even by an interrupt, the temporary file is removed and the target
-    stays as it was.
+    If the block ends early, even by an interrupt, the draft is gone and the target stays as it
+    was. On Linux a draft has no name, so that not even a killed process leaves one behind; see
+    `varcal._files.draft`. A file that is replaced keeps its permissions, and a link to it stays a
+    link.
 
     Parameters
     ----------
@@ -27,12 +29,12 @@ def whole_file(path: str | PathLike[str]) -> Iterator[Path]:
     Yields
     ------
     Path
-        The temporary file to write to.
+        The draft: a path to open and to write to.
 
     Raises
     ------
     InputError
-        If the target is not a regular file, or cannot be written.
+        If the target is not a regular file, is protected, or cannot be written.
 
     >>> import tempfile, pathlib
     >>> target = pathlib.Path(tempfile.mkdtemp()) / "note.txt"
@@ -41,35 +43,55 @@ def whole_file(path: str | PathLike[str]) -> Iterator[Path]:
     >>> [path.name for path in target.parent.iterdir()]
     ['note.txt']
     """
-    target = Path(os.path.realpath(path))
-    if target.exists() and not target.is_file():
+    target = _target(path)
+    try:
+        with Draft.open(target.parent, _replaced(target, path)) as draft:
+            yield draft.path
+            draft.replace(target)
+    except OSError as error:
+        raise InputError(
+            f"cannot write {str(path)!r}: {error.strerror or error}",
+            "choose a folder that exists, is writable and has free space",
+            argument="path",
+        ) from None
+
+
+def _target(path: str | PathLike[str]) -> Path:
+    """Return the file that a path leads to, after all links."""
+    try:
+        target = Path(os.path.realpath(path))
+        target.lstat()
+    except FileNotFoundError:
+        return target
+    except (TypeError, ValueError):
+        raise InputError(
+            f"path is {path!r}, which cannot be the name of a file",
+            "give the name of a file",
+            argument="path",
+        ) from None
+    except OSError:
+        return target  # writing will say what is wrong
+    if not target.is_file():
         what = "a folder" if target.is_dir() else "not a regular file"
         raise InputError(
             f"cannot write {str(path)!r}: it is {what}", "give the name of a file", argument="path"
         )
-    draft: Path | None = None
+    return target
+
+
+def _replaced(target: Path, path: str | PathLike[str]) -> os.stat_result | None:
+    """Return what is known of the file that is replaced; refuse one that is protected."""
     try:
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-        draft = Path(name)
-        os.close(handle)
-        yield draft
-        with draft.open("rb+") as file:
-            os.fsync(file.fileno())
-        # mkstemp creates files with mode 0600; use the permissions that the user's umask allows.
-        mask = os.umask(0)
-        os.umask(mask)
-        draft.chmod(0o666 & ~mask)
-        draft.replace(target)
-    except BaseException as error:
-        if draft is not None:
-            draft.unlink(missing_ok=True)
-        if not isinstance(error, OSError):
-            raise
+        found = target.stat()
+    except OSError:
+        return None
+    if not os.access(target, os.W_OK):
         raise InputError(
-            f"cannot write {str(path)!r}: {error.strerror or error}",
-            "choose a folder that is writable and has free space",
+            f"cannot write {str(path)!r}: it is protected against writing",
+            "choose another name, or change the permissions of the file",
             argument="path",
-        ) from None
+        )
+    return found
 
 
 def write_whole(path: str | PathLike[str], text: str) -> None:
@@ -93,5 +115,21 @@ def same_file(one: str | PathLike[str], other: str | PathLike[str]) -> bool:
     """
     try:
         return os.path.samefile(one, other)
-    except OSError:
+    except (OSError, TypeError, ValueError):
         return False
+
+
+def refuse_input(out: str | PathLike[str], what: str, *inputs: str | PathLike[str]) -> None:
+    """Refuse an output that would replace one of the files that are read.
+
+    Parameters
+    ----------
+    out : path
+        The file to write.
+    what : str
+        What the message calls the inputs, such as "the file of the calibrator".
+    *inputs : path
+        The files that are read.
+    """
+    if any(same_file(out, one) for one in inputs):
+        raise InputError(f"{str(out)!r} is {what}", "write to another file", argument="out")

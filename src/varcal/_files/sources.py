@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import glob
 import gzip
+import io
 import warnings
 import zlib
 from collections.abc import Iterator, Sequence
@@ -15,7 +16,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from varcal._files.atomic import same_file
+from varcal._files.atomic import refuse_input
 from varcal._files.dialect import (
     HEAD_BYTES,
     PLAIN,
@@ -26,6 +27,7 @@ from varcal._files.dialect import (
     cut,
     detect,
 )
+from varcal._files.json_guard import CheckedLines, line_blocks
 from varcal._options import check_choice
 from varcal.exceptions import InputError, VarcalWarning, import_library
 
@@ -161,6 +163,10 @@ def sources_of(
     for pattern in given:
         if not str(pattern):
             raise InputError("the path is empty", "give a path, a glob, or a list of them")
+        if "\0" in str(pattern):
+            raise InputError(
+                f"{str(pattern)!r} cannot be a path: it has a zero character", "check the path"
+            )
         # The name of a file may look like a glob.
         paths = glob.glob(glob.escape(str(pattern)))
         paths = paths or sorted(glob.glob(str(pattern), recursive=True))
@@ -229,9 +235,7 @@ def warn_how_read(sources: Sequence[Source]) -> None:
 
 def check_not_input(out: str | PathLike[str], sources: Sequence[Source]) -> None:
     """Refuse an output that would replace one of the files that are read."""
-    for source in sources:
-        if same_file(out, source.path):
-            raise InputError(f"{str(out)!r} is an input file", "write to another file")
+    refuse_input(out, "an input file", *(source.path for source in sources))
 
 
 def sources_in(folder: str | PathLike[str]) -> tuple[Source, ...]:
@@ -383,30 +387,21 @@ def column_names(source: Source) -> list[str]:
             return list(open_csv(source).schema.names)
         if source.format == "arrow":
             return list(open_arrow(source).schema.names)
-        blocks = (read_json(block).column_names for block in line_blocks(source))
+        blocks = (read_json(block).column_names for block in json_blocks(source))
         names = list(dict.fromkeys(name for each in blocks for name in each))
     if not names:
         raise InputError(f"{source.shown} has no rows", "at least one row is needed")
     return names
 
 
-def line_blocks(source: Source, block_bytes: int = JSON_BLOCK_BYTES) -> Iterator[bytes]:
-    """Yield a text file in blocks that end at the end of a line."""
+def json_blocks(source: Source, block_bytes: int = JSON_BLOCK_BYTES) -> Iterator[bytes]:
+    """Yield a file of JSON lines in blocks of complete lines that are safe to parse."""
     with open_bytes(source) as stream:
-        rest = b""
-        while more := stream.read(block_bytes):
-            head, newline, tail = more.rpartition(b"\n")
-            if newline:
-                yield rest + head + newline
-                rest = tail
-            else:
-                rest += more
-        if rest.strip():
-            yield rest
+        yield from line_blocks(stream, block_bytes, source.shown)
 
 
 def read_json(block: bytes, schema: pa.Schema | None = None) -> pa.Table:
-    """Parse a block of JSON lines; without a schema, types are inferred."""
+    """Parse a checked block of JSON lines; without a schema, types are inferred."""
     import pyarrow as pa  # noqa: PLC0415
     from pyarrow import json  # noqa: PLC0415
 
@@ -466,6 +461,16 @@ def open_arrow(source: Source) -> Any:
         return pa.ipc.open_stream(mapped)
 
 
+def validated(rows: Any) -> Any:
+    """Return rows of a binary file, after checking what PyArrow takes on trust when it reads them.
+
+    In a damaged or forged file, offsets and codes may point outside of their buffers, and reading
+    such a value ends the process. Text may not be UTF-8.
+    """
+    rows.validate(full=True)
+    return rows
+
+
 def _parsing(source: Source) -> Any:
     from pyarrow import csv  # noqa: PLC0415
 
@@ -485,7 +490,7 @@ def _read_one(source: Source, columns: Sequence[str] | None) -> pa.Table:
         from pyarrow import parquet  # noqa: PLC0415
 
         with parquet.ParquetFile(source.path) as file:
-            return file.read(columns=wanted)
+            return validated(file.read(columns=wanted))
     if source.format in DELIMITERS:
         from pyarrow import csv  # noqa: PLC0415
 
@@ -497,9 +502,11 @@ def _read_one(source: Source, columns: Sequence[str] | None) -> pa.Table:
         refuse_bytes(table.schema)
         return table
     if source.format == "arrow":
-        table = open_arrow(source).read_all()
+        table = validated(open_arrow(source).read_all())
     else:
         from pyarrow import json  # noqa: PLC0415
 
-        table = json.read_json(open_bytes(source))
+        with open_bytes(source) as stream:
+            lines = CheckedLines(line_blocks(stream, JSON_BLOCK_BYTES, source.shown))
+            table = json.read_json(io.BufferedReader(lines, JSON_BLOCK_BYTES))
     return table if wanted is None else table.select(wanted)

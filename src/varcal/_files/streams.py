@@ -17,13 +17,14 @@ from varcal._files.sources import (
     DELIMITERS,
     Source,
     column_names,
-    line_blocks,
+    json_blocks,
     open_arrow,
     open_csv,
     read_json,
     reading,
     refuse_bytes,
     same_columns,
+    validated,
 )
 from varcal.exceptions import InputError
 
@@ -252,7 +253,7 @@ def _next_type(failed: pa.DataType) -> pa.DataType:
 
 def _json_types(source: Source, names: Sequence[str], instants: frozenset[str]) -> pa.Schema:
     found: dict[str, pa.DataType] = {}
-    for block in line_blocks(source, BLOCK_BYTES):
+    for block in json_blocks(source, BLOCK_BYTES):
         for column in read_json(block).schema:
             before = found.get(column.name, pa.null())
             try:
@@ -277,11 +278,11 @@ def _batches(source: Source, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         from pyarrow import parquet  # noqa: PLC0415  slow to load
 
         with parquet.ParquetFile(source.path) as file:
-            yield from file.iter_batches(CHUNK_ROWS, columns=schema.names)
+            yield from map(validated, file.iter_batches(CHUNK_ROWS, columns=schema.names))
     elif source.format == "arrow":
         yield from _arrow_batches(open_arrow(source))
     elif source.format == "jsonl":
-        for block in line_blocks(source, BLOCK_BYTES):
+        for block in json_blocks(source, BLOCK_BYTES):
             yield from read_json(block, schema).combine_chunks().to_batches()
     else:
         types = {column.name: column.type for column in schema}
@@ -291,7 +292,7 @@ def _batches(source: Source, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
 def _arrow_batches(reader: Any) -> Iterator[pa.RecordBatch]:
     count = getattr(reader, "num_record_batches", None)
     batches = reader if count is None else (reader.get_batch(k) for k in range(count))
-    for batch in batches:
+    for batch in map(validated, batches):
         for start in range(0, batch.num_rows, CHUNK_ROWS):
             yield batch.slice(start, CHUNK_ROWS)
 

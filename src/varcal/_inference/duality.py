@@ -7,14 +7,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from scipy.special import ndtri
 
 from varcal._inference.measured import Measured
 from varcal._inference.multiplicity import cauchy
 
-#: Where a test rejects, the debiased value is at least this part of the plug-in value, so that an
-#: interval above 0 contains it. The plug-in value is then mostly noise, and the test found a trend
-#: that is smaller than the bins can show.
+#: Where a test rejects although the plug-in value is mostly noise, the test found a trend that is
+#: smaller than the bins can show: an error above 0 and no more. The debiased value is then at least
+#: this part of the plug-in value, and the lower limit this part of the debiased value. A limit
+#: from the p-value, as that of a normal estimate, was tried: it covered 87 to 92 % at a fault of
+#: 10 points in the last tenth of the rows.
 LEAST_PART = 1e-3
 
 
@@ -22,17 +23,16 @@ def with_p(measured: Measured, p_value: float, level: float) -> Measured:
     r"""Return a measured error with its p-value, and an interval that agrees with it.
 
     The lower limit is 0 if the p-value is at least :math:`\alpha = 1 - \text{level}`. If the
-    p-value is smaller and the lower limit was 0, it becomes
-    :math:`\hat\theta (1 - z_\alpha / z_p)` with :math:`z_q = \Phi^{-1}(1 - q/2)`: that of a normal
-    estimate whose p-value is p. Therefore ``low > 0`` if and only if ``p_value < 1 - level``. The
-    only exception is a plug-in value of exactly 0, whose interval starts at 0 in any case. If the
-    p-value is NaN (not tested), the interval stays as it is.
+    p-value is smaller and the lower limit was 0, it becomes a thousandth of the debiased value: the
+    error is above 0, and nothing is known about how far. Therefore ``low > 0`` if and only if
+    ``p_value < 1 - level``. The only exception is a plug-in value of exactly 0, whose interval
+    starts at 0 in any case. If the p-value is NaN (not tested), the interval stays as it is.
 
     Examples
     --------
     >>> found = Measured(0.03, 0.02, 0.0, 0.05, math.nan, 0.01, 0.02)
-    >>> with_p(found, 0.2, 0.95).low, round(with_p(found, 0.001, 0.95).low, 4)
-    (0.0, 0.0081)
+    >>> with_p(found, 0.2, 0.95).low, with_p(found, 0.001, 0.95).low
+    (0.0, 2e-05)
     """
     alpha = 1 - level
     if math.isnan(p_value):
@@ -40,9 +40,7 @@ def with_p(measured: Measured, p_value: float, level: float) -> Measured:
     if p_value >= alpha:
         return replace(measured, p_value=p_value, low=0.0)
     middle = max(measured.debiased, LEAST_PART * measured.value)
-    low = measured.low
-    if low <= 0:
-        low = middle * float(1 - ndtri(alpha / 2) / ndtri(p_value / 2))
+    low = measured.low if measured.low > 0 else LEAST_PART * middle
     return replace(
         measured, p_value=p_value, debiased=middle, low=low, high=max(measured.high, middle)
     )

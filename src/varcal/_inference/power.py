@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from scipy.special import chdtri, chndtrinc
 
 from varcal._arrays import Floats
 from varcal._inference.gap_law import GapLaw
-from varcal._options import check_level, check_n_bins
+from varcal._options import checked, number
 from varcal.exceptions import InputError
 
 #: If one of the two tests sees nothing, their Cauchy mean rejects when the other is significant
 #: at about this part of the level.
 PART_OF_LEVEL = 0.5
+#: No table has this many rows; a larger answer says that the gap cannot be detected.
+MOST_ROWS = 1e18
+_SHARE = number(0, 1, hint="try 0.05")
 
 
 def minimum_detectable(law: GapLaw, *, level: float = 0.05, power: float = 0.8) -> Floats:
@@ -38,6 +43,7 @@ def minimum_detectable(law: GapLaw, *, level: float = 0.05, power: float = 0.8) 
     return np.asarray(np.sqrt(_noncentrality(bins, level, power) * spread))
 
 
+@checked(gap=_SHARE, variance=_SHARE, power=_SHARE)
 def rows_needed(
     gap: float, *, variance: float = 0.25, n_bins: int = 10, level: float = 0.95, power: float = 0.8
 ) -> int:
@@ -62,13 +68,15 @@ def rows_needed(
     >>> rows_needed(0.05)
     1890
     """
-    for name, value in (("gap", gap), ("power", power), ("variance", variance)):
-        if not 0 < value < 1:
-            raise InputError(f"{name} must lie between 0 and 1; got {value!r}", "try 0.05", name)
-    check_level(level)
-    check_n_bins(n_bins)
-    need = _noncentrality(np.asarray(n_bins), 1 - level, power)
-    return int(np.ceil(need * variance / gap**2))
+    need = float(_noncentrality(np.asarray(n_bins), 1 - level, power))
+    rows = need * variance / gap / gap if gap > 1e-150 else math.inf
+    if not rows < MOST_ROWS:
+        raise InputError(
+            f"gap is {gap!r}: with these options more than {MOST_ROWS:.0e} rows would be needed",
+            "give a larger gap",
+            argument="gap",
+        )
+    return math.ceil(rows)
 
 
 def _noncentrality(bins: Floats, level: float, power: float) -> Floats:

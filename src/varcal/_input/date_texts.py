@@ -20,6 +20,9 @@ from varcal._input.variables import Variable
 _FIRST = 20
 #: Values that are looked at for a note.
 _LOOKED_AT = 1000
+#: The kind of array that numpy converts to dates. Bytes take a tenth of the time of text, but
+#: numpy 1 ends the process where bytes are not a date.
+_KIND = "U" if np.__version__.startswith("1.") else "S"
 
 _TIME = (
     r"(?:[T ](?P<time>\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d{1,9})?)?)"
@@ -145,7 +148,8 @@ def _read_alike(texts: Sequence[str], form: str) -> Instants | None:
     iso = np.ascontiguousarray(np.hstack(columns))
     iso[iso == ord(",")] = ord(".")
     try:
-        local = iso.view(f"S{iso.shape[1]}").ravel().astype("M8[us]")
+        iso_texts = iso.view(f"S{iso.shape[1]}").ravel()
+        local = iso_texts.astype(f"{_KIND}{iso.shape[1]}").astype("M8[us]")
     except ValueError:
         return None
     zone = _zone(first["zone"])

@@ -16,7 +16,8 @@ from varcal._evidence.evidence import Evidence
 from varcal._evidence.gather import gather
 from varcal._evidence.question import N_BINS, QUANTILE, BinOptions, Question
 from varcal._input.frames import frame_of
-from varcal._options import check_level
+from varcal._options import checked
+from varcal._saved.conform import restored
 from varcal._text.html_tables import html_table
 from varcal._text.tables import text_table
 from varcal.exceptions import InputError
@@ -80,11 +81,36 @@ class BinTable:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> BinTable:
         """Return the table that `to_dict` described."""
+        return restored(lambda: cls._of(data), cls, "a table of bins")
+
+    @classmethod
+    def _of(cls, data: dict[str, Any]) -> BinTable:
         columns = {
             name: [np.nan if x is None and name != "class" else x for x in values]
             for name, values in data["columns"].items()
         }
         return cls(**data | {"columns": columns})
+
+    def check_saved(self) -> None:
+        """Raise ValueError unless the columns have the same length and their types."""
+        numbers = ("share", "confidence", "accuracy", "gap", "gap_low", "gap_high")
+        if not {"bin", "n", *numbers} <= set(self.columns) or not self.columns["n"]:
+            raise ValueError("a column is missing")
+        if len({len(column) for column in self.columns.values()}) > 1:
+            raise ValueError("columns differ in length")
+        edges = [name for name in ("low", "high") if name in self.columns]
+        for name in (*numbers, *edges):
+            if not all(type(x) in (float, int) for x in self.columns[name]):
+                raise ValueError(f"{name} holds something other than numbers")
+        if any(abs(x) > 1e3 for name in numbers for x in self.columns[name]):
+            raise ValueError("a rate is too large")
+        if not all(type(n) is int and 0 <= n < 2**63 for n in self.columns["n"]):
+            raise ValueError("n holds something other than counts")
+        for name in set(self.columns) - {"n", *numbers, *edges}:
+            if not all(isinstance(x, str | bool | int | float | None) for x in self.columns[name]):
+                raise ValueError(f"{name} holds something other than labels")
+        if not all(isinstance(x, str) for x in self.columns["bin"]) or not 0 < self.level < 1:
+            raise ValueError("the name of a bin is not text, or the level is not a share")
 
     def to_frame(self) -> Any:
         """Return the table as a frame of the input's library, pandas for arrays."""
@@ -113,6 +139,7 @@ class BinTable:
         return html_table(shown, head)
 
 
+@checked()
 def bin_table(
     y: object,
     p: object = None,
@@ -166,7 +193,6 @@ def bin_table(
     a    2  0.500      0.8500    1.0000  -0.1500  -0.5991    0.2991
     b    2  0.500      0.6500    0.5000   0.1500  -0.5498    0.8498
     """
-    check_level(level)
     options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins, "edges": edges}
     evidence = gather(
         y,

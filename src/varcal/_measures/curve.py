@@ -8,27 +8,56 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from varcal._arrays import Bools, Floats
+from varcal._arrays import Bools, Floats, Ints
 from varcal._evidence.evidence import SCORE
 from varcal._evidence.gather import gather
 from varcal._evidence.profile import Profile
 from varcal._evidence.question import ATOMS, N_BINS, BinOptions, Question
 from varcal._inference.cluster_test import enough_groups
 from varcal._inference.measured import Measured, measure
+from varcal._input.columns import numbers_of
 from varcal._measures.curve_result import SERIES, Curve
 from varcal._measures.estimate import Estimate, measure_and_test
 from varcal._measures.histogram import histogram_of
 from varcal._measures.regions import regions_of
-from varcal._options import check_level
+from varcal._options import MOST_POINTS, check_count, check_flag, checked, number, one_of, or_none
 from varcal._runtime.threads import one_blas_thread
 from varcal._smoothing.bands import TRIM, Bands, curve_bands, level_bands, lines, span_bands
 from varcal._smoothing.cells import Cells
 from varcal._smoothing.density import density
-from varcal.exceptions import InputError
+from varcal.exceptions import InputError, shown
 
 __all__ = ["SERIES", "Curve", "curve", "curve_of"]
 
 
+def _check_grid(argument: str, grid: object) -> int | Floats | None:
+    """Return the number of points, or the points in increasing order."""
+    if grid is None:
+        return None
+    if isinstance(grid, int | np.integer):
+        if grid < 2:
+            raise InputError(
+                f"grid must have at least 2 points; got {shown(grid)}", "try 100", argument
+            )
+        return check_count(argument, grid, 2, MOST_POINTS)
+    points = numbers_of(grid, argument).astype(np.float64)
+    if points.ndim != 1 or not 0 < points.size <= MOST_POINTS or not np.isfinite(points).all():
+        raise InputError(
+            f"grid must have from 1 to {MOST_POINTS:,} finite points; got {shown(grid)}",
+            "give the number of points, or a list of values of the variable",
+            argument=argument,
+        )
+    return np.sort(points)
+
+
+@checked(
+    span=or_none(number(0, hint="try 0.9")),
+    bandwidth=or_none(number(0, hint="omit it to choose the span from the data")),
+    degree=one_of(0, 1, 2, 3, 4),
+    trim=number(0, 0.5, ends="[)", hint="try 0.05"),
+    grid=_check_grid,
+    bands=check_flag,
+)
 @one_blas_thread
 def curve(
     y: object,
@@ -135,19 +164,6 @@ def curve(
             "give one column; vece() and bin_table() accept several",
             argument="v",
         )
-    check_level(level)
-    if not 0 <= trim < 0.5:
-        raise InputError(f"trim must lie in [0, 0.5); got {trim!r}", "try 0.05", argument="trim")
-    if degree not in (0, 1, 2, 3, 4):
-        raise InputError(
-            f"degree must be 0, 1, 2, 3 or 4; got {degree!r}", "try 2", argument="degree"
-        )
-    if bandwidth is not None and not bandwidth > 0:
-        raise InputError(
-            f"bandwidth must be positive; got {bandwidth!r}",
-            "omit it to choose the span from the data",
-            argument="bandwidth",
-        )
     (key,) = evidence.keys(event, pos_label)
     name = evidence.along[0].name
     found = evidence.profile(key, name)
@@ -165,7 +181,7 @@ def curve(
         event,
         level=level,
         trim=trim,
-        grid=grid,
+        grid=grid,  # type: ignore[arg-type]  # checked
         with_bands=bands,
         vece=vece,
         backend=evidence.backend,
@@ -181,7 +197,7 @@ def curve_of(
     *,
     level: float = 0.95,
     trim: float = TRIM,
-    grid: int | ArrayLike | None = None,
+    grid: int | Floats | None = None,
     span: float | None = None,
     bandwidth: float | None = None,
     degree: int = 2,
@@ -275,18 +291,14 @@ def _series(bands: Bands, mass: Floats, score: Floats | None) -> dict[str, Float
 
 
 def _on_grid(
-    grid: int | ArrayLike, bands: Bands, series: dict[str, Floats], cells: Cells, trim: float
+    grid: int | Floats, bands: Bands, series: dict[str, Floats], cells: Cells, trim: float
 ) -> tuple[Floats, dict[str, Floats], Bools]:
-    if isinstance(grid, int | np.integer):
-        if grid < 2:
-            raise InputError(
-                f"grid must have at least 2 points; got {grid!r}", "try 100", argument="grid"
-            )
+    if isinstance(grid, int):
         rank = (np.cumsum(cells.weight) - cells.weight / 2) / cells.weight.sum()
         low, high = np.interp([trim, 1 - trim], rank, bands.x)
-        at = np.linspace(low, high, int(grid))
+        at = np.linspace(low, high, grid)
     else:
-        at = np.sort(np.asarray(grid, dtype=np.float64))
+        at = grid
         outside = at[~((at >= bands.x[0]) & (at <= bands.x[-1]))]
         if outside.size:
             raise InputError(
@@ -296,8 +308,15 @@ def _on_grid(
                 argument="grid",
             )
     drawn = {name: np.interp(at, bands.x, values) for name, values in series.items()}
-    nearest = np.abs(at[:, None] - bands.x).argmin(axis=1)
-    return at, drawn, bands.candidates[nearest]
+    return at, drawn, bands.candidates[_nearest(at, bands.x)]
+
+
+def _nearest(at: Floats, x: Floats) -> Ints:
+    """Return the position of the value of x nearest to each point; x increases."""
+    if len(x) == 1:
+        return np.zeros(len(at), np.intp)
+    right = np.searchsorted(x, at).clip(1, len(x) - 1)
+    return np.where(at - x[right - 1] <= x[right] - at, right - 1, right)
 
 
 def _searched(bands: Bands) -> tuple[float, float]:

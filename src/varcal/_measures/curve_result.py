@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 
 from varcal._arrays import Bools, Floats
 from varcal._input.frames import frame_of
+from varcal._input.variables import FARTHEST
 from varcal._measures.histogram import Histogram
 from varcal._measures.regions import Region, describe_region, value_label
+from varcal._saved.conform import restored
 from varcal._text.gaps import claim_of, marked_side, off_by
 from varcal._text.html_tables import html_table
 from varcal._text.numbers import (
@@ -53,6 +55,11 @@ NUMBERS = (
     "span",
     "missing_gap",
 )
+
+
+#: The kinds of variables, and the directions of regions.
+KINDS = ("numeric", "datetime", "duration", "levels")
+DIRECTIONS = ("over", "under")
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,6 +221,38 @@ class Curve:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Curve:
         """Return the curve that `to_dict` described."""
+        return restored(lambda: cls._of(data), cls, "a curve")
+
+    def check_saved(self) -> None:
+        """Raise ValueError unless the series have one value for each value of the variable."""
+        n = self.x.size
+        series = [self.x, *(getattr(self, name) for name in SERIES), self.worst_set]
+        if not n or any(one.shape != (n,) for one in series):
+            raise ValueError("series differ in length")
+        if any((np.abs(getattr(self, name)) > 1e3).any() for name in SERIES if name != "density"):
+            raise ValueError("a rate is too large")
+        ends = [self.worst, *self.x, *self.histogram.edges]
+        if self.kind == "datetime" and any(abs(end) > 2 * FARTHEST for end in ends):
+            raise ValueError("a date is too far away")
+        if (self.density < 0).any() or np.isinf(self.density).any():
+            raise ValueError("a density is negative or infinite")
+        if self.kind not in KINDS or np.isnan(self.x).any() or not 0 < self.level < 1:
+            raise ValueError("the kind, the level or a value is not valid")
+        levels = self.kind == "levels"
+        if self.counts.shape != ((n,) if levels else (0,)) or bool(self.labels) != levels:
+            raise ValueError("levels and values do not match")
+        places = [*self.x.tolist(), self.worst]
+        if levels and not set(places) <= set(range(len(self.labels))):
+            raise ValueError("levels are not numbered")
+        if not (np.diff(self.x) >= 0).all() or self.worst != self.worst:
+            raise ValueError("values do not increase, or there is no v*")
+        if min(self.n_rows, self.n_missing, *self.counts.tolist()) < 0:
+            raise ValueError("a number of rows is negative")
+        if any(region.direction not in DIRECTIONS for region in (*self.regions, *self.excess)):
+            raise ValueError("a region has an unknown direction")
+
+    @classmethod
+    def _of(cls, data: dict[str, Any]) -> Curve:
         arrays: dict[str, Any] = {
             name: np.array([np.nan if x is None else x for x in data[name]], dtype=np.float64)
             for name in ("x", *SERIES)
@@ -228,11 +267,11 @@ class Curve:
             labels=tuple(data["labels"]),
             **arrays,
             **numbers,
-            worst_set=np.array(data["worst_set"], dtype=bool),
+            worst_set=_flags(data["worst_set"]),
             searched=_ends(data.get("searched", (None, None))),
             regions=tuple(Region(**region) for region in data["regions"]),
             excess=tuple(Region(**region) for region in data["excess"]),
-            counts=np.array(data["counts"], dtype=np.int64),
+            counts=np.array(data["counts"], dtype=np.int64).reshape(-1),
             histogram=Histogram.from_dict(data["histogram"]),
             level=data["level"],
             n_rows=data["n_rows"],
@@ -322,6 +361,12 @@ class Curve:
 
 def _sign(region: Region) -> float:
     return 1.0 if region.direction == "over" else -1.0
+
+
+def _flags(values: Sequence[object]) -> Bools:
+    if not all(type(value) is bool for value in values):
+        raise ValueError("a flag is neither true nor false")
+    return np.array(values, dtype=bool)
 
 
 def _ends(pair: Sequence[float | None]) -> tuple[float, float]:

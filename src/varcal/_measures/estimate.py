@@ -31,7 +31,7 @@ from varcal._inference.measured import (
 )
 from varcal._inference.power import minimum_detectable
 from varcal._inference.scored_rows import ScoredRows
-from varcal._options import check_level
+from varcal._options import checked, one_of
 from varcal._runtime.threads import one_blas_thread
 from varcal._text.html_tables import html_table
 from varcal._text.numbers import p_text
@@ -136,6 +136,7 @@ class Estimate:
         return html_table(facts, f"{head}, {100 * self.level:g}% interval, event {self.event}")
 
 
+@checked(test=one_of(*TESTS))
 @one_blas_thread
 def estimate(
     y: object,
@@ -198,9 +199,6 @@ def estimate(
     >>> found.low < 0.1 < found.high, found.p_value < 0.001
     (True, True)
     """
-    check_level(level)
-    if test not in TESTS:
-        raise InputError.choice("test", test, TESTS)
     options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins, "edges": edges}
     evidence = gather(
         y,

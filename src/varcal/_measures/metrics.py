@@ -10,13 +10,14 @@ from varcal._binning.stats import BinnedStats
 from varcal._evidence.evidence import Evidence
 from varcal._evidence.gather import gather
 from varcal._evidence.question import N_BINS, QUANTILE, BinOptions, Question
-from varcal._options import check_choice
+from varcal._options import checked, one_of
 from varcal.exceptions import InputError
 
 NORMS = (1, 2, "max")
 SIDES = ("both", "over", "under")
 
 
+@checked(norm=one_of(*NORMS), side=one_of(*SIDES))
 def ece(
     y: object,
     p: object = None,
@@ -118,6 +119,7 @@ def ece(
     return _mean_error(found, question, norm, side)
 
 
+@checked(norm=one_of(*NORMS), side=one_of(*SIDES))
 def vece(
     y: object,
     p: object = None,
@@ -231,10 +233,6 @@ def vece(
 
 def calibration_error(stats: BinnedStats, norm: int | str = 1, side: str = "both") -> float:
     """Return the error over the bins of a table, for `ece` and `vece`."""
-    if isinstance(norm, bool):
-        raise InputError.choice("norm", norm, NORMS)
-    check_choice("norm", norm, NORMS)
-    check_choice("side", side, SIDES)
     filled = stats.total("weight") > 0
     gap, share = stats.gap[filled], stats.share[filled]
     if side == "over":

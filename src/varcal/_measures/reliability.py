@@ -18,8 +18,9 @@ from varcal._input.frames import frame_of
 from varcal._measures.curve import Curve, curve_of
 from varcal._measures.estimate import Estimate, estimate_of
 from varcal._measures.histogram import Histogram, histogram_of
-from varcal._options import check_level
+from varcal._options import checked
 from varcal._runtime.threads import one_blas_thread
+from varcal._saved.conform import restored
 from varcal.exceptions import InputError
 
 #: The arrays of a reliability diagram, with one value per bin.
@@ -115,6 +116,18 @@ class Reliability:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Reliability:
         """Return the diagram that `to_dict` described."""
+        return restored(lambda: cls._of(data), cls, "a reliability diagram")
+
+    def check_saved(self) -> None:
+        """Raise ValueError unless all arrays have one value per bin."""
+        arrays = [*(getattr(self, name) for name in BINS), self.counts]
+        if any(one.shape != self.counts.shape or one.ndim != 1 for one in arrays):
+            raise ValueError("arrays differ in length")
+        if not self.counts.size or not 0 < self.level < 1 or not 0 < self.ece.level < 1:
+            raise ValueError("there are no bins, or the level is not a share")
+
+    @classmethod
+    def _of(cls, data: dict[str, Any]) -> Reliability:
         arrays: dict[str, Any] = {name: np.array(data[name], dtype=np.float64) for name in BINS}
         return cls(
             event=data["event"],
@@ -164,6 +177,7 @@ class Reliability:
         )
 
 
+@checked()
 @one_blas_thread
 def reliability(
     y: object,
@@ -223,7 +237,6 @@ def reliability(
     >>> bool((found.accuracy < found.consistent_low).all())
     True
     """
-    check_level(level)
     if event == "classwise":
         raise InputError(
             "event is 'classwise', which makes one claim per class; a diagram shows one claim",

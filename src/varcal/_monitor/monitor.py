@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-import re
 import secrets
 import warnings
 from dataclasses import dataclass
-from numbers import Integral, Real
 from os import PathLike
 from typing import Any
 
@@ -18,26 +16,29 @@ from varcal._evidence.collect import collect
 from varcal._evidence.collected import Collected
 from varcal._evidence.plan import BinPlan
 from varcal._input.frames import frame_of
+from varcal._monitor.batch_ids import checked_id
 from varcal._monitor.cells import Cells
-from varcal._monitor.confidence import Running, gap_interval
-from varcal._monitor.detector import WINDOW, Detector
+from varcal._monitor.confidence import Running
+from varcal._monitor.detector import Detector
 from varcal._monitor.evidence import BETS, SUMS, UNITS, log_evidence
 from varcal._monitor.history import History
 from varcal._monitor.moments import Moments
+from varcal._monitor.notes import notes_of
 from varcal._monitor.status import Status, Where
-from varcal._options import check_share
+from varcal._monitor.strongest import strongest
+from varcal._options import check_finite, check_share, checked, number, or_none
+from varcal._saved.document import check_key
 from varcal._text.numbers import count
-from varcal.exceptions import InputError, VarcalWarning
+from varcal.exceptions import InputError, VarcalWarning, shown
 
 #: The tolerance if neither the monitor nor its bins name one: two points.
 TOLERANCE = 0.02
+#: Evidence is a double, and 1e300 is nearly the largest; an alarm must be possible.
+MOST_EVIDENCE = 1e300
 #: The level of intervals if false alarms are controlled by their distance (`arl`).
 LEVEL = 0.95
 #: The probability that the limits taken from a reference are wrong in any cell.
 REFERENCE_ERROR = 0.01
-#: A variable is named beside the strongest one if its evidence is at least this part of it: the
-#: data do not tell them apart at the 5 % level.
-ALSO = 0.05
 #: The ids of batches at which no evidence began are forgotten when this many more are known.
 _FORGET = 1024
 #: The longest log of alarms and resets.
@@ -187,7 +188,7 @@ class Monitor:
         >>> print(monitor.update(rows, id="2026-11-16"))
         No alarm after 1 batch (500 rows): evidence 0.78, alarm at 20.
         """
-        name = self._checked_id(id)
+        name = checked_id(id, self.last_id)
         found = batch if isinstance(batch, Collected) else collect(batch, self.cells.slim)
         if found.n_dropped and not found.n_rows:
             raise InputError(
@@ -256,54 +257,9 @@ class Monitor:
 
     def strongest(self) -> Where:
         """Return the place with the most evidence, whether or not there is an alarm."""
-        detector, part = self.detector, self.cells.part
-        # Without an alarm, detectors of cells with few rows lead only because time passes.
-        alarm = self.evidence >= self.threshold
-        cell, bet = detector.strongest(part) if alarm else detector.latest()
-        here = self.cells.cells[cell]
-        window = dict(zip(WINDOW, detector.window[:, cell, bet], strict=True))
-        start = max(int(detector.start[cell, bet]), 1)
-        cap, price = self.running.cap(grouped=self._grouped)
-        # The interval is that of this place and start among all, each with its part of the error.
-        odds = math.log(2 * start * (start + 1) / ((1 - self.level) * here.part))
-        gap, low, high = gap_interval(
-            np.array([window["score"] - window["hit"]]),
-            np.array([window["weight"]]),
-            np.array([window["square2"]]),
-            cap[cell : cell + 1],
-            odds + price[cell],
-        )
-        weight = window["weight"] or math.nan
-        share = detector.shares(part, spent=self.alpha is not None)
-        own = self.cells.variable_number == self.cells.variable_number[cell]
-        return Where(
-            claim=here.claim,
-            variable=here.variable,
-            text=here.text,
-            label=here.label,
-            direction="under" if bet < detector.flow.shape[-1] // 2 else "over",
-            since=self.ids.get(start, ""),
-            n=int(window["n"]),
-            says=float(window["score"] / weight),
-            happens=float(window["hit"] / weight),
-            gap=float(gap[0]),
-            low=float(low[0]),
-            high=float(high[0]),
-            proven=bool(share[own].sum() >= self.threshold),
-            also=self._also(cell, bet),
-        )
+        return strongest(self)
 
-    def _also(self, cell: int, bet: int) -> tuple[str, ...]:
-        """Return other variables with about as much evidence as the strongest cell."""
-        strength = self.detector.log_strength(self.cells.part)
-        number, names = self.cells.variable_number, self.cells.variables
-        best = np.full(len(names) + 1, -np.inf)
-        np.maximum.at(best, number, strength.max(axis=1))
-        best[[number[cell], -1]] = -np.inf
-        enough = best >= math.log(ALSO) + strength[cell, bet]
-        found = np.flatnonzero(enough & np.isfinite(best))
-        return tuple(names[k] for k in found[np.argsort(-best[found])])
-
+    @checked()
     def acknowledge(self, note: str = "") -> None:
         """Say that an alarm is known: the command line no longer fails because of it.
 
@@ -314,7 +270,6 @@ class Monitor:
         note : str
             What to write into the log.
         """
-        _check_note(note)
         if not self.raised:
             raise InputError(
                 "there is no alarm to acknowledge", "acknowledge one after it is raised"
@@ -323,6 +278,7 @@ class Monitor:
         self._log("acknowledged", note)
         self.revision += 1
 
+    @checked()
     def reset(self, note: str = "") -> None:
         """Start over without evidence, with the same bins and limits; the history is kept.
 
@@ -333,7 +289,6 @@ class Monitor:
         note : str
             What to write into the log.
         """
-        _check_note(note)
         self._start_over()
         self.epoch += 1
         self._log("reset", note)
@@ -379,46 +334,12 @@ class Monitor:
 
     def intervals(self, running: Running) -> tuple[Floats, Floats, Floats]:
         """Return mean gaps and the ends of intervals that hold at all times, for one cell each."""
-        return running.interval(math.log(2 / (1 - self.level)), grouped=self._grouped)
+        return running.interval(math.log(2 / (1 - self.level)), grouped=self.grouped)
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader should know about how the evidence is computed."""
-        notes = []
-        if self.method == UNITS:
-            notes.append(
-                "Rows of one unit belong together: evidence is computed from the mean errors of "
-                "units, hashed into 256 buckets, and holds if the size of a unit does not depend "
-                "on its outcomes."
-            )
-        elif self.method == SUMS:
-            why = (
-                "limits come from a reference"
-                if self.has_reference
-                else "the bins were not chosen with monitor="
-                f"{self.tolerance:g}, so that the stronger bets are not available"
-            )
-            notes.append(
-                f"Evidence is self-normalized, because {why}. It holds as well, but needs up "
-                "to half as many rows again to find the same change."
-            )
-        for name, why in self.bins.left_out.items():
-            notes.append(f"{name} is not watched: {why}")
-        if self.bins.weight_cap is not None:
-            notes.append(f"Weights are at most {self.bins.weight_cap:g}; larger ones are refused.")
-        if self.n_dropped:
-            share = self.n_dropped / (self.n_dropped + self.n_rows)
-            notes.append(
-                f"{self.n_dropped:,} rows ({100 * share:.1f}%) had no label and were left out. "
-                "The guarantee holds if whether a label is missing does not depend on the outcome."
-            )
-        if self.has_reference:
-            blind = int((self.limits >= 1).any(axis=1).sum())
-            text = "Gaps may be those of the reference, plus or minus the tolerance."
-            if blind:
-                text += f" {blind} cells have too few reference rows to be judged."
-            notes.append(text)
-        return tuple(notes)
+        return notes_of(self)
 
     def plot(self, *, backend: str = "matplotlib") -> Any:
         """Draw the evidence over time, cells × time coloured by gap, and the strongest cell.
@@ -437,6 +358,7 @@ class Monitor:
 
         return draw("monitor", view_of(self), backend=backend)
 
+    @checked()
     def report(self, path: str | PathLike[str], *, title: str = "Calibration monitor") -> None:
         """Write a page (``.html``), Markdown (``.md``) or JSON.
 
@@ -451,7 +373,8 @@ class Monitor:
 
         write_monitor(self, path, title=title)
 
-    def save(self, path: str | PathLike[str]) -> None:
+    @checked(key=or_none(check_key))
+    def save(self, path: str | PathLike[str], *, key: str | bytes | None = None) -> None:
         """Write the whole state to a ``.json`` file, for `load_monitor`.
 
         The file is written whole or not at all. It is refused to overwrite a state that another
@@ -461,10 +384,12 @@ class Monitor:
         ----------
         path : path
             The file.
+        key : str or bytes, optional
+            A secret to sign the file with; whoever gives it to `load_monitor` sees changes.
         """
         from varcal._monitor.monitor_file import save  # noqa: PLC0415
 
-        save(self, path)
+        save(self, path, key)
 
     def _repr_html_(self) -> str:
         from varcal.report.monitor.notebook import status_html  # noqa: PLC0415
@@ -480,12 +405,13 @@ class Monitor:
         )
 
     @property
-    def _grouped(self) -> bool:
+    def grouped(self) -> bool:
+        """Whether rows come in groups, whose sums are the units of evidence."""
         return self.bins.roles.groups is not None
 
     def _method(self) -> str:
         """Choose how evidence is computed, and warn if it could be stronger."""
-        if self._grouped:
+        if self.grouped:
             return UNITS
         if self.has_reference:
             return SUMS
@@ -514,54 +440,10 @@ class Monitor:
         running = Running.new(len(self.cells))
         running.update(self.cells.moments(found, bets=False))
         odds = np.log(2 / (REFERENCE_ERROR * self.cells.part))
-        _, low, high = running.interval(odds, grouped=self._grouped)
+        _, low, high = running.interval(odds, grouped=self.grouped)
         # An error is the opposite of a gap. At 1 and above no error exceeds the limit.
         limits = np.stack([-low, high], axis=1) + self.tolerance
         self.limits = np.where((running.weight > 0)[:, None], np.minimum(limits, 1.0), 1.0)
-
-    def _checked_id(self, id: object) -> str:
-        name = str(id)
-        if not _names_a_batch(id) or not name.strip():
-            raise InputError(f"id is {id!r}", "give the name of the batch, such as its date", "id")
-        if self.last_id and id_order(name) <= id_order(self.last_id):
-            same = id_order(name) == id_order(self.last_id)
-            raise InputError(
-                f"id is {name!r}, "
-                + (
-                    "which is already counted"
-                    if same
-                    else f"and the latest batch is {self.last_id!r}"
-                ),
-                "batches are closed windows: enter each once, in order, when its labels are in",
-                argument="id",
-            )
-        return name
-
-
-def id_order(id: str) -> list[tuple[bool, int, str]]:
-    """Return what ids are sorted by: numbers in them count as numbers, however they are written.
-
-    >>> id_order("day 9") < id_order("day 10"), id_order("2026-9-1") == id_order("2026-09-01")
-    (True, True)
-    """
-    return [
-        (True, int(part), "") if part.isdecimal() else (False, 0, part)
-        for part in re.split(r"(\d+)", id)
-        if part
-    ]
-
-
-def _names_a_batch(id: object) -> bool:
-    """Tell whether an id is a text, a whole number or a date, of any library."""
-    if isinstance(id, str) or (isinstance(id, Integral) and not isinstance(id, bool)):
-        return True
-    dated = isinstance(id, np.datetime64) or hasattr(id, "strftime")
-    return dated and str(id) != "NaT"
-
-
-def _check_note(note: object) -> None:
-    if not isinstance(note, str):
-        raise InputError(f"note is {note!r}", "give a text for the log", argument="note")
 
 
 def _check_plan(bins: object) -> None:
@@ -588,11 +470,30 @@ def _check_rate(alpha: object, arl: object) -> None:
             "give alpha to bound the probability of any false alarm, or arl for their distance",
             argument="alpha",
         )
-    if alpha is not None and (not isinstance(alpha, Real) or not 0 < float(alpha) < 1):
+    if alpha is not None:
+        needed, name, hint = 1 / number(0, 1, hint="try 0.05")("alpha", alpha), "alpha", "try 0.05"
+    elif arl is not None:
+        needed, name, hint = _batches(arl), "arl", "try 20_000"
+    else:
+        return
+    if needed > MOST_EVIDENCE:
         raise InputError(
-            f"alpha must lie between 0 and 1; got {alpha!r}", "try 0.05", argument="alpha"
+            f"{name} is {shown(alpha or arl)}: an alarm would need more evidence than a number "
+            "can hold",
+            hint,
+            argument=name,
         )
-    if arl is not None and (not isinstance(arl, Real) or not 1 < float(arl) < math.inf):
+
+
+def _batches(arl: object) -> float:
+    try:
+        found = check_finite("arl", arl)
+    except InputError:
+        found = 0.0
+    if not 1 < found < math.inf:
         raise InputError(
-            f"arl must be a number of batches above 1; got {arl!r}", "try 20_000", argument="arl"
+            f"arl must be a number of batches above 1; got {shown(arl)}",
+            "try 20_000",
+            argument="arl",
         )
+    return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -14,21 +13,33 @@ from typing import Any
 import numpy as np
 
 from varcal._arrays import AnyArray
-from varcal._evidence.collected_file import plan_from_dict, plan_to_dict
-from varcal._files.atomic import write_whole
+from varcal._evidence.collected import Collected
+from varcal._evidence.collected_file import check_size, plan_from_dict, plan_to_dict
+from varcal._evidence.plan import BinPlan
 from varcal._files.lock import locked
+from varcal._input.groups import N_BUCKETS
 from varcal._monitor.cells import Cells
 from varcal._monitor.confidence import Running
 from varcal._monitor.detector import Detector
-from varcal._monitor.history import BLOCK_SUMS, Block, History
-from varcal._monitor.monitor import Event, Monitor
+from varcal._monitor.evidence import BETS, SUMS, UNITS
+from varcal._monitor.history import BLOCK_SUMS, MOST_BLOCKS, Block, History
+from varcal._monitor.monitor import MOST_EVIDENCE, Event, Monitor
 from varcal._monitor.status import Where
-from varcal._version import __version__
-from varcal.calibrators._saved.array_texts import array_of, entry_of
+from varcal._options import checked, or_none
+from varcal._saved.array_texts import array_of, entry_of
+from varcal._saved.conform import conform
+from varcal._saved.document import BrokenError, Kind, check_key
 from varcal.exceptions import InputError
 
-#: The version of the file format; files of another one are refused.
-FORMAT = 1
+#: Saved monitors.
+MONITOR = Kind(
+    "monitor",
+    "a saved monitor",
+    "give a file that Monitor.save() or varcal monitor init wrote",
+    format=2,
+    oldest=1,
+    sealed_since=2,
+)
 #: The attributes that are plain values, with their types.
 _PLAIN: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("key", "method", "last_id", "raised"), (str,)),
@@ -42,23 +53,33 @@ _DETECTOR = ("spent", "flow", "run", "start", "window")
 _RUNNING = ("n", "weight", "hit", "score", "spread", "first", "top")
 
 
-def save(monitor: Monitor, path: str | PathLike[str]) -> None:
+def save(monitor: Monitor, path: str | PathLike[str], key: str | bytes | None = None) -> None:
     """Write a monitor, unless another process has saved the file since this one read it."""
     _check_extension(path)
     with locked(path):
-        write_in_turn(monitor, path)
+        write_in_turn(monitor, path, key)
 
 
-def write_in_turn(monitor: Monitor, path: str | PathLike[str]) -> None:
+def write_in_turn(
+    monitor: Monitor, path: str | PathLike[str], key: str | bytes | None = None
+) -> None:
     """Write a monitor while the file is locked."""
     if Path(path).exists():
-        _check_ours(monitor, path)
-    write_whole(path, json.dumps(to_dict(monitor), allow_nan=False))
+        _check_ours(monitor, path, signed=key is not None)
+    MONITOR.write(path, to_dict(monitor), key)
     monitor.saved_revision = monitor.revision
 
 
-def load_monitor(path: str | PathLike[str]) -> Monitor:
+@checked(key=or_none(check_key))
+def load_monitor(path: str | PathLike[str], *, key: str | bytes | None = None) -> Monitor:
     """Read a monitor that `Monitor.save` wrote.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    key : str or bytes, optional
+        The key that the file was signed with; a file that is not signed with it is refused.
 
     Examples
     --------
@@ -71,17 +92,21 @@ def load_monitor(path: str | PathLike[str]) -> Monitor:
     >>> print(vc.load_monitor(path).status)
     No alarm: no batch yet.
     """
-    data = _read(path)
+    data = _read(path, key)
+    name = repr(str(path))
     try:
         monitor = from_dict(data)
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError):
-        raise _not_a_monitor(path) from None
+    except BrokenError as error:
+        raise MONITOR.refusal(name, str(error)) from None
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        problem = f"its contents are inconsistent ({type(error).__name__})"
+        raise MONITOR.refusal(name, problem) from None
     monitor.saved_revision = monitor.revision
     return monitor
 
 
 @contextmanager
-def monitor_in_turn(path: str | PathLike[str]) -> Iterator[Monitor]:
+def monitor_in_turn(path: str | PathLike[str], key: str | bytes | None = None) -> Iterator[Monitor]:
     """Read a monitor, and write it at the end of the block; other processes wait meanwhile.
 
     If the block raises an error the file stays as it was.
@@ -89,10 +114,10 @@ def monitor_in_turn(path: str | PathLike[str]) -> Iterator[Monitor]:
     if not Path(path).is_file():
         _read(path)  # says why it cannot be read, before a lock is made for it
     with locked(path):
-        monitor = load_monitor(path)
+        monitor = load_monitor(path, key=key)
         yield monitor
         if monitor.revision != monitor.saved_revision:
-            write_in_turn(monitor, path)
+            write_in_turn(monitor, path, key)
 
 
 def to_dict(monitor: Monitor) -> dict[str, Any]:
@@ -100,8 +125,6 @@ def to_dict(monitor: Monitor) -> dict[str, Any]:
     detector, running, blocks = monitor.detector, monitor.running, monitor.history.blocks
     shape = (0, len(BLOCK_SUMS), len(monitor.cells))
     return {
-        "format": FORMAT,
-        "varcal": __version__,
         **{name: getattr(monitor, name) for name in _PLAIN},
         "bins": plan_to_dict(monitor.bins),
         "limits": entry_of(monitor.limits),
@@ -133,19 +156,30 @@ def from_dict(data: dict[str, Any]) -> Monitor:
     if (monitor.alpha is None) == (monitor.arl is None):
         raise ValueError("it has both alpha and arl, or neither")
     monitor.bins = plan_from_dict(data["bins"])
+    conform(monitor.bins, BinPlan, "bins")
+    _check_numbers(monitor)
+    check_size(monitor.bins, N_BUCKETS if monitor.bins.roles.groups else 1)
     monitor.cells = Cells(monitor.bins, monitor.event)
     many = len(monitor.cells)
     fresh = Detector.new(many)
     kept = data["detector"]
     arrays = {name: _array(kept[name], getattr(fresh, name)) for name in _DETECTOR}
-    monitor.detector = Detector(int(kept["t"]), **arrays)
+    conform(kept["t"], int, "the number of batches")
+    if kept["t"] < 0 or (arrays["start"] < 0).any() or (arrays["start"] > kept["t"]).any():
+        raise BrokenError("evidence began at a batch that there was not")
+    monitor.detector = Detector(kept["t"], **arrays)
     monitor.limits = _array(data["limits"], np.zeros((many, 2)))
     zero = np.zeros(many)
     monitor.running = Running(*(_array(data["running"][name], zero) for name in _RUNNING))
+    if any((getattr(monitor.running, name) < 0).any() for name in ("n", "weight", "hit", "score")):
+        raise BrokenError("a sum of rows is negative")
+    conform(data["ids"], list[list[int | str]], "the names of batches")
     monitor.ids = {int(t): str(id) for t, id in data["ids"]}
     where = data["where"]
     monitor.alarmed = None if where is None else Where(**where | {"also": tuple(where["also"])})
+    conform(monitor.alarmed, Where | None, "the alarm")
     monitor.events = [Event(**event) for event in data["events"]]
+    conform(monitor.events, list[Event], "the log")
     past = data["history"]
     heads = past["blocks"]
     sums = _array(past["sums"], np.zeros((len(heads), len(BLOCK_SUMS), many)))
@@ -155,49 +189,60 @@ def from_dict(data: dict[str, Any]) -> Monitor:
         Block(**dict(zip(names, head, strict=True)), sums=sums[k], spread=spread[k])
         for k, head in enumerate(heads)
     ]
-    monitor.history = History(blocks, int(past["span"]))
+    conform(blocks, list[Block], "the history")
+    conform(past["span"], int, "the span of the history")
+    if not 1 <= past["span"] <= 2**40 or len(blocks) > MOST_BLOCKS + 1:
+        raise BrokenError("the history is longer than any that is written")
+    monitor.history = History(blocks, past["span"])
     monitor.saved_revision = None
+    nothing = Collected(monitor.cells.slim, monitor.cells.slim.tally().nothing())
+    monitor.cells.moments(nothing, bets=monitor.method == BETS)  # raises if a table is missing
     return monitor
 
 
-def _array(entry: dict[str, Any], like: AnyArray) -> AnyArray:
-    array = array_of(entry).astype(like.dtype)
-    if array.shape != like.shape or not np.isfinite(array).all():
-        raise ValueError("an array has another shape, or a value that is not finite")
-    return array
-
-
-def _read(path: str | PathLike[str]) -> dict[str, Any]:
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except OSError as error:
-        raise InputError(
-            f"cannot read {str(path)!r}: {error.strerror}",
-            "give a file that Monitor.save() or varcal monitor init wrote",
-            argument="path",
-        ) from None
-    except UnicodeDecodeError:
-        raise _not_a_monitor(path) from None
-    try:
-        data = json.loads(text)
-        number, version = data["format"], data["varcal"]
-        if not isinstance(data["revision"], int) or not isinstance(data["key"], str):
-            raise ValueError("the file has no revision")
-    except (ValueError, KeyError, TypeError):
-        raise _not_a_monitor(path) from None
-    if number != FORMAT:
-        raise InputError(
-            f"{str(path)!r} was written by another varcal ({version})",
-            "use the same version, or start a new monitor",
-            argument="path",
+def _check_numbers(monitor: Monitor) -> None:
+    """Refuse numbers that no monitor has."""
+    if (
+        not 0 <= monitor.tolerance <= 0.5
+        or min(
+            monitor.revision, monitor.epoch, monitor.n_batches, monitor.n_rows, monitor.n_dropped
         )
-    found: dict[str, Any] = data
-    return found
+        < 0
+    ):
+        raise BrokenError("a count is negative, or the tolerance no share")
+    if monitor.alpha is not None and not 0 < monitor.alpha < 1:
+        raise BrokenError("alpha is not a share")
+    if monitor.arl is not None and not 1 < monitor.arl < MOST_EVIDENCE:
+        raise BrokenError("arl is not a number of batches")
+    if monitor.method not in (BETS, SUMS, UNITS):
+        raise BrokenError("it names an unknown method")
 
 
-def _check_ours(monitor: Monitor, path: str | PathLike[str]) -> None:
-    """Refuse to overwrite a state that this monitor does not come from."""
+def _array(entry: dict[str, Any], like: AnyArray) -> AnyArray:
+    array = array_of(entry)
+    if array.shape != like.shape or not np.isfinite(array).all():
+        raise BrokenError("an array has another shape, or a value that is not finite")
+    if array.dtype.kind != like.dtype.kind:
+        raise BrokenError(f"an array holds {array.dtype}")
+    return array.astype(like.dtype)
+
+
+def _read(path: str | PathLike[str], key: str | bytes | None = None) -> dict[str, Any]:
+    data = MONITOR.read(path, key)
+    if type(data.get("revision")) is not int or not isinstance(data.get("key"), str):
+        raise MONITOR.refusal(repr(str(path)), "it has no revision")
+    return data
+
+
+def _check_ours(monitor: Monitor, path: str | PathLike[str], *, signed: bool) -> None:
+    """Refuse to overwrite a state that this monitor does not come from, or a signature."""
     found = _read(path)
+    if found.get("signature") and not signed:
+        raise InputError(
+            f"{str(path)!r} is signed, and would no longer be",
+            "give the key that it is signed with: save(path, key=…)",
+            argument="key",
+        )
     if found["key"] != monitor.key:
         raise InputError(
             f"{str(path)!r} holds another monitor",
@@ -218,11 +263,3 @@ def _check_extension(path: str | PathLike[str]) -> None:
         raise InputError(
             f"path has an unknown extension: {str(path)!r}", "use .json", argument="path"
         )
-
-
-def _not_a_monitor(path: str | PathLike[str]) -> InputError:
-    return InputError(
-        f"{str(path)!r} is not a saved monitor",
-        "give a file that Monitor.save() or varcal monitor init wrote",
-        argument="path",
-    )

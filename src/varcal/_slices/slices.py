@@ -21,7 +21,17 @@ from varcal._input.left_out import all_left_out, explicit_names
 from varcal._input.part import Part
 from varcal._input.predictions import ALL, Predictions
 from varcal._input.variables import Variable
-from varcal._options import check_choice, check_count, check_level
+from varcal._options import (
+    check_choice,
+    check_count,
+    check_flag,
+    check_level,
+    check_names,
+    checked,
+    one_of,
+    or_none,
+    whole,
+)
 from varcal._runtime.threads import one_blas_thread
 from varcal._slices.beyond import fit, overall_design, single_design
 from varcal._slices.cells import Grid, grid_of
@@ -50,6 +60,14 @@ MOST = 5
 FEWEST_ROWS = 200
 
 
+@checked(
+    max_depth=one_of(1, 2, 3),
+    score=check_flag,
+    most=whole(1, 1_000),
+    draws=whole(19, 100_000),
+    search_rows=whole(FEWEST_ROWS, 100_000_000),
+    include=or_none(check_names),
+)
 @one_blas_thread
 def slices(
     y: object,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from os import PathLike
@@ -12,13 +11,14 @@ import numpy as np
 
 from varcal._arrays import Bools
 from varcal._export._sql.dialects import DIALECTS
-from varcal._files.atomic import write_whole
 from varcal._input.date_texts import with_dates
 from varcal._input.events import CORRECT
 from varcal._input.frames import Table, frame_of, is_frame
 from varcal._input.predictions import read_scores
 from varcal._input.variables import Variable, as_series, plain_array
-from varcal._options import check_choice
+from varcal._options import check_choice, checked, or_none
+from varcal._saved.conform import restored
+from varcal._saved.document import Kind, check_key
 from varcal._slices.condition import Condition
 from varcal._text.gaps import CONFIDENCE, off_by
 from varcal._text.numbers import count, interval, p_equation, percent, signed
@@ -26,8 +26,14 @@ from varcal._text.tables import text_table
 from varcal._version import __version__
 from varcal.exceptions import InputError
 
-#: The version of the file format; files of another one are refused.
-FORMAT = 1
+#: Saved slices.
+SLICES = Kind(
+    "slices",
+    "a file of saved slices",
+    "give a file that slices.save() wrote, or search the rows again and save the result",
+    format=1,
+    oldest=1,
+)
 #: The fields of `Slices` that are plain values.
 _PLAIN = (
     "p_value",
@@ -292,7 +298,7 @@ class Slices:
     def to_dict(self) -> dict[str, Any]:
         """Return everything in plain Python types, ready for JSON."""
         return {
-            "format": FORMAT,
+            "format": SLICES.format,
             "varcal": __version__,
             **{name: getattr(self, name) for name in _PLAIN},
             "sentence": self.sentence,
@@ -304,6 +310,10 @@ class Slices:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Slices:
         """Return the slices that `to_dict` described."""
+        return restored(lambda: cls._of(data), cls, "saved slices")
+
+    @classmethod
+    def _of(cls, data: Mapping[str, Any]) -> Slices:
         return cls(
             **{name: data[name] for name in _PLAIN},
             notes=tuple(data["notes"]),
@@ -311,12 +321,21 @@ class Slices:
             slices=tuple(Slice.from_dict(one) for one in data["slices"]),
         )
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the slices as JSON; `varcal.load_slices` reads them."""
-        write_whole(path, json.dumps(self.to_dict(), allow_nan=False))
+    @checked(key=or_none(check_key))
+    def save(self, path: str | PathLike[str], *, key: str | bytes | None = None) -> None:
+        """Write the slices as JSON; `varcal.load_slices` reads them.
+
+        Parameters
+        ----------
+        path : path
+            The file.
+        key : str or bytes, optional
+            A secret to sign the file with; whoever gives it to `load_slices` sees changes.
+        """
+        SLICES.write(path, self.to_dict(), key)
 
     def plot(self, ax: Any = None, *, backend: str = "matplotlib") -> Any:
-        """Draw the gap of each slice with its interval.
+        """Draw each slice as a row: what the model says, what happens, and its rows.
 
         Parameters
         ----------
@@ -330,9 +349,8 @@ class Slices:
         matplotlib Axes, or plotly Figure
         """
         from varcal.plotting import draw  # noqa: PLC0415
-        from varcal.plotting._rankings import slice_dots  # type: ignore[attr-defined]  # noqa: PLC0415
 
-        return draw("dots", slice_dots(self), ax=ax, backend=backend)
+        return draw("slices", self, ax=ax, backend=backend)
 
     def __repr__(self) -> str:
         lines = [self.sentence] if not self.slices else []

@@ -82,6 +82,16 @@ def cut(text: str, length: int = NAME_LENGTH) -> str:
     return text if len(text) <= length + 20 else f"{text[:length]}… ({len(text):,} characters)"
 
 
+def short(name: str, most: int = 28) -> str:
+    """Shorten a name, and put it on one line.
+
+    >>> short("a very long name indeed", 12)
+    'a very long…'
+    """
+    flat = " ".join(name.split()) or "(blank)"
+    return flat if len(flat) <= most else f"{flat[: most - 1].rstrip()}…"
+
+
 def listed(names: list[str], *, strong: bool = False, most: int = 5) -> Sentence:
     """Join names from the data with commas and "and"; of many, only the first ones.
 

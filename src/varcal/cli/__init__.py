@@ -1,6 +1,8 @@
 """The command line: one file per command, `_program.py` for what they share."""
 
+import signal
 import sys
+from typing import Any
 
 from varcal.cli._apply import apply
 from varcal.cli._audit import audit
@@ -20,8 +22,19 @@ for _command in (audit, calibrate, apply, export, compare, monitor, demo, reprod
 
 def program() -> None:
     """Run the command line in a process of its own."""
+    sys.unraisablehook = _pass_interrupts_on
     if sys.argv[1:2] == ["apply"]:
         from varcal.calibrators._interface.estimator import leave_out_sklearn  # noqa: PLC0415
 
         leave_out_sklearn()
     main()
+
+
+def _pass_interrupts_on(found: Any) -> None:
+    """Send Ctrl-C again if it came where Python can raise no exception, such as a callback."""
+    if isinstance(found.exc_value, KeyboardInterrupt) and hasattr(signal, "setitimer"):
+        # Not at once, because this function cannot raise it either.
+        signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
+        signal.setitimer(signal.ITIMER_REAL, 0.001)
+    else:
+        sys.__unraisablehook__(found)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from varcal._files.atomic import refuse_input
 from varcal.cli import _options as options
 from varcal.exceptions import InputError, import_library
 
@@ -63,6 +64,7 @@ def export(**given: Any) -> None:
       varcal export cal.json --to python -o cal.py --check
     """
     options.check_output(given["output"], (EXTENSIONS[given["target"]],))
+    refuse_input(given["output"], "the file of the calibrator", given["calibrator"])
     _refuse_options_of_sql(given["target"])
     from varcal.calibrators import load_calibrator  # noqa: PLC0415  slow, and not needed to refuse
 

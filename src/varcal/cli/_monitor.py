@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from varcal._files.atomic import same_file
+from varcal._files.atomic import refuse_input
 from varcal.cli import _options as options
 from varcal.cli._input_files import Files, as_labels, rows_in_place
 from varcal.cli._program import say
@@ -260,8 +260,7 @@ def _check_report(path: str | None, *others: str) -> None:
     if not path:
         return
     options.check_output(path, REPORTS)
-    if any(same_file(path, other) for other in _paths(others)):
-        raise InputError(f"{path!r} is an input file", "write to another file")
+    refuse_input(path, "an input file", *_paths(others))
 
 
 def _batch(found: Monitor, given: dict[str, Any], stack: ExitStack) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import os
+import re
 import signal
 import sys
 import warnings
@@ -25,8 +26,37 @@ class _ReaderLeftError(Exception):
     """Standard output was closed; click would exit with 1, which here means a failed gate."""
 
 
+class _InterruptedError(Exception):
+    """Ctrl-C was pressed; click would write an empty line before it passes that on."""
+
+
+class _Interrupts:
+    """Notices Ctrl-C even where a library turns the exception into another, or drops it.
+
+    Extension modules do so while they are imported, and Python does in callbacks.
+    """
+
+    def __init__(self) -> None:
+        self.noticed = False
+
+    def listen(self) -> None:
+        # A process in the background ignores Ctrl-C, which stays so.
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            signal.signal(signal.SIGINT, self._raise)
+
+    def _raise(self, number: int, frame: Any) -> NoReturn:
+        self.noticed = True
+        raise KeyboardInterrupt
+
+
 class _Commands(click.Group):
     """A group of commands whose errors are one readable message and an exit code."""
+
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        try:
+            return super().make_context(*args, **kwargs)
+        except KeyboardInterrupt:
+            raise _InterruptedError from None
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -36,35 +66,46 @@ class _Commands(click.Group):
                 sys.stdout.flush()
         except BrokenPipeError:
             raise _ReaderLeftError from None
+        except KeyboardInterrupt:
+            raise _InterruptedError from None
 
     def main(self, *args: Any, **kwargs: Any) -> NoReturn:
         _write_in_any_encoding()
         _show_warnings()
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
+        interrupts = _Interrupts()
+        interrupts.listen()
         kwargs = {"prog_name": "varcal"} | kwargs | {"standalone_mode": False}
         try:
             code = super().main(*args, **kwargs)
-        except InputError as error:
-            code = _fail(*error.spelled(OPTIONS, option_text))
-        except VarcalError as error:
-            code = _fail(error.message, error.hint)
-        except click.ClickException as error:
-            code = _fail(*_usage(error))
-        except (click.Abort, KeyboardInterrupt):
-            print("interrupted: nothing was written", file=sys.stderr)
-            code = INTERRUPTED
-        except _ReaderLeftError:
-            # What is still buffered cannot be written any more.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            code = BROKEN_PIPE
-        except Exception:
-            import traceback  # noqa: PLC0415  only a bug needs it
-
-            traceback.print_exc()
-            code = _fail(
-                "this is a bug in varcal", "please report it with the lines above", OUR_BUG
-            )
+        except (click.Abort, KeyboardInterrupt, _InterruptedError):
+            code = _interrupted()
+        except Exception as error:
+            code = _interrupted() if interrupts.noticed else _code_of(error)
         sys.exit(code if isinstance(code, int) else 0)
+
+
+def _interrupted() -> int:
+    print("interrupted: no file is left incomplete", file=sys.stderr)
+    return INTERRUPTED
+
+
+def _code_of(error: Exception) -> int:
+    """Say what is wrong, and return the exit code."""
+    if isinstance(error, InputError):
+        return _fail(*error.spelled(OPTIONS, option_text))
+    if isinstance(error, VarcalError):
+        return _fail(error.message, error.hint)
+    if isinstance(error, click.ClickException):
+        return _fail(*_usage(error))
+    if isinstance(error, _ReaderLeftError):
+        # What is still buffered cannot be written any more.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+    import traceback  # noqa: PLC0415  only a bug needs it
+
+    traceback.print_exception(error)
+    return _fail("this is a bug in varcal", "please report it with the lines above", OUR_BUG)
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -119,6 +160,10 @@ def _usage(error: click.ClickException) -> tuple[str, str]:
     if isinstance(error, click.NoSuchOption):
         known = [] if context is None else [o for p in context.command.params for o in p.opts]
         message, near = f"no option {error.option_name}", nearest(error.option_name, known) or ""
+    missing = re.fullmatch(r"No such command '(.*)'", message)
+    if missing is not None and context is not None:  # older versions of click suggest nothing
+        similar = nearest(missing[1], context.command.list_commands(context))
+        near = repr(similar) if similar else ""
     hint = f"did you mean {near}?" if near else f"{path} --help shows the options and examples"
     return message.rstrip("."), hint
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from varcal._arrays import AnyArray, Floats
-from varcal._options import check_choice
-from varcal.datasets._simulation import Simulation, checked_n
+from varcal._options import check_finite, checked, one_of
+from varcal.datasets._simulation import SIMULATOR, Simulation
 from varcal.exceptions import InputError
 
 __all__ = ["make_gap"]
@@ -117,6 +117,13 @@ class Gap:
         return self.scale * SHAPES[self.shape].curve(_position(np.asarray(v), self.variable))
 
 
+@checked(
+    shape=one_of(*SHAPES),
+    vece=check_finite,
+    scores=one_of(*SCORES),
+    variable=one_of(*VARIABLES),
+    **SIMULATOR,
+)
 def make_gap(
     n: int,
     shape: str = "tilt",
@@ -177,10 +184,6 @@ def make_gap(
     >>> make_gap(1000, "hump", variable="categorical").v[:3]
     array(['f', 'd', 'b'], dtype='<U1')
     """
-    n = checked_n(n)
-    check_choice("shape", shape, tuple(SHAPES))
-    check_choice("scores", scores, tuple(SCORES))
-    check_choice("variable", variable, VARIABLES)
     vece = 0.0 if shape == "none" else _checked_vece(vece)
     score = SCORES[scores]
     top, bottom, over, under = _extent(shape, variable)

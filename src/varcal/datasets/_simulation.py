@@ -11,13 +11,19 @@ from numpy.typing import NDArray
 
 from varcal._arrays import AnyArray, Floats
 from varcal._input.frames import frame_of
-from varcal.exceptions import InputError
+from varcal._options import check_count, check_seed, checked, whole
+from varcal.exceptions import InputError, shown
 
 __all__ = ["Simulation"]
 
 #: Cells per bin in numerical integrals over bins. It is even, so that a jump in the middle of a bin
 #: falls between two cells.
 CELLS_PER_BIN = 1000
+#: The most rows of a simulation, some four gigabytes.
+MOST_ROWS = 100_000_000
+MOST_CLASSES = 10_000
+#: Every bin of the truth is a mean over many cells.
+MOST_TRUE_BINS = 10_000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -87,6 +93,7 @@ class Simulation:
             f"Simulation({self.name}: {len(self):,} rows, ece={self.ece:.4g}, vece={self.vece:.4g})"
         )
 
+    @checked(n_bins=whole(1, MOST_TRUE_BINS))
     def ece_in_bins(self, n_bins: int = 10) -> float:
         """Return the population's ECE over bins of equal support.
 
@@ -112,6 +119,7 @@ class Simulation:
         """
         return _in_bins(self.score_gap(self.score_quantile(_cell_ranks(n_bins))), n_bins)
 
+    @checked(n_bins=whole(1, MOST_TRUE_BINS))
     def vece_in_bins(self, n_bins: int = 10) -> float:
         """Return the population's VECE over bins of equal support; v must be continuous.
 
@@ -173,12 +181,6 @@ class Simulation:
 
 
 def _cell_ranks(n_bins: int) -> Floats:
-    if n_bins < 1:
-        raise InputError(
-            f"n_bins must be at least 1; got {n_bins}",
-            "for example n_bins=10",
-            argument="n_bins",
-        )
     cells = n_bins * CELLS_PER_BIN
     return (np.arange(cells) + 0.5) / cells
 
@@ -187,8 +189,50 @@ def _in_bins(gap: Floats, n_bins: int) -> float:
     return float(np.abs(gap.reshape(n_bins, -1).mean(axis=1)).mean())
 
 
-def checked_n(n: int) -> int:
+def check_rows(argument: str, n: object) -> int:
     """Return the number of rows, after checking that it is a positive integer."""
-    if not isinstance(n, (int, np.integer)) or isinstance(n, bool) or n < 1:
-        raise InputError(f"n must be a positive integer; got {n!r}", "for example n=10_000")
+    if not isinstance(n, int | np.integer) or isinstance(n, bool) or n < 1:
+        raise InputError(
+            f"{argument} must be a positive integer; got {shown(n)}",
+            "for example n=10_000",
+            argument=argument,
+        )
+    if n > MOST_ROWS:
+        raise InputError(
+            f"{argument} is at most {MOST_ROWS:,}; got {shown(n)}",
+            "simulate several parts with different seeds",
+            argument=argument,
+        )
     return int(n)
+
+
+def check_classes(argument: str, n_classes: object) -> int:
+    """Return the number of classes, after checking that it is an integer of at least 2."""
+    if not isinstance(n_classes, int | np.integer) or isinstance(n_classes, bool) or n_classes < 2:
+        raise InputError(
+            f"{argument} must be an integer of at least 2; got {shown(n_classes)}",
+            "use at least two classes",
+            argument=argument,
+        )
+    return check_count(argument, n_classes, 2, MOST_CLASSES)
+
+
+def check_random_state(argument: str, value: object) -> int | np.random.Generator | None:
+    """Return a seed, a generator or None, after checking that it is one."""
+    if value is None or isinstance(value, np.random.Generator):
+        return value
+    return check_seed(argument, value)
+
+
+#: How every simulator checks its arguments.
+SIMULATOR = {"n": check_rows, "random_state": check_random_state}
+
+
+def check_size(n: int, n_classes: int) -> None:
+    """Refuse a matrix of probabilities that would take several gigabytes."""
+    if n * n_classes > MOST_ROWS:
+        raise InputError(
+            f"n × n_classes is {n * n_classes:,}, more than {MOST_ROWS:,} probabilities",
+            "simulate fewer rows or classes",
+            argument="n",
+        )

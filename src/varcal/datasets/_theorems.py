@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from varcal._arrays import Floats
-from varcal._options import check_choice
-from varcal.datasets._simulation import Simulation, checked_n
+from varcal._options import check_finite, checked, one_of
+from varcal.datasets._simulation import SIMULATOR, Simulation, check_classes, check_size
 from varcal.exceptions import InputError
 
 __all__ = ["make_consistent", "make_ece_bound", "make_vece_bound"]
@@ -19,6 +19,7 @@ __all__ = ["make_consistent", "make_ece_bound", "make_vece_bound"]
 _ROUNDING = 1e-12
 
 
+@checked(n_classes=check_classes, alpha=check_finite, **SIMULATOR)
 def make_vece_bound(
     n: int,
     n_classes: int = 2,
@@ -68,7 +69,8 @@ def make_vece_bound(
     >>> bool(abs(hit[sim.v <= 0.5].mean() - 0.95) < 0.01)
     True
     """
-    k = _checked_classes(n_classes)
+    k = n_classes
+    check_size(n, k)
     _check_alpha(alpha, (k - 1) / (2 * k), "(K - 1)/(2K)", k, zero=True)
     rng = np.random.default_rng(random_state)
     middle = 0.5 + 0.5 / k
@@ -87,6 +89,7 @@ def make_vece_bound(
     )
 
 
+@checked(n_classes=check_classes, alpha=check_finite, **SIMULATOR)
 def make_ece_bound(
     n: int,
     n_classes: int = 2,
@@ -130,7 +133,8 @@ def make_ece_bound(
     >>> round(sim.ece, 4), sim.vece
     (0.325, 0.0)
     """
-    k = _checked_classes(n_classes)
+    k = n_classes
+    check_size(n, k)
     _check_alpha(alpha, (k - 1) / (2 * k), "(K - 1)/(2K)", k)
     rng = np.random.default_rng(random_state)
     middle = 0.5 + 0.5 / k
@@ -147,6 +151,9 @@ def make_ece_bound(
     )
 
 
+@checked(
+    n_classes=check_classes, alpha=check_finite, direction=one_of("over", "under"), **SIMULATOR
+)
 def make_consistent(
     n: int,
     n_classes: int = 2,
@@ -195,8 +202,8 @@ def make_consistent(
     >>> sim.gap([0.0, 1.0]).round(3)
     array([-0.05, -0.15])
     """
-    k = _checked_classes(n_classes)
-    check_choice("direction", direction, ("over", "under"))
+    k = n_classes
+    check_size(n, k)
     _check_alpha(alpha, (k - 1) / (3 * k), "(K - 1)/(3K)", k)
     rng = np.random.default_rng(random_state)
     middle = 0.5 + 0.5 / k
@@ -236,7 +243,7 @@ def _classifier(
 
 def _ranks(n: int, rng: np.random.Generator) -> Floats:
     """Draw from U(0, 1], so that no score is exactly 1/K, which would be a tie of all classes."""
-    return 1.0 - rng.random(checked_n(n))
+    return 1.0 - rng.random(n)
 
 
 def _line(x: ArrayLike, start: float, end: float) -> Floats:
@@ -256,15 +263,6 @@ def _two_ends(rank: ArrayLike, low: float, width: float) -> Floats:
     """Return the quantiles of an even mixture of U(low, low + width) and U(1 − width, 1)."""
     rank = np.asarray(rank, dtype=float)
     return np.where(rank <= 0.5, low + 2 * width * rank, 1 - 2 * width * (1 - rank))
-
-
-def _checked_classes(n_classes: int) -> int:
-    if not isinstance(n_classes, (int, np.integer)) or n_classes < 2:
-        raise InputError(
-            f"n_classes must be an integer of at least 2; got {n_classes!r}",
-            "use at least two classes",
-        )
-    return int(n_classes)
 
 
 def _check_alpha(alpha: float, largest: float, formula: str, k: int, *, zero: bool = False) -> None:

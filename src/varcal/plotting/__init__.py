@@ -10,9 +10,12 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
-from varcal.exceptions import InputError, import_library
+from varcal._input.variables import Variable
+from varcal._options import check_choice, check_finite, check_text, checked, or_none, whole
+from varcal.exceptions import InputError, import_library, shown
 
 if TYPE_CHECKING:
     from varcal._measures.curve import Curve
@@ -22,10 +25,70 @@ __all__ = ["before_after", "dots"]
 BACKENDS = ("matplotlib", "plotly")
 
 
+def _check_curves(argument: str, curves: object) -> object:
+    """Refuse anything but a mapping of names to curves."""
+    from varcal._measures.curve import Curve  # noqa: PLC0415  loads when first used
+
+    if isinstance(curves, Mapping) and all(isinstance(one, Curve) for one in curves.values()):
+        return curves
+    raise InputError(
+        f"{argument} must be a dict of curves by name; got {shown(curves)}",
+        "give the results of curve()",
+        argument=argument,
+    )
+
+
+def _check_texts(argument: str, texts: object) -> tuple[str, ...]:
+    """Refuse anything but strings."""
+    if isinstance(texts, str) or not isinstance(texts, Sequence | np.ndarray):
+        raise InputError(
+            f"{argument} must be a list of strings; got {shown(texts)}",
+            "give one string per row",
+            argument=argument,
+        )
+    return tuple(check_text(argument, text) for text in texts)
+
+
+def _check_values(argument: str, values: object) -> object:
+    """Refuse anything but a column of numbers or of True and False."""
+    column = Variable.of(values, argument, argument)
+    if column.kind == "numeric":
+        return column.values.astype(np.float64)
+    if column.kind == "levels" and column.levels == (False, True) and (column.values >= 0).all():
+        return column.values.astype(bool)
+    raise InputError(
+        f"{argument} must be numbers; got {shown(values)}", "give one per row", argument=argument
+    )
+
+
+def _check_lines(argument: str, lines: object) -> tuple[tuple[float, str], ...]:
+    """Refuse anything but pairs of a number and a name."""
+    known = isinstance(lines, Sequence) and not isinstance(lines, str | bytes)
+    pairs: list[Any] = list(lines) if known else [None]  # type: ignore[call-overload]
+    for pair in pairs:
+        if not isinstance(pair, Sequence) or isinstance(pair, str) or len(pair) != 2:
+            raise InputError(
+                f"{argument} must be pairs of a number and a name; got {shown(lines)}",
+                'for example [(0.02, "threshold")]',
+                argument=argument,
+            )
+    return tuple((check_finite(argument, at), check_text(argument, text)) for at, text in pairs)
+
+
+def _check_axes(argument: str, ax: object) -> object:
+    """Refuse anything but the axes of matplotlib."""
+    if hasattr(ax, "get_figure") and hasattr(ax, "transAxes"):
+        return ax
+    raise InputError(
+        f"{argument} must be axes of matplotlib; got {shown(ax)}",
+        "for example ax=plt.subplots()[1]",
+        argument=argument,
+    )
+
+
 def draw(kind: str, result: Any, *, ax: Any = None, backend: str = "matplotlib", **how: Any) -> Any:
     """Draw a result with one of the backends; every `plot` method calls this."""
-    if backend not in BACKENDS:
-        raise InputError.choice("backend", backend, BACKENDS)
+    check_choice("backend", backend, BACKENDS)
     if backend == "plotly":
         if ax is not None:
             raise InputError(
@@ -36,9 +99,12 @@ def draw(kind: str, result: Any, *, ax: Any = None, backend: str = "matplotlib",
         import_library("plotly", 'plot(backend="plotly")')
         return import_module(f"varcal.plotting._plotly.{kind}").draw(result, **how)
     import_library("matplotlib", "plot()")
+    if ax is not None:
+        _check_axes("ax", ax)
     return import_module(f"varcal.plotting._matplotlib.{kind}").draw(result, ax, **how)
 
 
+@checked(columns=whole(1, 1_000), curves=_check_curves)
 def before_after(
     curves: Mapping[str, Curve], *, columns: int = 4, backend: str = "matplotlib"
 ) -> Any:
@@ -73,12 +139,6 @@ def before_after(
     named = {str(name): curve for name, curve in curves.items()}
     if not named:
         raise InputError("curves is empty", "give at least one curve", argument="curves")
-    if isinstance(columns, bool) or not isinstance(columns, int) or columns < 1:
-        raise InputError(
-            f"columns must be a whole number of at least 1; got {columns!r}",
-            "try 4",
-            argument="columns",
-        )
     first = next(iter(named.values()))
     for name, curve in named.items():
         alike = ("variable", "kind", "event", "labels")
@@ -92,6 +152,18 @@ def before_after(
     return draw("panels", named, backend=backend, columns=columns)
 
 
+@checked(
+    names=_check_texts,
+    value=_check_values,
+    low=_check_values,
+    high=_check_values,
+    noise=or_none(_check_values),
+    plug_in=or_none(_check_values),
+    filled=or_none(_check_values),
+    texts=_check_texts,
+    lines=_check_lines,
+    label=check_text,
+)
 def dots(
     names: Sequence[str],
     value: ArrayLike,

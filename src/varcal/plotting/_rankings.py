@@ -170,6 +170,12 @@ class Dots:
             raise InputError("names is empty", "there is nothing to draw", argument="names")
         assert found["value"] is not None and found["low"] is not None and found["high"] is not None
         full = np.ones(many, bool) if filled is None else np.asarray(filled, bool)
+        if full.shape != (many,):
+            raise InputError(
+                f"filled has {full.size} values for {many} names",
+                "give one value per name",
+                argument="filled",
+            )
         return cls(
             names=tuple(map(str, names)),
             value=found["value"],

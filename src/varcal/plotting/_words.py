@@ -12,6 +12,7 @@ from varcal._measures.curve import Curve
 from varcal._measures.estimate import Estimate
 from varcal._measures.reliability import Reliability
 from varcal._text.numbers import p_equation, points, points_with_interval
+from varcal._text.sentences import short as short
 
 
 @dataclass(frozen=True)
@@ -67,16 +68,6 @@ def estimate_title(estimate: Estimate) -> str:
     along = "" if estimate.metric == "ECE" else f" along {short(estimate.variable, 20)}"
     size = points_with_interval(estimate.debiased, estimate.low, estimate.high)
     return f"{estimate.metric}{along}: {size}, {p_equation(estimate.p_value)}"
-
-
-def short(name: str, most: int = 28) -> str:
-    """Shorten a name, and put it on one line.
-
-    >>> short("a very long name indeed", 12)
-    'a very long…'
-    """
-    flat = " ".join(name.split()) or "(blank)"
-    return flat if len(flat) <= most else f"{flat[: most - 1].rstrip()}…"
 
 
 def escape(name: str) -> str:

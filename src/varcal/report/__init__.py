@@ -11,6 +11,7 @@ from varcal._audit.audit_result import Audit
 from varcal._audit.comparison import Comparison
 from varcal._files.atomic import write_whole
 from varcal._monitor.monitor import Monitor
+from varcal._options import checked, of_type
 from varcal.exceptions import InputError
 from varcal.report.audit.markdown import markdown
 from varcal.report.audit.notebook import InlineReport
@@ -46,6 +47,10 @@ __all__ = [
 
 S = TypeVar("S")
 
+_AUDIT = of_type(Audit, "an Audit, the result of audit()")
+_COMPARISON = of_type(Comparison, "a Comparison, the result of compare()")
+_MONITOR = of_type(Monitor, "a Monitor")
+
 #: What writes the summary of an audit, by the extension of the file.
 FORMS: dict[str, Callable[[Summary], str]] = {
     ".html": html,
@@ -69,6 +74,7 @@ MONITOR_FORMS: dict[str, Callable[[MonitorSummary], str]] = {
 }
 
 
+@checked(audit=_AUDIT)
 def write_report(
     audit: Audit, path: str | PathLike[str], *, title: str = "Calibration audit"
 ) -> None:
@@ -77,11 +83,13 @@ def write_report(
     write_whole(path, form(summarise(audit, title)))
 
 
+@checked(audit=_AUDIT)
 def inline_report(audit: Audit, *, title: str = "Calibration audit") -> InlineReport:
     """Return the page of an audit as an object that a notebook shows."""
     return InlineReport(html(summarise(audit, title)), title)
 
 
+@checked(comparison=_COMPARISON)
 def write_comparison(
     comparison: Comparison, path: str | PathLike[str], *, title: str = "Before and after"
 ) -> None:
@@ -90,6 +98,7 @@ def write_comparison(
     write_whole(path, form(summarise_comparison(comparison, title)))
 
 
+@checked(monitor=_MONITOR)
 def write_monitor(
     monitor: Monitor, path: str | PathLike[str], *, title: str = "Calibration monitor"
 ) -> None:

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
 from varcal._arrays import Floats
-from varcal._options import (
-    EPS,
-    check_choice,
-    check_eps,
-    check_not_negative,
-)
+from varcal._options import EPS, check_eps, check_flag, check_not_negative, one_of
 from varcal.calibrators._interface.one_vs_rest import OneVsRestCalibrator
 from varcal.calibrators._neutral.steps import Step, clipped, equal, log, where
 from varcal.calibrators._solvers.logistic import (
@@ -97,6 +92,14 @@ class BetaCalibrator(OneVsRestCalibrator):
            [0.86 , 0.14 ]])
     """
 
+    _parameters: ClassVar = {
+        "parameters": one_of("abm", "am", "ab"),
+        "nonnegative": check_flag,
+        "l2": check_not_negative,
+        "eps": check_eps,
+        "clip": one_of("all", "exact"),
+    }
+
     def __init__(
         self,
         *,
@@ -116,12 +119,6 @@ class BetaCalibrator(OneVsRestCalibrator):
     def paper(cls) -> Self:
         """Return the settings of Kelly & Smyth: C = 1, a and b of any sign, clip="exact"."""
         return cls(nonnegative=False, l2=1.0, eps=1e-4, clip="exact")
-
-    def _prepare(self) -> None:
-        check_choice("parameters", self.parameters, ["abm", "am", "ab"])
-        check_choice("clip", self.clip, ["all", "exact"])
-        check_not_negative("l2", self.l2)
-        check_eps(self.eps)
 
     def _map(self, score: Floats, hit: Floats, weight: Floats | None) -> BetaMap:
         features = beta_features(score, self.eps, self.clip)

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
 from varcal._arrays import Floats
-from varcal._options import (
-    EPS,
-    check_choice,
-    check_eps,
-    check_not_negative,
-)
+from varcal._options import EPS, check_eps, check_not_negative, one_of, or_none
 from varcal._runtime.threads import one_blas_thread
 from varcal.calibrators._interface.calibrator import Calibrator
 from varcal.calibrators._interface.rows import CalibrationRows
@@ -67,6 +62,13 @@ class DirichletCalibrator(Calibrator):
     """
 
     _state = ("coef_", "intercept_")
+    _parameters: ClassVar = {
+        "l2": check_not_negative,
+        "l2_intercept": or_none(check_not_negative),
+        "penalty": one_of("all", "off_diagonal"),
+        "toward": one_of("identity", "zero"),
+        "eps": check_eps,
+    }
 
     def __init__(
         self,
@@ -89,12 +91,6 @@ class DirichletCalibrator(Calibrator):
         return cls(toward="zero", eps=2.2e-308)
 
     def _learn(self, rows: CalibrationRows) -> None:
-        check_not_negative("l2", self.l2)
-        if self.l2_intercept is not None:
-            check_not_negative("l2_intercept", self.l2_intercept)
-        check_choice("penalty", self.penalty, ["all", "off_diagonal"])
-        check_choice("toward", self.toward, ["identity", "zero"])
-        check_eps(self.eps)
         k = rows.n_classes
         identity = np.hstack([np.eye(k), np.zeros((k, 1))])
         weights = np.full((k, k + 1), float(self.l2))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from varcal._arrays import Floats
-from varcal._options import check_choice, check_count
+from varcal._options import MOST_BINS, one_of, whole
 from varcal.calibrators._interface.one_vs_rest import OneVsRestCalibrator, stacked
 from varcal.calibrators._neutral.steps import Step, find, take
 
@@ -74,15 +74,16 @@ class HistogramCalibrator(OneVsRestCalibrator):
     array([0. , 0. , 0.5, 0.5, 1. , 1. ])
     """
 
+    _parameters: ClassVar = {
+        "n_bins": whole(1, MOST_BINS),
+        "binning": one_of("quantile", "uniform"),
+    }
+
     def __init__(
         self, *, n_bins: int = 10, binning: Literal["quantile", "uniform"] = "quantile"
     ) -> None:
         self.n_bins = n_bins
         self.binning = binning
-
-    def _prepare(self) -> None:
-        check_count("n_bins", self.n_bins, 1)
-        check_choice("binning", self.binning, ["quantile", "uniform"])
 
     def _map(self, score: Floats, hit: Floats, weight: Floats | None) -> StepMap:
         if self.binning == "uniform":

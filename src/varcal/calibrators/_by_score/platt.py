@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
 from varcal._arrays import Floats
-from varcal._options import (
-    EPS,
-    check_choice,
-    check_eps,
-    check_not_negative,
-)
+from varcal._options import EPS, check_eps, check_not_negative, one_of
 from varcal.calibrators._interface.one_vs_rest import OneVsRestCalibrator
 from varcal.calibrators._neutral.steps import Step, clipped, log
 from varcal.calibrators._solvers.logistic import (
@@ -88,6 +83,12 @@ class PlattCalibrator(OneVsRestCalibrator):
            [0.667, 0.333]])
     """
 
+    _parameters: ClassVar = {
+        "on": one_of("logit", "probability"),
+        "l2": check_not_negative,
+        "eps": check_eps,
+    }
+
     def __init__(
         self,
         *,
@@ -105,11 +106,6 @@ class PlattCalibrator(OneVsRestCalibrator):
     def paper(cls) -> Self:
         """Return the settings of Kelly & Smyth: p itself, C = 1, targets of 0 and 1."""
         return cls(on="probability", l2=1.0, smooth_targets=False)
-
-    def _prepare(self) -> None:
-        check_choice("on", self.on, ["logit", "probability"])
-        check_not_negative("l2", self.l2)
-        check_eps(self.eps)
 
     def _map(self, score: Floats, hit: Floats, weight: Floats | None) -> PlattMap:
         target = smoothed(hit, weight) if self.smooth_targets else hit

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from varcal._arrays import Floats
-from varcal._options import check_count, check_eps, check_not_negative
+from varcal._options import MOST_BINS, check_eps, check_not_negative, whole
 from varcal.calibrators._by_score.histogram_binning import StepMap, bin_means, chunk_edges
 from varcal.calibrators._by_score.platt import PlattMap, platt_features
 from varcal.calibrators._interface.one_vs_rest import OneVsRestCalibrator, stacked
@@ -83,6 +83,12 @@ class ScalingBinningCalibrator(OneVsRestCalibrator):
     array([0.177, 0.177, 0.177, 0.823, 0.823, 0.823])
     """
 
+    _parameters: ClassVar = {
+        "n_bins": whole(1, MOST_BINS),
+        "l2": check_not_negative,
+        "eps": check_eps,
+    }
+
     def __init__(
         self,
         *,
@@ -100,11 +106,6 @@ class ScalingBinningCalibrator(OneVsRestCalibrator):
     def paper(cls) -> Self:
         """Return the settings of Kelly & Smyth: 10 bins, each column by itself, not normalized."""
         return cls(normalize=False)
-
-    def _prepare(self) -> None:
-        check_count("n_bins", self.n_bins, 1)
-        check_not_negative("l2", self.l2)
-        check_eps(self.eps)
 
     def _learn(self, rows: CalibrationRows) -> None:
         super()._learn(rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -59,12 +59,12 @@ class TemperatureCalibrator(Calibrator):
     """
 
     _state = ("temperature_",)
+    _parameters: ClassVar = {"eps": check_eps}
 
     def __init__(self, *, eps: float = EPS) -> None:
         self.eps = eps
 
     def _learn(self, rows: CalibrationRows) -> None:
-        check_eps(self.eps)
         logits = _logits(rows, self.eps)
         sharpness, bounded = _fit_sharpness(logits, rows.y, rows.weight)
         self.separated_ = bounded and sharpness > 1

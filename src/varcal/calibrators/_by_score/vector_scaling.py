@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -52,14 +52,13 @@ class VectorScalingCalibrator(Calibrator):
     """
 
     _state = ("factors_", "shifts_")
+    _parameters: ClassVar = {"l2": check_not_negative, "eps": check_eps}
 
     def __init__(self, *, l2: float = 1e-4, eps: float = EPS) -> None:
         self.l2 = l2
         self.eps = eps
 
     def _learn(self, rows: CalibrationRows) -> None:
-        check_not_negative("l2", self.l2)
-        check_eps(self.eps)
         k = rows.n_classes
         identity = np.append(np.ones(k), np.zeros(k))
         fit = fit_softmax(

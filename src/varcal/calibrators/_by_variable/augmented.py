@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
 from varcal._arrays import Floats
-from varcal._options import (
-    check_choice,
-    check_count,
-    check_eps,
-    check_not_negative,
-)
+from varcal._options import check_choice, check_eps, check_flag, check_not_negative, one_of, whole
 from varcal._runtime.threads import one_blas_thread
 from varcal.calibrators._by_score.beta import beta_features, beta_steps
 from varcal.calibrators._by_score.platt import platt_features, platt_step
@@ -26,6 +21,9 @@ from varcal.calibrators._neutral.steps import Step, constant
 from varcal.calibrators._solvers.logistic import fit_logistic, logistic_steps, two_columns
 
 __all__ = ["AugmentedCalibrator", "LinearMap"]
+
+#: Higher powers of a variable differ by less than the rounding of a fit can tell apart.
+MOST_DEGREE = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +95,17 @@ class AugmentedCalibrator(Calibrator):
     """
 
     _state = ("maps_", "terms_", "schema_")
+    _parameters: ClassVar = {
+        "score": one_of("beta", "logistic"),
+        "degree": whole(1, MOST_DEGREE),
+        "l2": check_not_negative,
+        "l2_score": check_not_negative,
+        "nonnegative": check_flag,
+        "standardize": check_flag,
+        "clip": check_flag,
+        "eps": check_eps,
+        "clip_score": one_of("all", "exact"),
+    }
     _uses_variables = True
     _needs_variables = True
 
@@ -141,12 +150,6 @@ class AugmentedCalibrator(Calibrator):
         )
 
     def _learn(self, rows: CalibrationRows) -> None:
-        check_choice("score", self.score, ["beta", "logistic"])
-        check_choice("clip_score", self.clip_score, ["all", "exact"])
-        check_count("degree", self.degree, 1)
-        check_not_negative("l2", self.l2)
-        check_not_negative("l2_score", self.l2_score)
-        check_eps(self.eps)
         self.schema_ = Schema.of(rows.variables, type(self).__name__)
         columns = self.schema_.align(rows.variables)
         self.terms_ = terms_of(

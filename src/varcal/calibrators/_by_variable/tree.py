@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
 from varcal._arrays import Floats
-from varcal._options import check_choice, check_count, check_not_negative, check_share
+from varcal._options import check_choice, check_not_negative, number, whole
 from varcal.calibrators._by_score.beta import BetaCalibrator
 from varcal.calibrators._by_score.dirichlet import DirichletCalibrator
 from varcal.calibrators._by_variable.partition import grow, leaf_step, leaves, route
@@ -19,6 +19,9 @@ from varcal.calibrators._neutral.steps import Step, choose
 from varcal.exceptions import InputError, VarcalWarning
 
 __all__ = ["TreeCalibrator"]
+
+#: Deeper trees have more leaves than any table has rows.
+MOST_DEPTH = 64
 
 #: Levels of a category that a description names.
 _SHOWN_LEVELS = 6
@@ -75,6 +78,11 @@ class TreeCalibrator(Calibrator):
     """
 
     _state = ("tree_", "leaves_", "schema_")
+    _parameters: ClassVar = {
+        "max_depth": whole(0, MOST_DEPTH),
+        "min_leaf": number(0, 0.5, ends="[]", hint="try 0.05"),
+        "borrow": check_not_negative,
+    }
     _uses_variables = True
     _needs_variables = True
 
@@ -105,7 +113,6 @@ class TreeCalibrator(Calibrator):
         return cls(inner, max_depth=3, min_leaf=0.1, borrow=0.0)
 
     def _learn(self, rows: CalibrationRows) -> None:
-        self._check_parameters()
         self.schema_ = Schema.of(rows.variables, type(self).__name__)
         columns = self.schema_.align(rows.variables)
         self.tree_ = grow(
@@ -124,6 +131,7 @@ class TreeCalibrator(Calibrator):
         self.separated_ = any(each.separated_ for each in self.leaves_)
 
     def _check_parameters(self) -> None:
+        super()._check_parameters()
         if self.calibrator is not None and not isinstance(self.calibrator, Calibrator):
             raise InputError(
                 f"calibrator must be a calibrator of varcal; got {self.calibrator!r}",
@@ -134,9 +142,6 @@ class TreeCalibrator(Calibrator):
                 f"calibrator must use the score alone; {self.calibrator!r} uses variables",
                 "try BetaCalibrator()",
             )
-        check_count("max_depth", self.max_depth, 0)
-        check_share("min_leaf", self.min_leaf, 0.5)
-        check_not_negative("borrow", self.borrow)
 
     def _fit_leaf(self, rows: CalibrationRows, inside: Any) -> Calibrator:
         inner: Calibrator

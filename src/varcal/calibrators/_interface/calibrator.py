@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from varcal._arrays import AnyArray, Floats
+from varcal._options import Check, check_parameters, checked, or_none
 from varcal._runtime.threads import one_blas_thread
+from varcal._saved.document import check_key
+from varcal.calibrators._interface.answers import careful_answer
 from varcal.calibrators._interface.description import Description
 from varcal.calibrators._interface.estimator import estimator_class
 from varcal.calibrators._interface.rows import (
@@ -21,7 +24,7 @@ from varcal.calibrators._interface.rows import (
     score_rows,
 )
 from varcal.calibrators._neutral.steps import Step
-from varcal.exceptions import InputError, InSampleWarning, VarcalWarning
+from varcal.exceptions import InputError, InSampleWarning, SharedLuckWarning, VarcalWarning
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -53,12 +56,16 @@ class Calibrator(BaseEstimator, ABC):
         The names of the columns of p in `fit`; empty for arrays.
     separated_ : bool
         Whether the fit has no finite optimum, because the scores separate the classes.
+    read_from_file : bool
+        Whether the fitted values come from a file; every answer is then checked.
     """
 
     _state: ClassVar[tuple[str, ...]] = ()
+    _parameters: ClassVar[Mapping[str, Check]] = {}
     _uses_variables: ClassVar[bool] = False
     _needs_variables: ClassVar[bool] = False
     _uses_groups: ClassVar[bool] = False
+    read_from_file: bool = False
 
     def fit(
         self,
@@ -69,6 +76,8 @@ class Calibrator(BaseEstimator, ABC):
         sample_weight: object = None,
         classes: Sequence[Hashable] | None = None,
         groups: object = None,
+        time: object = None,
+        blocks: object = "auto",
     ) -> Self:
         """Fit on rows that the classifier was not trained on.
 
@@ -87,12 +96,21 @@ class Calibrator(BaseEstimator, ABC):
             or if some classes have no rows.
         groups : array-like of shape (n,), optional
             The unit (patient, customer, …) of each row; used by calibrators that hold out rows.
+        time : str or array-like of shape (n,), optional
+            When each row was made: dates or numbers, or the name of a column of `v`. Calibrators
+            that hold out rows then judge a model on rows that are later than those that fitted it.
+        blocks : "auto", False, str or array-like of shape (n,)
+            Which rows share luck, as those of the same day do. By default, calibrators that hold
+            out rows look for such blocks in the variables, unless `groups` or `time` is given, and
+            trust only what helps in blocks that the fit has not seen. False: new rows will
+            come from the same blocks. Otherwise the name of a column of `v`, or the block of each
+            row.
 
         Returns
         -------
         self
         """
-        rows, n_columns = labelled_rows(p, y, v, sample_weight, classes, groups)
+        rows, n_columns = labelled_rows(p, y, v, sample_weight, classes, groups, time, blocks)
         # Of two classes both are present, or the rows would have been refused.
         absent = np.flatnonzero(~rows.present()) if rows.n_classes > 2 else np.empty(0, np.intp)
         if absent.size:
@@ -114,6 +132,8 @@ class Calibrator(BaseEstimator, ABC):
                 VarcalWarning,
                 stacklevel=2,
             )
+        for caution in self._cautions(rows):
+            warnings.warn(caution, SharedLuckWarning, stacklevel=2)
         self.n_features_in_ = n_columns
         self.score_names_: tuple[str, ...] = score_names(p)
         if self.separated_:
@@ -142,7 +162,11 @@ class Calibrator(BaseEstimator, ABC):
         self._check_fitted()
         self._check_names(p)
         rows = score_rows(p, v, len(self.classes_))
-        answer = self._answer(rows)
+        schema = getattr(self, "schema_", None)
+        if schema is not None:
+            schema.check_zones(rows.variables)
+        read = self.read_from_file
+        answer = careful_answer(self._answer, rows) if read else self._answer(rows)
         if self.fitted_rows_.startswith(f"{len(rows):x}-") and self.fitted_rows_ == (
             rows.fingerprint(with_variables=self._uses_variables)
         ):
@@ -154,6 +178,10 @@ class Calibrator(BaseEstimator, ABC):
                 stacklevel=2,
             )
         return answer
+
+    def _cautions(self, rows: CalibrationRows) -> tuple[str, ...]:
+        """Return what the user should know about rows that are not independent."""
+        return ()
 
     def _check_fitted(self) -> None:
         """Refuse to go on before `fit`."""
@@ -185,18 +213,21 @@ class Calibrator(BaseEstimator, ABC):
         words, table = self._describe()
         return Description(type(self).__name__, words, tuple(table))
 
-    def save(self, path: str | PathLike[str]) -> None:
+    @checked(key=or_none(check_key))
+    def save(self, path: str | PathLike[str], *, key: str | bytes | None = None) -> None:
         """Save the fitted calibrator as versioned JSON, which `varcal.load_calibrator` reads.
 
         Parameters
         ----------
         path : str or path
             The file. An existing one is only replaced once the new one is complete.
+        key : str or bytes, optional
+            A secret to sign the file with; whoever gives it to `load_calibrator` sees changes.
         """
         from varcal.calibrators._saved.json_file import save_calibrator  # noqa: PLC0415
 
         self._check_fitted()
-        save_calibrator(self, path)
+        save_calibrator(self, path, key)
 
     def scorer(self) -> Callable[..., Any]:
         """Return a function of one row that is many times as fast as `predict_proba`.
@@ -316,18 +347,10 @@ class Calibrator(BaseEstimator, ABC):
             rows=rows,
         )
 
-    def _probe(self) -> Floats:
-        """Return the prediction for one row with equal scores and missing V, to check a file."""
-        k = len(self.classes_)
-        scores = np.full(1, 0.5) if k == 2 else np.full((1, k), 1.0 / k)
-        schema = getattr(self, "schema_", None)
-        unknown = () if schema is None else schema.unknown_row()
-        return self._answer(
-            CalibrationRows(scores, tuple(range(k)), np.empty(0, np.intp), None, unknown)
-        )
-
     def _fit_rows(self, rows: CalibrationRows) -> Self:
         """Fit on rows that have been checked, as calibrators inside another one are."""
+        self._check_parameters()
+        self.read_from_file = False
         self.separated_ = False
         self.score_names_ = ()
         self._learn(rows)
@@ -335,6 +358,10 @@ class Calibrator(BaseEstimator, ABC):
         self.n_features_in_ = 1 if rows.p.ndim == 1 else rows.n_classes
         self.fitted_rows_ = rows.fingerprint(with_variables=self._uses_variables)
         return self
+
+    def _check_parameters(self) -> None:
+        """Refuse parameters of the constructor that cannot be used."""
+        check_parameters(self._parameters, self)
 
     @abstractmethod
     def _learn(self, rows: CalibrationRows) -> None:
@@ -361,7 +388,9 @@ class Calibrator(BaseEstimator, ABC):
 
 def _label_array(labels: tuple[Hashable, ...]) -> AnyArray:
     """Return labels as an array that keeps their types: numbers never become strings."""
-    if len({type(label) for label in labels}) == 1 and isinstance(labels[0], bool | int | str):
+    alike = len({type(label) for label in labels}) == 1 and isinstance(labels[0], bool | int | str)
+    # Beyond 2**63, numpy would make floats of some whole numbers.
+    if alike and not any(isinstance(label, int) and abs(label) >= 2**63 for label in labels):
         return np.array(labels)
     array = np.empty(len(labels), dtype=object)
     array[:] = labels

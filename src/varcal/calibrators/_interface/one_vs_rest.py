@@ -71,7 +71,6 @@ class OneVsRestCalibrator(Calibrator):
     _state = ("maps_",)
 
     def _learn(self, rows: CalibrationRows) -> None:
-        self._prepare()
         if rows.p.ndim == 1:
             self.maps_ = [self._fit_map(rows.p, rows.y == 1, rows.weight)]
         else:
@@ -84,9 +83,6 @@ class OneVsRestCalibrator(Calibrator):
         if hit.all() or not hit.any():
             return IdentityMap()
         return self._map(score, hit.astype(np.float64), weight)
-
-    def _prepare(self) -> None:
-        """Check the parameters; by default there are none."""
 
     @abstractmethod
     def _map(self, score: Floats, hit: Floats, weight: Floats | None) -> ScoreMap:

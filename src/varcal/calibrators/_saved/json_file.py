@@ -2,73 +2,87 @@
 
 A file names a class of the closed registry (`registry.py`), the parameters of its constructor and
 its fitted attributes; large arrays stand in a table of their own. Reading a file builds objects of
-these classes and nothing else: it holds no import by name, no pickle and no expression.
+these classes and nothing else: it holds no import by name, no pickle and no expression. What it
+holds must have the types that the classes declare, and give probabilities on made-up rows.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 from dataclasses import fields, is_dataclass
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from varcal._arrays import AnyArray
-from varcal._files.atomic import write_whole
-from varcal._version import __version__
+from varcal._options import checked, or_none
+from varcal._saved.array_texts import ArrayTexts, array_of
+from varcal._saved.conform import conform
+from varcal._saved.document import BrokenError, Kind, canonical, check_key
 from varcal.calibrators._interface.calibrator import Calibrator
-from varcal.calibrators._saved.array_texts import ArrayTexts, array_of
-from varcal.calibrators._saved.registry import CALIBRATORS, PARTS, SHARED_STATE, saved_state
+from varcal.calibrators._saved.probe import probe
+from varcal.calibrators._saved.registry import CALIBRATORS, PARTS, STATE, saved_state
 from varcal.exceptions import InputError
 
-__all__ = ["load_calibrator", "save_calibrator"]
+__all__ = ["CALIBRATOR", "CLASSIFIER", "load_calibrator", "save_calibrator"]
 
-FORMAT = "varcal calibrator"
-SCHEMA_VERSION = 1
+CALIBRATOR = Kind(
+    "varcal calibrator",
+    "a varcal calibrator file",
+    "save the fitted calibrator again with .save(path)",
+    format=2,
+    oldest=1,
+    version_entry="schema_version",
+    kind_entry="format",
+    sealed_since=2,
+)
+CLASSIFIER = Kind(
+    "varcal calibrated classifier",
+    "a varcal calibrated classifier file",
+    "save the fitted classifier again with .save(path)",
+    format=2,
+    oldest=1,
+    version_entry="schema_version",
+    kind_entry="format",
+    sealed_since=2,
+)
 
 _DTYPES = {"f": "float64", "i": "int64", "u": "int64", "b": "bool", "U": "str", "O": "object"}
+#: An array in plain JSON has at most as many entries as `ArrayTexts` leaves there, or labels.
+_MOST_DIMENSIONS = 4
 
 
-class _BrokenError(Exception):
-    """A problem of a file whose name is not known yet."""
-
-
-def save_calibrator(calibrator: Calibrator, path: str | PathLike[str]) -> None:
+def save_calibrator(
+    calibrator: Calibrator, path: str | PathLike[str], key: str | bytes | None = None
+) -> None:
     """Save a fitted calibrator; an old file is only replaced once the new one is complete."""
-    write_whole(path, calibrator_text(calibrator))
+    CALIBRATOR.write(path, saved_body(calibrator), key)
 
 
 def calibrator_text(calibrator: Calibrator) -> str:
     """Return the contents of a calibrator's file."""
-    return saved_text(calibrator, FORMAT)
+    return CALIBRATOR.text(saved_body(calibrator))
 
 
-def saved_text(value: object, form: str) -> str:
-    """Return the contents of a file of the given format that holds a value."""
+def saved_body(value: object) -> dict[str, Any]:
+    """Return the entries of a file that holds a value."""
     arrays = ArrayTexts()
     body = _pack(value, arrays)
-    document = {
-        "format": form,
-        "schema_version": SCHEMA_VERSION,
-        "varcal": __version__,
-        "sha256": _digest(body, arrays.entries),
-        "calibrator": body,
-        "arrays": arrays.entries,
-    }
-    return _text(document)
+    return {"calibrator": body, "arrays": arrays.entries}
 
 
-def load_calibrator(path: str | PathLike[str]) -> Calibrator:
+@checked(key=or_none(check_key))
+def load_calibrator(path: str | PathLike[str], *, key: str | bytes | None = None) -> Calibrator:
     """Load a calibrator that `save` wrote.
 
     Parameters
     ----------
     path : str or path
         The file.
+    key : str or bytes, optional
+        The key that the file was signed with; a file that is not signed with it is refused.
 
     Returns
     -------
@@ -93,18 +107,9 @@ def load_calibrator(path: str | PathLike[str]) -> Calibrator:
     >>> bool((again.predict_proba([0.3]) == fitted.predict_proba([0.3])).all())
     True
     """
-    return read_calibrator(text_of(path, FORMAT), repr(str(path)))
-
-
-def text_of(path: str | PathLike[str], form: str) -> str:
-    """Return the text of a file that should be of the given format."""
-    shown = repr(str(path))
-    try:
-        return Path(path).read_bytes().decode("utf-8")
-    except OSError as error:
-        raise InputError(f"cannot read {shown}: {error.strerror}", "check the path") from None
-    except UnicodeDecodeError:
-        raise _refusal(shown, "it is not a text file", form) from None
+    found = read_saved(CALIBRATOR.bytes_of(path), repr(str(path)), CALIBRATOR, Calibrator, key)
+    assert isinstance(found, Calibrator)
+    return found
 
 
 def read_calibrator(text: str, shown: str) -> Calibrator:
@@ -118,71 +123,63 @@ def read_calibrator(text: str, shown: str) -> Calibrator:
     >>> bool((again.predict_proba([0.3]) == fitted.predict_proba([0.3])).all())
     True
     """
-    found = read_saved(text, shown, FORMAT, Calibrator)
+    found = read_saved(text.encode(), shown, CALIBRATOR, Calibrator)
     assert isinstance(found, Calibrator)
     return found
 
 
-def read_saved(text: str, shown: str, form: str, kind: type[Any]) -> object:
-    """Return the value in a text of the given format, which must be of the given type."""
+def read_saved(
+    data: bytes, shown: str, kind: Kind, cls: type[Any], key: str | bytes | None = None
+) -> object:
+    """Return the value in the contents of a file, which must be of the given class."""
+    document = kind.parse(data, shown, key)
     try:
-        return _read(text, form, kind)
-    except _BrokenError as error:
-        raise _refusal(shown, str(error), form) from None
-
-
-def _refusal(shown: str, problem: str, form: str) -> InputError:
-    what = form.removeprefix("varcal ")
-    return InputError(
-        f"{shown} is not a {form} file: {problem}",
-        f"save the fitted {what} again with .save(path)",
-    )
-
-
-def _read(text: str, form: str, kind: type[Any]) -> object:
-    try:
-        document = json.loads(text, parse_constant=_no_constant)
-    except (ValueError, RecursionError):
-        raise _BrokenError("it is not complete JSON") from None
-    found = document.get("format") if isinstance(document, dict) else None
-    if found != form:
-        other = isinstance(found, str) and found.startswith("varcal ")
-        raise _BrokenError(f"it holds a {found}" if other else "it was not written by varcal")
-    version = document.get("schema_version")
-    if version != SCHEMA_VERSION:
-        raise _BrokenError(
-            f"its schema version is {version!r} (varcal {document.get('varcal')!r}), but this "
-            f"varcal {__version__} reads version {SCHEMA_VERSION}"
-        )
-    body, entries = document.get("calibrator"), document.get("arrays")
-    try:
-        intact = document.get("sha256") == _digest(body, entries)
-        if not intact:
-            raise _BrokenError("its contents do not match its checksum")
-        value = _unpack(body, [array_of(entry) for entry in entries or ()])
-        if not isinstance(value, kind):
-            raise _BrokenError(f"it does not hold a {form.removeprefix('varcal ')}")
-        for calibrator in [value] if isinstance(value, Calibrator) else value.calibrators:
-            _probe(calibrator)
-    except _BrokenError:
-        raise
+        body, entries = document.get("calibrator"), document.get("arrays")
+        if document["schema_version"] < kind.sealed_since:
+            digest = hashlib.sha256(canonical([body, entries]).encode()).hexdigest()
+            if document.get("sha256") != digest:
+                raise BrokenError("its contents do not match its checksum")
+        if not isinstance(entries, list):
+            raise BrokenError("it has no arrays")
+        value = _unpack(body, [array_of(entry) for entry in entries])
+        if not isinstance(value, cls):
+            raise BrokenError(f"it does not hold a {kind.name.removeprefix('varcal ')}")
+        _check_contents(value)
+        return value
+    except BrokenError as error:
+        raise kind.refusal(shown, str(error)) from None
     except Exception as error:
-        raise _BrokenError(f"its contents are inconsistent ({type(error).__name__})") from None
-    return value
+        problem = f"its contents are inconsistent ({type(error).__name__})"
+        raise kind.refusal(shown, problem) from None
 
 
-def _no_constant(name: str) -> float:
-    raise ValueError(name)
+def _check_contents(value: Any) -> None:
+    """Refuse contents whose types are wrong, or that give no probabilities."""
+    if isinstance(value, Calibrator):
+        _conform_calibrator(value, "it")
+        probe(value)
+        return
+    conform(value, type(value), "it")
+    for k, calibrator in enumerate(value.calibrators):
+        _conform_calibrator(calibrator, f"calibrator {k}")
+        probe(calibrator)
 
 
-def _text(value: object) -> str:
-    return json.dumps(
-        value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), sort_keys=True
-    )
-
-
-def _digest(body: object, arrays: object) -> str:
-    return hashlib.sha256(_text([body, arrays]).encode()).hexdigest()
+def _conform_calibrator(calibrator: Calibrator, where: str) -> None:
+    """Refuse fitted attributes that do not have their types, also of calibrators inside."""
+    calibrator._check_parameters()
+    if not calibrator.__sklearn_is_fitted__():
+        raise BrokenError(f"{where} is not fitted")
+    for name in saved_state(type(calibrator)):
+        held = getattr(calibrator, name)
+        conform(held, STATE.get(name, Any), f"{where}.{name}")
+        for inner in held if isinstance(held, list | tuple) else ():
+            if isinstance(inner, Calibrator):
+                _conform_calibrator(inner, f"{where}.{name}")
+            elif is_dataclass(inner):
+                conform(inner, type(inner), f"{where}.{name}")
+        if is_dataclass(held):
+            conform(held, type(held), f"{where}.{name}")
 
 
 def _pack(value: Any, arrays: ArrayTexts) -> Any:
@@ -246,7 +243,7 @@ def _unpack(value: Any, arrays: list[AnyArray]) -> Any:
         return _unpack_calibrator(value, arrays)
     if keys == {"$part", "fields"}:
         if value["$part"] not in PARTS:
-            raise _BrokenError(f"it names an unknown part {value['$part']!r}")
+            raise BrokenError(f"it names an unknown part {value['$part']!r}")
         held = {key: _unpack(each, arrays) for key, each in value["fields"].items()}
         return PARTS[value["$part"]](**held)
     if keys == {"$array", "shape", "data"} and value["$array"] in _DTYPES.values():
@@ -257,42 +254,39 @@ def _unpack(value: Any, arrays: list[AnyArray]) -> Any:
         return float(value["$float"])
     if keys == {"$tuple"} and isinstance(value["$tuple"], list):
         return tuple(_unpack(each, arrays) for each in value["$tuple"])
-    raise _BrokenError(f"it holds an unknown entry with the keys {sorted(keys)!r}")
+    raise BrokenError(f"it holds an unknown entry with the keys {sorted(keys)!r}")
 
 
 def _unpack_calibrator(value: dict[str, Any], arrays: list[AnyArray]) -> Calibrator:
     name = value["$calibrator"]
     if name not in CALIBRATORS:
-        raise _BrokenError(f"it names an unknown calibrator {name!r}")
+        raise BrokenError(f"it names an unknown calibrator {name!r}")
     cls = CALIBRATORS[name]
     parameters = {key: _unpack(each, arrays) for key, each in value["parameters"].items()}
     if set(parameters) != set(vars(cls())):
-        raise _BrokenError(f"the parameters of its {name} are not those of this version")
+        raise BrokenError(f"the parameters of its {name} are not those of this version")
     calibrator = cls(**parameters)
     if value["state"] is None:
         return calibrator
     if set(value["state"]) != set(saved_state(cls)):
-        raise _BrokenError(f"the fitted values of its {name} are not those of this version")
+        raise BrokenError(f"the fitted values of its {name} are not those of this version")
     for key, each in value["state"].items():
         setattr(calibrator, key, _unpack(each, arrays))
     return calibrator
 
 
 def _unpack_array(value: dict[str, Any], arrays: list[AnyArray]) -> AnyArray:
+    shape = value["shape"]
+    if not isinstance(shape, list) or len(shape) > _MOST_DIMENSIONS:
+        raise BrokenError("an array has an unknown shape")
+    if any(type(size) is not int or size < 0 for size in shape):
+        raise BrokenError("an array has an impossible size")
     data = [_unpack(each, arrays) for each in value["data"]]
+    if any(isinstance(each, list | tuple | dict | np.ndarray) for each in data):
+        raise BrokenError("an array holds something other than values")
     if value["$array"] == "object":
         array = np.empty(len(data), dtype=object)
         array[:] = data
     else:
         array = np.array(data, dtype=value["$array"])
-    return array.reshape(value["shape"])
-
-
-def _probe(calibrator: Calibrator) -> None:
-    """Predict one row, so that inconsistent contents are found when the file is loaded."""
-    shared = {name: type(getattr(calibrator, name)) for name in SHARED_STATE}
-    if shared != SHARED_STATE or calibrator.classes_.ndim != 1 or len(calibrator.classes_) < 2:
-        raise _BrokenError("its contents are inconsistent")
-    answer = calibrator._probe()
-    if answer.shape != (1, len(calibrator.classes_)) or not np.isfinite(answer).all():
-        raise _BrokenError("its contents are inconsistent")
+    return array.reshape(shape)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from varcal._arrays import Floats
 from varcal.calibrators._by_score.beta import BetaCalibrator, BetaMap
 from varcal.calibrators._by_score.dirichlet import DirichletCalibrator
 from varcal.calibrators._by_score.histogram_binning import HistogramCalibrator, StepMap
@@ -19,24 +20,30 @@ from varcal.calibrators._by_score.temperature import TemperatureCalibrator
 from varcal.calibrators._by_score.vector_scaling import VectorScalingCalibrator
 from varcal.calibrators._by_variable.augmented import AugmentedCalibrator, LinearMap
 from varcal.calibrators._by_variable.augmented_terms import LevelTerms, NumberTerms
-from varcal.calibrators._by_variable.partition import Leaf, Split
+from varcal.calibrators._by_variable.partition import Leaf, Node, Split
 from varcal.calibrators._by_variable.tree import TreeCalibrator
 from varcal.calibrators._interface.calibrator import Calibrator
 from varcal.calibrators._interface.fitted_variables import Schema
 from varcal.calibrators._interface.one_vs_rest import IdentityMap
 from varcal.calibrators._sklearn.columns_of_x import ColumnChoice
 from varcal.calibrators._sklearn.saved_classifier import SavedClassifier
+from varcal.calibrators._variable._blocks.judgement import Judgement
 from varcal.calibrators._variable._columns.design import Block, Design
 from varcal.calibrators._variable._columns.score_basis import ScoreBasis
 from varcal.calibrators._variable._columns.spline_basis import LevelBasis, NumberBasis
+from varcal.calibrators._variable._growth.boosted_trees import Trees
+from varcal.calibrators._variable._growth.cells import LevelCells, NumberCells
+from varcal.calibrators._variable._growth.growth import Growth
+from varcal.calibrators._variable._growth.pair_tables import PairTable
 from varcal.calibrators._variable.additive_model import AdditiveModel, PairTrial
 from varcal.calibrators._variable.confusion import Confusion
 from varcal.calibrators._variable.effects import Term
 from varcal.calibrators._variable.many_classes import TemperatureModel
+from varcal.calibrators._variable.roughness import Roughness
 from varcal.calibrators._variable.two_classes import LogisticModel
 from varcal.calibrators._variable.variable_calibrator import VariableCalibrator
 
-__all__ = ["CALIBRATORS", "PARTS", "SHARED_STATE", "saved_state"]
+__all__ = ["CALIBRATORS", "PARTS", "STATE", "saved_state"]
 
 #: The calibrators that a file may hold, by the name of their class.
 CALIBRATORS: dict[str, type[Calibrator]] = {
@@ -66,17 +73,23 @@ PARTS: dict[str, type[Any]] = {
         ColumnChoice,
         Confusion,
         Design,
+        Growth,
         IdentityMap,
         IsotonicMap,
+        Judgement,
         Leaf,
         LevelBasis,
+        LevelCells,
         LevelTerms,
         LinearMap,
         LogisticModel,
         NumberBasis,
+        NumberCells,
         NumberTerms,
+        PairTable,
         PairTrial,
         PlattMap,
+        Roughness,
         SavedClassifier,
         ScalingBinningMap,
         Schema,
@@ -85,18 +98,35 @@ PARTS: dict[str, type[Any]] = {
         StepMap,
         TemperatureModel,
         Term,
+        Trees,
     )
 }
-#: The fitted attributes that every calibrator has, and their types.
-SHARED_STATE = {
+#: The types of fitted attributes, wherever they are; those of every calibrator come first. Where a
+#: name is not listed, the dataclasses inside are checked by their own fields.
+STATE: dict[str, Any] = {
     "classes_": np.ndarray,
     "n_features_in_": int,
     "fitted_rows_": str,
-    "score_names_": tuple,
+    "score_names_": tuple[str, ...],
     "separated_": bool,
+    "schema_": Schema,
+    "temperature_": float,
+    "coef_": Floats,
+    "intercept_": Floats,
+    "factors_": Floats,
+    "shifts_": Floats,
+    "tree_": Node,
+    "leaves_": list[Calibrator],
+    "score_trust_": float,
+    "variables_trust_": float,
+    "edf_": float,
+    "terms_": tuple[Term | NumberTerms | LevelTerms, ...] | list[Term | NumberTerms | LevelTerms],
+    "pairs_": tuple[PairTrial, ...] | list[PairTrial],
+    "model_": LogisticModel | TemperatureModel,
 }
+_SHARED = ("classes_", "n_features_in_", "fitted_rows_", "score_names_", "separated_")
 
 
 def saved_state(cls: type[Calibrator]) -> tuple[str, ...]:
     """Return the names of the fitted attributes that a file holds."""
-    return (*SHARED_STATE, *cls._state)
+    return (*_SHARED, *cls._state)

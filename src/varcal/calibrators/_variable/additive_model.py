@@ -11,7 +11,8 @@ import numpy as np
 from varcal._arrays import AnyArray, Bools, Floats, Ints
 from varcal.calibrators._variable import reml
 from varcal.calibrators._variable._columns.design import Block, Design, Ingredients, group_numbers
-from varcal.calibrators._variable.lookup import Lookup
+from varcal.calibrators._variable._lookup.lookup import Lookup
+from varcal.calibrators._variable.folds import Folds
 from varcal.calibrators._variable.pairs import held_out_gain, pair_scores
 from varcal.calibrators._variable.reml import Loss, fit_gam, quadratic_form, refine
 
@@ -157,8 +158,8 @@ class Sample:
         The variables.
     loss : Loss
         The loss to minimize.
-    folds : ndarray of int
-        The fold of each row.
+    folds : Folds
+        Which rows are held out together.
     start : tuple of (float, float)
         The intercept and the slope along z̃ that cancel the offset of the loss.
     units : ndarray of int, optional
@@ -170,7 +171,7 @@ class Sample:
     z: Floats
     columns: list[AnyArray]
     loss: Loss
-    folds: Ints
+    folds: Folds
     start: tuple[float, float] = (0.0, 0.0)
     units: AnyArray | None = None
     ingredients: Ingredients | None = None
@@ -200,7 +201,7 @@ class Sample:
             self.z[rows],
             [column[rows] for column in self.columns],
             self.loss.take(rows),
-            self.folds[rows],
+            self.folds.take(rows),
             self.start,
             None if self.units is None else self.units[rows],
             None if self.ingredients is None else self.ingredients.take(rows),

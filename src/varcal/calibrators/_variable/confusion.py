@@ -23,6 +23,7 @@ import numpy as np
 
 from varcal._arrays import Floats, Ints
 from varcal.calibrators._solvers.softmax import softmax
+from varcal.calibrators._variable.folds import Folds
 from varcal.calibrators._variable.pairs import gain_of
 from varcal.calibrators._variable.reml import quadratic_form
 from varcal.calibrators._variable.trust import share_of
@@ -107,12 +108,12 @@ def fit_confusion(
     logs: Floats,
     y: Ints,
     weight: Floats,
-    folds: Ints,
+    folds: Folds,
     units: Ints | None = None,
     *,
     keep_argmax: bool,
-) -> Confusion:
-    """Learn the correction.
+) -> tuple[Confusion, Floats]:
+    """Learn the correction; return also what it adds to the logits of held-out rows.
 
     Parameters
     ----------
@@ -122,8 +123,8 @@ def fit_confusion(
         Class numbers.
     weight : ndarray
         Weights.
-    folds : ndarray of int
-        The fold of every row.
+    folds : Folds
+        Which rows are held out together.
     units : ndarray of int, optional
         The group of each row, if rows are not independent.
     keep_argmax : bool
@@ -132,27 +133,29 @@ def fit_confusion(
     n_classes = base.shape[1]
     nothing = Confusion.none(n_classes)
     if not 2 < n_classes <= MOST_CLASSES:
-        return nothing
-    held, without = np.zeros((len(PENALTIES) + 1, len(y))), {}
+        return nothing, np.zeros(base.shape)
+    held, without = np.zeros((len(PENALTIES) + 1, len(y))), []
+    judged = folds.judged()
     held[0] = _losses(base, y)
-    for fold in np.unique(folds):
-        out = folds == fold
-        without[fold] = _path(base[~out], logs[~out], y[~out], weight[~out])
-        for k, correction in enumerate(without[fold]):
+    for train, out in folds.splits():
+        path = _path(base[train], logs[train], y[train], weight[train])
+        without.append((out, path))
+        for k, correction in enumerate(path):
             after = correction.corrected(base[out], logs[out], keep_argmax=keep_argmax)
             held[k + 1, out] = _losses(after, y[out])
-    total = held @ weight
+    total = held[:, judged] @ weight[judged]
     mix = np.exp(total.min() - total)
     mix /= mix.sum()
-    apart = np.empty(base.shape)
-    for fold, path in without.items():
-        out = folds == fold
+    apart = base.copy()
+    for out, path in without:
         apart[out] = _mixed(path, mix).corrected(base[out], logs[out], keep_argmax=keep_argmax)
-    saved = held[0] - _losses(apart, y)
+    saved = weight * (held[0] - _losses(apart, y))
     mean = _mixed(_path(base, logs, y, weight), mix)
-    share = share_of(gain_of(weight * saved, weight, units))
+    few = None if units is None else units[judged]
+    share = share_of(gain_of(saved[judged], weight[judged], few))
     penalty = float(np.exp(mix @ np.log([NO_CORRECTION_PENALTY, *PENALTIES])))
-    return replace(mean, share=share, covariance=_covariance(base, logs, weight, penalty))
+    covariance = _covariance(base, logs, weight, penalty)
+    return replace(mean, share=share, covariance=covariance), share * (apart - base)
 
 
 def _path(base: Floats, logs: Floats, y: Ints, weight: Floats) -> list[Confusion]:

@@ -2,12 +2,14 @@
 
 No random state is needed. Few equal rows share a fold, so that a weight of 2 is the same as
 repeating the row. Many rows that are equal but for their outcome are spread over all folds, because
-holding out everything that is known about a score would tell nothing.
+holding out everything that is known about a score would tell nothing. The rows of a group share a
+fold. With time, folds are stretches of it, and a model that is judged on one was fitted on earlier
+rows only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +17,17 @@ from numpy.typing import NDArray
 
 from varcal._arrays import AnyArray, Bools, Floats, Ints
 
-__all__ = ["RowKeys", "n_folds_of", "row_folds", "row_hashes"]
+__all__ = [
+    "Folds",
+    "RowKeys",
+    "content_order",
+    "folds_and_units",
+    "make_folds",
+    "n_folds_of",
+    "row_folds",
+    "row_hashes",
+    "stretches",
+]
 
 # SplitMix64's constants.
 _STEPS = (
@@ -32,6 +44,10 @@ MOST_ROWS = 20_000
 N_FOLDS = 5
 N_FOLDS_OF_MANY = 3
 MANY_ROWS = 10_000
+#: Stretches of time with about equal numbers of rows; the first is never held out.
+N_STRETCHES = 6
+#: Shorter stretches that count as one observation each of how much a model helps.
+N_PERIODS = 60
 #: Decimals of the score that a fold depends on: rounding on another machine must not change it.
 SCORE_DECIMALS = 4
 
@@ -61,6 +77,127 @@ def row_folds(n_folds: int, score: AnyArray, *columns: AnyArray) -> Ints:
     """
     _, place = np.unique(row_hashes(score, *columns), return_inverse=True)
     return np.asarray(place % n_folds, dtype=np.intp)
+
+
+@dataclass(frozen=True, eq=False)
+class Folds:
+    """Which rows are held out together, and which may fit the model that is judged on them.
+
+    Attributes
+    ----------
+    fold : ndarray of int
+        The fold of each row, from 0 to k − 1; −1 for rows that are never held out.
+    k : int
+        The number of folds.
+    forward : bool
+        Whether only rows of earlier folds may fit: folds are then stretches of time.
+    units : ndarray of int or None
+        With `forward`, the group of each row: those of held-out rows do not fit either.
+
+    Examples
+    --------
+    >>> folds = Folds(np.array([-1, 0, 1, 1]), 2, forward=True)
+    >>> folds.train(1), folds.held(1)
+    (array([ True,  True, False, False]), array([False, False,  True,  True]))
+    >>> Folds(np.array([0, 1, 2, 2]), 3).train(1)
+    array([ True, False,  True,  True])
+    """
+
+    fold: Ints
+    k: int
+    forward: bool = False
+    units: Ints | None = None
+
+    def held(self, j: int) -> Bools:
+        """Return the rows of fold j."""
+        return np.asarray(self.fold == j)
+
+    def train(self, j: int) -> Bools:
+        """Return the rows that may fit the model that is judged on fold j."""
+        if not self.forward:
+            return np.asarray(self.fold != j)
+        earlier = np.asarray(self.fold < j)
+        if self.units is None:
+            return earlier
+        return earlier & ~np.isin(self.units, self.units[self.held(j)])
+
+    def judged(self) -> Bools:
+        """Return the rows that are held out from a model."""
+        held = np.zeros(len(self.fold), dtype=bool)
+        for _, out in self.splits():
+            held |= out
+        return held
+
+    def splits(self) -> Iterator[tuple[Bools, Bools]]:
+        """Yield, for each fold that has both, the rows that fit and those that judge."""
+        for j in range(self.k):
+            train, held = self.train(j), self.held(j)
+            if held.any() and train.any():
+                yield train, held
+
+    def take(self, rows: Ints | Bools | slice) -> Folds:
+        """Return the folds of some of the rows."""
+        return Folds(
+            self.fold[rows], self.k, self.forward, None if self.units is None else self.units[rows]
+        )
+
+
+def make_folds(
+    keys: RowKeys, *, groups: AnyArray | None = None, time: Floats | None = None
+) -> Folds:
+    """Return the folds of rows.
+
+    Parameters
+    ----------
+    keys : RowKeys
+        The rows.
+    groups : ndarray, optional
+        The number of the group of each row; rows of a group share a fold.
+    time : ndarray of float, optional
+        When each row was made. Rows of the same time share a fold.
+
+    Examples
+    --------
+    >>> p = np.linspace(0.1, 0.9, 12)
+    >>> keys = RowKeys.of(p, np.arange(12) % 2, None, p, [])
+    >>> make_folds(keys, time=np.arange(12.0)).fold
+    array([-1, -1,  0,  0,  1,  1,  2,  2,  3,  3,  4,  4])
+    """
+    if time is not None:
+        block = stretches(time, keys.mass, N_STRETCHES)
+        units = None if groups is None else np.asarray(groups)
+        return Folds(block - 1, int(block.max()), forward=True, units=units)
+    k = n_folds_of(float(keys.mass.sum()))
+    return Folds(keys.folds(k) if groups is None else row_folds(k, groups), k)
+
+
+def folds_and_units(
+    keys: RowKeys, groups: Ints | None, time: Floats | None
+) -> tuple[Folds, Ints | None]:
+    """Return the folds of rows, and which rows count as one observation of how a model does.
+
+    With time alone the latter are short stretches of it: rows of the same days are not independent.
+    """
+    units = groups
+    if time is not None and groups is None:
+        units = stretches(time, keys.mass, N_PERIODS)
+    return make_folds(keys, groups=groups, time=time), units
+
+
+def stretches(time: Floats, mass: Floats, most: int) -> Ints:
+    """Return the number of the stretch of time of each row; all have about equal mass.
+
+    Rows of the same time are in the same stretch.
+
+    >>> stretches(np.array([5.0, 1.0, 1.0, 9.0]), np.ones(4), 2)
+    array([1, 0, 0, 1])
+    """
+    instants, place = np.unique(time, return_inverse=True)
+    each = np.bincount(place, mass, minlength=len(instants))
+    middle = np.cumsum(each) - each / 2
+    number = np.floor(most * middle / each.sum()).astype(np.intp)
+    # Many rows at one time leave numbers without a row.
+    return np.asarray(np.unique(number, return_inverse=True)[1][place], dtype=np.intp)
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,6 +302,36 @@ class RowKeys:
         keys = (self.mass, self.whole, self.y, place)
         order = tied[np.lexsort([key[tied] for key in keys])]
         return order, np.diff(place[order], prepend=-1) > 0
+
+
+def content_order(p: AnyArray, y: AnyArray, columns: Iterable[AnyArray | None]) -> Ints:
+    """Return an order of rows that depends on their contents alone.
+
+    Sums of rows in this order are the same to the last bit, however the rows were given. Rows
+    that are not told apart are equal.
+
+    Parameters
+    ----------
+    p, y : ndarray
+        Probabilities and outcomes.
+    columns : iterable of ndarray or None
+        Everything else that a row consists of: variables, weights, groups.
+
+    Examples
+    --------
+    >>> p, y, turned = np.array([0.1, 0.2, 0.3]), np.zeros(3), np.array([2, 0, 1])
+    >>> first, again = (r[content_order(r, y, [])] for r in (p, p[turned]))
+    >>> bool((first == again).all())
+    True
+    """
+    every = p.reshape(len(p), -1).T
+    # A column that does not tell rows apart must not change their order either.
+    rest = (column for column in columns if column is not None and _varies(column))
+    return np.asarray(np.argsort(_hashed([*every, y, *rest])), dtype=np.intp)
+
+
+def _varies(column: AnyArray) -> bool:
+    return not ((column == column[:1]).all() or (column != column).all())
 
 
 def _hashed(

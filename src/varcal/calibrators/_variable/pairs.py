@@ -18,6 +18,7 @@ import numpy as np
 
 from varcal._arrays import AnyArray, Floats, Ints
 from varcal.calibrators._variable._columns.design import Block, Design, group_numbers
+from varcal.calibrators._variable.folds import Folds
 from varcal.calibrators._variable.reml import Loss, fit_gam
 
 __all__ = ["Gain", "gain_of", "held_out_gain", "pair_scores"]
@@ -102,7 +103,7 @@ def held_out_gain(
     blocks: list[tuple[Block, Floats]],
     loss: Loss,
     eta: Floats,
-    folds: Ints,
+    folds: Folds,
     units: Ints | None = None,
 ) -> Gain:
     """Return by how much columns lower the loss of held-out rows, given a predictor.
@@ -115,25 +116,25 @@ def held_out_gain(
         The loss of the rows.
     eta : ndarray
         The predictor without the columns.
-    folds : ndarray of int
-        The fold of every row.
+    folds : Folds
+        Which rows are held out together.
     units : ndarray of int, optional
         The group of every row.
     """
     T, groups = np.hstack([columns for _, columns in blocks]), group_numbers(blocks)
-    gains = np.zeros(len(eta))
-    for fold in np.unique(folds):
-        out = folds == fold
-        fit = fit_gam(T[~out], loss.shifted(eta).take(~out), groups)
+    gains, judged = np.zeros(len(eta)), folds.judged()
+    for train, out in folds.splits():
+        fit = fit_gam(T[train], loss.shifted(eta).take(train), groups)
         held = loss.take(out)
         gains[out] = held.rows(eta[out]) - held.rows(eta[out] + T[out] @ fit.beta)
-    return gain_of(gains, loss.mass(), units)
+    return gain_of(gains[judged], loss.mass()[judged], None if units is None else units[judged])
 
 
 def gain_of(saved: Floats, mass: Floats, units: Ints | None = None) -> Gain:
     """Return the mean of weighted savings, with its standard error.
 
-    The rows of one unit count as one saving, because they are not independent.
+    The rows of one unit count as one saving, because they are not independent. Of no rows the
+    error is infinite.
 
     Parameters
     ----------
@@ -150,6 +151,8 @@ def gain_of(saved: Floats, mass: Floats, units: Ints | None = None) -> Gain:
     >>> gain_of(saved, mass, np.array([0, 0, 1, 1]))
     Gain(value=0.5, error=0.5, count=2.0)
     """
+    if not len(saved):
+        return Gain(0.0, float("inf"), 1.0)
     total = float(mass.sum())
     mean = float(saved.sum() / total)
     apart = saved - mean * mass

@@ -1,0 +1,309 @@
+"""`predictable_gap`: how much of the gap can be predicted, intersections included."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
+
+import numpy as np
+from scipy.special import ndtr, stdtr
+
+from varcal._arrays import Floats, Ints
+from varcal._evidence.in_memory import InMemory
+from varcal._evidence.question import ATOMS, N_BINS, BinOptions, Question
+from varcal._inference.multiplicity import cauchy
+from varcal._input.events import CORRECT, audit_keys, claim_of
+from varcal._input.left_out import all_left_out, explicit_names
+from varcal._input.predictions import ALL, Predictions
+from varcal._options import check_count, check_level, check_names, checked, or_none, whole
+from varcal._runtime.threads import one_blas_thread
+from varcal._slices.figures import claim_name
+from varcal._slices.slices_result import Slices
+from varcal._smoothing.critical import student_quantile
+from varcal._surfaces.blocks import random_blocks, sorted_rows
+from varcal._surfaces.learner import Features, predicted_errors
+from varcal._surfaces.past_slices import PastSlices
+from varcal._surfaces.predictable_result import ClaimGap, PredictableGap
+from varcal._surfaces.rows import read_rows
+from varcal._text.progress import progress
+from varcal.exceptions import InputError
+
+#: Blocks of rows: each but the first is predicted from those before it.
+BLOCKS = 8
+#: With fewer rows nothing can be learned.
+FEWEST_ROWS = 200
+#: With groups, at least so many groups.
+FEWEST_GROUPS = 16
+#: Above this number of classes only the confidence is judged, to save time.
+MOST_CLASSES = 10
+
+
+@checked(max_depth=whole(0, 10), include=or_none(check_names))
+@one_blas_thread
+def predictable_gap(
+    y: object,
+    p: object = None,
+    X: object = ALL,
+    *,
+    data: object = None,
+    event: str = "both",
+    level: float = 0.95,
+    max_depth: int = 3,
+    slices: Slices | None = None,
+    classes: Sequence[Hashable] | None = None,
+    pos_label: Hashable = None,
+    sample_weight: object = None,
+    groups: object = None,
+    from_logits: bool = False,
+    unlabelled: str = "raise",
+    include: str | Sequence[str] | None = None,
+    random_state: int = 0,
+) -> PredictableGap:
+    r"""Measure how much of the gap can be predicted from variables and the score.
+
+    Rows are split at random into eight blocks. For every block but the first, learners are
+    fitted to hit − score in the blocks before it: boosted trees, and the clearest slices. What
+    they predict, :math:`g_i`, does not depend on the outcomes of the block, so that
+
+    .. math:: z = \frac{\sum_i g_i e_i}{\sqrt{\sum_i g_i^2 s_i (1 - s_i)}}, \quad e = h - s
+
+    is a martingale, about normal if the scores are right whatever the variables; nothing has to
+    be simulated. By the Cauchy–Schwarz inequality the expectation of
+
+    .. math:: \theta = \frac{\frac1n\sum_i g_i e_i}{\sqrt{\frac1n\sum_i g_i^2}}
+
+    is at most the root mean square of the true gap given the variables and the score. A value of
+    zero means that none of these learners finds anything left; it is no proof that there is no
+    gap.
+
+    Parameters
+    ----------
+    y, p : array-like or column names
+        Labels and probabilities, as in `vece`.
+    X : frame, dict of columns, array, or column names, optional
+        The variables, as in `audit`; those that it leaves out are left out here as well.
+    data, classes, sample_weight, from_logits, unlabelled, include
+        As in `audit`. Of lazy rows that do not fit into memory, 500,000 are drawn at random.
+    event : {"both", "correct", "positive", "classwise"}
+        The claims to judge. With two classes risk and confidence have the same predictable gap,
+        because the learners know the score, and "both" judges the risk.
+    level : float
+        Level of the lower limit, which is one-sided.
+    max_depth : int
+        Variables of the slices among the learners at most; 0 for boosted trees alone, which is
+        faster.
+    slices : Slices, optional
+        The result of `slices` on the same rows, whose test is then combined with that of the
+        learners (the Cauchy mean of both p-values): the scan finds narrow regions, the learners
+        what is spread over many variables.
+    pos_label : label, optional
+        The class whose probability is the risk; the second one by default.
+    groups : array-like or column name, optional
+        Units that rows belong to. A unit stays in one block, and variances allow for dependence
+        within it.
+    random_state : int
+        Seed of the split. The order of the rows has no influence.
+
+    Returns
+    -------
+    PredictableGap
+
+    Examples
+    --------
+    >>> import varcal as vc
+    >>> adult = vc.datasets.load_adult()
+    >>> X = {name: adult[name] for name in ("age", "hours-per-week", "sex")}
+    >>> found = vc.predictable_gap(adult.y, adult.p, X, max_depth=0)
+    >>> found.claim, 0.1 < found.low < found.value < 0.3
+    ('risk', True)
+    """
+    check_level(level)
+    check_count("max_depth", max_depth, 0)
+    if slices is not None and not isinstance(slices, Slices):
+        raise InputError(
+            f"slices is a {type(slices).__name__}",
+            "give the result of varcal.slices()",
+            argument="slices",
+        )
+    rows = read_rows(
+        y,
+        p,
+        X,
+        data=data,
+        classes=classes,
+        sample_weight=sample_weight,
+        groups=groups,
+        from_logits=from_logits,
+        unlabelled=unlabelled,
+        what="predictable_gap()",
+    )
+    read = rows.predictions
+    if not read.variables:
+        raise InputError("X is None", "give the variables", argument="X")
+    kept, left_out = _searchable(read, None if X is ALL else X, include)
+    keys = _keys(kept, event, pos_label)
+    found = predictable_of(
+        kept,
+        keys,
+        event=event,
+        level=level,
+        max_depth=int(max_depth),
+        random_state=random_state,
+    )
+    notes = (rows.note,) if rows.note else ()
+    found = replace(found, left_out=tuple(left_out.items()), notes=notes)
+    return found if slices is None else with_slices(found, slices)
+
+
+def with_slices(found: PredictableGap, slices: Slices) -> PredictableGap:
+    """Combine the test of the learners with that of a search for slices."""
+    both = [np.array(found.p_learner), np.array(slices.p_value)]
+    return replace(found, p_value=float(cauchy(both)), p_slices=slices.p_value)
+
+
+def predictable_of(
+    rows: Predictions,
+    keys: Sequence[int],
+    *,
+    event: str,
+    level: float,
+    max_depth: int,
+    random_state: int,
+) -> PredictableGap:
+    """Return the predictable gap of checked rows for the given claims."""
+    if len(rows) < FEWEST_ROWS:
+        raise InputError(
+            f"there are {len(rows)} rows; predictable_gap() learns from some of them and judges "
+            "others",
+            f"give at least {FEWEST_ROWS}",
+            argument="y",
+        )
+    if rows.groups is not None and len(np.unique(rows.groups)) < FEWEST_GROUPS:
+        raise InputError(
+            f"groups has {len(np.unique(rows.groups))} groups",
+            f"at least {FEWEST_GROUPS} are needed, because a group is either learned from or "
+            "judged",
+            argument="groups",
+        )
+    order = sorted_rows(rows, Features.of(rows.variables, len(rows)).columns)
+    rows = _taken(rows, order)
+    blocks = random_blocks(len(rows), BLOCKS, rows.groups, np.random.default_rng(random_state))
+    each = 1 - (1 - level) / len(keys)
+    claims = [_claim(rows, key, blocks, event, each, max_depth, random_state) for key in keys]
+    worst = max(claims, key=lambda one: (one.low, one.value))
+    p_value = float(cauchy([np.array(one.p_value) for one in claims]))
+    return PredictableGap(
+        value=worst.value,
+        low=worst.low,
+        p_value=p_value,
+        p_learner=p_value,
+        p_slices=None,
+        claim=worst.claim,
+        claims=tuple(claims),
+        variables=tuple(variable.name for variable in rows.variables),
+        n_rows=len(rows),
+        n_blocks=BLOCKS,
+        level=level,
+        max_depth=max_depth,
+    )
+
+
+def _claim(
+    rows: Predictions,
+    key: int,
+    blocks: Ints,
+    event: str,
+    level: float,
+    max_depth: int,
+    random_state: int,
+) -> ClaimGap:
+    claim = claim_of(rows, key)
+    score = claim.score
+    error, null = claim.hit - score, score * (1 - score)
+    weight = np.ones(len(error)) if rows.weight is None else rows.weight
+    scores = rows.p if key != CORRECT or rows.p.ndim == 2 else score
+    features = Features.of(rows.variables, len(rows)).with_scores(scores)
+    searcher = PastSlices(rows.variables, score, max_depth) if max_depth else None
+    predicted = np.zeros(len(error))
+    what = "Learning from past blocks"
+    for k in progress(range(1, BLOCKS), what, n_rows=len(error)):
+        learn, judge = blocks < k, blocks == k
+        if not (weight[learn].any() and weight[judge].any()):
+            continue
+        given = None if rows.weight is None else weight
+        past = np.zeros(len(error))
+        if searcher is not None:
+            past = searcher.predict(error, null, weight, learn)
+        # Trees learn what the slices leave.
+        left = predicted_errors(features, error - past, given, learn, judge, random_state)
+        found = past[judge] + left
+        size = np.sqrt(np.average(found**2, weights=weight[judge]))
+        # Every block is judged with the same size of predictions, later ones by more: a learner
+        # of few rows predicts more noise.
+        predicted[judge] = found / size * np.sqrt(k) if size > 0 else 0.0
+    used = blocks > 0
+    units = None if rows.groups is None else rows.groups[used]
+    value, low, p_value = _judged(
+        predicted[used], error[used], null[used], weight[used], units, level
+    )
+    return ClaimGap(claim_name(key, rows.classes, event), value, low, p_value)
+
+
+def _judged(
+    predicted: Floats, error: Floats, null: Floats, weight: Floats, units: Ints | None, level: float
+) -> tuple[float, float, float]:
+    """Return value, lower limit and p-value of predictions that outcomes have not influenced."""
+    product = weight * predicted * error
+    total = float(product.sum())
+    scale = float(np.sqrt((weight * predicted**2).sum() * weight.sum()))
+    expected = float((weight**2 * predicted**2 * null).sum())
+    observed, dof = float((product**2).sum()), np.inf
+    if units is not None:
+        number = np.unique(units, return_inverse=True)[1]
+        sums = np.bincount(number, product)
+        sizes = np.bincount(number, np.abs(weight * predicted))
+        dof = max(float((sizes**2).sum() ** 2 / (sizes**4).sum()) - 1, 1.0)
+        observed = max(observed, float((sums**2).sum()))
+    # The larger of the two: that of right scores, and that of the observed products.
+    spread = float(np.sqrt(max(expected, observed)))
+    if not scale > 0 or not spread > 0:
+        return 0.0, 0.0, 1.0
+    t = total / spread
+    p_value = float(ndtr(-t) if np.isinf(dof) else stdtr(dof, -t))
+    low = (total - student_quantile(level, dof) * spread) / scale
+    return max(total / scale, 0.0), max(low, 0.0), p_value
+
+
+def _taken(rows: Predictions, order: Ints) -> Predictions:
+    """Return rows in another order."""
+    return replace(
+        rows,
+        y=rows.y[order],
+        p=rows.p[order],
+        variables=tuple(variable.take(order) for variable in rows.variables),
+        weight=None if rows.weight is None else rows.weight[order],
+        unit=None if rows.unit is None else rows.unit.take(order),
+    )
+
+
+def _keys(rows: Predictions, event: str, pos_label: Hashable) -> list[int]:
+    keys = audit_keys(rows.classes, event, pos_label)
+    if len(rows.classes) == 2:
+        # The learners know the score, hence the predicted side: both claims have the same gap.
+        return keys[:1]
+    return keys if len(rows.classes) <= MOST_CLASSES else [CORRECT]
+
+
+def _searchable(
+    rows: Predictions, named: object, include: object
+) -> tuple[Predictions, dict[str, str]]:
+    """Leave out what an audit leaves out."""
+    options: BinOptions = {"n_bins": N_BINS, "binning": ATOMS, "bins": None, "edges": None}
+    evidence = InMemory(rows, Question(options))
+    known = [variable.name for variable in rows.variables]
+    left_out = evidence.left_out(explicit_names(named, include, known))
+    left_out |= dict.fromkeys(sorted(evidence.absent()), "every value is missing")
+    if len(left_out) == len(known):
+        raise all_left_out(left_out)
+    kept = tuple(variable for variable in rows.variables if variable.name not in left_out)
+    return replace(rows, variables=kept), left_out

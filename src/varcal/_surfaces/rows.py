@@ -1,0 +1,96 @@
+"""Rows for what sums cannot answer: those in memory, or a sample of rows elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+from varcal._engines.open import lazy_rows
+from varcal._engines.protocol import fits_in_memory
+from varcal._evidence.collected import Collected
+from varcal._evidence.roles import Roles
+from varcal._evidence.row_sample import sample_rows
+from varcal._input.predictions import Predictions
+from varcal._text.numbers import count
+from varcal.exceptions import InputError
+
+#: Rows that are drawn from a source too large for memory.
+SAMPLE_ROWS = 500_000
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Checked rows and where they came from.
+
+    Attributes
+    ----------
+    predictions : Predictions
+        The rows.
+    engine : str
+        Where they were.
+    n_all : int
+        The rows of the source, of which these may be a sample.
+    """
+
+    predictions: Predictions
+    engine: str
+    n_all: int
+
+    @property
+    def note(self) -> str:
+        """Say if these are a sample of the rows; else empty."""
+        if self.n_all == len(self.predictions) + self.predictions.n_dropped:
+            return ""
+        drawn = count(len(self.predictions), "row")
+        return f"Figures are of a random sample: {drawn} of {count(self.n_all)}."
+
+
+def read_rows(
+    y: object,
+    p: object,
+    v: object,
+    *,
+    data: object,
+    classes: Sequence[Hashable] | None,
+    sample_weight: object,
+    groups: object,
+    from_logits: bool,
+    unlabelled: str,
+    what: str,
+) -> Rows:
+    """Read and check the rows of a call; `what` names the result that needs them."""
+    if isinstance(y, Collected):
+        raise InputError(
+            f"y is collected statistics; {what} needs rows",
+            "give the outcomes and probabilities, or data= with the names of their columns",
+            argument="y",
+        )
+    lazy = lazy_rows(data)
+    if lazy is None:
+        found = Predictions.of(
+            y,
+            p,
+            v,
+            data=data,
+            classes=classes,
+            sample_weight=sample_weight,
+            groups=groups,
+            from_logits=from_logits,
+            unlabelled=unlabelled,
+        )
+        return Rows(found, "numpy", len(found) + found.n_dropped)
+    roles = Roles.of(
+        lazy.columns,
+        y,
+        p,
+        v,
+        sample_weight,
+        groups,
+        from_logits=from_logits,
+        unlabelled=unlabelled,
+    )
+    n_all = lazy.count()
+    if fits_in_memory(n_all, len(roles.columns)):
+        return Rows(roles.read(lazy.read(roles.columns), classes=classes), lazy.engine, n_all)
+    sample = sample_rows(lazy, roles, classes, SAMPLE_ROWS)
+    return Rows(sample, lazy.engine, n_all)

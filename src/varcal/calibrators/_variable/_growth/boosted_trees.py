@@ -1,0 +1,184 @@
+"""Boosted trees from the score: how many, judged on held-out rows, and how they predict."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.special import expit
+
+from varcal._arrays import Floats, Ints
+from varcal.calibrators._variable._growth.grow_tree import (
+    DEPTH,
+    Codes,
+    Tree,
+    grow_tree,
+    leaves_of,
+)
+from varcal.calibrators._variable.folds import Folds
+
+__all__ = ["Boosting", "Trees", "fit_trees", "held_out_trees", "placed"]
+
+# Tuned constants; ../README.md tells how they were chosen.
+
+#: What a tree adds is multiplied by this.
+RATE = 0.3
+#: Trees at most, and how many trees without a smaller held-out loss end the search.
+MOST_TREES = 80
+PATIENCE = 8
+#: The shrinkage of a category's cell towards 0 when its cells are put in order.
+ORDER_PENALTY = 10.0
+
+
+@dataclass(frozen=True, eq=False)
+class Trees:
+    """Boosted trees.
+
+    Attributes
+    ----------
+    place : ndarray of shape (d, n_cells)
+        The position of each cell in the order that splits use: that of categories depends on
+        their outcomes.
+    variable, cut : ndarray of shape (n_trees, 2**depth − 1)
+        Splits: a row goes right where the position of the variable's cell is above the cut.
+    value : ndarray of shape (n_trees, 2**depth)
+        What leaves add.
+    """
+
+    place: Ints
+    variable: Ints
+    cut: Ints
+    value: Floats
+
+    @cached_property
+    def trees(self) -> list[Tree]:
+        """The trees one by one."""
+        return [Tree(*each) for each in zip(self.variable, self.cut, self.value, strict=True)]
+
+    def added(self, codes: Codes) -> Floats:
+        """Return what the trees add to the predictor of rows, by their cells."""
+        positions = placed(self.place, codes)
+        total = np.zeros(codes.shape[1])
+        for tree in self.trees:
+            total += tree.value[leaves_of(tree, positions)]
+        return total
+
+
+@dataclass(frozen=True, eq=False)
+class Boosting:
+    """The rows from which trees are learned.
+
+    Attributes
+    ----------
+    codes : ndarray of shape (d, n)
+        The cells of the score and of the variables.
+    ordered : ndarray of shape (d,)
+        Whether the cells of a variable have an order of their own, as those of numbers.
+    n_cells : int
+        The number of cells of a variable at most.
+    base : ndarray of shape (n,)
+        The predictor from which trees start.
+    y, mass : ndarray of shape (n,)
+        Outcomes, and the number of rows that each row stands for.
+    """
+
+    codes: Codes
+    ordered: Ints
+    n_cells: int
+    base: Floats
+    y: Floats
+    mass: Floats
+
+    def take(self, rows: Ints) -> Boosting:
+        """Return some of the rows."""
+        return Boosting(
+            np.ascontiguousarray(self.codes[:, rows]),
+            self.ordered,
+            self.n_cells,
+            self.base[rows],
+            self.y[rows],
+            self.mass[rows],
+        )
+
+    def places(self) -> Ints:
+        """Return the order of cells: their own, or for categories that of their residuals."""
+        place = np.tile(np.arange(self.n_cells), (len(self.codes), 1))
+        mean = expit(self.base)
+        residual, weight = self.mass * (self.y - mean), self.mass * mean * (1.0 - mean)
+        for k in np.flatnonzero(~self.ordered):
+            sums = np.bincount(self.codes[k], residual, minlength=self.n_cells)
+            size = np.bincount(self.codes[k], weight, minlength=self.n_cells)
+            order = np.argsort((sums / (size + ORDER_PENALTY)).round(9), kind="stable")
+            place[k, order] = np.arange(self.n_cells)
+        return place
+
+
+class _Machine:
+    """Trees that grow one after another on some rows."""
+
+    def __init__(self, rows: Boosting) -> None:
+        self.rows, self.eta = rows, rows.base.copy()
+        self.place = rows.places()
+        self.codes = placed(self.place, rows.codes)
+        self.trees: list[Tree] = []
+
+    def step(self) -> Tree:
+        """Grow one more tree."""
+        rows, mean = self.rows, expit(self.eta)
+        tree, leaf = grow_tree(
+            self.codes, mean - rows.y, mean * (1.0 - mean), rows.mass, rows.n_cells, DEPTH
+        )
+        tree = Tree(tree.variable, tree.cut, RATE * tree.value)
+        self.eta += tree.value[leaf]
+        self.trees.append(tree)
+        return tree
+
+
+def held_out_trees(rows: Boosting, folds: Folds) -> tuple[int, Floats]:
+    """Return how many trees are best, and the predictor of each row by trees of other rows.
+
+    Rows that are never held out keep the predictor from which trees start.
+    """
+    machines: list[tuple[_Machine, Codes, Ints]] = []
+    for train, held in folds.splits():
+        machine, out = _Machine(rows.take(np.flatnonzero(train))), np.flatnonzero(held)
+        machines.append((machine, placed(machine.place, rows.codes[:, out]), out))
+    rest = np.flatnonzero(folds.judged())
+    eta = rows.base.copy()
+    best, best_loss, best_eta = 0, _loss(rows, eta, rest), eta.copy()
+    for number in range(1, MOST_TREES + 1):
+        for machine, codes, out in machines:
+            tree = machine.step()
+            eta[out] += tree.value[leaves_of(tree, codes)]
+        loss = _loss(rows, eta, rest)
+        if loss < best_loss:
+            best, best_loss, best_eta = number, loss, eta.copy()
+        elif number >= best + PATIENCE:
+            break
+    return best, best_eta
+
+
+def fit_trees(rows: Boosting, number: int) -> Trees:
+    """Return so many trees, grown on all rows."""
+    machine = _Machine(rows)
+    for _ in range(number):
+        machine.step()
+    return Trees(
+        machine.place,
+        np.array([tree.variable for tree in machine.trees]),
+        np.array([tree.cut for tree in machine.trees]),
+        np.array([tree.value for tree in machine.trees]),
+    )
+
+
+def placed(place: Ints, codes: Codes) -> Codes:
+    """Return the position of each cell in the order that splits use."""
+    return np.array(
+        [order.astype(np.uint8)[each] for order, each in zip(place, codes, strict=True)]
+    )
+
+
+def _loss(rows: Boosting, eta: Floats, some: Ints) -> float:
+    here, mass = eta[some], rows.mass[some]
+    return float(mass @ (np.logaddexp(0.0, here) - rows.y[some] * here) / mass.sum())

@@ -1,0 +1,245 @@
+"""The second stage of two classes: what the first stage leaves, where rows are many.
+
+Three predictors stand side by side: the first stage, the first stage with fine tables of pairs, and
+boosted trees that start at the score. Held-out rows decide which tables are added, how many trees
+there are, and how far trees are mixed in; a last curve, learned on the same held-out predictions,
+corrects the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from varcal._arrays import AnyArray, Floats
+from varcal.calibrators._variable._growth.blend import Held, blend
+from varcal.calibrators._variable._growth.boosted_trees import (
+    Boosting,
+    Trees,
+    fit_trees,
+    held_out_trees,
+    placed,
+)
+from varcal.calibrators._variable._growth.cells import LevelCells, NumberCells, cells_of
+from varcal.calibrators._variable._growth.error_size import error_variance
+from varcal.calibrators._variable._growth.grow_tree import Codes
+from varcal.calibrators._variable._growth.pair_tables import CoarseCells, PairTable, fit_tables
+from varcal.calibrators._variable.additive_model import AdditiveModel
+from varcal.calibrators._variable.folds import Folds
+from varcal.calibrators._variable.last_curve import fit_link
+from varcal.calibrators._variable.reml import LogisticLoss
+
+__all__ = ["LEAST_ROWS", "MOST_ROWS", "Growth", "GrowthRows", "fewer_folds", "fit_growth"]
+
+# Tuned constants; ../README.md tells how they were chosen.
+
+#: The number of rows below which there is no second stage.
+LEAST_ROWS = 2_000.0
+#: Beyond this number of rows, tables and trees are learned on a sample of this size.
+MOST_ROWS = 250_000
+#: Held-out rows that are enough to judge the second stage: other folds only fit.
+ENOUGH_HELD = 50_000
+
+
+@dataclass(frozen=True, eq=False)
+class Growth:
+    r"""Tables and trees beside the first stage.
+
+    .. math:: \eta = \eta_1 + t + w (\eta_0 + b - \eta_1 - t)
+
+    with the first stage's predictor :math:`\eta_1`, tables t, the score's predictor
+    :math:`\eta_0`, trees b and their share w; a last curve follows.
+
+    Attributes
+    ----------
+    variables : ndarray of int
+        The variable of each entry of `cells`; −1 for the score.
+    cells : tuple of NumberCells or LevelCells
+        The cells of the score and of the variables.
+    tables : tuple of PairTable
+        The tables.
+    trees : Trees or None
+        The trees.
+    share : float
+        w, between 0 and 1.
+    gain, error : float
+        How much the trees lower the log-loss of held-out rows, and its standard error.
+    link : AdditiveModel or None
+        The last curve.
+    variance : float
+        The mean squared error of logits, measured on held-out rows.
+    """
+
+    variables: tuple[int, ...]
+    cells: tuple[NumberCells | LevelCells, ...]
+    tables: tuple[PairTable, ...]
+    trees: Trees | None
+    share: float
+    gain: float
+    error: float
+    link: AdditiveModel | None
+    variance: float
+
+    def codes(self, z: Floats, columns: Sequence[AnyArray]) -> Codes:
+        """Return the cells of rows."""
+        return _codes(self.variables, self.cells, z, columns)
+
+    def blended(self, codes: Codes, base: Floats, first: Floats) -> Floats:
+        """Return the predictor before the last curve, from that of the score and the first stage."""
+        eta = first
+        for table in self.tables:
+            one, two = table.pair
+            at = self.cells[one].coarse()[codes[one]], self.cells[two].coarse()[codes[two]]
+            eta = eta + table.added[at]
+        if self.trees is not None:
+            eta = eta + self.share * (base + self.trees.added(codes) - eta)
+        return eta
+
+    def linked(self, eta: Floats) -> tuple[Floats, Floats]:
+        """Return the predictor after the last curve, and the variance that the curve adds."""
+        if self.link is None:
+            return eta, np.zeros(len(eta))
+        added, variance = self.link.lookup.predictor(eta, [])
+        return eta + added, variance
+
+    def most_used(self) -> list[int]:
+        """Return the entries of `cells`, the one that matters most first.
+
+        Those of tables come first, then those with the most splits.
+        """
+        counts = np.zeros(len(self.cells))
+        if self.trees is not None:
+            splits = self.trees.cut < self.trees.place.shape[1] - 1
+            counts += np.bincount(self.trees.variable[splits], minlength=len(counts))
+        for table in reversed(self.tables):
+            counts[list(table.pair)] += 1 + counts.max()
+        return [int(k) for k in np.argsort(-counts, kind="stable")]
+
+    def without(self, k: int, rare: AnyArray) -> Growth:
+        """Return the same after rare levels of variable k were pooled."""
+        cells = tuple(
+            each.without(rare) if variable == k and isinstance(each, LevelCells) else each
+            for variable, each in zip(self.variables, self.cells, strict=True)
+        )
+        return replace(self, cells=cells)
+
+
+@dataclass(frozen=True, eq=False)
+class GrowthRows:
+    """The rows of the second stage, with what the first stage says about them.
+
+    Attributes
+    ----------
+    z, columns, n_levels
+        Logits of scores, variables, and their numbers of levels.
+    y, mass : ndarray
+        Outcomes, and the number of rows that each row stands for.
+    folds : Folds
+        Which rows are held out together.
+    units : ndarray or None
+        The group of each row.
+    base : ndarray
+        The predictor of the score alone.
+    firsts : ndarray of shape (k, n)
+        The first stage's predictor of each row, by the model that is judged on each fold.
+    first : ndarray
+        The same by the model of all rows.
+    """
+
+    z: Floats
+    columns: Sequence[AnyArray]
+    n_levels: Sequence[int]
+    y: Floats
+    mass: Floats
+    folds: Folds
+    units: AnyArray | None
+    base: Floats
+    firsts: Floats
+    first: Floats
+
+
+def fewer_folds(folds: Folds) -> Folds:
+    """Return folds of which only so many are held out as are enough to judge.
+
+    >>> folds = fewer_folds(Folds(np.arange(300_000) % 3, 3))
+    >>> folds.k, np.unique(folds.fold)
+    (1, array([-1,  0]))
+    """
+    held = np.bincount(folds.fold[folds.fold >= 0], minlength=folds.k)
+    if folds.forward:
+        # The latest stretches of time have the most rows before them.
+        kept = 1 + int(np.searchsorted(np.cumsum(held[::-1]), ENOUGH_HELD))
+        fold = np.maximum(folds.fold - max(folds.k - kept, 0), -1)
+    else:
+        kept = 1 + int(np.searchsorted(np.cumsum(held), ENOUGH_HELD))
+        fold = np.where(folds.fold < kept, folds.fold, -1)
+    return replace(folds, fold=fold, k=min(kept, folds.k))
+
+
+def fit_growth(rows: GrowthRows) -> Growth | None:
+    """Return the second stage; None where held-out rows do not support it."""
+    found = [(-1, cells_of(rows.z, 0, rows.mass))]
+    found += [
+        (k, cells_of(column, n_levels, rows.mass))
+        for k, (column, n_levels) in enumerate(zip(rows.columns, rows.n_levels, strict=True))
+    ]
+    variables = tuple(k for k, each in found if each is not None)
+    cells = tuple(each for _, each in found if each is not None)
+    judged = rows.folds.judged()
+    if not any(k >= 0 for k in variables) or not judged.any():
+        return None
+    codes = _codes(variables, cells, rows.z, rows.columns)
+    held = Held(rows.y, rows.mass, rows.folds, rows.units)
+    coarse = [each.coarse() for each in cells]
+    tables, tabled = fit_tables(
+        CoarseCells(
+            [own[each].astype(np.uint8) for own, each in zip(coarse, codes, strict=True)],
+            [int(own.max()) + 1 for own in coarse],
+        ),
+        held,
+        rows.firsts,
+        rows.first,
+    )
+    boosting = Boosting(
+        codes,
+        np.array([isinstance(each, NumberCells) for each in cells]),
+        max(each.size for each in cells),
+        rows.base,
+        rows.y,
+        rows.mass,
+    )
+    number, grown = held_out_trees(boosting, rows.folds)
+    share, gain = blend(held, tabled, grown)
+    if not tables and share == 0:
+        return None
+    trees = fit_trees(boosting, _refit_number(number, rows)) if share > 0 else None
+    eta = (tabled + share * (grown - tabled))[judged]
+    link = fit_link(eta, LogisticLoss(rows.y[judged], rows.mass[judged], eta))
+    found = Growth(variables, cells, tables, trees, share, gain.value, gain.error, link, 0.0)
+    linked = np.zeros(len(rows.y))
+    linked[judged] = found.linked(eta)[0]
+    ordered = placed(boosting.places(), codes)
+    sizes = [
+        each.size if isinstance(each, NumberCells) else boosting.n_cells for each in cells
+    ]
+    variance = error_variance(held, linked, ordered, sizes, found.most_used())
+    return replace(found, variance=variance)
+
+
+def _refit_number(number: int, rows: GrowthRows) -> int:
+    """Return how many trees are grown on all rows, more than were best on a part of them."""
+    part = np.mean([rows.mass[train].sum() for train, _ in rows.folds.splits()])
+    return int(np.ceil(number * rows.mass.sum() / part))
+
+
+def _codes(
+    variables: Sequence[int],
+    cells: Sequence[NumberCells | LevelCells],
+    z: Floats,
+    columns: Sequence[AnyArray],
+) -> Codes:
+    return np.array(
+        [each.codes(z if k < 0 else columns[k]) for k, each in zip(variables, cells, strict=True)]
+    )

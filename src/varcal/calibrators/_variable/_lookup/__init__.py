@@ -1,0 +1,1 @@
+"""A fitted additive model as look-up tables, which are fast for many rows."""

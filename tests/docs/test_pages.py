@@ -1,0 +1,80 @@
+"""The pages of the documentation: their code runs, prints and draws what they show."""
+
+import difflib
+import re
+from pathlib import Path
+
+import pytest
+
+from cases.tools import load_tool
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+TEXTS = [
+    *PAGES,
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "CHANGELOG.md",
+    *sorted((ROOT / "src").rglob("README.md")),
+]
+# These show after every block what it prints or draws.
+SHOWN = [DOCS / "index.md", DOCS / "start.md"]
+SHOWN += [page for folder in ("guides", "explain") for page in sorted((DOCS / folder).glob("*.md"))]
+
+
+def name(page):
+    return page.relative_to(ROOT).as_posix()
+
+
+def check(page):
+    for block, printed, figure in load_tool("doc_pages").run(page):
+        if block.result is not None and not load_tool("doc_pages").agrees(block.result, printed):
+            pytest.fail("\n".join(difflib.ndiff(block.result.split("\n"), printed.split("\n"))))
+        if block.picture is not None and page in SHOWN:
+            assert figure, f"the block before {block.picture} draws nothing"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_code_runs_and_prints_what_the_page_shows(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    check(page)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_code_runs_a_second_time_in_the_same_folder(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    check(page)
+    check(page)
+
+
+@pytest.mark.parametrize("page", SHOWN, ids=name)
+def test_every_block_is_followed_by_what_it_gives(page):
+    for block in load_tool("doc_pages").blocks(page.read_text(encoding="utf-8")):
+        assert block.result is not None or block.picture is not None, block.code
+
+
+@pytest.mark.parametrize("page", TEXTS, ids=name)
+def test_links_lead_to_files(page):
+    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+        if not re.match(r"[a-z]+:", target):
+            assert (page.parent / target).exists(), target
+
+
+def test_every_image_is_shown_somewhere():
+    shown = {
+        (page.parent / target).resolve()
+        for page in PAGES
+        for target in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", page.read_text(encoding="utf-8"))
+    }
+    assert {path.resolve() for path in (DOCS / "images").rglob("*.png")} <= shown
+
+
+@pytest.mark.parametrize("page", SHOWN, ids=name)
+def test_pages_say_what_to_read_next(page):
+    assert re.search(r"^## (Next|Read next|Where to go)", page.read_text("utf-8"), re.M), page
+
+
+def test_nothing_is_installed_from_an_index_where_varcal_is_not():
+    for page in TEXTS:
+        assert not re.search(r"pip install +varcal", page.read_text(encoding="utf-8")), page

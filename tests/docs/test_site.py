@@ -1,0 +1,115 @@
+"""The site: every page is in its navigation, every public name in its API, no link is broken."""
+
+import importlib.util
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import varcal
+from cases.browser import open_browser, skip_without_browser
+from cases.tools import load_tool
+
+ROOT = Path(__file__).parents[2]
+# The pages that a new reader sees first.
+MAIN = ["index", "start", "guides/audit", "calibrators", "api/index"]
+
+
+@pytest.fixture(scope="module")
+def assemble():
+    return load_tool("site/assemble")
+
+
+def test_every_page_is_in_the_navigation_once(assemble):
+    nav = list(assemble.paths_of(assemble.configuration()["nav"]))
+    assert len(nav) == len(set(nav))
+    pages = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
+    notebooks = {f"notebooks/{path.stem}.md" for path in (ROOT / "docs").rglob("*.ipynb")}
+    generated = {"api/index.md", *assemble.api_pages(), *assemble.TEXTS.values(), *notebooks}
+    assert pages <= set(nav) <= pages | generated
+
+
+def test_the_api_has_every_public_name(assemble):
+    text = "".join(text for _, text in assemble.api_pages().values())
+    found = set(re.findall(r"^::: varcal\.(\S+)$", text, re.M))
+    wanted = {name for name in varcal.__all__ if name not in varcal._MODULES} - {"__version__"}
+    for module in assemble.MODULES:
+        wanted |= {f"{module}.{name}" for name in getattr(varcal, module).__all__}
+    assert found == wanted | {"calibrators.Calibrator"}
+    assert set(assemble.MODULES) | {"calibrators"} == set(varcal._MODULES)
+    for name in found:
+        assert f"#varcal.{name})" in assemble.api_index()
+
+
+def test_links_and_lists_of_a_text_fit_the_site(assemble):
+    text = "See [it](docs/export.md#sql), [this](LICENSE) and [that](https://a.b):\n- one\n- two\n"
+    assert assemble.as_page(text, "CONTRIBUTING.md", "project/contributing.md") == (
+        "See [it](../export.md#sql), this (`LICENSE`) and [that](https://a.b):\n\n- one\n- two\n"
+    )
+    fenced = "```python\n[a](b)\n- 1\n```\n"
+    assert assemble.as_page(fenced, "docs/a.md", "a.md") == fenced
+
+
+@pytest.fixture(scope="module")
+def site(assemble, tmp_path_factory):
+    if not importlib.util.find_spec("zensical"):
+        pytest.skip("the docs extra is not installed")
+    folder = tmp_path_factory.mktemp("site")
+    assemble.main(folder)
+    command = [sys.executable, "-m", "zensical", "build", "--strict", "-f", folder / "mkdocs.yml"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder / "site"
+
+
+@pytest.mark.slow
+def test_the_site_builds_without_a_broken_link(site):
+    index = json.loads((site / "search.json").read_text(encoding="utf-8"))
+    places = {item["location"] for item in index["items"]}
+    assert {f"{page}.html" for page in MAIN} <= places
+    assert any(place.endswith("#varcal.audit") for place in places)
+    for page in site.rglob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        assert not re.search(r'<(?:script|link|img)[^>]+(?:src|href)="https?:', text), page
+        assert ":math:" not in text, page
+
+
+@pytest.mark.slow
+@pytest.mark.browser
+@pytest.mark.xdist_group("browser")
+@skip_without_browser
+def test_pages_in_a_browser(site):
+    from axe_playwright_python.sync_playwright import Axe
+
+    with open_browser() as browser:
+        for scheme, width in (("light", 1280), ("dark", 1280), ("light", 390), ("dark", 390)):
+            context = browser.new_context(
+                color_scheme=scheme, viewport={"width": width, "height": 900}
+            )
+            page = context.new_page()
+            asked = []
+            page.on("request", lambda request: asked.append(request.url))  # noqa: B023
+            for name in MAIN:
+                page.goto((site / f"{name}.html").as_uri())
+                page.wait_for_load_state("networkidle")
+                assert page.evaluate("document.documentElement.scrollWidth") <= width, name
+                found = Axe().run(page)
+                assert found.violations_count == 0, f"{name}, {scheme}: {found.generate_report()}"
+            assert all(url.startswith(("file:", "data:", "blob:")) for url in asked)
+            context.close()
+
+
+@pytest.mark.slow
+@pytest.mark.browser
+@pytest.mark.xdist_group("browser")
+@skip_without_browser
+def test_search_works_without_a_server(site):
+    with open_browser() as browser:
+        page = browser.new_page()
+        page.goto((site / "index.html").as_uri())
+        page.keyboard.press("Control+k")
+        page.keyboard.type("isotonic")
+        page.get_by_text("IsotonicCalibrator").first.wait_for(timeout=60_000)

@@ -1,0 +1,228 @@
+"""Files are written whole or not at all, keep their permissions, and leave nothing beside them."""
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+
+import pytest
+
+from varcal._files import draft, lock
+from varcal._files.atomic import refuse_input, same_file, whole_file, write_whole
+from varcal._files.lock import locked
+from varcal.exceptions import InputError
+
+linux_only = pytest.mark.skipif(sys.platform != "linux", reason="unnamed files are Linux's")
+
+
+@pytest.fixture(params=["unnamed", "named", "copied"])
+def kind(request, monkeypatch):
+    """The three ways in which a draft takes its place; each test runs with all of them."""
+    if request.param == "named":
+        monkeypatch.setattr(draft, "_open_unnamed", lambda folder, mode: None)
+    elif request.param == "copied":
+
+        def link(*_, **__):
+            raise PermissionError("no links here")
+
+        monkeypatch.setattr(os, "link", link)
+    return request.param
+
+
+def mode_of(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_new_files_have_the_permissions_that_the_umask_allows(kind, tmp_path):
+    before = os.umask(0o027)
+    try:
+        write_whole(tmp_path / "new.txt", "text")
+    finally:
+        os.umask(before)
+    assert mode_of(tmp_path / "new.txt") == 0o640
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o664, 0o666])
+def test_a_file_that_is_replaced_keeps_its_permissions(kind, mode, tmp_path):
+    path = tmp_path / "secret.txt"
+    path.write_text("old")
+    path.chmod(mode)
+    seen = []
+    with whole_file(path) as file:
+        file.write_text("new")
+        seen.append(stat.S_IMODE(os.stat(file).st_mode))
+    assert path.read_text() == "new" and mode_of(path) == mode
+    assert not seen[0] & ~mode  # at no time can more people read it
+
+
+def test_an_error_leaves_the_file_and_nothing_else(kind, tmp_path):
+    path = tmp_path / "kept.txt"
+    path.write_text("old")
+
+    def fail_halfway():
+        with whole_file(path) as file:
+            file.write_text("half")
+            1 / 0  # noqa: B018
+
+    with pytest.raises(ZeroDivisionError):
+        fail_halfway()
+    assert path.read_text() == "old" and os.listdir(tmp_path) == ["kept.txt"]
+
+
+@pytest.mark.parametrize("name", ["n" * 255, "é" * 127, "日" * 85])
+def test_the_longest_names_can_be_written_and_locked(kind, name, tmp_path):
+    with locked(tmp_path / name):
+        write_whole(tmp_path / name, "text")
+    assert (tmp_path / name).read_text() == "text" and len(os.listdir(tmp_path)) == 2
+
+
+def test_links_stay_links(kind, tmp_path):
+    (tmp_path / "real").mkdir()
+    target, link = tmp_path / "real" / "file.txt", tmp_path / "link.txt"
+    link.symlink_to(target)
+    for text in ("made through the link", "replaced through the link"):
+        write_whole(link, text)
+        assert link.is_symlink() and target.read_text() == text
+    assert os.listdir(tmp_path / "real") == ["file.txt"]
+
+
+def test_what_cannot_be_replaced_is_refused(tmp_path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    os.mkfifo(tmp_path / "pipe")
+    for name, problem in {
+        "folder": "it is a folder",
+        "pipe": "it is not a regular file",
+        "loop": "it is not a regular file",
+        "no/such": "No such file or directory",
+        "n" * 256: "File name too long",
+    }.items():
+        with pytest.raises(InputError, match=f"cannot write .*: {problem}"):
+            write_whole(tmp_path / name, "text")
+    for path in (None, 3, "a\0b", b"bytes"):
+        with pytest.raises(InputError, match=r"path is .*, which cannot be the name of a file"):
+            write_whole(path, "text")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write everywhere")
+def test_protected_files_and_folders_are_refused_to_users(tmp_path):
+    path = tmp_path / "protected.txt"
+    path.write_text("old")
+    path.chmod(0o444)
+    with pytest.raises(InputError, match="it is protected against writing"):
+        write_whole(path, "new")
+    tmp_path.chmod(0o500)
+    with pytest.raises(InputError, match="Permission denied"):
+        write_whole(tmp_path / "new.txt", "new")
+    tmp_path.chmod(0o700)
+
+
+def test_protected_files_are_refused(tmp_path, monkeypatch):
+    path = tmp_path / "protected.txt"
+    path.write_text("old")
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)
+    with pytest.raises(InputError, match="it is protected against writing"):
+        write_whole(path, "new")
+    assert path.read_text() == "old"
+
+
+def test_file_and_folder_reach_the_disk(kind, tmp_path, monkeypatch):
+    synced = []
+    real = os.fsync
+    monkeypatch.setattr(os, "fsync", lambda handle: synced.append(os.fstat(handle)) or real(handle))
+    write_whole(tmp_path / "file.txt", "text")
+    assert stat.S_ISREG(synced[0].st_mode) and stat.S_ISDIR(synced[-1].st_mode)
+    assert synced[-1].st_ino == tmp_path.stat().st_ino
+
+
+HOLD = """
+import sys, time
+from varcal._files import draft
+from varcal._files.atomic import whole_file
+if sys.argv[2] == "named":
+    draft._open_unnamed = lambda folder, mode: None
+with whole_file(sys.argv[1]) as file:
+    file.write_text("half")
+    print("writing", flush=True)
+    sys.stdin.read()
+"""
+
+
+@linux_only
+@pytest.mark.parametrize("how", ["named", "unnamed"])
+def test_a_killed_process_leaves_nothing_that_the_next_write_does_not_remove(how, tmp_path):
+    path = tmp_path / "file.txt"
+    path.write_text("old")
+    killed, working = (
+        subprocess.Popen(
+            [sys.executable, "-c", HOLD, str(path), how],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(2)
+    )
+    for one in (killed, working):
+        assert one.stdout.readline() == "writing\n"
+    killed.send_signal(signal.SIGKILL)
+    killed.communicate()
+    assert len(os.listdir(tmp_path)) == (3 if how == "named" else 1)
+    assert path.read_text() == "old"
+    write_whole(tmp_path / "other.txt", "another file of the same folder")
+    # The draft of the process that works is still there, and takes its place.
+    assert len(os.listdir(tmp_path)) == (3 if how == "named" else 2)
+    working.communicate()
+    assert working.returncode == 0 and path.read_text() == "half"
+    assert sorted(os.listdir(tmp_path)) == ["file.txt", "other.txt"]
+
+
+def test_only_abandoned_drafts_are_removed(tmp_path):
+    for name in (".varcal-0123456789abcdef.draft", ".varcal-x.draft", "varcal.draft"):
+        (tmp_path / name).write_text("")
+    (tmp_path / "elsewhere").write_text("kept")
+    (tmp_path / ".varcal-aaaaaaaaaaaaaaaa.draft").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / ".varcal-bbbbbbbbbbbbbbbb.draft").mkdir()
+    draft.remove_abandoned(tmp_path)
+    draft.remove_abandoned(tmp_path / "no" / "such")
+    assert sorted(os.listdir(tmp_path)) == [
+        ".varcal-aaaaaaaaaaaaaaaa.draft",
+        ".varcal-bbbbbbbbbbbbbbbb.draft",
+        ".varcal-x.draft",
+        "elsewhere",
+        "varcal.draft",
+    ]
+
+
+def test_waiting_for_a_lock_ends(tmp_path, monkeypatch):
+    monkeypatch.setattr(lock, "MAX_WAIT", 0.0)
+    path = tmp_path / "state.json"
+    with (
+        locked(path),
+        pytest.raises(InputError, match=r"another process has been writing .*state\.json"),
+        locked(path),
+    ):
+        pass
+    with locked(path):
+        pass
+
+
+def test_locks_of_what_cannot_be_a_file(tmp_path):
+    with pytest.raises(InputError, match="cannot write"), locked(tmp_path / "no" / "such"):
+        pass
+    with pytest.raises(InputError, match="cannot be the name of a file"), locked("a\0b"):
+        pass
+
+
+def test_the_same_file_under_other_names(tmp_path):
+    path = tmp_path / "file.txt"
+    path.write_text("text")
+    (tmp_path / "link.txt").symlink_to(path)
+    os.link(path, tmp_path / "hard.txt")
+    (tmp_path / "folder").mkdir()
+    for other in ("file.txt", "link.txt", "hard.txt", "folder/../file.txt", "./file.txt"):
+        assert same_file(path, f"{tmp_path}/{other}")
+        with pytest.raises(InputError, match=r"is an input file\nhint: write to another file"):
+            refuse_input(f"{tmp_path}/{other}", "an input file", "no/such", path)
+    assert not same_file(path, tmp_path / "folder") and not same_file(path, "a\0b")
+    refuse_input(tmp_path / "new.txt", "an input file", path)
