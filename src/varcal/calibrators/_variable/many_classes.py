@@ -252,7 +252,7 @@ def fit_temperature_model(
     refuted = bool((p[np.arange(len(y)), y] < floor).any())
     loss = TemperatureLoss(log_rows(p, floor), y, mass, np.zeros(len(y)))
     rows = Sample(z, columns, loss, folds, units=units)
-    fitted, rows, some, picked = fit_surviving(
+    fitted, _, rows, some, picked = fit_surviving(
         design,
         rows,
         keys,
