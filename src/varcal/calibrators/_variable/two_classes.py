@@ -271,7 +271,7 @@ def fit_logistic_model(
         fitted.full_share,
         # Leaving out one of several equal rows, or one of a group, leaves the others in.
         _link(fitted.full.model, some, loss.take(picked))
-        if rows.units is None and keys.repeats(picked) < MOST_REPEATS
+        if fitted.independent and keys.repeats(picked) < MOST_REPEATS
         else None,
         0.0,
         monotone,

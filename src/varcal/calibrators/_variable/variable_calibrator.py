@@ -257,14 +257,12 @@ class VariableCalibrator(Calibrator):
             )
         self.model_ = model
         self.judged_ = _judgement(fitted, rows)
-        self._lucky_order = fitted.lucky_order
+        self._caution = _caution(self.judged_, fitted)
         self._record_terms(fitted, rows, z, columns)
         self._pool_rare_levels()
 
     def _cautions(self, rows: CalibrationRows) -> tuple[str, ...]:
-        if self.judged_.luck:
-            return (self.judged_.caution(),)
-        return (ORDER_CAUTION,) if self._lucky_order else ()
+        return self._caution
 
     def _pool_rare_levels(self) -> None:
         """Forget the names of rare levels where there are many; they share one effect."""
@@ -491,6 +489,13 @@ def _judgement(fitted: Trusted, rows: CalibrationRows) -> Judgement:
         return Judgement("random")
     how, _, of = rows.together.partition(" of ")
     return Judgement(how, of, len(np.unique(rows.groups)))
+
+
+def _caution(judged: Judgement, fitted: Trusted) -> tuple[str, ...]:
+    """Return what the user should know about rows that share luck."""
+    if judged.luck and not fitted.independent:
+        return (judged.caution(),)
+    return (ORDER_CAUTION,) if fitted.lucky_order else ()
 
 
 def _warn_of_few(n_units: int, argument: str, noun: str) -> None:
