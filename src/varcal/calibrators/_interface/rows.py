@@ -132,7 +132,7 @@ def labelled_rows(
             y, p, v, classes=classes, sample_weight=sample_weight, groups=groups
         )
     except InputError as error:
-        if error.argument == "groups" and together.startswith("blocks"):
+        if together.startswith("blocks") and "groups" in error.message:
             message = error.message.replace("groups", "blocks", 1)
             raise InputError(message, error.hint, "blocks") from None
         if "swapped" not in error.hint:

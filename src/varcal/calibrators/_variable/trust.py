@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from varcal._arrays import Floats, Ints
-from varcal._input.variables import Variable
 from varcal.calibrators._variable._blocks.shared_luck import (
     Luck,
+    Residuals,
+    Search,
     blockings_of,
     luck_of_order,
     shared_luck,
@@ -43,6 +44,8 @@ EVIDENCE_RAMP = (0.5, 1.0)
 #: Gains in log marginal likelihood between which the score's curve is trusted whatever the loss of
 #: held-out rows.
 BEYOND_DOUBT = (10.0, 20.0)
+#: Shares by random rows and by blocks that differ by less say the same.
+SAME_SHARE = 0.1
 #: Rows, and groups, below which the scores stay as they are.
 LEAST_ROWS = 20.0
 LEAST_UNITS = 5
@@ -96,6 +99,8 @@ class Trusted:
         How far the first is trusted over the scores as they are, between 0 and 1.
     full_share : float
         How far the second is trusted over the result of that.
+    independent : bool
+        Whether the models were fitted and judged as if rows were independent of one another.
     luck : Luck or None
         The luck that rows of the same block share, if that was looked for and found.
     lucky_order : bool
@@ -106,6 +111,7 @@ class Trusted:
     full: Fitted
     score_share: float
     full_share: float
+    independent: bool = True
     luck: Luck | None = None
     lucky_order: bool = False
 
@@ -118,9 +124,12 @@ def fit_surviving(
     moderate: Callable[[Floats, Floats, Sample], Floats],
     *,
     pairs: bool,
-    variables: Sequence[Variable],
+    search: Search | None,
 ) -> tuple[Trusted, Sample, Sample, Ints]:
     """Fit both models; where rows of the same block share luck, trust what survives blocks.
+
+    If held-out blocks support the models as far as random rows do, these stay as they are, and only
+    later stages are judged on blocks.
 
     Parameters
     ----------
@@ -132,8 +141,8 @@ def fit_surviving(
         Their hashes.
     base : callable
         Returns the predictor that leaves the scores of rows as they are.
-    variables : sequence of Variable
-        The variables in which to look for blocks; none if it is known which rows belong together.
+    search : Search or None
+        Where to look for blocks; None if it is known which rows belong together.
 
     Returns
     -------
@@ -141,25 +150,33 @@ def fit_surviving(
     rows : Sample
         The rows, with the folds and units by which trust was judged.
     some : Sample
-        Those of them on which penalties, pairs and trust were learned.
+        Those on which penalties, pairs and trust were learned.
     picked : ndarray of int
-        Where these are.
+        Which rows they are.
     """
     picked = keys.fitting_rows()
     some = (rows.take(picked) if len(picked) < len(rows) else rows).prepared(design)
     fitted = fit_trusted(design, some, rows, base(some), moderate, pairs=pairs)
-    if not variables:
+    fitted = replace(fitted, independent=rows.units is None)
+    if search is None:
         return fitted, rows, some, picked
     eta = fitted.full.model.of_sample(some)[0]
-    luck = shared_luck(blockings_of(variables, picked), some.loss, eta, picked)
+    residuals = Residuals.of(some.loss, eta, keys.row[picked], picked)
+    luck = shared_luck(blockings_of(search.variables, picked), residuals)
     if luck is None:
-        nearby = luck_of_order(some.loss, eta, picked, keys.y)
+        nearby = luck_of_order(search.position, residuals, keys.y)
         return replace(fitted, lucky_order=nearby), rows, some, picked
     units = luck.blocking.numbers()
     rows = replace(rows, units=units, folds=make_folds(keys, groups=units))
     some = replace(some, units=units[picked], folds=rows.folds.take(picked))
-    fitted = fit_trusted(design, some, rows, base(some), moderate, pairs=pairs)
-    return replace(fitted, luck=luck), rows, some, picked
+    again = fit_trusted(design, some, rows, base(some), moderate, pairs=pairs)
+    fallen = max(
+        fitted.full_share - again.full_share,
+        0.0 if fitted.full_share else fitted.score_share - again.score_share,
+    )
+    if fallen < SAME_SHARE:
+        return replace(fitted, luck=luck), rows, some, picked
+    return replace(again, independent=False, luck=luck), rows, some, picked
 
 
 def fit_trusted(
@@ -196,7 +213,7 @@ def fit_trusted(
     alone, bare = design.score_only(), replace(rows, columns=[])
 
     def small_of(terms: Design, like: Fitted) -> Floats:
-        return _held_out(
+        return held_out(
             bare, lambda part: fit_additive(terms, part, pairs=False, like=like), moderate
         )
 
@@ -217,10 +234,10 @@ def fit_trusted(
         small = small_of(alone, score)
         score_share = _score_share(rows, base, small, score)
         small = base + score_share * (small - base)
-        large = _held_out(
+        large = held_out(
             rows, lambda part: fit_additive(design, part, pairs=pairs, like=full), moderate
         )
-        full_share = max(full_share, share_of(_gain(rows, small, large), VARIABLES_RAMP))
+        full_share = max(full_share, share_of(gain_over(rows, small, large), VARIABLES_RAMP))
     if len(rows) < len(whole):
         score, full = refit(score, replace(whole, columns=[])), refit(full, whole)
     return Trusted(score, full, score_share, full_share)
@@ -232,7 +249,7 @@ def _score_share(rows: Sample, base: Floats, held_out: Floats, score: Fitted) ->
     A few extremely wrong scores make the standard error of held-out savings as large as the
     savings; there the marginal likelihood decides, if it leaves no doubt.
     """
-    share = share_of(_gain(rows, base, held_out))
+    share = share_of(gain_over(rows, base, held_out))
     if rows.units is not None:
         return share
     gained = score.evidence + rows.loss.value(base)
@@ -246,10 +263,10 @@ def too_few(rows: Sample) -> bool:
     return rows.units is not None and len(np.unique(rows.units)) < LEAST_UNITS
 
 
-def _held_out(
+def held_out(
     rows: Sample,
     fit: Callable[[Sample], Fitted],
-    moderate: Callable[[Floats, Floats, Sample], Floats],
+    moderate: Callable[[Floats, Floats, Sample], Floats] = lambda eta, variance, rows: eta,
 ) -> Floats:
     """Return the predictor of each row from a model of rows that may fit it; 0 without one."""
     eta = np.zeros(len(rows))
@@ -260,7 +277,7 @@ def _held_out(
     return eta
 
 
-def _gain(rows: Sample, small: Floats, large: Floats) -> Gain:
+def gain_over(rows: Sample, small: Floats, large: Floats) -> Gain:
     """Return by how much the larger model lowers the mean loss, with its standard error.
 
     The standard error is at least the one that would hold if the smaller model were true: savings

@@ -51,8 +51,11 @@ LEAST_ROWS_EACH = 2.0
 LEAST_PAIR_ROWS_EACH = 3.0
 #: A coarser blocking is preferred if it has this share of the most luck.
 COARSER_WORTH = 0.5
-#: The blocks into which rows are divided by their order.
+#: The blocks into which rows are divided by their order, the least number of rows in each, and the
+#: p-value below which they share luck: it changes nothing, so that a needless warning only disturbs.
 ORDER_BLOCKS = 50
+ORDER_ROWS_EACH = 20
+ORDER_SIGNIFICANT = 1e-4
 
 #: Seconds in a day and a week; weeks begin on Monday (1970 began on a Thursday).
 DAY, WEEK, MONDAY = 86_400.0, 604_800.0, 345_600.0
@@ -83,6 +86,67 @@ class Blocking:
             _, place = np.unique(column if rows is None else column[rows], return_inverse=True)
             total = total * (int(place.max()) + 1) + place
         return np.asarray(np.unique(total, return_inverse=True)[1], dtype=np.intp)
+
+
+@dataclass(frozen=True, eq=False)
+class Search:
+    """Where to look for blocks of rows that share luck.
+
+    Attributes
+    ----------
+    variables : tuple of Variable
+        The variables of the rows.
+    position : ndarray of int
+        The place of each row in the order in which the rows were given.
+    """
+
+    variables: tuple[Variable, ...]
+    position: Ints
+
+    @classmethod
+    def of(cls, variables: Sequence[Variable], order: Ints) -> Search:
+        """Return it for rows that are put into another order."""
+        return cls(tuple(each.take(order) for each in variables), order)
+
+
+@dataclass(frozen=True, eq=False)
+class Residuals:
+    """What a fitted model leaves of some rows; rows with equal scores and variables count as one.
+
+    They may be repetitions of one row, as may be a row with a large weight.
+
+    Attributes
+    ----------
+    rows : ndarray of int
+        Which rows these are: one of each set of equal ones.
+    residual, weight : ndarray of float
+        Means of minus the first, and of the expected second derivative of the loss.
+    """
+
+    rows: Ints
+    residual: Floats
+    weight: Floats
+
+    @classmethod
+    def of(cls, loss: Loss, eta: Floats, equal: AnyArray, rows: Ints) -> Residuals:
+        """Average over equal rows.
+
+        Parameters
+        ----------
+        loss : Loss
+            The loss of some rows.
+        eta : ndarray
+            Their predictors in a fitted model.
+        equal : ndarray
+            Equal for rows with equal scores and variables.
+        rows : ndarray of int
+            Which rows they are.
+        """
+        residual, weight = loss.slopes(eta)
+        _, first, place = np.unique(equal, return_index=True, return_inverse=True)
+        mass = np.bincount(place, loss.mass())
+        residual, weight = (np.bincount(place, each) / mass for each in (residual, weight))
+        return cls(rows[first], residual, weight)
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +222,7 @@ def _many(number: Ints, least: float, each: float) -> bool:
     return n_blocks >= least and len(number) >= each * n_blocks
 
 
-def shared_luck(blockings: Sequence[Blocking], loss: Loss, eta: Floats, rows: Ints) -> Luck | None:
+def shared_luck(blockings: Sequence[Blocking], residuals: Residuals) -> Luck | None:
     """Return the luck that rows of the same block share, None where there is none worth knowing.
 
     Of several blockings it is the one with the most luck, or a coarser one with half of it.
@@ -167,12 +231,8 @@ def shared_luck(blockings: Sequence[Blocking], loss: Loss, eta: Floats, rows: In
     ----------
     blockings : sequence of Blocking
         The blockings of all rows.
-    loss : Loss
-        The loss of some rows.
-    eta : ndarray
-        Their predictors in a fitted model.
-    rows : ndarray of int
-        Which rows they are.
+    residuals : Residuals
+        Those of some of the rows.
 
     Examples
     --------
@@ -181,13 +241,15 @@ def shared_luck(blockings: Sequence[Blocking], loss: Loss, eta: Floats, rows: In
     >>> day = np.repeat(np.arange(100), 30)
     >>> y = (rng.random(3000) < 0.5 + 0.2 * rng.choice([-1, 1], 100)[day]).astype(float)
     >>> loss = LogisticLoss(y, np.ones(3000), np.zeros(3000))
-    >>> luck = shared_luck([Blocking(("day",), (day,))], loss, np.zeros(3000), np.arange(3000))
+    >>> rows = np.arange(3000)
+    >>> left = Residuals.of(loss, np.zeros(3000), rows, rows)
+    >>> luck = shared_luck([Blocking(("day",), (day,))], left)
     >>> luck.n_blocks, round(luck.worth, 2)
     (100, 0.09)
     """
     found = []
     for blocking in blockings:
-        n_blocks, worth, p_value = _tested(loss, eta, blocking.numbers(rows))
+        n_blocks, worth, p_value = _tested(residuals, blocking.numbers(residuals.rows))
         if p_value < SIGNIFICANT / len(blockings) and worth >= LEAST_WORTH:
             found.append(Luck(blocking, n_blocks, worth, p_value))
     if not found:
@@ -199,35 +261,42 @@ def shared_luck(blockings: Sequence[Blocking], loss: Loss, eta: Floats, rows: In
     )
 
 
-def luck_of_order(loss: Loss, eta: Floats, rows: Ints, y: AnyArray) -> bool:
+def luck_of_order(position: Ints, residuals: Residuals, y: AnyArray) -> bool:
     """Return whether rows that stand near one another share luck.
 
     Parameters
     ----------
-    loss, eta, rows
-        As for `shared_luck`.
+    position : ndarray of int
+        The place of every row in the order in which rows were given.
+    residuals : Residuals
+        Those of some of the rows.
     y : ndarray
         The outcomes of all rows. Where they are sorted, neighbours share nothing but that.
     """
-    if len(rows) < LEAST_ROWS_EACH * ORDER_BLOCKS or np.count_nonzero(np.diff(y)) < ORDER_BLOCKS:
+    given = np.empty_like(y)
+    given[position] = y
+    rows = residuals.rows
+    if len(rows) < ORDER_ROWS_EACH * ORDER_BLOCKS:
         return False
-    number = np.asarray(rows * ORDER_BLOCKS // len(y), dtype=np.intp)
-    _, worth, p_value = _tested(loss, eta, number)
-    return p_value < SIGNIFICANT and worth >= LEAST_WORTH
+    if np.count_nonzero(np.diff(given)) < ORDER_BLOCKS:
+        return False
+    number = np.asarray(position[rows] * ORDER_BLOCKS // len(y), dtype=np.intp)
+    _, worth, p_value = _tested(residuals, number)
+    return p_value < ORDER_SIGNIFICANT and worth >= LEAST_WORTH
 
 
-def _tested(loss: Loss, eta: Floats, number: Ints) -> tuple[int, float, float]:
+def _tested(residuals: Residuals, number: Ints) -> tuple[int, float, float]:
     """Return the number of blocks, what their luck is worth, and the p-value.
 
-    A weight counts as that many rows. U + Σ w is compared with a χ² of the same mean and variance.
+    U + Σ w is compared with a χ² of the same mean and variance.
     """
-    (residual, weight), mass = loss.slopes(eta), loss.mass()
+    residual, weight = residuals.residual, residuals.weight
     sums, weights = np.bincount(number, residual), np.bincount(number, weight)
-    score = float((sums**2).sum() - (residual**2 / mass).sum())
-    information = float((weights**2).sum() - (weight**2 / mass).sum())
+    score = float((sums**2).sum() - (residual**2).sum())
+    information = float((weights**2).sum() - (weight**2).sum())
     n_blocks, total = int(np.count_nonzero(np.bincount(number))), float(weight.sum())
     if information <= 0:
         return n_blocks, 0.0, 1.0
     freedom = total**2 / information
     p_value = float(chdtrc(freedom, max(freedom * (1.0 + score / total), 0.0)))
-    return n_blocks, 0.5 * score / information * total / float(mass.sum()), p_value
+    return n_blocks, 0.5 * score / information * total / len(weight), p_value
