@@ -19,7 +19,7 @@ from varcal._options import checked, one_of
 from varcal._runtime.threads import one_blas_thread
 from varcal._surfaces.axis import axis_of, bins_of
 from varcal._surfaces.bands import surface_band
-from varcal._surfaces.rows import Rows, read_rows
+from varcal._surfaces.rows import Rows, read_rows, refuse_sums
 from varcal._surfaces.surface_result import Surface
 from varcal._text.gaps import CLASS, CONFIDENCE, RISK
 from varcal.exceptions import InputError
@@ -96,6 +96,7 @@ def surface(
     >>> found.claim, found.gap.shape, bool((found.sure == -1).any())
     ('risk', (24, 16), True)
     """
+    refuse_sums(y, "surface()")
     if v1 is None or v2 is None:
         missing = "v1" if v1 is None else "v2"
         raise InputError(
