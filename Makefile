@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # A file of pinned dependencies with hashes, as .ci/lock.txt; by default the newest are installed.
 LOCK ?=
 
-.PHONY: demo check test test-oldest test-newest lock licences torture bench docs clean
+.PHONY: demo check test test-oldest test-newest lock licences torture bench docs release-check clean
 
 demo: $(VENV)/.core
 	$(BIN)/varcal demo
@@ -46,6 +46,10 @@ docs: $(VENV)/.docs
 	$(BIN)/python tools/site/assemble.py
 	$(BIN)/zensical build --strict -f build/mkdocs.yml
 	@echo "open build/site/index.html"
+
+# The checklist of a release. RELEASE_ARGS=--quick leaves out what takes long.
+release-check: $(VENV)/.dev
+	$(BIN)/python tools/release_check.py $(RELEASE_ARGS)
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

@@ -13,6 +13,7 @@ __all__ = [
     "InSampleWarning",
     "InputError",
     "MissingDependencyError",
+    "SharedLuckWarning",
     "VarcalError",
     "VarcalWarning",
 ]
@@ -216,6 +217,10 @@ class DownloadError(VarcalError, OSError):
 
 class VarcalWarning(UserWarning):
     """Something that a careful user should know, although the result is valid."""
+
+
+class SharedLuckWarning(VarcalWarning):
+    """Calibration rows of the same day, patient or store are not independent of one another."""
 
 
 class InSampleWarning(VarcalWarning):

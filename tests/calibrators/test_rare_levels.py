@@ -69,7 +69,7 @@ def test_identifiers_take_no_room(tmp_path, options):
         "id": [f"customer {k}" for k in range(5000)],
         "x": np.random.default_rng(1).normal(size=5000),
     }
-    fitted = vc.VariableCalibrator(**options).fit(p, y, v)
+    fitted = vc.VariableCalibrator(**options).fit(p, y, v, blocks=False)
     fitted.save(tmp_path / "calibrator.json")
     assert fitted.schema_.levels[0] == ()
     assert (tmp_path / "calibrator.json").stat().st_size < 300_000

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.special import expit, logit
 
-import varcal.calibrators._variable.two_classes as logistic
 from varcal.calibrators import VariableCalibrator
 from varcal.calibrators._variable import folds as row_folds
+from varcal.calibrators._variable import trust
 from varcal.calibrators._variable._columns.score_basis import ScoreBasis
 from varcal.calibrators._variable._columns.spline_basis import LevelBasis, NumberBasis
 from varcal.calibrators._variable.folds import RowKeys, n_folds_of
@@ -164,11 +164,11 @@ def test_groups_are_not_split_if_scores_are_tied():
         seen.append(args[1])
         return kept(*args, **kwargs)
 
-    kept = logistic.fit_trusted
+    kept = trust.fit_trusted
     groups = rng.integers(0, 40, 800)
     p = rng.choice([0.2, 0.8], 800)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(logistic, "fit_trusted", spy)
+        patch.setattr(trust, "fit_trusted", spy)
         VariableCalibrator().fit(p, rng.random(800) < p, groups=groups)
     (rows,) = seen
     assert all(len(set(rows.folds.fold[rows.units == one])) == 1 for one in range(40))

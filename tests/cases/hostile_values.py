@@ -1,7 +1,6 @@
 """Values that no careful user passes, by name; each is made afresh for every call."""
 
 import datetime as dt
-import tempfile
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -70,15 +69,15 @@ MAKERS = {
     "generator": lambda: (i for i in range(3)),
     "empty array": lambda: np.zeros(0),
     "array": lambda: np.arange(3.0),
-    "array of NaN": lambda: np.full(60, np.nan),
-    "array of zeros": lambda: np.zeros(60),
-    "array of texts": lambda: np.array(["a", "b"] * 30),
-    "array of objects": lambda: np.array([object(), None, 1, "x"] * 15),
-    "matrix": lambda: np.ones((60, 60)),
+    "array of NaN": lambda: np.full(240, np.nan),
+    "array of zeros": lambda: np.zeros(240),
+    "array of texts": lambda: np.array(["a", "b"] * 120),
+    "array of objects": lambda: np.array([object(), None, 1, "x"] * 60),
+    "matrix": lambda: np.ones((240, 240)),
     "cube": lambda: np.ones((2, 2, 2)),
     "array of 0 dimensions": lambda: np.array(3),
-    "structured array": lambda: np.zeros(60, dtype=[("a", "f8"), ("b", "U3")]),
-    "datetimes": lambda: np.full(60, "NaT", dtype="M8[s]"),
+    "structured array": lambda: np.zeros(240, dtype=[("a", "f8"), ("b", "U3")]),
+    "datetimes": lambda: np.full(240, "NaT", dtype="M8[s]"),
     "numpy integer": lambda: np.int8(5),
     "numpy float": lambda: np.float16(0.1),
     "numpy bool": lambda: np.bool_(True),
@@ -88,7 +87,7 @@ MAKERS = {
     "Fraction": lambda: Fraction(1, 2),
     "date": lambda: dt.date(2020, 1, 1),
     "timedelta": lambda: dt.timedelta(days=1),
-    "folder": lambda: Path(tempfile.gettempdir()),
+    "folder": lambda: Path(__file__).parent,
     "missing path": lambda: Path("/no/such/folder/file.json"),
     "device": lambda: "/dev/null",
     "pandas NA": lambda: pd.NA,

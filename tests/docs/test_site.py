@@ -27,7 +27,8 @@ def test_every_page_is_in_the_navigation_once(assemble):
     nav = list(assemble.paths_of(assemble.configuration()["nav"]))
     assert len(nav) == len(set(nav))
     pages = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
-    generated = {"api/index.md", *assemble.api_pages(), *assemble.TEXTS.values()}
+    notebooks = {f"notebooks/{path.stem}.md" for path in (ROOT / "docs").rglob("*.ipynb")}
+    generated = {"api/index.md", *assemble.api_pages(), *assemble.TEXTS.values(), *notebooks}
     assert pages <= set(nav) <= pages | generated
 
 

@@ -96,7 +96,7 @@ def test_files_that_are_not_monitors_are_refused(monitor, tmp_path):
     with pytest.raises(InputError, match="is not a saved monitor"):
         vc.load_monitor(path)
     path.write_text(json.dumps(data | {"format": 99, "varcal": "9.9"}))
-    with pytest.raises(InputError, match=r"written by another varcal \(9\.9\)"):
+    with pytest.raises(InputError, match=r"written by a later varcal \(9\.9\)"):
         vc.load_monitor(path)
     with pytest.raises(InputError, match="cannot read"):
         vc.load_monitor(tmp_path / "absent.json")

@@ -1,8 +1,9 @@
-"""Docstrings as Markdown: formulas become MathML, which browsers show without a script."""
+"""What the API shows: docstrings as Markdown with MathML, and defaults as values, not names."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 import griffe
 from latex2mathml.converter import convert
@@ -19,11 +20,16 @@ def to_markdown(text: str) -> str:
     >>> to_markdown("the gap :math:`g`, as in ``ece``")[:20]
     'the gap <span><math '
     """
-    text = _BLOCK.sub(lambda found: "\n" + found[1] + _mathml(found[2], "block") + "\n", text)
+    text = _BLOCK.sub(_block, text)
     # In an element that starts no block, or Markdown would end the paragraph.
     text = _INLINE.sub(lambda found: f"<span>{_mathml(found[1], 'inline')}</span>", text)
     text = _ROLE.sub(r"`\1`", text)
     return _CITED.sub(r"\1[\2] ", text)
+
+
+def _block(found: re.Match[str]) -> str:
+    formula = _mathml(found[2], "block")
+    return f'\n{found[1]}<div class="formula" tabindex="0">{formula}</div>\n'
 
 
 def _mathml(latex: str, display: str) -> str:
@@ -37,3 +43,29 @@ class Docstrings(griffe.Extension):
         """Rewrite the docstring of an object that was just read."""
         if obj.docstring:
             obj.docstring.value = to_markdown(obj.docstring.value)
+
+    def on_package(self, *, pkg: griffe.Module, **kwargs: object) -> None:
+        """Replace defaults that are named constants by their values, once all modules are read."""
+        for function in _functions(pkg):
+            for parameter in function.parameters:
+                if isinstance(parameter.default, griffe.ExprName):
+                    parameter.default = _value(function, parameter.default)
+
+
+def _functions(part: griffe.Object) -> Iterator[griffe.Function]:
+    for member in part.members.values():
+        if isinstance(member, griffe.Function):
+            yield member
+        elif isinstance(member, griffe.Module | griffe.Class):
+            yield from _functions(member)
+
+
+def _value(function: griffe.Function, name: griffe.ExprName) -> str | griffe.Expr:
+    try:
+        found = function.modules_collection[function.resolve(name.name)]
+        found = found.final_target if found.is_alias else found  # imported from elsewhere
+    except (KeyError, griffe.NameResolutionError, griffe.AliasResolutionError):
+        return name
+    # A number or a string, or a subclass of them such as _DefaultInt(10).
+    value = re.fullmatch(r"(?:_\w+\()?([\d.]+|\"[^\"]*\"|'[^']*')\)?", str(found.value))
+    return value[1] if value else name

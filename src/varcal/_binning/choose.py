@@ -12,7 +12,7 @@ from varcal._arrays import AnyArray, Floats, Ints
 from varcal._binning.bins import Bins, JointBins, LevelBins, NumericBins
 from varcal._binning.summary import ArraySummary, Ends, SampledSummary, summary_of
 from varcal._input.date_texts import with_dates
-from varcal._input.variables import Variable
+from varcal._input.variables import Variable, warn_if_merged
 from varcal._options import check_choice, check_n_bins
 from varcal.exceptions import InputError
 
@@ -106,6 +106,7 @@ def fine_bins(
     finer bins, which need not be exact), or `counts` has the rows of each level and those missing.
     """
     check_binning(n_bins, binning, edges)
+    warn_if_merged(variable)
     cuts = cut_points(bins, variable.name)
     if variable.kind != "levels":
         by_rows = cuts is None and binning != "uniform"

@@ -60,7 +60,13 @@ class Profile:
             edges = np.array([stats.bins.low, *stats.bins.cuts, stats.bins.high])
             # Infinite values count as 0 in Σwx; the mean must stay inside its cell.
             inside = keep[: len(edges) - 1]
-            x = np.clip(total["x"] / total["weight"], edges[:-1][inside], edges[1:][inside])
+            low, high = edges[:-1][inside], edges[1:][inside]
+            mean = total["x"] / total["weight"]
+            # The sum of values near 1e308 overflows; the middle of the cell stands for its mean.
+            if not np.isfinite(mean).all():
+                middle = np.nan_to_num(low) / 2 + np.nan_to_num(high) / 2
+                mean = np.where(np.isfinite(mean), mean, middle)
+            x = np.clip(mean, low, high)
         grouped: dict[str, Floats] = {}
         if stats.sums.shape[1] > 1:
             grouped = {

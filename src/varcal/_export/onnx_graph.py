@@ -15,7 +15,7 @@ import numpy as np
 from varcal._arrays import AnyArray, Floats
 from varcal._export.level_texts import level_texts
 from varcal._export.program import Program
-from varcal.calibrators._neutral.steps import Curve, Step, sorted_steps
+from varcal.calibrators._neutral.steps import Curve, Forest, Step, sorted_steps
 
 __all__ = ["OPSET", "OnnxGraph", "missing_text"]
 
@@ -94,7 +94,9 @@ class OnnxGraph:
     def _node(self, op: str, *args: str, out: str = "", domain: str = "", **attributes: Any) -> str:
         out = out or f"t{len(self.nodes)}"
         self.nodes.append(
-            self._helper.make_node(op, list(args), [out], domain=domain or None, **attributes)
+            self._helper.make_node(
+                op, list(args), [out], name=out, domain=domain or None, **attributes
+            )
         )
         return out
 
@@ -241,6 +243,33 @@ class OnnxGraph:
         return self._node(
             "GatherElements", self._node("Concat", *options, axis=1), position, axis=1
         )
+
+    def _of_trees(self, step: Step, *numbers: str) -> str:
+        """Walk all trees at once: one column per tree, one round per level."""
+        forest: Forest = step.data
+        values = [self._node("Cast", each, to=self._types.DOUBLE) for each in numbers]
+        columns = self._node("Concat", *values, axis=1)
+        n_trees, inner = forest.cut.shape
+        variable = self._constant(forest.variable.ravel(), np.int64)
+        cut, leaf = self._constant(forest.cut.ravel()), self._constant(forest.value.ravel())
+        first = np.arange(n_trees)[None, :]
+        begin = self._constant(first * inner, np.int64)
+        # A column of zeros for every row.
+        zero = self._node("Mul", self._cast(numbers[0]), self._constant([[0]], np.int64))
+        node = self._node("Add", zero, self._constant(np.zeros_like(first), np.int64))
+        one = self._constant([[1]], np.int64)
+        for _ in range(forest.depth):
+            at = self._node("Add", node, begin)
+            read = self._node("GatherElements", columns, self._node("Gather", variable, at), axis=1)
+            right = self._cast(self._node("Greater", read, self._node("Gather", cut, at)))
+            twice = self._node("Add", node, node)
+            node = self._node("Add", self._node("Add", twice, one), right)
+        leaves = self._constant(first * (inner + 1) - inner, np.int64)
+        at = self._node("Add", node, leaves)
+        return self._reduced("ReduceSum", self._node("Gather", leaf, at))
+
+    def _cast(self, name: str) -> str:
+        return self._node("Cast", name, to=self._types.INT64)
 
     def _of_join(self, step: Step, *parts: str) -> str:
         return self._node("Concat", *parts, axis=1)

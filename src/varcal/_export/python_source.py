@@ -41,6 +41,16 @@ def _curve(x, knots, heights, slopes):
     return heights[at] + slopes[at] * (x - knots[at]) if at < len(knots) - 1 else heights[-1]
 
 
+def _trees(numbers, variables, cuts, values):
+    total = 0.0
+    for variable, cut, value in zip(variables, cuts, values):
+        node, inner = 0, len(cut)
+        while node < inner:
+            node += node + (2 if numbers[variable[node]] > cut[node] else 1)
+        total += value[node - inner]
+    return total
+
+
 def _score(p):
     if not hasattr(p, "__float__") or getattr(p, "shape", ()) != ():
         raise ValueError(f"p must be a number; got {p!r}")

@@ -14,7 +14,7 @@ import numpy as np
 
 from varcal._arrays import AnyArray
 from varcal._export.program import Program
-from varcal.calibrators._neutral.steps import Curve, Step, sorted_steps
+from varcal.calibrators._neutral.steps import Curve, Forest, Step, sorted_steps
 
 __all__ = ["RowCode", "input_lines", "level_codes"]
 
@@ -215,6 +215,13 @@ class RowCode:
     def _of_choose(self, step: Step) -> str:
         options = ", ".join(self._name(option) for option in step.args[1:])
         return self._assigned(f"({options},)[{self._name(step.args[0])}]")
+
+    def _of_trees(self, step: Step) -> str:
+        forest: Forest = step.data
+        tables = (forest.variable, forest.cut, forest.value)
+        names = [self._constant_name(each, "T") for each in tables]
+        numbers = ", ".join(self._name(arg) for arg in step.args)
+        return self._assigned(f"_trees(({numbers},), {', '.join(names)})")
 
     def _of_join(self, step: Step) -> str | list[str]:
         if self.with_numpy and step.width > SHORT:

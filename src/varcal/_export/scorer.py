@@ -38,6 +38,7 @@ def scorer(calibrator: Calibrator) -> Score:
         "sqrt": math.sqrt,
         "_sigmoid": _sigmoid,
         "_curve": _curve,
+        "_trees": _trees,
         "_number": partial(_number, program.schema),
         "_score": _score,
         "_scores": _scores,
@@ -119,6 +120,25 @@ def _curve(x: float, knots: list[float], heights: list[float], slopes: list[floa
     return heights[at] + slopes[at] * (x - knots[at]) if at < len(knots) - 1 else heights[-1]
 
 
+def _trees(
+    numbers: tuple[float, ...],
+    variables: list[list[int]],
+    cuts: list[list[float]],
+    values: list[list[float]],
+) -> float:
+    total = 0.0
+    for variable, cut, value in zip(variables, cuts, values, strict=True):
+        node, inner = 0, len(cut)
+        while node < inner:
+            node += node + (2 if numbers[variable[node]] > cut[node] else 1)
+        total += value[node - inner]
+    return total
+
+
+#: Stands for the variables that are not looked at.
+_ABSENT = Variable("", "numeric", np.zeros(0))
+
+
 def _number(schema: Schema, value: object, name: str, kind: str) -> float:
     """Return a value of a variable as a number: seconds for dates, NaN where it is missing."""
     if value is None:
@@ -133,6 +153,7 @@ def _number(schema: Schema, value: object, name: str, kind: str) -> float:
             "convert it to the type that it had in fit",
             argument="v",
         )
+    schema.check_zones(tuple(variable if name == one else _ABSENT for one in schema.names))
     return math.nan if variable.missing()[0] else float(variable.values[0])
 
 

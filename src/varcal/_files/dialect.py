@@ -138,7 +138,7 @@ def _codec(name: str) -> str:
         found.incrementaldecoder().decode(b"")  # which codecs such as base64 cannot do to text
         if not isinstance("".encode(found.name), bytes):
             raise LookupError
-    except (LookupError, TypeError, AttributeError):
+    except (LookupError, TypeError, ValueError, AttributeError):
         raise InputError(
             f"encoding {name!r} is not known",
             "common ones are utf-8, utf-16, cp1252, latin-1 and mac-roman",

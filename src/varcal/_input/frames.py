@@ -93,7 +93,7 @@ def frame_of(columns: Mapping[str, Any], backend: str | None) -> Any:
     >>> frame_of({"n": [3, 4]}, "polars").shape
     (2, 1)
     """
-    backend = backend or "pandas"
+    backend = "pandas" if backend is None else backend
     check_choice("backend", backend, BACKENDS)
     import_library(backend, "to_frame()")
     # polars keeps an object array as opaque Python objects; a list becomes strings and nulls.

@@ -8,11 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from varcal._arrays import AnyArray, Bools, Floats, Ints
-from varcal._input.variables import Variable, extremes, present_levels, sort_levels
+from varcal._input.variables import LARGEST_EXACT, Variable, extremes, present_levels, sort_levels
 from varcal.exceptions import InputError
-
-# Beyond this, floats cannot represent every whole number.
-_LARGEST_EXACT = 2.0**53
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +53,8 @@ class Labels:
         values = self.column.values
         if self.column.kind == "levels" or values.dtype.kind != "f":
             return
-        inexact = ~(np.abs(values) <= _LARGEST_EXACT)
+        values = values.astype(np.float64)  # in half precision the limit would be infinite
+        inexact = ~(np.abs(values) <= LARGEST_EXACT)
         if inexact.any():
             row = int(inexact.argmax())
             raise InputError.at_row(

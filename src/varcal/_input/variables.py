@@ -5,10 +5,11 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 import numbers
+import warnings
 from collections.abc import Hashable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import narwhals as nw
 import numpy as np
@@ -16,11 +17,10 @@ import numpy as np
 from varcal._arrays import AnyArray, Bools, Floats, Ints
 from varcal._input.arrow_numbers import codes_of, numpy_of
 from varcal._input.plain_types import is_plain
-from varcal.exceptions import InputError
+from varcal.exceptions import InputError, VarcalWarning
 
 Kind = Literal["numeric", "datetime", "duration", "levels"]
 
-_EPOCH = np.datetime64("1970-01-01T00:00:00", "us")
 _MISSING_TYPES = {"NoneType", "NAType", "NaTType"}
 _NAMES_OF_UTC = ("Etc/UTC", "Etc/GMT", "Etc/UCT", "Etc/Zulu", "GMT", "UCT", "Zulu", "+00:00")
 # Rows that `extremes` reads at a time; as floats they fit into the processor's cache.
@@ -112,6 +112,48 @@ class Variable:
                 argument=_argument(called),
             )
         return _from_array(values, name, called)
+
+
+#: Beyond this, a double cannot represent every whole number.
+LARGEST_EXACT = 2**53
+
+
+def warn_if_merged(variable: Variable) -> None:
+    """Warn if different whole numbers become the same double, so that they cannot be told apart."""
+    values = variable.values
+    if values.dtype.kind not in "iu" or values.dtype.itemsize < 8 or not len(values):
+        return
+    low, high = (int(end) for end in extremes(values))
+    if variable.kind != "numeric" or max(-low, high) <= LARGEST_EXACT:
+        return
+    exact = np.unique(values)
+    kept = len(np.unique(exact.astype(np.float64)))
+    if kept < len(exact):
+        warnings.warn(
+            f"v {variable.name!r} holds whole numbers beyond 2**53, of which {len(exact):,} "
+            f"distinct ones become {kept:,} in double precision; subtract a constant before, or "
+            "pass them as strings if they are names",
+            VarcalWarning,
+            stacklevel=2,
+        )
+
+
+def _double(values: AnyArray, called: str) -> Floats:
+    """Return numbers of extended precision as doubles; refuse what is out of range."""
+    with np.errstate(over="ignore"):
+        found: Floats = values.astype(np.float64)
+    lost = np.isinf(found) & np.isfinite(values)
+    if lost.any():
+        row = int(lost.argmax())
+        raise InputError.at_row(
+            called,
+            "is too large for double precision",
+            str(values[row]),
+            row,
+            int(lost.sum()),
+            "numbers lie within ±1.8e308",
+        )
+    return found
 
 
 def _argument(called: str) -> str:
@@ -318,17 +360,18 @@ def _from_codes(codes: Any, levels: Sequence[Hashable], name: str) -> Variable:
 def _from_array(values: AnyArray, name: str, called: str) -> Variable:
     match values.dtype.kind:
         case "i" | "u" | "f":
-            wide = values.dtype.itemsize > 8
-            return Variable(name, "numeric", values.astype(np.float64) if wide else values)
+            if values.dtype.itemsize > 8:
+                values = _double(values, called)
+            return Variable(name, "numeric", values)
         case "b":
             return Variable(name, "levels", values.astype(np.intp), (False, True))
         case "U" | "S":
             labels, codes = np.unique(values, return_inverse=True)
             return Variable(name, "levels", codes.astype(np.intp), tuple(labels.tolist()))
         case "M":
-            return Variable(name, "datetime", _seconds(values - _EPOCH))
+            return Variable(name, "datetime", _near(_seconds(values, called), called))
         case "m":
-            return Variable(name, "duration", _seconds(values))
+            return Variable(name, "duration", _seconds(values, called))
         case "O":
             return _from_objects(values, name, called)
     raise InputError(
@@ -338,8 +381,46 @@ def _from_array(values: AnyArray, name: str, called: str) -> Variable:
     )
 
 
-def _seconds(values: AnyArray) -> Floats:
-    seconds: Floats = values / np.timedelta64(1, "s")
+#: Instants are at most this many seconds from 1970, three million years; an axis has a tick for
+#: every few of them.
+FARTHEST = 1e14
+#: Seconds in a unit of time, as a divisor where it is shorter than a second.
+_FACTORS = {"W": 604_800.0, "D": 86_400.0, "h": 3_600.0, "m": 60.0, "s": 1.0}
+_DIVISORS = {"ms": 1e3, "us": 1e6, "ns": 1e9, "ps": 1e12, "fs": 1e15, "as": 1e18}
+
+
+def _seconds(values: AnyArray, called: str) -> Floats:
+    """Return instants or durations of any unit as seconds, NaN where they are missing."""
+    unit, count = np.datetime_data(values.dtype)
+    missing = np.isnat(values)
+    if missing.all():
+        return np.full(len(values), np.nan)
+    if unit in ("Y", "M") and values.dtype.kind == "M":
+        days = values.astype("M8[D]")
+        if (days.astype(values.dtype) != values)[~missing].any():  # beyond 64 bits
+            return np.where(missing, np.nan, np.inf)
+        values, unit, count = days, "D", 1
+    if unit not in _FACTORS and unit not in _DIVISORS:
+        raise InputError(
+            f"{called} holds durations in {'units of no length' if unit == 'generic' else unit}",
+            "a month or a year has no fixed length: give days or seconds",
+            argument=_argument(called),
+        )
+    ticks = values.view(np.int64).astype(np.float64) * count
+    seconds: Floats = ticks * _FACTORS[unit] if unit in _FACTORS else ticks / _DIVISORS[unit]
+    return np.where(missing, np.nan, seconds)
+
+
+def _near(seconds: Floats, called: str) -> Floats:
+    """Refuse instants that no calendar has."""
+    far = np.abs(seconds) > FARTHEST
+    if far.any():
+        row = int(far.argmax())
+        raise InputError(
+            f"{called} holds a date further than three million years away, at row {row}",
+            "correct it, or leave it missing",
+            argument=_argument(called),
+        )
     return seconds
 
 
@@ -406,6 +487,9 @@ def _known_zone(name: str | None) -> str:
 def _instant(value: Any) -> np.datetime64:
     if is_missing(value):
         return np.datetime64("NaT", "us")
-    if isinstance(value, dt.datetime) and value.tzinfo is not None:
-        value = value.astimezone(dt.UTC).replace(tzinfo=None)
-    return np.datetime64(value, "us")
+    offset = value.utcoffset() if isinstance(value, dt.datetime) else None
+    if offset is None:
+        return np.datetime64(value, "us")
+    # Not astimezone(), which fails at the ends of the calendar.
+    instant: Any = np.datetime64(value.replace(tzinfo=None), "us")
+    return cast(np.datetime64, instant - np.timedelta64(offset, "us"))

@@ -12,6 +12,9 @@ from varcal.exceptions import InputError
 
 #: Weights are scaled if the largest is above 2 to this power, or below 2 to minus this power.
 MOST_EXPONENT = 200
+#: Smaller weights in relation to the largest one are refused: their fourth powers, which variances
+#: of variances need, would vanish. Doubles have 16 digits, so that such rows count for nothing.
+LEAST_RATIO = 1e-60
 
 
 def weights(sample_weight: object, table: Table | None) -> AnyArray:
@@ -40,10 +43,22 @@ def checked_weights(given: AnyArray, part: Part | None) -> Floats:
             int(bad.sum()),
             "weights are finite and not negative",
         )
+    largest = float(weight.max(initial=0.0))
+    faint = (weight > 0) & (weight < largest * LEAST_RATIO)
+    if faint.any():
+        row = int(faint.argmax())
+        raise InputError.at_row(
+            "sample_weight",
+            f"is less than {LEAST_RATIO:g} times the largest, {largest:g}",
+            float(weight[row]),
+            row,
+            int(faint.sum()),
+            "such a row could never matter: give it the weight 0, or correct the weights",
+        )
     if part is None:
         if not weight.any():
             raise no_weight()
-        exponent = weight_exponent(float(weight.max()))
+        exponent = weight_exponent(largest)
     else:
         exponent = part.exponent
     # Scaling by a power of two keeps ratios exact.

@@ -10,6 +10,7 @@ import numpy as np
 from varcal._arrays import Floats
 from varcal._binning.bins import NumericBins
 from varcal._evidence.profile import Profile
+from varcal._input.variables import LARGEST_EXACT
 
 #: The largest number of bars of a numeric variable.
 MOST_BARS = 40
@@ -21,6 +22,8 @@ WHOLE_NUMBERS = 1.5
 MOSTLY_WHOLE = 0.5
 #: The share of the rows that is cut off at each end.
 TRIM = 0.01
+#: Values are scaled if all of them are nearer to zero than this.
+LEAST_WIDTH = 1e-100
 #: Rows are reported as cut off if the shares of the bars sum to less than 1 by more than this.
 ROUNDING = 1e-9
 
@@ -93,17 +96,29 @@ def histogram_of(found: Profile, edges: Floats | None = None) -> Histogram:
         return Histogram(np.array([low - 0.5, low + 0.5]), np.ones(1), trimmed=False)
     cells = found.cells()
     mass, whole = cells.weight / cells.weight.sum(), cells.x == np.round(cells.x)
-    if min(mass[whole].sum(), whole.mean()) > MOSTLY_WHOLE and low + 1 <= high:
+    near = max(-low, high) < LARGEST_EXACT
+    if near and min(mass[whole].sum(), whole.mean()) > MOSTLY_WHOLE and low + 1 <= high:
         edges = _whole_edges(low, high)
         bars = np.histogram(cells.x, edges, weights=mass)[0].astype(np.float64)
         return Histogram(edges, bars, trimmed=bool(bars.sum() < 1 - ROUNDING))
-    return _smooth_bars(np.linspace(low, high, MOST_BARS + 1), ends, below)
+    # Halves, because the width of the widest range would overflow.
+    even = np.linspace(low, high, MOST_BARS + 1) if near else 2 * _halves(low, high)
+    return _smooth_bars(even, ends, below)
+
+
+def _halves(low: float, high: float) -> Floats:
+    return np.linspace(low / 2, high / 2, MOST_BARS + 1)
 
 
 def _smooth_bars(edges: Floats, ends: Floats, below: Floats) -> Histogram:
     """Spread the mass of each cell evenly between its ends."""
     # The first edge belongs to its bar, and so do all rows with exactly this value.
     at = np.array([np.nextafter(edges[0], -np.inf), *edges[1:]])
+    far = float(np.abs(ends[np.isfinite(ends)]).max(initial=0.0))
+    if 0 < far < LEAST_WIDTH:
+        # By a power of two, which is exact; the slope between two cells would overflow.
+        power = int(np.frexp(far)[1])
+        at, ends = np.ldexp(at, -power), np.ldexp(ends, -power)
     bars = np.diff(np.interp(at, ends, below))
     return Histogram(edges, bars, trimmed=bool(bars.sum() < 1 - ROUNDING))
 

@@ -15,7 +15,7 @@ from varcal._binning.stats import FIELDS
 from varcal._evidence.collected import Collected
 from varcal._evidence.plan import BinPlan
 from varcal._evidence.tally import Wanted
-from varcal._input.events import CORRECT, audit_keys, claim_keys
+from varcal._input.events import CORRECT, audit_keys
 from varcal._monitor.moments import Moments, moments_of_rows, moments_of_units
 from varcal._text.edges import edge_texts, zone_text
 from varcal._text.gaps import CLASS, CONFIDENCE, RISK
@@ -274,7 +274,7 @@ def _keys(plan: BinPlan, tables: dict[tuple[int, str], Wanted], event: str | Non
                 key for key in (1, 0, CORRECT) if key in known and not (key == 0 and 1 in known)
             ]
         return sorted(known)
-    keys = audit_keys(plan.classes, event) if event == "both" else claim_keys(plan.classes, event)
+    keys = audit_keys(plan.classes, event)
     if not known.issuperset(keys):
         raise InputError(
             f"event is {event!r}, which the bins were not chosen for",

@@ -88,7 +88,7 @@ class Condition:
         if not self.values:
             return gone
         if self.kind == "levels":
-            meant = {level: True for level in self.levels}
+            meant = dict.fromkeys(self.levels, True)
             chosen = [(level in meant) != self.negated for level in variable.levels]
             inside = np.array([*chosen, False], dtype=bool)[variable.values]
         else:

@@ -17,6 +17,8 @@ SILVERMAN, NORMAL_IQR = 0.9, 1.34
 LEAST_WIDTH = 1e-3
 #: A cell narrower than this part of the bandwidth is treated as a single value.
 SINGLE_VALUE = 1e-9
+#: Values are scaled if the largest is beyond this, or below its inverse.
+EXTREME = 1e100
 #: The least probability inside the range that a density is divided by, far beyond its ends.
 LEAST_INSIDE = 1e-3
 
@@ -50,6 +52,13 @@ def density(x: ArrayLike, weight: ArrayLike, at: ArrayLike, *, rows: float) -> F
     [0.99, 0.99]
     """
     x, at = np.asarray(x, float), np.atleast_1d(np.asarray(at, float))
+    far = float(np.abs(x).max())
+    if len(x) > 1 and not 1 / EXTREME < far < EXTREME:
+        # By a power of two, which is exact; squares of the values then neither overflow nor vanish.
+        power = int(np.frexp(far)[1])
+        scaled = density(np.ldexp(x, -power), weight, np.ldexp(at, -power), rows=rows)
+        with np.errstate(over="ignore", under="ignore"):
+            return np.minimum(np.ldexp(scaled, -power), np.finfo(float).max)
     mass = np.asarray(weight, float) / np.sum(weight)
     if len(x) == 1:
         edges = np.array([x[0] - 0.5, x[0] + 0.5])

@@ -17,6 +17,8 @@ from varcal.cli._spelling import naming_columns
 from varcal.exceptions import InputError
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from varcal.calibrators import Calibrator
 
 
@@ -73,6 +75,21 @@ def _complete(ctx: click.Context, option: click.Parameter, incomplete: str) -> l
 )
 @options.weight
 @options.group
+@click.option(
+    "--time",
+    metavar="COLUMN",
+    help="Column of dates or numbers: when each row was made. Judges on later rows.",
+)
+@click.option(
+    "--blocks",
+    metavar="COLUMN",
+    help="Column of days, stores and the like whose rows share luck.",
+)
+@click.option(
+    "--same-blocks",
+    is_flag=True,
+    help="New rows will come from the same days, stores and the like.",
+)
 @options.classes
 @options.drop_unlabelled
 @options.format_option
@@ -93,6 +110,8 @@ def calibrate(**given: Any) -> None:
           --param monotone=true -o cal.json
       varcal calibrate visits.csv --label y --prob p --variables age \\
           --group patient -o cal.json
+      varcal calibrate cal.csv --label y --prob p --variables age \\
+          --time admitted -o cal.json
       varcal calibrate cal.parquet --label kind --prob p_cat --prob p_dog \\
           --prob p_owl --method dirichlet -o cal.json
     """
@@ -104,12 +123,19 @@ def calibrate(**given: Any) -> None:
             f"{name} needs variables, but none is given",
             "name them, as in --variables age,income, or use --method beta",
         )
-    if given["group"] and not calibrator._uses_groups:
+    for role in ("group", "time", "blocks"):
+        if given[role] and not calibrator._uses_groups:
+            raise InputError(
+                f"{name} holds no rows out, so it cannot use --{role} {given[role]}",
+                f"leave --{role} out, or use --method auto",
+            )
+    if given["blocks"] and given["same_blocks"]:
         raise InputError(
-            f"{name} holds no rows out, so it cannot use --group {given['group']}",
-            "leave --group out, or use --method auto",
+            f"--blocks {given['blocks']} and --same-blocks are both given",
+            "blocks are either held out together, or new rows come from the same ones",
         )
-    single = {f"--{role}": [given[role]] for role in ("label", "weight", "group") if given[role]}
+    roles = ("label", "weight", "group", "time", "blocks")
+    single = {f"--{role}": [given[role]] for role in roles if given[role]}
     table, variables = read_rows(
         Files.of(given, given["output"]),
         {**single, "--prob": given["prob"]},
@@ -132,11 +158,20 @@ def calibrate(**given: Any) -> None:
             sample_weight=table.column(given["weight"]) if given["weight"] else None,
             classes=as_labels(given["classes"], labels),
             groups=table.column(given["group"]) if given["group"] else None,
+            time=table.column(given["time"]) if given["time"] else None,
+            blocks=_blocks(table, given["blocks"], same=given["same_blocks"]),
         )
     calibrator.save(given["output"])
     print("\n".join(_wrapped(str(calibrator.describe()))) + "\n")
     print(f"fitted on {table.num_rows:,} rows → {given['output']}")
     print(f"next: varcal apply {given['output']} NEW.csv -o calibrated.csv")
+
+
+def _blocks(table: pa.Table, column: str | None, *, same: bool) -> object:
+    """Return the argument `blocks` of fit."""
+    if same:
+        return False
+    return "auto" if column is None else table.column(column)
 
 
 def _wrapped(text: str) -> list[str]:

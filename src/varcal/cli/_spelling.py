@@ -80,6 +80,7 @@ def naming_columns(given: Mapping[str, Any], prob: Sequence[str] | None = None) 
         if not error.message.startswith(("p '", 'p "')):  # which already names a column
             shown = given["prob"] if prob is None else prob
             names["p"] = f"--prob {', '.join(map(repr, shown))}"
-        for argument, option in (("sample_weight", "weight"), ("groups", "group")):
-            names[argument] = f"--{option} {given[option]!r}"
+        options = {"sample_weight": "weight", "groups": "group", "time": "time", "blocks": "blocks"}
+        for argument, option in options.items():
+            names[argument] = f"--{option} {given.get(option)!r}"
         raise InputError(*error.spelled(names, option_text)) from None

@@ -18,6 +18,7 @@ from varcal.calibrators._neutral.steps import (
     take,
     where,
 )
+from varcal.exceptions import InputError
 
 __all__ = ["UNSEEN", "LevelTerms", "NumberTerms", "terms_of"]
 
@@ -27,6 +28,8 @@ UNSEEN = -2
 LARGEST = 1e60
 
 #: A standard deviation below this share of the mean is rounding.
+#: Squares of all terms stay below this.
+MOST_SQUARE = 1e300
 _ROUNDING = 1e-13
 
 
@@ -73,6 +76,7 @@ class NumberTerms:
         inside = values[known]
         mass = None if weight is None else weight[known]
         low, high = (float(inside.min()), float(inside.max())) if inside.size else (0.0, 0.0)
+        _check_powers(name, max(-low, high), 1 if standardize else degree)
         centre, scale = _moments(inside, mass) if standardize else (0.0, 1.0)
         z = (inside - centre) / scale
         moments = [
@@ -173,6 +177,18 @@ def terms_of(
         )
         for k, name in enumerate(schema.names)
     ]
+
+
+def _check_powers(name: str, far: float, degree: int) -> None:
+    """Refuse values whose powers, or the squares of these, overflow."""
+    most = MOST_SQUARE ** (0.5 / degree)
+    if far > most:
+        raise InputError(
+            f"v {name!r} holds values up to {far:g}: those beyond {most:.2g} overflow in a "
+            f"polynomial of degree {degree}",
+            "divide the column by a constant, or use standardize=True",
+            argument="v",
+        )
 
 
 def _moments(values: Floats, weight: Floats | None) -> tuple[float, float]:

@@ -24,7 +24,7 @@ from varcal.calibrators._interface.rows import (
     score_rows,
 )
 from varcal.calibrators._neutral.steps import Step
-from varcal.exceptions import InputError, InSampleWarning, VarcalWarning
+from varcal.exceptions import InputError, InSampleWarning, SharedLuckWarning, VarcalWarning
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -76,6 +76,8 @@ class Calibrator(BaseEstimator, ABC):
         sample_weight: object = None,
         classes: Sequence[Hashable] | None = None,
         groups: object = None,
+        time: object = None,
+        blocks: object = "auto",
     ) -> Self:
         """Fit on rows that the classifier was not trained on.
 
@@ -94,12 +96,21 @@ class Calibrator(BaseEstimator, ABC):
             or if some classes have no rows.
         groups : array-like of shape (n,), optional
             The unit (patient, customer, …) of each row; used by calibrators that hold out rows.
+        time : str or array-like of shape (n,), optional
+            When each row was made: dates or numbers, or the name of a column of `v`. Calibrators
+            that hold out rows then judge a model on rows that are later than those that fitted it.
+        blocks : "auto", False, str or array-like of shape (n,)
+            Which rows share luck, as those of the same day do. By default, calibrators that hold
+            out rows look for such blocks in the variables, unless `groups` or `time` is given, and
+            trust only what helps in blocks that the fit has not seen. False: new rows will
+            come from the same blocks. Otherwise the name of a column of `v`, or the block of each
+            row.
 
         Returns
         -------
         self
         """
-        rows, n_columns = labelled_rows(p, y, v, sample_weight, classes, groups)
+        rows, n_columns = labelled_rows(p, y, v, sample_weight, classes, groups, time, blocks)
         # Of two classes both are present, or the rows would have been refused.
         absent = np.flatnonzero(~rows.present()) if rows.n_classes > 2 else np.empty(0, np.intp)
         if absent.size:
@@ -121,6 +132,8 @@ class Calibrator(BaseEstimator, ABC):
                 VarcalWarning,
                 stacklevel=2,
             )
+        for caution in self._cautions(rows):
+            warnings.warn(caution, SharedLuckWarning, stacklevel=2)
         self.n_features_in_ = n_columns
         self.score_names_: tuple[str, ...] = score_names(p)
         if self.separated_:
@@ -149,6 +162,9 @@ class Calibrator(BaseEstimator, ABC):
         self._check_fitted()
         self._check_names(p)
         rows = score_rows(p, v, len(self.classes_))
+        schema = getattr(self, "schema_", None)
+        if schema is not None:
+            schema.check_zones(rows.variables)
         read = self.read_from_file
         answer = careful_answer(self._answer, rows) if read else self._answer(rows)
         if self.fitted_rows_.startswith(f"{len(rows):x}-") and self.fitted_rows_ == (
@@ -162,6 +178,10 @@ class Calibrator(BaseEstimator, ABC):
                 stacklevel=2,
             )
         return answer
+
+    def _cautions(self, rows: CalibrationRows) -> tuple[str, ...]:
+        """Return what the user should know about rows that are not independent."""
+        return ()
 
     def _check_fitted(self) -> None:
         """Refuse to go on before `fit`."""
@@ -368,7 +388,9 @@ class Calibrator(BaseEstimator, ABC):
 
 def _label_array(labels: tuple[Hashable, ...]) -> AnyArray:
     """Return labels as an array that keeps their types: numbers never become strings."""
-    if len({type(label) for label in labels}) == 1 and isinstance(labels[0], bool | int | str):
+    alike = len({type(label) for label in labels}) == 1 and isinstance(labels[0], bool | int | str)
+    # Beyond 2**63, numpy would make floats of some whole numbers.
+    if alike and not any(isinstance(label, int) and abs(label) >= 2**63 for label in labels):
         return np.array(labels)
     array = np.empty(len(labels), dtype=object)
     array[:] = labels

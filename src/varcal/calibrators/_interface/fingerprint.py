@@ -35,7 +35,8 @@ def _mixed(columns: list[Floats]) -> int:
     mixed = np.full(len(columns[0]), 0x9E3779B97F4A7C15, dtype=np.uint64)
     for column in columns:
         # Adding 0 turns -0 into 0, so that equal numbers have equal bits.
-        bits = (np.asarray(column, dtype=np.float64) + 0.0).view(np.uint64)
+        with np.errstate(invalid="ignore"):  # a NaN that signals
+            bits = (np.asarray(column, dtype=np.float64) + 0.0).view(np.uint64)
         mixed ^= bits
         mixed *= np.uint64(0xBF58476D1CE4E5B9)
         np.right_shift(mixed, np.uint64(29), out=bits)

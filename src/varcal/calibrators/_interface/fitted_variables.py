@@ -9,7 +9,7 @@ import numpy as np
 
 from varcal._arrays import AnyArray
 from varcal._input.date_texts import as_dates, as_text, read_as
-from varcal._input.variables import Kind, Variable
+from varcal._input.variables import Kind, Variable, warn_if_merged
 from varcal.exceptions import InputError
 
 __all__ = ["Schema"]
@@ -32,6 +32,8 @@ class Schema:
         How the dates of each column were written, if they were read from text; empty otherwise.
     pooled : tuple of bool
         Whether levels of a column that are not listed share the position after the listed ones.
+    zoned : tuple of bool
+        Whether the dates of each column have a time zone; empty in older files.
     """
 
     names: tuple[str, ...]
@@ -39,6 +41,20 @@ class Schema:
     levels: tuple[tuple[Hashable, ...], ...]
     date_formats: tuple[str, ...] = ()
     pooled: tuple[bool, ...] = ()
+    zoned: tuple[bool, ...] = ()
+
+    def check_saved(self) -> None:
+        """Raise ValueError unless every column has a kind, levels and a format of its own."""
+        n = len(self.names)
+        lengths = {len(self.kinds), len(self.levels), len(self.date_formats) or n}
+        lengths |= {len(self.pooled) or n, len(self.zoned) or n}
+        if lengths != {n} or len(set(self.names)) < n:
+            raise ValueError("columns and their kinds do not match")
+        if not set(self.kinds) <= {*_KIND_NAMES, "missing"}:
+            raise ValueError("a column is of an unknown kind")
+        for kind, levels in zip(self.kinds, self.levels, strict=True):
+            if len(set(levels)) < len(levels) or (levels and kind != "levels"):
+                raise ValueError("levels are listed twice, or those of numbers")
 
     @classmethod
     def of(cls, variables: tuple[Variable, ...], calibrator: str) -> Schema:
@@ -54,12 +70,15 @@ class Schema:
                 f"v is missing: {calibrator} learns from at least one variable",
                 "call fit(p, y, v) with an array, a frame or a dict of columns",
             )
+        for variable in variables:
+            warn_if_merged(variable)
         empty = [bool(variable.missing().all()) for variable in variables]
         return cls(
             tuple(variable.name for variable in variables),
             tuple("missing" if e else v.kind for v, e in zip(variables, empty, strict=True)),
             tuple(() if e else v.levels for v, e in zip(variables, empty, strict=True)),
             tuple(variable.date_format for variable in variables),
+            zoned=tuple(bool(variable.zone) for variable in variables),
         )
 
     @property
@@ -99,6 +118,28 @@ class Schema:
         else:
             raise self._mismatch(variables)
         return [self._column(k, variable, unseen) for k, variable in enumerate(chosen)]
+
+    def check_zones(self, variables: tuple[Variable, ...]) -> None:
+        """Refuse dates without a time zone where those of the fit have one, and the reverse.
+
+        Seconds since 1970 are counted in UTC, so that a missing zone would shift all dates.
+        """
+        if not self.zoned:
+            return
+        given = {variable.name: variable for variable in variables}
+        by_position = zip(self.names, variables, strict=False)
+        for k, (name, other) in enumerate(by_position):
+            variable = given.get(name, other)
+            if self.kinds[k] != "datetime" or variable.kind != "datetime":
+                continue
+            if bool(variable.zone) != self.zoned[k] and not variable.missing().all():
+                have, had = ("no", "a") if self.zoned[k] else ("a", "no")
+                raise InputError(
+                    f"v {name!r} holds dates with {have} time zone, but the calibrator was fitted "
+                    f"on dates with {had} time zone",
+                    "convert the column to what it was in fit, with tz_localize or tz_convert",
+                    argument="v",
+                )
 
     def unknown_row(self) -> tuple[Variable, ...]:
         """Return one row in which every variable is missing."""

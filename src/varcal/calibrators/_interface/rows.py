@@ -12,6 +12,7 @@ from varcal._input.frames import Table, is_frame
 from varcal._input.predictions import Predictions, read_scores
 from varcal._input.variables import Variable, as_series
 from varcal.calibrators._interface.fingerprint import fingerprint
+from varcal.calibrators._interface.held_together import instants_of, units_of
 from varcal.exceptions import InputError
 
 __all__ = ["CalibrationRows", "labelled_rows", "score_names", "score_rows"]
@@ -35,6 +36,12 @@ class CalibrationRows:
         The variables; may be empty.
     groups : ndarray of int or None
         The number of the unit that each row belongs to.
+    together : str
+        What these units are: the argument or the variable that named them; empty without any.
+    time : ndarray of float or None
+        When each row was made.
+    look_for_blocks : bool
+        Whether to look for blocks of rows that share luck.
     """
 
     p: Floats
@@ -43,6 +50,9 @@ class CalibrationRows:
     weight: Floats | None = None
     variables: tuple[Variable, ...] = ()
     groups: Ints | None = None
+    together: str = ""
+    time: Floats | None = None
+    look_for_blocks: bool = True
 
     def __len__(self) -> int:
         return len(self.p)
@@ -56,13 +66,22 @@ class CalibrationRows:
         """Return some of the rows (positions or a mask), without the variables."""
         weight = None if self.weight is None else self.weight[rows]
         groups = None if self.groups is None else self.groups[rows]
+        time = None if self.time is None else self.time[rows]
         return replace(
-            self, p=self.p[rows], y=self.y[rows], weight=weight, variables=(), groups=groups
+            self,
+            p=self.p[rows],
+            y=self.y[rows],
+            weight=weight,
+            variables=(),
+            groups=groups,
+            time=time,
         )
 
     def block(self, rows: slice | Ints) -> CalibrationRows:
         """Return some of the scores and nothing else."""
-        return replace(self, p=self.p[rows], y=self.y[:0], weight=None, variables=(), groups=None)
+        return replace(
+            self, p=self.p[rows], y=self.y[:0], weight=None, variables=(), groups=None, time=None
+        )
 
     def plain(self) -> CalibrationRows:
         """Return the rows without the variables."""
@@ -100,16 +119,22 @@ def labelled_rows(
     sample_weight: object,
     classes: Sequence[Hashable] | None,
     groups: object = None,
+    time: object = None,
+    blocks: object = "auto",
 ) -> tuple[CalibrationRows, int]:
     """Check the arguments of `fit`; also return the number of columns of p.
 
     Rows of weight 0 are left out, so that they cannot move an edge of a bin or a split.
     """
+    groups, together = units_of(groups, time, blocks, v)
     try:
         checked = Predictions.of(
             y, p, v, classes=classes, sample_weight=sample_weight, groups=groups
         )
     except InputError as error:
+        if together.startswith("blocks") and "groups" in error.message:
+            message = error.message.replace("groups", "blocks", 1)
+            raise InputError(message, error.hint, "blocks") from None
         if "swapped" not in error.hint:
             raise
         raise InputError(
@@ -118,13 +143,25 @@ def labelled_rows(
     n_columns = 1 if checked.p.ndim == 1 else checked.p.shape[1]
     weight, variables, codes = checked.weight, checked.variables, checked.y
     units = checked.groups
+    instants = None if time is None else instants_of(time, v, len(codes))
     scores = _second_column(checked.p)
     if weight is not None and not weight.all():
         kept = weight > 0
         scores, codes, weight = scores[kept], codes[kept], weight[kept]
         variables = tuple(variable.take(kept) for variable in variables)
         units = None if units is None else units[kept]
-    rows = CalibrationRows(scores, checked.classes, codes, weight, variables, units)
+        instants = None if instants is None else instants[kept]
+    rows = CalibrationRows(
+        scores,
+        checked.classes,
+        codes,
+        weight,
+        variables,
+        units,
+        together,
+        instants,
+        look_for_blocks=units is None and instants is None and blocks is not False,
+    )
     if rows.present().sum() < 2:
         only = checked.classes[int(codes[0])]
         raise InputError(

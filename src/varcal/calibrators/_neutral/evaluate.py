@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from varcal._arrays import AnyArray, Floats
-from varcal.calibrators._neutral.steps import Curve, Step, sorted_steps
+from varcal.calibrators._neutral.steps import Curve, Forest, Step, sorted_steps
 
 __all__ = ["evaluate"]
 
@@ -100,6 +100,18 @@ def _choose(step: Step, position: AnyArray, *options: AnyArray) -> AnyArray:
     return np.asarray(cells[position.astype(np.intp), np.arange(len(position))])
 
 
+def _trees(step: Step, *numbers: Floats) -> Floats:
+    forest: Forest = step.data
+    columns, rows = np.column_stack(numbers), np.arange(len(numbers[0]))
+    total = np.zeros(len(rows))
+    for variable, cut, value in zip(forest.variable, forest.cut, forest.value, strict=True):
+        node = np.zeros(len(rows), dtype=np.intp)
+        for _ in range(forest.depth):
+            node = 2 * node + 1 + (columns[rows, variable[node]] > cut[node])
+        total += value[node - len(cut)]
+    return total
+
+
 def _join(step: Step, *parts: AnyArray) -> AnyArray:
     return np.column_stack(parts)
 
@@ -111,6 +123,7 @@ _OTHERS: dict[str, Callable[..., Any]] = {
     "take": lambda step, at: step.data[at.astype(np.intp)],
     "curve": _curve,
     "choose": _choose,
+    "trees": _trees,
     "join": _join,
     "part": lambda step, x: x[:, step.data[0] : step.data[1]],
     "item": lambda step, x: x[:, step.data],

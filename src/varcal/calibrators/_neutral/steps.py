@@ -25,6 +25,7 @@ find (data: cuts)                       how many cuts are below a finite number
 take (data: a table)                    one row of a table, by its position
 curve (data: a `Curve`)                 straight lines between knots, at a number
 choose                                  one of the arguments after the first, by its position
+trees (data: a `Forest`)                the sum of the leaves that numbers lead to
 join                                    numbers and vectors, as one vector
 part (data: begin, end)                 some of a vector
 item (data: k)                          one element of a vector
@@ -48,6 +49,7 @@ from varcal._arrays import Floats, Ints
 
 __all__ = [
     "Curve",
+    "Forest",
     "Step",
     "among",
     "arrange",
@@ -76,6 +78,7 @@ __all__ = [
     "take",
     "top",
     "total",
+    "trees",
     "where",
 ]
 
@@ -159,6 +162,28 @@ class Curve:
         with np.errstate(over="ignore", invalid="ignore"):
             found = np.append(np.diff(self.heights) / np.diff(self.knots), 0.0)
         return np.where(np.isfinite(found), found, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Forest:
+    """Complete binary trees of equal depth: node j has the children 2j + 1 and 2j + 2.
+
+    Attributes
+    ----------
+    variable, cut : ndarray of shape (n_trees, 2**depth − 1)
+        A row goes right where the number at this position is above the cut.
+    value : ndarray of shape (n_trees, 2**depth)
+        The leaves.
+    """
+
+    variable: Ints
+    cut: Floats
+    value: Floats
+
+    @property
+    def depth(self) -> int:
+        """Splits on the way to a leaf."""
+        return int(self.value.shape[1]).bit_length() - 1
 
 
 def constant(value: float | Floats) -> Step:
@@ -275,6 +300,11 @@ def choose(position: Step, options: Iterable[Step]) -> Step:
     """Return the option at a position."""
     found = tuple(options)
     return Step("choose", (position, *found), None, found[0].width)
+
+
+def trees(numbers: Iterable[Step], forest: Forest) -> Step:
+    """Return the sum of the leaves of trees."""
+    return Step("trees", tuple(numbers), forest)
 
 
 def join(parts: Iterable[Step]) -> Step:

@@ -42,6 +42,7 @@ def probe(calibrator: Calibrator) -> None:
         answer = calibrator._answer(rows)
     if answer.shape != (N_ROWS, k) or not valid(answer):
         raise BrokenError("its contents are inconsistent: they give no probabilities")
+    str(calibrator.describe())
     calibrator.read_from_file = True
 
 

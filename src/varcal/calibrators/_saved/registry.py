@@ -27,9 +27,14 @@ from varcal.calibrators._interface.fitted_variables import Schema
 from varcal.calibrators._interface.one_vs_rest import IdentityMap
 from varcal.calibrators._sklearn.columns_of_x import ColumnChoice
 from varcal.calibrators._sklearn.saved_classifier import SavedClassifier
+from varcal.calibrators._variable._blocks.judgement import Judgement
 from varcal.calibrators._variable._columns.design import Block, Design
 from varcal.calibrators._variable._columns.score_basis import ScoreBasis
 from varcal.calibrators._variable._columns.spline_basis import LevelBasis, NumberBasis
+from varcal.calibrators._variable._growth.boosted_trees import Trees
+from varcal.calibrators._variable._growth.cells import LevelCells, NumberCells
+from varcal.calibrators._variable._growth.growth import Growth
+from varcal.calibrators._variable._growth.pair_tables import PairTable
 from varcal.calibrators._variable.additive_model import AdditiveModel, PairTrial
 from varcal.calibrators._variable.confusion import Confusion
 from varcal.calibrators._variable.effects import Term
@@ -68,15 +73,20 @@ PARTS: dict[str, type[Any]] = {
         ColumnChoice,
         Confusion,
         Design,
+        Growth,
         IdentityMap,
         IsotonicMap,
+        Judgement,
         Leaf,
         LevelBasis,
+        LevelCells,
         LevelTerms,
         LinearMap,
         LogisticModel,
         NumberBasis,
+        NumberCells,
         NumberTerms,
+        PairTable,
         PairTrial,
         PlattMap,
         Roughness,
@@ -88,6 +98,7 @@ PARTS: dict[str, type[Any]] = {
         StepMap,
         TemperatureModel,
         Term,
+        Trees,
     )
 }
 #: The types of fitted attributes, wherever they are; those of every calibrator come first. Where a

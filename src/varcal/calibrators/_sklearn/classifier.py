@@ -37,6 +37,7 @@ from varcal._options import checked, or_none
 from varcal._saved.document import check_key
 from varcal.calibrators._interface.calibrator import Calibrator
 from varcal.calibrators._interface.description import Description
+from varcal.calibrators._interface.held_together import instants_of
 from varcal.calibrators._sklearn.columns_of_x import ColumnChoice, take_rows
 from varcal.calibrators._sklearn.saved_classifier import SavedClassifier, estimator_name
 from varcal.calibrators._solvers.softmax import softmax
@@ -125,6 +126,8 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         *,
         v: Any = None,
         groups: Any = None,
+        time: Any = None,
+        blocks: Any = "auto",
         **fit_params: Any,
     ) -> Self:
         """Fit the estimator, unless it is frozen, and the calibrator.
@@ -142,6 +145,12 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         groups : array-like of shape (n,), optional
             The unit (patient, customer, …) of each row. The rows of a unit share a fold of the
             cross-fitting, and the calibrator holds them out together.
+        time : array-like of shape (n,), optional
+            When each row was made, as dates or numbers. The calibrator is then judged on rows that
+            are later than those that fitted it; the folds of the cross-fitting do not depend on
+            it.
+        blocks : "auto", False or array-like of shape (n,)
+            Which rows share luck, as those of the same day do; see `VariableCalibrator.fit`.
         **fit_params
             Passed to the estimator's `fit`.
 
@@ -159,16 +168,20 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         if v is not None:
             _check_length(v, len(y))
         units = None if groups is None else _units(groups, len(y))
+        instants = None if time is None else _instants(time, len(y))
+        if not isinstance(blocks, str | bool):
+            blocks = _units(blocks, len(y), "blocks")
         routed = self._routed(sample_weight, groups, fit_params)
         if isinstance(self.estimator, FrozenEstimator):
             self.classes_ = np.asarray(self.estimator.classes_)
             scores = _scores(self.estimator, X, self.classes_)
-            given = _FitArguments(X, y, v, sample_weight, units)
+            given = _FitArguments(X, y, v, sample_weight, units, instants, blocks)
             everything = np.arange(len(y))
             self.pairs_ = [(self.estimator, self._calibrated(scores, given, everything))]
         else:
             self.classes_ = np.unique(y)
-            self._fit_folds(_FitArguments(X, y, v, sample_weight, units), routed)
+            given = _FitArguments(X, y, v, sample_weight, units, instants, blocks)
+            self._fit_folds(given, routed)
         if len(self.pairs_) == 1:
             self.estimator_, self.calibrator_ = self.pairs_[0]
         for name in ("n_features_in_", "feature_names_in_"):
@@ -240,20 +253,23 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
             )
             for fold in folds
         )
+        tests = [np.arange(len(y))[test] for _, test in folds]
         if self.ensemble:
+            # The last rows of a stratified fold are of one class; the order says nothing else.
+            mixed = [np.random.default_rng(0).permutation(len(test)) for test in tests]
             self.pairs_ = [
-                (model, self._calibrated(scores, given, test))
-                for (model, scores), (_, test) in zip(fitted, folds, strict=True)
+                (model, self._calibrated(scores[order], given, test[order]))
+                for (model, scores), test, order in zip(fitted, tests, mixed, strict=True)
             ]
             return
-        scores = np.concatenate([scores for _, scores in fitted])
-        tested = np.concatenate([np.arange(len(y))[test] for _, test in folds])
+        scores, tested = np.concatenate([scores for _, scores in fitted]), np.concatenate(tests)
+        order = np.argsort(tested, kind="stable")
         model = clone(self.estimator).fit(X, y, **routed.estimator.fit)
-        self.pairs_ = [(model, self._calibrated(scores, given, tested))]
+        self.pairs_ = [(model, self._calibrated(scores[order], given, tested[order]))]
 
     def _calibrated(self, scores: Floats, given: _FitArguments, rows: Any) -> Calibrator:
         """Fit a calibrator on some rows and their scores."""
-        X, y, v, sample_weight, units = given
+        X, y, v, sample_weight, units, instants, blocks = given
         if v is None:
             self._choice = ColumnChoice.of(X, self.variables)
             variables = self._choice.columns(_safe_indexing(X, rows))
@@ -278,6 +294,8 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
             sample_weight=None if sample_weight is None else sample_weight[rows],
             classes=range(len(self.classes_)),
             groups=None if units is None else units[rows],
+            time=None if instants is None else instants[rows],
+            blocks=blocks if isinstance(blocks, str | bool) else blocks[rows],
         )
         calibrator.classes_ = self.classes_
         return calibrator
@@ -458,23 +476,34 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
 
 
 class _FitArguments(NamedTuple):
-    """The arguments of `fit`, with groups as numbers."""
+    """The arguments of `fit`, with groups, times and blocks as numbers."""
 
     X: Any
     y: Any
     v: Any
     sample_weight: Any
     units: Ints | None
+    instants: Floats | None
+    blocks: Any
 
 
-def _units(groups: Any, n: int) -> Ints:
-    """Return the groups as numbers."""
-    unit = Variable.of(groups, "groups", "groups")
+def _units(groups: Any, n: int, argument: str = "groups") -> Ints:
+    """Return groups, or blocks, as numbers."""
+    unit = Variable.of(groups, argument, argument)
     if len(unit) != n:
         raise InputError(
-            f"lengths differ: X {n:,}, groups {len(unit):,}", "give one value per row in each"
+            f"lengths differ: X {n:,}, {argument} {len(unit):,}", "give one value per row in each"
         )
     return group_numbers(check_units(unit))
+
+
+def _instants(time: Any, n: int) -> Floats:
+    """Return times as numbers."""
+    if isinstance(time, str):
+        raise InputError(
+            f"time is the string {time!r}", "give one date or number per row", argument="time"
+        )
+    return instants_of(time, None, n)
 
 
 def _one_each(y: AnyArray, units: Ints) -> AnyArray:

@@ -32,6 +32,13 @@ class ColumnChoice:
     positions: tuple[int, ...]
     named: bool
 
+    def check_saved(self) -> None:
+        """Raise ValueError unless every variable has a position."""
+        if len(self.names) != len(self.positions) or len(set(self.names)) < len(self.names):
+            raise ValueError("names and positions do not match")
+        if any(position < 0 for position in self.positions):
+            raise ValueError("a position is negative")
+
     @classmethod
     def of(cls, X: Any, variables: object) -> ColumnChoice:
         """Find the columns that `variables` names; None means all."""

@@ -21,6 +21,7 @@ __all__ = [
     "Folds",
     "RowKeys",
     "content_order",
+    "folds_and_units",
     "make_folds",
     "n_folds_of",
     "row_folds",
@@ -45,6 +46,8 @@ N_FOLDS_OF_MANY = 3
 MANY_ROWS = 10_000
 #: Stretches of time with about equal numbers of rows; the first is never held out.
 N_STRETCHES = 6
+#: Shorter stretches that count as one observation each of how much a model helps.
+N_PERIODS = 60
 #: Decimals of the score that a fold depends on: rounding on another machine must not change it.
 SCORE_DECIMALS = 4
 
@@ -166,6 +169,19 @@ def make_folds(
         return Folds(block - 1, int(block.max()), forward=True, units=units)
     k = n_folds_of(float(keys.mass.sum()))
     return Folds(keys.folds(k) if groups is None else row_folds(k, groups), k)
+
+
+def folds_and_units(
+    keys: RowKeys, groups: Ints | None, time: Floats | None
+) -> tuple[Folds, Ints | None]:
+    """Return the folds of rows, and which rows count as one observation of how a model does.
+
+    With time alone the latter are short stretches of it: rows of the same days are not independent.
+    """
+    units = groups
+    if time is not None and groups is None:
+        units = stretches(time, keys.mass, N_PERIODS)
+    return make_folds(keys, groups=groups, time=time), units
 
 
 def stretches(time: Floats, mass: Floats, most: int) -> Ints:

@@ -25,6 +25,7 @@ from varcal.calibrators._neutral.steps import (
     where,
 )
 from varcal.calibrators._solvers.logistic import logistic_steps
+from varcal.calibrators._variable._growth.growth_steps import blended_steps
 from varcal.calibrators._variable._lookup.steps import additive_steps
 from varcal.calibrators._variable.additive_model import AdditiveModel
 from varcal.calibrators._variable.confusion import LOG_FLOOR, LOG_UNIT, TIE_MARGIN, Confusion
@@ -42,6 +43,14 @@ def logistic_model_steps(
 ) -> tuple[Step, Step]:
     """Return the steps of a `LogisticModel`, from P(second class) to both probabilities."""
     z = (log(clipped(p, TINY, np.inf)) - log(clipped(1.0 - p, LEAST_REST, np.inf))).named("logit")
+    if model.growth is not None:
+        blended = blended_steps(
+            model.growth, z, _by_score(model, z, exact=exact), _mixture(model, z, exact=exact)
+        ).named("blended")
+        if model.growth.link is None:
+            return logistic_steps(blended)
+        added, _ = additive_steps(model.growth.link, blended, exact=exact)
+        return logistic_steps(blended + added)
     if not model.monotone:
         return logistic_steps(_mixture(model, z, exact=exact))
     assert not with_variables
@@ -56,7 +65,7 @@ def logistic_model_steps(
 def _mixture(model: LogisticModel, z: Step, *, exact: bool) -> Step:
     """Return the step to the calibrated logit."""
     basis = model.score.design.score
-    trusted = model.score_share > 0 or model.full_share > 0
+    trusted = model.score_share > 0 or model.full_share > 0 or model.growth is not None
     eta = clipped(z, basis.least, basis.most).named("own") if trusted else z
     if model.score_share > 0 and model.full_share < 1:
         own = _moderated(model.score, z, exact=exact)
@@ -68,6 +77,15 @@ def _mixture(model: LogisticModel, z: Step, *, exact: bool) -> Step:
             own = (own + added) / sqrt(variance * MODERATION + 1.0)
         eta = own if model.full_share == 1 else eta + (own - eta) * model.full_share
     return eta + model.shift
+
+
+def _by_score(model: LogisticModel, z: Step, *, exact: bool) -> Step:
+    """Return the step to the predictor of the score alone."""
+    basis = model.score.design.score
+    eta = clipped(z, basis.least, basis.most)
+    if model.score_share > 0:
+        eta = eta + (_moderated(model.score, z, exact=exact) - eta) * model.score_share
+    return eta.named("from_score")
 
 
 def _moderated(model: AdditiveModel, z: Step, *, exact: bool) -> Step:

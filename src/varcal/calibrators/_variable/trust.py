@@ -7,12 +7,21 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from varcal._arrays import Floats
+from varcal._arrays import Floats, Ints
+from varcal.calibrators._variable._blocks.shared_luck import (
+    Luck,
+    Residuals,
+    Search,
+    blockings_of,
+    luck_of_order,
+    shared_luck,
+)
 from varcal.calibrators._variable._columns.design import SCORE, Block, Design
 from varcal.calibrators._variable.additive_model import Fitted, Sample, fit_additive, refit
+from varcal.calibrators._variable.folds import RowKeys, make_folds
 from varcal.calibrators._variable.pairs import Gain, gain_of
 
-__all__ = ["Trusted", "fit_trusted", "share_of", "too_few"]
+__all__ = ["Trusted", "fit_surviving", "fit_trusted", "share_of", "too_few"]
 
 
 # Tuned constants; README.md shows what changes at half and at twice each value.
@@ -88,12 +97,71 @@ class Trusted:
         How far the first is trusted over the scores as they are, between 0 and 1.
     full_share : float
         How far the second is trusted over the result of that.
+    luck : Luck or None
+        The luck that rows of the same block share, if that was looked for and found.
+    lucky_order : bool
+        Whether rows that stand near one another share luck, if that was looked for.
     """
 
     score: Fitted
     full: Fitted
     score_share: float
     full_share: float
+    luck: Luck | None = None
+    lucky_order: bool = False
+
+
+def fit_surviving(
+    design: Design,
+    rows: Sample,
+    keys: RowKeys,
+    base: Callable[[Sample], Floats],
+    moderate: Callable[[Floats, Floats, Sample], Floats],
+    *,
+    pairs: bool,
+    search: Search | None,
+) -> tuple[Trusted, Sample, Sample, Ints]:
+    """Fit both models; where rows of the same block share luck, trust what survives blocks.
+
+    Parameters
+    ----------
+    design, moderate, pairs
+        As for `fit_trusted`.
+    rows : Sample
+        All rows.
+    keys : RowKeys
+        Their hashes.
+    base : callable
+        Returns the predictor that leaves the scores of rows as they are.
+    search : Search or None
+        Where to look for blocks; None if it is known which rows belong together.
+
+    Returns
+    -------
+    fitted : Trusted
+    rows : Sample
+        The rows, with the folds and units by which trust was judged.
+    some : Sample
+        Those on which penalties, pairs and trust were learned.
+    picked : ndarray of int
+        Which rows they are.
+    """
+    picked = keys.fitting_rows()
+    some = (rows.take(picked) if len(picked) < len(rows) else rows).prepared(design)
+    fitted = fit_trusted(design, some, rows, base(some), moderate, pairs=pairs)
+    if search is None:
+        return fitted, rows, some, picked
+    eta = fitted.full.model.of_sample(some)[0]
+    residuals = Residuals.of(some.loss, eta, keys.row[picked], picked)
+    luck = shared_luck(blockings_of(search.variables, picked), residuals)
+    if luck is None:
+        nearby = luck_of_order(search.position, residuals, keys.y)
+        return replace(fitted, lucky_order=nearby), rows, some, picked
+    units = luck.blocking.numbers()
+    rows = replace(rows, units=units, folds=make_folds(keys, groups=units))
+    some = replace(some, units=units[picked], folds=rows.folds.take(picked))
+    fitted = fit_trusted(design, some, rows, base(some), moderate, pairs=pairs)
+    return replace(fitted, luck=luck), rows, some, picked
 
 
 def fit_trusted(
@@ -130,7 +198,7 @@ def fit_trusted(
     alone, bare = design.score_only(), replace(rows, columns=[])
 
     def small_of(terms: Design, like: Fitted) -> Floats:
-        return _held_out(
+        return held_out(
             bare, lambda part: fit_additive(terms, part, pairs=False, like=like), moderate
         )
 
@@ -151,10 +219,10 @@ def fit_trusted(
         small = small_of(alone, score)
         score_share = _score_share(rows, base, small, score)
         small = base + score_share * (small - base)
-        large = _held_out(
+        large = held_out(
             rows, lambda part: fit_additive(design, part, pairs=pairs, like=full), moderate
         )
-        full_share = max(full_share, share_of(_gain(rows, small, large), VARIABLES_RAMP))
+        full_share = max(full_share, share_of(gain_over(rows, small, large), VARIABLES_RAMP))
     if len(rows) < len(whole):
         score, full = refit(score, replace(whole, columns=[])), refit(full, whole)
     return Trusted(score, full, score_share, full_share)
@@ -166,7 +234,7 @@ def _score_share(rows: Sample, base: Floats, held_out: Floats, score: Fitted) ->
     A few extremely wrong scores make the standard error of held-out savings as large as the
     savings; there the marginal likelihood decides, if it leaves no doubt.
     """
-    share = share_of(_gain(rows, base, held_out))
+    share = share_of(gain_over(rows, base, held_out))
     if rows.units is not None:
         return share
     gained = score.evidence + rows.loss.value(base)
@@ -180,10 +248,10 @@ def too_few(rows: Sample) -> bool:
     return rows.units is not None and len(np.unique(rows.units)) < LEAST_UNITS
 
 
-def _held_out(
+def held_out(
     rows: Sample,
     fit: Callable[[Sample], Fitted],
-    moderate: Callable[[Floats, Floats, Sample], Floats],
+    moderate: Callable[[Floats, Floats, Sample], Floats] = lambda eta, variance, rows: eta,
 ) -> Floats:
     """Return the predictor of each row from a model of rows that may fit it; 0 without one."""
     eta = np.zeros(len(rows))
@@ -194,7 +262,7 @@ def _held_out(
     return eta
 
 
-def _gain(rows: Sample, small: Floats, large: Floats) -> Gain:
+def gain_over(rows: Sample, small: Floats, large: Floats) -> Gain:
     """Return by how much the larger model lowers the mean loss, with its standard error.
 
     The standard error is at least the one that would hold if the smaller model were true: savings

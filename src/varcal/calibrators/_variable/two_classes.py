@@ -8,19 +8,20 @@ from functools import cached_property
 import numpy as np
 from scipy.special import expit
 
-from varcal._arrays import AnyArray, Floats
+from varcal._arrays import AnyArray, Floats, Ints
+from varcal.calibrators._variable._blocks.shared_luck import Search
 from varcal.calibrators._variable._columns.design import SCORE, Design
 from varcal.calibrators._variable._columns.score_basis import log_odds
 from varcal.calibrators._variable._growth import growth as second_stage
 from varcal.calibrators._variable._growth.growth import Growth, GrowthRows, fewer_folds, fit_growth
 from varcal.calibrators._variable._growth.held_out_first import held_out_predictors
 from varcal.calibrators._variable._lookup.lookup import equal_blocks
-from varcal.calibrators._variable.additive_model import CHUNK, AdditiveModel, Sample, chunks_of
-from varcal.calibrators._variable.folds import RowKeys, make_folds
+from varcal.calibrators._variable.additive_model import CHUNK, AdditiveModel, Sample
+from varcal.calibrators._variable.folds import RowKeys, folds_and_units
 from varcal.calibrators._variable.last_curve import fit_link, left_out
 from varcal.calibrators._variable.reml import LogisticLoss
 from varcal.calibrators._variable.roughness import Roughness, fit_roughness
-from varcal.calibrators._variable.trust import Trusted, fit_trusted
+from varcal.calibrators._variable.trust import Trusted, fit_surviving
 
 __all__ = ["LogisticModel", "fit_logistic_model", "moderated"]
 
@@ -102,10 +103,13 @@ class LogisticModel:
 
         It is that of the model with all variables, however little that is trusted: few data cannot
         rule out the effects that the prediction leaves out. What smooth curves leave out is added.
+        With a second stage it is at least the error that held-out rows show.
         """
         z = log_odds(p)
         own, variance = self.full.predictor(z, columns)
         own = moderated(own + self.full.design.score.clipped(z), variance)
+        if self.growth is not None:
+            return np.asarray(np.sqrt(np.maximum(variance, self.growth.variance)))
         error = np.sqrt(PENALTY_DOUBT * variance + self.roughness.variance(z, columns))
         middle, of_link = self._linked(own)
         ends = [self._linked(own + side * error)[0] for side in (-1.0, 1.0)]
@@ -116,10 +120,10 @@ class LogisticModel:
     def _grown(self, z: Floats, columns: list[AnyArray], growth: Growth) -> Floats:
         """Return the logit of the second stage."""
         eta = np.empty(len(z))
-        for rows in chunks_of(len(z)):
+        for rows in equal_blocks(len(z), CHUNK):
             here = [column[rows] for column in columns]
             base = self.by_score(z[rows])
-            first = self.by_variables(z[rows], here, base)
+            first = self.first_stage(z[rows], here)
             blended = growth.blended(growth.codes(z[rows], here), base, first)
             eta[rows] = growth.linked(blended)[0]
         return eta
@@ -133,13 +137,15 @@ class LogisticModel:
             eta = eta + self.score_share * (moderated(own, spread) - eta)
         return eta
 
-    def by_variables(self, z: Floats, columns: list[AnyArray], base: Floats) -> Floats:
-        """Return the first stage's predictor, without the last curve and the mean shift."""
-        if self.full_share == 0:
-            return base
-        own, spread = self.full.lookup.predictor(z, columns)
-        own += self.full.design.score.clipped(z)
-        return np.asarray(base + self.full_share * (moderated(own, spread) - base))
+    def first_stage(self, z: Floats, columns: list[AnyArray]) -> Floats:
+        """Return the logit of the first stage, finite also where it trusts nothing."""
+        trusted = self.score_share > 0 or self.full_share > 0
+        return self._mixture(z, columns) if trusted else self.by_score(z)
+
+    def first_stage_of(self, base: Floats, eta: Floats, variance: Floats) -> Floats:
+        """Return the same from the predictor of the score and one of score and variables."""
+        own = self._linked(moderated(eta, variance))[0]
+        return np.asarray(base + self.full_share * (own - base) + self.shift)
 
     def _linked(self, eta: Floats) -> tuple[Floats, Floats]:
         """Return η_v after the last curve, and the variance that the curve adds."""
@@ -206,7 +212,9 @@ def fit_logistic_model(
     n_levels: list[int],
     weight: Floats | None = None,
     *,
-    groups: AnyArray | None = None,
+    groups: Ints | None = None,
+    time: Floats | None = None,
+    search: Search | None = None,
     interactions: bool = True,
     monotone: bool = False,
     tilt: float = 0.0,
@@ -226,6 +234,10 @@ def fit_logistic_model(
         Weights.
     groups : ndarray of int, optional
         The group of each row; rows of a group share a fold.
+    time : ndarray of float, optional
+        When each row was made; trust is judged forward.
+    search : Search, optional
+        Where to look for blocks of rows that share luck.
     interactions : bool
         Whether to look for pairs.
     monotone : bool
@@ -238,15 +250,19 @@ def fit_logistic_model(
     z, mass = log_odds(p), np.ones(len(p)) if weight is None else weight
     design = Design.of(z, columns, n_levels, weight)
     keys = RowKeys.of(p, y, weight, z, [columns[k] for k in design.live()])
-    folds = make_folds(keys, groups=groups)
     # With the score as offset, penalties shrink towards leaving it unchanged.
     loss = LogisticLoss(y, mass, design.score.clipped(z))
     start = (-design.score.mean, -design.score.scale)
-    rows = Sample(z, columns, loss, folds, start, groups)
-    picked = keys.fitting_rows()
-    some = (rows.take(picked) if len(picked) < len(rows) else rows).prepared(design)
-    fitted = fit_trusted(
-        design, some, rows, some.z - some.loss.offset, _moderated_predictor, pairs=interactions
+    folds, units = folds_and_units(keys, groups, time)
+    rows = Sample(z, columns, loss, folds, start, units)
+    fitted, rows, some, picked = fit_surviving(
+        design,
+        rows,
+        keys,
+        lambda some: some.z - some.loss.offset,
+        _moderated_predictor,
+        pairs=interactions,
+        search=search,
     )
     model = LogisticModel(
         fitted.score.model,
@@ -255,7 +271,7 @@ def fit_logistic_model(
         fitted.full_share,
         # Leaving out one of several equal rows, or one of a group, leaves the others in.
         _link(fitted.full.model, some, loss.take(picked))
-        if groups is None and keys.repeats(picked) < MOST_REPEATS
+        if rows.units is None and keys.repeats(picked) < MOST_REPEATS
         else None,
         0.0,
         monotone,
@@ -265,15 +281,14 @@ def fit_logistic_model(
     shift *= max(fitted.score_share, fitted.full_share)
     numbers = [k for k in design.live() if not n_levels[k]]
     model = replace(model, shift=shift, roughness=_roughness(model.full, some, numbers))
-    if growth and not monotone and columns and mass.sum() >= second_stage.LEAST_ROWS:
+    enough = mass.sum() >= second_stage.LEAST_ROWS
+    if growth and interactions and not monotone and columns and enough:
         sampled = len(some) < len(rows)
         # The columns of the first stage are known where it used all rows.
-        rows = replace(rows if sampled else some, folds=fewer_folds(folds))
+        rows = replace(rows if sampled else some, folds=fewer_folds(rows.folds))
         part = keys.sample(second_stage.MOST_ROWS)
         rows = rows.take(part) if len(part) < len(rows) else rows
-        known = _growth_rows(
-            model, fitted, rows, n_levels, design, interactions=interactions, sampled=sampled
-        )
+        known = _growth_rows(model, fitted, rows, n_levels, design, sampled=sampled)
         model = replace(model, growth=fit_growth(known))
     return model, fitted
 
@@ -293,28 +308,21 @@ def _growth_rows(
     n_levels: list[int],
     design: Design,
     *,
-    interactions: bool,
     sampled: bool,
 ) -> GrowthRows:
     """Return rows for the second stage, with the first stage's predictor of held-out rows."""
     assert isinstance(rows.loss, LogisticLoss)
     base = model.by_score(rows.z)
     folds = list(rows.folds.splits())
-    firsts, first = np.broadcast_to(base, (len(folds), len(base))), base
+    first = model.first_stage(rows.z, rows.columns)
+    firsts = np.broadcast_to(first, (len(folds), len(base)))
     if model.full_share > 0:
-        offset = rows.loss.offset
-
-        def mixed(eta: Floats, variance: Floats) -> Floats:
-            return np.asarray(base + model.full_share * (moderated(eta + offset, variance) - base))
-
         whole = model.full.lookup.predictor(rows.z, rows.columns)
-        first = mixed(*whole)
+        held_out = held_out_predictors(design, rows, fitted, whole, sampled=sampled)
         firsts = np.array(
             [
-                mixed(*each)
-                for each in held_out_predictors(
-                    design, rows, fitted, whole, pairs=interactions, sampled=sampled
-                )
+                model.first_stage_of(base, eta + rows.loss.offset, variance)
+                for eta, variance in held_out
             ]
         )
     return GrowthRows(

@@ -18,11 +18,13 @@ from varcal.calibrators._interface.rows import CalibrationRows, score_rows
 from varcal.calibrators._neutral.steps import Step
 from varcal.calibrators._solvers.logistic import two_columns
 from varcal.calibrators._variable import trust
+from varcal.calibrators._variable._blocks.judgement import Judgement
+from varcal.calibrators._variable._blocks.shared_luck import Search
 from varcal.calibrators._variable._columns.score_basis import log_odds
 from varcal.calibrators._variable._columns.spline_basis import LevelBasis
 from varcal.calibrators._variable.effects import Effects
 from varcal.calibrators._variable.explain import curves_of, pair_name, terms_of_fit
-from varcal.calibrators._variable.folds import RowKeys, content_order
+from varcal.calibrators._variable.folds import N_STRETCHES, RowKeys, content_order, stretches
 from varcal.calibrators._variable.many_classes import (
     TemperatureModel,
     certainty,
@@ -55,6 +57,12 @@ MOST_ROWS_EACH = 2.0
 #: With more rare levels than this, their names are not kept: a file with 78,000 of them had 51 MB.
 #: Names below it take less room than the other parts of a calibrator.
 MOST_RARE_LEVELS = 200
+#: The warning where rows that stand near one another share luck.
+ORDER_CAUTION = (
+    "rows that stand near one another share luck, which no variable explains: if they are in the "
+    "order of time, pass time=…, so that trust is judged on later rows; if they are sorted by "
+    "patient, store or the like, pass groups=…; blocks=False if new rows come from the same places"
+)
 
 
 class VariableCalibrator(Calibrator):
@@ -84,8 +92,12 @@ class VariableCalibrator(Calibrator):
     effective number of rows. Weights that are not whole numbers and are far above 1 cause a
     warning: divide sampling weights by their mean. The rows of a group are held out together and
     count as one observation of how much a model helps, and only held-out groups decide how far it
-    is trusted; with fewer than 5 groups the scores stay unchanged. Intervals assume independent
-    rows.
+    is trusted; with fewer than 5 groups the scores stay unchanged. With `time`, models are judged
+    on periods that are later than the rows that fitted them. Without either, the fit tests whether
+    rows of the same day, of the same value of a number, or of the same crossing of two variables
+    share luck that the model does not explain. Where they do, it warns, holds such blocks out
+    together, and trusts only what helps in blocks that it has not seen (`blocks`). Intervals assume
+    independent rows.
 
     A score of exactly 0 or 1 is treated as one a little beyond the least or largest of the
     others. Without variables this is a score-based calibrator. An unseen category gets the mean
@@ -96,7 +108,7 @@ class VariableCalibrator(Calibrator):
     Parameters
     ----------
     interactions : {"auto", False}
-        Whether to look for interactions of two variables.
+        Whether to look for interactions of two variables; False also excludes `growth`.
     monotone : bool
         Whether the probability must not fall when the score rises and V is fixed (two classes).
         With variables, prediction takes about sixty times as long.
@@ -126,6 +138,8 @@ class VariableCalibrator(Calibrator):
     score_trust_, variables_trust_ : float
         How far the curve of the score is trusted over the scores as they are, and the model of
         all variables over that, between 0 and 1.
+    judged_ : Judgement
+        Which rows were held out together when trust was judged.
     schema_ : Schema
         The variables.
 
@@ -164,6 +178,7 @@ class VariableCalibrator(Calibrator):
         "edf_",
         "score_trust_",
         "variables_trust_",
+        "judged_",
         "schema_",
     )
     _uses_variables = True
@@ -193,7 +208,9 @@ class VariableCalibrator(Calibrator):
                 "leave out monotone, or calibrate one class against the rest",
             )
         if rows.groups is not None:
-            _warn_of_few_groups(len(np.unique(rows.groups)))
+            _warn_of_few(len(np.unique(rows.groups)), rows.together or "groups", "unit")
+        elif rows.time is not None:
+            _warn_of_few(len(np.unique(rows.time)), "time", "instant")
         self.schema_ = (
             Schema.of(rows.variables, type(self).__name__) if rows.variables else Schema((), (), ())
         )
@@ -203,7 +220,8 @@ class VariableCalibrator(Calibrator):
             _warn_of_large_weights(rows.weight)
             rows = rows.weighted(_row_counts(rows.weight))
         # The order of rows must not decide how their sums are rounded.
-        order = content_order(rows.p, rows.y, [rows.weight, rows.groups, *columns])
+        order = content_order(rows.p, rows.y, [rows.weight, rows.groups, rows.time, *columns])
+        search = Search.of(rows.variables, order) if rows.look_for_blocks else None
         rows, columns = rows.take(order), [column[order] for column in columns]
         model: LogisticModel | TemperatureModel
         if rows.p.ndim == 1:
@@ -215,6 +233,8 @@ class VariableCalibrator(Calibrator):
                 n_levels,
                 rows.weight,
                 groups=rows.groups,
+                time=rows.time,
+                search=search,
                 interactions=bool(self.interactions),
                 monotone=self.monotone or self.preserve_ranking,
                 tilt=TILT if self.preserve_ranking else 0.0,
@@ -229,13 +249,22 @@ class VariableCalibrator(Calibrator):
                 n_levels,
                 rows.weight,
                 groups=rows.groups,
+                time=rows.time,
+                search=search,
                 interactions=bool(self.interactions),
                 keep_argmax=self.keep_argmax,
                 confusions=not self.preserve_ranking,
             )
         self.model_ = model
+        self.judged_ = _judgement(fitted, rows)
+        self._lucky_order = fitted.lucky_order
         self._record_terms(fitted, rows, z, columns)
         self._pool_rare_levels()
+
+    def _cautions(self, rows: CalibrationRows) -> tuple[str, ...]:
+        if self.judged_.luck:
+            return (self.judged_.caution(),)
+        return (ORDER_CAUTION,) if self._lucky_order else ()
 
     def _pool_rare_levels(self) -> None:
         """Forget the names of rare levels where there are many; they share one effect."""
@@ -424,6 +453,8 @@ class VariableCalibrator(Calibrator):
             words.append(f"Pairs with a term of their own: {', '.join(own)}.")
         if off:
             words.append(f"No evidence for: {', '.join(off)}.")
+        if str(self.judged_):
+            words.append(str(self.judged_))
         table = [
             {
                 "term": term.name,
@@ -447,13 +478,28 @@ def _applied(share: float) -> str:
     return f"applied at {share:.0%}" if share else "not applied"
 
 
-def _warn_of_few_groups(n_groups: int) -> None:
-    """Warn if there are too few groups to learn from."""
-    if n_groups < trust.LEAST_UNITS:
-        held = f"{n_groups} unit{'s' * (n_groups > 1)}"
+def _judgement(fitted: Trusted, rows: CalibrationRows) -> Judgement:
+    """Return how trust was judged."""
+    if fitted.luck is not None:
+        luck = fitted.luck
+        return Judgement("blocks", str(luck.blocking), luck.n_blocks, luck.worth)
+    if rows.time is not None:
+        mass = np.ones(len(rows)) if rows.weight is None else rows.weight
+        n_periods = int(stretches(rows.time, mass, N_STRETCHES).max())
+        return Judgement("time" if rows.groups is None else "time and groups", "", n_periods)
+    if rows.groups is None:
+        return Judgement("random")
+    how, _, of = rows.together.partition(" of ")
+    return Judgement(how, of, len(np.unique(rows.groups)))
+
+
+def _warn_of_few(n_units: int, argument: str, noun: str) -> None:
+    """Warn if there are too few groups, or times, to learn from."""
+    if n_units < trust.LEAST_UNITS:
+        held = f"{n_units} {noun}{'s' * (n_units > 1)}"
         warnings.warn(
-            f"groups holds {held}; at least {trust.LEAST_UNITS} are needed to learn anything about "
-            "others, so the scores stay as they are",
+            f"{argument} holds {held}; at least {trust.LEAST_UNITS} are needed to learn anything "
+            "about others, so the scores stay as they are",
             VarcalWarning,
             stacklevel=5,
         )

@@ -19,7 +19,7 @@ __all__ = ["Held", "blend", "held_out", "held_out_gain"]
 
 #: Held-out gains, in standard errors, between which the share of the second predictor rises from 0
 #: to the best one.
-BLEND_RAMP = (1.0, 3.0)
+BLEND_RAMP = (1.5, 3.5)
 
 #: Newton steps of the best share at most, and the step that ends the search.
 _STEPS, _TOLERANCE = 50, 1e-10

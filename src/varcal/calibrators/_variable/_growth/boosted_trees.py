@@ -18,14 +18,14 @@ from varcal.calibrators._variable._growth.grow_tree import (
 )
 from varcal.calibrators._variable.folds import Folds
 
-__all__ = ["Boosting", "Trees", "fit_trees", "held_out_trees"]
+__all__ = ["Boosting", "Trees", "fit_trees", "held_out_trees", "placed"]
 
 # Tuned constants; ../README.md tells how they were chosen.
 
 #: What a tree adds is multiplied by this.
-RATE = 0.25
+RATE = 0.3
 #: Trees at most, and how many trees without a smaller held-out loss end the search.
-MOST_TREES = 100
+MOST_TREES = 80
 PATIENCE = 8
 #: The shrinkage of a category's cell towards 0 when its cells are put in order.
 ORDER_PENALTY = 10.0
@@ -58,10 +58,10 @@ class Trees:
 
     def added(self, codes: Codes) -> Floats:
         """Return what the trees add to the predictor of rows, by their cells."""
-        placed = _placed(self.place, codes)
+        positions = placed(self.place, codes)
         total = np.zeros(codes.shape[1])
         for tree in self.trees:
-            total += tree.value[leaves_of(tree, placed)]
+            total += tree.value[leaves_of(tree, positions)]
         return total
 
 
@@ -120,7 +120,7 @@ class _Machine:
     def __init__(self, rows: Boosting) -> None:
         self.rows, self.eta = rows, rows.base.copy()
         self.place = rows.places()
-        self.codes = _placed(self.place, rows.codes)
+        self.codes = placed(self.place, rows.codes)
         self.trees: list[Tree] = []
 
     def step(self) -> Tree:
@@ -143,7 +143,7 @@ def held_out_trees(rows: Boosting, folds: Folds) -> tuple[int, Floats]:
     machines: list[tuple[_Machine, Codes, Ints]] = []
     for train, held in folds.splits():
         machine, out = _Machine(rows.take(np.flatnonzero(train))), np.flatnonzero(held)
-        machines.append((machine, _placed(machine.place, rows.codes[:, out]), out))
+        machines.append((machine, placed(machine.place, rows.codes[:, out]), out))
     rest = np.flatnonzero(folds.judged())
     eta = rows.base.copy()
     best, best_loss, best_eta = 0, _loss(rows, eta, rest), eta.copy()
@@ -172,7 +172,8 @@ def fit_trees(rows: Boosting, number: int) -> Trees:
     )
 
 
-def _placed(place: Ints, codes: Codes) -> Codes:
+def placed(place: Ints, codes: Codes) -> Codes:
+    """Return the position of each cell in the order that splits use."""
     return np.array(
         [order.astype(np.uint8)[each] for order, each in zip(place, codes, strict=True)]
     )

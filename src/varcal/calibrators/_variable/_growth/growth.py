@@ -20,8 +20,10 @@ from varcal.calibrators._variable._growth.boosted_trees import (
     Trees,
     fit_trees,
     held_out_trees,
+    placed,
 )
 from varcal.calibrators._variable._growth.cells import LevelCells, NumberCells, cells_of
+from varcal.calibrators._variable._growth.error_size import error_variance
 from varcal.calibrators._variable._growth.grow_tree import Codes
 from varcal.calibrators._variable._growth.pair_tables import CoarseCells, PairTable, fit_tables
 from varcal.calibrators._variable.additive_model import AdditiveModel
@@ -66,6 +68,8 @@ class Growth:
         How much the trees lower the log-loss of held-out rows, and its standard error.
     link : AdditiveModel or None
         The last curve.
+    variance : float
+        The mean squared error of logits, measured on held-out rows.
     """
 
     variables: tuple[int, ...]
@@ -76,6 +80,7 @@ class Growth:
     gain: float
     error: float
     link: AdditiveModel | None
+    variance: float
 
     def codes(self, z: Floats, columns: Sequence[AnyArray]) -> Codes:
         """Return the cells of rows."""
@@ -98,6 +103,19 @@ class Growth:
             return eta, np.zeros(len(eta))
         added, variance = self.link.lookup.predictor(eta, [])
         return eta + added, variance
+
+    def most_used(self) -> list[int]:
+        """Return the entries of `cells`, the one that matters most first.
+
+        Those of tables come first, then those with the most splits.
+        """
+        counts = np.zeros(len(self.cells))
+        if self.trees is not None:
+            splits = self.trees.cut < self.trees.place.shape[1] - 1
+            counts += np.bincount(self.trees.variable[splits], minlength=len(counts))
+        for table in reversed(self.tables):
+            counts[list(table.pair)] += 1 + counts.max()
+        return [int(k) for k in np.argsort(-counts, kind="stable")]
 
     def without(self, k: int, rare: AnyArray) -> Growth:
         """Return the same after rare levels of variable k were pooled."""
@@ -199,7 +217,15 @@ def fit_growth(rows: GrowthRows) -> Growth | None:
     trees = fit_trees(boosting, _refit_number(number, rows)) if share > 0 else None
     eta = (tabled + share * (grown - tabled))[judged]
     link = fit_link(eta, LogisticLoss(rows.y[judged], rows.mass[judged], eta))
-    return Growth(variables, cells, tables, trees, share, gain.value, gain.error, link)
+    found = Growth(variables, cells, tables, trees, share, gain.value, gain.error, link, 0.0)
+    linked = np.zeros(len(rows.y))
+    linked[judged] = found.linked(eta)[0]
+    ordered = placed(boosting.places(), codes)
+    sizes = [
+        each.size if isinstance(each, NumberCells) else boosting.n_cells for each in cells
+    ]
+    variance = error_variance(held, linked, ordered, sizes, found.most_used())
+    return replace(found, variance=variance)
 
 
 def _refit_number(number: int, rows: GrowthRows) -> int:

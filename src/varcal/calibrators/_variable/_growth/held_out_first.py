@@ -14,7 +14,8 @@ from varcal.calibrators._variable.additive_model import (
     chunks_of,
     fit_additive,
 )
-from varcal.calibrators._variable.reml import Loss, refine
+from varcal.calibrators._variable.last_curve import left_out
+from varcal.calibrators._variable.reml import LogisticLoss, Loss, refine
 from varcal.calibrators._variable.trust import Trusted
 
 __all__ = ["held_out_predictors"]
@@ -26,15 +27,14 @@ def held_out_predictors(
     fitted: Trusted,
     whole: tuple[Floats, Floats],
     *,
-    pairs: bool,
     sampled: bool,
 ) -> Iterator[tuple[Floats, Floats]]:
     """Yield, for each fold, the predictor and its variance of all rows by a model without the fold.
 
     Where the model was learned on all rows, penalties and pairs are learned again without each
-    fold. Where they were learned on a sample, most rows had no part in them, and coefficients alone
-    are fitted again, by one Newton step; other rows than those of the fold keep the predictor of
-    the whole model, which they hardly influence.
+    fold. Where they were learned on a sample, most rows had no part in them, and each row is left
+    out of the coefficients by the approximation of the last curve; rows of groups and rows of
+    later times by one Newton step without the fold.
 
     Parameters
     ----------
@@ -46,20 +46,26 @@ def held_out_predictors(
         The fit.
     whole : tuple of ndarray
         The predictor and its variance by the model of all rows.
-    pairs : bool
-        Whether to look for pairs.
     sampled : bool
         Whether penalties were learned on a sample of the rows.
     """
+    assert isinstance(rows.loss, LogisticLoss)
+    alone = rows.units is None and not rows.folds.forward
+    if sampled and alone:
+        offset = rows.loss.offset
+        eta, variance = left_out(whole[0] + offset, whole[1], rows.loss.y)
+        whole = eta - offset, variance
     for train, held in rows.folds.splits():
-        if sampled:
+        if sampled and alone:
+            yield whole
+        elif sampled:
             model = _without(fitted.full.model, rows, train)
             found = model.predictor(rows.z[held], [column[held] for column in rows.columns])
             eta, variance = (each.copy() for each in whole)
             eta[held], variance[held] = found
             yield eta, variance
         else:
-            model = fit_additive(design, rows.take(train), pairs=pairs, like=fitted.full).model
+            model = fit_additive(design, rows.take(train), pairs=True, like=fitted.full).model
             yield model.of_sample(rows)
 
 

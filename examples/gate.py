@@ -1,0 +1,35 @@
+"""A gate for a pipeline: fails if a model is surely off along a column, or has become worse.
+
+    python examples/gate.py [audit of the last release]
+
+Exits with 1 if the gate is not passed. Writes audit.json for the next time.
+"""
+
+import sys
+
+import varcal as vc
+
+LIMIT = 0.02
+COLUMNS = ("age", "education-num", "hours-per-week", "occupation", "sex")
+
+
+def main(earlier: str | None = None) -> int:
+    """Audit the predictions for held-out rows, and return the exit code."""
+    rows = vc.datasets.load_income().part("test")  # the predictions of the model to release
+    columns = {name: rows[name] for name in COLUMNS}
+    audit = vc.audit(rows.y, rows.p, columns, threshold=LIMIT, repair=False)
+    audit.save("audit.json")
+
+    off = [row for row in audit if row.verdict == "off"]
+    failed = [f"{row.variable} is off by {100 * row.low:.1f} points or more" for row in off]
+    if earlier is not None:
+        changes = audit.since(vc.load_audit(earlier)).columns
+        both = zip(changes["variable"], changes["verdict"], strict=True)
+        failed += [f"{name} became worse" for name, verdict in both if verdict == "worse"]
+    print(*failed, sep="\n")
+    print("FAILED" if failed else "PASSED")
+    return int(bool(failed))
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:2]))

@@ -1,0 +1,1 @@
+"""Blocks of rows that share luck, and how it was judged how far a model is trusted."""

@@ -1,0 +1,69 @@
+"""How it was judged how far a model is trusted: what `describe()` and saved files say about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from varcal._text.numbers import count
+
+__all__ = ["Judgement"]
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """How trust was judged.
+
+    Attributes
+    ----------
+    how : {"random", "groups", "blocks", "time", "time and groups"}
+        Which rows were held out together: any; those of a group; those of a block; or later ones
+        than those that fitted.
+    of : str
+        With blocks, what they are, such as "month × day"; empty if they have no name.
+    n_units : int
+        The number of groups, blocks or periods; 0 for random rows.
+    luck : float
+        With blocks that the fit has found, what knowing the luck of each would save in log-loss
+        per row; 0 if they were named by the user.
+    """
+
+    how: str
+    of: str = ""
+    n_units: int = 0
+    luck: float = 0.0
+
+    def __str__(self) -> str:
+        """Return a sentence; nothing for random rows.
+
+        >>> print(Judgement("time", n_units=5))
+        Trust was judged forward in time: on 5 periods, by models of earlier rows.
+        >>> print(Judgement("blocks", "month × day", 365, 0.021))
+        Trust was judged on held-out blocks of month × day (365), whose rows share luck.
+        """
+        if self.how == "random":
+            return ""
+        if self.how.startswith("time"):
+            groups = ", and on other groups" if self.how == "time and groups" else ""
+            return (
+                f"Trust was judged forward in time: on {count(self.n_units, 'period')}, by models "
+                f"of earlier rows{groups}."
+            )
+        if self.how == "groups":
+            return f"Trust was judged on held-out groups ({self.n_units:,})."
+        of = f" of {self.of}" if self.of else ""
+        shared = ", whose rows share luck" if self.luck else ""
+        return f"Trust was judged on held-out blocks{of} ({self.n_units:,}){shared}."
+
+    def caution(self) -> str:
+        """Return a warning about blocks that the fit has found.
+
+        >>> Judgement("blocks", "day of date", 90, 0.0214).caution().partition(":")[0]
+        'rows of the same day of date share luck'
+        """
+        return (
+            f"rows of the same {self.of} share luck: to know the luck of each of the "
+            f"{self.n_units:,} would save about {self.luck:.3f} of log-loss per row, but tells "
+            "nothing about others, so only what helps in blocks that the fit has not seen is "
+            "trusted; pass blocks=False if new rows come from the same blocks, or time=… if they "
+            "come later"
+        )

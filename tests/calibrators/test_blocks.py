@@ -1,0 +1,243 @@
+"""Blocks of rows that share luck: days, stores, and crossings such as month × day."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import expit, logit
+from tests.cases.luck import log_loss, lucky_days
+
+from varcal import VariableCalibrator, load_calibrator
+from varcal.calibrators._variable._blocks.shared_luck import (
+    Blocking,
+    Residuals,
+    blockings_of,
+    shared_luck,
+)
+from varcal.calibrators._variable.reml import LogisticLoss
+from varcal.exceptions import InputError, SharedLuckWarning, VarcalWarning
+
+
+@pytest.fixture(scope="module")
+def lucky():
+    return lucky_days(4000, seed=1, luck=0.8)
+
+
+@pytest.fixture(scope="module")
+def fitted(lucky):
+    with pytest.warns(SharedLuckWarning, match="rows of the same month × day share luck"):
+        return VariableCalibrator().fit(lucky.p, lucky.y, lucky.v)
+
+
+def test_what_was_learned_from_days_is_not_trusted_on_others(lucky, fitted):
+    new = lucky_days(20_000, seed=2, luck=0.8)
+    known = VariableCalibrator().fit(lucky.p, lucky.y, lucky.v, blocks=False)
+    raw = log_loss(new.y, new.p)
+    assert log_loss(new.y, known.predict_proba(new.p, new.v)[:, 1]) > raw + 0.004
+    assert log_loss(new.y, fitted.predict_proba(new.p, new.v)[:, 1]) < raw + 0.002
+    assert fitted.variables_trust_ < 0.5
+
+
+def test_it_is_as_if_the_days_were_groups(lucky, fitted):
+    day = 100 * lucky.v["month"] + lucky.v["day"]
+    grouped = VariableCalibrator().fit(lucky.p, lucky.y, lucky.v, groups=day)
+    q = [each.predict_proba(lucky.p[:50], each_v(lucky, 50)) for each in (fitted, grouped)]
+    np.testing.assert_allclose(q[0], q[1], rtol=0, atol=1e-8)
+
+
+def each_v(rows, n):
+    return {name: column[:n] for name, column in rows.v.items()}
+
+
+def test_the_description_and_the_file_say_how_trust_was_judged(fitted, lucky, tmp_path):
+    assert (fitted.judged_.how, fitted.judged_.of) == ("blocks", "month × day")
+    assert fitted.judged_.n_units == 336 and 0.02 < fitted.judged_.luck < 0.12
+    words = "Trust was judged on held-out blocks of month × day (336), whose rows share luck."
+    assert words in str(fitted.describe())
+    fitted.save(tmp_path / "cal.json")
+    assert load_calibrator(tmp_path / "cal.json").judged_ == fitted.judged_
+    known = VariableCalibrator().fit(lucky.p, lucky.y, lucky.v, blocks=False)
+    assert known.judged_.how == "random" and "judged" not in str(known.describe())
+
+
+def test_the_answer_does_not_depend_on_the_order_of_rows(lucky, fitted):
+    order = np.random.default_rng(0).permutation(len(lucky.p))
+    v = {name: column[order] for name, column in lucky.v.items()}
+    with pytest.warns(SharedLuckWarning):
+        turned = VariableCalibrator().fit(lucky.p[order], lucky.y[order], v)
+    assert turned.judged_.of == fitted.judged_.of
+    some = {name: column[:200] for name, column in lucky.v.items()}
+    np.testing.assert_allclose(
+        turned.predict_proba(lucky.p[:200], some),
+        fitted.predict_proba(lucky.p[:200], some),
+        atol=1e-9,
+    )
+
+
+def test_blocks_can_be_named(lucky):
+    v = {"day": 28 * lucky.v["month"] + lucky.v["day"], "x": lucky.v["x"]}
+    by_name = VariableCalibrator().fit(lucky.p, lucky.y, v, blocks="day")
+    by_column = VariableCalibrator().fit(lucky.p, lucky.y, v, blocks=v["day"])
+    grouped = VariableCalibrator().fit(lucky.p, lucky.y, v, groups=v["day"])
+    assert (by_name.judged_.how, by_name.judged_.of) == ("blocks", "'day'")
+    assert (by_column.judged_.how, by_column.judged_.of) == ("blocks", "")
+    assert "held-out blocks of 'day' (336)." in str(by_name.describe())
+    one = {"day": [3], "x": [0.2]}
+    assert np.ptp([f.predict_proba([0.3], one)[0, 1] for f in (by_name, by_column, grouped)]) == 0
+
+
+@pytest.mark.parametrize("kind", ["date", "text", "number"])
+def test_days_of_a_date_are_found(kind):
+    rows = lucky_days(3000, seed=3, luck=0.8)
+    number = 28 * rows.v["month"] + rows.v["day"]
+    date = pd.Timestamp("2024-01-01") + pd.to_timedelta(number, "D")
+    column = {"date": date, "text": date.strftime("%Y-%m-%d"), "number": number}[kind]
+    v = pd.DataFrame({"when": column, "x": rows.v["x"]})
+    with pytest.warns(SharedLuckWarning):
+        fit = VariableCalibrator().fit(rows.p, rows.y, v)
+    assert fit.judged_.of == ("when" if kind == "number" else "day of when")
+
+
+def test_weeks_are_preferred_where_their_days_share_luck():
+    rng = np.random.default_rng(0)
+    day = rng.integers(0, 400, 4000)
+    p = expit(rng.normal(size=4000))
+    y = rng.random(4000) < expit(logit(p) + 0.8 * rng.normal(size=60)[(day + 3) // 7])
+    v = {"when": np.datetime64("1970-01-01") + day.astype("m8[D]")}
+    with pytest.warns(SharedLuckWarning, match="week of when"):
+        fit = VariableCalibrator().fit(p, y, v)
+    assert fit.judged_.of == "week of when" and fit.judged_.n_units == 58
+
+
+def test_three_classes_are_judged_on_blocks_too():
+    rng = np.random.default_rng(0)
+    day = rng.integers(0, 60, 4000)
+    p = rng.dirichlet([2, 2, 2], 4000)
+    tempered = p ** np.exp(0.9 * rng.normal(size=60))[day][:, None]
+    tempered /= tempered.sum(axis=1, keepdims=True)
+    y = (tempered.cumsum(axis=1) < rng.random((4000, 1))).sum(axis=1)
+    with pytest.warns(SharedLuckWarning, match="rows of the same day"):
+        fit = VariableCalibrator().fit(p, y, {"day": day})
+    assert fit.judged_.of == "day"
+
+
+# ------------------------------------------------------------------ where there is no luck
+
+
+def test_without_luck_nothing_changes():
+    rng = np.random.default_rng(5)
+    v = lucky_days(3000, seed=5, luck=0.0).v
+    p = expit(rng.normal(size=3000))
+    y = rng.random(3000) < expit(logit(p) + 0.6 * np.sin(v["day"] / 4) + 0.5 * (v["month"] > 6))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", VarcalWarning)
+        fit = VariableCalibrator().fit(p, y, v)
+    known = VariableCalibrator().fit(p, y, v, blocks=False)
+    assert fit.judged_.how == "random" and fit.variables_trust_ == 1
+    some = {name: column[:50] for name, column in v.items()}
+    assert (fit.predict_proba(p[:50], some) == known.predict_proba(p[:50], some)).all()
+
+
+def test_independent_rows_are_rarely_said_to_share_luck():
+    found = 0
+    for seed in range(400):
+        rng = np.random.default_rng(seed)
+        n = 1000
+        mean = expit(rng.normal(-1, 1.2, n))
+        loss = LogisticLoss((rng.random(n) < mean).astype(float), np.ones(n), logit(mean))
+        many = [Blocking((str(k),), (rng.integers(0, 30 * (k + 1), n),)) for k in range(6)]
+        rows = np.arange(n)
+        found += shared_luck(many, Residuals.of(loss, np.zeros(n), rows, rows)) is not None
+    assert found <= 8  # 1 % are expected
+
+
+def test_a_weight_counts_as_that_many_rows():
+    rng = np.random.default_rng(0)
+    day, mean = rng.integers(0, 50, 900), expit(rng.normal(size=900))
+    y = (rng.random(900) < expit(logit(mean) + rng.normal(size=50)[day])).astype(float)
+    weight = rng.integers(1, 4, 900)
+    twice = np.repeat(np.arange(900), weight)
+    lucks = []
+    for rows, mass in ((np.arange(900), weight.astype(float)), (twice, np.ones(len(twice)))):
+        loss = LogisticLoss(y[rows], mass, logit(mean[rows]))
+        blocks, n = [Blocking(("day",), (day[rows],))], len(rows)
+        lucks.append(shared_luck(blocks, Residuals.of(loss, np.zeros(n), rows, np.arange(n))))
+    assert lucks[0].worth == pytest.approx(lucks[1].worth)
+    assert lucks[0].p_value == pytest.approx(lucks[1].p_value)
+
+
+def test_categories_alone_are_not_blocks():
+    rng = np.random.default_rng(0)
+    store = rng.integers(0, 60, 3000)
+    p = expit(rng.normal(size=3000))
+    y = rng.random(3000) < expit(logit(p) + rng.normal(size=60)[store])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", SharedLuckWarning)
+        fit = VariableCalibrator().fit(p, y, {"store": np.array([f"s{k}" for k in store])})
+    assert fit.variables_trust_ == 1
+
+
+def test_continuous_numbers_and_few_values_are_not_blocks():
+    rng = np.random.default_rng(0)
+    from varcal._input.variables import Variable
+
+    columns = {"x": rng.normal(size=2000), "few": rng.integers(0, 8, 2000)}
+    variables = [Variable.of(column, name) for name, column in columns.items()]
+    assert blockings_of(variables, np.arange(2000)) == []
+
+
+# ------------------------------------------------------------------ the order of rows
+
+
+def test_luck_of_neighbouring_rows_only_warns():
+    rng = np.random.default_rng(0)
+    p = expit(rng.normal(size=3000))
+    y = rng.random(3000) < expit(logit(p) + 0.8 * np.repeat(rng.normal(size=100), 30))
+    v = {"x": rng.normal(size=3000)}
+    with pytest.warns(SharedLuckWarning, match="stand near one another"):
+        here = VariableCalibrator().fit(p, y, v)
+    order = rng.permutation(3000)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", SharedLuckWarning)
+        there = VariableCalibrator().fit(p[order], y[order], {"x": v["x"][order]})
+        VariableCalibrator().fit(p, y, v, blocks=False)
+    q = [each.predict_proba([0.2, 0.7], {"x": [0.0, 1.0]}) for each in (here, there)]
+    np.testing.assert_allclose(q[0], q[1], atol=1e-9)
+
+
+def test_rows_sorted_by_their_outcome_do_not_warn():
+    rng = np.random.default_rng(0)
+    p = expit(rng.normal(size=2000))
+    y = rng.random(2000) < p
+    order = np.argsort(y, kind="stable")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", SharedLuckWarning)
+        VariableCalibrator().fit(p[order], y[order], {"x": rng.normal(size=2000)})
+
+
+# ------------------------------------------------------------------ errors
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"blocks": True}, "blocks is True"),
+        ({"blocks": "da"}, "blocks: no column 'da' in v\nhint: did you mean 'day'"),
+        ({"blocks": [1, 2]}, "lengths differ: .*blocks 2"),
+        ({"blocks": "day", "groups": np.arange(100)}, "blocks is given together with groups"),
+        ({"blocks": "day", "time": np.arange(100)}, "blocks is given together with time"),
+        ({"blocks": [None, *range(99)]}, "blocks is missing: None at row 0"),
+    ],
+)
+def test_errors(given, message):
+    p = np.linspace(0.1, 0.9, 100)
+    with pytest.raises(InputError, match=message) as caught:
+        VariableCalibrator().fit(p, p > 0.5, {"day": np.arange(100) % 10}, **given)
+    assert caught.value.argument == "blocks" or "lengths" in message
+
+
+def test_a_name_needs_named_columns():
+    p = np.linspace(0.1, 0.9, 100)
+    with pytest.raises(InputError, match="blocks is 'day', but v has no named columns"):
+        VariableCalibrator().fit(p, p > 0.5, p, blocks="day")

@@ -1,0 +1,133 @@
+"""Forged files: valid documents with one thing changed, and a checksum that matches again."""
+
+import base64
+import copy
+import json
+import random
+import struct
+
+from varcal._saved.document import canonical
+
+#: What a value is replaced by.
+STRANGE = (
+    None, True, False, 0, 1, -1, 2, 10**6, 2**62, 2**63, 10**30, -(10**30), 0.5, -0.5, 1e308,
+    -1e308, 5e-324, "", "x", "a\0b", "levels", "numeric", "over", [], {}, [[]], [None], [0, 0],
+    {"x": 1}, {"$float": "nan"}, {"$float": "inf"}, {"$tuple": []}, {"$large": 0},
+    {"$large": 10**9}, {"$array": "float64", "shape": [0], "data": []},
+    {"$array": "float64", "shape": [10**9, 10**9], "data": []},
+    {"$part": "Leaf", "fields": {"index": 0, "n": 1, "weight": 1.0}},
+    {"$part": "os.system", "fields": {"command": "true"}},
+    {"$calibrator": "PlattCalibrator", "parameters": {}, "state": None},
+)  # fmt: skip
+
+
+def places(value, path=()):
+    """Yield the path of every value of a document, those of long lists only in part."""
+    yield path
+    if isinstance(value, dict):
+        for name, each in value.items():
+            yield from places(each, (*path, name))
+    elif isinstance(value, list):
+        for k in sorted({0, 1, len(value) // 2, len(value) - 1} & set(range(len(value)))):
+            yield from places(value[k], (*path, k))
+
+
+def at(document, path):
+    for step in path:
+        document = document[step]
+    return document
+
+
+def forge(document, rng):
+    """Change one place of a document in one way; return what was done."""
+    path = rng.choice(list(places(document))[1:])
+    parent, name = at(document, path[:-1]), path[-1]
+    value = parent[name]
+    ways = ["replace", "remove", "double"]
+    if isinstance(value, str) and len(value) > 40 and name == "base64":
+        ways = ["bytes", "bytes", "cut"]
+    elif isinstance(value, bool) or value is None or isinstance(value, str):
+        ways += ["replace"]
+    elif isinstance(value, int | float):
+        ways += ["scale", "scale", "negate"]
+    elif isinstance(value, list):
+        ways += ["shuffle", "cut", "deepen", "swap"]
+    elif isinstance(value, dict):
+        ways += ["swap", "deepen", "rename"]
+    way = rng.choice(ways)
+    if way == "replace":
+        parent[name] = copy.deepcopy(rng.choice(STRANGE))
+    elif way == "remove":
+        del parent[name]
+    elif way == "double" and isinstance(parent, list):
+        parent.insert(name, copy.deepcopy(value))
+    elif way == "double":
+        parent[f"{name}_"] = copy.deepcopy(value)
+    elif way == "scale":
+        parent[name] = value * rng.choice([2, 0, -1, 10**6, 1e-6, 1e300, 0.999])
+        if isinstance(parent[name], float) and parent[name] in (float("inf"), float("-inf")):
+            parent[name] = 1e308
+    elif way == "negate":
+        parent[name] = -value
+    elif way == "shuffle":
+        rng.shuffle(value)
+    elif way == "cut":
+        parent[name] = value[: len(value) // 2]
+    elif way == "deepen":
+        for _ in range(rng.choice([1, 5, 100, 400])):
+            parent[name] = [parent[name]]
+    elif way == "rename" and value:
+        first = next(iter(value))
+        value[rng.choice(["x", "", "$part", "$array"])] = value.pop(first)
+    elif way == "swap":
+        other = rng.choice(list(places(document))[1:])
+        parent[name] = copy.deepcopy(at(document, other))
+    elif way == "bytes":
+        held = bytearray(base64.b64decode(value))
+        strange = rng.choice([float("nan"), float("inf"), -1e308, 1e308, 1e-320, -7.0, 0.0])
+        for _ in range(rng.choice([1, 3, len(held) // 8])):
+            k = 8 * rng.randrange(len(held) // 8)
+            held[k : k + 8] = struct.pack("<d", strange)
+        parent[name] = base64.b64encode(bytes(held)).decode()
+    return f"{way} {'.'.join(map(str, path))}"
+
+
+def forged(text, kind, n, seed):
+    """Yield n forged files of a document: what was done, and the bytes."""
+    rng = random.Random(seed)
+    for _ in range(n):
+        document = json.loads(text)
+        for seal in ("sha256", "signature"):
+            document.pop(seal, None)
+        done = [forge(document, rng) for _ in range(rng.choice([1, 1, 1, 2, 3]))]
+        try:
+            document |= kind.seals(document, None)
+            data = canonical(document).encode()
+        except Exception:  # deeper than JSON can be written: as text
+            data = json.dumps({"calibrator": 0}).encode()[:-1] + b"[" * 100_000
+        yield "; ".join(done), data
+
+
+def broken_bytes(text, n, seed):
+    """Yield files with damaged bytes: cut off, flipped, repeated, deep, huge."""
+    rng = random.Random(seed)
+    data = text.encode()
+    for _ in range(n):
+        held = bytearray(data)
+        way = rng.choice(["cut", "flip", "insert", "deep", "number", "repeat"])
+        k = rng.randrange(len(held))
+        if way == "cut":
+            held = held[:k]
+        elif way == "flip":
+            held[k] ^= 1 << rng.randrange(8)
+        elif way == "insert":
+            held[k:k] = rng.choice(
+                [b"\0", b"\xff", b'"', b"\\", b"NaN", b"Infinity", b"\xed\xa0\x80"]
+            )
+        elif way == "deep":
+            held[k:k] = rng.choice([b"[", b'{"a":']) * rng.choice([200, 100_000])
+        elif way == "number":
+            held[k:k] = b"9" * rng.choice([30, 5_000])
+        else:
+            held = held + held
+        yield f"{way} at {k}", bytes(held)

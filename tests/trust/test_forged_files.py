@@ -1,0 +1,190 @@
+"""Files that someone changed on purpose, with a checksum that matches again.
+
+What loads must work: predict probabilities, report, add up. Anything else is refused by an error of
+varcal, in a time and a memory that the size of the file bounds.
+"""
+
+import json
+import tracemalloc
+import warnings
+from itertools import chain
+
+import numpy as np
+import pytest
+
+import varcal as vc
+from cases.forged_files import broken_bytes, forged
+from cases.saved_results import rows, saved_results
+from varcal._saved import document
+from varcal._saved.document import BrokenError, Kind, parsed
+from varcal.calibrators._saved.json_file import CALIBRATOR
+from varcal.exceptions import InputError, VarcalError
+
+# 16 kinds of files; the slow ones (audits and sums are used for a whole report) fewer times.
+TIMES = {"audit": 60, "collected": 60, "monitor": 110}
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("saved")
+    return {one.name: one for one in saved_results(folder)}
+
+
+def outcome(one, data):
+    """Load a file and use what it holds; return what happened."""
+    one.path.write_bytes(data)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            found = one.load(one.path)
+        except VarcalError:
+            return "refused"
+        try:
+            one.use(found)
+        except VarcalError:
+            return "refused when used"
+    return "used"
+
+
+def attack(saved, times, seed):
+    counts, problems = {}, []
+    for one in saved.values():
+        n = times(one.name)
+        files = chain(forged(one.text, one.kind, n, seed), broken_bytes(one.text, n // 4, seed))
+        for done, data in files:
+            try:
+                found = outcome(one, data)
+            except Exception as error:
+                found = "raw"
+                problems.append(f"{one.name}: {type(error).__name__}: {error} after {done[:200]}")
+            counts[found] = counts.get(found, 0) + 1
+    return counts, problems
+
+
+def test_forged_files_are_refused_or_work(saved):
+    counts, problems = attack(saved, lambda name: TIMES.get(name, 115), seed=20)
+    assert not problems, "\n".join(problems)
+    assert sum(counts.values()) > 2_000
+    assert counts["refused"] > 4 * counts["used"] > 0
+
+
+@pytest.mark.slow
+def test_many_forged_files_are_refused_or_work(saved):
+    counts, problems = attack(saved, lambda name: 5 * TIMES.get(name, 200), seed=21)
+    assert not problems, "\n".join(problems)
+    assert sum(counts.values()) > 15_000
+
+
+def test_valid_files_load_and_are_the_same_every_time(saved, tmp_path):
+    for one in saved.values():
+        one.path.write_text(one.text)
+        found = one.load(one.path)
+        one.use(one.load(one.path))
+        if hasattr(found, "save"):
+            found.save(tmp_path / "again.json")
+            assert (tmp_path / "again.json").read_text() == one.text, one.name
+            (tmp_path / "again.json").unlink()
+
+
+def test_an_array_takes_no_more_memory_than_its_bytes(saved):
+    one = saved["VariableCalibrator 2"]
+    entry = {"dtype": "float64", "shape": [0, 16_000, 16_000], "triangle": True, "base64": ""}
+    for shape in ([0, 16_000, 16_000], [16_000, 16_000], [10**12], [1] * 40, [-1], [2.0], ["x"]):
+        changed = json.loads(one.text)
+        changed["arrays"][0] = entry | {"shape": shape}
+        changed |= CALIBRATOR.seals(changed, None)
+        one.path.write_text(json.dumps(changed))
+        tracemalloc.start()
+        with pytest.raises(InputError, match="is not a varcal calibrator file"):
+            vc.load_calibrator(one.path)
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert most < 30_000_000
+
+
+def test_the_budget_is_checked_before_a_file_is_parsed(tmp_path, monkeypatch):
+    with pytest.raises(BrokenError, match="nested deeper than 150 levels"):
+        parsed(b"[" * 151 + b"]" * 151)
+    assert parsed(b'{"a": "' + b"[" * 1000 + b'"}') == {"a": "[" * 1000}
+    with pytest.raises(BrokenError, match="not complete JSON"):
+        parsed(b'{"a": "' + b'\\"' * 100_000)
+    monkeypatch.setattr(document, "MOST_VALUES", 100)
+    with pytest.raises(BrokenError, match="more than 100 values"):
+        parsed(b"[" + b"1," * 100 + b"1]")
+    monkeypatch.setattr(document, "MOST_BYTES", 100)
+    (tmp_path / "long.json").write_text(" " * 101)
+    with pytest.raises(InputError, match="more than 100 bytes"):
+        vc.load_audit(tmp_path / "long.json")
+
+
+@pytest.mark.parametrize(
+    "load", [vc.load_audit, vc.load_calibrator, vc.load_collected, vc.load_monitor]
+)
+@pytest.mark.parametrize(
+    "text",
+    ["", "null", "[]", "{}", "1e999", '{"format": 1e999}', '{"format": 3}', '{"format": 2}',
+     '{"format": [3]}', '{"format": 10000000000000000000000000, "varcal": []}',
+     '{"format": "varcal calibrator", "schema_version": 2}', "\ufeff{}",
+     '{"format": 4, "kind": "audit", "sha256": null}', '{"format": "\\ud800"}'],
+)  # fmt: skip
+def test_texts_that_are_nothing_are_refused(load, text, tmp_path):
+    path = tmp_path / "file.json"
+    path.write_text(text)
+    with pytest.raises(InputError, match=r"file\.json"):
+        load(path)
+
+
+def test_special_files_are_refused(tmp_path):
+    import os
+
+    os.mkfifo(tmp_path / "pipe.json")
+    for path in ("/dev/zero", "/dev/null", str(tmp_path / "pipe.json"), tmp_path):
+        for load in (vc.load_audit, vc.load_calibrator, vc.load_monitor):
+            with pytest.raises(InputError, match="cannot read"):
+                load(path)
+
+
+def test_a_probability_from_a_file_is_checked_when_it_is_given(tmp_path):
+    """A value that no made-up row reaches is found when a row does."""
+    p, y, _ = rows()
+    path = tmp_path / "steps.json"
+    vc.HistogramCalibrator(n_bins=50, binning="uniform").fit(p, y).save(path)
+    changed = json.loads(path.read_text())
+    values = changed["calibrator"]["state"]["maps_"][0]["fields"]["values"]["data"]
+    values[20] = 7.0
+    changed |= CALIBRATOR.seals(changed, None)
+    path.write_text(json.dumps(changed))
+    again = vc.load_calibrator(path)
+    assert again.read_from_file
+    again.predict_proba([0.1])
+    with pytest.raises(InputError, match=r"loaded from is inconsistent \(no probabilities\)"):
+        again.predict_proba(np.linspace(0, 1, 101))
+    again.fit(p, y)
+    assert not again.read_from_file
+
+
+def test_a_refusal_says_what_is_wrong(saved):
+    one = saved["TreeCalibrator 2"]
+    changed = json.loads(one.text)
+    changed["calibrator"]["state"]["leaves_"][0]["state"]["separated_"] = "yes"
+    changed |= CALIBRATOR.seals(changed, None)
+    one.path.write_text(json.dumps(changed))
+    with pytest.raises(InputError, match=r"it\.leaves_\.separated_ is not a bool"):
+        vc.load_calibrator(one.path)
+
+
+def test_kinds_are_told_apart(saved):
+    for one in saved.values():
+        one.path.write_text(one.text)
+    with pytest.raises(InputError, match="is not a saved audit: it holds a monitor"):
+        vc.load_audit(saved["monitor"].path)
+    with pytest.raises(InputError, match="calibrator file: it holds a varcal calibrated class"):
+        vc.load_calibrator(saved["classifier"].path)
+
+
+def test_a_kind_names_the_versions_that_it_reads():
+    kind = Kind("thing", "a thing", "make another", format=3, oldest=2)
+    with pytest.raises(InputError, match=r"earlier varcal .*in format 1; this varcal reads 2 to 3"):
+        kind.parse(b'{"kind": "thing", "format": 1, "varcal": "0.1"}', "'x'")
+    with pytest.raises(InputError, match=r"later varcal \(9\)"):
+        kind.parse(b'{"kind": "thing", "format": 4, "varcal": "9"}', "'x'")

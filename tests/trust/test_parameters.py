@@ -1,0 +1,136 @@
+"""Every parameter of every public function with values that nobody should pass.
+
+Either the call works, or it ends with an error of varcal that names the argument. Public names are
+found from `varcal.__all__`, so that new ones are walked without an entry here.
+"""
+
+import warnings
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+import varcal as vc
+from cases.hostile_values import MAKERS
+from cases.public_calls import N, calls
+from varcal._options import MOST_BINS, MOST_POINTS
+from varcal.exceptions import InputError, VarcalError, VarcalWarning
+
+SHARDS = 8
+
+
+@pytest.fixture(scope="module")
+def public(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        folder = tmp_path_factory.mktemp("public")
+        patch.chdir(folder)
+        yield calls(folder)
+
+
+def problem_of(call, parameter, value):
+    """Call with one hostile value; return what is wrong with the outcome, or an empty string."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        warnings.simplefilter("ignore", VarcalWarning)
+        try:
+            found = call.with_value(parameter, value)
+        except VarcalError as error:
+            return "" if str(error).strip() else "an error without a message"
+        except Exception as error:
+            return f"{type(error).__name__}: {error}"
+    if isinstance(found, np.ndarray) and found.dtype.kind == "f":
+        fine = np.isfinite(found).all() and (found >= 0).all() and (found <= 1).all()
+        return "" if fine else "invalid probabilities"
+    return ""
+
+
+def walk(some, makers):
+    problems, tried = [], 0
+    for call in some:
+        for parameter in call.parameters:
+            for name, make in makers(call, parameter):
+                tried += 1
+                value = make()
+                problem = problem_of(call, parameter, value)
+                if hasattr(value, "close"):
+                    value.close()
+                if problem:
+                    problems.append(f"{call.name}({parameter}={name}): {problem[:200]}")
+        plt.close("all")
+    return problems, tried
+
+
+def test_every_public_name_is_walked(public):
+    named = {call.name.split(".")[0] for call in public}
+    functions = {
+        name
+        for name in vc.__all__
+        if callable(getattr(vc, name)) and not isinstance(getattr(vc, name), type)
+    }
+    assert functions <= named
+    assert sum(len(call.parameters) for call in public) > 500 and len(MAKERS) > 60
+
+
+@pytest.mark.parametrize("shard", range(SHARDS))
+def test_only_clear_errors_come_out(public, shard):
+    # Every value meets every kind of parameter, but not every parameter of every class.
+    def some(call, parameter):
+        start = sum(map(ord, call.name + parameter))
+        return [one for k, one in enumerate(MAKERS.items()) if (k + start) % 6 == 0]
+
+    problems, tried = walk(public[shard::SHARDS], some)
+    assert not problems, f"{len(problems)} of {tried}:\n" + "\n".join(problems)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shard", range(SHARDS))
+def test_only_clear_errors_come_out_of_all_combinations(public, shard):
+    problems, tried = walk(public[shard::SHARDS], lambda *_: MAKERS.items())
+    assert not problems, f"{len(problems)} of {tried}:\n" + "\n".join(problems)
+
+
+RNG = np.random.default_rng(0)
+P = RNG.random(N)
+Y = (RNG.random(N) < P).astype(int)
+LARGE = [
+    ("n_bins", lambda n: vc.vece(Y, P, P, n_bins=n), MOST_BINS),
+    ("n_bins", lambda n: vc.ece(Y, P, n_bins=n, binning="uniform"), MOST_BINS),
+    ("n_bins", lambda n: vc.audit(Y, P, {"v": P}, n_bins=n), MOST_BINS),
+    ("n_bins", lambda n: vc.HistogramCalibrator(n_bins=n).fit(P, Y), MOST_BINS),
+    ("n_bins", lambda n: vc.ScalingBinningCalibrator(n_bins=n).fit(P, Y), MOST_BINS),
+    ("n_bins", lambda n: vc.rows_needed(0.1, n_bins=n), MOST_BINS),
+    ("n_bins", lambda n: vc.datasets.make_gap(9).vece_in_bins(n), 10_000),
+    ("grid", lambda n: vc.curve(Y, P, P, grid=n), MOST_POINTS),
+    ("max_depth", lambda n: vc.TreeCalibrator(max_depth=n).fit(P, Y, P), 64),
+    ("degree", lambda n: vc.AugmentedCalibrator(degree=n).fit(P, Y, P), 20),
+    ("n", lambda n: vc.datasets.make_gap(n), 100_000_000),
+    ("n_classes", lambda n: vc.datasets.make_ece_bound(9, n_classes=n), 10_000),
+]
+
+
+@pytest.mark.parametrize(("argument", "call", "most"), LARGE)
+@pytest.mark.parametrize("times", [10, 10**21])
+def test_every_size_has_a_bound(argument, call, most, times):
+    with pytest.raises(InputError, match=argument) as caught:
+        call(most * times)
+    assert caught.value.argument == argument and caught.value.hint
+
+
+def test_the_largest_sizes_work():
+    assert 0 <= vc.ece(Y, P, n_bins=MOST_BINS, binning="uniform") <= 1
+    assert len(vc.curve(Y, P, P, grid=MOST_POINTS).x) == MOST_POINTS
+    vc.HistogramCalibrator(n_bins=MOST_BINS, binning="uniform").fit(P, Y).predict_proba(P[:9])
+    assert vc.rows_needed(0.1, n_bins=MOST_BINS) > 1000
+
+
+def test_numbers_of_numpy_are_those_of_python():
+    # int8 would overflow at 2 · n_bins + 1.
+    small = vc.audit(Y, P, {"v": P}, n_bins=np.int8(100), level=np.float32(0.5), repair=False)
+    plain = vc.audit(Y, P, {"v": P}, n_bins=100, level=0.5, repair=False)
+    assert small.to_dict() == plain.to_dict()
+
+
+def test_a_gap_that_no_table_can_show_is_refused():
+    with pytest.raises(InputError, match="more than 1e\\+18 rows would be needed"):
+        vc.rows_needed(1e-200)
+    assert vc.rows_needed(1e-8) > 10**15
