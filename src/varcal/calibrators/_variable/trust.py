@@ -44,6 +44,8 @@ EVIDENCE_RAMP = (0.5, 1.0)
 #: Gains in log marginal likelihood between which the score's curve is trusted whatever the loss of
 #: held-out rows.
 BEYOND_DOUBT = (10.0, 20.0)
+#: Shares by random rows and by blocks that differ by less say the same.
+SAME_SHARE = 0.1
 #: Rows, and groups, below which the scores stay as they are.
 LEAST_ROWS = 20.0
 LEAST_UNITS = 5
@@ -97,6 +99,8 @@ class Trusted:
         How far the first is trusted over the scores as they are, between 0 and 1.
     full_share : float
         How far the second is trusted over the result of that.
+    independent : bool
+        Whether the models were fitted and judged as if rows were independent of one another.
     luck : Luck or None
         The luck that rows of the same block share, if that was looked for and found.
     lucky_order : bool
@@ -107,6 +111,7 @@ class Trusted:
     full: Fitted
     score_share: float
     full_share: float
+    independent: bool = True
     luck: Luck | None = None
     lucky_order: bool = False
 
@@ -122,6 +127,9 @@ def fit_surviving(
     search: Search | None,
 ) -> tuple[Trusted, Sample, Sample, Ints]:
     """Fit both models; where rows of the same block share luck, trust what survives blocks.
+
+    If held-out blocks support the models as far as random rows do, these stay as they are, and only
+    later stages are judged on blocks.
 
     Parameters
     ----------
@@ -149,6 +157,7 @@ def fit_surviving(
     picked = keys.fitting_rows()
     some = (rows.take(picked) if len(picked) < len(rows) else rows).prepared(design)
     fitted = fit_trusted(design, some, rows, base(some), moderate, pairs=pairs)
+    fitted = replace(fitted, independent=rows.units is None)
     if search is None:
         return fitted, rows, some, picked
     eta = fitted.full.model.of_sample(some)[0]
@@ -160,8 +169,14 @@ def fit_surviving(
     units = luck.blocking.numbers()
     rows = replace(rows, units=units, folds=make_folds(keys, groups=units))
     some = replace(some, units=units[picked], folds=rows.folds.take(picked))
-    fitted = fit_trusted(design, some, rows, base(some), moderate, pairs=pairs)
-    return replace(fitted, luck=luck), rows, some, picked
+    again = fit_trusted(design, some, rows, base(some), moderate, pairs=pairs)
+    fallen = max(
+        fitted.full_share - again.full_share,
+        0.0 if fitted.full_share else fitted.score_share - again.score_share,
+    )
+    if fallen < SAME_SHARE:
+        return replace(fitted, luck=luck), rows, some, picked
+    return replace(again, independent=False, luck=luck), rows, some, picked
 
 
 def fit_trusted(

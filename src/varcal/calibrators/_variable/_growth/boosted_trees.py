@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import expit
@@ -44,24 +43,22 @@ class Trees:
         Splits: a row goes right where the position of the variable's cell is above the cut.
     value : ndarray of shape (n_trees, 2**depth)
         What leaves add.
+    used : ndarray of shape (d,)
+        The share of each variable in what the splits gain.
     """
 
     place: Ints
     variable: Ints
     cut: Ints
     value: Floats
-
-    @cached_property
-    def trees(self) -> list[Tree]:
-        """The trees one by one."""
-        return [Tree(*each) for each in zip(self.variable, self.cut, self.value, strict=True)]
+    used: Floats
 
     def added(self, codes: Codes) -> Floats:
         """Return what the trees add to the predictor of rows, by their cells."""
         positions = placed(self.place, codes)
         total = np.zeros(codes.shape[1])
-        for tree in self.trees:
-            total += tree.value[leaves_of(tree, positions)]
+        for variable, cut, value in zip(self.variable, self.cut, self.value, strict=True):
+            total += value[leaves_of(variable, cut, positions)]
         return total
 
 
@@ -129,7 +126,7 @@ class _Machine:
         tree, leaf = grow_tree(
             self.codes, mean - rows.y, mean * (1.0 - mean), rows.mass, rows.n_cells, DEPTH
         )
-        tree = Tree(tree.variable, tree.cut, RATE * tree.value)
+        tree = replace(tree, value=RATE * tree.value)
         self.eta += tree.value[leaf]
         self.trees.append(tree)
         return tree
@@ -150,7 +147,7 @@ def held_out_trees(rows: Boosting, folds: Folds) -> tuple[int, Floats]:
     for number in range(1, MOST_TREES + 1):
         for machine, codes, out in machines:
             tree = machine.step()
-            eta[out] += tree.value[leaves_of(tree, codes)]
+            eta[out] += tree.value[leaves_of(tree.variable, tree.cut, codes)]
         loss = _loss(rows, eta, rest)
         if loss < best_loss:
             best, best_loss, best_eta = number, loss, eta.copy()
@@ -164,11 +161,15 @@ def fit_trees(rows: Boosting, number: int) -> Trees:
     machine = _Machine(rows)
     for _ in range(number):
         machine.step()
+    variable = np.array([tree.variable for tree in machine.trees])
+    gain = np.array([tree.gain for tree in machine.trees])
+    used = np.bincount(variable.ravel(), gain.ravel(), minlength=len(rows.codes))
     return Trees(
         machine.place,
-        np.array([tree.variable for tree in machine.trees]),
+        variable,
         np.array([tree.cut for tree in machine.trees]),
         np.array([tree.value for tree in machine.trees]),
+        used / max(float(used.sum()), 1e-300),
     )
 
 
