@@ -31,8 +31,11 @@ def test_quantile_edges_and_rows_are_those_of_pandas_qcut(values, n_bins):
         assert bins.size == 1
         return
     codes, edges = pd.qcut(values, n_bins, labels=False, retbins=True, duplicates="drop")
-    np.testing.assert_array_equal(bins.edges, edges)
-    np.testing.assert_array_equal(bins.index(of(values)), codes)
+    # Older versions of pandas round the last digit of an edge in another way.
+    last_digit = 4e-16 * np.abs(values).max()
+    np.testing.assert_allclose(bins.edges, edges, rtol=0, atol=last_digit)
+    same = np.array_equal(bins.edges, edges) | ~np.isin(values, [*bins.edges, *edges])
+    np.testing.assert_array_equal(bins.index(of(values))[same], codes[same])
 
 
 @pytest.mark.parametrize(

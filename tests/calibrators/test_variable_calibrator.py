@@ -20,7 +20,7 @@ from varcal.calibrators._variable.additive_model import Sample
 from varcal.calibrators._variable.folds import Folds
 from varcal.calibrators._variable.pairs import Gain
 from varcal.calibrators._variable.reml import LogisticLoss, fit_gam
-from varcal.calibrators._variable.trust import _gain, share_of
+from varcal.calibrators._variable.trust import gain_over, share_of
 from varcal.exceptions import InputError, VarcalWarning
 
 matplotlib.use("Agg")
@@ -130,7 +130,7 @@ def test_equal_gains_of_few_rows_are_not_evidence():
     assert share_of(Gain(0.1, 0.05, 10.0)) == 0 < share_of(Gain(0.1, 0.05, 500.0))
     z, y = np.zeros(30), np.ones(30)
     rows = Sample(z, [], LogisticLoss(y, np.ones(30), z), Folds(np.arange(30) % 5, 5))
-    gain = _gain(rows, z, z + 0.1)
+    gain = gain_over(rows, z, z + 0.1)
     # Every row gains the same; if the smaller model were true, half of them would lose.
     assert gain.error == pytest.approx(0.1 * 0.5 / np.sqrt(30))
 

@@ -16,7 +16,7 @@ from sklearn.linear_model import LogisticRegression
 
 import varcal as vc
 
-N = 60
+N = 240
 _RNG = np.random.default_rng(5)
 V = _RNG.normal(size=N).round(2)
 JOB = np.array(["a", "b", "c"])[_RNG.integers(0, 3, N)]
@@ -56,10 +56,11 @@ def valid_values(folder: Path) -> dict[str, Any]:
     collected.save(folder / "collected.json")
     audit.save(folder / "audit.json")
     monitor.save(folder / "monitor.json")
+    vc.slices(Y, P, {"v": V}, draws=19).save(folder / "slices.json")
     rows = folder / "rows.csv"
     rows.write_text("p\n" + "\n".join(map(str, P)) + "\n")
     return {
-        "y": Y, "p": P, "v": V, "X": {"age": V, "job": JOB}, "model": _model(),
+        "y": Y, "p": P, "v": V, "claim": "risk", "row": 0, "column": 0, "v1": {"v1": V}, "v2": {"v2": P}, "X": {"age": V, "job": JOB}, "model": _model(),
         "methods": {"a": P, "b": P**2}, "batch": FRAME, "bins": bins, "gap": 0.05,
         "variables": 0, "calibrator": calibrator, "source": str(rows), "dialect": "duckdb",
         "estimator": _model(), "audit": audit, "monitor": monitor, "comparison": comparison,
@@ -77,6 +78,9 @@ SPECIAL = {
     "load_collected": {"path": "collected.json"},
     "load_audit": {"path": "audit.json"},
     "load_monitor": {"path": "monitor.json"},
+    "load_slices": {"path": "slices.json"},
+    "slices": {"draws": 19, "max_depth": 1},
+    "predictable_gap": {"max_depth": 0},
     "apply": {"out": "calibrated.csv", "p": "p"},
     "report.write_report": {"path": "report.html"},
     "report.write_comparison": {"path": "report.html"},
@@ -166,7 +170,8 @@ def _call(name, function, values, special=()):
     named = [one for one in parameters if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]
     given = dict(SPECIAL.get(name, {})) | dict(special)
     for one in named:
-        wanted = one.default is one.empty or (one.name in "pvX" and "data" not in given)
+        data = one.name in ("p", "v", "X", "v1", "v2") and "data" not in given
+        wanted = one.default is one.empty or data
         if one.name in given or not wanted or (name.endswith(".to_sql") and one.name in "pv"):
             continue
         if one.default is not one.empty and (one.name not in values or name == "apply"):

@@ -27,7 +27,8 @@ def test_every_page_is_in_the_navigation_once(assemble):
     nav = list(assemble.paths_of(assemble.configuration()["nav"]))
     assert len(nav) == len(set(nav))
     pages = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
-    generated = {"api/index.md", *assemble.api_pages(), *assemble.TEXTS.values()}
+    notebooks = {f"notebooks/{path.stem}.md" for path in (ROOT / "docs").rglob("*.ipynb")}
+    generated = {"api/index.md", *assemble.api_pages(), *assemble.TEXTS.values(), *notebooks}
     assert pages <= set(nav) <= pages | generated
 
 
@@ -48,6 +49,8 @@ def test_links_and_lists_of_a_text_fit_the_site(assemble):
     assert assemble.as_page(text, "CONTRIBUTING.md", "project/contributing.md") == (
         "See [it](../export.md#sql), this (`LICENSE`) and [that](https://a.b):\n\n- one\n- two\n"
     )
+    notebook = assemble.as_page("[n](../notebooks/a.ipynb)", "docs/guides/x.md", "guides/x.md")
+    assert notebook == "[n](../notebooks/a.md)\n"
     fenced = "```python\n[a](b)\n- 1\n```\n"
     assert assemble.as_page(fenced, "docs/a.md", "a.md") == fenced
 

@@ -6,6 +6,7 @@ python tools/site/assemble.py [folder]
 from __future__ import annotations
 
 import ast
+import base64
 import json
 import posixpath
 import re
@@ -56,6 +57,8 @@ def main(folder: Path) -> None:
     for path in pages.rglob("*.md"):
         name = path.relative_to(pages).as_posix()
         path.write_text(as_page(path.read_text("utf-8"), f"docs/{name}", name), "utf-8")
+    for path in pages.rglob("*.ipynb"):
+        _write(path.with_suffix(".md"), notebook_page(path))
     for source, name in TEXTS.items():
         _write(pages / name, as_page((ROOT / source).read_text("utf-8"), source, name))
     for name, (_, text) in api_pages().items():
@@ -108,7 +111,29 @@ def navigation(nav: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _pages() -> list[str]:
-    return sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))
+    found = [*DOCS.rglob("*.md"), *(path.with_suffix(".md") for path in DOCS.rglob("*.ipynb"))]
+    return sorted(path.relative_to(DOCS).as_posix() for path in found)
+
+
+def notebook_page(path: Path) -> str:
+    """Return a notebook as a page, and write its pictures beside it."""
+    parts = []
+    for k, cell in enumerate(json.loads(path.read_text("utf-8"))["cells"]):
+        text = "".join(cell["source"])
+        if cell["cell_type"] == "markdown":
+            parts.append(text)
+            continue
+        parts.append(f"```python\n{text}\n```")
+        for j, result in enumerate(cell["outputs"]):
+            if "text" in result:
+                parts.append(f"```\n{''.join(result['text']).rstrip()}\n```")
+            elif "image/png" in result.get("data", ()):
+                picture = path.with_name(f"{path.stem}-{k}-{j}.png")
+                picture.write_bytes(base64.b64decode(result["data"]["image/png"]))
+                parts.append(f"![What the code above draws]({picture.name})")
+    title, *rest = parts
+    note = f"This page shows [a notebook]({path.name}) with its results."
+    return "\n\n".join([title, note, *rest]) + "\n"
 
 
 def paths_of(nav: object) -> Iterator[str]:
@@ -161,7 +186,7 @@ def _relinked(found: re.Match[str], source: str, name: str) -> str:
     if place in TEXTS:
         place = TEXTS[place]
     elif place.startswith("docs/"):
-        place = place.removeprefix("docs/")
+        place = re.sub(r"\.ipynb$", ".md", place.removeprefix("docs/"))
     else:
         return f"{label} (`{place}`)"
     link = posixpath.relpath(place, posixpath.dirname(name) or ".")

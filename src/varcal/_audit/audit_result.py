@@ -18,11 +18,11 @@ from varcal._input.frames import frame_of
 from varcal._measures.bin_table import BinTable
 from varcal._measures.curve import Curve
 from varcal._measures.score_profile import ScoreProfile
-from varcal._options import check_path, checked, or_none
+from varcal._options import check_path, check_text, checked, or_none
 from varcal._saved.conform import restored
 from varcal._saved.document import Kind, check_key
 from varcal._version import __version__
-from varcal.exceptions import InputError
+from varcal.exceptions import InputError, shown
 
 if TYPE_CHECKING:
     from varcal._audit.repair import Repair
@@ -169,6 +169,12 @@ class ClaimSummary:
     gap_high: float
     score: ScoreProfile
 
+    def check_saved(self) -> None:
+        """Raise ValueError unless the figures are shares."""
+        figures = (self.says, self.happens, self.gap, self.gap_low, self.gap_high)
+        if not all(abs(figure) <= 1e3 for figure in figures):
+            raise ValueError("a figure of a claim is missing or too large")
+
     def to_dict(self) -> dict[str, Any]:
         """Return everything in plain Python types, ready for JSON."""
         return vars(self) | {"score": self.score.to_dict()}
@@ -297,10 +303,11 @@ class Audit:
         return iter(self.rows)
 
     def __getitem__(self, variable: str) -> Curve:
-        if variable not in self.curves:
-            raise InputError.no_column(str(variable), self.curves, "audit[…]")
+        if not isinstance(variable, str) or variable not in self.curves:
+            raise InputError.no_column(shown(variable), self.curves, "audit[…]")
         return self.curves[variable]
 
+    @checked(variable=check_text)
     def row(self, variable: str) -> AuditRow:
         """Return the row of one variable."""
         for row in self.rows:

@@ -11,10 +11,11 @@ from varcal._audit.metric_text import metric_text
 from varcal._audit.verdicts import CHANGED, COMPARED
 from varcal._input.frames import frame_of
 from varcal._measures.curve_result import Curve
-from varcal._options import checked
+from varcal._options import check_choice, check_text, checked
 from varcal._saved.conform import restored
 from varcal._text.html_tables import html_table
 from varcal._text.tables import text_table
+from varcal.exceptions import InputError
 
 #: Figures that are better when larger.
 HIGHER_IS_BETTER = ("accuracy", "AUC")
@@ -124,12 +125,16 @@ class Comparison:
     binning: str = "quantile"
     grouped: bool = False
 
+    @checked(method=check_text, metric=check_text, variable=check_text)
     def row(self, method: str, metric: str, variable: str = "") -> ComparisonRow:
         """Return one figure."""
         for row in self.rows:
             if (row.method, row.metric, row.variable) == (method, metric, variable):
                 return row
-        raise KeyError((method, metric, variable))
+        check_choice("method", method, self.methods)
+        check_choice("metric", metric, list(dict.fromkeys(name for name, _ in self.figures)))
+        check_choice("variable", variable, [one for name, one in self.figures if name == metric])
+        raise InputError("there is no such figure", "to_frame() lists all of them")
 
     @property
     def figures(self) -> tuple[tuple[str, str], ...]:

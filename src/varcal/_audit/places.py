@@ -61,6 +61,12 @@ class Place:
     n: int
     share: float
 
+    def check_saved(self) -> None:
+        """Raise ValueError unless the figures are shares, or missing."""
+        figures = (self.says, self.happens, self.gap, self.low, self.high, self.share)
+        if any(abs(figure) > 1e3 for figure in figures) or self.n < 0:
+            raise ValueError("a figure of a place is too large, or its rows are negative")
+
     def room(self) -> float:
         """Return the largest gap that cannot be ruled out, in either direction."""
         return max(abs(self.low), abs(self.high))

@@ -57,7 +57,8 @@ class BinnedStats:
                 f"two tables over different bins of {self.bins.name!r} cannot be merged",
                 "collect both over the same bins and with the same grouping",
             )
-        return BinnedStats(self.bins, self.sums + other.sums)
+        with np.errstate(over="ignore"):  # Σwx of values near 1e308
+            return BinnedStats(self.bins, self.sums + other.sums)
 
     def coarsen(self, bins: Bins) -> BinnedStats:
         """Return the table over coarser bins, whose cuts must be among the cuts of this table."""

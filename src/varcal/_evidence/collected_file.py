@@ -229,15 +229,20 @@ def plan_from_dict(head: dict[str, Any]) -> BinPlan:
     )
 
 
+def check_size(plan: BinPlan, n_buckets: int) -> None:
+    """Refuse bins whose tables would not fit into memory."""
+    cells = sum(n_buckets * (1 + one.sided) * one.fine.size for one in plan.wanted)
+    if cells * len(FIELDS) > MOST_SUMS:
+        raise BrokenError(f"it has more than {MOST_SUMS:,} sums")
+
+
 def _restored(head: dict[str, Any], tables: list[Any]) -> Collected:
     plan = plan_from_dict(head)
     conform(plan, BinPlan, "bins")
     n_buckets = head["n_buckets"]
     if type(n_buckets) is not int or n_buckets not in range(1, N_BUCKETS + 1):
         raise BrokenError(f"there are {shown(n_buckets)} buckets of groups")
-    cells = sum(n_buckets * (1 + one.sided) * one.fine.size for one in plan.wanted)
-    if cells * len(FIELDS) > MOST_SUMS:
-        raise BrokenError(f"it has more than {MOST_SUMS:,} sums")
+    check_size(plan, n_buckets)
     for name in ("n_rows", "n_dropped"):
         conform(head[name], int, name)
     conform((head["engine"], head["backend"]), tuple[str, str | None], "the engine")

@@ -94,7 +94,9 @@ class OnnxGraph:
     def _node(self, op: str, *args: str, out: str = "", domain: str = "", **attributes: Any) -> str:
         out = out or f"t{len(self.nodes)}"
         self.nodes.append(
-            self._helper.make_node(op, list(args), [out], domain=domain or None, **attributes)
+            self._helper.make_node(
+                op, list(args), [out], name=out, domain=domain or None, **attributes
+            )
         )
         return out
 

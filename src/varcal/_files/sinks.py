@@ -193,7 +193,13 @@ class _JsonSink(Sink):
         self._file = file
 
     def write(self, batch: pa.RecordBatch) -> None:
-        for row in batch.to_pylist():
+        try:
+            rows = batch.to_pylist()
+        except (OverflowError, ValueError) as error:  # such as a date after the year 9999
+            raise InputError(
+                f"a value cannot be written as JSON: {error}", "write Parquet or Arrow instead"
+            ) from None
+        for row in rows:
             text = json.dumps(_json_value(row), ensure_ascii=False, default=str)
             self._file.write(text + "\n")
 

@@ -163,6 +163,10 @@ def sources_of(
     for pattern in given:
         if not str(pattern):
             raise InputError("the path is empty", "give a path, a glob, or a list of them")
+        if "\0" in str(pattern):
+            raise InputError(
+                f"{str(pattern)!r} cannot be a path: it has a zero character", "check the path"
+            )
         # The name of a file may look like a glob.
         paths = glob.glob(glob.escape(str(pattern)))
         paths = paths or sorted(glob.glob(str(pattern), recursive=True))

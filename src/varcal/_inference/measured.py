@@ -47,6 +47,11 @@ class Measured:
     noise_floor: float
     noise_high: float
 
+    def check_saved(self) -> None:
+        """Raise ValueError unless the figures are shares, or missing."""
+        if any(abs(figure) > 1e3 for figure in vars(self).values()):
+            raise ValueError("a figure is too large for an error")
+
 
 def measure(stats: BinnedStats, level: float, *, beyond: bool = False) -> Measured:
     """Measure the mean absolute gap over bins, or what of it lies beyond the overall gap."""

@@ -369,7 +369,7 @@ def _from_array(values: AnyArray, name: str, called: str) -> Variable:
             labels, codes = np.unique(values, return_inverse=True)
             return Variable(name, "levels", codes.astype(np.intp), tuple(labels.tolist()))
         case "M":
-            return Variable(name, "datetime", _seconds(values, called))
+            return Variable(name, "datetime", _near(_seconds(values, called), called))
         case "m":
             return Variable(name, "duration", _seconds(values, called))
         case "O":
@@ -381,6 +381,9 @@ def _from_array(values: AnyArray, name: str, called: str) -> Variable:
     )
 
 
+#: Instants are at most this many seconds from 1970, three million years; an axis has a tick for
+#: every few of them.
+FARTHEST = 1e14
 #: Seconds in a unit of time, as a divisor where it is shorter than a second.
 _FACTORS = {"W": 604_800.0, "D": 86_400.0, "h": 3_600.0, "m": 60.0, "s": 1.0}
 _DIVISORS = {"ms": 1e3, "us": 1e6, "ns": 1e9, "ps": 1e12, "fs": 1e15, "as": 1e18}
@@ -394,12 +397,8 @@ def _seconds(values: AnyArray, called: str) -> Floats:
         return np.full(len(values), np.nan)
     if unit in ("Y", "M") and values.dtype.kind == "M":
         days = values.astype("M8[D]")
-        if (days.astype(values.dtype) != values)[~missing].any():
-            raise InputError(
-                f"{called} holds a date too far away to count its days",
-                "give dates within a million years",
-                argument=_argument(called),
-            )
+        if (days.astype(values.dtype) != values)[~missing].any():  # beyond 64 bits
+            return np.where(missing, np.nan, np.inf)
         values, unit, count = days, "D", 1
     if unit not in _FACTORS and unit not in _DIVISORS:
         raise InputError(
@@ -410,6 +409,19 @@ def _seconds(values: AnyArray, called: str) -> Floats:
     ticks = values.view(np.int64).astype(np.float64) * count
     seconds: Floats = ticks * _FACTORS[unit] if unit in _FACTORS else ticks / _DIVISORS[unit]
     return np.where(missing, np.nan, seconds)
+
+
+def _near(seconds: Floats, called: str) -> Floats:
+    """Refuse instants that no calendar has."""
+    far = np.abs(seconds) > FARTHEST
+    if far.any():
+        row = int(far.argmax())
+        raise InputError(
+            f"{called} holds a date further than three million years away, at row {row}",
+            "correct it, or leave it missing",
+            argument=_argument(called),
+        )
+    return seconds
 
 
 def _from_objects(values: AnyArray, name: str, called: str) -> Variable:

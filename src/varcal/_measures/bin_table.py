@@ -102,6 +102,8 @@ class BinTable:
         for name in (*numbers, *edges):
             if not all(type(x) in (float, int) for x in self.columns[name]):
                 raise ValueError(f"{name} holds something other than numbers")
+        if any(abs(x) > 1e3 for name in numbers for x in self.columns[name]):
+            raise ValueError("a rate is too large")
         if not all(type(n) is int and 0 <= n < 2**63 for n in self.columns["n"]):
             raise ValueError("n holds something other than counts")
         for name in set(self.columns) - {"n", *numbers, *edges}:

@@ -51,7 +51,7 @@ def _check_grid(argument: str, grid: object) -> int | Floats | None:
 
 
 @checked(
-    span=or_none(number(0, hint="try 0.9")),
+    span=or_none(number(0, 1_000, hint="try 0.9")),
     bandwidth=or_none(number(0, hint="omit it to choose the span from the data")),
     degree=one_of(0, 1, 2, 3, 4),
     trim=number(0, 0.5, ends="[)", hint="try 0.05"),

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from varcal._arrays import Bools, Floats
 from varcal._input.frames import frame_of
+from varcal._input.variables import FARTHEST
 from varcal._measures.histogram import Histogram
 from varcal._measures.regions import Region, describe_region, value_label
 from varcal._saved.conform import restored
@@ -228,6 +229,13 @@ class Curve:
         series = [self.x, *(getattr(self, name) for name in SERIES), self.worst_set]
         if not n or any(one.shape != (n,) for one in series):
             raise ValueError("series differ in length")
+        if any((np.abs(getattr(self, name)) > 1e3).any() for name in SERIES if name != "density"):
+            raise ValueError("a rate is too large")
+        ends = [self.worst, *self.x, *self.histogram.edges]
+        if self.kind == "datetime" and any(abs(end) > 2 * FARTHEST for end in ends):
+            raise ValueError("a date is too far away")
+        if (self.density < 0).any() or np.isinf(self.density).any():
+            raise ValueError("a density is negative or infinite")
         if self.kind not in KINDS or np.isnan(self.x).any() or not 0 < self.level < 1:
             raise ValueError("the kind, the level or a value is not valid")
         levels = self.kind == "levels"

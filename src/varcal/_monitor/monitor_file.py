@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 
 from varcal._arrays import AnyArray
-from varcal._evidence.collected_file import plan_from_dict, plan_to_dict
+from varcal._evidence.collected import Collected
+from varcal._evidence.collected_file import check_size, plan_from_dict, plan_to_dict
 from varcal._evidence.plan import BinPlan
 from varcal._files.lock import locked
+from varcal._input.groups import N_BUCKETS
 from varcal._monitor.cells import Cells
 from varcal._monitor.confidence import Running
 from varcal._monitor.detector import Detector
@@ -156,6 +158,7 @@ def from_dict(data: dict[str, Any]) -> Monitor:
     monitor.bins = plan_from_dict(data["bins"])
     conform(monitor.bins, BinPlan, "bins")
     _check_numbers(monitor)
+    check_size(monitor.bins, N_BUCKETS if monitor.bins.roles.groups else 1)
     monitor.cells = Cells(monitor.bins, monitor.event)
     many = len(monitor.cells)
     fresh = Detector.new(many)
@@ -192,6 +195,8 @@ def from_dict(data: dict[str, Any]) -> Monitor:
         raise BrokenError("the history is longer than any that is written")
     monitor.history = History(blocks, past["span"])
     monitor.saved_revision = None
+    nothing = Collected(monitor.cells.slim, monitor.cells.slim.tally().nothing())
+    monitor.cells.moments(nothing, bets=monitor.method == BETS)  # raises if a table is missing
     return monitor
 
 

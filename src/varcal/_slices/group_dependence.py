@@ -1,8 +1,8 @@
 """Dependence of rows within groups, for simulated outcomes.
 
-Rows of a group share a normal variable: u = Φ(√ρ·a_group + √(1 − ρ)·ε) is uniform for every row, so
-that outcomes u < s keep their probabilities, and rows of a group are correlated. ρ is chosen such that
-products of residuals within groups have the same sum as in the data. For probabilities s and t
+Rows of a group share a normal variable: u = Φ(√ρ·a_group + √(1 − ρ)·ε) is uniform for every row,
+so that outcomes u < s keep their probabilities, and rows of a group are correlated. ρ is chosen so
+that products of residuals within groups have the same sum as in the data. For probabilities s and t
 
     cov(u < s, u' < t) = φ(x)·φ(y)·Σ_k ρ^k/k!·He_{k−1}(x)·He_{k−1}(y),   x = Φ⁻¹(s), y = Φ⁻¹(t),
 

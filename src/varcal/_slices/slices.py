@@ -21,12 +21,22 @@ from varcal._input.left_out import all_left_out, explicit_names
 from varcal._input.part import Part
 from varcal._input.predictions import ALL, Predictions
 from varcal._input.variables import Variable
-from varcal._options import check_choice, check_count, check_level
+from varcal._options import (
+    check_choice,
+    check_count,
+    check_flag,
+    check_level,
+    check_names,
+    checked,
+    one_of,
+    or_none,
+    whole,
+)
 from varcal._runtime.threads import one_blas_thread
 from varcal._slices.beyond import fit, overall_design, single_design
 from varcal._slices.cells import Grid, grid_of
-from varcal._slices.choose import Chosen, choose, hunt
-from varcal._slices.condition import SCORE
+from varcal._slices.choose import ROUNDING, Chosen, choose, hunt
+from varcal._slices.condition import SCORE, Condition
 from varcal._slices.figures import (
     Figures,
     FiguresOfAll,
@@ -50,6 +60,14 @@ MOST = 5
 FEWEST_ROWS = 200
 
 
+@checked(
+    max_depth=one_of(1, 2, 3),
+    score=check_flag,
+    most=whole(1, 1_000),
+    draws=whole(19, 100_000),
+    search_rows=whole(FEWEST_ROWS, 100_000_000),
+    include=or_none(check_names),
+)
 @one_blas_thread
 def slices(
     y: object,
@@ -83,8 +101,8 @@ def slices(
     .. math:: t = \sum_{i \in R} w_i e_i \Big/ \Big(\sum_{i \in R} w_i^2 s_i (1 - s_i)\Big)^{1/2},
         \qquad e = \text{hit} - s,
 
-    of the slices of each depth and size is compared with that of outcomes drawn from the model's own
-    probabilities and searched in the same way. The p-value is therefore valid for the whole
+    of the slices of each depth and size is compared with that of outcomes drawn from the model's
+    own probabilities and searched in the same way. The p-value is therefore valid for the whole
     search: with a calibrated model, at most 1 − level of all searches show any slice.
 
     Parameters
@@ -335,7 +353,7 @@ def _known_gaps(
     return replace(outcomes, explained=explained)
 
 
-def _conditions(grid: Grid, one: Chosen) -> tuple:
+def _conditions(grid: Grid, one: Chosen) -> tuple[Condition, ...]:
     """Return the conditions of a rule, in the order of the variables."""
     pairs = sorted(zip(one.rule.axes, one.rule.ends, strict=True))
     return tuple(grid.axes[axis].condition(*ends) for axis, ends in pairs)
@@ -408,7 +426,7 @@ def _check_options(
             settings={"max_depth": 2},
         )
     smallest = 1 / (int(draws) + 1) if isinstance(draws, Integral) else 0.0
-    if smallest >= 1 - float(level):  # type: ignore[arg-type]
+    if smallest > 1 - float(level) + ROUNDING:  # type: ignore[arg-type]
         raise InputError(
             f"draws is {draws}: no p-value can be below {smallest:.3g}, and level is {level}",
             "use more draws",

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from os import PathLike
-from pathlib import Path
 
-from varcal._slices.slices_result import FORMAT, Slices
+from varcal._options import checked, or_none
+from varcal._saved.document import check_key
+from varcal._slices.slices_result import SLICES, Slices
 from varcal.exceptions import InputError
 
 
-def load_slices(path: str | PathLike[str]) -> Slices:
+@checked(key=or_none(check_key))
+def load_slices(path: str | PathLike[str], *, key: str | bytes | None = None) -> Slices:
     """Read slices that `Slices.save` wrote.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    key : str or bytes, optional
+        The key that the file was signed with; a file that is not signed with it is refused.
 
     Examples
     --------
@@ -24,30 +32,9 @@ def load_slices(path: str | PathLike[str]) -> Slices:
     >>> vc.load_slices(path) == found
     True
     """
+    data = SLICES.read(path, key)
     try:
-        text = Path(path).read_text(encoding="utf-8")
-    except OSError as error:
-        raise InputError(
-            f"cannot read {str(path)!r}: {error.strerror}",
-            "give a file that slices.save() wrote",
-            argument="path",
-        ) from None
-    except UnicodeDecodeError:
-        text = ""  # not JSON, so refused below
-    try:
-        data = json.loads(text)
-        if data["format"] != FORMAT:
-            raise InputError(
-                f"{str(path)!r} was written by another version of varcal ({data['varcal']})",
-                "search the rows again and save the result",
-                argument="path",
-            )
         return Slices.from_dict(data)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(
-            f"{str(path)!r} does not hold saved slices",
-            "give a file that slices.save() wrote",
-            argument="path",
-        ) from None
+    except InputError as error:
+        problem = error.message.partition(": ")[2]
+        raise SLICES.refusal(repr(str(path)), problem) from None

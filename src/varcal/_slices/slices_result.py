@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from os import PathLike
@@ -12,13 +11,14 @@ import numpy as np
 
 from varcal._arrays import Bools
 from varcal._export._sql.dialects import DIALECTS
-from varcal._files.atomic import write_whole
 from varcal._input.date_texts import with_dates
 from varcal._input.events import CORRECT
 from varcal._input.frames import Table, frame_of, is_frame
 from varcal._input.predictions import read_scores
 from varcal._input.variables import Variable, as_series, plain_array
-from varcal._options import check_choice
+from varcal._options import check_choice, checked, or_none
+from varcal._saved.conform import restored
+from varcal._saved.document import Kind, check_key
 from varcal._slices.condition import Condition
 from varcal._text.gaps import CONFIDENCE, off_by
 from varcal._text.numbers import count, interval, p_equation, percent, signed
@@ -26,8 +26,14 @@ from varcal._text.tables import text_table
 from varcal._version import __version__
 from varcal.exceptions import InputError
 
-#: The version of the file format; files of another one are refused.
-FORMAT = 1
+#: Saved slices.
+SLICES = Kind(
+    "slices",
+    "a file of saved slices",
+    "give a file that slices.save() wrote, or search the rows again and save the result",
+    format=1,
+    oldest=1,
+)
 #: The fields of `Slices` that are plain values.
 _PLAIN = (
     "p_value",
@@ -44,6 +50,24 @@ _PLAIN = (
     "grouped",
     "engine",
     "backend",
+)
+
+
+#: The columns of the table of slices.
+_COLUMNS = (
+    "rule",
+    "claim",
+    "rows",
+    "share",
+    "weight",
+    "score",
+    "rate",
+    "gap",
+    "low",
+    "high",
+    "p_adjusted",
+    "beyond_parents",
+    "depth",
 )
 
 
@@ -148,7 +172,7 @@ class Slice:
         return inside
 
     def to_sql(self, dialect: str = "duckdb", *, score: str | None = None) -> str:
-        """Write the rule as a condition for WHERE.
+        r"""Write the rule as a condition for WHERE.
 
         Parameters
         ----------
@@ -162,7 +186,7 @@ class Slice:
         >>> condition = Condition("sex", "levels", levels=("Female",))
         >>> found = Slice((condition,), "risk", 2, 0.5, 2.0, 0.4, 0.5, -0.1, 0, 0, 0.01, 0, 1)
         >>> found.to_sql()
-        '(NOT ("sex" IS NULL) AND "sex" IN (\\'Female\\'))'
+        '(NOT ("sex" IS NULL) AND "sex" IN (\'Female\'))'
         """
         check_choice("dialect", dialect, list(DIALECTS))
         texts = []
@@ -201,7 +225,7 @@ class Slices:
         How likely slices as clear as the clearest one would be if there were no gap anywhere (or
         none beyond `beyond`).
     slices : tuple of Slice
-        Those with an adjusted p-value below 1 − level; possibly none.
+        Those with an adjusted p-value of at most 1 − level; possibly none.
     n, n_searched, n_dropped, n_variables : int
         Rows behind the figures, rows that were searched, rows dropped for want of an outcome, and
         variables.
@@ -268,16 +292,13 @@ class Slices:
 
     def to_frame(self) -> Any:
         """Return the slices as a frame of the input's library, one row per slice."""
-        names = ("rule", "claim", "rows", "share", "weight", "score", "rate", "gap", "low", "high")
-        names += ("p_adjusted", "beyond_parents", "depth")
-        return frame_of(
-            {name: [getattr(one, name) for one in self.slices] for name in names}, self.backend
-        )
+        columns = {name: [getattr(one, name) for one in self.slices] for name in _COLUMNS}
+        return frame_of(columns, self.backend)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything in plain Python types, ready for JSON."""
         return {
-            "format": FORMAT,
+            "format": SLICES.format,
             "varcal": __version__,
             **{name: getattr(self, name) for name in _PLAIN},
             "sentence": self.sentence,
@@ -289,6 +310,10 @@ class Slices:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Slices:
         """Return the slices that `to_dict` described."""
+        return restored(lambda: cls._of(data), cls, "saved slices")
+
+    @classmethod
+    def _of(cls, data: Mapping[str, Any]) -> Slices:
         return cls(
             **{name: data[name] for name in _PLAIN},
             notes=tuple(data["notes"]),
@@ -296,9 +321,18 @@ class Slices:
             slices=tuple(Slice.from_dict(one) for one in data["slices"]),
         )
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the slices as JSON; `varcal.load_slices` reads them."""
-        write_whole(path, json.dumps(self.to_dict(), allow_nan=False))
+    @checked(key=or_none(check_key))
+    def save(self, path: str | PathLike[str], *, key: str | bytes | None = None) -> None:
+        """Write the slices as JSON; `varcal.load_slices` reads them.
+
+        Parameters
+        ----------
+        path : path
+            The file.
+        key : str or bytes, optional
+            A secret to sign the file with; whoever gives it to `load_slices` sees changes.
+        """
+        SLICES.write(path, self.to_dict(), key)
 
     def plot(self, ax: Any = None, *, backend: str = "matplotlib") -> Any:
         """Draw each slice as a row: what the model says, what happens, and its rows.
@@ -323,7 +357,7 @@ class Slices:
         if self.slices:
             head = f"{count(len(self.slices), 'slice')}, {count(self.n, 'row')}, "
             lines = [head + f"{count(self.n_variables, 'variable')} ({p_equation(self.p_value)})"]
-            table = {
+            table: dict[str, list[Any]] = {
                 "gap": [signed(one.gap) for one in self.slices],
                 "interval": [interval(one.low, one.high) for one in self.slices],
                 "rows": [one.rows for one in self.slices],

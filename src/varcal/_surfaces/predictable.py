@@ -15,7 +15,7 @@ from varcal._inference.multiplicity import cauchy
 from varcal._input.events import CORRECT, audit_keys, claim_of
 from varcal._input.left_out import all_left_out, explicit_names
 from varcal._input.predictions import ALL, Predictions
-from varcal._options import check_count, check_level
+from varcal._options import check_count, check_level, check_names, checked, or_none, whole
 from varcal._runtime.threads import one_blas_thread
 from varcal._slices.figures import claim_name
 from varcal._slices.slices_result import Slices
@@ -38,6 +38,7 @@ FEWEST_GROUPS = 16
 MOST_CLASSES = 10
 
 
+@checked(max_depth=whole(0, 10), include=or_none(check_names))
 @one_blas_thread
 def predictable_gap(
     y: object,

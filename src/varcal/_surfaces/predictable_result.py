@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from varcal._saved.conform import restored
 from varcal._text.numbers import count, level_text, p_equation, points
 
 
@@ -107,6 +108,10 @@ class PredictableGap:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> PredictableGap:
         """Return the result that `to_dict` described."""
+        return restored(lambda: cls._of(data), cls, "a predictable gap")
+
+    @classmethod
+    def _of(cls, data: Mapping[str, Any]) -> PredictableGap:
         plain = {name: one for name, one in data.items() if name != "sentence"}
         return cls(
             **plain

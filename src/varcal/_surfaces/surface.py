@@ -15,7 +15,7 @@ from varcal._input.events import CORRECT, audit_keys, claim_of
 from varcal._input.frames import Table, is_frame
 from varcal._input.groups import buckets
 from varcal._input.predictions import Predictions
-from varcal._options import check_level
+from varcal._options import check_level, checked
 from varcal._runtime.threads import one_blas_thread
 from varcal._surfaces.axis import axis_of, bins_of
 from varcal._surfaces.bands import surface_band
@@ -25,6 +25,7 @@ from varcal._text.gaps import CLASS, CONFIDENCE, RISK
 from varcal.exceptions import InputError
 
 
+@checked()
 @one_blas_thread
 def surface(
     y: object,

@@ -10,6 +10,8 @@ import numpy as np
 
 from varcal._arrays import Bools, Floats, Ints
 from varcal._input.frames import frame_of
+from varcal._options import check_choice, check_count
+from varcal._saved.conform import restored
 from varcal._surfaces.axis import Axis
 from varcal._text.gaps import CONFIDENCE, gap_said, gap_side, off_by
 from varcal._text.html_tables import html_table
@@ -135,6 +137,8 @@ class Surface:
 
     def describe(self, row: int, column: int) -> str:
         """Describe a cell in words: where it is, its gap and its rows."""
+        row = check_count("row", row, 0, self.n.shape[0] - 1)
+        column = check_count("column", column, 0, self.n.shape[1] - 1)
         place = f"{self.first.text(row)} and {self.second.text(column)}"
         size = off_by(float(self.gap[row, column]), self.claim)
         rows = count(int(self.n[row, column]), "row")
@@ -153,8 +157,6 @@ class Surface:
         claim : str
             "risk", "confidence" or "class …".
         """
-        from varcal._options import check_choice  # noqa: PLC0415
-
         every = {one.claim: one for one in (self, *self.others)}
         check_choice("claim", claim, list(every))
         return every[claim]
@@ -200,6 +202,10 @@ class Surface:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Surface:
         """Return the surface that `to_dict` described."""
+        return restored(lambda: cls._of(data), cls, "a surface")
+
+    @classmethod
+    def _of(cls, data: Mapping[str, Any]) -> Surface:
         plain = ("claim", "p_value", "overall", "half_width", "level", "n_rows", "n_dropped")
         arrays: dict[str, Any] = {
             name: np.array(

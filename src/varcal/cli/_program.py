@@ -52,6 +52,12 @@ class _Interrupts:
 class _Commands(click.Group):
     """A group of commands whose errors are one readable message and an exit code."""
 
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        try:
+            return super().make_context(*args, **kwargs)
+        except KeyboardInterrupt:
+            raise _InterruptedError from None
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
             try:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from varcal.calibrators._neutral.steps import Curve, Step, sorted_steps
+from varcal.calibrators._neutral.steps import Curve, Forest, Step, sorted_steps
 
 __all__ = ["Scalar", "Scalars"]
 
@@ -28,8 +28,8 @@ class Scalar:
     ----------
     op : str
         As in `Step`, with "element" for one column of the row of a table, "sum" and "greatest" of
-        any number of arguments, "negative" of one, "list" of numbers, and "inner" for the product
-        of a list with constants.
+        any number of arguments, "negative" of one, "list" of numbers, "inner" for the product of
+        a list with constants, and "tree" for the leaf of one tree.
     args : tuple of Scalar
         What it is applied to.
     data : object
@@ -79,7 +79,9 @@ class Scalars:
         return [self._of_step[id(step)][0] for step in outputs]
 
     def _make(self, op: str, args: tuple[Scalar, ...] = (), data: Any = None) -> Scalar:
-        plain = data if isinstance(data, int | float | tuple | str | None) else id(data)
+        plain: Any = data if isinstance(data, int | float | str | None) else id(data)
+        if isinstance(data, tuple):
+            plain = tuple(each if isinstance(each, int | float) else id(each) for each in data)
         key = (op, tuple(id(arg) for arg in args), type(data), plain)
         if key not in self._known:
             self._known[key] = Scalar(op, args, data)
@@ -119,6 +121,11 @@ class Scalars:
                 return [self._make("top", tuple(args[0]))]
             case "choose":
                 return [self._make("choose", tuple(cells[0] for cells in args))]
+            case "trees":
+                forest: Forest = step.data
+                numbers = tuple(cells[0] for cells in args)
+                every = zip(forest.variable, forest.cut, forest.value, strict=True)
+                return [self._sum([self._make("tree", numbers, tree) for tree in every])]
             case "find" if not len(step.data):
                 return [self._make("constant", (), 0)]
             case "curve" if len(step.data.knots) > self._most_pieces:

@@ -36,6 +36,10 @@ APPROXIMATE_DIGITS, ROUNDED = 9, 1e-6
 #: Made-up rows on which an approximation is measured if no rows are given.
 MEASURED_ROWS = 10_000
 
+#: Leaves of trees at most: each takes about 40 characters, and BigQuery and Snowflake read queries
+#: of one million.
+MOST_LEAVES = 16_000
+
 
 @dataclass(frozen=True, eq=False)
 class SqlExport:
@@ -166,6 +170,19 @@ class SqlExport:
         return columns
 
 
+def _check_size(program: Program) -> None:
+    """Refuse trees that would make a query too long."""
+    leaves = sum(
+        step.data.value.size for step in sorted_steps(program.outputs) if step.op == "trees"
+    )
+    if leaves > MOST_LEAVES:
+        raise InputError(
+            f"the second stage has trees with {leaves:,} leaves; a query with more than "
+            f"{MOST_LEAVES:,} is too long for some databases",
+            "fit with growth=False, or export it by to_onnx or to_python",
+        )
+
+
 def to_sql(
     calibrator: Calibrator,
     dialect: str,
@@ -188,12 +205,7 @@ def to_sql(
             argument="rows",
         )
     program = Program.of(calibrator, exact=exact)
-    if any(step.op == "trees" for step in sorted_steps(program.outputs)):
-        raise InputError(
-            "a second stage with trees cannot be written as SQL: hundreds of nested conditions "
-            "for each row would be too long for most databases",
-            "fit with growth=False, or export it by to_onnx or to_python",
-        )
+    _check_size(program)
     made_up = MadeUpRows.of(program)
     difference = None if exact else _difference(program, rows)
     words = _words(dialect, exact=exact)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from varcal._arrays import AnyArray
+from varcal._arrays import AnyArray, Floats, Ints
 from varcal._export._sql.comments import comment_on
 from varcal._export._sql.cut_cells import CutCells
 from varcal._export._sql.dialects import Dialect
@@ -488,6 +488,12 @@ class _Writer:
                         position.text, [option.text for option in options]
                     ),
                 )
+            case "tree":
+                for arg in node.args:
+                    self._as_column(arg, "tree_cell")
+                return self._combined(
+                    node.args, lambda *args: _tree([arg.text for arg in args], number, *node.data)
+                )
             case "top":
                 return self._combined(node.args, _top)
             case "greatest":
@@ -655,7 +661,9 @@ class _Writer:
         if position.op == "find":
             cuts = [self.dialect.cut(cut) for cut in position.data.tolist()]
             self._as_column(position.args[0], "inside")
-            return self._combined(position.args, lambda x: cut_case(x.text, cuts, values))
+            # The table of a number that may be missing has one more row.
+            inner = values[: len(cuts) + 1]
+            return self._combined(position.args, lambda x: cut_case(x.text, cuts, inner))
         if position.op == "where" and position.args[0].op == "missing":
             condition, yes, no = position.args
             found = self._selected(no, values)
@@ -735,6 +743,22 @@ def _by_number(x: str, results: list[str]) -> str:
         return results[0]
     branches = [(f"{x} = {k}", text) for k, text in enumerate(results[:-1])]
     return case(branches, results[-1])
+
+
+def _tree(
+    names: list[str], number: Callable[[float], str], variable: Ints, cut: Floats, value: Floats
+) -> str:
+    """Write a complete tree as nested conditions; splits that send all rows left are left out."""
+
+    def node(k: int) -> str:
+        if k >= len(cut):
+            return number(float(value[k - len(cut)]))
+        left, right = node(2 * k + 1), node(2 * k + 2)
+        if left == right:
+            return left
+        return f"CASE WHEN {names[variable[k]]} <= {cut[k]:.0f} THEN {left} ELSE {right} END"
+
+    return node(0)
 
 
 def _top(*args: Expression) -> str:

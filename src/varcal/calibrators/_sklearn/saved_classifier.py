@@ -47,6 +47,16 @@ class SavedClassifier:
     n_features_in: int | None
     feature_names_in: tuple[str, ...] | None
 
+    def check_saved(self) -> None:
+        """Raise ValueError unless every calibrator has an estimator and these classes."""
+        if not self.calibrators or len(self.calibrators) != len(self.estimators):
+            raise ValueError("calibrators and estimators do not match")
+        if self.classes.ndim != 1:
+            raise ValueError("classes are not a list of labels")
+        for calibrator in self.calibrators:
+            if calibrator.classes_.tolist() != self.classes.tolist():
+                raise ValueError("a calibrator has other classes")
+
     def pairs(self, estimator: Any, shown: str) -> list[tuple[Any, Calibrator]]:
         """Return the estimators with their calibrators, after checking that they fit."""
         several = isinstance(estimator, list | tuple)

@@ -112,8 +112,8 @@ def fit_confusion(
     units: Ints | None = None,
     *,
     keep_argmax: bool,
-) -> Confusion:
-    """Learn the correction.
+) -> tuple[Confusion, Floats]:
+    """Learn the correction; return also what it adds to the logits of held-out rows.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def fit_confusion(
     n_classes = base.shape[1]
     nothing = Confusion.none(n_classes)
     if not 2 < n_classes <= MOST_CLASSES:
-        return nothing
+        return nothing, np.zeros(base.shape)
     held, without = np.zeros((len(PENALTIES) + 1, len(y))), []
     judged = folds.judged()
     held[0] = _losses(base, y)
@@ -154,7 +154,8 @@ def fit_confusion(
     few = None if units is None else units[judged]
     share = share_of(gain_of(saved[judged], weight[judged], few))
     penalty = float(np.exp(mix @ np.log([NO_CORRECTION_PENALTY, *PENALTIES])))
-    return replace(mean, share=share, covariance=_covariance(base, logs, weight, penalty))
+    covariance = _covariance(base, logs, weight, penalty)
+    return replace(mean, share=share, covariance=covariance), share * (apart - base)
 
 
 def _path(base: Floats, logs: Floats, y: Ints, weight: Floats) -> list[Confusion]:

@@ -264,7 +264,7 @@ def fit_trusted(
     alone, bare = design.score_only(), replace(rows, columns=[])
 
     def small_of(terms: Design, like: Fitted) -> Floats:
-        return _held_out(
+        return held_out(
             bare, lambda part: fit_additive(terms, part, pairs=False, like=like), moderate
         )
 
@@ -285,12 +285,12 @@ def fit_trusted(
         small = small_of(alone, score)
         score_share = _score_share(rows, base, small, score)
         small = base + score_share * (small - base)
-        large = _held_out(
+        large = held_out(
             rows, lambda part: fit_additive(design, part, pairs=pairs, like=full), moderate
         )
         later = CALIBRATED_SCORES * (1.0 - score_share)
         low, high = VARIABLES_RAMP
-        gain = _gain(rows, small, large)
+        gain = gain_over(rows, small, large)
         full_share = max(full_share, share_of(gain, (low + later, high + later)))
         losses = rows.loss.rows(small + full_share * (large - small))
     if len(rows) < len(whole):
@@ -304,7 +304,7 @@ def _score_share(rows: Sample, base: Floats, held_out: Floats, score: Fitted) ->
     A few extremely wrong scores make the standard error of held-out savings as large as the
     savings; there the marginal likelihood decides, if it leaves no doubt.
     """
-    share = share_of(_gain(rows, base, held_out), SCORE_RAMP)
+    share = share_of(gain_over(rows, base, held_out), SCORE_RAMP)
     if rows.units is not None:
         return share
     gained = score.evidence + rows.loss.value(base)
@@ -318,10 +318,10 @@ def too_few(rows: Sample) -> bool:
     return rows.units is not None and len(np.unique(rows.units)) < LEAST_UNITS
 
 
-def _held_out(
+def held_out(
     rows: Sample,
     fit: Callable[[Sample], Fitted],
-    moderate: Callable[[Floats, Floats, Sample], Floats],
+    moderate: Callable[[Floats, Floats, Sample], Floats] = lambda eta, variance, rows: eta,
 ) -> Floats:
     """Return the predictor of each row from a model of rows that may fit it; 0 without one."""
     eta = np.zeros(len(rows))
@@ -332,7 +332,7 @@ def _held_out(
     return eta
 
 
-def _gain(rows: Sample, small: Floats, large: Floats) -> Gain:
+def gain_over(rows: Sample, small: Floats, large: Floats) -> Gain:
     """Return by how much the larger model lowers the mean loss, with its standard error.
 
     The standard error is at least the one that would hold if the smaller model were true: savings

@@ -13,10 +13,11 @@ from varcal.calibrators._variable._blocks.shared_luck import Search
 from varcal.calibrators._variable._columns.design import SCORE, Design
 from varcal.calibrators._variable._columns.score_basis import log_odds
 from varcal.calibrators._variable._growth import growth as second_stage
+from varcal.calibrators._variable._growth.explain_growth import mean_effects
 from varcal.calibrators._variable._growth.growth import Growth, GrowthRows, fewer_folds, fit_growth
 from varcal.calibrators._variable._growth.held_out_first import held_out_predictors
 from varcal.calibrators._variable._lookup.lookup import equal_blocks
-from varcal.calibrators._variable.additive_model import CHUNK, AdditiveModel, Sample, chunks_of
+from varcal.calibrators._variable.additive_model import CHUNK, AdditiveModel, Sample
 from varcal.calibrators._variable.folds import RowKeys, folds_and_units
 from varcal.calibrators._variable.last_curve import fit_link, left_out
 from varcal.calibrators._variable.reml import LogisticLoss
@@ -40,6 +41,8 @@ MOST_REPEATS = 2.0
 #: Scores at which a monotone model is evaluated; half as many again are spread evenly.
 MONOTONE_GRID = 65
 
+#: Rows over which the effects of the second stage are averaged.
+EFFECT_ROWS = 40
 #: Newton steps of the mean shift at most, the longest one, and the one that ends the search.
 _SHIFT_STEPS, _LONGEST_SHIFT, _SHIFT_TOLERANCE = 100, 2.0, 1e-12
 
@@ -103,10 +106,13 @@ class LogisticModel:
 
         It is that of the model with all variables, however little that is trusted: few data cannot
         rule out the effects that the prediction leaves out. What smooth curves leave out is added.
+        With a second stage it is at least the error that held-out rows show.
         """
         z = log_odds(p)
         own, variance = self.full.predictor(z, columns)
         own = moderated(own + self.full.design.score.clipped(z), variance)
+        if self.growth is not None:
+            return np.asarray(np.sqrt(np.maximum(variance, self.growth.variance)))
         error = np.sqrt(PENALTY_DOUBT * variance + self.roughness.variance(z, columns))
         middle, of_link = self._linked(own)
         ends = [self._linked(own + side * error)[0] for side in (-1.0, 1.0)]
@@ -117,7 +123,7 @@ class LogisticModel:
     def _grown(self, z: Floats, columns: list[AnyArray], growth: Growth) -> Floats:
         """Return the logit of the second stage."""
         eta = np.empty(len(z))
-        for rows in chunks_of(len(z)):
+        for rows in equal_blocks(len(z), CHUNK):
             here = [column[rows] for column in columns]
             base = self.by_score(z[rows])
             first = self.first_stage(z[rows], here)
@@ -287,7 +293,21 @@ def fit_logistic_model(
         rows = rows.take(part) if len(part) < len(rows) else rows
         known = _growth_rows(model, fitted, rows, n_levels, design, sampled=sampled)
         model = replace(model, growth=fit_growth(known))
+        if model.growth is not None:
+            model = _with_effects(model, model.growth, z, columns, keys)
     return model, fitted
+
+
+def _with_effects(
+    model: LogisticModel, growth: Growth, z: Floats, columns: list[AnyArray], keys: RowKeys
+) -> LogisticModel:
+    """Return the model with the mean effects of its second stage."""
+
+    def added(z: Floats, columns: list[AnyArray]) -> Floats:
+        return model._grown(z, columns, growth) - model.first_stage(z, columns)
+
+    effects = mean_effects(growth, z, columns, added, keys.sample(EFFECT_ROWS))
+    return replace(model, growth=replace(growth, effects=effects))
 
 
 def _roughness(model: AdditiveModel, rows: Sample, numbers: list[int]) -> Roughness:

@@ -22,6 +22,8 @@ from varcal.calibrators._variable._blocks.judgement import Judgement
 from varcal.calibrators._variable._blocks.shared_luck import Search
 from varcal.calibrators._variable._columns.score_basis import log_odds
 from varcal.calibrators._variable._columns.spline_basis import LevelBasis
+from varcal.calibrators._variable._growth.explain_growth import growth_sentences
+from varcal.calibrators._variable._growth.growth import Growth
 from varcal.calibrators._variable.effects import Effects
 from varcal.calibrators._variable.explain import curves_of, pair_name, terms_of_fit
 from varcal.calibrators._variable.folds import N_STRETCHES, RowKeys, content_order, stretches
@@ -278,8 +280,8 @@ class VariableCalibrator(Calibrator):
             if isinstance(basis, LevelBasis):
                 bases[k] = basis.without(rare)
             if isinstance(self.model_, LogisticModel) and self.model_.growth is not None:
-                growth = self.model_.growth.without(k, rare)
-                self.model_ = replace(self.model_, growth=growth)
+                grown = self.model_.growth.without(k, rare)
+                self.model_ = replace(self.model_, growth=grown)
         full = replace(self.model_.full, design=replace(design, bases=tuple(bases)))
         self.model_ = replace(self.model_, full=full)
 
@@ -431,10 +433,17 @@ class VariableCalibrator(Calibrator):
         curves = (
             ()
             if self.preserve_ranking and binary
-            else curves_of(self.model_.full, self.schema_, self.model_.full_share, expit)
+            else curves_of(
+                self.model_.full, self.schema_, self.model_.full_share, expit, self._growth
+            )
         )
         scale = "logit" if binary else "log inverse temperature"
         return Effects(scale, curves, self.terms_)
+
+    @property
+    def _growth(self) -> Growth | None:
+        """The second stage, if there is one."""
+        return self.model_.growth if isinstance(self.model_, LogisticModel) else None
 
     def _describe(self) -> tuple[str, list[dict[str, Any]]]:
         names = self.schema_.names
@@ -451,6 +460,11 @@ class VariableCalibrator(Calibrator):
             words.append(f"Pairs with a term of their own: {', '.join(own)}.")
         if off:
             words.append(f"No evidence for: {', '.join(off)}.")
+        if self._growth is not None:
+            words += growth_sentences(self._growth, names)
+        elif self.growth and names and (self.monotone or self.preserve_ranking):
+            option = "monotone" if self.monotone else "preserve_ranking"
+            words.append(f"No tables and trees: {option}=True excludes them.")
         if str(self.judged_):
             words.append(str(self.judged_))
         table = [

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from varcal._arrays import AnyArray, Bools, Floats, Ints
+from varcal.exceptions import InputError
 
 __all__ = [
     "LevelBasis",
@@ -25,6 +26,8 @@ __all__ = [
     "weighted_quantiles",
 ]
 
+#: The difference of two values must not overflow.
+MOST_VALUE = 1e307
 #: The blocks of one variable by the name of their part.
 Parts = dict[str, Floats]
 
@@ -213,6 +216,12 @@ class NumberBasis:
         low, high = weighted_quantiles(found, counts, (WINSOR, 1 - WINSOR))
         if low == high:
             low, high = found[0], found[-1]
+        if max(-low, high) > MOST_VALUE:
+            raise InputError(
+                f"v holds values up to {max(-low, high):g}, beyond {MOST_VALUE:g}",
+                "divide the column by a constant",
+                argument="v",
+            )
         kept_raw = np.clip(found, low, high)
         raw_mean = float(share @ kept_raw)
         apart = kept_raw - raw_mean

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import expit
@@ -18,7 +17,7 @@ from varcal.calibrators._variable._growth.grow_tree import (
 )
 from varcal.calibrators._variable.folds import Folds
 
-__all__ = ["Boosting", "Trees", "fit_trees", "held_out_trees"]
+__all__ = ["Boosting", "Trees", "fit_trees", "held_out_trees", "placed"]
 
 # Tuned constants; ../README.md tells how they were chosen.
 
@@ -44,24 +43,22 @@ class Trees:
         Splits: a row goes right where the position of the variable's cell is above the cut.
     value : ndarray of shape (n_trees, 2**depth)
         What leaves add.
+    used : ndarray of shape (d,)
+        The share of each variable in what the splits gain.
     """
 
     place: Ints
     variable: Ints
     cut: Ints
     value: Floats
-
-    @cached_property
-    def trees(self) -> list[Tree]:
-        """The trees one by one."""
-        return [Tree(*each) for each in zip(self.variable, self.cut, self.value, strict=True)]
+    used: Floats
 
     def added(self, codes: Codes) -> Floats:
         """Return what the trees add to the predictor of rows, by their cells."""
-        placed = _placed(self.place, codes)
+        positions = placed(self.place, codes)
         total = np.zeros(codes.shape[1])
-        for tree in self.trees:
-            total += tree.value[leaves_of(tree, placed)]
+        for variable, cut, value in zip(self.variable, self.cut, self.value, strict=True):
+            total += value[leaves_of(variable, cut, positions)]
         return total
 
 
@@ -120,7 +117,7 @@ class _Machine:
     def __init__(self, rows: Boosting) -> None:
         self.rows, self.eta = rows, rows.base.copy()
         self.place = rows.places()
-        self.codes = _placed(self.place, rows.codes)
+        self.codes = placed(self.place, rows.codes)
         self.trees: list[Tree] = []
 
     def step(self) -> Tree:
@@ -129,7 +126,7 @@ class _Machine:
         tree, leaf = grow_tree(
             self.codes, mean - rows.y, mean * (1.0 - mean), rows.mass, rows.n_cells, DEPTH
         )
-        tree = Tree(tree.variable, tree.cut, RATE * tree.value)
+        tree = replace(tree, value=RATE * tree.value)
         self.eta += tree.value[leaf]
         self.trees.append(tree)
         return tree
@@ -143,14 +140,14 @@ def held_out_trees(rows: Boosting, folds: Folds) -> tuple[int, Floats]:
     machines: list[tuple[_Machine, Codes, Ints]] = []
     for train, held in folds.splits():
         machine, out = _Machine(rows.take(np.flatnonzero(train))), np.flatnonzero(held)
-        machines.append((machine, _placed(machine.place, rows.codes[:, out]), out))
+        machines.append((machine, placed(machine.place, rows.codes[:, out]), out))
     rest = np.flatnonzero(folds.judged())
     eta = rows.base.copy()
     best, best_loss, best_eta = 0, _loss(rows, eta, rest), eta.copy()
     for number in range(1, MOST_TREES + 1):
         for machine, codes, out in machines:
             tree = machine.step()
-            eta[out] += tree.value[leaves_of(tree, codes)]
+            eta[out] += tree.value[leaves_of(tree.variable, tree.cut, codes)]
         loss = _loss(rows, eta, rest)
         if loss < best_loss:
             best, best_loss, best_eta = number, loss, eta.copy()
@@ -164,15 +161,20 @@ def fit_trees(rows: Boosting, number: int) -> Trees:
     machine = _Machine(rows)
     for _ in range(number):
         machine.step()
+    variable = np.array([tree.variable for tree in machine.trees])
+    gain = np.array([tree.gain for tree in machine.trees])
+    used = np.bincount(variable.ravel(), gain.ravel(), minlength=len(rows.codes))
     return Trees(
         machine.place,
-        np.array([tree.variable for tree in machine.trees]),
+        variable,
         np.array([tree.cut for tree in machine.trees]),
         np.array([tree.value for tree in machine.trees]),
+        used / max(float(used.sum()), 1e-300),
     )
 
 
-def _placed(place: Ints, codes: Codes) -> Codes:
+def placed(place: Ints, codes: Codes) -> Codes:
+    """Return the position of each cell in the order that splits use."""
     return np.array(
         [order.astype(np.uint8)[each] for order, each in zip(place, codes, strict=True)]
     )

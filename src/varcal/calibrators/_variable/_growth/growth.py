@@ -20,8 +20,10 @@ from varcal.calibrators._variable._growth.boosted_trees import (
     Trees,
     fit_trees,
     held_out_trees,
+    placed,
 )
 from varcal.calibrators._variable._growth.cells import LevelCells, NumberCells, cells_of
+from varcal.calibrators._variable._growth.error_size import error_variance
 from varcal.calibrators._variable._growth.grow_tree import Codes
 from varcal.calibrators._variable._growth.pair_tables import CoarseCells, PairTable, fit_tables
 from varcal.calibrators._variable.additive_model import AdditiveModel
@@ -66,6 +68,10 @@ class Growth:
         How much the trees lower the log-loss of held-out rows, and its standard error.
     link : AdditiveModel or None
         The last curve.
+    variance : float
+        The mean squared error of logits, measured on held-out rows.
+    effects : tuple of ndarray
+        What the second stage adds on average in each of the `cells`.
     """
 
     variables: tuple[int, ...]
@@ -76,13 +82,23 @@ class Growth:
     gain: float
     error: float
     link: AdditiveModel | None
+    variance: float
+    effects: tuple[Floats, ...] = ()
 
     def codes(self, z: Floats, columns: Sequence[AnyArray]) -> Codes:
         """Return the cells of rows."""
         return _codes(self.variables, self.cells, z, columns)
 
     def blended(self, codes: Codes, base: Floats, first: Floats) -> Floats:
-        """Return the predictor before the last curve, from that of the score and the first stage."""
+        """Return the predictor before the last curve.
+
+        Parameters
+        ----------
+        codes : ndarray
+            The cells of rows.
+        base, first : ndarray
+            The predictors of the score alone and of the first stage.
+        """
         eta = first
         for table in self.tables:
             one, two = table.pair
@@ -98,6 +114,16 @@ class Growth:
             return eta, np.zeros(len(eta))
         added, variance = self.link.lookup.predictor(eta, [])
         return eta + added, variance
+
+    def most_used(self) -> list[int]:
+        """Return the entries of `cells`, the one that matters most first.
+
+        Those of tables come first, then those whose splits gain most.
+        """
+        use = np.zeros(len(self.cells)) if self.trees is None else self.trees.used.copy()
+        for table in reversed(self.tables):
+            use[list(table.pair)] += 1 + use.max()
+        return [int(k) for k in np.argsort(-use, kind="stable")]
 
     def without(self, k: int, rare: AnyArray) -> Growth:
         """Return the same after rare levels of variable k were pooled."""
@@ -199,7 +225,13 @@ def fit_growth(rows: GrowthRows) -> Growth | None:
     trees = fit_trees(boosting, _refit_number(number, rows)) if share > 0 else None
     eta = (tabled + share * (grown - tabled))[judged]
     link = fit_link(eta, LogisticLoss(rows.y[judged], rows.mass[judged], eta))
-    return Growth(variables, cells, tables, trees, share, gain.value, gain.error, link)
+    growth = Growth(variables, cells, tables, trees, share, gain.value, gain.error, link, 0.0)
+    linked = np.zeros(len(rows.y))
+    linked[judged] = growth.linked(eta)[0]
+    ordered = placed(boosting.places(), codes)
+    sizes = [each.size if isinstance(each, NumberCells) else boosting.n_cells for each in cells]
+    variance = error_variance(held, linked, ordered, sizes, growth.most_used())
+    return replace(growth, variance=variance)
 
 
 def _refit_number(number: int, rows: GrowthRows) -> int:

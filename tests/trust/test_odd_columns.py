@@ -1,0 +1,208 @@
+"""Columns that are valid but odd: exact, refused with a clear error, or announced by a warning."""
+
+import datetime as dt
+import warnings
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import varcal as vc
+from varcal._input.variables import Variable
+from varcal.exceptions import InputError, VarcalError, VarcalWarning
+
+N = 120
+RNG = np.random.default_rng(0)
+P = RNG.random(N).round(3)
+Y = (RNG.random(N) < P).astype(int)
+DAY = dt.datetime(2020, 1, 1)
+WEST, EAST = (dt.timezone(dt.timedelta(hours=hours)) for hours in (-12, 12))
+
+
+def mixed(*values):
+    column = np.empty(N, dtype=object)
+    column[:] = [values[k % len(values)] for k in range(N)]
+    return column
+
+
+COLUMNS = {
+    "attoseconds": np.arange(N).astype("M8[as]"),
+    "attoseconds long": np.arange(N).astype("m8[as]"),
+    "femtoseconds": np.arange(N).astype("M8[fs]"),
+    "centuries": np.arange(N).astype("M8[100Y]"),
+    "far years": (np.arange(N) + 10**15).astype("M8[Y]"),
+    "months long": np.arange(N).astype("m8[M]"),
+    "durations without unit": np.arange(N).astype("m8"),
+    "only NaT": np.full(N, "NaT", dtype="M8"),
+    "last moment, west": mixed(dt.datetime.max.replace(tzinfo=WEST), DAY.replace(tzinfo=WEST)),
+    "first moment, east": mixed(dt.datetime.min.replace(tzinfo=EAST), DAY.replace(tzinfo=EAST)),
+    "first and last moment": mixed(dt.datetime.min, dt.datetime.max),
+    "first and last day": mixed(dt.date.min, dt.date.max),
+    "longest durations": mixed(dt.timedelta.min, dt.timedelta.max),
+    "times": mixed(dt.time(1), dt.time(2)),
+    "with and without zone": mixed(DAY.replace(tzinfo=WEST), DAY),
+    "constant": np.full(N, 3.0),
+    "constant whole": np.full(N, 7),
+    "constant text": np.full(N, "a"),
+    "constant flag": np.full(N, True),
+    "constant date": np.full(N, "2020-01-01", dtype="M8[D]"),
+    "constant, huge": np.full(N, 1e308),
+    "1e307": RNG.normal(size=N) * 1e307,
+    "1.7e308": RNG.choice([-1.7e308, 0.0, 1.7e308], N),
+    "1e-320": RNG.normal(size=N) * 1e-320,
+    "least numbers": np.where(RNG.random(N) < 0.5, 5e-324, 0.0),
+    "some infinite": np.where(RNG.random(N) < 0.2, np.inf, RNG.normal(size=N)),
+    "all infinite": np.where(RNG.random(N) < 0.5, np.inf, -np.inf),
+    "half precision": RNG.normal(size=N).astype(np.float16),
+    "half precision, largest": RNG.choice([-65504, 65504], N).astype(np.float16),
+    "extended precision": RNG.normal(size=N).astype(np.longdouble),
+    "beyond double": np.full(N, np.longdouble("1e4000")),
+    "beyond 2**63": np.uint64(2**63) + RNG.integers(0, 2, N).astype(np.uint64),
+    "beyond 2**53": np.array([2**53 + k % 5 for k in range(N)]),
+    "huge integers": mixed(10**30, 10**30 + 1, 5),
+    "too large integers": mixed(10**400, 5),
+    "decimals": mixed(Decimal("0.1"), Decimal("1e400"), Decimal("NaN")),
+    "fractions": mixed(Fraction(1, 2), Fraction(1, 3)),
+    "complex": np.ones(N) * 1j,
+    "NUL": mixed("a\0", "b"),
+    "surrogates": mixed("a\udcff", "b"),
+    "bytes": np.array([b"a", b"b"] * (N // 2)),
+    "all types": mixed("a", 1, None, 2.5, True),
+    "empty text": mixed(""),
+    "signalling NaN": np.frombuffer(np.full(N, 0x7FF0000000000001, dtype="u8").tobytes(), "f8"),
+    "zeros of both signs": np.where(RNG.random(N) < 0.5, -0.0, 0.0),
+    "nullable": pd.Series([2**60 + k % 5 if k % 7 else None for k in range(N)], dtype="Int64"),
+    "periods": pd.Series(pd.period_range("2020-01", periods=N, freq="D")),
+    "intervals": pd.cut(pd.Series(RNG.random(N)), 4),
+    "Berlin": pd.Series(pd.date_range("2020", periods=N, tz="Europe/Berlin")),
+}  # fmt: skip
+USES = {
+    "bin_table": lambda v: vc.bin_table(Y, P, v),
+    "even bins": lambda v: vc.bin_table(Y, P, v, binning="uniform"),
+    "frequent values": lambda v: vc.bin_table(Y, P, v, binning="atoms"),
+    "vece": lambda v: vc.vece(Y, P, v),
+    "curve": lambda v: vc.curve(Y, P, v),
+    "estimate": lambda v: vc.estimate(Y, P, v),
+    "tree": lambda v: vc.TreeCalibrator().fit(P, Y, {"v": v}).predict_proba(P[:9], {"v": v[:9]}),
+    "augmented": lambda v: (
+        vc.AugmentedCalibrator().fit(P, Y, {"v": v}).predict_proba(P[:9], {"v": v[:9]})
+    ),
+    "labels": lambda v: vc.ece(v, P),
+    "labels of a fit": lambda v: vc.PlattCalibrator().fit(P, v).predict(P),
+    "groups": lambda v: vc.estimate(Y, P, P, groups=v),
+    "weights": lambda v: vc.estimate(Y, P, P, sample_weight=v),
+}
+SLOW = {
+    "audit": lambda v: repr(vc.audit(Y, P, {"v": v}, repair=False, include="v")),
+    "variable": lambda v: (
+        vc.VariableCalibrator().fit(P, Y, {"v": v}).predict_proba(P[:9], {"v": v[:9]})
+    ),
+    "collect": lambda v: vc.collect(
+        {"y": Y, "p": P, "v": v}, vc.make_bins("y", "p", "v", data={"y": Y, "p": P, "v": v})
+    ),
+}
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_odd_columns_are_read_or_refused(name):
+    """Nothing but errors of varcal come out, and no warning of numpy."""
+    for use in (*USES.values(), *SLOW.values()):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            warnings.simplefilter("ignore", VarcalWarning)
+            try:
+                use(COLUMNS[name])
+            except VarcalError:
+                continue
+
+
+def test_instants_of_every_unit_are_the_same_instants():
+    day = np.array(["1969-12-31T23:00:00", "2024-02-29T12:30:15", "NaT"], dtype="M8[s]")
+    for unit in ("s", "ms", "us", "ns"):
+        found = Variable.of(day.astype(f"M8[{unit}]"), "day").values
+        np.testing.assert_array_equal(found, [-3600.0, 1709209815.0, np.nan])
+    short = np.array([1, -2], dtype="M8[as]")
+    np.testing.assert_allclose(Variable.of(short, "short").values, [1e-18, -2e-18], rtol=1e-15)
+    years = np.array([54, -1], dtype="M8[Y]")
+    assert Variable.of(years, "year").values.tolist() == [1704067200.0, -31536000.0]
+
+
+def test_the_ends_of_the_calendar_have_their_offset():
+    last = Variable.of([dt.datetime.max.replace(tzinfo=WEST)], "day").values[0]
+    plain = Variable.of([dt.datetime.max], "day").values[0]
+    assert last - plain == 12 * 3600
+    with pytest.raises(InputError, match="further than three million years away, at row 1"):
+        Variable.of(np.array([0, 10**9], dtype="M8[Y]"), "day")
+    with pytest.raises(InputError, match="holds durations in M"):
+        Variable.of(np.array([3], dtype="m8[M]"), "wait")
+
+
+def test_large_labels_are_kept_exactly(tmp_path):
+    labels = np.array([2**63, 2**63 + 1], dtype=np.uint64)[Y]
+    fit = vc.BetaCalibrator().fit(P, labels)
+    assert fit.classes_.tolist() == [2**63, 2**63 + 1]
+    fit.save(tmp_path / "cal.json")
+    again = vc.load_calibrator(tmp_path / "cal.json")
+    assert again.predict(P).tolist() == fit.predict(P).tolist()
+    assert vc.ece(labels, P) == vc.ece(Y, P)
+    mixed_sizes = np.array([1, 2**64 - 1], dtype=np.uint64)[Y]
+    assert vc.PlattCalibrator().fit(P, mixed_sizes).classes_.tolist() == [1, 2**64 - 1]
+
+
+@pytest.mark.parametrize("use", ["vece", "curve", "tree", "augmented"])
+def test_integers_that_doubles_merge_are_announced(use):
+    ids = np.array([2**60 + k % 5 for k in range(N)])
+    with pytest.warns(VarcalWarning, match="of which 5 distinct ones become 1 in double precision"):
+        USES[use](ids)
+    exact = np.array([2**53 + 2 * (k % 5) for k in range(N)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        USES[use](exact)
+        vc.vece(Y, P, ids.astype(str))
+
+
+def test_weights_that_could_never_count_are_refused():
+    weight = np.ones(N)
+    weight[7] = 1e-80
+    with pytest.raises(InputError, match="less than 1e-60 times the largest, 1: 1e-80 at row 7"):
+        vc.ece(Y, P, sample_weight=weight)
+    weight[7] = 0.0
+    assert vc.ece(Y, P, sample_weight=weight) >= 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        wide = 10.0 ** RNG.uniform(-29, 29, N)
+        vc.audit(Y, P, {"v": P}, sample_weight=wide)
+        vc.VariableCalibrator().fit(P, Y, P, sample_weight=wide / wide.mean())
+        a, b = (vc.estimate(Y, P, P, sample_weight=wide * factor) for factor in (1.0, 2.0**900))
+        assert a == b
+
+
+def test_dates_keep_their_zone_between_fit_and_prediction(tmp_path):
+    zoned = pd.Series(pd.date_range("2020", periods=N, tz="Europe/Berlin"))
+    naive = zoned.dt.tz_localize(None)
+    fit = vc.TreeCalibrator().fit(P, Y, {"day": zoned})
+    fit.save(tmp_path / "cal.json")
+    for one in (fit, vc.load_calibrator(tmp_path / "cal.json")):
+        one.predict_proba(P[:5], {"day": zoned[:5].dt.tz_convert("UTC")})
+        one.predict_proba(P[:2], {"day": [None, None]})
+        with pytest.raises(InputError, match="'day' holds dates with no time zone, but the calib"):
+            one.predict_proba(P[:5], {"day": naive[:5]})
+        with pytest.raises(InputError, match="no time zone"):
+            one.scorer()(0.5, {"day": dt.datetime(2020, 1, 1)})
+    other = vc.TreeCalibrator().fit(P, Y, {"day": naive})
+    with pytest.raises(InputError, match="with a time zone, but the calibrator was fitted on dat"):
+        other.predict_proba(P[:5], {"day": zoned[:5]})
+
+
+def test_curves_of_extreme_values_are_those_of_usual_ones():
+    v = RNG.normal(size=N)
+    usual = vc.curve(Y, P, v)
+    for power in (-1050, 1010):
+        found = vc.curve(Y, P, np.ldexp(v, power))
+        np.testing.assert_allclose(found.gap, usual.gap, atol=1e-9)
+        assert np.isfinite(found.density).all() and np.isfinite(found.histogram.edges).all()
+        np.testing.assert_allclose(
+            found.histogram.share.sum(), usual.histogram.share.sum(), atol=0.02
+        )

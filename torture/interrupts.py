@@ -1,0 +1,144 @@
+"""Presses Ctrl-C at random moments of the command line.
+
+Some processes are started anew and interrupted when the n-th module is imported; the others are
+forked with everything loaded and interrupted during their work.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from random import Random
+
+from torture.kills import forked
+from torture.outcome import Outcome
+
+SAID = "interrupted: no file is left incomplete\n"
+AT_IMPORT = """
+import os, signal, sys
+class Interrupt:
+    left = int(sys.argv[1])
+    def find_spec(self, name, path=None, target=None):
+        self.left -= 1
+        if self.left == 0:
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Interrupt())
+sys.argv = ["varcal", *sys.argv[2:]]
+from varcal.__main__ import program
+program()
+"""
+#: The number of modules that are imported after the first that understands Ctrl-C.
+FIRST_IMPORT, LAST_IMPORT = 6, 900
+
+
+def commands(folder: Path) -> list[tuple[list[str], str]]:
+    """Return commands, each with the file or folder that it writes."""
+    import varcal as vc  # noqa: PLC0415
+
+    sim = vc.datasets.make_gap(3_000, random_state=0)
+    rows = zip(sim.y.tolist(), sim.p.tolist(), sim.v.tolist(), strict=True)
+    text = "y,p,age\n" + "".join(f"{y},{p},{v}\n" for y, p, v in rows)
+    (folder / "rows.csv").write_text(text, encoding="utf-8")
+    vc.VariableCalibrator().fit(sim.p, sim.y, {"age": sim.v}).save(folder / "cal.json")
+    columns = ["--label", "y", "--prob", "p"]
+    return [
+        (["audit", "rows.csv", *columns, "-o", "page.html"], "page.html"),
+        (["calibrate", "rows.csv", *columns, "--variables", "age", "-o", "new.json"], "new.json"),
+        (["apply", "cal.json", "rows.csv", "--prob", "p", "-o", "out.csv"], "out.csv"),
+        (["reproduce", "theory", "-o", "tables"], "tables"),
+    ]
+
+
+def run_imports(first: int, n: int, outcome: Outcome) -> None:
+    """Interrupt new processes while they import."""
+    with tempfile.TemporaryDirectory() as folder:
+        given = commands(Path(folder))
+        for number in range(first, first + n):
+            random = Random(f"import {number}")
+            command, out = random.choice(given)
+            at = random.randrange(FIRST_IMPORT, LAST_IMPORT)
+            done = subprocess.run(
+                [sys.executable, "-c", AT_IMPORT, str(at), *command],
+                cwd=folder,
+                capture_output=True,
+                text=True,
+            )
+            label = f"case {number} ({command[0]}, import {at})"
+            _judge(label, done.returncode, done.stderr, Path(folder, out), outcome)
+
+
+def run_work(first: int, n: int, outcome: Outcome) -> None:
+    """Interrupt processes during their work."""
+    from varcal.cli import main  # noqa: PLC0415
+
+    with tempfile.TemporaryDirectory() as home:
+        folder = Path(home)
+        given = commands(folder)
+        longest = [_seconds(command, folder) for command, _ in given]
+        for number in range(first, first + n):
+            random = Random(f"interrupt {number}")
+            which = random.randrange(len(given))
+            command, out = given[which]
+            said = folder / "said.txt"
+
+            def work(command: list[str] = command, said: Path = said) -> None:
+                os.chdir(folder)
+                signal.signal(signal.SIGINT, signal.default_int_handler)
+                handle = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+                os.dup2(handle, 2)
+                sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115
+                sys.stdout = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+                try:
+                    main(command)
+                except SystemExit as left:
+                    sys.stderr.flush()
+                    os._exit(int(left.code or 0))
+
+            child = forked(work)
+            time.sleep(0.005 + random.random() * longest[which])
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(child, signal.SIGINT)
+            code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+            label = f"case {number} ({command[0]})"
+            text = said.read_text(encoding="utf-8") if said.exists() else ""
+            _judge(label, code, text, folder / out, outcome)
+            said.unlink(missing_ok=True)
+
+
+def _seconds(command: list[str], folder: Path) -> float:
+    """Return how long a command takes once everything is loaded; its modules stay loaded."""
+    from varcal.cli import main  # noqa: PLC0415
+
+    taken = 0.0
+    out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+    with contextlib.chdir(folder), contextlib.redirect_stdout(out):
+        for _ in range(2):
+            start = time.monotonic()
+            with contextlib.suppress(SystemExit):
+                main(command)
+            taken = time.monotonic() - start
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    return taken
+
+
+def _judge(label: str, code: int, said: str, out: Path, outcome: Outcome) -> None:
+    beside = [name for name in os.listdir(out.parent) if name.endswith(".draft")]
+    notes = [line for line in said.splitlines() if not line.startswith(("note:", "warning:"))]
+    if beside or "Traceback" in said:
+        outcome.fail(f"{label}: code {code}, left {beside}, said {said[-200:]!r}")
+    elif code == 130 and "\n".join(notes) + "\n" == SAID:
+        outcome.add("ended with 130 and one line")
+    elif code == -signal.SIGINT and not said:
+        outcome.add("ended by the signal before or after the program")
+    elif code == 0:
+        outcome.add("had finished")
+    else:
+        outcome.fail(f"{label}: code {code}, said {said[-200:]!r}")

@@ -1,0 +1,375 @@
+"""Every parser that sees bytes or texts of strangers: how a case is made, and what uses it.
+
+A target takes the random numbers of a case. It returns normally, or raises a `VarcalError`; all
+else is a failure. Targets with `bytes` in their name also take bytes, for guided fuzzing.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from random import Random
+
+import click
+import numpy as np
+import pyarrow as pa
+from pyarrow import parquet
+
+import varcal as vc
+from torture.mutate import TOKENS, mutated, text
+from varcal._files.atomic import write_whole
+from varcal._files.dialect import HEAD_BYTES, UNSTATED, Stated, detect
+from varcal._files.json_guard import check_lines
+from varcal._files.sources import format_of, read_json, read_table, source_of, sources_of
+from varcal._files.streams import RowStream
+from varcal._input.date_texts import formats_of, with_dates
+from varcal._input.variables import Variable
+from varcal.cli import _options as options
+from varcal.cli._calibrate import _built, methods
+from varcal.cli._compare import _sets
+from varcal.exceptions import InputError
+
+Target = Callable[[Random], None]
+
+
+@cache
+def folder() -> Path:
+    """Return a folder in memory, if there is one, for the files of this process."""
+    home = "/dev/shm" if os.path.isdir("/dev/shm") else None
+    kept = tempfile.TemporaryDirectory(prefix="varcal-torture-", dir=home)
+    globals()["_kept"] = kept  # removed with the process
+    return Path(kept.name)
+
+
+# ------------------------------------------------------------------ text files
+
+CSV = [
+    b"id,y,p,age,city\n1,0,0.25,31,Rome\n2,1,0.75,54,Paris\n3,1,0.5,,\n",
+    b"y;p;name\n1;0,83;\"a;b\"\n0;0,17;'x'\n",
+    b"y\tp\tday\r\n1\t0.5\t2024-01-31\r\n0\t.25\t2024-02-29 10:00:00\r\n",
+    b'y|p|t\n1|1e-3|"two\nlines"\n0|-0|"say ""hi"""\n',
+    "y,p,größe\n1,0.5,weiß\n".encode(),
+    "y,p,größe\n1,0.5,weiß\n".encode("cp1252"),
+    "y,p\n1,0.5\n".encode("utf-16"),
+    b"y,p\n" + b"1,0.5\n" * 50,
+]
+JSON_LINES = [
+    b'{"y": 1, "p": 0.5, "age": 31}\n{"y": 0, "p": 0.25, "age": null}\n',
+    b'{"y": 1, "p": 0.5, "tags": ["a", {"b": [1, 2]}]}\n{"y": 0, "p": 1, "tags": []}\n',
+    b'{"y": true, "p": 1e-3, "day": "2024-01-31"}\n{"y": false, "p": 0.9, "day": "x\\"y"}\n',
+    b'{"a": {"b": {"c": null}}}\n{"a": null}\n{}\n',
+]
+
+
+def dialect_bytes(data: bytes) -> None:
+    """Detect how a text file is written."""
+    found = detect(iter([data[:HEAD_BYTES]]), UNSTATED, "'x'")
+    assert len(found.dialect.separator) == 1 and found.dialect.decimal in ".,"
+
+
+def dialect(random: Random) -> None:
+    """Detect how forged CSV is written."""
+    dialect_bytes(mutated(random, random.choice(CSV)))
+
+
+def json_bytes(data: bytes) -> None:
+    """Check JSON lines and parse what is let in."""
+    check_lines(data, 1, "'x'")
+    if data.strip():
+        try:
+            table = read_json(data)
+            table.validate(full=True)
+            read_json(data, table.schema)
+        except (pa.ArrowException, UnicodeError):
+            pass  # which become an error that names the file
+
+
+def json_lines(random: Random) -> None:
+    """Parse forged JSON lines."""
+    json_bytes(mutated(random, random.choice(JSON_LINES)))
+
+
+def text_file(random: Random) -> None:
+    """Read forged CSV and JSON lines from a file, at once and in chunks, gzipped or not."""
+    jsonl = random.random() < 0.4
+    data = mutated(random, random.choice(JSON_LINES if jsonl else CSV))
+    if random.random() < 0.2:
+        data = gzip.compress(data, 1)
+        data = mutated(random, data) if random.random() < 0.5 else data
+    path = folder() / "rows"
+    path.write_bytes(data)
+    stated = UNSTATED
+    if random.random() < 0.2:
+        stated = Stated(
+            random.choice((None, ";", "tab", ",")),
+            random.choice((None, ".", ",")),
+            random.choice((None, "latin-1", "utf-16", "cp1252", "utf-8")),
+        )
+    source = source_of(path, "jsonl" if jsonl else "csv", "'rows'", stated)
+    table = read_table([source])
+    rows = RowStream((source,), tuple(table.column_names[:2]), as_text=random.random() < 0.5)
+    n = sum(chunk.kept.num_rows for chunk in rows)
+    assert n == table.num_rows
+
+
+# ------------------------------------------------------------------ binary files
+
+
+@cache
+def _binary(kind: str) -> bytes:
+    table = pa.table(
+        {
+            "y": [0, 1, 1] * 5,
+            "p": [0.1, 0.5, 0.9] * 5,
+            "text": ["a", "bb", None] * 5,
+            "level": pa.array(["x", "yy", "x"] * 5).dictionary_encode(),
+            "list": [[1], [2, 3], None] * 5,
+            "day": pa.array([0, 1, 2] * 5, pa.timestamp("us", "UTC")),
+        }
+    )
+    out = io.BytesIO()
+    if kind == "parquet":
+        parquet.write_table(table, out)
+    else:
+        maker = pa.ipc.new_file if kind == "arrow" else pa.ipc.new_stream
+        with maker(out, table.schema) as writer:
+            writer.write_table(table)
+    return out.getvalue()
+
+
+def binary_bytes(data: bytes, kind: str = "arrow") -> None:
+    """Read a binary file, at once and in chunks, and look at every value."""
+    path = folder() / "rows.bin"
+    path.write_bytes(data)
+    source = source_of(path, "parquet" if kind == "parquet" else "arrow", "'rows'")
+    _look_at(read_table([source]))
+    for chunk in RowStream((source,), ("p", "level")):
+        _look_at(chunk.kept)
+
+
+def _look_at(rows: pa.Table | pa.RecordBatch) -> None:
+    """Read every value; Python has no dates after the year 9999."""
+    for column in rows.columns:
+        with suppress(OverflowError, ValueError):
+            column.to_pylist()
+
+
+def arrow(random: Random) -> None:
+    """Read a forged Arrow file, in the file format or the stream format."""
+    kind = random.choice(("arrow", "stream"))
+    binary_bytes(mutated(random, _binary(kind)), kind)
+
+
+def parquet_file(random: Random) -> None:
+    """Read a forged Parquet file."""
+    binary_bytes(mutated(random, _binary("parquet")), "parquet")
+
+
+def column_names(random: Random) -> None:
+    """Audit along columns with odd names, from a Parquet file."""
+    letters = "ab\0\n\"'\\{}[]<>&;%$é日\u202e \t=.,"
+    names = {text(random, letters, 8) for _ in range(3)} - {"y", "p"}
+    columns = {"y": [0, 1] * 4, "p": [0.2, 0.7] * 4} | {n: list(range(8)) for n in sorted(names)}
+    path = folder() / "names.parquet"
+    parquet.write_table(pa.table(columns), path)
+    found = vc.bin_table("y", "p", sorted(names)[0] if names else None, data=str(path), n_bins=2)
+    assert found.to_frame is not None
+
+
+# ------------------------------------------------------------------ texts
+
+_CONTEXT = click.Context(click.Command("x"))
+_OPTION = click.Option(["--x"])
+LETTERS = "0123456789.,%-+eE xnaif∞=;:'\"\\\t\0é[]{}"
+
+
+def option_text(random: Random) -> None:
+    """Read texts of options: sizes, names, separators, encodings, decimal marks, parameters."""
+    given = text(random, LETTERS, 8)
+    if random.random() < 0.3:
+        given = random.choice(TOKENS).decode("utf-8", "replace")
+    kind = random.randrange(7)
+    try:
+        if kind == 0:
+            size = options.size(_CONTEXT, _OPTION, given)
+            assert size is not None and 0 <= size <= 1
+        elif kind == 1:
+            assert all(options.names(_CONTEXT, _OPTION, (given,)) or ["x"])
+        elif kind == 2:
+            Stated(sep=given)
+        elif kind == 3:
+            Stated(encoding=given)
+        elif kind == 4:
+            Stated(decimal=given)
+        elif kind == 5:
+            _sets((given, given[::-1]))
+        else:
+            format_of(given)
+    except click.ClickException:
+        pass
+
+
+def parameter_text(random: Random) -> None:
+    """Read ``--param NAME=VALUE`` for every calibrator, and fit with it."""
+    method = random.choice(sorted(methods()))
+    known = [name for name in methods()[method]().get_params(deep=False) if name != "calibrator"]
+    name = random.choice([*known, "no_such"])
+    values = ["null", "true", "-1", "0", "1", "3", "0.5", "1e9", '"x"', "[]", "{}", "nan", "x", ""]
+    calibrator = _built(methods()[method], (f"{name}={random.choice(values)}",))
+    p, y = _few_rows()
+    v = {"a": np.arange(40.0)} if calibrator._uses_variables else None
+    q = calibrator.fit(p, y, v).predict_proba(p, v)
+    assert np.isfinite(q).all() and np.allclose(q.sum(1), 1)
+
+
+@cache
+def _few_rows() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    p = rng.uniform(size=40)
+    return p, (rng.uniform(size=40) < p).astype(int)
+
+
+DATES = [
+    *("2024-01-31", "31.01.2024", "01/31/2024", "31/01/2024", "31-Jan-2024", "January 31, 2024"),
+    *("2024-01-31T23:59:59.999999Z", "2024-01-31 10:00+02:00", "1/2/2024", "0001-01-01"),
+    *("9999-12-31T23:59:59", "2024-02-30", "2024-13-01", "24:00", "٢٠٢٤-٠١-٣١", ""),
+]
+
+
+def dates_bytes(data: bytes) -> None:
+    """Read a column of texts as dates."""
+    texts = data.decode("utf-8", "replace").split("\n")
+    formats_of(texts)
+    seconds = with_dates(Variable.of(np.array(texts, dtype=object), "day"))
+    assert seconds is not None
+
+
+def date_texts(random: Random) -> None:
+    """Read forged texts as dates."""
+    texts = random.choices(DATES, k=random.choice((1, 1, 2, 3)))
+    forged = [mutated(random, one.encode()).decode("utf-8", "replace") for one in texts]
+    dates_bytes("\n".join(forged * random.choice((1, 3))).encode())
+
+
+# ------------------------------------------------------------------ saved files
+
+
+@cache
+def _saved() -> dict[str, bytes]:
+    """Return a saved file of every kind."""
+    home = folder()
+    sim = vc.datasets.make_gap(200, random_state=0)
+    rows = {"y": sim.y, "p": sim.p, "age": sim.v, "sex": np.where(sim.v < 0.5, "f", "m")}
+    v = {"age": sim.v, "sex": rows["sex"]}
+    bins = vc.make_bins("y", "p", data=rows, n_bins=4)
+    watched = vc.make_bins("y", "p", data=rows, monitor=0.1)
+    monitor = vc.Monitor(watched)
+    monitor.update(rows, id=1)
+    made = {
+        "variable.json": vc.VariableCalibrator().fit(sim.p, sim.y, v),
+        "tree.json": vc.TreeCalibrator().fit(sim.p, sim.y, v),
+        "beta.json": vc.BetaCalibrator().fit(sim.p, sim.y),
+        "audit.json": vc.audit(sim.y, sim.p, v, repair=False),
+        "collected.json": vc.collect(rows, bins),
+        "collected.parquet": vc.collect(rows, bins),
+        "monitor.json": monitor,
+    }
+    for name, one in made.items():
+        one.save(home / name)
+    return {name: (home / name).read_bytes() for name in made}
+
+
+LOADERS: dict[str, Callable[[Path], object]] = {
+    "variable": lambda path: _predict(vc.load_calibrator(path)),
+    "tree": lambda path: _predict(vc.load_calibrator(path)),
+    "beta": lambda path: _predict(vc.load_calibrator(path)),
+    "audit": lambda path: str(vc.load_audit(path)),
+    "collected": vc.load_collected,
+    "monitor": lambda path: str(vc.load_monitor(path).status),
+}
+
+
+def _predict(calibrator: object) -> None:
+    variables = {"age": [0.1, 0.9, np.nan], "sex": ["f", "m", None]}
+    v = variables if getattr(calibrator, "schema_", None) is not None else None
+    q = calibrator.predict_proba([0.2, 0.5, 1.0], v)  # type: ignore[attr-defined]
+    assert np.isfinite(q).all() and (q >= 0).all() and (q <= 1).all()
+
+
+def saved_file(random: Random) -> None:
+    """Load a forged file of every saved kind, and use what was loaded."""
+    name = random.choice(sorted(_saved()))
+    base = _saved()[name]
+    # Half of the forgeries keep the form of the document and change a value in it.
+    forged = _value_changed(random, base) if random.random() < 0.5 else mutated(random, base)
+    path = folder() / f"forged-{name}"
+    path.write_bytes(forged)
+    LOADERS[Path(name).stem](path)
+
+
+VALUES = [
+    *(None, True, 0, -1, 1, 2**31, 2**63, 10**30, 0.5, 1e308, -1e-320, "", "x", "Infinity"),
+    *([], [[]], [0, 16000, 16000], {}, {"x": 1}, [None] * 3, "AAAA", "🙂"),
+]
+
+
+def _value_changed(random: Random, base: bytes) -> bytes:
+    try:
+        document = json.loads(base)
+    except ValueError:
+        return mutated(random, base)
+    place = document
+    while True:
+        keys = list(place) if isinstance(place, dict) else range(len(place))
+        if not keys:
+            return json.dumps(document).encode()
+        key = random.choice(list(keys))
+        if isinstance(place[key], dict | list) and random.random() < 0.85:
+            place = place[key]
+            continue
+        if random.random() < 0.15:
+            del place[key]
+        else:
+            place[key] = random.choice(VALUES)
+        return json.dumps(document).encode()
+
+
+def path_text(random: Random) -> None:
+    """Find and write files under odd names."""
+    name = text(random, "ab./*?[]~\0\n é\udc80-", 12)
+    with suppress(InputError):
+        sources_of(name)
+    if "/" not in name and name not in ("", ".", "..", "~"):
+        try:
+            write_whole(folder() / name, "text")
+        except InputError:
+            assert "\0" in name
+
+
+#: Each target with its share of all cases; shares go by the time that a case takes.
+TARGETS: dict[str, tuple[Target, int]] = {
+    "option texts": (option_text, 300),
+    "JSON lines": (json_lines, 200),
+    "CSV dialects": (dialect, 150),
+    "dates": (date_texts, 150),
+    "text files": (text_file, 40),
+    "Arrow files": (arrow, 40),
+    "Parquet files": (parquet_file, 25),
+    "saved files": (saved_file, 25),
+    "paths": (path_text, 40),
+    "column names": (column_names, 2),
+    "parameters": (parameter_text, 3),
+}
+#: Targets for guided fuzzing, with examples to begin with.
+GUIDED = {
+    "dialect": (dialect_bytes, CSV),
+    "json": (json_bytes, JSON_LINES),
+    "dates": (dates_bytes, [one.encode() for one in DATES]),
+}
