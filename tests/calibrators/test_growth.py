@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import expit, logit
-from tests.cases.luck import log_loss, lucky_days
 
+from cases.luck import log_loss, lucky_days
 from varcal import VariableCalibrator, load_calibrator
 from varcal._export._sql import sql_export
 from varcal._saved.document import canonical
