@@ -27,7 +27,9 @@ class Design:
         return len(self.s)
 
 
-def design(rng: np.random.Generator, n: int, *, rare: bool = False, n_variables: int = 20) -> Design:
+def design(
+    rng: np.random.Generator, n: int, *, rare: bool = False, n_variables: int = 20
+) -> Design:
     """Draw variables and scores; with `rare`, about 4 % positives instead of 31 %."""
     common = rng.standard_normal((n, 1))
     x = np.sqrt(0.7) * rng.standard_normal((n, N_CONTINUOUS)) + np.sqrt(0.3) * common
@@ -49,12 +51,14 @@ def design(rng: np.random.Generator, n: int, *, rare: bool = False, n_variables:
 def planted(rng: np.random.Generator, world: Design, depth: int, share: float) -> Bools:
     """Choose a slice of `depth` variables with about this share of the rows."""
     names = list(world.X)[:20]
-    for _ in range(200):
+    for _ in range(2000):
         chosen = rng.choice(names, depth, replace=False)
         inside = np.ones(len(world), dtype=bool)
         for k, name in enumerate(chosen):
             left = depth - k
-            want = (share / max(inside.mean(), 1e-9)) ** (1 / left)
+            if not inside.any():
+                break
+            want = (share / inside.mean()) ** (1 / left)
             inside &= _range(rng, world.X[name], inside, want)
         if 0.8 * share <= inside.mean() <= 1.25 * share:
             return inside
@@ -77,7 +81,7 @@ def _range(rng: np.random.Generator, values: NDArray, within: Bools, want: float
 
 
 def rates(s: Floats, inside: Bools, gap: float) -> Floats:
-    """Return rates of outcomes: within a slice, log-odds are moved so that the mean gap is `gap`."""
+    """Return rates of outcomes, with log-odds moved so that the mean gap of a slice is `gap`."""
     odds = np.log(s[inside] / (1 - s[inside]))
     low, high = -30.0, 30.0
     for _ in range(50):

@@ -1,9 +1,9 @@
-"""What is known already: the overall gap, or the gaps along single variables, taken off before a search.
+"""What is known already and taken off before a search: the overall gap, or that along variables.
 
-Log-odds are moved by an additive model of cells, Uβ. The fit takes the largest part of the residuals
-along U; simulated residuals must lose that part as well. Each column of them is
-reduced by its own first step of the fit, v·U(UᵀVU)⁻¹Uᵀe, and all are scaled to the sum of squares of the
-data, because a fit also takes some of the noise.
+Log-odds are moved by an additive model of cells, Uβ. The fit takes most of the residuals along U;
+simulated residuals must lose that part as well. Each column of them is reduced by its own first
+step of the fit, v·U(UᵀVU)⁻¹Uᵀe, and all are scaled to the sum of squares of the data, because a fit
+also takes some of the noise.
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
 """Blocks: slices of the same depth and about the same size, and how extreme their maxima are.
 
-The more slices there are in a block, the larger is the largest |t| by chance. In block b the largest
-|t| over all slices exceeds t with probability 1 − exp(−2·N·Φ(−t)), as if there were N independent
-slices. N is fitted to the maxima of all columns, the data included, so that columns stay exchangeable.
+The more slices there are in a block, the larger is the largest |t| by chance. In a block it exceeds
+t with probability 1 − exp(−2·N·Φ(−t)), as if there were N independent slices. N is fitted to the
+maxima of all columns, the data included, so that columns stay exchangeable.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.special import log_ndtr
@@ -16,8 +17,8 @@ from varcal._arrays import Floats, Ints
 
 #: Lower ends of the classes of size, as shares of the weight.
 CLASSES = (0.25, 0.1, 0.04, 0.015, 0.0)
-#: A slice has at least so many rows, this share of the weight, and this variance (the number of hits
-#: and misses that it could tell apart).
+#: A slice has at least so many rows, this share of the weight, and this variance, with which a sum
+#: of residuals is nearly normal.
 LEAST_ROWS, LEAST_SHARE, LEAST_VARIANCE = 50, 0.005, 5.0
 #: log N by depth and size that rules compete with during the search, before N is known; from
 #: simulations with 20 variables. They decide which rules are followed up, not what is significant.
@@ -90,15 +91,15 @@ class BlockLaw:
             found = np.where(np.isnan(found), np.nan, np.maximum.accumulate(filled, axis=axis))
         return cls(found)
 
-    def log_p(self, t: Floats, depth: Ints | int, size: Ints | int) -> Floats:
+    def log_p(self, t: Floats, depth: Any, size: Any) -> Floats:
         """Return log(2·N·Φ(−t)), the log of the p-value of a slice within its block."""
         found: Floats = self.log_n[depth, size] + np.log(2) + log_ndtr(-np.asarray(t))
         return found
 
     def statistic(self, top: Floats) -> Floats:
         """Return the log of the smallest p-value of each column over all blocks."""
-        depth, size = np.indices(top.shape[:2])
-        rates = self.log_p(top, depth[..., None], size[..., None])
+        depth, size = np.indices((*top.shape[:2], 1))[:2]
+        rates = self.log_p(top, depth, size)
         rates = np.where(np.isnan(rates) | ~np.isfinite(top), np.inf, rates)
         found: Floats = rates.min(axis=(0, 1))
         return found

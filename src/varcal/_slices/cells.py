@@ -58,24 +58,28 @@ class Axis:
         """Return the condition that a row is in one of the fine cells low, …, high − 1."""
         one = self.variable
         missing = low <= self.missing < high
-        plain = {"variable": one.name, "kind": one.kind, "missing": missing}
         only_missing = missing and high - low == 1
         if one.kind == "levels":
             inside = [level for group in self.groups[low:high] for level in group]
-            outside = [level for group in self.groups[:low] + self.groups[high:] for level in group]
-            negated = len(outside) < len(inside) and bool(outside)
-            if not outside and not only_missing:
-                negated = True
-            levels = sorted(outside if negated else inside, key=one.levels.index)
+            others = self.groups[:low] + self.groups[high:]
+            outside = [level for group in others for level in group]
+            # The shorter list is written; no list at all means every level.
+            negated = not only_missing and len(outside) < len(inside)
             return Condition(
-                **plain, levels=tuple(levels), negated=negated, values=not only_missing
+                one.name,
+                one.kind,
+                levels=tuple(sorted(outside if negated else inside, key=one.levels.index)),
+                negated=negated,
+                missing=missing,
+                values=not only_missing,
             )
         last = self.n_cells - (self.missing >= 0)
-        ends = low, min(high, last)
         return Condition(
-            **plain,
+            one.name,
+            one.kind,
             low=float(self.cuts[low - 1]) if low and not only_missing else None,
-            high=float(self.cuts[ends[1] - 1]) if ends[1] < last else None,
+            high=float(self.cuts[high - 1]) if high < last else None,
+            missing=missing,
             values=not only_missing,
             is_score=self.is_score,
             zone=one.zone,

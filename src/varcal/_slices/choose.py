@@ -19,6 +19,8 @@ from varcal._text.progress import progress
 MOST_BYTES = 160_000_000
 #: Slices that share more than this part of their rows (of either claim) are the same finding.
 MOST_SHARED = 0.5
+#: p-values are fractions of whole numbers, and 1 − level is rounded.
+ROUNDING = 1e-9
 #: Searches per slice to show at most; some find what an earlier slice left behind.
 ROUNDS = 2
 
@@ -84,7 +86,9 @@ def hunt(
     draws: int,
 ) -> Hunt:
     """Search the data and simulated outcomes in the same way."""
-    rows, laws, rules = {}, {}, {}
+    rows: dict[int, Rows] = {}
+    laws: dict[int, BlockLaw] = {}
+    rules: dict[int, tuple[Rule, ...]] = {}
     statistics = []
     parts = list(batches(len(outcomes.y), 1 + draws, MOST_BYTES))
     steps = progress(
@@ -116,15 +120,18 @@ def choose(found: Hunt, outcomes: Outcomes, *, alpha: float, most: int) -> list[
     p_adjusted = 0.0
     for _ in range(ROUNDS * most):
         p_adjusted = max(p_adjusted, found.p_value(statistic))
-        ranked = _ranked(found, rules)
-        if p_adjusted >= alpha or not ranked:
+        order = ranked(found.laws, rules)
+        if p_adjusted > alpha + ROUNDING or not order:
             break
-        key, rule = ranked[0]
+        key, rule = order[0]
         rows = found.rows[key]
         rule = shortened(rows, rule, outcomes.observed(key))
         inside = rows.inside(rule)
         new = not any(_shared(inside, one.inside) > MOST_SHARED for one in chosen)
-        if new and found.p_value(_log_p_of(found, first, key, rule, inside)) < alpha:
+        clear = outcomes is first or (
+            found.p_value(_log_p_of(found, first, key, rule, inside)) <= alpha + ROUNDING
+        )
+        if new and clear:
             chosen.append(Chosen(key, rule, inside, p_adjusted, outcomes))
             if len(chosen) == most:
                 break
@@ -147,13 +154,15 @@ def _log_p_of(found: Hunt, outcomes: Outcomes, key: int, rule: Rule, inside: Boo
     return float(found.laws[key].log_p(np.array(t), rule.depth - 1, rule.size))
 
 
-def _ranked(found: Hunt, rules: Mapping[int, tuple[Rule, ...]]) -> list[tuple[int, Rule]]:
+def ranked(
+    laws: Mapping[int, BlockLaw], rules: Mapping[int, tuple[Rule, ...]]
+) -> list[tuple[int, Rule]]:
     """Return rules by their p-value within their block, the smallest first."""
     pairs = [(key, rule) for key, several in rules.items() for rule in several]
 
     def log_p(pair: tuple[int, Rule]) -> float:
         rule = pair[1]
-        value = float(found.laws[pair[0]].log_p(np.array(rule.t), rule.depth - 1, rule.size))
+        value = float(laws[pair[0]].log_p(np.array(rule.t), rule.depth - 1, rule.size))
         return np.inf if np.isnan(value) else value
 
     return sorted(pairs, key=log_p)

@@ -23,6 +23,8 @@ from varcal._slices.condition import Condition
 
 #: Rows that count as if they had been seen in addition, with the variance of calibrated scores.
 PRIOR_ROWS = 4.0
+#: The least share of a slice outside one bucket of groups that a variance is corrected for.
+_LEAST_REST = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,13 +77,30 @@ class Figures:
         n, W, _, _, e2, e1, w2, null = self.sums
         mean = -self.gap
         scatter = e2 - 2 * mean * e1 + mean * mean * w2
-        variance = (n * scatter + (PRIOR_ROWS + 1) * null) / (n + PRIOR_ROWS)
+        error = shrunk_error(n, scatter, null, W)
         if self.clusters.size:
             residual = self.clusters[0] - mean * self.clusters[1]
             share = self.clusters[1] / W
-            between = (residual**2 / np.maximum(1 - share, 1e-3)).sum()
-            variance = max(variance, float(between))
-        return float(np.sqrt(variance) / W)
+            between = (residual**2 / np.maximum(1 - share, _LEAST_REST)).sum()
+            error = max(error, float(np.sqrt(between) / W))
+        return error
+
+
+def shrunk_error(n: float, scatter: float, null: float, weight: float) -> float:
+    """Return the standard error of a gap, shrunk towards that of calibrated scores.
+
+    Parameters
+    ----------
+    n, weight : float
+        The number of rows, and their weight.
+    scatter, null : float
+        The sums of w²·(e − mean)² and of w²·score·(1 − score).
+
+    >>> round(shrunk_error(100, 20.0, 24.0, 100.0), 4)
+    0.0451
+    """
+    variance = (n * scatter + (PRIOR_ROWS + 1) * null) / (n + PRIOR_ROWS)
+    return float(np.sqrt(variance) / weight)
 
 
 @dataclass(frozen=True)

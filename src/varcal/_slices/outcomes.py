@@ -1,10 +1,11 @@
 """Outcomes: residuals of the data and of simulated outcomes, for every claim of a model.
 
-A residual is w·(hit − score). Residuals, variances and weights are whole multiples of a power of two,
-small enough that sums of them are exact; the search then has the same result in any order of rows.
-Without `beyond`, outcomes are drawn from the model's own probabilities, so that the whole null holds in
-them. With groups they are drawn from a Gaussian copula: each row keeps its probability, and
-rows of a group are as dependent as the residuals of the data are (`group_dependence.py`).
+A residual is w·(hit − score). Residuals, variances and weights are whole multiples of a power of
+two, small enough that sums of them are exact; the search then has the same result in any order of
+rows. Outcomes are drawn from the model's own probabilities (or those that `beyond` explains), so
+that the whole null holds in them. With groups they are drawn from a Gaussian copula: each row keeps
+its probability, and rows of a group are as dependent as the residuals of the data are
+(`group_dependence.py`).
 """
 
 from __future__ import annotations
@@ -112,7 +113,7 @@ class Outcomes:
     def observed(self, key: int) -> Singles:
         """Return the residuals of the data, of shape (n, 1)."""
         e = self.weight * (self.hit(key) - self.score(key))
-        return self._grid(e[:, None])
+        return self.on_grid(e[:, None])
 
     def simulated(self, key: int, columns: slice) -> Singles:
         """Return the residuals of some columns of simulated outcomes."""
@@ -121,8 +122,8 @@ class Outcomes:
             side = np.ones(len(self.y)) if key == 1 else -np.ones(len(self.y))
             if key == CORRECT:
                 side = np.where(self.predicted == 1, 1.0, -1.0)
-            return self._grid(e * side.astype(np.float32)[:, None])
-        return self._grid(self._columns(key, columns))
+            return self.on_grid(e * side.astype(np.float32)[:, None])
+        return self.on_grid(self._columns(key, columns))
 
     def columns(self, key: int, columns: slice) -> Singles:
         """Return the residuals of columns: the data is column 0, simulated outcomes follow."""
@@ -185,7 +186,7 @@ class Outcomes:
             e = self.explained[key].removed_from(e)
         return e
 
-    def _grid(self, e: Floats | Singles) -> Singles:
+    def on_grid(self, e: Floats | Singles) -> Singles:
         """Round residuals to multiples of a power of two that is the same in every column."""
         largest = float(self.weight.max()) * 2
         unit = np.float32(2.0 ** (np.ceil(np.log2(largest)) - _RESIDUAL_DIGITS))

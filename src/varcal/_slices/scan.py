@@ -1,14 +1,16 @@
 """The search with numpy: sums over rectangles and ranges for many columns of residuals at once.
 
 `scan_numba.py` has the same functions compiled. All sums are exact, because residuals and variances
-are whole multiples of a power of two (`columns.py`), so that both give the same result to the bit.
+are whole multiples of a power of two (`outcomes.py`), so that both give the same result to the bit.
 
-Columns of residuals are the data (column 0) and simulated outcomes. For a slice, t = S·V^(−1/2) with
-S its sum of residuals and V its variance. Slices compete by u = t² − penalty, where the penalty
+Columns of residuals are the data (column 0) and simulated outcomes. For a slice, t = S·V^(−1/2)
+with S its sum of residuals and V its variance. Slices compete by u = t² − penalty; the penalty
 depends on the depth and the size of the slice (`blocks.py`).
 """
 
 from __future__ import annotations
+
+from functools import cache
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -21,6 +23,7 @@ from varcal._slices.cells import Grid
 _MOST_NUMBERS = 1 << 22
 
 
+@cache
 def ranges_of(n_cells: int) -> tuple[Ints, Ints]:
     """Return the first and the last + 1 cell of every range of neighbouring cells.
 
@@ -151,13 +154,8 @@ def extend(
             place = (codes[:, rows] + offset).ravel()
             h = _sums(place, len(codes), len(codes) * widest, Et[c, rows], weights[rows])
             h = h.reshape(4, len(codes), widest)
-            for m in range(len(codes)):
-                if m in (j, k):
-                    continue
-                found = _best_range(h[:, m, : n_cells[m]], sign, sizes, penalty, top[:, c])
-                if found[0] > best[c, q]:
-                    best[c, q] = found[0]
-                    where[c, q] = m, *found[1:]
+            found = _best_range(h, n_cells, sign, sizes, penalty, top[:, c], without=(j, k))
+            best[c, q], where[c, q] = found[0], found[1:]
     return best, where
 
 
@@ -201,10 +199,11 @@ def refine(
                             inside &= (line >= rule[3 + 2 * b]) & (line < rule[4 + 2 * b])
                     rows = np.flatnonzero(inside)
                     m = rule[a]
-                    h = _sums(
-                        codes[m][rows].astype(np.intp), 1, n_cells[m], Et[c, rows], weights[rows]
+                    cells = codes[m][rows].astype(np.intp)
+                    h = _sums(cells, 1, n_cells[m], Et[c, rows], weights[rows])
+                    u, _, low, high = _best_range(
+                        h[:, None], n_cells[[m]], rule[9], sizes, penalty, None
                     )
-                    u, low, high = _best_range(h, rule[9], sizes, penalty, None)
                     if u > best[c, q]:
                         best[c, q] = u
                         changed |= bool(low != rule[3 + 2 * a] or high != rule[4 + 2 * a])
@@ -224,24 +223,36 @@ def _sums(place: Ints, repeats: int, size: int, e: Singles, weights: Floats) -> 
 
 
 def _best_range(
-    h: Floats, sign: int, sizes: Sizes, penalty: Floats, top: Floats | None
-) -> tuple[float, int, int]:
-    """Return the largest u among ranges of cells (not all of them), and its ends."""
-    total = np.zeros((4, h.shape[1] + 1))
-    total[:, 1:] = h.cumsum(axis=1)
-    low, high = ranges_of(h.shape[1])
-    S, V, W, N = total[:, high] - total[:, low]
+    h: Floats,
+    n_cells: Ints,
+    sign: int,
+    sizes: Sizes,
+    penalty: Floats,
+    top: Floats | None,
+    without: tuple[int, ...] = (),
+) -> tuple[float, int, int, int]:
+    """Return the largest u among ranges of cells of variables (never all cells), and where it is.
+
+    `h` has sums of residuals, variances, weights and rows by variable and cell.
+    """
+    total = np.zeros((4, h.shape[1], h.shape[2] + 1))
+    total[:, :, 1:] = h.cumsum(axis=2)
+    low, high = ranges_of(h.shape[2])
+    S, V, W, N = total[:, :, high] - total[:, :, low]
     searched = (sizes.rows <= N) & (sizes.weight <= W) & (sizes.variance <= V)
-    searched &= high - low < h.shape[1]
+    searched &= (high <= n_cells[:, None]) & (high - low < n_cells[:, None])
+    searched[list(without)] = False
     if not searched.any():
-        return -np.inf, 0, 0
+        return -np.inf, 0, 0, 0
+    variable, place = np.nonzero(searched)
     t = S[searched] * (1.0 / np.sqrt(V[searched]))
     block = sizes.block_of(W[searched])
     if top is not None:
         np.maximum.at(top, block, np.abs(t))
     u = np.maximum(t if sign else -t, 0.0) ** 2 - penalty[block]
-    place = int(u.argmax())
-    return float(u[place]), int(low[searched][place]), int(high[searched][place])
+    chosen = int(u.argmax())
+    ends = place[chosen]
+    return float(u[chosen]), int(variable[chosen]), int(low[ends]), int(high[ends])
 
 
 def _block_of(h: Floats, low: int, high: int, sizes: Sizes) -> int:

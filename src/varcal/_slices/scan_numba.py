@@ -97,17 +97,17 @@ def _best_range(h, k, sign, limits, ends, penalty, top, column, out):  # type: i
 
 
 @compiled(
-    _codes, _codes, _order, _places, _ints, _singles, _table, _rules, _floats, _floats, _floats,
+    _order, _codes, _order, _places, _ints, _singles, _table, _rules, _floats, _floats, _floats,
     _table, _table, _rules,
 )  # fmt: skip
 def _extend(  # type: ignore[no-untyped-def]
-    codes, lines, order, starts, n_cells, Et, weights, candidates, limits, ends, penalty, top,
+    places, lines, order, starts, n_cells, Et, weights, candidates, limits, ends, penalty, top,
     best, where,
 ):  # fmt: skip
     columns, n_candidates = candidates.shape[:2]
-    d = len(lines)
-    h = np.zeros((d, n_cells.max(), 4))
-    x = np.ones(4)
+    d, widest = len(lines), n_cells.max()
+    h = np.zeros(d * widest * 4)
+    table = h.reshape((d, widest, 4))
     out = np.zeros(3)
     for c in range(columns):
         for q in range(n_candidates):
@@ -121,20 +121,22 @@ def _extend(  # type: ignore[no-untyped-def]
             if starts[k, k_high] - starts[k, k_low] < last - first:
                 i, other, low, high = k, j, j_low, j_high
                 first, last = starts[k, k_low], starts[k, k_high]
-            for place in range(first, last):
-                r = order[i, place]
+            for at in range(first, last):
+                r = order[i, at]
                 if low <= lines[other, r] < high:
-                    x[0], x[1], x[2] = Et[c, r], weights[r, 0], weights[r, 1]
+                    e, v, w = Et[c, r], weights[r, 0], weights[r, 1]
                     for m in range(d):
-                        cell = h[m, codes[r, m]]
-                        for part in range(4):
-                            cell[part] += x[part]
+                        cell = places[r, m]
+                        h[cell] += e
+                        h[cell + 1] += v
+                        h[cell + 2] += w
+                        h[cell + 3] += 1.0
             for m in range(d):
                 if m in (j, k):
                     continue
                 _best_range(
-                    h[m], n_cells[m], sign, (limits[0], limits[1], limits[2]), ends, penalty, top,
-                    c, out,
+                    table[m], n_cells[m], sign, (limits[0], limits[1], limits[2]), ends, penalty,
+                    top, c, out,
                 )  # fmt: skip
                 if out[0] > best[c, q]:
                     best[c, q] = out[0]
@@ -166,8 +168,10 @@ def _refine(  # type: ignore[no-untyped-def]
                         b, o = o, b
                     # Rows are visited in the order of the variable that leaves fewer of them.
                     i, other = rule[b], rule[o]
-                    first = starts[i, rule[3 + 2 * b]]
-                    last = starts[i, rule[4 + 2 * b]]
+                    if i < 0:  # there is no other variable
+                        i, first, last = m, 0, lines.shape[1]
+                    else:
+                        first, last = starts[i, rule[3 + 2 * b]], starts[i, rule[4 + 2 * b]]
                     o_low, o_high = rule[3 + 2 * o], rule[4 + 2 * o]
                     if other >= 0 and starts[other, o_high] - starts[other, o_low] < last - first:
                         first, last = starts[other, o_low], starts[other, o_high]
@@ -234,11 +238,12 @@ def extend(
     """Add a range of one more variable to rectangles, as in `scan.extend`."""
     best = np.full(candidates.shape[:2], -np.inf)
     where = np.zeros((*candidates.shape[:2], 3), dtype=np.intp)
-    by_row = np.ascontiguousarray(grid.coarse.T)
+    first = np.arange(len(n_cells), dtype=np.int32) * int(n_cells.max())
+    places = np.ascontiguousarray(4 * (first + grid.coarse.T.astype(np.int32)))
     starts = _starts(grid.coarse, n_cells)
     _extend(
-        by_row, grid.coarse, grid.order, starts, n_cells, Et, weights, candidates, _limits(sizes), sizes.ends, penalty, top,
-        best, where,
+        places, grid.coarse, grid.order, starts, n_cells, Et, weights, candidates,
+        _limits(sizes), sizes.ends, penalty, top, best, where,
     )  # fmt: skip
     return best, where
 
@@ -258,8 +263,8 @@ def refine(
     best = np.full(candidates.shape[:2], -np.inf)
     starts = _starts(grid.middle, n_cells)
     _refine(
-        grid.middle, grid.order, starts, n_cells, Et, weights, candidates, sweeps, _limits(sizes), sizes.ends, penalty, top,
-        best,
+        grid.middle, grid.order, starts, n_cells, Et, weights, candidates, sweeps,
+        _limits(sizes), sizes.ends, penalty, top, best,
     )  # fmt: skip
     return best
 

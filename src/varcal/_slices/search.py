@@ -11,6 +11,7 @@ from itertools import combinations
 from types import ModuleType
 
 import numpy as np
+from numpy.typing import NDArray
 
 from varcal._arrays import Floats, Ints, Singles
 from varcal._engines.kernel_choice import VARIABLE
@@ -20,11 +21,11 @@ from varcal._slices.scan import ranges_of
 
 #: Rectangles of each column that are extended to a third variable, and rules of depths 2 and 3 that
 #: are refined. Twice as many of either find no more on the planted slices of the benchmark.
-EXTENDED, REFINED = 24, 5
+EXTENDED, REFINED = 16, 4
 #: How often the range of each variable is chosen again.
 SWEEPS = 2
 #: With fewer rows × pairs of variables than this, loading numba takes longer than it saves.
-LEAST_WORK = 50_000
+LEAST_WORK = 2_000
 #: Variables of a rule, and what of it is not used.
 NOBODY = -1
 
@@ -71,12 +72,16 @@ class Rows:
         The variance and the weight of each row, as multiples of a power of two.
     min_depth, max_depth : int
         The numbers of variables of a rule.
+    extended, refined : int
+        Rectangles that are extended to a third variable, and rules of a depth that are refined.
     """
 
     grid: Grid
     weights: Floats
     min_depth: int
     max_depth: int
+    extended: int = EXTENDED
+    refined: int = REFINED
 
     @cached_property
     def sizes(self) -> Sizes:
@@ -127,7 +132,8 @@ def search(rows: Rows, E: Singles, *, kept: int = 1) -> Searched:
     E : ndarray of shape (rows, columns)
         Residuals, as multiples of a power of two.
     kept : int
-        The columns whose rules are returned, from the first.
+        The columns whose rules are returned, from the first. Of one column all refined rules are
+        returned, of several the best one of each depth.
     """
     engine = rows.engine
     columns = E.shape[1]
@@ -144,8 +150,8 @@ def search(rows: Rows, E: Singles, *, kept: int = 1) -> Searched:
     for k, pair in enumerate(pairs):
         best[k], where[k] = _two_variables(engine, rows, pair, E, top[1])
     Et = np.ascontiguousarray(E.T)
-    wide = _leading(rows, pairs, best, where, EXTENDED)
-    _refined(engine, rows, Et, wide[:, :REFINED], 2, top[1], rules)
+    wide = _leading(rows, pairs, best, where)
+    _refined(engine, rows, Et, wide[:, : rows.refined], 2, top[1], rules)
     if rows.max_depth > 2 and len(rows.grid.axes) > 2:
         deep = _extended(engine, rows, Et, wide, top[2])
         _refined(engine, rows, Et, deep, 3, top[2], rules)
@@ -231,14 +237,14 @@ def _two_variables(
 
 
 def _leading(
-    rows: Rows, pairs: list[tuple[int, int]], best: Singles, where: Ints, most: int
+    rows: Rows, pairs: list[tuple[int, int]], best: Singles, where: NDArray[np.int32]
 ) -> Ints:
     """Return the rectangles with the largest u of each column, the best first.
 
-    The shape is (columns, most, 7): two variables, the ends of their ranges, and the sign; the
-    first variable is −1 where there is no such rectangle.
+    The shape is (columns, rectangles, 7): two variables, the ends of their ranges, and the sign;
+    the first variable is −1 where there is no such rectangle.
     """
-    columns = best.shape[2]
+    columns, most = best.shape[2], rows.extended
     flat, place = best.reshape(-1, columns), where.reshape(-1, columns)
     order = np.argsort(-flat, axis=0, kind="stable")[:most]
     found = np.full((columns, most, 7), NOBODY, dtype=np.intp)
@@ -261,11 +267,11 @@ def _extended(engine: ModuleType, rows: Rows, Et: Singles, wide: Ints, top: Floa
         rows.grid, n_cells, Et, rows.weights, wide, rows.sizes, _penalty(3), top
     )
     columns = len(best)
-    found = np.full((columns, REFINED, 10), NOBODY, dtype=np.intp)
+    found = np.full((columns, rows.refined, 10), NOBODY, dtype=np.intp)
     for c in range(columns):
         seen: set[tuple[int, ...]] = set()
         for q in np.argsort(-best[c], kind="stable"):
-            if len(seen) == REFINED or not np.isfinite(best[c, q]):
+            if len(seen) == rows.refined or not np.isfinite(best[c, q]):
                 break
             j, k, *ends, sign = wide[c, q].tolist()
             m, low, high = where[c, q].tolist()
@@ -307,7 +313,7 @@ def _refined(
         rows.grid, n_cells, Et, rows.weights, middle, SWEEPS, rows.sizes, penalty, top
     )
     for c, found in enumerate(rules):
-        for q in range(n_candidates):
+        for q in range(n_candidates) if len(rules) == 1 else [best[c].argmax()]:
             if np.isfinite(best[c, q]):
                 found.append(_rule(rows, middle[c, q], float(best[c, q]), penalty))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import combinations
 
@@ -13,10 +14,12 @@ from varcal._slices.search import NOBODY, Rows, Rule
 #: A condition must raise t²/2 by this much over the best rule without it. A search finds one that
 #: raises it by about log(number of conditions) ≈ 6 by chance. Chosen on planted slices of two
 #: variables (few third conditions) and three (few losses).
-WORTH = 8.0
-#: It must also raise t² by this part of it: with many rows a condition that hardly changes a slice is
-#: significant, and not worth its words.
+WORTH = 9.0
+#: It must also raise t² by this part of it: with many rows a condition that hardly changes a slice
+#: is significant, and not worth its words.
 LEAST_PART = 0.1
+#: The same for one of the two ends of a range.
+WORTH_OF_END = 4.0
 #: How often each range of a shortened rule is chosen again.
 SWEEPS = 3
 
@@ -32,7 +35,41 @@ def shortened(rows: Rows, rule: Rule, e: Singles) -> Rule:
         if rule.t**2 / 2 - best.t**2 / 2 >= max(WORTH, LEAST_PART * rule.t**2 / 2):
             break
         rule = best
-    return rule
+    return _without_ends(rows, rule, e)
+
+
+def _without_ends(rows: Rows, rule: Rule, e: Singles) -> Rule:
+    """Drop ends of ranges that are not worth it, the least important first."""
+    while True:
+        shorter = [_measured(rows, one, e) for one in _open_ended(rows, rule)]
+        best = max(shorter, key=lambda one: one.t, default=None)
+        if best is None or rule.t**2 / 2 - best.t**2 / 2 >= WORTH_OF_END:
+            return rule
+        rule = best
+
+
+def _open_ended(rows: Rows, rule: Rule) -> Iterator[Rule]:
+    """Yield the rules with one end less, or without or with nothing but missing values."""
+    for k, (axis, (low, high)) in enumerate(zip(rule.axes, rule.ends, strict=True)):
+        of = rows.grid.axes[axis]
+        last = of.n_cells - (of.missing >= 0)
+        if of.variable.kind == "levels" or high - low == 1:
+            continue
+        wider = [(0, high), (low, max(last, high))]
+        if low < of.missing < high:
+            wider += [(low, last), (last, of.n_cells)]
+        for ends in wider:
+            if ends not in ((low, high), (0, last), (0, of.n_cells)):
+                yield replace(rule, ends=(*rule.ends[:k], ends, *rule.ends[k + 1 :]))
+
+
+def _measured(rows: Rows, rule: Rule, e: Singles) -> Rule:
+    """Return a rule with its own t and size."""
+    inside = rows.inside(rule)
+    variance, weight = rows.weights[inside].sum(axis=0)
+    t = float(e[inside, 0].sum(dtype=np.float64)) / np.sqrt(variance)
+    size = int(rows.sizes.block_of(np.array([weight]))[0])
+    return replace(rule, t=max(float(t if rule.sign else -t), 0.0), size=size)
 
 
 def _chosen_again(rows: Rows, rule: Rule, kept: tuple[int, ...], e: Singles) -> Rule:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
-from numbers import Integral
 
 import numpy as np
 
@@ -23,7 +22,6 @@ from varcal._input.predictions import ALL, Predictions
 from varcal._input.variables import Variable
 from varcal._options import (
     check_choice,
-    check_count,
     check_flag,
     check_level,
     check_names,
@@ -35,8 +33,8 @@ from varcal._options import (
 from varcal._runtime.threads import one_blas_thread
 from varcal._slices.beyond import fit, overall_design, single_design
 from varcal._slices.cells import Grid, grid_of
-from varcal._slices.choose import Chosen, choose, hunt
-from varcal._slices.condition import SCORE
+from varcal._slices.choose import ROUNDING, Chosen, choose, hunt
+from varcal._slices.condition import SCORE, Condition
 from varcal._slices.figures import (
     Figures,
     FiguresOfAll,
@@ -101,8 +99,8 @@ def slices(
     .. math:: t = \sum_{i \in R} w_i e_i \Big/ \Big(\sum_{i \in R} w_i^2 s_i (1 - s_i)\Big)^{1/2},
         \qquad e = \text{hit} - s,
 
-    of the slices of each depth and size is compared with that of outcomes drawn from the model's own
-    probabilities and searched in the same way. The p-value is therefore valid for the whole
+    of the slices of each depth and size is compared with that of outcomes drawn from the model's
+    own probabilities and searched in the same way. The p-value is therefore valid for the whole
     search: with a calibrated model, at most 1 − level of all searches show any slice.
 
     Parameters
@@ -156,7 +154,7 @@ def slices(
     >>> len(found), bool(abs(found[0].gap - 0.2) < 0.06)
     (1, True)
     """
-    _check_options(max_depth, beyond, event, most, level, draws, search_rows, score)
+    _check_options(max_depth, beyond, event, level, draws)
     source = _read(
         y, p, X, data, classes, sample_weight, groups, from_logits, unlabelled, int(search_rows)
     )
@@ -353,7 +351,7 @@ def _known_gaps(
     return replace(outcomes, explained=explained)
 
 
-def _conditions(grid: Grid, one: Chosen) -> tuple:
+def _conditions(grid: Grid, one: Chosen) -> tuple[Condition, ...]:
     """Return the conditions of a rule, in the order of the variables."""
     pairs = sorted(zip(one.rule.axes, one.rule.ends, strict=True))
     return tuple(grid.axes[axis].condition(*ends) for axis, ends in pairs)
@@ -401,23 +399,11 @@ def _notes(n_searched: int, figures: FiguresOfAll) -> tuple[str, ...]:
 
 
 def _check_options(
-    max_depth: object,
-    beyond: object,
-    event: object,
-    most: object,
-    level: object,
-    draws: object,
-    search_rows: object,
-    score: object,
+    max_depth: int, beyond: str | None, event: str, level: float, draws: int
 ) -> None:
-    check_choice("max_depth", max_depth, (1, 2, 3))
     check_choice("beyond", beyond, BEYOND)
     check_choice("event", event, AUDIT_EVENTS)
     check_level(level)
-    check_count("most", most, 1)
-    check_count("draws", draws, 19)
-    check_count("search_rows", search_rows, FEWEST_ROWS)
-    check_choice("score", score, (False, True))
     if beyond == "single" and max_depth == 1:
         raise InputError(
             "max_depth is 1, and beyond is 'single': no slice is left to search",
@@ -425,8 +411,8 @@ def _check_options(
             argument="max_depth",
             settings={"max_depth": 2},
         )
-    smallest = 1 / (int(draws) + 1) if isinstance(draws, Integral) else 0.0
-    if smallest >= 1 - float(level):  # type: ignore[arg-type]
+    smallest = 1 / (draws + 1)
+    if smallest > 1 - level + ROUNDING:
         raise InputError(
             f"draws is {draws}: no p-value can be below {smallest:.3g}, and level is {level}",
             "use more draws",

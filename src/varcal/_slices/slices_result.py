@@ -53,6 +53,24 @@ _PLAIN = (
 )
 
 
+#: The columns of the table of slices.
+_COLUMNS = (
+    "rule",
+    "claim",
+    "rows",
+    "share",
+    "weight",
+    "score",
+    "rate",
+    "gap",
+    "low",
+    "high",
+    "p_adjusted",
+    "beyond_parents",
+    "depth",
+)
+
+
 @dataclass(frozen=True)
 class Slice:
     """A region of the variables in which the model is wrong.
@@ -154,7 +172,7 @@ class Slice:
         return inside
 
     def to_sql(self, dialect: str = "duckdb", *, score: str | None = None) -> str:
-        """Write the rule as a condition for WHERE.
+        r"""Write the rule as a condition for WHERE.
 
         Parameters
         ----------
@@ -168,7 +186,7 @@ class Slice:
         >>> condition = Condition("sex", "levels", levels=("Female",))
         >>> found = Slice((condition,), "risk", 2, 0.5, 2.0, 0.4, 0.5, -0.1, 0, 0, 0.01, 0, 1)
         >>> found.to_sql()
-        '(NOT ("sex" IS NULL) AND "sex" IN (\\'Female\\'))'
+        '(NOT ("sex" IS NULL) AND "sex" IN (\'Female\'))'
         """
         check_choice("dialect", dialect, list(DIALECTS))
         texts = []
@@ -207,7 +225,7 @@ class Slices:
         How likely slices as clear as the clearest one would be if there were no gap anywhere (or
         none beyond `beyond`).
     slices : tuple of Slice
-        Those with an adjusted p-value below 1 − level; possibly none.
+        Those with an adjusted p-value of at most 1 − level; possibly none.
     n, n_searched, n_dropped, n_variables : int
         Rows behind the figures, rows that were searched, rows dropped for want of an outcome, and
         variables.
@@ -274,11 +292,8 @@ class Slices:
 
     def to_frame(self) -> Any:
         """Return the slices as a frame of the input's library, one row per slice."""
-        names = ("rule", "claim", "rows", "share", "weight", "score", "rate", "gap", "low", "high")
-        names += ("p_adjusted", "beyond_parents", "depth")
-        return frame_of(
-            {name: [getattr(one, name) for one in self.slices] for name in names}, self.backend
-        )
+        columns = {name: [getattr(one, name) for one in self.slices] for name in _COLUMNS}
+        return frame_of(columns, self.backend)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything in plain Python types, ready for JSON."""
@@ -342,7 +357,7 @@ class Slices:
         if self.slices:
             head = f"{count(len(self.slices), 'slice')}, {count(self.n, 'row')}, "
             lines = [head + f"{count(self.n_variables, 'variable')} ({p_equation(self.p_value)})"]
-            table = {
+            table: dict[str, list[Any]] = {
                 "gap": [signed(one.gap) for one in self.slices],
                 "interval": [interval(one.low, one.high) for one in self.slices],
                 "rows": [one.rows for one in self.slices],

@@ -186,7 +186,9 @@ class Sample:
 
     def prepared(self, design: Design) -> Sample:
         """Return the rows with the columns of a design, and of parts of it, computed in advance."""
-        return replace(self, ingredients=design.ingredients(self.z, self.columns))
+        # Pairs may be added later, also with a score whose own curve was left out.
+        whole = replace(design, only=None)
+        return replace(self, ingredients=whole.ingredients(self.z, self.columns))
 
     def blocks(self, design: Design) -> list[tuple[Block, Floats]]:
         """Return the blocks of a design."""

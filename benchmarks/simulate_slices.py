@@ -1,0 +1,287 @@
+"""The search of slices on data whose truth is known: errors, power, recovery, intervals, speed.
+
+python benchmarks/simulate_slices.py null NAME [--designs D] [--outcomes M] [--out FILE]
+python benchmarks/simulate_slices.py power --rows N [--runs R] [--designs D] [--intervals K]
+python benchmarks/simulate_slices.py speed --rows N [--variables D]
+
+Each line is printed as it is made. `null` counts searches that show a slice where there is none.
+`power` plants slices of one, two and three variables in calibrated scores: how often anything is
+shown, whether it is the planted slice (Jaccard of the rows at least ½), the mean Jaccard (0 where
+nothing is shown), and how often the interval of the slice shown covers the true gap of its rows.
+Several outcomes of a design are searched as columns of one search and share its simulated outcomes;
+errors are therefore clustered by design. `bench_slices_peers.py` runs other libraries.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections import defaultdict
+from dataclasses import replace
+
+import numpy as np
+
+from slice_worlds import Design, design, planted, rates, signed_gap
+from varcal._input.predictions import Predictions
+from varcal._slices import choose, outcomes, search
+from varcal._slices.blocks import BlockLaw
+from varcal._slices.cells import grid_of
+from varcal._slices.figures import shrunk_error
+from varcal._slices.intervals import reach_of
+from varcal._slices.slices import _known_gaps
+
+DRAWS = 99
+ALPHA = 0.05
+#: Rows and variables of each null. Where a model is fitted to every outcome, columns cannot be
+#: shared, and the search is smaller.
+NULLS = {
+    "calibrated": (5000, 20),
+    "rare": (3000, 20),
+    "weights": (2000, 20),
+    "missing": (2000, 20),
+    "overall": (2000, 8),
+    "single": (2000, 8),
+    "groups": (2000, 8),
+}
+#: The variables of the smaller searches.
+FEW = ("x0", "x1", "x3", "x7", "count0", "count2", "kind1", "kind3")
+
+
+def checked(world: Design, y: np.ndarray, names: list[str], **more: np.ndarray) -> Predictions:
+    """Return checked predictions."""
+    return Predictions.of(y.astype(int), world.s, {name: world.X[name] for name in names}, **more)
+
+
+def searched(rows: Predictions, seed: int, beyond: str | None = None):
+    """Search one set of outcomes with its own simulated ones."""
+    out = outcomes.Outcomes.of(rows, seed)
+    grid = grid_of(rows.variables, out.score(1), [False] * len(rows.variables))
+    out = _known_gaps(out, rows, [1], beyond)
+    depths = (2 if beyond == "single" else 1), 3
+    return choose.hunt({1: grid}, out, [1], depths=depths, draws=DRAWS), out
+
+
+def p_values(rows: search.Rows, E: np.ndarray, null: np.ndarray) -> np.ndarray:
+    """Return the p-value of every column, each with its own fit of the blocks' law."""
+    top = search.search(rows, E, kept=0).top
+    found = []
+    for k in range(E.shape[1]):
+        together = np.concatenate([top[:, :, [k]], null], axis=2)
+        statistic = BlockLaw.of(together).statistic(together)
+        found.append((statistic <= statistic[0]).mean())
+    return np.array(found)
+
+
+def null_design(name: str, seed: int, n_outcomes: int) -> np.ndarray:
+    """Return p-values of outcomes without any slice to find."""
+    rng = np.random.default_rng([seed, list(NULLS).index(name)])
+    n, size = NULLS[name]
+    world = design(rng, n, rare=name == "rare")
+    names = list(world.X) if size == 20 else list(FEW)
+    more = {}
+    if name == "missing":
+        for one in names[:10]:
+            gone = rng.random(n) < rng.uniform(0.02, 0.3)
+            world.X[one] = np.where(gone, np.nan, world.X[one])
+    if name == "weights":
+        more["sample_weight"] = rng.lognormal(0, 1.0, n)
+    if name in ("overall", "single", "groups"):
+        return np.array([_alone(name, world, names, rng, seed) for _ in range(n_outcomes)])
+    Y = rng.random((n, n_outcomes)) < world.s[:, None]
+    rows = checked(world, Y[:, 0], names, **more)
+    out = outcomes.Outcomes.of(rows, seed)
+    grid = grid_of(rows.variables, world.s, [False] * len(names))
+    shared = search.Rows(grid, out.weights(1), 1, 3)
+    null = search.search(shared, out.simulated(1, slice(1, 1 + DRAWS)), kept=0).top
+    E = out.on_grid(out.weight[:, None] * (Y - world.s[:, None]))
+    return p_values(shared, np.ascontiguousarray(E), null)
+
+
+def _alone(
+    name: str, world: Design, names: list[str], rng: np.random.Generator, seed: int
+) -> float:
+    """Return the p-value of one outcome, searched with simulated outcomes of its own."""
+    n, more, beyond = len(world), {}, name
+    if name == "groups":
+        beyond = None
+        unit = np.repeat(np.arange(n // 10), 10)
+        # The unit's own effect is beyond the score, and two variables are the unit's.
+        world = replace(world, X=dict(world.X))
+        for one in ("x0", "count0"):
+            world.X[one] = world.X[one][unit * 10]
+        shared = outcomes.Dependence(unit, 0.1)
+        y = shared.uniform(rng, 1)[:, 0] < world.s
+        more["groups"] = unit
+    else:
+        odds = np.log(world.s / (1 - world.s))
+        if name == "overall":
+            odds = odds - 0.7
+        else:
+            odds = odds + 0.8 * np.tanh(world.X["x7"]) + 0.6 * (world.X["kind1"] == "level 0")
+            odds = odds - 0.3 * (world.X["count2"] > 8) - 0.2
+        y = rng.random(n) < 1 / (1 + np.exp(-odds))
+    rows = checked(world, y, names, **more)
+    found, _ = searched(rows, seed, beyond)
+    return found.p_value(float(found.statistic[0]))
+
+
+def run_null(name: str, designs: int, n_outcomes: int) -> None:
+    """Print the share of searches that show a slice."""
+    shares = []
+    for seed in range(designs):
+        found = null_design(name, seed, n_outcomes)
+        shares.append((found <= ALPHA + choose.ROUNDING).mean())
+        mean, error = np.mean(shares), np.std(shares) / np.sqrt(len(shares))
+        tests = (seed + 1) * n_outcomes
+        print(f"{name}: {tests} tests, {100 * mean:.1f} % ± {100 * error:.1f}", flush=True)
+
+
+def kept_cells(n: int) -> list[tuple[int, float, float]]:
+    """Return depth, share and gap of the planted slices that are neither hopeless nor certain."""
+    cells = [(d, s, g) for d in (1, 2, 3) for s in (0.01, 0.05, 0.2) for g in (0.05, 0.1, 0.2)]
+    return [c for c in cells if 2.2 < c[2] * np.sqrt(n * c[1] / 0.19) < 25]
+
+
+def run_power(n: int, runs: int, designs: int, intervals: int) -> None:
+    """Print power, recovery and coverage of planted slices."""
+    table = defaultdict(list)
+    covered = []
+    for seed in range(designs):
+        rng = np.random.default_rng([seed, n])
+        world = design(rng, n)
+        names = list(world.X)
+        cells = [cell for cell in kept_cells(n) for _ in range(runs // designs)]
+        plants = []
+        for depth, share, gap in cells:
+            inside = planted(rng, world, depth, share)
+            rate = rates(world.s, inside, signed_gap(rng, world.s, inside, gap))
+            plants.append((inside, rate, rng.random(n) < rate))
+        rows = checked(world, plants[0][2], names)
+        out = outcomes.Outcomes.of(rows, seed)
+        grid = grid_of(rows.variables, world.s, [False] * len(names))
+        shared = search.Rows(grid, out.weights(1), 1, 3)
+        null = search.search(shared, out.simulated(1, slice(1, 1 + DRAWS)), kept=0).top
+        for first in range(0, len(cells), 60):
+            some = slice(first, first + 60)
+            E = np.column_stack([y - world.s for _, _, y in plants[some]])
+            found = search.search(shared, np.ascontiguousarray(out.on_grid(E)), kept=E.shape[1])
+            for k, (cell, plant) in enumerate(zip(cells[some], plants[some], strict=True)):
+                together = np.concatenate([found.top[:, :, [k]], null], axis=2)
+                law = BlockLaw.of(together)
+                one = choose.Hunt(
+                    {1: shared}, {1: law}, law.statistic(together), {1: found.rules[k]}
+                )
+                line = _judged(one, replace(out, y=plant[2].astype(int)), world, plant)
+                if line[-1] is not None and len(covered) < intervals:
+                    covered.append(_covers(one, line[-1], world, plant))
+                table[cell].append(line[:-1])
+    _print_power(n, table, covered)
+
+
+def _judged(one, out, world, plant):
+    """Return whether a slice is shown, its Jaccard index, its depth, and the slice."""
+    shown = choose.choose(one, out, alpha=ALPHA, most=1)
+    if not shown:
+        return False, 0.0, 0, None
+    inside = shown[0].inside
+    jaccard = (inside & plant[0]).sum() / (inside | plant[0]).sum()
+    return True, jaccard, shown[0].rule.depth, shown[0]
+
+
+def _covers(one, shown, world, plant) -> tuple[bool, float]:
+    """Return whether the interval covers, and its half-width in standard errors."""
+    reach = reach_of(shown, one, level=0.95, seed=1)
+    inside, rate, y = shown.inside, plant[1], plant[2]
+    e = world.s[inside] - y[inside]
+    v = (world.s * (1 - world.s))[inside]
+    n = len(e)
+    error = shrunk_error(n, n * e.var(), v.sum(), n)
+    low, high = reach.interval(e.mean(), error, positive=shown.rule.sign == 0)
+    true = (world.s - rate)[inside].mean()
+    return bool(low <= true <= high), (high - low) / 2 / error
+
+
+def _print_power(n, table, covered) -> None:
+    print(f"n = {n}: depth, share, gap: shown, Jaccard ≥ ½, mean Jaccard, depths shown")
+    for cell, lines in table.items():
+        shown, jaccard, depth = (
+            np.array(column, dtype=float) for column in zip(*lines, strict=True)
+        )
+        depths = [int((depth == k).sum()) for k in (1, 2, 3)]
+        print(
+            f"{cell}: {100 * shown.mean():.0f} % {100 * (jaccard >= 0.5).mean():.0f} % "
+            f"{jaccard.mean():.2f} {depths}"
+        )
+    cells = [np.array(lines, dtype=float) for lines in table.values()]
+    power = np.mean([lines[:, 0].mean() for lines in cells])
+    half = np.mean([(lines[:, 1] >= 0.5).mean() for lines in cells])
+    mean = np.mean([lines[:, 1].mean() for lines in cells])
+    print(f"average: {100 * power:.0f} % / {100 * half:.0f} % / {mean:.2f}")
+    two = np.concatenate([np.array(lines, float) for cell, lines in table.items() if cell[0] == 2])
+    two = two[two[:, 0] > 0]
+    print(f"two variables planted, three shown: {int((two[:, 2] == 3).sum())} of {len(two)}")
+    if covered:
+        share, width = np.mean(covered, axis=0)
+        print(f"intervals: {100 * share:.1f} % of {len(covered)}, half-width {width:.2f} se")
+
+
+def run_speed(n: int, n_variables: int) -> None:
+    """Print processor seconds of a search of one claim, and as multiples of a tree."""
+    from sklearn.tree import DecisionTreeRegressor
+
+    import varcal as vc
+
+    rng = np.random.default_rng(0)
+    world = design(rng, n, n_variables=n_variables)
+    inside = planted(rng, world, 2, 0.1)
+    y = rng.random(n) < rates(world.s, inside, signed_gap(rng, world.s, inside, 0.1))
+    small = {name: column[:2000] for name, column in world.X.items()}
+    vc.slices(y[:2000], world.s[:2000], small, event="positive", draws=19)  # loads the kernels
+    columns = [
+        np.unique(column, return_inverse=True)[1] if column.dtype.kind == "U" else column
+        for column in world.X.values()
+    ]
+    matrix = np.column_stack(columns)
+    trees, searches = [], []
+    for _ in range(3):
+        start = time.process_time()
+        DecisionTreeRegressor(max_depth=3).fit(matrix, y - world.s)
+        trees.append(time.process_time() - start)
+        start = time.process_time()
+        found = vc.slices(y, world.s, world.X, event="positive")
+        searches.append(time.process_time() - start)
+        if searches[-1] > 20:
+            break
+    ratio = np.median(np.array(searches) / np.array(trees))
+    print(f"{n} rows, {n_variables} variables: {np.median(searches):.1f} s, tree "
+          f"{np.median(trees):.2f} s, ratio {ratio:.1f}")  # fmt: skip
+    print(found)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run one simulation."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    kinds = parser.add_subparsers(dest="kind", required=True)
+    null = kinds.add_parser("null")
+    null.add_argument("name", choices=NULLS)
+    null.add_argument("--designs", type=int, default=50)
+    null.add_argument("--outcomes", type=int, default=20)
+    power = kinds.add_parser("power")
+    power.add_argument("--rows", type=int, default=5000)
+    power.add_argument("--runs", type=int, default=30)
+    power.add_argument("--designs", type=int, default=3)
+    power.add_argument("--intervals", type=int, default=0)
+    speed = kinds.add_parser("speed")
+    speed.add_argument("--rows", type=int, default=50_000)
+    speed.add_argument("--variables", type=int, default=20)
+    given = parser.parse_args(arguments)
+    if given.kind == "null":
+        run_null(given.name, given.designs, given.outcomes)
+    elif given.kind == "power":
+        run_power(given.rows, given.runs, given.designs, given.intervals)
+    else:
+        run_speed(given.rows, given.variables)
+
+
+if __name__ == "__main__":
+    main()
