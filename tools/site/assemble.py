@@ -36,6 +36,7 @@ TEXTS = {
 API = {
     "Metrics and estimates": ("_measures", "_inference"),
     "Audits and comparisons": ("_audit",),
+    "Slices and surfaces": ("_slices", "_surfaces"),
     "Calibrators": ("calibrators",),
     "Monitors": ("_monitor",),
     "Files and large data": ("_apply", "_evidence", "_input"),
