@@ -65,6 +65,12 @@ def main(folder: Path) -> None:
     save(vc.plotting.before_after(curves), folder / "before_after.png")
     save(vc.compare(y[test], scores, columns).plot(), folder / "compare.png")
     save(effects().plot("income"), folder / "effect.png")
+    rows = vc.datasets.load_income().part("audit")
+    years = {"age": rows["age"]}
+    for name, other in (("surface", "education-num"), ("surface_levels", "marital-status")):
+        found = vc.surface(rows.y, rows.p, years, {other: rows[other]})
+        save(found.plot(), folder / f"{name}.png")
+    save(vc.slices(rows.y, rows.p, rows.X).plot(), folder / "slices.png")
     sim = vc.datasets.make_gap(4000, "tilt", vece=0.1)
     diagram = vc.reliability(sim.y, sim.p, event="positive")
     save(diagram.plot(), folder / "reliability.png")

@@ -44,7 +44,7 @@ SMOKE = {
     "fast": "import os; os.environ['VARCAL_ENGINE'] = 'fast'; " + ROWS + "vc.ece(d.y, d.p)",
     "onnx": ROWS + "vc.BetaCalibrator().fit(d.p, d.y).to_onnx().check()",
     "sql": ROWS + "import sqlglot; "
-    "sqlglot.parse(vc.BetaCalibrator().fit(d.p, d.y).to_sql('bigquery').script, dialect='bigquery')",
+    "sqlglot.parse(vc.BetaCalibrator().fit(d.p, d.y).to_sql('bigquery').script, 'bigquery')",
     "reproduce": "import pooch, varcal; varcal.experiments.EXPERIMENTS",
     "all": "import varcal, pyarrow, matplotlib, plotly, duckdb, polars, pyspark, numba, "
     "onnx, onnxruntime, sqlglot, pooch",

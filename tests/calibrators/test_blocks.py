@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import expit, logit
-from tests.cases.luck import log_loss, lucky_days
 
+from cases.luck import log_loss, lucky_days
 from varcal import VariableCalibrator, load_calibrator
 from varcal.calibrators._variable._blocks.shared_luck import (
     Blocking,

@@ -6,8 +6,8 @@ import pytest
 from scipy.special import expit, logit
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from tests.cases.luck import log_loss
 
+from cases.luck import log_loss
 from varcal import VariableCalibratedClassifier, VariableCalibrator, load_calibrator
 from varcal.calibrators._variable.folds import Folds, RowKeys, make_folds, stretches
 from varcal.exceptions import InputError, VarcalWarning

@@ -84,7 +84,7 @@ def test_table_file_and_settings(found, tmp_path):
 def test_other_files_are_refused(text, tmp_path):
     path = tmp_path / "slices.json"
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(InputError, match=r"does not hold saved slices|another version"):
+    with pytest.raises(InputError, match=r"slices\.json"):
         vc.load_slices(path)
     with pytest.raises(InputError, match="cannot read"):
         vc.load_slices(tmp_path / "none.json")
@@ -305,7 +305,7 @@ def test_identifiers_are_left_out():
         ({"search_rows": 10}, "search_rows must be an integer of at least 200; got 10"),
         ({"event": "risk"}, "event must be one of"),
         ({"level": 1.0}, "level must lie between 0 and 1; got 1.0"),
-        ({"score": "yes"}, "score must be one of False, True; got 'yes'"),
+        ({"score": "yes"}, "score must be True or False; got 'yes'"),
         ({"groups": np.zeros(3000)}, "groups has only one group"),
     ],
 )

@@ -6,6 +6,7 @@ found from `varcal.__all__`, so that new ones are walked without an entry here.
 
 import traceback
 import warnings
+from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -52,7 +53,7 @@ def problem_of(call, parameter, value):
 def raised_by_sklearn(error):
     """Tell whether scikit-learn, or the user's model, refused rows with an error of its own."""
     last = traceback.extract_tb(error.__traceback__)[-1].filename
-    return isinstance(error, ValueError | TypeError) and "varcal" not in last.split("src")[-1]
+    return not Path(last).is_relative_to(Path(vc.__file__).parent)
 
 
 def walk(some, makers):

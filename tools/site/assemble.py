@@ -26,6 +26,7 @@ SETTINGS = Path(__file__).with_name("site.toml")
 TEXTS = {
     "CONTRIBUTING.md": "project/contributing.md",
     "CHANGELOG.md": "project/changes.md",
+    "SECURITY.md": "project/security.md",
     "src/varcal/_inference/README.md": "inside/inference.md",
     "src/varcal/_smoothing/README.md": "inside/smoothing.md",
     "src/varcal/calibrators/README.md": "inside/calibrators.md",

@@ -6,7 +6,8 @@ that products of residuals within groups have the same sum as in the data. For p
 
     cov(u < s, u' < t) = φ(x)·φ(y)·Σ_k ρ^k/k!·He_{k−1}(x)·He_{k−1}(y),   x = Φ⁻¹(s), y = Φ⁻¹(t),
 
-(the tetrachoric series), whose sums over pairs are those of group totals.
+(the tetrachoric series), whose sums over pairs are those of group totals. To be on the safe side,
+the sum is taken one standard error above what is observed.
 
 Signs drawn per group would need no ρ, but they make residuals symmetric, and residuals of rare
 outcomes are not: the largest sums of such outcomes would look too small.
@@ -25,6 +26,10 @@ from varcal._arrays import Bools, Floats, Ints, Singles
 
 #: Terms of the series; more change ρ by less than a percent for ρ up to 0.8.
 TERMS = 16
+#: Standard errors that are added to the sum of products. With the estimate itself, 8 % of 136
+#: searches of calibrated data in 200 groups showed a slice at 5 %: half of the estimates are below
+#: the truth, and slices then look clearer than they are.
+CAUTION = 1.0
 #: The largest dependence.
 MOST = 0.95
 #: Distance from 0 and 1 at which the quantile of a probability is taken.
@@ -54,12 +59,13 @@ class Dependence:
         >>> group = np.repeat(np.arange(500), 10)
         >>> u = Dependence(group, 0.3).uniform(rng, 1)[:, 0]
         >>> found = Dependence.of(group, np.full(5000, 0.3), u < 0.3)
-        >>> bool(abs(found.rho - 0.3) < 0.05)
+        >>> bool(0.28 < found.rho < 0.36)
         True
         """
         x = ndtri(np.clip(score, _EPS, 1 - _EPS))
         density = np.exp(-x * x / 2) / np.sqrt(2 * np.pi)
-        products = _pair_sum(group, hit - score)
+        error = np.sqrt(max(_pair_sum(group, score * (1 - score)), 0.0))
+        products = _pair_sum(group, hit - score) + CAUTION * error
         before, now = np.zeros_like(x), np.ones_like(x)
         terms = []
         for k in range(1, TERMS + 1):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
-from numbers import Integral
 
 import numpy as np
 
@@ -23,7 +22,6 @@ from varcal._input.predictions import ALL, Predictions
 from varcal._input.variables import Variable
 from varcal._options import (
     check_choice,
-    check_count,
     check_flag,
     check_level,
     check_names,
@@ -156,7 +154,7 @@ def slices(
     >>> len(found), bool(abs(found[0].gap - 0.2) < 0.06)
     (1, True)
     """
-    _check_options(max_depth, beyond, event, most, level, draws, search_rows, score)
+    _check_options(max_depth, beyond, event, level, draws)
     source = _read(
         y, p, X, data, classes, sample_weight, groups, from_logits, unlabelled, int(search_rows)
     )
@@ -401,23 +399,11 @@ def _notes(n_searched: int, figures: FiguresOfAll) -> tuple[str, ...]:
 
 
 def _check_options(
-    max_depth: object,
-    beyond: object,
-    event: object,
-    most: object,
-    level: object,
-    draws: object,
-    search_rows: object,
-    score: object,
+    max_depth: int, beyond: str | None, event: str, level: float, draws: int
 ) -> None:
-    check_choice("max_depth", max_depth, (1, 2, 3))
     check_choice("beyond", beyond, BEYOND)
     check_choice("event", event, AUDIT_EVENTS)
     check_level(level)
-    check_count("most", most, 1)
-    check_count("draws", draws, 19)
-    check_count("search_rows", search_rows, FEWEST_ROWS)
-    check_choice("score", score, (False, True))
     if beyond == "single" and max_depth == 1:
         raise InputError(
             "max_depth is 1, and beyond is 'single': no slice is left to search",
@@ -425,8 +411,8 @@ def _check_options(
             argument="max_depth",
             settings={"max_depth": 2},
         )
-    smallest = 1 / (int(draws) + 1) if isinstance(draws, Integral) else 0.0
-    if smallest > 1 - float(level) + ROUNDING:  # type: ignore[arg-type]
+    smallest = 1 / (draws + 1)
+    if smallest > 1 - level + ROUNDING:
         raise InputError(
             f"draws is {draws}: no p-value can be below {smallest:.3g}, and level is {level}",
             "use more draws",

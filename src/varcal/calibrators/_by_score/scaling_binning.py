@@ -113,6 +113,10 @@ class ScalingBinningCalibrator(OneVsRestCalibrator):
         if not self.normalize and rows.p.ndim == 1:
             self.maps_ = [self._fit_map(1.0 - rows.p, rows.y == 0, rows.weight), *self.maps_]
 
+    @property
+    def _normalized(self) -> bool:
+        return bool(self.normalize)
+
     def _map(self, score: Floats, hit: Floats, weight: Floats | None) -> ScalingBinningMap:
         features = platt_features(score, "logit", self.eps)
         fit = fit_logistic(features, hit, weight, l2=self.l2)

@@ -186,7 +186,7 @@ class Calibrator(BaseEstimator, ABC):
         if schema is not None:
             schema.check_zones(rows.variables)
         read = self.read_from_file
-        answer = careful_answer(self._answer, rows) if read else self._answer(rows)
+        answer = self._careful(rows) if read else self._answer(rows)
         if self.fitted_rows_.startswith(f"{len(rows):x}-") and self.fitted_rows_ == (
             rows.fingerprint(with_variables=self._uses_variables)
         ):
@@ -202,6 +202,15 @@ class Calibrator(BaseEstimator, ABC):
     def _cautions(self, rows: CalibrationRows) -> tuple[str, ...]:
         """Return what the user should know about rows that are not independent."""
         return ()
+
+    @property
+    def _normalized(self) -> bool:
+        """Whether the probabilities of a row sum to 1."""
+        return True
+
+    def _careful(self, rows: CalibrationRows) -> Floats:
+        """Answer from fitted values that come from a file."""
+        return careful_answer(self._answer, rows, normalized=self._normalized)
 
     def _check_fitted(self) -> None:
         """Refuse to go on before `fit`."""

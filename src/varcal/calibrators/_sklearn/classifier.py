@@ -548,7 +548,7 @@ def _given_folds(cv: Any, y: Any) -> Any:
     """Return the splitter of scikit-learn, or of pairs of rows to train and to test on."""
     try:
         splitter = check_cv(cv, y, classifier=True)
-        if not hasattr(cv, "split"):
+        if not hasattr(cv, "split") or isinstance(cv, bytes | bytearray):
             pairs = [
                 (np.asarray(train), np.asarray(test))
                 for train, test in islice(splitter.split(), len(y) + 1)
@@ -574,7 +574,8 @@ def _check_length(v: Any, n: int) -> None:
     columns = v.values() if isinstance(v, Mapping) else [v]
     for column in columns:
         shape = getattr(column, "shape", None)
-        if not shape and (not hasattr(column, "__len__") or isinstance(column, str | bytes)):
+        single = shape == () or isinstance(column, str | bytes)
+        if single or (shape is None and not hasattr(column, "__len__")):
             raise InputError(
                 f"v is {shown(v)}, not columns of values",
                 "give an array, a frame or a dict of columns",

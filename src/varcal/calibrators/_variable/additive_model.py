@@ -66,6 +66,14 @@ class AdditiveModel:
     ridge: Floats
     mass: float
 
+    def check_saved(self) -> None:
+        """Raise ValueError unless every coefficient has its penalty and its covariances."""
+        size = self.beta.size
+        if self.beta.shape != (size,) or self.ridge.shape != (size,):
+            raise ValueError("coefficients and penalties do not match")
+        if self.covariance.shape != (size, size):
+            raise ValueError("coefficients and covariances do not match")
+
     def restricted(self, blocks: tuple[Block, ...]) -> AdditiveModel:
         """Return the model with only some of its blocks."""
         own = np.concatenate([np.full(n, b in blocks) for b, n in self.design.layout()])

@@ -264,7 +264,7 @@ def fit_temperature_model(
     loss = TemperatureLoss(log_rows(p, floor), y, mass, np.zeros(len(y)))
     rows = Sample(z, columns, loss, folds, units=units)
     design = _without_needless_curve(design, rows.take(keys.fitting_rows()))
-    fitted, rows, some, picked = fit_surviving(
+    fitted, _, rows, some, picked = fit_surviving(
         design,
         rows,
         keys,

@@ -258,7 +258,7 @@ def fit_logistic_model(
     start = (-design.score.mean, -design.score.scale)
     folds, units = folds_and_units(keys, groups, time)
     rows = Sample(z, columns, loss, folds, start, units)
-    fitted, rows, some, picked = fit_surviving(
+    fitted, design, rows, some, picked = fit_surviving(
         design,
         rows,
         keys,

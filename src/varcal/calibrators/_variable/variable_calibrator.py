@@ -501,7 +501,7 @@ def _judgement(fitted: Trusted, rows: CalibrationRows) -> Judgement:
         return Judgement("time" if rows.groups is None else "time and groups", "", n_periods)
     if rows.groups is None:
         return Judgement("random")
-    how, _, of = rows.together.partition(" of ")
+    how, _, of = (rows.together or "groups").partition(" of ")
     return Judgement(how, of, len(np.unique(rows.groups)))
 
 

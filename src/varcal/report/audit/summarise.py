@@ -36,6 +36,7 @@ from varcal._text.numbers import (
 )
 from varcal._text.sentences import Code, Named, Sentence, Strong, StrongName, cut
 from varcal._version import __version__
+from varcal.report.audit.intersections import intersections_of
 from varcal.report.audit.method import citation, glossary, method
 from varcal.report.audit.summary import (
     Bin,
@@ -97,6 +98,7 @@ def summarise(
         threshold=audit.threshold,
         variables=tuple(_variable(audit, row, k, columns) for k, row in enumerate(audit.rows, 1)),
         scores=tuple(_score(audit, _worst_by_score(audit, column)) for column in columns),
+        intersections=intersections_of(audit.intersections),
         glossary=glossary(audit),
         notes=_notes(audit),
         method=method(audit),

@@ -52,7 +52,7 @@ LEAST_PAIR_ROWS_EACH = 3.0
 #: A coarser blocking is preferred if it has this share of the most luck.
 COARSER_WORTH = 0.5
 #: The blocks into which rows are divided by their order, the least number of rows in each, and the
-#: p-value below which they share luck: it changes nothing, so that a needless warning only disturbs.
+#: p-value below which they share luck. It changes nothing: a needless warning would only disturb.
 ORDER_BLOCKS = 50
 ORDER_ROWS_EACH = 20
 ORDER_SIGNIFICANT = 1e-4

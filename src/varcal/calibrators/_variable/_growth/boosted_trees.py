@@ -17,7 +17,7 @@ from varcal.calibrators._variable._growth.grow_tree import (
 )
 from varcal.calibrators._variable.folds import Folds
 
-__all__ = ["Boosting", "Trees", "fit_trees", "held_out_trees", "placed"]
+__all__ = ["Boosting", "HeldOutTrees", "Trees", "fit_trees", "held_out_trees", "placed"]
 
 # Tuned constants; ../README.md tells how they were chosen.
 
@@ -131,14 +131,57 @@ class _Machine:
         self.trees.append(tree)
         return tree
 
+    def grown(self, number: int) -> Trees:
+        """Return the first trees."""
+        inner = 2**DEPTH - 1
+        kept = self.trees[:number]
+        variable = np.array([tree.variable for tree in kept], dtype=np.intp).reshape(-1, inner)
+        gain = np.array([tree.gain for tree in kept])
+        used = np.bincount(variable.ravel(), gain.ravel(), minlength=len(self.codes))
+        return Trees(
+            self.place,
+            variable,
+            np.array([tree.cut for tree in kept], dtype=np.intp).reshape(-1, inner),
+            np.array([tree.value for tree in kept]).reshape(-1, inner + 1),
+            used / max(float(used.sum()), 1e-300),
+        )
 
-def held_out_trees(rows: Boosting, folds: Folds) -> tuple[int, Floats]:
-    """Return how many trees are best, and the predictor of each row by trees of other rows.
 
-    Rows that are never held out keep the predictor from which trees start.
+@dataclass(frozen=True, eq=False)
+class HeldOutTrees:
+    """Trees without each fold.
+
+    Attributes
+    ----------
+    number : int
+        How many trees are best.
+    eta : ndarray of shape (n,)
+        The predictor of each row by trees that have not seen its fold; rows that are never held
+        out keep the predictor from which trees start.
+    folds : tuple of Trees
+        The trees without each fold.
+    kept : float
+        The weight of the rows of which trees are made, over that of the rows held out.
     """
+
+    number: int
+    eta: Floats
+    folds: tuple[Trees, ...]
+    kept: float
+
+    def variance(self, whole: Trees, codes: Codes) -> float:
+        """Return the mean variance of what trees of all rows add, by the delete-d jackknife."""
+        added = whole.added(codes)
+        apart = [float(((trees.added(codes) - added) ** 2).mean()) for trees in self.folds]
+        return self.kept * float(np.mean(apart))
+
+
+def held_out_trees(rows: Boosting, folds: Folds) -> HeldOutTrees:
+    """Grow trees without each fold, as many as are best for held-out rows."""
     machines: list[tuple[_Machine, Codes, Ints]] = []
+    shares = []
     for train, held in folds.splits():
+        shares.append(float(rows.mass[train].sum() / rows.mass[held].sum()))
         machine, out = _Machine(rows.take(np.flatnonzero(train))), np.flatnonzero(held)
         machines.append((machine, placed(machine.place, rows.codes[:, out]), out))
     rest = np.flatnonzero(folds.judged())
@@ -153,7 +196,8 @@ def held_out_trees(rows: Boosting, folds: Folds) -> tuple[int, Floats]:
             best, best_loss, best_eta = number, loss, eta.copy()
         elif number >= best + PATIENCE:
             break
-    return best, best_eta
+    grown = tuple(machine.grown(best) for machine, _, _ in machines)
+    return HeldOutTrees(best, best_eta, grown, float(np.mean(shares)))
 
 
 def fit_trees(rows: Boosting, number: int) -> Trees:
@@ -161,16 +205,7 @@ def fit_trees(rows: Boosting, number: int) -> Trees:
     machine = _Machine(rows)
     for _ in range(number):
         machine.step()
-    variable = np.array([tree.variable for tree in machine.trees])
-    gain = np.array([tree.gain for tree in machine.trees])
-    used = np.bincount(variable.ravel(), gain.ravel(), minlength=len(rows.codes))
-    return Trees(
-        machine.place,
-        variable,
-        np.array([tree.cut for tree in machine.trees]),
-        np.array([tree.value for tree in machine.trees]),
-        used / max(float(used.sum()), 1e-300),
-    )
+    return machine.grown(number)
 
 
 def placed(place: Ints, codes: Codes) -> Codes:

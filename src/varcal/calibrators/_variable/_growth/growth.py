@@ -41,6 +41,8 @@ LEAST_ROWS = 2_000.0
 MOST_ROWS = 250_000
 #: Held-out rows that are enough to judge the second stage: other folds only fit.
 ENOUGH_HELD = 50_000
+#: Rows on which the variance of trees is measured.
+VARIANCE_ROWS = 2_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,12 +220,12 @@ def fit_growth(rows: GrowthRows) -> Growth | None:
         rows.y,
         rows.mass,
     )
-    number, grown = held_out_trees(boosting, rows.folds)
-    share, gain = blend(held, tabled, grown)
+    without = held_out_trees(boosting, rows.folds)
+    share, gain = blend(held, tabled, without.eta)
     if not tables and share == 0:
         return None
-    trees = fit_trees(boosting, _refit_number(number, rows)) if share > 0 else None
-    eta = (tabled + share * (grown - tabled))[judged]
+    trees = fit_trees(boosting, _refit_number(without.number, rows)) if share > 0 else None
+    eta = (tabled + share * (without.eta - tabled))[judged]
     link = fit_link(eta, LogisticLoss(rows.y[judged], rows.mass[judged], eta))
     growth = Growth(variables, cells, tables, trees, share, gain.value, gain.error, link, 0.0)
     linked = np.zeros(len(rows.y))
@@ -231,6 +233,9 @@ def fit_growth(rows: GrowthRows) -> Growth | None:
     ordered = placed(boosting.places(), codes)
     sizes = [each.size if isinstance(each, NumberCells) else boosting.n_cells for each in cells]
     variance = error_variance(held, linked, ordered, sizes, growth.most_used())
+    if trees is not None:
+        some = np.linspace(0, len(rows.y) - 1, VARIANCE_ROWS).astype(np.intp)
+        variance += share**2 * without.variance(trees, np.ascontiguousarray(codes[:, some]))
     return replace(growth, variance=variance)
 
 
