@@ -29,6 +29,7 @@ TEXTS = {
     "SECURITY.md": "project/security.md",
     "src/varcal/_inference/README.md": "inside/inference.md",
     "src/varcal/_smoothing/README.md": "inside/smoothing.md",
+    "src/varcal/_slices/README.md": "inside/slices.md",
     "src/varcal/calibrators/README.md": "inside/calibrators.md",
     "src/varcal/calibrators/_variable/README.md": "inside/variable-calibrator.md",
     "src/varcal/report/README.md": "inside/report.md",
