@@ -21,8 +21,8 @@ LAYERS = [
     {"_binning", "_saved", "datasets"},
     {"_engines", "_inference", "calibrators"},
     {"_evidence", "_export"},
-    {"_measures", "_slices"},
-    {"_audit", "_apply", "_monitor", "_surfaces"},
+    {"_measures", "_slices", "_surfaces"},
+    {"_audit", "_apply", "_monitor"},
     {"plotting", "report"},
     {"experiments", "cli"},
 ]
@@ -33,7 +33,7 @@ LATE = {
     ("_binning", "_engines"),  # the compiled kernels
     ("_audit", "plotting"),
     ("_audit", "report"),
-    ("_audit", "_surfaces"),
+    ("_surfaces", "_slices"),
     ("_monitor", "plotting"),
     ("_slices", "plotting"),
     ("_monitor", "report"),

@@ -42,8 +42,8 @@ def test_every_tuned_constant_is_in_the_readme(sensitivity):
 def test_a_constant_is_scaled_for_a_while(sensitivity):
     entry = sensitivity.Entry("calibrators", "calibrators._variable.trust", "SCORE_RAMP", "groups")
     with entry.scaled(2.0):
-        assert entry.value == (0.0, 2.0)
-    assert entry.value == (0.0, 1.0)
+        assert entry.value == (0.8, 2.8)
+    assert entry.value == (0.4, 1.4)
 
 
 def test_a_constant_is_scaled_wherever_it_is_imported(sensitivity):

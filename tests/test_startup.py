@@ -6,9 +6,9 @@ import sys
 
 import numpy as np
 import pytest
-from tests.cases.calibrators import ALL, binary, fitted, many
 
 import varcal as vc
+from cases.calibrators import ALL, binary, fitted, many
 
 # Runs the program, then writes the names of all loaded modules to a file.
 PROGRAM = """

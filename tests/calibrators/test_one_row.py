@@ -5,8 +5,8 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
-from tests.cases.calibrators import ALL, binary, every, fitted, many
 
+from cases.calibrators import ALL, binary, every, fitted, many
 from varcal._input import plain_types
 from varcal.calibrators import PlattCalibrator, VariableCalibrator
 from varcal.calibrators._variable._lookup import lookup

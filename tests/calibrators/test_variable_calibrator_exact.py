@@ -49,9 +49,13 @@ def test_the_order_of_rows_changes_nothing_at_all(weighted):
     p, y, v = rows_with_pairs(3, 1500)
     weight = np.random.default_rng(3).integers(1, 4, len(p)).astype(float) if weighted else None
     turned = np.random.default_rng(4).permutation(len(p))
-    first = VariableCalibrator().fit(p, y, v, sample_weight=weight)
+    first = VariableCalibrator().fit(p, y, v, sample_weight=weight, blocks=False)
     again = VariableCalibrator().fit(
-        p[turned], y[turned], v[turned], sample_weight=None if weight is None else weight[turned]
+        p[turned],
+        y[turned],
+        v[turned],
+        sample_weight=None if weight is None else weight[turned],
+        blocks=False,
     )
     new = rows_with_pairs(6, 300)
     assert (first.predict_proba(new[0], new[2]) == again.predict_proba(new[0], new[2])).all()

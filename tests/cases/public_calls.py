@@ -60,7 +60,8 @@ def valid_values(folder: Path) -> dict[str, Any]:
     rows = folder / "rows.csv"
     rows.write_text("p\n" + "\n".join(map(str, P)) + "\n")
     return {
-        "y": Y, "p": P, "v": V, "claim": "risk", "row": 0, "column": 0, "v1": {"v1": V}, "v2": {"v2": P}, "X": {"age": V, "job": JOB}, "model": _model(),
+        "y": Y, "p": P, "v": V, "claim": "risk", "row": 0, "column": 0,
+        "v1": {"v1": V}, "v2": {"v2": P}, "X": {"age": V, "job": JOB}, "model": _model(),
         "methods": {"a": P, "b": P**2}, "batch": FRAME, "bins": bins, "gap": 0.05,
         "variables": 0, "calibrator": calibrator, "source": str(rows), "dialect": "duckdb",
         "estimator": _model(), "audit": audit, "monitor": monitor, "comparison": comparison,

@@ -490,6 +490,26 @@ def test_calibrate_with_groups_agrees_with_the_library(folder, tmp_path):
     )
 
 
+def test_calibrate_with_time_or_blocks(folder, tmp_path):
+    rows = csv.read_csv(folder / "cal.csv")
+    out = tmp_path / "cal.json"
+    given = ["calibrate", folder / "cal.csv", *COLUMNS, "--variables", "age", "-o", out]
+    assert run(*given, "--time", "noise").returncode == 0
+    ours = vc.VariableCalibrator().fit(
+        rows.select(["p"]), rows["y"], rows.select(["age"]), time=rows["noise"]
+    )
+    saved = vc.load_calibrator(out)
+    assert saved.judged_ == ours.judged_ and saved.judged_.how == "time"
+    assert run(*given, "--blocks", "who").returncode == 0
+    assert vc.load_calibrator(out).judged_.how == "blocks"
+    assert run(*given, "--same-blocks").returncode == 0
+    assert vc.load_calibrator(out).judged_.how == "random"
+    done = run(*given, "--blocks", "who", "--same-blocks")
+    assert done.returncode == 2 and "--blocks who and --same-blocks are both given" in done.stderr
+    done = run(*given, "--time", "noise", "--method", "beta")
+    assert done.returncode == 2 and "cannot use --time noise" in done.stderr
+
+
 def test_calibrate_reports_problems_with_groups(tmp_path):
     rows = [f"{k % 2},{(k % 10) / 10},{k % 7},{k // 100 or ''},x" for k in range(500)]
     (tmp_path / "rows.csv").write_text("y,p,v,who,all\n" + "\n".join(rows))

@@ -49,6 +49,8 @@ def test_links_and_lists_of_a_text_fit_the_site(assemble):
     assert assemble.as_page(text, "CONTRIBUTING.md", "project/contributing.md") == (
         "See [it](../export.md#sql), this (`LICENSE`) and [that](https://a.b):\n\n- one\n- two\n"
     )
+    notebook = assemble.as_page("[n](../notebooks/a.ipynb)", "docs/guides/x.md", "guides/x.md")
+    assert notebook == "[n](../notebooks/a.md)\n"
     fenced = "```python\n[a](b)\n- 1\n```\n"
     assert assemble.as_page(fenced, "docs/a.md", "a.md") == fenced
 

@@ -11,7 +11,7 @@ import pytest
 
 import varcal as vc
 from cases.command_line import run
-from varcal._files.dialect import HEAD_BYTES, Dialect, Stated
+from varcal._files.dialect import HEAD_BYTES, UNSTATED, Dialect, Stated, detect
 from varcal._files.sources import how_read, read_table, sources_of
 from varcal.exceptions import InputError, VarcalWarning
 
@@ -390,3 +390,14 @@ def test_damaged_gzip(tmp_path):
     for content in (whole[:-2000], whole[:100] + b"\xff" * 50 + whole[150:]):
         done = run("audit", write(tmp_path, content), *COLUMNS)
         assert done.returncode == 2 and "cannot read" in done.stderr
+
+
+def test_a_header_with_half_a_quote_is_refused():
+    """Found by fuzzing: the header has a separator, but not outside of quotes."""
+    with pytest.raises(InputError, match="the header of 'x' has a single column, 'y,p\"g'"):
+        detect(iter([b'y,p"g\n16024\n']), UNSTATED, "'x'")
+
+
+def test_an_encoding_with_a_zero_character_is_not_known():
+    with pytest.raises(InputError, match="encoding 'utf\\\\x00' is not known"):
+        Stated(encoding="utf\0")

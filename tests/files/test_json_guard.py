@@ -1,9 +1,12 @@
 """Lines that would crash PyArrow are refused before it sees them, from wherever they come."""
 
 import gzip
+import io
 import json
 import re
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -117,3 +120,34 @@ def test_what_is_let_in_is_one_object_per_line_if_it_is_json_at_all(block):
         except ValueError:
             continue
         assert isinstance(value, dict) and end == len(line.strip())
+
+
+def forged(table, old, new):
+    """Return an Arrow file in which some bytes of a buffer are replaced."""
+    out = io.BytesIO()
+    with pa.ipc.new_file(out, table.schema) as writer:
+        writer.write_table(table)
+    content = out.getvalue()
+    assert content.count(old) == 1
+    return content.replace(old, new)
+
+
+def test_offsets_and_codes_outside_of_their_buffers_are_refused(tmp_path):
+    """PyArrow takes both on trust, and reading the value then ends the process."""
+    texts = pa.table({"y": [0, 1], "p": [0.5, 0.5], "x": pa.array(["abc", "defg"])})
+    levels = pa.DictionaryArray.from_arrays(pa.array([2, 1], pa.int32()), ["u", "v", "w"])
+    coded = pa.table({"y": [0, 1], "p": [0.5, 0.5], "x": levels})
+    offsets = np.array([0, 3, 7], "<i4").tobytes()
+    codes = np.array([2, 1], "<i4").tobytes()
+    for k, content in enumerate(
+        [
+            forged(texts, offsets, np.array([0, 2**30, 7], "<i4").tobytes()),
+            forged(coded, codes, np.array([2, 2**30], "<i4").tobytes()),
+        ]
+    ):
+        path = tmp_path / f"forged-{k}.arrow"
+        path.write_bytes(content)
+        with pytest.raises(InputError, match=r"cannot read .* as arrow"):
+            vc.vece("y", "p", "x", data=str(path))
+        done = run("audit", path, "--label", "y", "--prob", "p")
+        assert done.returncode == 2 and "cannot read" in done.stderr

@@ -278,3 +278,8 @@ def test_queries_as_texts(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write(make_rows(), tmp_path / "with a name.parquet")
     assert vc.ece("y", "p", data="with a name.parquet") > 0
+
+
+def test_a_path_with_a_zero_character():
+    with pytest.raises(InputError, match="cannot be a path: it has a zero character"):
+        sources_of("rows\0.csv")

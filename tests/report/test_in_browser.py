@@ -14,7 +14,7 @@ from cases.monitors import make_bins, make_rows
 if not MISSING:
     from playwright.sync_api import expect
 
-    expect.set_options(timeout=60_000)
+    expect.set_options(timeout=600_000)  # not a test of speed
 # One worker of pytest-xdist runs them all: there is one browser, and the pages are made once.
 pytestmark = [
     pytest.mark.browser,

@@ -117,11 +117,11 @@ def test_a_loaded_calibrator_makes_its_tables_with_one_thread(three_threads, ins
 
 
 FAILURES = {
-    "audit": lambda: vc.audit(Y, P, V, level=2),
+    "audit": lambda: vc.audit(Y, P, {"a": V["a"][:9]}),
     "compare": lambda: vc.compare(Y, {}, V),
     "curve": lambda: vc.curve(Y, P, V["a"], event="classwise"),
     "estimate": lambda: vc.estimate(Y, P, V["a"][:9]),
-    "reliability": lambda: vc.reliability(Y, P, level=0),
+    "reliability": lambda: vc.reliability(Y[:9], P),
     "fit": lambda: VariableCalibrator(max_shift=-1).fit(P, Y, V),
     "intervals": lambda: BINARY.predict_interval(P, V, level=7),
 }
@@ -167,11 +167,11 @@ class Worker(threading.Thread):
 
     def enter(self):
         self.orders[0].release()
-        assert self.done.acquire(timeout=60)
+        self.done.acquire()
 
     def leave(self):
         self.orders[1].release()
-        assert self.done.acquire(timeout=60)
+        self.done.acquire()
 
 
 @pytest.mark.parametrize("first", [0, 1])

@@ -186,7 +186,7 @@ def _relinked(found: re.Match[str], source: str, name: str) -> str:
     if place in TEXTS:
         place = TEXTS[place]
     elif place.startswith("docs/"):
-        place = place.removeprefix("docs/")
+        place = re.sub(r"\.ipynb$", ".md", place.removeprefix("docs/"))
     else:
         return f"{label} (`{place}`)"
     link = posixpath.relpath(place, posixpath.dirname(name) or ".")

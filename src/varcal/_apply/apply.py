@@ -28,6 +28,14 @@ from varcal._files.sources import (
     warn_how_read,
 )
 from varcal._input.arrow_numbers import arrow_of
+from varcal._options import (
+    check_arguments,
+    check_mark,
+    check_names,
+    check_path,
+    check_text,
+    or_none,
+)
 from varcal._text.progress import counted
 from varcal.exceptions import InputError, import_library
 
@@ -37,6 +45,18 @@ if TYPE_CHECKING:
     from varcal._engines.protocol import LazyRows
     from varcal._files.streams import Chunk
     from varcal.calibrators import Calibrator
+
+
+_CHECKS = {
+    "out": or_none(check_path),
+    "p": or_none(check_names),
+    "v": or_none(check_names),
+    "column": check_mark,
+    "format": or_none(check_text),
+    "sep": or_none(check_text),
+    "decimal": or_none(check_text),
+    "encoding": or_none(check_text),
+}
 
 
 @dataclass(frozen=True)
@@ -160,6 +180,7 @@ def apply(
     >>> (folder / "out.csv").read_text().splitlines()[0]
     'id,p,age,p_calibrated'
     """
+    check_arguments(_CHECKS, locals())
     if out is not None:
         format_of(out)  # raise an error before anything slow
         check_target(out, calibrator)

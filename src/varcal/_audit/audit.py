@@ -6,6 +6,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import replace
 
 from varcal._audit.audit_result import Audit
+from varcal._audit.intersections import intersections_of
 from varcal._audit.judge import Settings, judge
 from varcal._audit.repair import MOST_ROWS, Repair, check_protected, repair_of
 from varcal._binning.choose import check_cut_names
@@ -21,6 +22,7 @@ from varcal._input.left_out import all_left_out, explicit_names
 from varcal._input.predictions import ALL, Predictions
 from varcal._options import check_flag, check_names, checked, one_of, or_none
 from varcal._runtime.threads import one_blas_thread
+from varcal._slices.slices import slices as search
 from varcal.exceptions import InputError
 
 
@@ -29,6 +31,7 @@ from varcal.exceptions import InputError
     include=or_none(check_names),
     repair=check_flag,
     protected=check_names,
+    slices=check_flag,
 )
 @one_blas_thread
 def audit(
@@ -53,6 +56,7 @@ def audit(
     include: str | Sequence[str] | None = None,
     repair: bool = True,
     protected: str | Sequence[str] = (),
+    slices: bool = False,
     random_state: int = 0,
 ) -> Audit:
     r"""Rank variables by how much a model's calibration changes along them.
@@ -105,9 +109,14 @@ def audit(
         Whether ``audit.repair`` tries what a repair would achieve, when it is first asked for.
     protected : str or sequence of str
         Variables that a repair may not read; the repair is then also tried without them.
+    slices : bool
+        Whether to search intersections of variables as well: the slices where the model is most
+        wrong (`slices`), the surface of the worst pair (`surface`) and how much of the gap can be
+        predicted (`predictable_gap`). They are in ``audit.intersections`` and in reports. This
+        takes several times as long as the audit itself.
     random_state : int
-        Seed of the simulated null distributions that are used where outcomes are sparse, and of
-        the split of rows for the repair.
+        Seed of the simulated null distributions that are used where outcomes are sparse, of the
+        split of rows for the repair, and of the search for slices.
 
     Returns
     -------
@@ -158,6 +167,45 @@ def audit(
     keys = evidence.audit_keys(event, pos_label)
     settings = Settings(str(event), keys, level, threshold, random_state)
     found = judge(evidence, names, settings, left_out=left_out)
+    if slices:
+        if isinstance(y, Collected):
+            raise InputError(
+                "slices is True, and y is collected statistics: slices need rows",
+                "omit {slices}, or give the rows",
+                argument="slices",
+                settings={"slices": None},
+            )
+        searched = search(
+            y,
+            p,
+            names if isinstance(named, list | tuple) or named is None else X,
+            data=data,
+            event=event,
+            level=level,
+            classes=classes,
+            pos_label=pos_label,
+            sample_weight=sample_weight,
+            groups=groups,
+            from_logits=from_logits,
+            unlabelled=unlabelled,
+            include=include,
+            random_state=random_state,
+        )
+        rows = _rows_of(evidence, data, names)
+        assert rows is not None
+        found = replace(
+            found,
+            intersections=intersections_of(
+                searched,
+                rows,
+                found.rows,
+                keys,
+                gaps={name: claim.gap for name, claim in found.claims.items()},
+                n_all=evidence.n_rows + evidence.n_dropped,
+                engine=evidence.engine,
+                random_state=random_state,
+            ),
+        )
     # A repair reads no column that was left out, protected or not.
     protected = [name for name in check_protected(protected, known) if name in names]
     if not repair:
@@ -172,13 +220,9 @@ def audit(
         return judge(some, present, settings)
 
     def try_repair() -> tuple[Repair | None, str]:
-        if isinstance(evidence, InMemory):
-            rows = evidence.predictions
-        elif isinstance(evidence, Collected) and (lazy := lazy_rows(data)) is not None:
-            rows = sample_rows(lazy, evidence.plan.roles, evidence.classes, MOST_ROWS)
-        else:
+        rows = _rows_of(evidence, data, names)
+        if rows is None:
             return None, "a repair needs the rows, and only their sums are in memory"
-        rows = replace(rows, variables=tuple(v for v in rows.variables if v.name in names))
         return repair_of(
             rows,
             audit_again,
@@ -188,6 +232,17 @@ def audit(
         )
 
     return replace(found, try_repair=try_repair)
+
+
+def _rows_of(evidence: Evidence, data: object, names: Sequence[str]) -> Predictions | None:
+    """Return the rows with some variables, or a sample of them; None if there are only sums."""
+    if isinstance(evidence, InMemory):
+        rows = evidence.predictions
+    elif isinstance(evidence, Collected) and (lazy := lazy_rows(data)) is not None:
+        rows = sample_rows(lazy, evidence.plan.roles, evidence.classes, MOST_ROWS)
+    else:
+        return None
+    return replace(rows, variables=tuple(v for v in rows.variables if v.name in names))
 
 
 def _event_of(evidence: Evidence, event: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -76,7 +76,7 @@ def audit_estimator(model: Any, X: Any, y: object, *, v: object = None, **option
 def _probabilities(model: Any, X: Any, y: object, options: Mapping[str, Any]) -> tuple[Floats, str]:
     """Return the model's probabilities, and a note where they had to be made from margins."""
     if hasattr(model, "predict_proba"):
-        return np.asarray(model.predict_proba(X)), ""
+        return _asked(model.predict_proba, X), ""
     name = type(model).__name__
     if not hasattr(model, "decision_function"):
         raise InputError(
@@ -87,7 +87,7 @@ def _probabilities(model: Any, X: Any, y: object, options: Mapping[str, Any]) ->
     from varcal.calibrators._sklearn.margins import sigmoid_of_margins  # noqa: PLC0415
 
     p = sigmoid_of_margins(
-        np.asarray(model.decision_function(X), dtype=np.float64),
+        _asked(model.decision_function, X).astype(np.float64),
         y,
         list(model.classes_),
         sample_weight=options.get("sample_weight"),
@@ -97,6 +97,20 @@ def _probabilities(model: Any, X: Any, y: object, options: Mapping[str, Any]) ->
         f"{name} has no predict_proba: audited is a sigmoid of its decision_function, cross-fitted "
         "on these rows."
     )
+
+
+def _asked(method: Callable[[Any], Any], X: Any) -> Floats:
+    """Return what a method of the model says about rows."""
+    try:
+        return np.asarray(method(X))
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(
+            f"X is refused by the model: {error}",
+            "give the features that the model was fitted on",
+            argument="X",
+        ) from error
 
 
 def _columns(values: Any, argument: str, letter: str) -> dict[str, Any]:

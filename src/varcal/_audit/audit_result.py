@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from varcal._audit.audit_changes import Changes, changes
 from varcal._audit.first_screen import first_screen
+from varcal._audit.intersections import Intersections
 from varcal._audit.places import Place
 from varcal._audit.verdicts import VERDICTS
 from varcal._inference.measured import Measured
@@ -219,6 +220,8 @@ class Audit:
     engine, edges : str
         What summed the rows, and whether bins were chosen from all of them ("exact") or from a
         sample ("sampled").
+    intersections : Intersections or None
+        Slices, predictable gap and a surface, if ``slices=True`` asked for them.
     """
 
     event: str
@@ -240,6 +243,7 @@ class Audit:
     backend: str | None = None
     engine: str = "numpy"
     edges: str = "exact"
+    intersections: Intersections | None = field(default=None, repr=False)
     try_repair: Callable[[], tuple[Repair | None, str]] | None = field(default=None, repr=False)
 
     @cached_property
@@ -337,6 +341,7 @@ class Audit:
             "curves": {name: curve.to_dict() for name, curve in self.curves.items()},
             "other_curves": {name: curve.to_dict() for name, curve in self.other_curves.items()},
             "tables": {name: table.to_dict() for name, table in self.tables.items()},
+            "intersections": None if self.intersections is None else self.intersections.to_dict(),
         }
 
     @classmethod
@@ -371,7 +376,9 @@ class Audit:
 
     @classmethod
     def _of(cls, data: dict[str, Any]) -> Audit:
+        more = data.get("intersections")
         return cls(
+            intersections=None if more is None else Intersections.from_dict(more),
             **{name: data[name] for name in _PLAIN},
             notes=tuple(data["notes"]),
             left_out=tuple((name, reason) for name, reason in data["left_out"]),

@@ -148,6 +148,8 @@ class FirstScreen:
         The claims of the checks, and after a repair.
     checks : tuple of Check
         On average, by score, along variables, variables off.
+    intersections : Sentence
+        What was found over several variables at once; empty if that was not asked for.
     steps : tuple of Step
         What to do next.
     limit : float
@@ -166,6 +168,7 @@ class FirstScreen:
     columns: tuple[Column, ...]
     checks: tuple[Check, ...]
     checks_after: Sentence
+    intersections: Sentence
     steps: tuple[Step, ...]
     limit: float
 
@@ -198,6 +201,7 @@ def first_screen(audit: Audit, *, repair: bool = True) -> FirstScreen:
         columns=shown,
         checks=_checks(audit, columns, attempt if _is_shown(attempt) else None),
         checks_after=_checks_after(audit, attempt) if _is_shown(attempt) else Sentence(),
+        intersections=(Sentence() if audit.intersections is None else audit.intersections.sentence),
         steps=next_steps(audit, found, attempt),
         limit=audit.threshold,
     )

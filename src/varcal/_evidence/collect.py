@@ -109,6 +109,8 @@ def make_bins(
         survey = survey_of(rows, roles, classes, rows.count())
     found = survey.part.classes
     few = len(found) <= MOST_FINE_CLASSES
+    if events is not None and not events:
+        raise InputError("events is empty", "name at least one, or omit it", argument="events")
     chosen = events if events is not None else ("both" if few else "correct",)
     options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins, "edges": edges}
     score: BinOptions = {"n_bins": n_bins, "binning": "quantile", "bins": None, "edges": edges}

@@ -48,21 +48,29 @@ def check_cells(cell: AnyArray, sums: AnyArray, n_cells: int, wanted: Wanted) ->
         raise ValueError("a cell has a negative weight")
 
 
-def check_sound(plan: BinPlan, sums: Sums) -> Sums:
-    """Raise ValueError unless the tables are consistent with the plan and with each other."""
+def check_plan(plan: BinPlan) -> None:
+    """Raise ValueError unless the bins of a plan are consistent."""
     if len({wanted.slot for wanted in plan.wanted}) < len(plan.wanted) or not plan.wanted:
         raise ValueError("a table is duplicated, or there are no tables")
     kinds = {variable.name: variable.kind for variable in plan.along}
-    if not set(kinds) <= set(plan.roles.v) or sums.n_dropped < 0:
-        raise ValueError("a variable has no column, or the number of dropped rows is negative")
+    if not set(kinds) <= set(plan.roles.v):
+        raise ValueError("a variable has no column")
+    for wanted in plan.wanted:
+        _check_wanted(wanted, kinds, len(plan.classes))
+
+
+def check_sound(plan: BinPlan, sums: Sums) -> Sums:
+    """Raise ValueError unless the tables are consistent with the plan and with each other."""
+    check_plan(plan)
+    if sums.n_dropped < 0:
+        raise ValueError("the number of dropped rows is negative")
     if [table.shape for table in sums.tables] != [
         table.shape for table in plan.tally().nothing().tables
     ]:
         raise ValueError("the number of buckets does not match the groups")
-    for wanted, table in zip(plan.wanted, sums.tables, strict=True):
+    for table in sums.tables:
         if int(table[0].sum()) != sums.n_rows:
             raise ValueError("a table does not contain all rows")
-        _check_wanted(wanted, kinds, len(plan.classes))
     return sums
 
 

@@ -100,4 +100,4 @@ def rows_behind(
         return None
     index = found.fine.bins.index(variable)  # type: ignore[union-attr]
     merged = coarse_index(found.fine.bins, found.coarse.bins)[index]
-    return ScoredRows(claim.score, merged, index, predictions.weight)
+    return ScoredRows(claim.score, merged, index, predictions.weight).ordered()

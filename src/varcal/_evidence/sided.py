@@ -128,7 +128,7 @@ def sided_rows_behind(
         coarse_index(fine, coarse)[index] + coarse.size * side,
         index + fine.size * side,
         predictions.weight,
-    )
+    ).ordered()
 
 
 def _turned(stats: BinnedStats) -> BinnedStats:

@@ -397,9 +397,10 @@ def _detected_separator(text: str, whole: bool, shown: str, default: str) -> str
 def _separator_of_one_column(sample: _Sample, shown: str, default: str) -> str:
     if sample.consistent:
         return default
-    odd = next(row for row in sample.rows if len(row) != 1)
+    odd = next(row for row in sample.rows if len(row) != len(sample.header))
+    header = cut(default.join(sample.header))
     raise UncertainDialectError(
-        f"the header of {shown} has a single column, {cut(sample.header[0])!r}, but a row is "
+        f"the header of {shown} has a single column, {header!r}, but a row is "
         f"{cut(default.join(odd))!r}",
         "say what separates columns with {sep}, and with {decimal} if that is a decimal comma",
         settings={"sep": ..., "decimal": ","},

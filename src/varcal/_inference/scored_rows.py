@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from varcal._arrays import Floats, Ints
 
 
@@ -25,3 +27,14 @@ class ScoredRows:
     coarse: Ints
     fine: Ints | None = None
     weight: Floats | None = None
+
+    def ordered(self) -> ScoredRows:
+        """Return the rows sorted by everything they have, so that draws do not depend on order."""
+        keys = [self.weight, self.score, self.fine, self.coarse]
+        order = np.lexsort([key for key in keys if key is not None])
+        return ScoredRows(
+            self.score[order],
+            self.coarse[order],
+            None if self.fine is None else self.fine[order],
+            None if self.weight is None else self.weight[order],
+        )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 
 from varcal._arrays import AnyArray, Bools, Floats, Ints
 from varcal._input.variables import LARGEST_EXACT, Variable, extremes, present_levels, sort_levels
-from varcal.exceptions import InputError
+from varcal.exceptions import InputError, shown
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,9 +138,14 @@ class Labels:
     def _by_given(
         self, n_classes: int, given: Sequence[Hashable]
     ) -> tuple[Ints, tuple[Hashable, ...]]:
-        if isinstance(given, str) or not isinstance(given, Iterable):
-            raise InputError(f"classes is {given!r}", "give a list of labels", argument="classes")
-        classes = tuple(c.item() if isinstance(c, np.generic) else c for c in given)
+        scalar = isinstance(given, np.ndarray) and not given.ndim
+        if isinstance(given, str) or not isinstance(given, Iterable) or scalar:
+            raise InputError(
+                f"classes is {shown(given)}", "give a list of labels", argument="classes"
+            )
+        # One more than needed, however long it is.
+        listed = islice(given, n_classes + 1)
+        classes = tuple(c.item() if isinstance(c, np.generic) else c for c in listed)
         if not all(isinstance(c, Hashable) for c in classes) or not (
             len(classes) == len(set(classes)) == n_classes
         ):

@@ -23,7 +23,7 @@ from varcal._input.probabilities import (
 )
 from varcal._input.variables import Variable, as_series, plain_array
 from varcal._input.weights import checked_weights, weights
-from varcal._options import check_choice
+from varcal._options import checked, of_type, or_none
 from varcal.exceptions import InputError
 
 #: Stands for "every column of data that has no other role".
@@ -75,6 +75,7 @@ class Predictions:
         return None if self.unit is None else group_numbers(self.unit)
 
     @classmethod
+    @checked(part=or_none(of_type(Part, "facts about all rows")))
     def of(
         cls,
         y: object,
@@ -130,7 +131,6 @@ class Predictions:
         >>> checked.classes, checked.y
         (('no', 'yes'), array([0, 1, 1]))
         """
-        check_choice("unlabelled", unlabelled, ["raise", "drop"])
         table = None if data is None else Table.of(data, "data")
         given, p_names, p_backend = probabilities(p, table)
         probability = given.astype(np.float64, copy=False)

@@ -15,7 +15,7 @@ from varcal._evidence.profile import Profile
 from varcal._evidence.question import ATOMS, N_BINS, BinOptions, Question
 from varcal._inference.cluster_test import enough_groups
 from varcal._inference.measured import Measured, measure
-from varcal._input.columns import numbers_of
+from varcal._input.variables import Variable
 from varcal._measures.curve_result import SERIES, Curve
 from varcal._measures.estimate import Estimate, measure_and_test
 from varcal._measures.histogram import histogram_of
@@ -40,8 +40,14 @@ def _check_grid(argument: str, grid: object) -> int | Floats | None:
                 f"grid must have at least 2 points; got {shown(grid)}", "try 100", argument
             )
         return check_count(argument, grid, 2, MOST_POINTS)
-    points = numbers_of(grid, argument).astype(np.float64)
-    if points.ndim != 1 or not 0 < points.size <= MOST_POINTS or not np.isfinite(points).all():
+    column = Variable.of(grid, argument, argument)
+    points = column.values.astype(np.float64)
+    if (
+        column.kind != "numeric"
+        or points.ndim != 1
+        or not 0 < points.size <= MOST_POINTS
+        or not np.isfinite(points).all()
+    ):
         raise InputError(
             f"grid must have from 1 to {MOST_POINTS:,} finite points; got {shown(grid)}",
             "give the number of points, or a list of values of the variable",
@@ -51,7 +57,7 @@ def _check_grid(argument: str, grid: object) -> int | Floats | None:
 
 
 @checked(
-    span=or_none(number(0, hint="try 0.9")),
+    span=or_none(number(0, 1_000, hint="try 0.9")),
     bandwidth=or_none(number(0, hint="omit it to choose the span from the data")),
     degree=one_of(0, 1, 2, 3, 4),
     trim=number(0, 0.5, ends="[)", hint="try 0.05"),

@@ -14,6 +14,7 @@ import numpy as np
 
 from varcal._arrays import AnyArray
 from varcal._evidence.collected import Collected
+from varcal._evidence.collected_checks import check_plan
 from varcal._evidence.collected_file import check_size, plan_from_dict, plan_to_dict
 from varcal._evidence.plan import BinPlan
 from varcal._files.lock import locked
@@ -157,6 +158,7 @@ def from_dict(data: dict[str, Any]) -> Monitor:
         raise ValueError("it has both alpha and arl, or neither")
     monitor.bins = plan_from_dict(data["bins"])
     conform(monitor.bins, BinPlan, "bins")
+    check_plan(monitor.bins)
     _check_numbers(monitor)
     check_size(monitor.bins, N_BUCKETS if monitor.bins.roles.groups else 1)
     monitor.cells = Cells(monitor.bins, monitor.event)

@@ -198,14 +198,16 @@ def check_key(argument: str, key: object) -> bytes:
     return bytes(found)
 
 
-def canonical(value: object) -> str:
+def canonical(value: object, *, sort_keys: bool = False) -> str:
     """Return JSON that is the same for the same values; raise ValueError for NaN and infinity.
 
+    The order of entries belongs to the value: the first claim of an audit is its main one.
+
     >>> canonical({"b": 1.5, "a": None})
-    '{"a":null,"b":1.5}'
+    '{"b":1.5,"a":null}'
     """
     return json.dumps(
-        value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), sort_keys=True
+        value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), sort_keys=sort_keys
     )
 
 

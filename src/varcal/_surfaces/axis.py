@@ -129,10 +129,9 @@ def bins_of(variable: Variable) -> NumericBins | LevelBins:
 
 def axis_of(variable: Variable, bins: NumericBins | LevelBins, counts: Ints) -> Axis:
     """Describe the cells of a variable that hold the given numbers of rows."""
-    numbers = isinstance(bins, NumericBins)
-    edges = np.array(bins.edges if numbers else (), dtype=np.float64)
+    edges = np.array(bins.edges if isinstance(bins, NumericBins) else (), dtype=np.float64)
     position = np.full(bins.size, np.nan)
-    if numbers:
+    if isinstance(bins, NumericBins):
         ordered = max(len(edges) - 1, 0)
         ends = np.cumsum(counts[:ordered])
         total = max(int(ends[-1]) if ordered else 0, 1)

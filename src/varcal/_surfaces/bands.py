@@ -17,6 +17,9 @@ from varcal._surfaces.smoother import DEGREE, best_half_width, hat_matrix
 DRAWS = 1000
 #: A cell is judged if its estimate rests on at least this many rows.
 LEAST_ROWS = 20
+#: The band is wider by this where cells are smoothed, for the bias that is left: without it a wave
+#: was covered in 85 % of 60 samples of 50,000 rows, and missed by less than a tenth of the band.
+WIDER = 1.08
 #: Half-width of the window over which squared residuals are averaged is at least this.
 LEAST_WINDOW = 0.2
 #: The sums of a cell.
@@ -75,8 +78,9 @@ def surface_band(
     rows = cells.weight**2 / cells.weight2
     judged = (1 / np.maximum((hat**2 / rows).sum(1), 1e-300) >= LEAST_ROWS) & (se > 0)
     largest = _largest_deviations(factor[judged], se[judged], dof, random_state)
-    critical = float(np.quantile(largest, level)) if judged.any() else np.nan
-    observed = float(np.max(np.abs(fit[judged]) / se[judged])) if judged.any() else 0.0
+    wider = 1.0 if first.alone.all() and second.alone.all() else WIDER
+    critical = wider * float(np.quantile(largest, level)) if judged.any() else np.nan
+    observed = float(np.max(np.abs(fit[judged]) / se[judged])) / wider if judged.any() else 0.0
     p_value = (1 + int((largest >= observed).sum())) / (1 + len(largest))
 
     def spread(values: Floats, empty: float = np.nan) -> Floats:

@@ -6,9 +6,6 @@ import numpy as np
 
 from varcal._arrays import Bools, Floats
 from varcal._input.variables import Variable
-from varcal._slices.cells import Grid, grid_of
-from varcal._slices.condition import SCORE
-from varcal._slices.search import Rows, search
 
 #: Slices that are used at most, none sharing more than half of its rows with another.
 MOST, SHARED = 3, 0.5
@@ -33,6 +30,9 @@ class PastSlices:
     """
 
     def __init__(self, variables: tuple[Variable, ...], score: Floats, max_depth: int) -> None:
+        from varcal._slices.cells import grid_of  # noqa: PLC0415
+        from varcal._slices.condition import SCORE  # noqa: PLC0415
+
         own = Variable(SCORE, "numeric", score)
         self.grid = grid_of([*variables, own], score, [False] * len(variables) + [True])
         self.max_depth = min(max_depth, len(variables) + 1)
@@ -47,6 +47,9 @@ class PastSlices:
         learn : ndarray of bool
             The past rows.
         """
+        from varcal._slices.cells import Grid  # noqa: PLC0415
+        from varcal._slices.search import Rows, search  # noqa: PLC0415
+
         found = np.zeros(len(error))
         rows = np.flatnonzero(learn)[:SEARCH_ROWS]
         grid = Grid(self.grid.axes, np.ascontiguousarray(self.grid.fine[:, rows]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import ndtr, stdtr
@@ -12,21 +13,23 @@ from varcal._arrays import Floats, Ints
 from varcal._evidence.in_memory import InMemory
 from varcal._evidence.question import ATOMS, N_BINS, BinOptions, Question
 from varcal._inference.multiplicity import cauchy
-from varcal._input.events import CORRECT, audit_keys, claim_of
+from varcal._input.events import AUDIT_EVENTS, CORRECT, audit_keys, claim_of
 from varcal._input.left_out import all_left_out, explicit_names
 from varcal._input.predictions import ALL, Predictions
-from varcal._options import check_count, check_level, check_names, checked, or_none, whole
+from varcal._options import check_names, checked, of_type, one_of, or_none, whole
 from varcal._runtime.threads import one_blas_thread
-from varcal._slices.figures import claim_name
-from varcal._slices.slices_result import Slices
 from varcal._smoothing.critical import student_quantile
 from varcal._surfaces.blocks import random_blocks, sorted_rows
 from varcal._surfaces.learner import Features, predicted_errors
 from varcal._surfaces.past_slices import PastSlices
 from varcal._surfaces.predictable_result import ClaimGap, PredictableGap
 from varcal._surfaces.rows import read_rows
+from varcal._surfaces.surface import claim_name
 from varcal._text.progress import progress
 from varcal.exceptions import InputError
+
+if TYPE_CHECKING:
+    from varcal._slices.slices_result import Slices
 
 #: Blocks of rows: each but the first is predicted from those before it.
 BLOCKS = 8
@@ -38,7 +41,18 @@ FEWEST_GROUPS = 16
 MOST_CLASSES = 10
 
 
-@checked(max_depth=whole(0, 10), include=or_none(check_names))
+def _slices_type() -> type:
+    from varcal._slices.slices_result import Slices  # noqa: PLC0415
+
+    return Slices
+
+
+@checked(
+    event=one_of(*AUDIT_EVENTS),
+    max_depth=whole(0, 3),
+    slices=or_none(of_type(_slices_type, "the result of varcal.slices()")),
+    include=or_none(check_names),
+)
 @one_blas_thread
 def predictable_gap(
     y: object,
@@ -117,14 +131,6 @@ def predictable_gap(
     >>> found.claim, 0.1 < found.low < found.value < 0.3
     ('risk', True)
     """
-    check_level(level)
-    check_count("max_depth", max_depth, 0)
-    if slices is not None and not isinstance(slices, Slices):
-        raise InputError(
-            f"slices is a {type(slices).__name__}",
-            "give the result of varcal.slices()",
-            argument="slices",
-        )
     rows = read_rows(
         y,
         p,
@@ -141,13 +147,12 @@ def predictable_gap(
     if not read.variables:
         raise InputError("X is None", "give the variables", argument="X")
     kept, left_out = _searchable(read, None if X is ALL else X, include)
-    keys = _keys(kept, event, pos_label)
+    keys = audit_keys(kept.classes, event, pos_label)
     found = predictable_of(
         kept,
         keys,
-        event=event,
         level=level,
-        max_depth=int(max_depth),
+        max_depth=max_depth,
         random_state=random_state,
     )
     notes = (rows.note,) if rows.note else ()
@@ -165,7 +170,6 @@ def predictable_of(
     rows: Predictions,
     keys: Sequence[int],
     *,
-    event: str,
     level: float,
     max_depth: int,
     random_state: int,
@@ -185,11 +189,12 @@ def predictable_of(
             "judged",
             argument="groups",
         )
+    keys = _distinct(rows, keys)
     order = sorted_rows(rows, Features.of(rows.variables, len(rows)).columns)
     rows = _taken(rows, order)
     blocks = random_blocks(len(rows), BLOCKS, rows.groups, np.random.default_rng(random_state))
     each = 1 - (1 - level) / len(keys)
-    claims = [_claim(rows, key, blocks, event, each, max_depth, random_state) for key in keys]
+    claims = [_claim(rows, key, blocks, each, max_depth, random_state) for key in keys]
     worst = max(claims, key=lambda one: (one.low, one.value))
     p_value = float(cauchy([np.array(one.p_value) for one in claims]))
     return PredictableGap(
@@ -212,7 +217,6 @@ def _claim(
     rows: Predictions,
     key: int,
     blocks: Ints,
-    event: str,
     level: float,
     max_depth: int,
     random_state: int,
@@ -246,7 +250,7 @@ def _claim(
     value, low, p_value = _judged(
         predicted[used], error[used], null[used], weight[used], units, level
     )
-    return ClaimGap(claim_name(key, rows.classes, event), value, low, p_value)
+    return ClaimGap(claim_name(rows, key), value, low, p_value)
 
 
 def _judged(
@@ -286,12 +290,13 @@ def _taken(rows: Predictions, order: Ints) -> Predictions:
     )
 
 
-def _keys(rows: Predictions, event: str, pos_label: Hashable) -> list[int]:
-    keys = audit_keys(rows.classes, event, pos_label)
+def _distinct(rows: Predictions, keys: Sequence[int]) -> list[int]:
+    """Return the claims whose gaps differ, and of very many classes only the confidence."""
     if len(rows.classes) == 2:
         # The learners know the score, hence the predicted side: both claims have the same gap.
-        return keys[:1]
-    return keys if len(rows.classes) <= MOST_CLASSES else [CORRECT]
+        return list(keys[:1])
+    many = len(rows.classes) > MOST_CLASSES and CORRECT in keys
+    return [CORRECT] if many else list(keys)
 
 
 def _searchable(

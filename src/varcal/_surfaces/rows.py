@@ -45,6 +45,16 @@ class Rows:
         return f"Figures are of a random sample: {drawn} of {count(self.n_all)}."
 
 
+def refuse_sums(y: object, what: str) -> None:
+    """Refuse collected statistics instead of rows."""
+    if isinstance(y, Collected):
+        raise InputError(
+            f"y is collected statistics; {what} needs rows",
+            "give the outcomes and probabilities, or data= with the names of their columns",
+            argument="y",
+        )
+
+
 def read_rows(
     y: object,
     p: object,
@@ -59,12 +69,7 @@ def read_rows(
     what: str,
 ) -> Rows:
     """Read and check the rows of a call; `what` names the result that needs them."""
-    if isinstance(y, Collected):
-        raise InputError(
-            f"y is collected statistics; {what} needs rows",
-            "give the outcomes and probabilities, or data= with the names of their columns",
-            argument="y",
-        )
+    refuse_sums(y, what)
     lazy = lazy_rows(data)
     if lazy is None:
         found = Predictions.of(

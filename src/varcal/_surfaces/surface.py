@@ -11,21 +11,21 @@ from varcal._binning.bins import JointBins
 from varcal._engines.kernel_numpy import bin_rows
 from varcal._engines.open import lazy_rows
 from varcal._input.columns import column_of
-from varcal._input.events import CORRECT, audit_keys, claim_of
+from varcal._input.events import AUDIT_EVENTS, CORRECT, audit_keys, claim_of
 from varcal._input.frames import Table, is_frame
 from varcal._input.groups import buckets
 from varcal._input.predictions import Predictions
-from varcal._options import check_level, checked
+from varcal._options import checked, one_of
 from varcal._runtime.threads import one_blas_thread
 from varcal._surfaces.axis import axis_of, bins_of
 from varcal._surfaces.bands import surface_band
-from varcal._surfaces.rows import Rows, read_rows
+from varcal._surfaces.rows import Rows, read_rows, refuse_sums
 from varcal._surfaces.surface_result import Surface
 from varcal._text.gaps import CLASS, CONFIDENCE, RISK
 from varcal.exceptions import InputError
 
 
-@checked()
+@checked(event=one_of(*AUDIT_EVENTS))
 @one_blas_thread
 def surface(
     y: object,
@@ -96,7 +96,7 @@ def surface(
     >>> found.claim, found.gap.shape, bool((found.sure == -1).any())
     ('risk', (24, 16), True)
     """
-    check_level(level)
+    refuse_sums(y, "surface()")
     if v1 is None or v2 is None:
         missing = "v1" if v1 is None else "v2"
         raise InputError(
@@ -150,7 +150,7 @@ def surface_of(rows: Rows, keys: Sequence[int], *, level: float, random_state: i
             Surface(
                 first=axes[0],
                 second=axes[1],
-                claim=_claim_name(predictions, key),
+                claim=claim_name(predictions, key),
                 n=n,
                 share=stats.share.reshape(shape),
                 says=stats.confidence.reshape(shape),
@@ -180,7 +180,8 @@ def _clearest(one: Surface) -> tuple[float, float]:
     return -float((one.share * surely).sum()), one.p_value
 
 
-def _claim_name(predictions: Predictions, key: int) -> str:
+def claim_name(predictions: Predictions, key: int) -> str:
+    """Name a claim as audits do."""
     if key == CORRECT:
         return CONFIDENCE
     return RISK if len(predictions.classes) == 2 else f"{CLASS}{predictions.classes[key]}"

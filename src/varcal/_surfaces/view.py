@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -77,7 +78,7 @@ class SurfaceView:
         across, up = (found.second, found.first) if turned else (found.first, found.second)
         kind = "table" if all(levels) else "strips" if any(levels) else "map"
 
-        def lay(values: Floats) -> Floats:
+        def lay(values: Any) -> Any:
             return values if turned else values.T
 
         seen = np.abs(found.gap[found.judged])

@@ -13,7 +13,7 @@ from varcal._audit.verdicts import GATES
 from varcal._text.numbers import count
 from varcal._text.progress import waiting
 from varcal.cli import _options as options
-from varcal.cli._gates import ALONG, OVERALL, check_judged, gate_line, outcomes
+from varcal.cli._gates import ALONG, OVERALL, SLICE, check_judged, gate_line, outcomes
 from varcal.cli._input_files import Files, as_labels, one_label, rows_in_place
 from varcal.cli._spelling import naming_columns
 
@@ -62,6 +62,7 @@ def _limit(option: str, what: str) -> Any:
     help="The size of hidden error that matters.",
 )
 @options.several_names("--protected", help="Variables that a repair may not read.")
+@click.option("--slices", is_flag=True, help="Also search combinations of variables; slower.")
 @click.option("--no-repair", is_flag=True, help="Do not try what a repair would achieve.")
 @options.format_option
 @options.dialect
@@ -73,9 +74,9 @@ def _limit(option: str, what: str) -> Any:
 @_limit("--max-vece", "the VECE of a variable")
 @click.option(
     "--fail-on",
-    type=click.Choice(list(GATES)),
-    help="Fail if there is evidence of hidden error along a variable (evidence), or if it is "
-    "surely above --threshold (off).",
+    type=click.Choice([*GATES, SLICE]),
+    help="Fail if there is evidence of hidden error along a variable (evidence), if it is surely "
+    "above --threshold (off), or if a slice is clearly off (slice, which implies --slices).",
 )
 @click.option(
     "--strict",
@@ -135,6 +136,7 @@ def audit(ctx: click.Context, /, **given: Any) -> None:
             include=given["include"],
             repair=not given["no_repair"],
             protected=given["protected"] or (),
+            slices=given["slices"] or given["fail_on"] == SLICE,
         )
         took = f"{time.perf_counter() - start:.1f}s"
     limits = {gate: given[gate.removeprefix("--").replace("-", "_")] for gate in LIMITS}

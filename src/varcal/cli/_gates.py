@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 #: What each gate on an overall figure is about.
 OVERALL = {"--max-gap": "overall gap", "--max-ece": "ECE"}
+#: The value of --fail-on that is about slices.
+SLICE = "slice"
 #: The gates on variables.
 ALONG = ("--max-beyond", "--max-vece")
 
@@ -90,7 +92,11 @@ def outcomes(
         value = values[order[0]] if order else None
         open_ = unjudged if gate in ALONG else ()
         made.append(Outcome(gate, limit, not failed, failed, value, strict, open_))
-    if fail_on is not None:
+    if fail_on == SLICE:
+        assert found.intersections is not None
+        rules = tuple(one.rule for one in found.intersections.slices)
+        made.append(Outcome("--fail-on", fail_on, not rules, rules, None, strict))
+    elif fail_on is not None:
         failed = tuple(row.variable for row in found.rows if row.verdict in GATES[fail_on])
         made.append(Outcome("--fail-on", fail_on, not failed, failed, None, strict, unjudged))
     return made
@@ -181,6 +187,8 @@ def gate_line(outcome: Outcome) -> str:
     PASSED  no variable off (--fail-on off); 1 not judged: zip
     """
     write: Callable[[Outcome], str] = _overall_line if outcome.gate in OVERALL else _along_line
+    if outcome.limit == SLICE:
+        write = _slice_line
     return f"{'PASSED' if outcome.passed else 'FAILED'}  {write(outcome)}"
 
 
@@ -190,6 +198,13 @@ def _overall_line(outcome: Outcome) -> str:
     if outcome.passed:
         return f"{what} not above {limit}"
     return f"{what} of {outcome.failed[0]} above {limit}: {_size(outcome)}"
+
+
+def _slice_line(outcome: Outcome) -> str:
+    if outcome.passed:
+        return f"no slice clearly off (--fail-on {SLICE})"
+    many = count(len(outcome.failed), "slice")
+    return f"{many} clearly off (--fail-on {SLICE}); first {outcome.failed[0]}"
 
 
 def _along_line(outcome: Outcome) -> str:

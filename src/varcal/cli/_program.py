@@ -117,6 +117,7 @@ def main() -> None:
     Examples:
       varcal demo                                see it work on census data
       varcal audit preds.csv --label y --prob p  rank all other columns
+      varcal slices preds.csv --label y --prob p search combinations of columns
       varcal calibrate cal.csv --label y --prob p --variables age -o cal.json
       varcal apply cal.json new.csv -o calibrated.csv
       varcal compare test.csv --label y --prob p --prob p_calibrated

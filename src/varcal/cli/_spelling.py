@@ -36,9 +36,12 @@ OPTIONS = {
     "arl": "--arl",
     "weight_cap": "--weight-cap",
     "id": "--id",
+    "max_depth": "--max-depth",
+    "beyond": "--beyond",
+    "draws": "--draws",
 }
 #: Options that take no value, by the argument that they set.
-FLAGS = {"unlabelled": "--drop-unlabelled", "from_logits": "--from-logits"}
+FLAGS = {"unlabelled": "--drop-unlabelled", "from_logits": "--from-logits", "slices": "--slices"}
 
 
 def option_text(name: str, value: object) -> str:

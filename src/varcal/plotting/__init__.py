@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -40,13 +40,14 @@ def _check_curves(argument: str, curves: object) -> object:
 
 def _check_texts(argument: str, texts: object) -> tuple[str, ...]:
     """Refuse anything but strings."""
-    if isinstance(texts, str) or not isinstance(texts, Sequence | np.ndarray):
+    listed = isinstance(texts, list | tuple) or (isinstance(texts, np.ndarray) and texts.ndim == 1)
+    if not listed:
         raise InputError(
             f"{argument} must be a list of strings; got {shown(texts)}",
             "give one string per row",
             argument=argument,
         )
-    return tuple(check_text(argument, text) for text in texts)
+    return tuple(check_text(argument, text) for text in cast("list[object]", texts))
 
 
 def _check_values(argument: str, values: object) -> object:
@@ -63,7 +64,7 @@ def _check_values(argument: str, values: object) -> object:
 
 def _check_lines(argument: str, lines: object) -> tuple[tuple[float, str], ...]:
     """Refuse anything but pairs of a number and a name."""
-    known = isinstance(lines, Sequence) and not isinstance(lines, str | bytes)
+    known = isinstance(lines, list | tuple)
     pairs: list[Any] = list(lines) if known else [None]  # type: ignore[call-overload]
     for pair in pairs:
         if not isinstance(pair, Sequence) or isinstance(pair, str) or len(pair) != 2:

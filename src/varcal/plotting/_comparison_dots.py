@@ -5,8 +5,8 @@ from __future__ import annotations
 from varcal._audit.comparison import Comparison, ComparisonRow
 from varcal._audit.metric_text import UNITS, metric_change
 from varcal._audit.verdicts import BASELINE
+from varcal._options import check_choice
 from varcal._text.numbers import level_text
-from varcal.exceptions import InputError
 from varcal.plotting._rankings import Dots
 
 #: Figures that are mean gaps; they have a noise floor and start at zero.
@@ -16,8 +16,7 @@ ERRORS = ("VECE", "ECE")
 def comparison_dots(comparison: Comparison, metric: str, top: int) -> Dots:
     """Return one figure of every method, by variable."""
     known = list(dict.fromkeys(name for name, _ in comparison.figures))
-    if metric not in known:
-        raise InputError.choice("metric", metric, known)
+    check_choice("metric", metric, known)
     base = comparison.methods[0]
     variables = [variable for name, variable in comparison.figures if name == metric]
     # An overall gap makes all values alike: those within a tenth of a point keep their order.

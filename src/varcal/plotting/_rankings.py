@@ -13,6 +13,7 @@ from varcal._audit.audit_result import Audit
 from varcal._audit.first_screen import first_screen
 from varcal._audit.verdicts import FINDINGS
 from varcal._measures.estimate import Estimate
+from varcal._options import check_choice
 from varcal._text.numbers import level_text, limit_text
 from varcal.exceptions import InputError
 from varcal.plotting._words import estimate_title
@@ -210,8 +211,7 @@ def round_places(low: float, high: float) -> list[float]:
 
 def audit_dots(audit: Audit, quantity: str, top: int) -> Dots:
     """Return the ranking of an audit."""
-    if quantity not in QUANTITIES:
-        raise InputError.choice("quantity", quantity, QUANTITIES)
+    check_choice("quantity", quantity, QUANTITIES)
     rows = audit.rows[: max(int(top), 1)]
     found = [getattr(row, quantity) for row in rows]
     title = first_screen(audit, repair=False).headline

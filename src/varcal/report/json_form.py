@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from varcal._surfaces.surface_result import Surface
 from varcal._text.sentences import Sentence
 from varcal.report.audit.summary import Summary
 from varcal.report.comparison.summary import ComparisonSummary
@@ -31,6 +32,8 @@ def plain(value: Any) -> Any:
     """
     if isinstance(value, Sentence):
         return str(value)
+    if isinstance(value, Surface):
+        return value.to_dict()
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, np.ndarray):

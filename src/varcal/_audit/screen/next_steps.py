@@ -59,6 +59,7 @@ def _use(audit: Audit) -> Step:
             "The probabilities may be taken as they are along ",
             names,
             ". Variables that are not in this table were not checked.",
+            _combinations(audit),
         ),
     )
 
@@ -131,7 +132,8 @@ def _with_care(audit: Audit) -> Step:
         Sentence.of(
             f"Nothing is surely off by more than {limit_text(audit.threshold)} points on average "
             "along a variable, but single groups may be. Look at the places below before you rely "
-            "on them."
+            "on them.",
+            _combinations(audit),
         ),
     )
 
@@ -147,7 +149,17 @@ def _until(audit: Audit, found: Judgement) -> Step:
         text = "Do not act on a single probability, nor on totals for one of the groups above."
     else:
         text = "Do not act on a single probability."
-    return Step("Until it is repaired", Sentence.of(text))
+    return Step("Until it is repaired", Sentence.of(text, _combinations(audit)))
+
+
+def _combinations(audit: Audit) -> Sentence:
+    """Say how to search several variables at once, if that was not done."""
+    if audit.intersections is not None or len(audit.rows) < 2:
+        return Sentence()
+    return Sentence.of(
+        " Combinations of variables were not searched; to do so: ",
+        Code("vc.audit(…, slices=True)", command="varcal audit … --slices"),
+    )
 
 
 def _repair(audit: Audit, found: Judgement, attempt: Repair | None) -> Step:

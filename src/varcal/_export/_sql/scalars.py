@@ -79,7 +79,7 @@ class Scalars:
         return [self._of_step[id(step)][0] for step in outputs]
 
     def _make(self, op: str, args: tuple[Scalar, ...] = (), data: Any = None) -> Scalar:
-        plain = data if isinstance(data, int | float | str | None) else id(data)
+        plain: Any = data if isinstance(data, int | float | str | None) else id(data)
         if isinstance(data, tuple):
             plain = tuple(each if isinstance(each, int | float) else id(each) for each in data)
         key = (op, tuple(id(arg) for arg in args), type(data), plain)

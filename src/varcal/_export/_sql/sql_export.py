@@ -172,7 +172,9 @@ class SqlExport:
 
 def _check_size(program: Program) -> None:
     """Refuse trees that would make a query too long."""
-    leaves = sum(step.data.value.size for step in sorted_steps(program.outputs) if step.op == "trees")
+    leaves = sum(
+        step.data.value.size for step in sorted_steps(program.outputs) if step.op == "trees"
+    )
     if leaves > MOST_LEAVES:
         raise InputError(
             f"the second stage has trees with {leaves:,} leaves; a query with more than "

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 
 from varcal._arrays import Floats
-from varcal._options import EPS, check_eps, check_not_negative, one_of
+from varcal._options import EPS, check_eps, check_flag, check_not_negative, one_of
 from varcal.calibrators._interface.one_vs_rest import OneVsRestCalibrator
 from varcal.calibrators._neutral.steps import Step, clipped, log
 from varcal.calibrators._solvers.logistic import (
@@ -85,6 +85,7 @@ class PlattCalibrator(OneVsRestCalibrator):
 
     _parameters: ClassVar = {
         "on": one_of("logit", "probability"),
+        "smooth_targets": check_flag,
         "l2": check_not_negative,
         "eps": check_eps,
     }

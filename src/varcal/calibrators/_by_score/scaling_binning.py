@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from varcal._arrays import Floats
-from varcal._options import MOST_BINS, check_eps, check_not_negative, whole
+from varcal._options import MOST_BINS, check_eps, check_flag, check_not_negative, whole
 from varcal.calibrators._by_score.histogram_binning import StepMap, bin_means, chunk_edges
 from varcal.calibrators._by_score.platt import PlattMap, platt_features
 from varcal.calibrators._interface.one_vs_rest import OneVsRestCalibrator, stacked
@@ -85,6 +85,7 @@ class ScalingBinningCalibrator(OneVsRestCalibrator):
 
     _parameters: ClassVar = {
         "n_bins": whole(1, MOST_BINS),
+        "normalize": check_flag,
         "l2": check_not_negative,
         "eps": check_eps,
     }
@@ -111,6 +112,10 @@ class ScalingBinningCalibrator(OneVsRestCalibrator):
         super()._learn(rows)
         if not self.normalize and rows.p.ndim == 1:
             self.maps_ = [self._fit_map(1.0 - rows.p, rows.y == 0, rows.weight), *self.maps_]
+
+    @property
+    def _normalized(self) -> bool:
+        return bool(self.normalize)
 
     def _map(self, score: Floats, hit: Floats, weight: Floats | None) -> ScalingBinningMap:
         features = platt_features(score, "logit", self.eps)

@@ -130,6 +130,10 @@ class TreeCalibrator(Calibrator):
         ]
         self.separated_ = any(each.separated_ for each in self.leaves_)
 
+    @property
+    def _normalized(self) -> bool:
+        return all(leaf._normalized for leaf in self.leaves_)
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if self.calibrator is not None and not isinstance(self.calibrator, Calibrator):

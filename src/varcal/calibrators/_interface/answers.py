@@ -11,7 +11,7 @@ from varcal.exceptions import InputError
 __all__ = ["careful_answer", "valid"]
 
 
-def valid(answer: Floats) -> bool:
+def valid(answer: Floats, *, normalized: bool = True) -> bool:
     """Tell whether rows are probabilities.
 
     >>> import numpy as np
@@ -19,12 +19,13 @@ def valid(answer: Floats) -> bool:
     (True, False, False)
     """
     # A NaN fails every comparison.
-    return bool(
-        (answer >= 0).all() and (answer <= 1).all() and (abs(answer.sum(axis=1) - 1.0) < 1e-6).all()
-    )
+    inside = bool((answer >= 0).all() and (answer <= 1).all())
+    return inside and (not normalized or bool((abs(answer.sum(axis=1) - 1.0) < 1e-6).all()))
 
 
-def careful_answer(answer: Callable[[CalibrationRows], Floats], rows: CalibrationRows) -> Floats:
+def careful_answer(
+    answer: Callable[[CalibrationRows], Floats], rows: CalibrationRows, *, normalized: bool
+) -> Floats:
     """Return the answer to rows, or say that the contents of the file do not fit together."""
     try:
         found = answer(rows)
@@ -32,7 +33,7 @@ def careful_answer(answer: Callable[[CalibrationRows], Floats], rows: Calibratio
         raise
     except Exception as error:
         raise _damaged(type(error).__name__) from error
-    if found.shape != (len(rows), rows.n_classes) or not valid(found):
+    if found.shape != (len(rows), rows.n_classes) or not valid(found, normalized=normalized):
         raise _damaged("no probabilities")
     return found
 

@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from varcal._arrays import AnyArray, Floats
-from varcal._options import Check, check_parameters, checked, or_none
+from varcal._options import (
+    Check,
+    check_flag,
+    check_mark,
+    check_names,
+    check_parameters,
+    check_renamed,
+    checked,
+    or_none,
+)
 from varcal._runtime.threads import one_blas_thread
 from varcal._saved.document import check_key
 from varcal.calibrators._interface.answers import careful_answer
@@ -24,7 +33,7 @@ from varcal.calibrators._interface.rows import (
     score_rows,
 )
 from varcal.calibrators._neutral.steps import Step
-from varcal.exceptions import InputError, InSampleWarning, SharedLuckWarning, VarcalWarning
+from varcal.exceptions import InputError, InSampleWarning, SharedLuckWarning, VarcalWarning, shown
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -36,6 +45,17 @@ else:
     BaseEstimator = estimator_class()
 
 __all__ = ["Calibrator"]
+
+
+def _check_pair(argument: str, rows: object) -> object:
+    """Refuse anything but a pair of scores and variables."""
+    if isinstance(rows, tuple | list) and len(rows) == 2:
+        return tuple(rows)
+    raise InputError(
+        f"{argument} must be a pair of p and v; got {shown(rows)}",
+        "for example rows=(p, v)",
+        argument=argument,
+    )
 
 
 class Calibrator(BaseEstimator, ABC):
@@ -166,7 +186,7 @@ class Calibrator(BaseEstimator, ABC):
         if schema is not None:
             schema.check_zones(rows.variables)
         read = self.read_from_file
-        answer = careful_answer(self._answer, rows) if read else self._answer(rows)
+        answer = self._careful(rows) if read else self._answer(rows)
         if self.fitted_rows_.startswith(f"{len(rows):x}-") and self.fitted_rows_ == (
             rows.fingerprint(with_variables=self._uses_variables)
         ):
@@ -182,6 +202,15 @@ class Calibrator(BaseEstimator, ABC):
     def _cautions(self, rows: CalibrationRows) -> tuple[str, ...]:
         """Return what the user should know about rows that are not independent."""
         return ()
+
+    @property
+    def _normalized(self) -> bool:
+        """Whether the probabilities of a row sum to 1."""
+        return True
+
+    def _careful(self, rows: CalibrationRows) -> Floats:
+        """Answer from fitted values that come from a file."""
+        return careful_answer(self._answer, rows, normalized=self._normalized)
 
     def _check_fitted(self) -> None:
         """Refuse to go on before `fit`."""
@@ -279,6 +308,16 @@ class Calibrator(BaseEstimator, ABC):
 
         return to_onnx(self)
 
+    @checked(
+        table=check_names,
+        p=or_none(check_names),
+        v=or_none(check_renamed),
+        keep=check_names,
+        column=check_mark,
+        prefix=check_mark,
+        exact=check_flag,
+        rows=or_none(_check_pair),
+    )
     def to_sql(
         self,
         dialect: str,

@@ -136,7 +136,7 @@ def read_saved(
     try:
         body, entries = document.get("calibrator"), document.get("arrays")
         if document["schema_version"] < kind.sealed_since:
-            digest = hashlib.sha256(canonical([body, entries]).encode()).hexdigest()
+            digest = hashlib.sha256(canonical([body, entries], sort_keys=True).encode()).hexdigest()
             if document.get("sha256") != digest:
                 raise BrokenError("its contents do not match its checksum")
         if not isinstance(entries, list):

@@ -16,8 +16,9 @@ __all__ = ["probe"]
 
 #: The number of made-up rows: every level of most variables, and the ends of all of them.
 N_ROWS = 64
-#: Numbers at which variables are tried: missing, extreme, and usual ones.
-_NUMBERS = (np.nan, 0.0, -1e300, 1e300, -1.0, 1.0, 1e-3, 18.0, 40.0, 65.0, 1e3, 1e6, 1.6e9, -273.0)
+#: Numbers at which variables are tried: missing, far, and usual ones. Powers of extreme ones would
+#: overflow where values are not clipped.
+_NUMBERS = (np.nan, 0.0, -1e12, 1e12, -1.0, 1.0, 1e-3, 18.0, 40.0, 65.0, 1e3, 1e6, 1.6e9, -273.0)
 #: Scores of the second class.
 _SCORES = (0.5, 0.0, 1.0, 1e-300, 1.0 - 2.0**-53, 0.1, 0.9, 0.3, 0.7, 1e-6, 0.999)
 
@@ -40,7 +41,7 @@ def probe(calibrator: Calibrator) -> None:
     )
     with np.errstate(all="ignore"):
         answer = calibrator._answer(rows)
-    if answer.shape != (N_ROWS, k) or not valid(answer):
+    if answer.shape != (N_ROWS, k) or not valid(answer, normalized=calibrator._normalized):
         raise BrokenError("its contents are inconsistent: they give no probabilities")
     str(calibrator.describe())
     calibrator.read_from_file = True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from inspect import signature
+from itertools import islice
 from os import PathLike
 from typing import Any, NamedTuple, Self
 
@@ -33,7 +34,7 @@ from sklearn.utils.validation import (
 from varcal._arrays import AnyArray, Floats, Ints
 from varcal._input.groups import check_units, group_numbers
 from varcal._input.variables import Variable
-from varcal._options import checked, or_none
+from varcal._options import check_count, check_flag, checked, or_none
 from varcal._saved.document import check_key
 from varcal.calibrators._interface.calibrator import Calibrator
 from varcal.calibrators._interface.description import Description
@@ -42,9 +43,12 @@ from varcal.calibrators._sklearn.columns_of_x import ColumnChoice, take_rows
 from varcal.calibrators._sklearn.saved_classifier import SavedClassifier, estimator_name
 from varcal.calibrators._solvers.softmax import softmax
 from varcal.calibrators._variable.variable_calibrator import VariableCalibrator
-from varcal.exceptions import InputError, VarcalWarning
+from varcal.exceptions import InputError, VarcalWarning, shown
 
 __all__ = ["VariableCalibratedClassifier"]
+
+#: The most folds that are fitted at once, by number or by all cores but some.
+MOST_JOBS = 10_000
 
 
 class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
@@ -163,7 +167,7 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         X, y = indexable(X, y)
         y = column_or_1d(y, warn=True)
         if sample_weight is not None:
-            sample_weight = _check_sample_weight(sample_weight, X)
+            sample_weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
         self._separate_v = v is not None
         if v is not None:
             _check_length(v, len(y))
@@ -195,6 +199,17 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
                 f"calibrator must be a calibrator of varcal; got {self.calibrator!r}",
                 "None means VariableCalibrator()",
             )
+        if not hasattr(self.estimator, "fit") or not hasattr(self.estimator, "get_params"):
+            raise InputError(
+                f"estimator must be a classifier of scikit-learn; got {shown(self.estimator)}",
+                "for example LogisticRegression()",
+                argument="estimator",
+            )
+        check_flag("ensemble", self.ensemble)
+        if self.n_jobs is not None:
+            check_count("n_jobs", self.n_jobs, -MOST_JOBS, MOST_JOBS)
+            if not self.n_jobs:
+                raise InputError("n_jobs is 0", "give None, 1 or −1", argument="n_jobs")
         if v is not None and self.variables is not None:
             raise InputError(
                 f"both v= and variables={self.variables!r} are given",
@@ -229,7 +244,11 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         rarest = int(counts.min())
         wanted = min(5, max(rarest, 2)) if self.cv is None else self.cv
         if not isinstance(wanted, int):
-            return check_cv(wanted, y, classifier=True)
+            return _given_folds(wanted, y)
+        if isinstance(wanted, bool) or wanted < 2:
+            raise InputError(
+                f"cv must be at least 2 folds; got {shown(wanted)}", "try cv=5", argument="cv"
+            )
         if rarest < wanted:
             label = self.classes_.tolist()[int(counts.argmin())]
             held = "rows" if units is None else "groups with rows"
@@ -525,11 +544,44 @@ def _check_whole(units: Ints, folds: list[tuple[Any, Any]]) -> None:
             )
 
 
+def _given_folds(cv: Any, y: Any) -> Any:
+    """Return the splitter of scikit-learn, or of pairs of rows to train and to test on."""
+    try:
+        splitter = check_cv(cv, y, classifier=True)
+        if not hasattr(cv, "split") or isinstance(cv, bytes | bytearray):
+            pairs = [
+                (np.asarray(train), np.asarray(test))
+                for train, test in islice(splitter.split(), len(y) + 1)
+            ]
+            if any(
+                part.ndim != 1 or part.dtype.kind not in "iub" for pair in pairs for part in pair
+            ):
+                raise TypeError("not the numbers of rows")
+            if not pairs or len(pairs) > len(y):
+                raise ValueError("no folds, or more than rows")
+            splitter = check_cv(pairs)
+    except Exception as error:  # what it was given may raise anything
+        raise InputError(
+            f"cv is {shown(cv)}: {type(error).__name__}",
+            "give a number of folds, a splitter, or pairs of rows to train and to test on",
+            argument="cv",
+        ) from None
+    return splitter
+
+
 def _check_length(v: Any, n: int) -> None:
     """Refuse variables whose number of rows differs from that of X."""
     columns = v.values() if isinstance(v, Mapping) else [v]
     for column in columns:
-        held = column.shape[0] if hasattr(column, "shape") else len(column)
+        shape = getattr(column, "shape", None)
+        single = shape == () or isinstance(column, str | bytes)
+        if single or (shape is None and not hasattr(column, "__len__")):
+            raise InputError(
+                f"v is {shown(v)}, not columns of values",
+                "give an array, a frame or a dict of columns",
+                argument="v",
+            )
+        held = shape[0] if shape else len(column)
         if held != n:
             raise InputError(
                 f"lengths differ: X {n:,}, v {held:,}", "give one value per row in each"

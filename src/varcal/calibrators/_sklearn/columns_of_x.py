@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from varcal._input.frames import Table, is_frame
-from varcal.exceptions import InputError
+from varcal.exceptions import InputError, shown
 
 __all__ = ["ColumnChoice", "take_rows"]
 
@@ -93,11 +93,15 @@ def _listed(variables: object, width: int) -> list[object]:
         return list(range(width))
     if isinstance(variables, str | int | np.integer):
         return [variables]
-    if isinstance(variables, Sequence | np.ndarray) and len(variables):
-        return list(variables)
+    listed = isinstance(variables, Sequence) or (
+        isinstance(variables, np.ndarray) and variables.ndim == 1
+    )
+    if listed and 0 < len(cast("list[object]", variables)) <= width:
+        return list(cast("list[object]", variables))
     raise InputError(
-        f"variables must be a name, a number or a list of them; got {variables!r}",
-        "None means all columns of X",
+        f"variables must be a name, a number or a list of them; got {shown(variables)}",
+        f"None means all {width} columns of X",
+        argument="variables",
     )
 
 

@@ -66,6 +66,14 @@ class AdditiveModel:
     ridge: Floats
     mass: float
 
+    def check_saved(self) -> None:
+        """Raise ValueError unless every coefficient has its penalty and its covariances."""
+        size = self.beta.size
+        if self.beta.shape != (size,) or self.ridge.shape != (size,):
+            raise ValueError("coefficients and penalties do not match")
+        if self.covariance.shape != (size, size):
+            raise ValueError("coefficients and covariances do not match")
+
     def restricted(self, blocks: tuple[Block, ...]) -> AdditiveModel:
         """Return the model with only some of its blocks."""
         own = np.concatenate([np.full(n, b in blocks) for b, n in self.design.layout()])
@@ -178,7 +186,9 @@ class Sample:
 
     def prepared(self, design: Design) -> Sample:
         """Return the rows with the columns of a design, and of parts of it, computed in advance."""
-        return replace(self, ingredients=design.ingredients(self.z, self.columns))
+        # Pairs may be added later, also with a score whose own curve was left out.
+        whole = replace(design, only=None)
+        return replace(self, ingredients=whole.ingredients(self.z, self.columns))
 
     def blocks(self, design: Design) -> list[tuple[Block, Floats]]:
         """Return the blocks of a design."""

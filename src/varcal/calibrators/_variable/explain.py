@@ -12,6 +12,8 @@ from varcal._text.edges import edge_texts
 from varcal.calibrators._interface.fitted_variables import Schema
 from varcal.calibrators._variable._columns.design import SCORE, Block
 from varcal.calibrators._variable._columns.spline_basis import LevelBasis, NumberBasis
+from varcal.calibrators._variable._growth.explain_growth import moved_by
+from varcal.calibrators._variable._growth.growth import Growth
 from varcal.calibrators._variable.additive_model import AdditiveModel, Fitted
 from varcal.calibrators._variable.effects import Effect, Term
 from varcal.calibrators._variable.reml import quadratic_form
@@ -103,7 +105,11 @@ def _evidence(model: AdditiveModel, ridge: Floats, own: Bools) -> float:
 
 
 def curves_of(
-    model: AdditiveModel, schema: Schema, share: float, level_of: Callable[[Floats], Floats]
+    model: AdditiveModel,
+    schema: Schema,
+    share: float,
+    level_of: Callable[[Floats], Floats],
+    growth: Growth | None = None,
 ) -> tuple[Effect, ...]:
     """Return the effect of every variable in a model, at three scores each.
 
@@ -117,6 +123,8 @@ def curves_of(
         How far the model is trusted.
     level_of : callable
         Turns a score's logit into the score that is shown.
+    growth : Growth, optional
+        A second stage, whose mean effects are added.
     """
     basis = model.design.score
     scores = np.array([basis.low])
@@ -124,7 +132,7 @@ def curves_of(
         ends = basis.rank.rank[[0, -1]]
         scores = np.interp(np.interp(SHOWN_SCORES, (0, 1), ends), basis.rank.rank, basis.rank.at)
     return tuple(
-        _curve(model, schema, k, each, float(score), share, level_of)
+        _curve(model, schema, k, each, float(score), share, level_of, growth)
         for k, each in enumerate(model.design.bases)
         if each is not None
         for score in (scores if model.design.varying else scores[len(scores) // 2 :][:1])
@@ -139,6 +147,7 @@ def _curve(
     score: float,
     share: float,
     level_of: Callable[[Floats], Floats],
+    growth: Growth | None,
 ) -> Effect:
     values, at, inner = _values(basis, schema, k)
     values, gone = _with_missing(basis, values)
@@ -163,6 +172,9 @@ def _curve(
     # As in the error of predictions, the part that is not trusted is not ruled out.
     variance = quadratic_form(X, model.covariance[np.ix_(own, own)])
     reach = _NORMAL_95 * np.sqrt(variance + (1.0 - share) * (whole - value) ** 2)
+    if growth is not None:
+        value = value + moved_by(growth, k, values)
+        reach = np.maximum(reach, _NORMAL_95 * np.sqrt(growth.variance))
     table = np.column_stack([value, value - reach, value + reach])
     shown = table[:-1] if gone else table
     return Effect(

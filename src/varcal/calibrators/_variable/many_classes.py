@@ -264,7 +264,7 @@ def fit_temperature_model(
     loss = TemperatureLoss(log_rows(p, floor), y, mass, np.zeros(len(y)))
     rows = Sample(z, columns, loss, folds, units=units)
     design = _without_needless_curve(design, rows.take(keys.fitting_rows()))
-    fitted, rows, some, picked = fit_surviving(
+    fitted, _, rows, some, picked = fit_surviving(
         design,
         rows,
         keys,
@@ -300,7 +300,7 @@ def fit_temperature_model(
             keep_argmax=keep_argmax,
         )
         model = replace(model, confusion=confusion)
-        if confusion.share and fitted.full_share == 1 and rows.units is None:
+        if confusion.share and fitted.full_share == 1 and fitted.independent:
             added = confusion.corrected(base, logs, keep_argmax=keep_argmax) - base
             after = TemperatureLoss(logs, y[picked], mass[picked], np.zeros(len(picked)), added)
             fitted = _fitted_again(fitted, replace(some, loss=after), eta[picked])

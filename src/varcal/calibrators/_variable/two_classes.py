@@ -13,6 +13,7 @@ from varcal.calibrators._variable._blocks.shared_luck import Search
 from varcal.calibrators._variable._columns.design import SCORE, Design
 from varcal.calibrators._variable._columns.score_basis import log_odds
 from varcal.calibrators._variable._growth import growth as second_stage
+from varcal.calibrators._variable._growth.explain_growth import mean_effects
 from varcal.calibrators._variable._growth.growth import Growth, GrowthRows, fewer_folds, fit_growth
 from varcal.calibrators._variable._growth.held_out_first import held_out_predictors
 from varcal.calibrators._variable._lookup.lookup import equal_blocks
@@ -40,6 +41,8 @@ MOST_REPEATS = 2.0
 #: Scores at which a monotone model is evaluated; half as many again are spread evenly.
 MONOTONE_GRID = 65
 
+#: Rows over which the effects of the second stage are averaged.
+EFFECT_ROWS = 40
 #: Newton steps of the mean shift at most, the longest one, and the one that ends the search.
 _SHIFT_STEPS, _LONGEST_SHIFT, _SHIFT_TOLERANCE = 100, 2.0, 1e-12
 
@@ -255,7 +258,7 @@ def fit_logistic_model(
     start = (-design.score.mean, -design.score.scale)
     folds, units = folds_and_units(keys, groups, time)
     rows = Sample(z, columns, loss, folds, start, units)
-    fitted, rows, some, picked = fit_surviving(
+    fitted, design, rows, some, picked = fit_surviving(
         design,
         rows,
         keys,
@@ -271,7 +274,7 @@ def fit_logistic_model(
         fitted.full_share,
         # Leaving out one of several equal rows, or one of a group, leaves the others in.
         _link(fitted.full.model, some, loss.take(picked))
-        if rows.units is None and keys.repeats(picked) < MOST_REPEATS
+        if fitted.independent and keys.repeats(picked) < MOST_REPEATS
         else None,
         0.0,
         monotone,
@@ -290,7 +293,21 @@ def fit_logistic_model(
         rows = rows.take(part) if len(part) < len(rows) else rows
         known = _growth_rows(model, fitted, rows, n_levels, design, sampled=sampled)
         model = replace(model, growth=fit_growth(known))
+        if model.growth is not None:
+            model = _with_effects(model, model.growth, z, columns, keys)
     return model, fitted
+
+
+def _with_effects(
+    model: LogisticModel, growth: Growth, z: Floats, columns: list[AnyArray], keys: RowKeys
+) -> LogisticModel:
+    """Return the model with the mean effects of its second stage."""
+
+    def added(z: Floats, columns: list[AnyArray]) -> Floats:
+        return model._grown(z, columns, growth) - model.first_stage(z, columns)
+
+    effects = mean_effects(growth, z, columns, added, keys.sample(EFFECT_ROWS))
+    return replace(model, growth=replace(growth, effects=effects))
 
 
 def _roughness(model: AdditiveModel, rows: Sample, numbers: list[int]) -> Roughness:

@@ -22,6 +22,8 @@ from varcal.calibrators._variable._blocks.judgement import Judgement
 from varcal.calibrators._variable._blocks.shared_luck import Search
 from varcal.calibrators._variable._columns.score_basis import log_odds
 from varcal.calibrators._variable._columns.spline_basis import LevelBasis
+from varcal.calibrators._variable._growth.explain_growth import growth_sentences
+from varcal.calibrators._variable._growth.growth import Growth
 from varcal.calibrators._variable.effects import Effects
 from varcal.calibrators._variable.explain import curves_of, pair_name, terms_of_fit
 from varcal.calibrators._variable.folds import N_STRETCHES, RowKeys, content_order, stretches
@@ -257,14 +259,12 @@ class VariableCalibrator(Calibrator):
             )
         self.model_ = model
         self.judged_ = _judgement(fitted, rows)
-        self._lucky_order = fitted.lucky_order
+        self._caution = _caution(self.judged_, fitted)
         self._record_terms(fitted, rows, z, columns)
         self._pool_rare_levels()
 
     def _cautions(self, rows: CalibrationRows) -> tuple[str, ...]:
-        if self.judged_.luck:
-            return (self.judged_.caution(),)
-        return (ORDER_CAUTION,) if self._lucky_order else ()
+        return self._caution
 
     def _pool_rare_levels(self) -> None:
         """Forget the names of rare levels where there are many; they share one effect."""
@@ -280,8 +280,8 @@ class VariableCalibrator(Calibrator):
             if isinstance(basis, LevelBasis):
                 bases[k] = basis.without(rare)
             if isinstance(self.model_, LogisticModel) and self.model_.growth is not None:
-                growth = self.model_.growth.without(k, rare)
-                self.model_ = replace(self.model_, growth=growth)
+                grown = self.model_.growth.without(k, rare)
+                self.model_ = replace(self.model_, growth=grown)
         full = replace(self.model_.full, design=replace(design, bases=tuple(bases)))
         self.model_ = replace(self.model_, full=full)
 
@@ -433,10 +433,17 @@ class VariableCalibrator(Calibrator):
         curves = (
             ()
             if self.preserve_ranking and binary
-            else curves_of(self.model_.full, self.schema_, self.model_.full_share, expit)
+            else curves_of(
+                self.model_.full, self.schema_, self.model_.full_share, expit, self._growth
+            )
         )
         scale = "logit" if binary else "log inverse temperature"
         return Effects(scale, curves, self.terms_)
+
+    @property
+    def _growth(self) -> Growth | None:
+        """The second stage, if there is one."""
+        return self.model_.growth if isinstance(self.model_, LogisticModel) else None
 
     def _describe(self) -> tuple[str, list[dict[str, Any]]]:
         names = self.schema_.names
@@ -453,6 +460,11 @@ class VariableCalibrator(Calibrator):
             words.append(f"Pairs with a term of their own: {', '.join(own)}.")
         if off:
             words.append(f"No evidence for: {', '.join(off)}.")
+        if self._growth is not None:
+            words += growth_sentences(self._growth, names)
+        elif self.growth and names and (self.monotone or self.preserve_ranking):
+            option = "monotone" if self.monotone else "preserve_ranking"
+            words.append(f"No tables and trees: {option}=True excludes them.")
         if str(self.judged_):
             words.append(str(self.judged_))
         table = [
@@ -489,8 +501,15 @@ def _judgement(fitted: Trusted, rows: CalibrationRows) -> Judgement:
         return Judgement("time" if rows.groups is None else "time and groups", "", n_periods)
     if rows.groups is None:
         return Judgement("random")
-    how, _, of = rows.together.partition(" of ")
+    how, _, of = (rows.together or "groups").partition(" of ")
     return Judgement(how, of, len(np.unique(rows.groups)))
+
+
+def _caution(judged: Judgement, fitted: Trusted) -> tuple[str, ...]:
+    """Return what the user should know about rows that share luck."""
+    if judged.luck and not fitted.independent:
+        return (judged.caution(),)
+    return (ORDER_CAUTION,) if fitted.lucky_order else ()
 
 
 def _warn_of_few(n_units: int, argument: str, noun: str) -> None:

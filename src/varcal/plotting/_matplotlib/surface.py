@@ -81,7 +81,7 @@ def _cells(view: SurfaceView, ax: Axes, size: float) -> None:
     colours = np.empty((height, width, 3))
     for cell in np.ndindex(height, width):
         empty = FEW if view.n[cell] else GROUND
-        colours[cell] = to_rgb(empty if np.isnan(strength[cell]) else shade(strength[cell]))
+        colours[cell] = to_rgb(empty if np.isnan(strength[cell]) else shade(float(strength[cell])))
     ax.imshow(colours, origin="lower", extent=(0, width, 0, height), aspect="auto", zorder=1)
     ax.add_collection(LineCollection(view.outline, colors=INK, linewidths=1.4, zorder=3))
     for axis, set_ticks, name in (

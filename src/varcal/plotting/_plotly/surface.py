@@ -35,8 +35,10 @@ def draw(found: Surface) -> Any:
     if view.kind == "table":
         _numbers(figure, view)
     for k, counts in enumerate((view.n.sum(axis=0), view.n.sum(axis=1))):
-        at = np.arange(len(counts)) + 0.5
-        bars = {"x": at, "y": counts} if k == 0 else {"x": counts, "y": at, "orientation": "h"}
+        middle = np.arange(len(counts)) + 0.5
+        bars: dict[str, Any] = {"x": middle, "y": counts}
+        if k:
+            bars = {"x": counts, "y": middle, "orientation": "h"}
         bar = go.Bar(**bars, marker={"color": DENSITY}, hovertemplate="%{y} rows<extra></extra>")
         if k:
             bar.hovertemplate = "%{x} rows<extra></extra>"

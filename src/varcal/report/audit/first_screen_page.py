@@ -51,6 +51,7 @@ def first_screen_section(screen: FirstScreen, level: float) -> Markup:
                 el("p", screen.checks_note, class_="sub"),
                 _checks(screen, level),
                 el("p", screen.checks_after, class_="after") if screen.checks_after else None,
+                el("p", screen.intersections, class_="after") if screen.intersections else None,
             ),
             class_="two",
         ),

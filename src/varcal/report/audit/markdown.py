@@ -35,9 +35,11 @@ def markdown(summary: Summary) -> str:
     lines += [*_checks(screen, summary.level), "", text(screen.checks_note), ""]
     if screen.checks_after:
         lines += [text(screen.checks_after), ""]
+    if screen.intersections:
+        lines += [text(screen.intersections), ""]
     lines += ["**Next**", ""]
     lines += [f"{k}. **{step.title}.** {text(step.text)}" for k, step in enumerate(screen.steps, 1)]
-    lines += ["", *_ranking(summary), *_fold("Words", _glossary(summary))]
+    lines += ["", *_intersections(summary), *_ranking(summary), *_fold("Words", _glossary(summary))]
     lines += _fold("Data and method", _method(summary))
     versions = " · ".join(f"{name} {number}" for name, number in summary.versions)
     lines += [f"*{count(summary.n_rows, 'row')} · {summary.created} · {versions}*", ""]
@@ -115,6 +117,18 @@ def _cell(cell: Cell | Off) -> str:
     value = signed(cell.value) if cell.signed else points(cell.value)
     label = f", class {escape(cut(cell.label, 20))}" if cell.label else ""
     return f"{STATE_MARKS[cell.state]} **{value}** ({interval(cell.low, cell.high)}{label})"
+
+
+def _intersections(summary: Summary) -> list[str]:
+    """Return the slices as sentences, and what the surface shows."""
+    found = summary.intersections
+    if found is None:
+        return []
+    lines = [text(found.number), ""]
+    lines += [f"{k}. {text(one.sentence)}" for k, one in enumerate(found.slices, 1)]
+    lines += ["", text(found.finding)] if found.finding else []
+    lines += ["", *(f"- {text(note)}" for note in found.notes)]
+    return _fold("Combinations of variables", lines)
 
 
 def _ranking(summary: Summary) -> list[str]:

@@ -6,6 +6,7 @@ from varcal._text.numbers import count, level_text
 from varcal.report.audit.cards import bin_table, cards
 from varcal.report.audit.charts import chart_data
 from varcal.report.audit.first_screen_page import first_screen_section
+from varcal.report.audit.intersections_page import intersections_section
 from varcal.report.audit.ranking import ranking
 from varcal.report.audit.reliability_chart import reliability_chart
 from varcal.report.audit.summary import ScoreSummary, Summary
@@ -27,6 +28,7 @@ def html(summary: Summary) -> str:
         ("summary", "", first_screen_section(summary.screen, summary.level)),
         ("ranking", "Ranking", ranking(summary)),
         ("variables", "Charts", cards(summary)),
+        *_intersections(summary),
         ("score", "Score", _score(summary)),
         ("words", "Words", _words(summary)),
         (
@@ -37,6 +39,13 @@ def html(summary: Summary) -> str:
     ]
     about = f"{count(summary.n_rows, 'row')} · {summary.created}"
     return page(summary.title, about, sections, {"charts": charts})
+
+
+def _intersections(summary: Summary) -> list[tuple[str, str, Markup]]:
+    if summary.intersections is None:
+        return []
+    made = intersections_section(summary.intersections, summary.level)
+    return [("intersections", "Combinations", made)]
 
 
 def _score(summary: Summary) -> Markup:

@@ -16,6 +16,7 @@ from varcal._audit.verdicts import FINDINGS, OFF
 from varcal._measures.bin_table import BinTable
 from varcal._measures.curve import Curve
 from varcal._measures.histogram import Histogram
+from varcal._options import check_text, checked, of_type, or_none
 from varcal._text.gaps import (
     CLASS,
     CONFIDENCE,
@@ -35,6 +36,7 @@ from varcal._text.numbers import (
 )
 from varcal._text.sentences import Code, Named, Sentence, Strong, StrongName, cut
 from varcal._version import __version__
+from varcal.report.audit.intersections import intersections_of
 from varcal.report.audit.method import citation, glossary, method
 from varcal.report.audit.summary import (
     Bin,
@@ -47,6 +49,7 @@ from varcal.report.audit.summary import (
 )
 from varcal.report.claim_words import chart_title, claim_words
 from varcal.report.lines import Line, curve_line, score_line, value_text
+from varcal.report.versions_shown import check_versions
 
 if TYPE_CHECKING:
     from varcal._audit.repair import Repair
@@ -59,6 +62,11 @@ MOST_TIES = 4
 MOST_CLAIMS = 3
 
 
+@checked(
+    audit=of_type(Audit, "an Audit"),
+    created=or_none(check_text),
+    versions=or_none(check_versions),
+)
 def summarise(
     audit: Audit,
     title: str = "Calibration audit",
@@ -90,6 +98,7 @@ def summarise(
         threshold=audit.threshold,
         variables=tuple(_variable(audit, row, k, columns) for k, row in enumerate(audit.rows, 1)),
         scores=tuple(_score(audit, _worst_by_score(audit, column)) for column in columns),
+        intersections=intersections_of(audit.intersections),
         glossary=glossary(audit),
         notes=_notes(audit),
         method=method(audit),

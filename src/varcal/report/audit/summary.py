@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from varcal._audit.first_screen import FirstScreen
 from varcal._measures.histogram import Histogram
 from varcal._measures.regions import Region
+from varcal._surfaces.surface_result import Surface
 from varcal._text.sentences import Sentence
 from varcal.report.lines import Line
 
@@ -191,6 +193,70 @@ class ScoreSummary:
 
 
 @dataclass(frozen=True)
+class SliceSummary:
+    """One slice.
+
+    Attributes
+    ----------
+    rule : str
+        Its conditions in words.
+    sentence : Sentence
+        What is wrong there.
+    better : bool
+        Whether it only stands out because it is less wrong than the rest.
+    claim : str
+        The claim that is wrong.
+    says, happens, gap, low, high : float
+        The two rates, and their difference with its interval.
+    n, share
+        Rows, and their share of the weight.
+    p_adjusted : float
+        Its p-value, adjusted for the search.
+    """
+
+    rule: str
+    sentence: Sentence
+    better: bool
+    claim: str
+    says: float
+    happens: float
+    gap: float
+    low: float
+    high: float
+    n: int
+    share: float
+    p_adjusted: float
+
+
+@dataclass(frozen=True)
+class IntersectionSummary:
+    """What was found over several variables at once.
+
+    Attributes
+    ----------
+    number : Sentence
+        How much of the gap can be predicted.
+    predictable : dict
+        The same as figures.
+    slices : tuple of SliceSummary
+        The slices, the clearest first.
+    finding : Sentence
+        What the surface shows.
+    surface : Surface or None
+        The gap over two variables.
+    notes : tuple of Sentence
+        How it was searched.
+    """
+
+    number: Sentence
+    predictable: dict[str, Any]
+    slices: tuple[SliceSummary, ...]
+    finding: Sentence
+    surface: Surface | None
+    notes: tuple[Sentence, ...]
+
+
+@dataclass(frozen=True)
 class Summary:
     """The content of a report.
 
@@ -204,6 +270,8 @@ class Summary:
         In the order of the ranking.
     scores : tuple of ScoreSummary
         One per column of the checks.
+    intersections : IntersectionSummary or None
+        Slices, a surface and the predictable gap, if they were asked for.
     glossary : tuple of (str, Sentence)
         Words of the page.
     notes : tuple of Sentence
@@ -221,6 +289,7 @@ class Summary:
     threshold: float
     variables: tuple[VariableSummary, ...]
     scores: tuple[ScoreSummary, ...]
+    intersections: IntersectionSummary | None
     glossary: tuple[tuple[str, Sentence], ...]
     notes: tuple[Sentence, ...]
     method: tuple[str, ...]

@@ -46,6 +46,7 @@ def audit_lines(audit: Audit, *, repair: bool = True, commands: bool = False) ->
         *(_groups(screen) if screen.groups else _bounds(screen)),
         *(wrap(str(screen.groups_after), WIDTH) if screen.groups_after else []),
         "",
+        *_intersections(audit, screen),
         *_ranking(audit, screen),
         "Next",
         *_steps(screen, commands=commands),
@@ -171,6 +172,16 @@ def _side(gap: float, claim: str) -> str:
     """Name the side of a gap; that of a class with the class."""
     side = gap_side(gap, claim)
     return f"{claim.removeprefix(CLASS)} {side}" if claim.startswith(CLASS) else side
+
+
+def _intersections(audit: Audit, screen: FirstScreen) -> list[str]:
+    """Return the number and the slices, one sentence each."""
+    if audit.intersections is None:
+        return []
+    lines = wrap(_flat(str(screen.intersections)), WIDTH)
+    for one in audit.intersections.ordered:
+        lines += wrap(_flat(one.sentence), WIDTH, initial_indent="  - ", subsequent_indent="    ")
+    return [*lines, ""]
 
 
 def _steps(screen: FirstScreen, *, commands: bool) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from varcal._audit.comparison import Comparison, ComparisonRow
 from varcal._audit.metric_text import UNITS, metric_change, metric_interval, metric_text
 from varcal._audit.verdicts import BETTER, FIXED, MADE_WORSE, UNCHANGED
+from varcal._options import check_text, checked, of_type, or_none
 from varcal._text.numbers import count, level_text
 from varcal._text.sentences import Named, Sentence, cut
 from varcal.report.audit.method import citation, comparison_method
@@ -16,11 +17,17 @@ from varcal.report.comparison.summary import (
     VariableChange,
 )
 from varcal.report.lines import curve_line
+from varcal.report.versions_shown import check_versions
 
 #: The largest number of variables made worse that a headline names.
 MOST_NAMED = 3
 
 
+@checked(
+    comparison=of_type(Comparison, "a Comparison"),
+    created=or_none(check_text),
+    versions=or_none(check_versions),
+)
 def summarise_comparison(
     comparison: Comparison,
     title: str = "Before and after",

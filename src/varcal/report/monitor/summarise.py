@@ -6,14 +6,21 @@ from varcal._monitor.evidence import BETS, UNITS
 from varcal._monitor.monitor import Monitor
 from varcal._monitor.status import Status, Where, also_text, evidence_text, off_interval
 from varcal._monitor.view import view_of
+from varcal._options import check_text, checked, of_type, or_none
 from varcal._text.gaps import CONFIDENCE, gap_said
 from varcal._text.numbers import count, level_text, limit_text, percent, points
 from varcal._text.sentences import Code, Named, Sentence, Strong, cut
 from varcal.report.audit.method import citation
 from varcal.report.audit.summarise import installed, now
 from varcal.report.monitor.summary import LogEntry, MonitorSummary
+from varcal.report.versions_shown import check_versions
 
 
+@checked(
+    monitor=of_type(Monitor, "a Monitor"),
+    created=or_none(check_text),
+    versions=or_none(check_versions),
+)
 def summarise_monitor(
     monitor: Monitor,
     title: str = "Calibration monitor",

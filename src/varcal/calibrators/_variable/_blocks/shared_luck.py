@@ -51,9 +51,10 @@ LEAST_ROWS_EACH = 2.0
 LEAST_PAIR_ROWS_EACH = 3.0
 #: A coarser blocking is preferred if it has this share of the most luck.
 COARSER_WORTH = 0.5
-#: The blocks into which rows are divided by their order, and the p-value below which they share
-#: luck: it changes nothing, so that a needless warning would only disturb.
+#: The blocks into which rows are divided by their order, the least number of rows in each, and the
+#: p-value below which they share luck. It changes nothing: a needless warning would only disturb.
 ORDER_BLOCKS = 50
+ORDER_ROWS_EACH = 20
 ORDER_SIGNIFICANT = 1e-4
 
 #: Seconds in a day and a week; weeks begin on Monday (1970 began on a Thursday).
@@ -275,7 +276,7 @@ def luck_of_order(position: Ints, residuals: Residuals, y: AnyArray) -> bool:
     given = np.empty_like(y)
     given[position] = y
     rows = residuals.rows
-    if len(rows) < LEAST_ROWS_EACH * ORDER_BLOCKS:
+    if len(rows) < ORDER_ROWS_EACH * ORDER_BLOCKS:
         return False
     if np.count_nonzero(np.diff(given)) < ORDER_BLOCKS:
         return False

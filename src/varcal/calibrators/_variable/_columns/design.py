@@ -151,6 +151,11 @@ class Design:
         """Return the design without V."""
         return replace(self, bases=())
 
+    def without(self, variables: set[int]) -> Design:
+        """Return the design without some variables."""
+        kept = (None if k in variables else basis for k, basis in enumerate(self.bases))
+        return replace(self, bases=tuple(kept))
+
     def with_pairs(
         self, pairs: tuple[tuple[int, int], ...], own: tuple[tuple[int, int], ...]
     ) -> Design:

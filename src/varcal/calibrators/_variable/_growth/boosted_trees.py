@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import expit
@@ -18,7 +17,7 @@ from varcal.calibrators._variable._growth.grow_tree import (
 )
 from varcal.calibrators._variable.folds import Folds
 
-__all__ = ["Boosting", "Trees", "fit_trees", "held_out_trees", "placed"]
+__all__ = ["Boosting", "HeldOutTrees", "Trees", "fit_trees", "held_out_trees", "placed"]
 
 # Tuned constants; ../README.md tells how they were chosen.
 
@@ -44,24 +43,22 @@ class Trees:
         Splits: a row goes right where the position of the variable's cell is above the cut.
     value : ndarray of shape (n_trees, 2**depth)
         What leaves add.
+    used : ndarray of shape (d,)
+        The share of each variable in what the splits gain.
     """
 
     place: Ints
     variable: Ints
     cut: Ints
     value: Floats
-
-    @cached_property
-    def trees(self) -> list[Tree]:
-        """The trees one by one."""
-        return [Tree(*each) for each in zip(self.variable, self.cut, self.value, strict=True)]
+    used: Floats
 
     def added(self, codes: Codes) -> Floats:
         """Return what the trees add to the predictor of rows, by their cells."""
         positions = placed(self.place, codes)
         total = np.zeros(codes.shape[1])
-        for tree in self.trees:
-            total += tree.value[leaves_of(tree, positions)]
+        for variable, cut, value in zip(self.variable, self.cut, self.value, strict=True):
+            total += value[leaves_of(variable, cut, positions)]
         return total
 
 
@@ -129,19 +126,62 @@ class _Machine:
         tree, leaf = grow_tree(
             self.codes, mean - rows.y, mean * (1.0 - mean), rows.mass, rows.n_cells, DEPTH
         )
-        tree = Tree(tree.variable, tree.cut, RATE * tree.value)
+        tree = replace(tree, value=RATE * tree.value)
         self.eta += tree.value[leaf]
         self.trees.append(tree)
         return tree
 
+    def grown(self, number: int) -> Trees:
+        """Return the first trees."""
+        inner = 2**DEPTH - 1
+        kept = self.trees[:number]
+        variable = np.array([tree.variable for tree in kept], dtype=np.intp).reshape(-1, inner)
+        gain = np.array([tree.gain for tree in kept])
+        used = np.bincount(variable.ravel(), gain.ravel(), minlength=len(self.codes))
+        return Trees(
+            self.place,
+            variable,
+            np.array([tree.cut for tree in kept], dtype=np.intp).reshape(-1, inner),
+            np.array([tree.value for tree in kept]).reshape(-1, inner + 1),
+            used / max(float(used.sum()), 1e-300),
+        )
 
-def held_out_trees(rows: Boosting, folds: Folds) -> tuple[int, Floats]:
-    """Return how many trees are best, and the predictor of each row by trees of other rows.
 
-    Rows that are never held out keep the predictor from which trees start.
+@dataclass(frozen=True, eq=False)
+class HeldOutTrees:
+    """Trees without each fold.
+
+    Attributes
+    ----------
+    number : int
+        How many trees are best.
+    eta : ndarray of shape (n,)
+        The predictor of each row by trees that have not seen its fold; rows that are never held
+        out keep the predictor from which trees start.
+    folds : tuple of Trees
+        The trees without each fold.
+    kept : float
+        The weight of the rows of which trees are made, over that of the rows held out.
     """
+
+    number: int
+    eta: Floats
+    folds: tuple[Trees, ...]
+    kept: float
+
+    def variance(self, whole: Trees, codes: Codes) -> float:
+        """Return the mean variance of what trees of all rows add, by the delete-d jackknife."""
+        added = whole.added(codes)
+        apart = [float(((trees.added(codes) - added) ** 2).mean()) for trees in self.folds]
+        return self.kept * float(np.mean(apart))
+
+
+def held_out_trees(rows: Boosting, folds: Folds) -> HeldOutTrees:
+    """Grow trees without each fold, as many as are best for held-out rows."""
     machines: list[tuple[_Machine, Codes, Ints]] = []
+    shares = []
     for train, held in folds.splits():
+        shares.append(float(rows.mass[train].sum() / rows.mass[held].sum()))
         machine, out = _Machine(rows.take(np.flatnonzero(train))), np.flatnonzero(held)
         machines.append((machine, placed(machine.place, rows.codes[:, out]), out))
     rest = np.flatnonzero(folds.judged())
@@ -150,13 +190,14 @@ def held_out_trees(rows: Boosting, folds: Folds) -> tuple[int, Floats]:
     for number in range(1, MOST_TREES + 1):
         for machine, codes, out in machines:
             tree = machine.step()
-            eta[out] += tree.value[leaves_of(tree, codes)]
+            eta[out] += tree.value[leaves_of(tree.variable, tree.cut, codes)]
         loss = _loss(rows, eta, rest)
         if loss < best_loss:
             best, best_loss, best_eta = number, loss, eta.copy()
         elif number >= best + PATIENCE:
             break
-    return best, best_eta
+    grown = tuple(machine.grown(best) for machine, _, _ in machines)
+    return HeldOutTrees(best, best_eta, grown, float(np.mean(shares)))
 
 
 def fit_trees(rows: Boosting, number: int) -> Trees:
@@ -164,12 +205,7 @@ def fit_trees(rows: Boosting, number: int) -> Trees:
     machine = _Machine(rows)
     for _ in range(number):
         machine.step()
-    return Trees(
-        machine.place,
-        np.array([tree.variable for tree in machine.trees]),
-        np.array([tree.cut for tree in machine.trees]),
-        np.array([tree.value for tree in machine.trees]),
-    )
+    return machine.grown(number)
 
 
 def placed(place: Ints, codes: Codes) -> Codes:

@@ -9,8 +9,8 @@ independent and neither row had a part in the other's prediction (both are of th
                                {\sum_c (W_c^2 - \sum_i w_i^2) / W_c}
 
 estimates the mean square of Δ, as far as the error does not change within cells. It is measured
-over cells of single variables, of pairs and of triples of those that the second stage uses most, and
-the largest counts: cells that cut across an error show a part of it only.
+over cells of single variables, of pairs and of triples of those that the second stage uses most,
+and the largest counts: cells that cut across an error show a part of it only.
 """
 
 from __future__ import annotations
@@ -66,7 +66,8 @@ def error_variance(
     >>> error = np.where((codes[0] + codes[1]) % 2, 0.5, -0.5)
     >>> y = (rng.random(20_000) < expit(error)).astype(float)
     >>> rows = Held(y, np.ones(20_000), Folds(np.arange(20_000) % 3, 3))
-    >>> bool(abs(error_variance(rows, np.zeros(20_000), codes, [8, 8], [0, 1]) / UNSEEN - 0.25) < 0.05)
+    >>> found = error_variance(rows, np.zeros(20_000), codes, [8, 8], [0, 1])
+    >>> bool(abs(found / UNSEEN - 0.25) < 0.05)
     True
     """
     judged = rows.folds.judged()

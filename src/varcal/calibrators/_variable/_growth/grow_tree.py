@@ -50,11 +50,14 @@ class Tree:
         A row goes right where the cell of the variable is above the cut.
     value : ndarray of shape (2**depth,)
         What the leaves add.
+    gain : ndarray of shape (2**depth − 1,)
+        How much each split lowers twice the loss.
     """
 
     variable: Ints
     cut: Ints
     value: Floats
+    gain: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,29 +115,26 @@ def grow_tree(
     """
     packed = _Packed.of(gradient, curvature, mass)
     node = np.zeros(codes.shape[1], dtype=np.intp)
-    variables, cuts = [], []
+    splits = []
     sums = np.array([[np.bincount(each, packed.value, minlength=n_cells) for each in codes]])
     for level in range(depth):
         if level:
             sums = _children(sums, codes, packed.value, node)
-        variable, cut = _best_splits(*packed.sums(np.cumsum(sums, axis=2)))
-        variables.append(variable)
-        cuts.append(cut)
+        variable, cut, gain = _best_splits(*packed.sums(np.cumsum(sums, axis=2)))
+        splits.append((variable, cut, gain))
         node = 2 * node + _goes_right(codes, variable[node], cut[node])
-    G, H = packed.sums(np.bincount(node, packed.value, minlength=2**depth))
-    tree = Tree(np.concatenate(variables), np.concatenate(cuts), -G / (H + LEAF_PENALTY))
+    G, H = packed.sums(np.bincount(node, packed.value, minlength=2**depth).astype(np.float64))
+    variables, cuts, gains = (np.concatenate(each) for each in zip(*splits, strict=True))
+    tree = Tree(variables, cuts, -G / (H + LEAF_PENALTY), gains)
     return tree, node
 
 
-def leaves_of(tree: Tree, codes: Codes) -> Ints:
-    """Return the leaf of each row."""
-    node = np.zeros(codes.shape[1], dtype=np.intp)
-    inner = len(tree.cut)
-    while inner:
-        at = node
-        node = 2 * node + 1 + _goes_right(codes, tree.variable[at], tree.cut[at])
-        inner //= 2
-    return node - len(tree.cut)
+def leaves_of(variable: Ints, cut: Ints, codes: Codes) -> Ints:
+    """Return the leaf of each row in a tree."""
+    node, inner = np.zeros(codes.shape[1], dtype=np.intp), len(cut)
+    for _ in range(inner.bit_length()):
+        node = 2 * node + 1 + _goes_right(codes, variable[node], cut[node])
+    return node - inner
 
 
 def _goes_right(codes: Codes, variable: Ints, cut: Ints) -> NDArray[np.bool_]:
@@ -159,8 +159,8 @@ def _children(sums: Floats, codes: Codes, packed: Floats, node: Ints) -> Floats:
     return both.reshape(2 * n_parents, d, n_cells)
 
 
-def _best_splits(G: Floats, H: Floats) -> tuple[Ints, Ints]:
-    """Return the variable and the cell of the best split of each node, by cumulative sums.
+def _best_splits(G: Floats, H: Floats) -> tuple[Ints, Ints, Floats]:
+    """Return variable, cell and gain of the best split of each node, by cumulative sums.
 
     A node that must not be split sends all rows to the left.
     """
@@ -173,6 +173,7 @@ def _best_splits(G: Floats, H: Floats) -> tuple[Ints, Ints]:
     best = flat.argmax(axis=1)
     whole = (all_G * all_G / (all_H + LEAF_PENALTY)).ravel()
     variable, cut = np.divmod(best, n_cells)
-    stays = ~(flat[np.arange(n_nodes), best] > whole)
-    variable[stays], cut[stays] = 0, n_cells - 1
-    return variable, cut
+    gain = flat[np.arange(n_nodes), best] - whole
+    stays = ~(gain > 0)
+    variable[stays], cut[stays], gain[stays] = 0, n_cells - 1, 0.0
+    return variable, cut, gain

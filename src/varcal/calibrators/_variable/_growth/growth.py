@@ -41,6 +41,8 @@ LEAST_ROWS = 2_000.0
 MOST_ROWS = 250_000
 #: Held-out rows that are enough to judge the second stage: other folds only fit.
 ENOUGH_HELD = 50_000
+#: Rows on which the variance of trees is measured.
+VARIANCE_ROWS = 2_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +72,8 @@ class Growth:
         The last curve.
     variance : float
         The mean squared error of logits, measured on held-out rows.
+    effects : tuple of ndarray
+        What the second stage adds on average in each of the `cells`.
     """
 
     variables: tuple[int, ...]
@@ -81,13 +85,22 @@ class Growth:
     error: float
     link: AdditiveModel | None
     variance: float
+    effects: tuple[Floats, ...] = ()
 
     def codes(self, z: Floats, columns: Sequence[AnyArray]) -> Codes:
         """Return the cells of rows."""
         return _codes(self.variables, self.cells, z, columns)
 
     def blended(self, codes: Codes, base: Floats, first: Floats) -> Floats:
-        """Return the predictor before the last curve, from that of the score and the first stage."""
+        """Return the predictor before the last curve.
+
+        Parameters
+        ----------
+        codes : ndarray
+            The cells of rows.
+        base, first : ndarray
+            The predictors of the score alone and of the first stage.
+        """
         eta = first
         for table in self.tables:
             one, two = table.pair
@@ -107,15 +120,12 @@ class Growth:
     def most_used(self) -> list[int]:
         """Return the entries of `cells`, the one that matters most first.
 
-        Those of tables come first, then those with the most splits.
+        Those of tables come first, then those whose splits gain most.
         """
-        counts = np.zeros(len(self.cells))
-        if self.trees is not None:
-            splits = self.trees.cut < self.trees.place.shape[1] - 1
-            counts += np.bincount(self.trees.variable[splits], minlength=len(counts))
+        use = np.zeros(len(self.cells)) if self.trees is None else self.trees.used.copy()
         for table in reversed(self.tables):
-            counts[list(table.pair)] += 1 + counts.max()
-        return [int(k) for k in np.argsort(-counts, kind="stable")]
+            use[list(table.pair)] += 1 + use.max()
+        return [int(k) for k in np.argsort(-use, kind="stable")]
 
     def without(self, k: int, rare: AnyArray) -> Growth:
         """Return the same after rare levels of variable k were pooled."""
@@ -210,22 +220,23 @@ def fit_growth(rows: GrowthRows) -> Growth | None:
         rows.y,
         rows.mass,
     )
-    number, grown = held_out_trees(boosting, rows.folds)
-    share, gain = blend(held, tabled, grown)
+    without = held_out_trees(boosting, rows.folds)
+    share, gain = blend(held, tabled, without.eta)
     if not tables and share == 0:
         return None
-    trees = fit_trees(boosting, _refit_number(number, rows)) if share > 0 else None
-    eta = (tabled + share * (grown - tabled))[judged]
+    trees = fit_trees(boosting, _refit_number(without.number, rows)) if share > 0 else None
+    eta = (tabled + share * (without.eta - tabled))[judged]
     link = fit_link(eta, LogisticLoss(rows.y[judged], rows.mass[judged], eta))
-    found = Growth(variables, cells, tables, trees, share, gain.value, gain.error, link, 0.0)
+    growth = Growth(variables, cells, tables, trees, share, gain.value, gain.error, link, 0.0)
     linked = np.zeros(len(rows.y))
-    linked[judged] = found.linked(eta)[0]
+    linked[judged] = growth.linked(eta)[0]
     ordered = placed(boosting.places(), codes)
-    sizes = [
-        each.size if isinstance(each, NumberCells) else boosting.n_cells for each in cells
-    ]
-    variance = error_variance(held, linked, ordered, sizes, found.most_used())
-    return replace(found, variance=variance)
+    sizes = [each.size if isinstance(each, NumberCells) else boosting.n_cells for each in cells]
+    variance = error_variance(held, linked, ordered, sizes, growth.most_used())
+    if trees is not None:
+        some = np.linspace(0, len(rows.y) - 1, VARIANCE_ROWS).astype(np.intp)
+        variance += share**2 * without.variance(trees, np.ascontiguousarray(codes[:, some]))
+    return replace(growth, variance=variance)
 
 
 def _refit_number(number: int, rows: GrowthRows) -> int:

@@ -29,11 +29,14 @@ def blended_steps(growth: Growth, z: Step, base: Step, first: Step) -> Step:
     eta = first
     for table in growth.tables:
         positions = [_position(growth, k, z, coarse=True) for k in table.pair]
-        held = [growth.cells[k].coarse()[cells] for k, (_, cells) in zip(table.pair, positions)]
+        held = [
+            growth.cells[k].coarse()[cells]
+            for k, (_, cells) in zip(table.pair, positions, strict=True)
+        ]
         added = table.added[np.ix_(*held)]
         row = take(positions[0][0], added).named("table_row")
-        cells = [row.item(k) for k in range(added.shape[1])]
-        eta = (eta + choose(positions[1][0], cells).named("table")).named("tabled")
+        options = [row.item(k) for k in range(added.shape[1])]
+        eta = (eta + choose(positions[1][0], options).named("table")).named("tabled")
     if growth.trees is None:
         return eta
     numbers = []

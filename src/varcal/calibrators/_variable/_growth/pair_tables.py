@@ -5,8 +5,8 @@ Residuals are summed in the cells of every pair of variables, and the table adds
 .. math:: e_c = \frac{\sum_{i \in c} (y_i - \mu_i)}{\sum_{i \in c} \mu_i (1 - \mu_i) + \lambda}.
 
 How much it lowers the loss of held-out rows follows, to second order, from the sums of cells alone:
-a fold with sums R and W gains :math:`\sum_c (R_c e_c - W_c e_c^2 / 2)` by a table e of the rows that
-may fit it. The best pair is admitted while its gain is several standard errors large.
+a fold with sums R and W gains :math:`\sum_c (R_c e_c - W_c e_c^2 / 2)` by a table e of the rows
+that may fit it. The best pair is admitted while its gain is several standard errors large.
 """
 
 from __future__ import annotations
@@ -107,7 +107,8 @@ def fit_tables(
     whole : ndarray of shape (n,)
         The predictor of each row by the model of all rows.
     """
-    pairs, tables = cells.pairs(), []
+    pairs = cells.pairs()
+    tables: list[PairTable] = []
     splits = list(rows.folds.splits())
     while pairs and len(tables) < MOST_TABLES:
         slopes = [_slopes(rows, eta) for eta in etas]

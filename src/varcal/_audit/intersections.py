@@ -1,0 +1,169 @@
+"""Intersections: what an audit finds over several variables at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from varcal._input.predictions import Predictions
+from varcal._slices.slices_result import Slice, Slices
+from varcal._surfaces.predictable import predictable_of, with_slices
+from varcal._surfaces.predictable_result import PredictableGap
+from varcal._surfaces.rows import Rows
+from varcal._surfaces.surface import surface_of
+from varcal._surfaces.surface_result import Surface
+from varcal._text.gaps import off_by
+from varcal._text.numbers import count, p_equation, points
+from varcal._text.sentences import Named, Sentence, Strong, cut
+
+if TYPE_CHECKING:
+    from varcal._audit.audit_result import AuditRow
+
+
+@dataclass(frozen=True, eq=False)
+class Intersections:
+    """What an audit with ``slices=True`` finds beyond single variables.
+
+    Attributes
+    ----------
+    slices : Slices
+        The slices where the model is most wrong.
+    predictable : PredictableGap
+        How much of the gap all variables and the score predict together.
+    surface : Surface or None
+        The gap over two variables: those of the clearest slice that has two, or else the first two
+        of the ranking; None with a single variable.
+    gaps : dict of float
+        The overall gap of each claim.
+    """
+
+    slices: Slices
+    predictable: PredictableGap
+    surface: Surface | None
+    gaps: dict[str, float]
+
+    @property
+    def sentence(self) -> Sentence:
+        """The number and the clearest slice, for the first screen."""
+        number = self.predictable
+        tested = p_equation(number.p_value)
+        if number.low > 0:
+            told = Sentence.of(
+                Strong("Combinations of variables"),
+                f": at least {points(number.low)} points of gap can be predicted from "
+                f"{count(len(number.variables), 'variable')} and the score ({tested}).",
+            )
+        elif number.p_value < 1 - number.level:
+            told = Sentence.of(
+                Strong("Combinations of variables"),
+                f": there is a gap ({tested}), of unclear size.",
+            )
+        else:
+            told = Sentence.of(
+                Strong("Combinations of variables"),
+                f": no gap found that our learners could predict ({tested}).",
+            )
+        if not self.slices.slices:
+            return Sentence.of(told, " No slice is clearly off.")
+        first = self.ordered[0]
+        if self.is_better(first):
+            return Sentence.of(told, " No slice is clearly worse than the average.")
+        return Sentence.of(
+            told,
+            " Clearest slice: ",
+            Named(cut(first.rule, 100)),
+            ", ",
+            off_by(first.gap, first.claim),
+            ".",
+        )
+
+    def is_better(self, one: Slice) -> bool:
+        """Tell whether a slice only stands out because it is less wrong than the rest."""
+        overall = self.gaps.get(one.claim, 0.0)
+        return one.gap * overall > 0 and abs(one.gap) < abs(overall)
+
+    @property
+    def ordered(self) -> list[Slice]:
+        """The slices, those that are better than the rest last."""
+        return sorted(self.slices, key=self.is_better)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything in plain Python types, ready for JSON."""
+        return {
+            "slices": self.slices.to_dict(),
+            "predictable": self.predictable.to_dict(),
+            "surface": None if self.surface is None else self.surface.to_dict(),
+            "gaps": self.gaps,
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Intersections:
+        """Return the result that `to_dict` described."""
+        surface = data["surface"]
+        return cls(
+            slices=Slices.from_dict(data["slices"]),
+            predictable=PredictableGap.from_dict(data["predictable"]),
+            surface=None if surface is None else Surface.from_dict(surface),
+            gaps=dict(data["gaps"]),
+        )
+
+
+def intersections_of(
+    found: Slices,
+    rows: Predictions,
+    ranking: Sequence[AuditRow],
+    keys: Sequence[int],
+    *,
+    gaps: Mapping[str, float],
+    n_all: int,
+    engine: str,
+    random_state: int,
+) -> Intersections:
+    """Add to slices how much can be predicted, and the surface of the worst pair.
+
+    Parameters
+    ----------
+    found : Slices
+        The slices.
+    rows : Predictions
+        The rows, or a sample of them, with the variables of the audit.
+    ranking : sequence of AuditRow
+        The ranking of the audit.
+    keys : sequence of int
+        The claims.
+    gaps : mapping
+        The overall gap of each claim.
+    n_all : int
+        The number of all rows.
+    engine : str
+        Where the rows were.
+    random_state : int
+        Seed.
+    """
+    level = found.level
+    number = predictable_of(
+        rows, keys, level=level, max_depth=found.max_depth, random_state=random_state
+    )
+    read = Rows(rows, engine, n_all)
+    number = replace(number, notes=(read.note,) if read.note else ())
+    pair = _worst_pair(found, ranking, [variable.name for variable in rows.variables])
+    surface = None
+    if pair:
+        chosen = tuple(v for name in pair for v in rows.variables if v.name == name)
+        both = Rows(replace(rows, variables=chosen), engine, n_all)
+        surface = surface_of(both, keys, level=level, random_state=random_state)
+    return Intersections(found, with_slices(number, found), surface, dict(gaps))
+
+
+def _worst_pair(found: Slices, ranking: Sequence[AuditRow], known: Sequence[str]) -> list[str]:
+    """Return the two variables to look at together, or none if there is only one."""
+    for one in found.slices:
+        names = [part.variable for part in one.conditions if not part.is_score]
+        if len(names) > 1:
+            order = [row.variable for row in ranking if row.variable in names]
+            return (order + [name for name in names if name not in order])[:2]
+    first = [part.variable for one in found.slices[:1] for part in one.conditions]
+    names = list(dict.fromkeys([*first, *(row.variable for row in ranking)]))
+    names = [name for name in names if name in known]
+    return names[:2] if len(names) > 1 else []

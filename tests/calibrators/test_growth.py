@@ -1,0 +1,317 @@
+"""The second stage of the variable calibrator: tables of pairs and trees where rows are many."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import expit, logit
+
+from cases.luck import log_loss, lucky_days
+from varcal import VariableCalibrator, load_calibrator
+from varcal._export._sql import sql_export
+from varcal._saved.document import canonical
+from varcal.calibrators._variable._growth.boosted_trees import Boosting, fit_trees
+from varcal.calibrators._variable._growth.grow_tree import LEAF_LEAST, LEAF_PENALTY, grow_tree
+from varcal.exceptions import InputError
+
+
+def world(name: str, n: int, seed: int):
+    """Return scores, outcomes, variables and true probabilities."""
+    rng = np.random.default_rng(seed)
+    v, z = rng.uniform(size=(n, 4)), rng.normal(scale=1.2, size=n)
+    sign = {
+        "nothing": np.zeros(n),
+        "checkerboard": 2.4 * ((np.floor(6.3 * v[:, 0]) + np.floor(6.3 * v[:, 1])) % 2 - 0.5),
+        "spikes": 1.3 * np.sign(np.prod(v[:, :3] - 0.45, axis=1)),
+    }[name]
+    truth = expit(z + sign)
+    return expit(z), (rng.random(n) < truth).astype(int), v, truth
+
+
+@cache
+def fitted(name: str, n: int = 6000, **options):
+    p, y, v, _ = world(name, n, 100)
+    return VariableCalibrator(**options).fit(p, y, v)
+
+
+@cache
+def mixed():
+    """Return a fit on rows with categories and missing values, and the rows."""
+    rng = np.random.default_rng(101)
+    n = 6000
+    v = pd.DataFrame(
+        {
+            "a": rng.uniform(size=n),
+            "b": rng.uniform(size=n),
+            "kind": rng.choice(list("uvwxyz"), n),
+            "gone": np.where(rng.random(n) < 0.1, np.nan, rng.normal(size=n)),
+        }
+    )
+    z = rng.normal(size=n)
+    board = 2.4 * ((np.floor(6.3 * v["a"]) + np.floor(6.3 * v["b"])) % 2 - 0.5)
+    above = v["gone"].isna() | (v["gone"] > 0)
+    both = 2.0 * np.where(v["kind"].isin(["u", "v", "w"]) == above, 1, -1)
+    y = (rng.random(n) < expit(z + board + both * (v["a"] > 0.3))).astype(int)
+    return VariableCalibrator().fit(expit(z), y, v), expit(z), y, v
+
+
+@pytest.mark.parametrize(("name", "least"), [("checkerboard", 0.02), ("spikes", 0.02)])
+def test_interactions_that_the_first_stage_misses_are_learned(name, least):
+    p, y, v, _ = world(name, 20_000, 200)
+    grown, first = fitted(name), fitted(name, growth=False)
+    assert first.model_.growth is None
+    before, after = (log_loss(y, fit.predict_proba(p, v)[:, 1]) for fit in (first, grown))
+    assert before - after > least
+    growth = grown.model_.growth
+    assert (growth.tables[0].pair == (1, 2)) if name == "checkerboard" else growth.share > 0.5
+
+
+def test_a_table_alone_and_trees_alone():
+    checkerboard, spikes = fitted("checkerboard").model_.growth, fitted("spikes").model_.growth
+    assert len(checkerboard.tables) == 1
+    assert not spikes.tables
+    assert spikes.trees is not None
+
+
+@pytest.mark.parametrize("seed", [100, 101, 102])
+def test_where_there_is_nothing_to_learn_the_first_stage_stays_as_it_is(seed):
+    p, y, v, _ = world("nothing", 4000, seed)
+    fit = VariableCalibrator().fit(p, y, v)
+    assert fit.model_.growth is None
+    same = VariableCalibrator(growth=False).fit(p, y, v)
+    assert (fit.predict_proba(p, v) == same.predict_proba(p, v)).all()
+
+
+def test_few_rows_have_no_second_stage():
+    p, y, v, _ = world("checkerboard", 1900, 100)
+    assert VariableCalibrator().fit(p, y, v).model_.growth is None
+
+
+@pytest.mark.parametrize(
+    "options", [{"monotone": True}, {"preserve_ranking": True}, {"interactions": False}]
+)
+def test_options_that_exclude_the_second_stage(options):
+    p, y, v, _ = world("checkerboard", 3000, 100)
+    fit = VariableCalibrator(**options).fit(p, y, v)
+    assert fit.model_.growth is None
+    assert ("excludes them" in str(fit.describe())) == ("interactions" not in options)
+
+
+def test_growth_must_be_true_or_false():
+    with pytest.raises(InputError, match="growth must be one of True, False; got 'yes'"):
+        VariableCalibrator(growth="yes").fit([0.2, 0.8], [0, 1])
+
+
+def test_max_shift_limits_both_stages():
+    p, y, v, _ = world("checkerboard", 6000, 100)
+    fit = VariableCalibrator(max_shift=0.05).fit(p, y, v)
+    assert fit.model_.growth is not None
+    assert np.abs(fit.predict_proba(p, v)[:, 1] - p).max() <= 0.05 + 1e-12
+
+
+@pytest.mark.parametrize("name", ["checkerboard", "spikes"])
+def test_the_order_of_rows_changes_nothing(name):
+    p, y, v, _ = world(name, 6000, 100)
+    turned = np.random.default_rng(0).permutation(len(p))
+    again = VariableCalibrator().fit(p[turned], y[turned], v[turned])
+    new = world(name, 500, 300)
+    first = fitted(name).predict_proba(new[0], new[2])
+    assert (first == again.predict_proba(new[0], new[2])).all()
+
+
+@pytest.mark.parametrize("name", ["checkerboard", "spikes"])
+def test_a_weight_of_two_is_the_same_as_two_rows(name):
+    p, y, v, _ = world(name, 4000, 100)
+    weight = np.where(np.arange(4000) % 3, 1.0, 2.0)
+    twice = np.repeat(np.arange(4000), weight.astype(int))
+    weighted = VariableCalibrator().fit(p, y, v, sample_weight=weight)
+    repeated = VariableCalibrator().fit(p[twice], y[twice], v[twice])
+    assert weighted.model_.growth is not None
+    new = world(name, 500, 300)
+    q = weighted.predict_proba(new[0], new[2])
+    assert np.abs(q - repeated.predict_proba(new[0], new[2])).max() < 1e-6
+
+
+def test_rows_of_a_group_are_held_out_together():
+    lucky = lucky_days(6000, 100, 0.8)
+    days = lucky.v["month"] * 28 + lucky.v["day"]
+    alone = VariableCalibrator().fit(lucky.p, lucky.y, lucky.v, blocks=False)
+    assert alone.model_.growth is not None
+    assert alone.model_.growth.tables[0].pair == (1, 2)
+    grouped = VariableCalibrator().fit(lucky.p, lucky.y, lucky.v, groups=days)
+    assert grouped.model_.growth is None
+
+
+def test_later_rows_judge_the_second_stage():
+    lucky = lucky_days(6000, 100, 0.8)
+    days = lucky.v["month"] * 28 + lucky.v["day"]
+    fit = VariableCalibrator().fit(lucky.p, lucky.y, lucky.v, time=days)
+    assert fit.model_.growth is None
+    p, y, v, _ = world("checkerboard", 8000, 100)
+    assert VariableCalibrator().fit(p, y, v, time=np.arange(8000)).model_.growth is not None
+
+
+@pytest.mark.parametrize("name", ["checkerboard", "spikes"])
+def test_intervals_cover_the_truth(name):
+    p, _, v, truth = world(name, 5000, 200)
+    low, high = fitted(name).predict_interval(p, v)
+    covered = (low[:, 1] <= truth) & (truth <= high[:, 1])
+    assert covered.mean() > 0.9
+
+
+def test_describe_and_effects_tell_what_the_second_stage_does():
+    text = str(fitted("checkerboard").describe())
+    assert "Table of v0 × v1: lowers the log-loss of held-out rows by 0.0" in text
+    text = str(fitted("spikes").describe())
+    assert "trees, mostly along v" in text
+    fit, p, _, v = mixed()
+    first = VariableCalibrator(growth=False).fit(p, mixed()[2], v).effects()
+    both = zip(fit.effects().curves, first.curves, strict=True)
+    apart = [np.abs(grown.value - before.value).max() for grown, before in both]
+    assert max(apart) > 0.05
+    assert fit.effects()["gone"][0].missing is not None
+
+
+def test_a_saved_file_gives_the_same_answers(tmp_path):
+    fit, p, _, v = mixed()
+    assert fit.model_.growth.trees is not None
+    fit.save(tmp_path / "fit.json")
+    again = load_calibrator(tmp_path / "fit.json")
+    assert (again.predict_proba(p, v) == fit.predict_proba(p, v)).all()
+    assert (tmp_path / "fit.json").stat().st_size < 5_000_000
+    assert str(again.describe()) == str(fit.describe())
+
+
+@pytest.mark.parametrize(
+    ("part", "field"),
+    [("Trees", "variable"), ("Trees", "value"), ("Growth", "cells"), ("PairTable", "added")],
+)
+def test_a_forged_second_stage_is_refused(tmp_path, part, field):
+    fit = mixed()[0]
+    fit.save(tmp_path / "fit.json")
+    document = json.loads((tmp_path / "fit.json").read_text())
+    found = [each for each in parts_of(document["calibrator"]) if each["$part"] == part]
+    found[0]["fields"][field] = {"$array": "float64", "shape": [1], "data": [7.5]}
+    document["sha256"] = canonical([document["calibrator"], document["arrays"]])
+    (tmp_path / "fit.json").write_text(json.dumps(document))
+    with pytest.raises(InputError, match="is not a varcal calibrator file"):
+        load_calibrator(tmp_path / "fit.json")
+
+
+def parts_of(value):
+    """Yield all parts of a document."""
+    if isinstance(value, dict):
+        if "$part" in value:
+            yield value
+        for each in value.values():
+            yield from parts_of(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from parts_of(each)
+
+
+def awkward_rows(v):
+    new = v.iloc[:60].copy()
+    new.loc[new.index[:5], "kind"] = "unseen"
+    new.loc[new.index[5:9], "kind"] = None
+    new.loc[new.index[9:12], "a"] = np.nan
+    new.loc[new.index[12:14], "b"] = [-1e300, 1e300]
+    return np.linspace(0, 1, 60), new
+
+
+def test_a_function_of_one_row_gives_the_same_answers():
+    fit, _, _, v = mixed()
+    p, new = awkward_rows(v)
+    score = fit.scorer()
+    rows = [
+        {name: None if pd.isna(value) else value for name, value in row.items()}
+        for row in new.to_dict("records")
+    ]
+    found = [score(float(each), row) for each, row in zip(p, rows, strict=True)]
+    assert np.abs(found - fit.predict_proba(p, new)[:, 1]).max() < 1e-12
+
+
+def test_exports_give_the_same_answers():
+    fit = mixed()[0]
+    assert fit.model_.growth.tables
+    assert fit.model_.growth.trees is not None
+    fit.to_python().check()
+    pytest.importorskip("onnxruntime")
+    fit.to_onnx().check()
+
+
+def test_sql_gives_the_same_answers_and_has_a_limit(monkeypatch):
+    duckdb = pytest.importorskip("duckdb")
+    fit = mixed()[0]
+    with duckdb.connect() as connection:
+        fit.to_sql("duckdb").check(connection)
+    monkeypatch.setattr(sql_export, "MOST_LEAVES", 10)
+    with pytest.raises(InputError, match=r"trees with .* leaves") as refused:
+        fit.to_sql("duckdb")
+    assert "growth=False" in refused.value.hint
+
+
+def test_names_of_many_rare_levels_may_be_forgotten():
+    p, _, v, truth = world("checkerboard", 6000, 100)
+    rng = np.random.default_rng(0)
+    kind = np.where(rng.random(6000) < 0.5, rng.integers(0, 5, 6000), rng.integers(5, 2000, 6000))
+    table = pd.DataFrame(v, columns=list("abcd")).assign(kind=np.char.add("k", kind.astype(str)))
+    y = rng.random(6000) < expit(logit(truth) + (kind == 0))
+    fit = VariableCalibrator().fit(p, y.astype(int), table)
+    assert fit.model_.growth is not None
+    new = table.iloc[[0, 0, 0]].assign(kind=["k0", "k1999", "never seen"])
+    q = fit.predict_proba(p[[0, 0, 0]], new)[:, 1]
+    assert q[0] != q[1] == q[2]
+
+
+def test_a_tree_has_the_best_splits():
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 6, size=(3, 400)).astype(np.uint8)
+    gradient = 0.2 * rng.normal(size=400) + 0.4 * (codes[1] > 2) + 0.2 * (codes[2] > codes[1])
+    curvature, mass = rng.uniform(0.05, 0.25, 400), np.ones(400)
+    tree, leaf = grow_tree(codes, gradient, curvature, mass, 6, 2)
+
+    def score(rows):
+        return gradient[rows].sum() ** 2 / (curvature[rows].sum() + LEAF_PENALTY)
+
+    def best(rows):
+        splits = {
+            (k, cut): score(rows & (codes[k] <= cut)) + score(rows & (codes[k] > cut))
+            for k in range(3)
+            for cut in range(5)
+            if min(curvature[rows & side].sum() for side in (codes[k] <= cut, codes[k] > cut))
+            >= LEAF_LEAST
+        }
+        found = max(splits, key=splits.get)
+        return found if splits[found] > score(rows) else (0, 5)
+
+    every = np.ones(400, dtype=bool)
+    first = best(every)
+    right = codes[first[0]] > first[1]
+    wanted = [first, best(~right), best(right)]
+    assert list(zip(tree.variable.tolist(), tree.cut.tolist(), strict=True)) == wanted
+    for k in range(4):
+        rows = leaf == k
+        value = -gradient[rows].sum() / (curvature[rows].sum() + LEAF_PENALTY)
+        assert abs(tree.value[k] - value) < 1e-3
+
+
+def test_trees_do_not_depend_on_the_order_of_rows_and_count_weights():
+    rng = np.random.default_rng(1)
+    codes = rng.integers(0, 20, size=(4, 3000)).astype(np.uint8)
+    y = (rng.random(3000) < 0.3 + 0.4 * ((codes[0] > 9) ^ (codes[1] > 9))).astype(float)
+    weight = rng.integers(1, 4, 3000).astype(float)
+    ordered = np.array([True, True, False, True])
+    rows = Boosting(codes, ordered, 20, np.zeros(3000), y, weight)
+    turned = rng.permutation(np.repeat(np.arange(3000), weight.astype(int)))
+    repeated = Boosting(
+        codes[:, turned], ordered, 20, np.zeros(len(turned)), y[turned], np.ones(len(turned))
+    )
+    one, other = fit_trees(rows, 10), fit_trees(repeated, 10)
+    assert (one.variable == other.variable).all()
+    assert (one.cut == other.cut).all()
+    assert (one.value == other.value).all()
