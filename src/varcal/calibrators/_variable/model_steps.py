@@ -48,9 +48,9 @@ def logistic_model_steps(
             model.growth, z, _by_score(model, z, exact=exact), _mixture(model, z, exact=exact)
         ).named("blended")
         if model.growth.link is None:
-            return logistic_steps(blended)
+            return logistic_steps(blended + model.growth.shift)
         added, _ = additive_steps(model.growth.link, blended, exact=exact)
-        return logistic_steps(blended + added)
+        return logistic_steps(blended + added + model.growth.shift)
     if not model.monotone:
         return logistic_steps(_mixture(model, z, exact=exact))
     assert not with_variables

@@ -294,7 +294,9 @@ def fit_logistic_model(
         known = _growth_rows(model, fitted, rows, n_levels, design, sampled=sampled)
         model = replace(model, growth=fit_growth(known))
         if model.growth is not None:
-            model = _with_effects(model, model.growth, z, columns, keys)
+            shift = mean_shift(model.log_odds(p, columns), y, mass)
+            grown = replace(model.growth, shift=shift)
+            model = _with_effects(replace(model, growth=grown), grown, z, columns, keys)
     return model, fitted
 
 

@@ -74,6 +74,8 @@ class Growth:
         The mean squared error of logits, measured on held-out rows.
     effects : tuple of ndarray
         What the second stage adds on average in each of the `cells`.
+    shift : float
+        What is added to logits, so that the mean probability is the mean outcome.
     """
 
     variables: tuple[int, ...]
@@ -86,6 +88,7 @@ class Growth:
     link: AdditiveModel | None
     variance: float
     effects: tuple[Floats, ...] = ()
+    shift: float = 0.0
 
     def codes(self, z: Floats, columns: Sequence[AnyArray]) -> Codes:
         """Return the cells of rows."""
@@ -113,9 +116,9 @@ class Growth:
     def linked(self, eta: Floats) -> tuple[Floats, Floats]:
         """Return the predictor after the last curve, and the variance that the curve adds."""
         if self.link is None:
-            return eta, np.zeros(len(eta))
+            return eta + self.shift, np.zeros(len(eta))
         added, variance = self.link.lookup.predictor(eta, [])
-        return eta + added, variance
+        return eta + added + self.shift, variance
 
     def most_used(self) -> list[int]:
         """Return the entries of `cells`, the one that matters most first.
