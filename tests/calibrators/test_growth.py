@@ -16,6 +16,7 @@ from varcal._export._sql import sql_export
 from varcal._saved.document import canonical
 from varcal.calibrators._variable._growth.boosted_trees import Boosting, fit_trees
 from varcal.calibrators._variable._growth.grow_tree import LEAF_LEAST, LEAF_PENALTY, grow_tree
+from varcal.calibrators._variable.reml import LogisticLoss, refine
 from varcal.exceptions import InputError
 
 
@@ -316,3 +317,17 @@ def test_trees_do_not_depend_on_the_order_of_rows_and_count_weights():
     assert (one.variable == other.variable).all()
     assert (one.cut == other.cut).all()
     assert (one.value == other.value).all()
+
+
+def test_a_newton_step_on_more_rows_never_raises_their_loss():
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(4000, 1))
+    y = (rng.random(4000) < expit(8 * X[:, 0])).astype(float)
+    loss = LogisticLoss(y, np.ones(4000), np.zeros(4000))
+    ridge, beta = np.array([1e-6]), np.array([40.0])
+    found, _, _ = refine(beta, ridge, lambda: iter([(X, loss)]))
+    assert loss.value(X @ found) < loss.value(X @ beta)
+    far = beta + np.linalg.solve(
+        (X * loss.slopes(X @ beta)[1][:, None]).T @ X, X.T @ loss.slopes(X @ beta)[0]
+    )
+    assert loss.value(X @ far) > loss.value(X @ beta)

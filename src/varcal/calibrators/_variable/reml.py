@@ -35,6 +35,12 @@ from varcal._arrays import Bools, Floats, Ints
 
 __all__ = ["GamFit", "LogisticLoss", "Loss", "fit_gam", "quadratic_form", "refine"]
 
+# The guard of steps on more rows than fit into one matrix: one of so many rows is looked at, by
+# how much their loss may rise, and the least part of a step.
+GUARD_STRIDE = 16
+GUARD_TOLERANCE = 0.01
+GUARD_LEAST_SHARE = 1e-3
+
 
 # Tuned constants; README.md shows what changes at half and at twice each value.
 
@@ -421,6 +427,29 @@ def _descent(
     return share
 
 
+def _not_worse(
+    beta: Floats, step: Floats, ridge: Floats, rows: list[tuple[Floats, Loss]]
+) -> Floats:
+    """Return coefficients after a step, or after a part of it if the whole raises the loss.
+
+    Where outcomes are nearly separated, few rows have weight in a Newton step, and it may go far
+    beyond the least loss.
+    """
+
+    def loss_at(beta: Floats) -> float:
+        return (
+            sum(loss.value(X @ beta) for X, loss in rows)
+            + 0.5 * float(ridge @ beta**2) / GUARD_STRIDE
+        )
+
+    before, share = loss_at(beta), 1.0
+    # Another sample of rows may have a slightly larger loss after a step of all rows.
+    least = before * (1.0 + GUARD_TOLERANCE)
+    while not loss_at(beta + share * step) <= least and share > GUARD_LEAST_SHARE:
+        share /= 2
+    return beta + share * step
+
+
 def refine(
     beta: Floats,
     ridge: Floats,
@@ -446,7 +475,9 @@ def refine(
     for _ in range(steps):
         H, right, mass = np.zeros((size, size)), np.zeros(size), 0.0
         raised = np.zeros((size, size))
+        kept: list[tuple[Floats, Loss]] = []
         for X, loss in chunks():
+            kept.append((X[::GUARD_STRIDE].copy(), loss.take(slice(None, None, GUARD_STRIDE))))
             residual, weight = loss.slopes(X @ beta)
             short = _in_short_precision(X)
             part = gram(short, weight)
@@ -455,5 +486,5 @@ def refine(
             raised += _with_certain_rows(part, short, extra)
             right += X.T @ residual
             mass += float((weight + extra).sum())
-        beta = beta + _inverse(H, ridge) @ (right - ridge * beta)
+        beta = _not_worse(beta, _inverse(H, ridge) @ (right - ridge * beta), ridge, kept)
     return beta, _inverse(raised, ridge), mass
