@@ -15,8 +15,8 @@ from varcal._slices.search import Rows, Rule, batches, search
 from varcal._slices.shorten import shortened
 from varcal._text.progress import progress
 
-#: Bytes of residuals that are searched at once.
-MOST_BYTES = 160_000_000
+#: Bytes of residuals that are searched at once; a search needs about six times as much.
+MOST_BYTES = 80_000_000
 #: Slices that share more than this part of their rows (of either claim) are the same finding.
 MOST_SHARED = 0.5
 #: p-values are fractions of whole numbers, and 1 − level is rounded.

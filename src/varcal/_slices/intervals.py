@@ -14,10 +14,10 @@ import numpy as np
 
 from varcal._arrays import Bools, Floats, Singles
 from varcal._slices.cells import Grid
-from varcal._slices.choose import Chosen, Hunt, ranked
+from varcal._slices.choose import MOST_BYTES, Chosen, Hunt, ranked
 from varcal._slices.figures import shrunk_error
 from varcal._slices.outcomes import Outcomes
-from varcal._slices.search import Rows, Rule, search
+from varcal._slices.search import Rows, Rule, batches, search
 
 #: Draws of the bootstrap.
 DRAWS = 200
@@ -99,12 +99,14 @@ def overstatements(one: Chosen, found: Hunt, *, seed: int) -> Floats:
     gap = np.sign(mean) * max(abs(mean) - SHRUNK * error, 0.0)
     truth = replace(one.before.shifted(one.key, one.inside, gap), seed=seed)
     shift = w * (truth.score(one.key) - one.before.score(one.key))
-    columns = _drawn(truth, one.before, one.key, shift)
-    again = search(local, columns, kept=DRAWS)
     errors = []
-    for c, rules in enumerate(again.rules):
-        order = ranked(found.laws, {one.key: rules})
-        if order:
+    for part in batches(len(e), DRAWS, MOST_BYTES):
+        columns = _drawn(truth, one.before, one.key, shift, part)
+        again = search(local, columns, kept=columns.shape[1])
+        for c, rules in enumerate(again.rules):
+            order = ranked(found.laws, {one.key: rules})
+            if not order:
+                continue
             rule: Rule = order[0][1]
             inside = local.inside(rule)
             mean, error = _mean(columns[:, c].astype(np.float64), w, rows.weights[:, 0], inside)
@@ -113,9 +115,9 @@ def overstatements(one: Chosen, found: Hunt, *, seed: int) -> Floats:
     return np.array(errors)
 
 
-def _drawn(truth: Outcomes, before: Outcomes, key: int, shift: Floats) -> Singles:
+def _drawn(truth: Outcomes, before: Outcomes, key: int, shift: Floats, part: slice) -> Singles:
     """Return residuals of simulated outcomes about the scores, not about the truth."""
-    columns = truth.simulated(key, slice(1, 1 + DRAWS))
+    columns = truth.simulated(key, part)
     return before.on_grid(columns + shift.astype(np.float32)[:, None])
 
 

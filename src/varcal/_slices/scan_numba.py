@@ -21,8 +21,7 @@ def _rectangles(index, ka, kb, E, inverse, block, penalty, top, best, where):  #
     n, columns = E.shape
     H = np.zeros(((ka + 1) * (kb + 1), columns))
     for r in range(n):
-        place = index[r]
-        line = H[(place // kb + 1) * (kb + 1) + place % kb + 1]
+        line = H[index[r]]
         e = E[r]
         for c in range(columns):
             line[c] += e[c]
@@ -221,7 +220,9 @@ def rectangles(
     """Scan all rectangles of cells of two variables, as in `scan.rectangles`."""
     best = np.full((2, E.shape[1]), -np.inf)
     where = np.zeros((2, E.shape[1]), dtype=np.intp)
-    _rectangles(index, *shape, E, inverse, block, penalty, top, best, where)
+    a, b = np.divmod(index, shape[1])
+    place = (a + 1) * (shape[1] + 1) + b + 1  # with an empty line before the first cells
+    _rectangles(place, *shape, E, inverse, block, penalty, top, best, where)
     return best, where
 
 

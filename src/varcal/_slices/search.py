@@ -26,7 +26,7 @@ EXTENDED, REFINED = 16, 4
 SWEEPS = 2
 #: With fewer rows × pairs of variables than this, loading numba takes longer than it saves.
 LEAST_WORK = 2_000
-#: Variables of a rule, and what of it is not used.
+#: Stands for a variable that a rule does not have.
 NOBODY = -1
 
 

@@ -154,21 +154,20 @@ class Slice:
         array([False,  True,  True])
         """
         columns = _columns_of(X)
-        inside: Bools | None = None
+        parts: list[Bools] = []
         for condition in self.conditions:
             if condition.is_score:
                 variable = Variable(condition.variable, "numeric", _score_of(p, self.key))
             else:
                 variable = _variable(columns, condition.variable)
-            chosen = condition.mask(variable)
-            if inside is not None and len(inside) != len(chosen):
+            parts.append(condition.mask(variable))
+            if len(parts[0]) != len(parts[-1]):
                 raise InputError(
-                    f"X has columns of {len(inside)} and {len(chosen)} rows",
+                    f"X has columns of {len(parts[0])} and {len(parts[-1])} rows",
                     "give one value per row",
                     argument="X",
                 )
-            inside = chosen if inside is None else inside & chosen
-        assert inside is not None
+        inside: Bools = np.logical_and.reduce(parts)
         return inside
 
     def to_sql(self, dialect: str = "duckdb", *, score: str | None = None) -> str:
