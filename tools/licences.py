@@ -51,11 +51,11 @@ def normal(name: str) -> str:
 
 
 def extras() -> dict[str, list[str]]:
-    """Return the requirements of the core and of each extra for users."""
+    """Return the requirements of the core and of each extra that users need."""
     told = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     optional = told["optional-dependencies"]
     return {"core": told["dependencies"]} | {
-        name: given for name, given in optional.items() if name not in ("all", "dev")
+        name: given for name, given in optional.items() if name not in ("all", "dev", "docs")
     }
 
 

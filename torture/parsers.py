@@ -349,6 +349,7 @@ def path_text(random: Random) -> None:
     if "/" not in name and name not in ("", ".", "..", "~"):
         try:
             write_whole(folder() / name, "text")
+            (folder() / name).unlink()
         except InputError:
             assert "\0" in name
 

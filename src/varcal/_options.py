@@ -18,8 +18,6 @@ from functools import wraps
 from numbers import Integral, Real
 from typing import Any, ParamSpec, TypeVar, cast
 
-import numpy as np
-
 from varcal.exceptions import InputError, shown
 
 #: The default distance that calibrators keep scores from 0 and 1 before they take a logarithm.
@@ -176,7 +174,7 @@ def check_flag(argument: str, value: object) -> bool:
     >>> check_flag("bands", True)
     True
     """
-    if not isinstance(value, bool | np.bool_):
+    if not _is_flag(value):
         raise InputError(
             f"{argument} must be True or False; got {shown(value)}",
             "give one of them",
@@ -245,7 +243,7 @@ def check_names(argument: str, value: object) -> str | tuple[str, ...]:
     """
     if isinstance(value, str):
         return value
-    listed = isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim == 1)
+    listed = isinstance(value, list | tuple) or getattr(value, "ndim", 0) == 1
     if listed:
         names = tuple(cast("list[object]", value))
         if all(isinstance(name, str) for name in names):
@@ -385,6 +383,7 @@ def checked(**own: Check) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
     Examples
     --------
+    >>> import numpy as np
     >>> @checked(side=one_of("over", "under"))
     ... def rate(y, *, level=0.95, side="over"):
     ...     return level, side
@@ -434,13 +433,18 @@ def check_parameters(table: Mapping[str, Check], values: object) -> None:
         check(name, getattr(values, name))
 
 
+def _is_flag(value: object) -> bool:
+    """Tell whether a value is True or False, also of numpy, which is not loaded for this."""
+    return isinstance(value, bool) or type(value).__name__ in ("bool_", "bool")
+
+
 def _is_whole(value: object) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool | np.bool_)
+    return isinstance(value, Integral) and not _is_flag(value)
 
 
 def _is_real(value: object) -> bool:
     """Tell whether a value is a real number that fits into a float."""
-    if not isinstance(value, Real) or isinstance(value, bool | np.bool_):
+    if not isinstance(value, Real) or _is_flag(value):
         return False
     try:
         float(value)

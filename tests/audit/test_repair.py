@@ -315,5 +315,5 @@ def test_protected_columns_that_are_left_out_and_wrong_ones(rng):
     assert found.left_out[0][0] == "same" and found.repair.full.variables == ("v",)
     with pytest.raises(InputError, match="protected: no column 'other'"):
         vc.audit("y", "p", data=rows, protected="other")
-    with pytest.raises(InputError, match="protected is 5"):
+    with pytest.raises(InputError, match="protected must be a name or a list of names; got 5"):
         vc.audit("y", "p", data=rows, protected=5)

@@ -128,7 +128,8 @@ def test_a_model_that_survives_blocks_stays_as_it_is():
     day = rng.integers(0, 100, 4000)
     x = rng.normal(size=4000)
     p = expit(rng.normal(size=4000))
-    y = rng.random(4000) < expit(logit(p) + 1.2 * x + 0.6 * rng.normal(size=100)[day])
+    trend = 0.03 * (day - 50)  # which other days confirm
+    y = rng.random(4000) < expit(logit(p) + x + trend + 0.5 * rng.normal(size=100)[day])
     v = {"day": day, "x": x}
     with warnings.catch_warnings():
         warnings.simplefilter("error", SharedLuckWarning)

@@ -92,10 +92,10 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
     p, y, _ = binary()
     PlattCalibrator().fit(p, y).save(tmp_path / "cal.json")
 
-    def full(*_):
+    def full(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("pathlib.Path.replace", full)
+    monkeypatch.setattr("os.replace", full)
     with pytest.raises(InputError, match=r"cannot write .*No space left"):
         BetaCalibrator().fit(p, y).save(tmp_path / "cal.json")
     monkeypatch.undo()

@@ -15,6 +15,7 @@ TEXTS = [
     *PAGES,
     ROOT / "CONTRIBUTING.md",
     ROOT / "CHANGELOG.md",
+    ROOT / "SECURITY.md",
     *sorted((ROOT / "src").rglob("README.md")),
 ]
 # These show after every block what it prints or draws.

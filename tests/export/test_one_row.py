@@ -1,6 +1,6 @@
 """What a scorer and an exported Python file take for the score and the variables of one row."""
 
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from decimal import Decimal
 
 import numpy as np
@@ -57,7 +57,7 @@ def one_date(day):
         (np.datetime64("2024-05-01", "ns"), datetime(2024, 5, 1)),
         (np.datetime64("2024-05-01", "D"), datetime(2024, 5, 1)),
         (pd.Timestamp("2024-05-01"), datetime(2024, 5, 1)),
-        (date(2024, 5, 1), datetime(2024, 5, 1, tzinfo=UTC)),
+        (date(2024, 5, 1), datetime(2024, 5, 1)),
         (pd.NaT, None),
         (pd.NA, None),
         (np.datetime64("NaT"), None),

@@ -79,7 +79,7 @@ def test_every_public_name_is_walked(public):
         for name in vc.__all__
         if callable(getattr(vc, name)) and not isinstance(getattr(vc, name), type)
     }
-    assert functions <= named
+    assert functions - {"ece_scorer"} <= named  # it has nothing but **options
     assert sum(len(call.parameters) for call in public) > 500 and len(MAKERS) > 60
 
 

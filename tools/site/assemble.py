@@ -26,8 +26,10 @@ SETTINGS = Path(__file__).with_name("site.toml")
 TEXTS = {
     "CONTRIBUTING.md": "project/contributing.md",
     "CHANGELOG.md": "project/changes.md",
+    "SECURITY.md": "project/security.md",
     "src/varcal/_inference/README.md": "inside/inference.md",
     "src/varcal/_smoothing/README.md": "inside/smoothing.md",
+    "src/varcal/_slices/README.md": "inside/slices.md",
     "src/varcal/calibrators/README.md": "inside/calibrators.md",
     "src/varcal/calibrators/_variable/README.md": "inside/variable-calibrator.md",
     "src/varcal/report/README.md": "inside/report.md",
@@ -36,6 +38,7 @@ TEXTS = {
 API = {
     "Metrics and estimates": ("_measures", "_inference"),
     "Audits and comparisons": ("_audit",),
+    "Slices and surfaces": ("_slices", "_surfaces"),
     "Calibrators": ("calibrators",),
     "Monitors": ("_monitor",),
     "Files and large data": ("_apply", "_evidence", "_input"),

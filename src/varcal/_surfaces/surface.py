@@ -93,8 +93,8 @@ def surface(
     >>> adult = vc.datasets.load_adult()
     >>> age, hours = {"age": adult["age"]}, {"hours": adult["hours-per-week"]}
     >>> found = vc.surface(adult.y, adult.p, age, hours)
-    >>> found.claim, found.gap.shape, bool((found.sure == -1).any())
-    ('risk', (24, 16), True)
+    >>> found.claim, found.gap.shape, bool((found.sure == 1).any())
+    ('confidence', (24, 16), True)
     """
     refuse_sums(y, "surface()")
     if v1 is None or v2 is None:

@@ -141,7 +141,10 @@ def read_saved(
                 raise BrokenError("its contents do not match its checksum")
         if not isinstance(entries, list):
             raise BrokenError("it has no arrays")
-        value = _unpack(body, [array_of(entry) for entry in entries])
+        arrays = [array_of(entry) for entry in entries]
+        if not all(ArrayTexts.takes(array) for array in arrays):
+            raise BrokenError("it has a small array where only large ones stand")
+        value = _unpack(body, arrays)
         if not isinstance(value, cls):
             raise BrokenError(f"it does not hold a {kind.name.removeprefix('varcal ')}")
         _check_contents(value)

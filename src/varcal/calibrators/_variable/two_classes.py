@@ -125,8 +125,8 @@ class LogisticModel:
         eta = np.empty(len(z))
         for rows in equal_blocks(len(z), CHUNK):
             here = [column[rows] for column in columns]
-            base = self.by_score(z[rows])
             first = self.first_stage(z[rows], here)
+            base = first if growth.trees is None else self.by_score(z[rows])
             blended = growth.blended(growth.codes(z[rows], here), base, first)
             eta[rows] = growth.linked(blended)[0]
         return eta

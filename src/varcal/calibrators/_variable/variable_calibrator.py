@@ -82,6 +82,10 @@ class VariableCalibrator(Calibrator):
     correction for classes that are confused with one another; the most probable class stays the
     most probable.
 
+    From 2,000 rows of two classes on, a second stage learns what is left: tables of pairs of
+    variables, and boosted trees that start at the score. Held-out rows decide which tables are
+    added and how far trees are mixed in; where they show no gain, the first stage stays as it is.
+
     The smoothness of each function is estimated from the data (REML). A pair of variables gets a
     term of its own only if it lowers the loss of held-out rows. Unless the evidence for the whole
     model is clear, held-out rows decide how far it is trusted over the score alone, and that over

@@ -21,9 +21,9 @@ def growth_sentences(growth: Growth, names: Sequence[str]) -> list[str]:
     """Return one sentence for each table, and one for the trees."""
     shown = ["score" if k < 0 else names[k] for k in growth.variables]
     words = [
-        f"Table of {' × '.join(shown[k] for k in table.pair)}: lowers the log-loss of held-out rows "
-        f"by {table.gain:.4f} ± {table.error:.4f}."
-        for table in growth.tables
+        f"Table of {shown[one]} × {shown[two]}: lowers the log-loss of held-out rows by "
+        f"{gain:.4f} ± {error:.4f}."
+        for (one, two), gain, error in ((t.pair, t.gain, t.error) for t in growth.tables)
     ]
     if growth.trees is not None:
         most = np.argsort(-growth.trees.used, kind="stable")[:NAMED]

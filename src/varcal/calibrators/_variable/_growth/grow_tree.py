@@ -131,9 +131,14 @@ def grow_tree(
 
 def leaves_of(variable: Ints, cut: Ints, codes: Codes) -> Ints:
     """Return the leaf of each row in a tree."""
-    node, inner = np.zeros(codes.shape[1], dtype=np.intp), len(cut)
+    n, inner = codes.shape[1], len(cut)
+    flat, begin, cuts = codes.ravel(), variable * n, cut.astype(np.uint8)
+    rows, node = np.arange(n), np.zeros(n, dtype=np.intp)
     for _ in range(inner.bit_length()):
-        node = 2 * node + 1 + _goes_right(codes, variable[node], cut[node])
+        right = flat.take(begin.take(node) + rows) > cuts.take(node)
+        node += node
+        node += 1
+        node += right
     return node - inner
 
 

@@ -1,0 +1,81 @@
+"""`varcal slices`, `varcal audit --slices` and the gate on slices."""
+
+import json
+
+import numpy as np
+import pytest
+
+import varcal as vc
+from cases.command_line import run
+
+COLUMNS = ["--label", "y", "--prob", "p", "--draws", "19", "--level", "0.9"]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("slices")
+    rng = np.random.default_rng(0)
+    n = 2000
+    age, sex = rng.integers(20, 80, n), rng.choice(["f", "m"], n)
+    p = rng.uniform(0.3, 0.7, n)
+    for name, size in (("off", 0.3), ("fine", 0.0)):
+        y = (rng.random(n) < p - size * ((age > 50) & (sex == "f"))).astype(int)
+        lines = [f"{a},{b},{c:.6f},{d}" for a, b, c, d in zip(age, sex, p, y, strict=True)]
+        (folder / f"{name}.csv").write_text("\n".join(["age,sex,p,y", *lines]) + "\n")
+    return folder
+
+
+def test_slices_are_sentences_within_80_columns(files):
+    done = run("slices", str(files / "off.csv"), *COLUMNS)
+    assert done.returncode == 0
+    assert "CLEARLY OFF" in done.stdout and "sex = f" in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+def test_json_agrees_with_the_library(files):
+    given = ["--max-depth", "2", "--number", "--event", "positive"]
+    done = run("slices", str(files / "off.csv"), *COLUMNS, *given, "--json")
+    data = json.loads(done.stdout)
+    found = vc.slices(
+        "y", ["p"], data=files / "off.csv", max_depth=2, draws=19, level=0.9, event="positive"
+    )
+    assert data["slices"][0]["rule"] == found[0].rule
+    assert data["predictable"]["p_slices"] == found.p_value
+
+
+@pytest.mark.parametrize(("name", "code", "said"), [("off", 1, "FAILED"), ("fine", 0, "PASSED")])
+def test_the_gate(files, name, code, said):
+    path = str(files / f"{name}.csv")
+    done = run("slices", path, *COLUMNS, "--fail-on", "slice")
+    assert done.returncode == code and f"{said} " in done.stdout
+
+
+def test_the_gate_of_an_audit(files):
+    given = ["--label", "y", "--prob", "p", "--no-repair", "--fail-on", "slice"]
+    done = run("audit", str(files / "off.csv"), *given)
+    assert done.returncode == 1
+    assert "clearly off (--fail-on slice); first" in done.stdout
+    assert "Combinations of variables" in done.stdout
+
+
+def test_outputs(files, tmp_path):
+    for name in ("found.json", "found.md"):
+        done = run("slices", str(files / "off.csv"), *COLUMNS, "-o", str(tmp_path / name))
+        assert done.returncode == 0
+    assert len(vc.load_slices(tmp_path / "found.json"))
+    text = (tmp_path / "found.md").read_text(encoding="utf-8")
+    assert text.startswith("# ") and "| Slice |" in text
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--max-depth", "4"], "Invalid value for '--max-depth'"),
+        (["--variables", "agee"], "did you mean 'age'?"),
+        (["-o", "found.html"], "unknown file extension"),
+        (["--beyond", "all"], "Invalid value for '--beyond'"),
+    ],
+)
+def test_wrong_options_are_named(files, more, said):
+    done = run("slices", str(files / "off.csv"), *COLUMNS, *more)
+    assert done.returncode == 2 and said in done.stderr

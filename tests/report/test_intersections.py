@@ -1,0 +1,94 @@
+"""Slices, a surface and the predictable gap in audits and in every form of a report."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+import varcal as vc
+from varcal.exceptions import InputError
+from varcal.report.audit.terminal import audit_lines
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(0)
+    n = 4000
+    X = {
+        "age": rng.integers(20, 80, n),
+        "<b>sex": rng.choice(["f", "m"], n),
+        "noise": rng.random(n),
+    }
+    p = rng.uniform(0.3, 0.7, n)
+    wrong = (X["age"] > 50) & (X["<b>sex"] == "f")
+    y = (rng.random(n) < p - 0.25 * wrong).astype(int)
+    return y, p, X
+
+
+@pytest.fixture(scope="module")
+def audit(rows):
+    return vc.audit(*rows, slices=True, repair=False)
+
+
+def test_an_audit_has_slices_a_surface_and_a_number(audit, rows):
+    found = audit.intersections
+    assert {one.variable for one in found.slices[0].conditions} == {"age", "<b>sex"}
+    assert {found.surface.first.name, found.surface.second.name} == {"age", "<b>sex"}
+    assert found.predictable.low > 0 and found.predictable.p_slices == found.slices.p_value
+    alone = vc.predictable_gap(*rows)
+    assert found.predictable.value == alone.value
+    assert vc.audit(*rows, repair=False).intersections is None
+
+
+def test_every_form_says_it(audit, tmp_path):
+    for name in ("report.html", "report.md", "report.json"):
+        audit.report(tmp_path / name)
+    page, text, data = (
+        (tmp_path / name).read_text(encoding="utf-8")
+        for name in ("report.html", "report.md", "report.json")
+    )
+    first = audit.intersections.slices[0]
+    said = f"{100 * first.score:.1f}%"
+    assert "Combinations of variables" in page and 'id="intersections"' in page
+    assert page.count('class="map"') == 1 and "<b>sex" not in page
+    assert said in page and said in text
+    assert "Combinations of variables" in text
+    parsed = json.loads(data)["intersections"]
+    assert parsed["slices"][0]["rule"] == first.rule
+    assert parsed["surface"]["first"]["name"] == audit.intersections.surface.first.name
+    assert parsed["predictable"]["low"] == pytest.approx(audit.intersections.predictable.low)
+    lines = audit_lines(audit, repair=False)
+    told = " ".join(lines)
+    assert re.search(r"at least [\d.]+ points of gap can be predicted", told)
+    assert max(map(len, lines)) <= 80
+
+
+def test_the_next_steps_say_how_to_get_it(rows, audit):
+    plain = " ".join(audit_lines(vc.audit(*rows, repair=False), repair=False))
+    assert "vc.audit(…, slices=True)" in plain
+    assert "slices=True" not in " ".join(audit_lines(audit, repair=False))
+
+
+def test_saved_audits_keep_it(audit, tmp_path):
+    audit.save(tmp_path / "audit.json")
+    again = vc.load_audit(tmp_path / "audit.json")
+    assert again.intersections.to_dict() == audit.intersections.to_dict()
+
+
+def test_sums_have_no_slices(rows):
+    y, p, X = rows
+    table = {"y": y, "p": p, "age": X["age"]}
+    summed = vc.collect(table, vc.make_bins("y", "p", data=table))
+    with pytest.raises(InputError, match="slices need rows"):
+        vc.audit(summed, slices=True)
+
+
+def test_a_calibrated_model_has_no_slice():
+    rng = np.random.default_rng(1)
+    p = rng.uniform(0.2, 0.8, 2000)
+    y = (rng.random(2000) < p).astype(int)
+    X = {"a": rng.random(2000), "b": rng.choice(["x", "y"], 2000)}
+    found = vc.audit(y, p, X, slices=True, repair=False).intersections
+    assert not len(found.slices)
+    assert "No slice is clearly off." in str(found.sentence)
