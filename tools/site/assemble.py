@@ -30,6 +30,7 @@ TEXTS = {
     "src/varcal/_inference/README.md": "inside/inference.md",
     "src/varcal/_smoothing/README.md": "inside/smoothing.md",
     "src/varcal/_slices/README.md": "inside/slices.md",
+    "src/varcal/_surfaces/README.md": "inside/surfaces.md",
     "src/varcal/calibrators/README.md": "inside/calibrators.md",
     "src/varcal/calibrators/_variable/README.md": "inside/variable-calibrator.md",
     "src/varcal/report/README.md": "inside/report.md",
