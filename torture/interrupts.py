@@ -34,8 +34,8 @@ sys.argv = ["varcal", *sys.argv[2:]]
 from varcal.__main__ import program
 program()
 """
-#: The number of modules that are imported after the first that understands Ctrl-C.
-FIRST_IMPORT, LAST_IMPORT = 6, 900
+#: Imports from the first that understands Ctrl-C to one that every command reaches.
+FIRST_IMPORT, LAST_IMPORT = 6, 450
 
 
 def commands(folder: Path) -> list[tuple[list[str], str]]:
