@@ -27,6 +27,10 @@ __all__ = ["Trusted", "fit_surviving", "fit_trusted", "share_of", "too_few"]
 
 # Tuned constants; README.md shows what changes at half and at twice each value.
 
+#: With fewer rows the marginal likelihood, an approximation for many rows, decides nothing. In four
+#: worlds with 300 rows (8 draws each) trust by it alone raised the log-loss of scores that needed
+#: little repair by up to .11; at 1,000 rows it did no harm.
+EVIDENCE_ROWS = 1_000
 #: Held-out gains, in standard errors, between which the trust in a correction of confusions rises
 #: from 0 to 1.
 GAIN_RAMP = (0.0, 1.0)
@@ -278,7 +282,7 @@ def fit_trusted(
     if too_few(rows):
         return Trusted(score, full, 0.0, 0.0)
     score_share, full_share, losses = 1.0, 0.0, None
-    if rows.units is None:
+    if rows.units is None and float(rows.loss.mass().sum()) >= EVIDENCE_ROWS:
         gained = full.evidence - score.evidence
         full_share = evidence_share(gained, len(full.edf) - len(score.edf))
     if full_share < 1:
