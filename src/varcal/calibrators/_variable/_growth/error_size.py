@@ -21,7 +21,7 @@ from itertools import combinations, product
 import numpy as np
 from scipy.special import expit
 
-from varcal._arrays import Floats, Ints
+from varcal._arrays import Floats, Ints, ratio_or_zero
 from varcal.calibrators._variable._growth.blend import Held
 from varcal.calibrators._variable._growth.grow_tree import Codes
 
@@ -90,11 +90,10 @@ def _mean_square(cell: Ints, residual: Floats, weight: Floats, mass: Floats) -> 
     _, cell = np.unique(cell, return_inverse=True)
     R, W = np.bincount(cell, mass * residual), np.bincount(cell, mass * weight)
     own_R, own_W = (np.bincount(cell, mass * x**2) for x in (residual, weight))
-    size = np.maximum(W, 1e-300)
     pairs = np.maximum(W**2 - own_W, 0.0)
-    below = float((pairs / size).sum())
+    below = float(ratio_or_zero(pairs, W).sum())
     if below <= 0:
         return 0.0
     # The largest of several estimates is too large by about its standard error.
-    error = float(np.sqrt(2.0 * (pairs / size**2).sum()))
-    return (float(((R**2 - own_R) / size).sum()) - error) / below
+    error = float(np.sqrt(2.0 * ratio_or_zero(pairs, W**2).sum()))
+    return (float(ratio_or_zero(R**2 - own_R, W).sum()) - error) / below
