@@ -127,11 +127,11 @@ def test_missing_values_without_a_bin_are_refused(monkeypatch):
 
 
 def test_kernels_run_without_a_cache():
-    from varcal._engines.kernel_numba import _compiled
+    from varcal._engines.kernel_numba import compiled
 
     scope = {}
     exec("def double(x):\n    return 2.0 * x", scope)  # from no file, beside which to keep it
-    assert _compiled(numba.float64)(scope["double"])(1.5) == 3.0
+    assert compiled(numba.float64)(scope["double"])(1.5) == 3.0
 
 
 def test_choice_of_kernel(monkeypatch):
