@@ -141,7 +141,7 @@ def test_frames_keep_their_library(make_frame, rng):
         ({"trim": 0.5}, "trim must lie in [0, 0.5); got 0.5"),
         ({"degree": 7}, "degree must be"),
         ({"span": 0.5, "bandwidth": 2.0}, "exactly one is needed"),
-        ({"span": -1.0}, "span must be positive"),
+        ({"span": -1.0}, "span must lie between 0 and 1000"),
         ({"bandwidth": 0.0}, "bandwidth must be positive"),
     ],
 )
