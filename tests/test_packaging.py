@@ -234,7 +234,7 @@ monitor = vc.Monitor(bins); monitor.update({"y": y, "p": p, **v}, id=1); monitor
 """
     done = run(code, tmp_path)
     assert done.returncode == 0, done.stderr
-    for page in ("page.html", "demo.html"):
+    for page in ("page.html",):
         text = (tmp_path / page).read_text(encoding="utf-8")
         # A page loads nothing from elsewhere either; links for readers are allowed.
         assert not re.search(

@@ -103,7 +103,7 @@ def _asked(method: Callable[[Any], Any], X: Any) -> Floats:
     """Return what a method of the model says about rows."""
     try:
         return np.asarray(method(X))
-    except (AttributeError, LookupError, TypeError, ValueError) as error:
+    except (AttributeError, LookupError, MemoryError, TypeError, ValueError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
-from scipy.sparse import csr_array
 
 from varcal._arrays import Bools, Floats, Ints, Singles
 from varcal._slices.cells import Grid
@@ -93,6 +92,8 @@ def fit(design: Any, score: Floats, hit: Bools, weight: Floats) -> Explained:
 def overall_design(side: Ints) -> Any:
     """Return one column per predicted side; all rows may be on one side."""
     n = len(side)
+    from scipy.sparse import csr_array  # noqa: PLC0415  only a search needs it
+
     return csr_array((np.ones(n), side, np.arange(n + 1)), shape=(n, int(side.max()) + 1))
 
 
@@ -105,6 +106,8 @@ def single_design(grid: Grid, side: Ints) -> Any:
         offset += (len(axis.coarse) - 1) * n_sides
     index = np.column_stack(places)
     n, d = index.shape
+    from scipy.sparse import csr_array  # noqa: PLC0415  only a search needs it
+
     return csr_array((np.ones(n * d), index.ravel(), np.arange(0, n * d + 1, d)), shape=(n, offset))
 
 

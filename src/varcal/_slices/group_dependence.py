@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from math import factorial
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
 from varcal._arrays import Bools, Floats, Ints, Singles
@@ -77,6 +76,8 @@ class Dependence:
 
         if excess(0.0) >= 0:
             return cls(group, 0.0)
+        from scipy.optimize import brentq  # noqa: PLC0415  only a search needs it
+
         rho = MOST if excess(MOST) <= 0 else float(brentq(excess, 0.0, MOST))
         return cls(group, rho)
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from varcal._arrays import Floats, Ints, Singles
 from varcal._slices.blocks import Sizes
@@ -67,6 +66,8 @@ def rectangles(
         The largest u among rectangles with too few and with too many hits, and their positions.
     """
     n, columns = E.shape
+    from scipy.sparse import csr_array  # noqa: PLC0415  only a search needs it
+
     one_hot = csr_array(
         (np.ones(n, np.float64), index, np.arange(n + 1)), shape=(n, shape[0] * shape[1])
     )

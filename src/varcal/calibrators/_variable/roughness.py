@@ -121,6 +121,6 @@ def _cuts(known: Floats) -> Floats:
     """
     n_cells = int(np.clip(len(known) / CELL_ROWS, 1, MOST_CELLS))
     ends = known[(np.arange(1, n_cells + 1) * len(known)) // n_cells - 1]
-    atoms = ends[1:][np.diff(ends) == 0]
+    atoms = ends[1:][ends[1:] == ends[:-1]]
     cuts = np.unique(np.append(ends, np.nextafter(atoms, -np.inf)))
     return cuts[(cuts >= known[0]) & (cuts < known[-1])]

@@ -88,8 +88,8 @@ def error_variance(
 
 def _mean_square(cell: Ints, residual: Floats, weight: Floats, mass: Floats) -> float:
     _, cell = np.unique(cell, return_inverse=True)
-    R, W = np.bincount(cell, mass * residual), np.bincount(cell, mass * weight)
-    own_R, own_W = (np.bincount(cell, mass * x**2) for x in (residual, weight))
+    parts = (mass * residual, mass * weight, mass * residual**2, mass * weight**2)
+    R, W, own_R, own_W = (np.bincount(cell, each).astype(float) for each in parts)
     pairs = np.maximum(W**2 - own_W, 0.0)
     below = float(ratio_or_zero(pairs, W).sum())
     if below <= 0:
