@@ -205,7 +205,7 @@ def test_options_that_are_arrays_or_of_another_type():
         {"side": ["over"]},
         {"event": np.array(["correct"])},
     ):
-        with pytest.raises(InputError, match="must be (one of|a string)"):
+        with pytest.raises(InputError, match=r"must be (one of|a string)"):
             vc.ece(y, p, **option)
     with pytest.raises(InputError, match="pos_label must be one of") as caught:
         vc.ece(y, p, event="positive", pos_label="1")
