@@ -65,7 +65,11 @@ def checked_script(folder):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", [["mypy", "--strict"], ["pyright"]], ids=["mypy", "pyright"])
+@pytest.mark.parametrize(
+    "command",
+    [["mypy", "--strict"], ["pyright", "--pythonpath", sys.executable]],
+    ids=["mypy", "pyright"],
+)
 def test_a_script_of_a_user_is_typed(command, tmp_path):
     if not importlib.util.find_spec(command[0]):
         pytest.skip(f"{command[0]} is not installed")
@@ -160,6 +164,7 @@ def test_the_readme_renders_on_a_package_index():
     # An index shows no images and follows no links that are relative to the repository.
     for line in text.splitlines():
         assert len(line) <= 120 or line.startswith(("|", "![")), line
+    pytest.importorskip("cmarkgfm", reason="readme_renderer[md] is not installed")
     markdown = pytest.importorskip("readme_renderer.markdown", reason="twine is not installed")
     rendered = markdown.render(text)
     assert rendered is not None
