@@ -352,7 +352,7 @@ class Audit:
     def check_saved(self) -> None:
         """Raise ValueError unless every row has its claim, its curve and its table."""
         if not self.rows or not self.claims:
-            raise ValueError("there is no variable, or no claim")
+            raise ValueError("the audit has no variables or no claims")
         if not 0 < self.level < 1 or not 0 <= self.threshold < 1 or self.event not in AUDIT_EVENTS:
             raise ValueError("the level, the threshold or the event is not valid")
         if min(self.n_rows, self.n_bins) < 1 or self.n_dropped < 0:

@@ -87,8 +87,8 @@ def predictable_gap(
     .. math:: \theta = \frac{\frac1n\sum_i g_i e_i}{\sqrt{\frac1n\sum_i g_i^2}}
 
     is at most the root mean square of the true gap given the variables and the score. A value of
-    zero means that none of these learners finds anything left; it is no proof that there is no
-    gap.
+    zero means that none of these learners finds anything left; it does not prove that there is
+    no gap.
 
     Parameters
     ----------

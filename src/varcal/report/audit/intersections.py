@@ -73,7 +73,7 @@ def _number(found: Intersections) -> Sentence:
     return Sentence.of(
         "Learned from some rows and judged on others, all variables and the score together "
         f"predict no gap that is surely above zero ({points(number.value)} points by our "
-        "estimate). This is no proof that there is none."
+        "estimate). That does not prove that there is none."
     )
 
 
