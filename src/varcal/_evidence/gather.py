@@ -12,8 +12,7 @@ import numpy as np
 from varcal._binning.choose import fine_bins
 from varcal._binning.stats import FIELDS
 from varcal._binning.summary import ArraySummary, SampledSummary
-from varcal._engines.open import lazy_rows
-from varcal._engines.protocol import LazyRows, fits_in_memory
+from varcal._engines.protocol import LazyRows
 from varcal._evidence.collected import Collected
 from varcal._evidence.evidence import SCORE, Evidence
 from varcal._evidence.exact_edges import Column, exact_summaries
@@ -21,10 +20,11 @@ from varcal._evidence.in_memory import InMemory
 from varcal._evidence.plan import BinPlan, plan_of
 from varcal._evidence.question import QUANTILE, Default, Question
 from varcal._evidence.roles import Roles
+from varcal._evidence.rows_of_call import Few, rows_of_call
 from varcal._evidence.scan import Scan, Survey, sample_share
 from varcal._evidence.tally import Sums, Tally
 from varcal._input.part import Part
-from varcal._input.predictions import ALL, Predictions
+from varcal._input.predictions import ALL
 from varcal._input.variables import Variable
 from varcal._input.weights import no_weight
 from varcal._options import check_choice
@@ -57,35 +57,21 @@ def gather(
             "unlabelled": None if unlabelled == "raise" else unlabelled,
         }
         return _of_collected(y, v, question, given | {"groups": groups}, settings)
-    rows = lazy_rows(data)
-    if rows is None:
-        predictions = Predictions.of(
-            y,
-            p,
-            v,
-            data=data,
-            classes=classes,
-            sample_weight=sample_weight,
-            groups=groups,
-            from_logits=from_logits,
-            unlabelled=unlabelled,
-        )
-        return InMemory(predictions, question)
-    roles = Roles.of(
-        rows.columns,
+    found = rows_of_call(
         y,
         p,
         v,
-        sample_weight,
-        groups,
+        data=data,
+        classes=classes,
+        sample_weight=sample_weight,
+        groups=groups,
         from_logits=from_logits,
         unlabelled=unlabelled,
     )
-    n_rows = rows.count()
-    if fits_in_memory(n_rows, len(roles.columns)):
-        few = roles.read(rows.read(roles.columns), classes=classes)
-        return InMemory(few, question, rows.engine)
-    survey = survey_of(rows, roles, classes, n_rows)
+    if isinstance(found, Few):
+        return InMemory(found.rows, question, found.engine)
+    rows, n_rows = found.rows, found.n_all
+    survey = survey_of(rows, found.roles, classes, n_rows)
     if question.options["edges"] == "exact":
         survey = with_exact_edges(rows, survey, question)
     plan = plan_of(survey, question)

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from varcal._engines.open import lazy_rows
-from varcal._engines.protocol import LazyRows, fits_in_memory
+from varcal._engines.protocol import LazyRows
 from varcal._evidence.gather import survey_of
 from varcal._evidence.in_memory import InMemory
 from varcal._evidence.question import ATOMS, N_BINS, BinOptions, Question
 from varcal._evidence.roles import Roles
 from varcal._evidence.row_sample import sample_rows
+from varcal._evidence.rows_of_call import Few, rows_of_call
 from varcal._input.events import AUDIT_EVENTS, audit_keys
 from varcal._input.groups import check_two_groups, distinct_groups
 from varcal._input.left_out import all_left_out, explicit_names
@@ -235,35 +235,21 @@ def _read(
     search_rows: int,
 ) -> _Source:
     """Read rows in memory, or a sample of lazy rows."""
-    lazy = lazy_rows(data)
-    if lazy is None:
-        rows = Predictions.of(
-            y,
-            p,
-            X,
-            data=data,
-            classes=classes,
-            sample_weight=sample_weight,
-            groups=groups,
-            from_logits=from_logits,
-            unlabelled=unlabelled,
-        )
-        return _Source(_sampled(rows, search_rows), "numpy", rows)
-    roles = Roles.of(
-        lazy.columns,
+    found = rows_of_call(
         y,
         p,
         X,
-        sample_weight,
-        groups,
+        data=data,
+        classes=classes,
+        sample_weight=sample_weight,
+        groups=groups,
         from_logits=from_logits,
         unlabelled=unlabelled,
     )
-    n_rows = lazy.count()
-    if fits_in_memory(n_rows, len(roles.columns)):
-        rows = roles.read(lazy.read(roles.columns), classes=classes)
-        return _Source(_sampled(rows, search_rows), lazy.engine, rows)
-    part = survey_of(lazy, roles, classes, n_rows).part
+    if isinstance(found, Few):
+        return _Source(_sampled(found.rows, search_rows), found.engine, found.rows)
+    lazy, roles = found.rows, found.roles
+    part = survey_of(lazy, roles, classes, found.n_all).part
     rows = sample_rows(lazy, roles, part.classes, search_rows)
     return _Source(rows, lazy.engine, lazy=lazy, roles=roles, part=part)
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
-from varcal._engines.open import lazy_rows
-from varcal._engines.protocol import fits_in_memory
 from varcal._evidence.collected import Collected
-from varcal._evidence.roles import Roles
 from varcal._evidence.row_sample import sample_rows
+from varcal._evidence.rows_of_call import Few, rows_of_call
 from varcal._input.predictions import Predictions
 from varcal._text.numbers import count
 from varcal.exceptions import InputError
@@ -70,32 +68,18 @@ def read_rows(
 ) -> Rows:
     """Read and check the rows of a call; `what` names the result that needs them."""
     refuse_sums(y, what)
-    lazy = lazy_rows(data)
-    if lazy is None:
-        found = Predictions.of(
-            y,
-            p,
-            v,
-            data=data,
-            classes=classes,
-            sample_weight=sample_weight,
-            groups=groups,
-            from_logits=from_logits,
-            unlabelled=unlabelled,
-        )
-        return Rows(found, "numpy", len(found) + found.n_dropped)
-    roles = Roles.of(
-        lazy.columns,
+    found = rows_of_call(
         y,
         p,
         v,
-        sample_weight,
-        groups,
+        data=data,
+        classes=classes,
+        sample_weight=sample_weight,
+        groups=groups,
         from_logits=from_logits,
         unlabelled=unlabelled,
     )
-    n_all = lazy.count()
-    if fits_in_memory(n_all, len(roles.columns)):
-        return Rows(roles.read(lazy.read(roles.columns), classes=classes), lazy.engine, n_all)
-    sample = sample_rows(lazy, roles, classes, SAMPLE_ROWS)
-    return Rows(sample, lazy.engine, n_all)
+    if isinstance(found, Few):
+        return Rows(found.rows, found.engine, found.n_all)
+    sample = sample_rows(found.rows, found.roles, classes, SAMPLE_ROWS)
+    return Rows(sample, found.rows.engine, found.n_all)

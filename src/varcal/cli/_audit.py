@@ -14,7 +14,7 @@ from varcal._text.numbers import count
 from varcal._text.progress import waiting
 from varcal.cli import _options as options
 from varcal.cli._gates import ALONG, OVERALL, SLICE, check_judged, gate_line, outcomes
-from varcal.cli._input_files import Files, as_labels, one_label, rows_in_place
+from varcal.cli._input_files import Files, roles_of, rows_in_place, settings_of
 from varcal.cli._spelling import naming_columns
 
 if TYPE_CHECKING:
@@ -35,13 +35,7 @@ def _limit(option: str, what: str) -> Any:
 @click.command()
 @options.files
 @options.label
-@click.option(
-    "--prob",
-    required=True,
-    multiple=True,
-    metavar="COLUMN",
-    help="Column of P(second label); with more than two classes, one --prob per class.",
-)
+@options.prob
 @options.variables
 @options.exclude
 @options.several_names(
@@ -52,7 +46,7 @@ def _limit(option: str, what: str) -> Any:
 @options.claim
 @options.classes
 @options.drop_unlabelled
-@click.option("--from-logits", is_flag=True, help="The --prob columns contain logits.")
+@options.from_logits
 @click.option(
     "--threshold",
     callback=options.size,
@@ -107,10 +101,9 @@ def audit(ctx: click.Context, /, **given: Any) -> None:
     output = given["output"]
     if output:
         options.check_output(output, REPORTS)
-    single = {f"--{role}": [given[role]] for role in ("label", "weight", "group") if given[role]}
     rows = rows_in_place(
         Files.of(given, output),
-        {**single, "--prob": given["prob"]},
+        roles_of(given),
         given["variables"],
         given["exclude"],
         {f"--{option}": given[option] or () for option in ("include", "protected")},
@@ -123,20 +116,11 @@ def audit(ctx: click.Context, /, **given: Any) -> None:
             given["label"],
             list(given["prob"]),
             given["variables"] or ALL,
-            data=data,
-            event=given["event"],
-            level=given["level"],
             threshold=given["threshold"],
-            classes=as_labels(given["classes"], labels),
-            pos_label=one_label(given["pos_label"], labels),
-            sample_weight=given["weight"],
-            groups=given["group"],
-            from_logits=given["from_logits"],
-            unlabelled="drop" if given["drop_unlabelled"] else "raise",
-            include=given["include"],
             repair=not given["no_repair"],
             protected=given["protected"] or (),
             slices=given["slices"] or given["fail_on"] == SLICE,
+            **settings_of(given, data, labels),
         )
         took = f"{time.perf_counter() - start:.1f}s"
     limits = {gate: given[gate.removeprefix("--").replace("-", "_")] for gate in LIMITS}

@@ -11,7 +11,7 @@ import click
 from varcal._text.numbers import count
 from varcal._text.progress import waiting
 from varcal.cli import _options as options
-from varcal.cli._input_files import Files, as_labels, read_rows
+from varcal.cli._input_files import Files, as_labels, read_rows, roles_of
 from varcal.cli._program import WIDTH, say
 from varcal.cli._spelling import naming_columns
 from varcal.exceptions import InputError
@@ -47,13 +47,7 @@ def _complete(ctx: click.Context, option: click.Parameter, incomplete: str) -> l
 @click.command()
 @options.files
 @options.label
-@click.option(
-    "--prob",
-    required=True,
-    multiple=True,
-    metavar="COLUMN",
-    help="Column of P(second label); with more than two classes, one --prob per class.",
-)
+@options.prob
 @options.several_names(
     "--variables",
     help="Columns along which to calibrate (auto, tree, augmented).",
@@ -134,11 +128,9 @@ def calibrate(**given: Any) -> None:
             f"--blocks {given['blocks']} and --same-blocks are both given",
             "blocks are either held out together, or new rows come from the same ones",
         )
-    roles = ("label", "weight", "group", "time", "blocks")
-    single = {f"--{role}": [given[role]] for role in roles if given[role]}
     table, variables = read_rows(
         Files.of(given, given["output"]),
-        {**single, "--prob": given["prob"]},
+        roles_of(given),
         given["variables"] or [],
     )
     if calibrator._uses_variables and not given["variables"]:

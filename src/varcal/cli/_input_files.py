@@ -188,6 +188,29 @@ def rows_in_place(
         yield data, labels
 
 
+def roles_of(given: Mapping[str, Any]) -> dict[str, Sequence[str]]:
+    """Return the columns of each role by the option that names them."""
+    roles = ("label", "weight", "group", "time", "blocks")
+    single = {f"--{role}": [given[role]] for role in roles if given.get(role)}
+    return {**single, "--prob": given["prob"]}
+
+
+def settings_of(given: Mapping[str, Any], data: Any, labels: Any) -> dict[str, Any]:
+    """Return the arguments of `audit` and `slices` that tell what is judged in which rows."""
+    return {
+        "data": data,
+        "event": given["event"],
+        "level": given["level"],
+        "classes": as_labels(given["classes"], labels),
+        "pos_label": one_label(given["pos_label"], labels),
+        "sample_weight": given["weight"],
+        "groups": given["group"],
+        "from_logits": given["from_logits"],
+        "unlabelled": "drop" if given["drop_unlabelled"] else "raise",
+        "include": given["include"],
+    }
+
+
 def _read(sources: Sequence[Source], columns: list[str] | None = None) -> Any:
     table = read_table(sources, columns)
     if not table.num_rows:

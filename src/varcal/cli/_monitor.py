@@ -11,7 +11,7 @@ import click
 
 from varcal._files.atomic import refuse_input
 from varcal.cli import _options as options
-from varcal.cli._input_files import Files, as_labels, rows_in_place
+from varcal.cli._input_files import Files, as_labels, roles_of, rows_in_place
 from varcal.cli._program import say
 from varcal.cli._spelling import naming_columns
 from varcal.exceptions import InputError
@@ -44,13 +44,7 @@ def monitor() -> None:
 @_state
 @options.files
 @options.label
-@click.option(
-    "--prob",
-    required=True,
-    multiple=True,
-    metavar="COLUMN",
-    help="Column of P(second label); with more than two classes, one --prob per class.",
-)
+@options.prob
 @options.variables
 @options.exclude
 @click.option(
@@ -102,10 +96,9 @@ def init(**given: Any) -> None:
       varcal monitor init state.json q1.parquet --label y --prob p --reference
       varcal monitor init state.json may.csv --label y --prob p --arl 20000
     """
-    single = {f"--{role}": [given[role]] for role in ("label", "weight", "group") if given[role]}
     rows = rows_in_place(
         Files.of(given, given["state"]),
-        {**single, "--prob": given["prob"]},
+        roles_of(given),
         given["variables"],
         given["exclude"],
     )

@@ -93,6 +93,14 @@ dialect = together(
     ),
 )
 label = click.option("--label", required=True, metavar="COLUMN", help="Column of true labels.")
+prob = click.option(
+    "--prob",
+    required=True,
+    multiple=True,
+    metavar="COLUMN",
+    help="Column of P(second label); with more than two classes, one --prob per class.",
+)
+from_logits = click.option("--from-logits", is_flag=True, help="The --prob columns contain logits.")
 weight = click.option("--weight", metavar="COLUMN", help="Column of sampling weights.")
 group = click.option(
     "--group",

@@ -12,7 +12,7 @@ from varcal._text.numbers import count
 from varcal._text.progress import waiting
 from varcal.cli import _options as options
 from varcal.cli._gates import SLICE
-from varcal.cli._input_files import Files, as_labels, one_label, rows_in_place
+from varcal.cli._input_files import Files, roles_of, rows_in_place, settings_of
 from varcal.cli._spelling import naming_columns
 
 if TYPE_CHECKING:
@@ -26,13 +26,7 @@ GATE_FAILED = 1
 @click.command()
 @options.files
 @options.label
-@click.option(
-    "--prob",
-    required=True,
-    multiple=True,
-    metavar="COLUMN",
-    help="Column of P(second label); with more than two classes, one --prob per class.",
-)
+@options.prob
 @options.variables
 @options.exclude
 @options.several_names(
@@ -63,7 +57,7 @@ GATE_FAILED = 1
 @options.claim
 @options.classes
 @options.drop_unlabelled
-@click.option("--from-logits", is_flag=True, help="The --prob columns contain logits.")
+@options.from_logits
 @options.format_option
 @options.dialect
 @click.option("-o", "--output", metavar="FILE", help="Write the slices: .json or .md.")
@@ -90,10 +84,9 @@ def slices(ctx: click.Context, /, **given: Any) -> None:
     output = given["output"]
     if output:
         options.check_output(output, OUTPUTS)
-    single = {f"--{role}": [given[role]] for role in ("label", "weight", "group") if given[role]}
     rows = rows_in_place(
         Files.of(given, output),
-        {**single, "--prob": given["prob"]},
+        roles_of(given),
         given["variables"],
         given["exclude"],
         {"--include": given["include"] or ()},
@@ -104,18 +97,7 @@ def slices(ctx: click.Context, /, **given: Any) -> None:
         from varcal._slices.slices import slices as run  # noqa: PLC0415  slow to load
 
         columns = (given["label"], list(given["prob"]), given["variables"] or ALL)
-        settings = {
-            "data": data,
-            "event": given["event"],
-            "level": given["level"],
-            "classes": as_labels(given["classes"], labels),
-            "pos_label": one_label(given["pos_label"], labels),
-            "sample_weight": given["weight"],
-            "groups": given["group"],
-            "from_logits": given["from_logits"],
-            "unlabelled": "drop" if given["drop_unlabelled"] else "raise",
-            "include": given["include"],
-        }
+        settings = settings_of(given, data, labels)
         found = run(
             *columns,
             max_depth=given["max_depth"],

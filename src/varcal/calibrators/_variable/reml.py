@@ -22,7 +22,7 @@ estimator for variance parameters in multilevel models, Psychometrika 78.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -33,7 +33,7 @@ from scipy.special import expit
 
 from varcal._arrays import Bools, Floats, Ints
 
-__all__ = ["GamFit", "LogisticLoss", "Loss", "fit_gam", "quadratic_form", "refine"]
+__all__ = ["GamFit", "LogisticLoss", "Loss", "fit_gam", "quadratic_form", "refine", "without_each"]
 
 # The guard of steps on more rows than fit into one matrix: one of so many rows is looked at, by
 # how much their loss may rise, and the least part of a step.
@@ -58,6 +58,8 @@ CERTAIN_WEIGHT = 0.01
 MAX_STEPS = 40
 #: Rounds of the penalty update at most, for each Newton step.
 PENALTY_ROUNDS = 15
+#: The same for a fit without one fold, which starts at the penalties of all rows.
+HELD_OUT_ROUNDS = 4
 #: Newton steps end when the linear predictor and log λ change by less than these.
 ETA_TOLERANCE = 0.01
 PENALTY_TOLERANCE = 0.03
@@ -488,3 +490,48 @@ def refine(
             mass += float((weight + extra).sum())
         beta = _not_worse(beta, _inverse(H, ridge) @ (right - ridge * beta), ridge, kept)
     return beta, _inverse(raised, ridge), mass
+
+
+def without_each(
+    X: Floats,
+    loss: Loss,
+    groups: Ints,
+    beta: Floats,
+    penalties: Floats,
+    splits: Iterable[Bools],
+) -> Iterator[Floats]:
+    """Yield, for each split, the linear predictor of all rows by a fit of the split's rows.
+
+    Penalties are learned again and one Newton step is taken, both on the quadratic approximation
+    at the fit of all rows, from which the rows that take no part are subtracted.
+
+    Parameters
+    ----------
+    X, loss, groups
+        As for `fit_gam`, for all rows.
+    beta, penalties : ndarray
+        Coefficients and λ of the fit of all rows.
+    splits : iterable of ndarray of bool
+        Which rows take part.
+    """
+    size = np.bincount(groups[groups >= 0], minlength=len(penalties)).astype(np.float64)
+    eta, short = X @ beta, _in_short_precision(X)
+    residual, weight = loss.slopes(eta)
+    H = gram(short, weight)
+    right = H @ beta + X.T @ residual
+    for train in splits:
+        out = np.flatnonzero(~train)
+        part = gram(short[out], weight[out])
+        lam, goal = _learn_penalties(
+            H - part,
+            right - part @ beta - X[out].T @ residual[out],
+            groups,
+            size,
+            penalties,
+            LEAST_PENALTY,
+            rounds=HELD_OUT_ROUNDS,
+        )
+        shift = X @ (goal - beta)
+        ridge = _ridge(lam, groups)
+        share = _descent(loss.take(train), eta[train], shift[train], ridge, beta, goal)
+        yield eta + share * shift

@@ -1,0 +1,92 @@
+"""The rows of a call: in memory and checked, or elsewhere and too many for memory."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+from varcal._engines.open import lazy_rows
+from varcal._engines.protocol import LazyRows, fits_in_memory
+from varcal._evidence.roles import Roles
+from varcal._input.predictions import Predictions
+
+
+@dataclass(frozen=True, eq=False)
+class Few:
+    """Rows in memory.
+
+    Attributes
+    ----------
+    rows : Predictions
+        The rows.
+    engine : str
+        Where they were.
+    n_all : int
+        Their number, those without a label included.
+    """
+
+    rows: Predictions
+    engine: str
+    n_all: int
+
+
+@dataclass(frozen=True, eq=False)
+class Many:
+    """Rows that are not read at once.
+
+    Attributes
+    ----------
+    rows : LazyRows
+        The rows.
+    roles : Roles
+        What their columns are.
+    n_all : int
+        Their number.
+    """
+
+    rows: LazyRows
+    roles: Roles
+    n_all: int
+
+
+def rows_of_call(
+    y: object,
+    p: object,
+    v: object,
+    *,
+    data: object,
+    classes: Sequence[Hashable] | None,
+    sample_weight: object,
+    groups: object,
+    from_logits: bool,
+    unlabelled: str,
+) -> Few | Many:
+    """Return the rows that the arguments of a call name."""
+    lazy = lazy_rows(data)
+    if lazy is None:
+        rows = Predictions.of(
+            y,
+            p,
+            v,
+            data=data,
+            classes=classes,
+            sample_weight=sample_weight,
+            groups=groups,
+            from_logits=from_logits,
+            unlabelled=unlabelled,
+        )
+        return Few(rows, "numpy", len(rows) + rows.n_dropped)
+    roles = Roles.of(
+        lazy.columns,
+        y,
+        p,
+        v,
+        sample_weight,
+        groups,
+        from_logits=from_logits,
+        unlabelled=unlabelled,
+    )
+    n_all = lazy.count()
+    if fits_in_memory(n_all, len(roles.columns)):
+        return Few(roles.read(lazy.read(roles.columns), classes=classes), lazy.engine, n_all)
+    return Many(lazy, roles, n_all)
