@@ -204,7 +204,7 @@ def docs() -> str:
 
 def tests() -> str:
     """Run all tests."""
-    shown = python("-m", "pytest", "-q", "-n", "2", "--dist", "loadgroup")
+    shown = python("-m", "pytest", "-q", "-n", "2", "--dist", "loadfile")
     return shown.strip().splitlines()[-1]
 
 

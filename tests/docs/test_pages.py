@@ -35,18 +35,13 @@ def check(page):
             assert figure, f"the block before {block.picture} draws nothing"
 
 
+# What a page writes must not disturb its next run: those that write files run twice.
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_code_runs_and_prints_what_the_page_shows(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     check(page)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("page", PAGES, ids=name)
-def test_code_runs_a_second_time_in_the_same_folder(page, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    check(page)
-    check(page)
+    if any(tmp_path.iterdir()):
+        check(page)
 
 
 @pytest.mark.parametrize("page", SHOWN, ids=name)

@@ -81,7 +81,6 @@ def test_the_site_builds_without_a_broken_link(site):
 
 @pytest.mark.slow
 @pytest.mark.browser
-@pytest.mark.xdist_group("browser")
 @skip_without_browser
 def test_pages_in_a_browser(site):
     from axe_playwright_python.sync_playwright import Axe
@@ -106,7 +105,6 @@ def test_pages_in_a_browser(site):
 
 @pytest.mark.slow
 @pytest.mark.browser
-@pytest.mark.xdist_group("browser")
 @skip_without_browser
 def test_search_works_without_a_server(site):
     with open_browser() as browser:

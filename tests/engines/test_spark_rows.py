@@ -20,7 +20,7 @@ from varcal.exceptions import InputError, MissingDependencyError
 
 pyspark = pytest.importorskip("pyspark", reason="pyspark is not installed")
 # One worker of pytest-xdist runs them all: there is one Spark session.
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 DOTTED = "a.b `c`"
 

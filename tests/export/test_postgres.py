@@ -9,7 +9,7 @@ from varcal.exceptions import InputError
 
 psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed")
 # One worker of pytest-xdist runs them all: there is one server.
-pytestmark = [pytest.mark.postgres, pytest.mark.slow, pytest.mark.xdist_group("postgres")]
+pytestmark = [pytest.mark.postgres, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")

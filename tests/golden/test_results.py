@@ -6,8 +6,6 @@ import pytest
 
 from cases import golden_results
 
-pytestmark = pytest.mark.xdist_group("golden")  # one worker computes the results, once
-
 
 @pytest.fixture(scope="module")
 def wanted():

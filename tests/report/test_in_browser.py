@@ -15,10 +15,8 @@ if not MISSING:
     from playwright.sync_api import expect
 
     expect.set_options(timeout=600_000)  # not a test of speed
-# One worker of pytest-xdist runs them all: there is one browser, and the pages are made once.
 pytestmark = [
     pytest.mark.browser,
-    pytest.mark.xdist_group("browser"),
     skip_without_browser,
 ]
 PAGES = ["adult", "hostile", "comparison", "repaired", "fine"]

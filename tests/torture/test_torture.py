@@ -19,11 +19,11 @@ linux_only = pytest.mark.skipif(sys.platform != "linux", reason="forks, and look
 @pytest.mark.parametrize(
     "part",
     [
-        "kills --kills 48",
+        "kills --kills 24",
         "disks",
-        "interrupts --interrupts 15",
+        "interrupts --interrupts 6",
         "load --small",
-        "fuzz --cases 8000",
+        "fuzz --cases 3000",
     ],
 )
 def test_nothing_breaks(part):

@@ -5,6 +5,7 @@ varcal, in a time and a memory that the size of the file bounds.
 """
 
 import json
+import os
 import tracemalloc
 import warnings
 from itertools import chain
@@ -62,13 +63,14 @@ def attack(saved, times, seed):
 
 
 def test_forged_files_are_refused_or_work(saved):
-    counts, problems = attack(saved, lambda name: TIMES.get(name, 115), seed=20)
+    counts, problems = attack(saved, lambda name: TIMES.get(name, 115) // 2, seed=20)
     assert not problems, "\n".join(problems)
-    assert sum(counts.values()) > 2_000
+    assert sum(counts.values()) > 1_000
     assert counts["refused"] > 4 * counts["used"] > 0
 
 
 @pytest.mark.slow
+@pytest.mark.skipif("VARCAL_ALL_COMBINATIONS" not in os.environ, reason="takes minutes")
 def test_many_forged_files_are_refused_or_work(saved):
     counts, problems = attack(saved, lambda name: 5 * TIMES.get(name, 200), seed=21)
     assert not problems, "\n".join(problems)

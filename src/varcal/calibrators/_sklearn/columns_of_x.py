@@ -68,15 +68,29 @@ class ColumnChoice:
         """Return the variables of X, by name."""
         if is_frame(X):
             table = Table.of(X, "X")
+            if not self.named:
+                self._check_width(len(table.columns))
             names = self.names if self.named else [table.columns[k] for k in self.positions]
             return {
                 own: table.column(name, "X") for own, name in zip(self.names, names, strict=True)
             }
         array = _array(X)
+        self._check_width(array.shape[1] if array.ndim > 1 else 0)
         if _is_sparse(array):
             array = array.tocsc()[:, list(self.positions)].toarray()
             return {name: array[:, k] for k, name in enumerate(self.names)}
         return {name: array[:, k] for name, k in zip(self.names, self.positions, strict=True)}
+
+    def _check_width(self, width: int) -> None:
+        """Refuse X with fewer columns than the last of the variables needs."""
+        last = max(self.positions, default=-1)
+        if last >= width:
+            raise InputError(
+                f"X has {width} columns; the variable {self.names[self.positions.index(last)]!r} "
+                f"is its column {last}",
+                "give the columns that fit was given, in the same order",
+                argument="X",
+            )
 
 
 def take_rows(v: Any, rows: Any) -> Any:
