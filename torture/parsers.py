@@ -24,8 +24,9 @@ from pyarrow import parquet
 
 import varcal as vc
 from torture.mutate import TOKENS, mutated, text
+from varcal._files._detection.detect import HEAD_BYTES, detect
 from varcal._files.atomic import write_whole
-from varcal._files.dialect import HEAD_BYTES, UNSTATED, Stated, detect
+from varcal._files.dialect import UNSTATED, Stated
 from varcal._files.json_guard import check_lines
 from varcal._files.sources import format_of, read_json, read_table, source_of, sources_of
 from varcal._files.streams import RowStream

@@ -11,7 +11,8 @@ import pytest
 
 import varcal as vc
 from cases.command_line import run
-from varcal._files.dialect import HEAD_BYTES, UNSTATED, Dialect, Stated, detect
+from varcal._files._detection.detect import HEAD_BYTES, detect
+from varcal._files.dialect import UNSTATED, Dialect, Stated
 from varcal._files.sources import how_read, read_table, sources_of
 from varcal.exceptions import InputError, VarcalWarning
 

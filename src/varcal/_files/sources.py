@@ -16,17 +16,10 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from varcal._files._detection.detect import HEAD_BYTES, Detected, detect
+from varcal._files._detection.separator import cut
 from varcal._files.atomic import refuse_input
-from varcal._files.dialect import (
-    HEAD_BYTES,
-    PLAIN,
-    UNSTATED,
-    Detected,
-    Dialect,
-    Stated,
-    cut,
-    detect,
-)
+from varcal._files.dialect import PLAIN, UNSTATED, Dialect, Stated
 from varcal._files.json_guard import CheckedLines, line_blocks
 from varcal._options import check_choice
 from varcal.exceptions import InputError, VarcalWarning, import_library

@@ -1,0 +1,1 @@
+"""How a text file is written, found out from its first rows."""
