@@ -27,8 +27,11 @@ from torture.mutate import TOKENS, mutated, text
 from varcal._files._detection.detect import HEAD_BYTES, detect
 from varcal._files.atomic import write_whole
 from varcal._files.dialect import UNSTATED, Stated
+from varcal._files.find_sources import source_of, sources_of
+from varcal._files.formats import format_of
 from varcal._files.json_guard import check_lines
-from varcal._files.sources import format_of, read_json, read_table, source_of, sources_of
+from varcal._files.open_files import read_json
+from varcal._files.read_table import read_table
 from varcal._files.streams import RowStream
 from varcal._input.date_texts import formats_of, with_dates
 from varcal._input.variables import Variable

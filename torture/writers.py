@@ -39,7 +39,8 @@ class Writer:
         if self.name.endswith(".gz"):
             return gzip.decompress(path.read_bytes())
         if self.name.endswith((".parquet", ".arrow")):
-            from varcal._files.sources import read_table, sources_of  # noqa: PLC0415
+            from varcal._files.find_sources import sources_of  # noqa: PLC0415
+            from varcal._files.read_table import read_table  # noqa: PLC0415
 
             return str(read_table(sources_of(path)).to_pydict())
         if self.name == "monitor.json":

@@ -13,7 +13,8 @@ from pyarrow import csv, feather, parquet
 
 import varcal as vc
 from varcal._files import streams as _streams
-from varcal._files.sources import read_table, sources_of
+from varcal._files.find_sources import sources_of
+from varcal._files.read_table import read_table
 from varcal.exceptions import InputError
 
 N = 400

@@ -13,7 +13,9 @@ import varcal as vc
 from cases.command_line import run
 from varcal._files._detection.detect import HEAD_BYTES, detect
 from varcal._files.dialect import UNSTATED, Dialect, Stated
-from varcal._files.sources import how_read, read_table, sources_of
+from varcal._files.find_sources import sources_of
+from varcal._files.read_table import read_table
+from varcal._files.source import how_read
 from varcal.exceptions import InputError, VarcalWarning
 
 N = 400

@@ -15,7 +15,7 @@ import varcal as vc
 from cases.command_line import run
 from varcal._files import json_guard
 from varcal._files.json_guard import MAX_DEPTH, check_lines
-from varcal._files.sources import read_json
+from varcal._files.open_files import read_json
 from varcal.exceptions import InputError
 
 DEEP_LIST = b'{"y": 1, "p": 0.5, "x": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"

@@ -16,8 +16,10 @@ from varcal._engines.arrow_rows import ArrowRows
 from varcal._engines.duckdb_rows import DuckRows
 from varcal._engines.parquet_files import ParquetFiles
 from varcal._engines.protocol import T, Work, map_batches
+from varcal._files.column_names import same_columns
 from varcal._files.dialect import UncertainDialectError
-from varcal._files.sources import Source, same_columns, sources_in, sources_of, warn_how_read
+from varcal._files.find_sources import sources_in, sources_of
+from varcal._files.source import Source, warn_how_read
 from varcal.exceptions import InputError, MissingDependencyError
 
 #: The beginning of a query. A string that matches is a path only if there is such a file.

@@ -9,7 +9,7 @@ from typing import Any
 from narwhals import dependencies as libraries
 
 from varcal._engines.protocol import LazyRows
-from varcal._files.sources import Source
+from varcal._files.source import Source
 
 
 def lazy_rows(data: Any) -> LazyRows | None:

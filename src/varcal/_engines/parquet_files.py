@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from varcal._files.sources import Source, reading, same_columns
+from varcal._files.column_names import same_columns
+from varcal._files.read_errors import reading
+from varcal._files.source import Source
 from varcal.exceptions import InputError
 
 if TYPE_CHECKING:

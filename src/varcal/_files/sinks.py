@@ -14,7 +14,8 @@ from typing import IO, Any, Self, cast
 import pyarrow as pa
 
 from varcal._files.dialect import Dialect, encoding_name
-from varcal._files.sources import DELIMITERS, Source
+from varcal._files.formats import DELIMITERS
+from varcal._files.source import Source
 from varcal.exceptions import InputError
 
 
@@ -76,7 +77,7 @@ def open_sink(
     path : Path
         The file.
     format : str
-        One of the keys of `varcal._files.sources.FORMATS`.
+        One of the keys of `varcal._files.formats.FORMATS`.
     gzipped : bool
         Whether to compress a text format.
     schema : pyarrow.Schema

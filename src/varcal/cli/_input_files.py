@@ -10,18 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from varcal._files.column_names import column_names, no_column
 from varcal._files.dialect import UNSTATED, Stated
-from varcal._files.sources import (
-    Source,
-    check_not_input,
-    column_names,
-    how_read,
-    is_gzipped,
-    no_column,
-    read_table,
-    source_of,
-    sources_of,
-)
+from varcal._files.find_sources import is_gzipped, source_of, sources_of
+from varcal._files.read_table import read_table
+from varcal._files.source import Source, check_not_input, how_read
 from varcal.cli._program import say
 from varcal.exceptions import InputError
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from varcal._files.sources import FORMATS
+from varcal._files.formats import FORMATS
 from varcal.exceptions import InputError
 
 Command = Callable[..., Any]

@@ -11,8 +11,9 @@ from pyarrow import parquet
 
 import varcal as vc
 from cases.command_line import run
-from varcal._files import sources as _sources
-from varcal._files.sources import column_names, sources_of
+from varcal._files import column_names as _column_names
+from varcal._files.column_names import column_names
+from varcal._files.find_sources import sources_of
 from varcal.exceptions import InputError
 
 N = 600
@@ -235,11 +236,11 @@ def test_names_of_json_are_found_in_blocks(tmp_path, monkeypatch):
     path = tmp_path / "a.jsonl"
     path.write_text('{"a": 1, "b": "x"}\n' * 5_000 + '{"a": 2, "c": 3}\n')
     sizes = []
-    read = _sources.read_json
+    read = _column_names.read_json
     monkeypatch.setattr(
-        _sources, "read_json", lambda block, *a: sizes.append(len(block)) or read(block, *a)
+        _column_names, "read_json", lambda block, *a: sizes.append(len(block)) or read(block, *a)
     )
-    monkeypatch.setattr(_sources.json_blocks, "__defaults__", (10_000,))
+    monkeypatch.setattr(_column_names.json_blocks, "__defaults__", (10_000,))
     assert column_names(sources_of(path)[0]) == ["a", "b", "c"]
     assert len(sizes) > 5 and max(sizes) < 11_000
 
