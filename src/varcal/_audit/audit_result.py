@@ -9,11 +9,12 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from varcal._audit.audit_changes import Changes, changes
+from varcal._audit.audit_row import AuditRow
+from varcal._audit.claim_summary import ClaimSummary
 from varcal._audit.first_screen import first_screen
 from varcal._audit.intersections import Intersections
 from varcal._audit.places import Place
 from varcal._audit.verdicts import VERDICTS
-from varcal._inference.measured import Measured
 from varcal._input.events import AUDIT_EVENTS
 from varcal._input.frames import frame_of
 from varcal._measures.bin_table import BinTable
@@ -51,139 +52,6 @@ _PLAIN = (
     "engine",
     "edges",
 )
-
-
-@dataclass(frozen=True)
-class ClaimFigures:
-    """One claim along one variable.
-
-    Attributes
-    ----------
-    claim : str
-        The claim.
-    vece, beyond : Measured
-        VECE and hidden error of the claim, each with the claim's own interval and p-value.
-    low, high : float
-        Interval of `beyond` that holds for all variables at once.
-    """
-
-    claim: str
-    vece: Measured
-    beyond: Measured
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
-class AuditRow:
-    """The results for one variable.
-
-    Attributes
-    ----------
-    variable, kind : str
-        The variable and its kind.
-    verdict : {"off", "size unclear", "small", "no evidence", "too few rows"}
-        With evidence of a hidden error: whether it is surely above the audit's threshold, may be
-        on either side of it, or is surely below. Otherwise whether there are enough rows to say.
-    claim : str
-        The claim with the largest hidden error: with two classes "risk" (the probability of the
-        positive class) or "confidence" (in the predicted class); with more "confidence" or
-        "class …".
-    vece : Measured
-        VECE of this claim.
-    beyond : Measured
-        Its hidden error: the same statistic once the average gap is taken off (of each predicted
-        side, if several claims are judged). The interval is that of the largest hidden error of
-        all claims, and the p-value is valid for all claims.
-    low, high : float
-        Interval of `beyond` that holds for all variables at once; it excludes 0 where `p_holm`
-        is below 1 − level.
-    p_holm, p_bh : float
-        The p-value of `beyond`, adjusted for the number of variables.
-    rank_low, rank_high : int
-        The range of ranks that the interval of `beyond` allows.
-    direction : {"over", "under", "mixed", "none"}
-        Where the gap surely differs from zero: above it, below it, both, or nowhere.
-    where : str
-        The clearest place in words; empty without evidence.
-    worst : str
-        v*, the value at which the gap is largest, as text.
-    vce : float
-        VCE(v*), the largest gap.
-    n_bins : int
-        The number of bins behind the figures.
-    missing : float
-        The share of rows whose value is missing.
-    others : tuple of ClaimFigures
-        The other claims, the one with the largest hidden error first.
-    place : Place or None
-        The place whose gap differs most clearly from the overall one; None without evidence.
-    weakest : Place
-        The bin in which the largest gap cannot be ruled out.
-    """
-
-    variable: str
-    kind: str
-    verdict: str
-    claim: str
-    vece: Measured
-    beyond: Measured
-    low: float
-    high: float
-    p_holm: float
-    p_bh: float
-    rank_low: int
-    rank_high: int
-    direction: str
-    where: str
-    worst: str
-    vce: float
-    n_bins: int
-    missing: float
-    others: tuple[ClaimFigures, ...]
-    place: Place | None
-    weakest: Place
-
-
-@dataclass(frozen=True, eq=False)
-class ClaimSummary:
-    """One claim over all rows.
-
-    Attributes
-    ----------
-    claim, label : str
-        The claim, and the class that it is about (empty for "confidence").
-    says, happens : float
-        Mean score and hit rate.
-    gap, gap_low, gap_high : float
-        Their difference, with its interval.
-    score : ScoreProfile
-        Hit rate along the claim's own score: the reliability diagram and ECE.
-    """
-
-    claim: str
-    label: str
-    says: float
-    happens: float
-    gap: float
-    gap_low: float
-    gap_high: float
-    score: ScoreProfile
-
-    def check_saved(self) -> None:
-        """Raise ValueError unless the figures are shares."""
-        figures = (self.says, self.happens, self.gap, self.gap_low, self.gap_high)
-        if not all(abs(figure) <= 1e3 for figure in figures):
-            raise ValueError("a figure of a claim is missing or too large")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything in plain Python types, ready for JSON."""
-        return vars(self) | {"score": self.score.to_dict()}
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> ClaimSummary:
-        """Return the summary that `to_dict` described."""
-        return cls(**data | {"score": ScoreProfile.from_dict(data["score"])})
 
 
 @dataclass(frozen=True, eq=False)
@@ -383,7 +251,7 @@ class Audit:
             notes=tuple(data["notes"]),
             left_out=tuple((name, reason) for name, reason in data["left_out"]),
             claims={name: ClaimSummary.from_dict(one) for name, one in data["claims"].items()},
-            rows=tuple(_row_of(row) for row in data["rows"]),
+            rows=tuple(AuditRow.from_dict(row) for row in data["rows"]),
             groups=tuple(Place(**place) for place in data["groups"]),
             curves={name: Curve.from_dict(one) for name, one in data["curves"].items()},
             other_curves={name: Curve.from_dict(one) for name, one in data["other_curves"].items()},
@@ -540,15 +408,3 @@ class Audit:
         from varcal.report.audit.notebook import first_screen_html  # noqa: PLC0415
 
         return first_screen_html(first_screen(self), self.level)
-
-
-def _row_of(data: dict[str, Any]) -> AuditRow:
-    """Return the row that `asdict` described."""
-    figures = {name: Measured(**data[name]) for name in ("vece", "beyond")}
-    others = tuple(
-        ClaimFigures(**one | {name: Measured(**one[name]) for name in ("vece", "beyond")})
-        for one in data["others"]
-    )
-    place = None if data["place"] is None else Place(**data["place"])
-    more = {"others": others, "place": place, "weakest": Place(**data["weakest"])}
-    return AuditRow(**data | figures | more)

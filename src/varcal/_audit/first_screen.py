@@ -37,7 +37,8 @@ from varcal._text.numbers import count, level_text, limit_text, percent, points,
 from varcal._text.sentences import Code, Named, Sentence, cut, listed
 
 if TYPE_CHECKING:
-    from varcal._audit.audit_result import Audit, AuditRow
+    from varcal._audit.audit_result import Audit
+    from varcal._audit.audit_row import AuditRow
     from varcal._audit.places import Place
     from varcal._audit.repair import Repair
 

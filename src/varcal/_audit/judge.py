@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from varcal._audit.audit_result import Audit, AuditRow, ClaimFigures, ClaimSummary
+from varcal._audit.audit_result import Audit
+from varcal._audit.audit_row import AuditRow, ClaimFigures
+from varcal._audit.claim_summary import ClaimSummary
 from varcal._audit.findings import ClaimFinding, Finding, look
 from varcal._audit.places import Part, Place, Places, chosen_groups, describe_place
 from varcal._audit.verdicts import FINDINGS, NO_EVIDENCE, OFF, SIZE_UNCLEAR, SMALL, TOO_FEW_ROWS

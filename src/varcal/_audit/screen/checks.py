@@ -9,7 +9,8 @@ from varcal._audit.verdicts import OFF
 from varcal._text.gaps import CLASS
 
 if TYPE_CHECKING:
-    from varcal._audit.audit_result import Audit, AuditRow
+    from varcal._audit.audit_result import Audit
+    from varcal._audit.audit_row import AuditRow
 
 #: Where an interval lies: below the limit, on both sides of it, above it.
 BELOW, EITHER_SIDE, ABOVE = (

@@ -16,7 +16,9 @@ from varcal._text.numbers import count, interval, limit_text, percent, points
 from varcal._text.sentences import Named, Sentence, Strong, StrongName, cut
 
 if TYPE_CHECKING:
-    from varcal._audit.audit_result import Audit, AuditRow, ClaimSummary
+    from varcal._audit.audit_result import Audit
+    from varcal._audit.audit_row import AuditRow
+    from varcal._audit.claim_summary import ClaimSummary
     from varcal._audit.repair import Repair
 
 #: A repair brings the worst hidden error down if at most this share of it is left.

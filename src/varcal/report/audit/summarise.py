@@ -7,7 +7,9 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from varcal._audit.audit_result import Audit, AuditRow, ClaimSummary
+from varcal._audit.audit_result import Audit
+from varcal._audit.audit_row import AuditRow
+from varcal._audit.claim_summary import ClaimSummary
 from varcal._audit.first_screen import better_words, first_screen, weakest_gap
 from varcal._audit.places import Place
 from varcal._audit.screen.checks import Column, columns_of, hidden_errors

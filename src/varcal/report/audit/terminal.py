@@ -14,7 +14,8 @@ from varcal._text.numbers import count, level_text, limit_text, percent, points,
 from varcal._text.sentences import Code
 
 if TYPE_CHECKING:
-    from varcal._audit.audit_result import Audit, AuditRow
+    from varcal._audit.audit_result import Audit
+    from varcal._audit.audit_row import AuditRow
 
 WIDTH = 80
 #: The longest titles of groups and names of variables.

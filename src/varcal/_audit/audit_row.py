@@ -1,0 +1,113 @@
+"""The results of an audit for one variable: its figures, verdict, place and other claims."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from varcal._audit.places import Place
+from varcal._inference.measured import Measured
+
+
+@dataclass(frozen=True)
+class ClaimFigures:
+    """One claim along one variable.
+
+    Attributes
+    ----------
+    claim : str
+        The claim.
+    vece, beyond : Measured
+        VECE and hidden error of the claim, each with the claim's own interval and p-value.
+    low, high : float
+        Interval of `beyond` that holds for all variables at once.
+    """
+
+    claim: str
+    vece: Measured
+    beyond: Measured
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class AuditRow:
+    """The results for one variable.
+
+    Attributes
+    ----------
+    variable, kind : str
+        The variable and its kind.
+    verdict : {"off", "size unclear", "small", "no evidence", "too few rows"}
+        With evidence of a hidden error: whether it is surely above the audit's threshold, may be
+        on either side of it, or is surely below. Otherwise whether there are enough rows to say.
+    claim : str
+        The claim with the largest hidden error: with two classes "risk" (the probability of the
+        positive class) or "confidence" (in the predicted class); with more "confidence" or
+        "class …".
+    vece : Measured
+        VECE of this claim.
+    beyond : Measured
+        Its hidden error: the same statistic once the average gap is taken off (of each predicted
+        side, if several claims are judged). The interval is that of the largest hidden error of
+        all claims, and the p-value is valid for all claims.
+    low, high : float
+        Interval of `beyond` that holds for all variables at once; it excludes 0 where `p_holm`
+        is below 1 − level.
+    p_holm, p_bh : float
+        The p-value of `beyond`, adjusted for the number of variables.
+    rank_low, rank_high : int
+        The range of ranks that the interval of `beyond` allows.
+    direction : {"over", "under", "mixed", "none"}
+        Where the gap surely differs from zero: above it, below it, both, or nowhere.
+    where : str
+        The clearest place in words; empty without evidence.
+    worst : str
+        v*, the value at which the gap is largest, as text.
+    vce : float
+        VCE(v*), the largest gap.
+    n_bins : int
+        The number of bins behind the figures.
+    missing : float
+        The share of rows whose value is missing.
+    others : tuple of ClaimFigures
+        The other claims, the one with the largest hidden error first.
+    place : Place or None
+        The place whose gap differs most clearly from the overall one; None without evidence.
+    weakest : Place
+        The bin in which the largest gap cannot be ruled out.
+    """
+
+    variable: str
+    kind: str
+    verdict: str
+    claim: str
+    vece: Measured
+    beyond: Measured
+    low: float
+    high: float
+    p_holm: float
+    p_bh: float
+    rank_low: int
+    rank_high: int
+    direction: str
+    where: str
+    worst: str
+    vce: float
+    n_bins: int
+    missing: float
+    others: tuple[ClaimFigures, ...]
+    place: Place | None
+    weakest: Place
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> AuditRow:
+        """Return the row that `asdict` described."""
+        figures = {name: Measured(**data[name]) for name in ("vece", "beyond")}
+        others = tuple(
+            ClaimFigures(**one | {name: Measured(**one[name]) for name in ("vece", "beyond")})
+            for one in data["others"]
+        )
+        place = None if data["place"] is None else Place(**data["place"])
+        more = {"others": others, "place": place, "weakest": Place(**data["weakest"])}
+        return cls(**data | figures | more)
