@@ -406,10 +406,10 @@ STUDIES: dict[str, Study] = {
 }
 
 
-def _variable(study: str, module: str, *constants: str) -> list[Entry]:
-    return [
-        Entry("calibrators", f"calibrators._variable.{module}", name, study) for name in constants
-    ]
+def _variable(study: str, module: str, *constants: str, also: tuple[str, ...] = ()) -> list[Entry]:
+    below = "calibrators._variable"
+    others = tuple(f"{below}.{other}" for other in also)
+    return [Entry("calibrators", f"{below}.{module}", name, study, others) for name in constants]
 
 
 def _inference(study: str, module: str, *constants: str, also: tuple[str, ...] = ()) -> list[Entry]:
@@ -421,7 +421,11 @@ def _smoothing(study: str, module: str, *constants: str, also: tuple[str, ...] =
 
 
 ENTRIES: list[Entry] = [
-    *_variable("two classes", "reml", "PRIOR_EDF", "FIRST_PENALTY", "CERTAIN_WEIGHT"),
+    *_variable("two classes", "_reml.penalties", "PRIOR_EDF"),
+    *_variable(
+        "two classes", "_reml.penalties", "FIRST_PENALTY", also=("_reml.fit_gam", "additive_model")
+    ),
+    *_variable("two classes", "_reml.losses", "CERTAIN_WEIGHT"),
     *_variable(
         "two classes", "_columns.spline_basis", "SPLINES", "CURVE_COLUMNS", "TEMPER", "ATOM_SHARE",
         "WINSOR", "REDUNDANT_SHARE",

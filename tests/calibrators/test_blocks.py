@@ -15,7 +15,7 @@ from varcal.calibrators._variable._blocks.shared_luck import (
     blockings_of,
     shared_luck,
 )
-from varcal.calibrators._variable.reml import LogisticLoss
+from varcal.calibrators._variable._reml.losses import LogisticLoss
 from varcal.exceptions import InputError, SharedLuckWarning, VarcalWarning
 
 

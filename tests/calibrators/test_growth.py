@@ -16,7 +16,8 @@ from varcal._export._sql import sql_export
 from varcal._saved.document import canonical
 from varcal.calibrators._variable._growth.boosted_trees import Boosting, fit_trees
 from varcal.calibrators._variable._growth.grow_tree import LEAF_LEAST, LEAF_PENALTY, grow_tree
-from varcal.calibrators._variable.reml import LogisticLoss, refine
+from varcal.calibrators._variable._reml.losses import LogisticLoss
+from varcal.calibrators._variable._reml.refine import refine
 from varcal.exceptions import InputError
 
 

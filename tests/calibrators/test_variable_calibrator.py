@@ -16,10 +16,11 @@ import varcal as vc
 from varcal.calibrators import PlattCalibrator, VariableCalibrator, load_calibrator
 from varcal.calibrators._variable._columns.score_basis import log_odds
 from varcal.calibrators._variable._lookup.lookup import Lookup
+from varcal.calibrators._variable._reml.fit_gam import fit_gam
+from varcal.calibrators._variable._reml.losses import LogisticLoss
 from varcal.calibrators._variable.additive_model import Sample
 from varcal.calibrators._variable.folds import Folds
 from varcal.calibrators._variable.pairs import Gain
-from varcal.calibrators._variable.reml import LogisticLoss, fit_gam
 from varcal.calibrators._variable.trust import gain_over, share_of
 from varcal.exceptions import InputError, VarcalWarning
 

@@ -9,12 +9,15 @@ from functools import cached_property
 import numpy as np
 
 from varcal._arrays import AnyArray, Bools, Floats, Ints
-from varcal.calibrators._variable import reml
 from varcal.calibrators._variable._columns.design import Block, Design, Ingredients, group_numbers
 from varcal.calibrators._variable._lookup.lookup import Lookup
+from varcal.calibrators._variable._reml.curvature import quadratic_form
+from varcal.calibrators._variable._reml.fit_gam import fit_gam
+from varcal.calibrators._variable._reml.losses import Loss
+from varcal.calibrators._variable._reml.penalties import FIRST_PENALTY
+from varcal.calibrators._variable._reml.refine import refine
 from varcal.calibrators._variable.folds import Folds
 from varcal.calibrators._variable.pairs import held_out_gain, pair_scores
-from varcal.calibrators._variable.reml import Loss, fit_gam, quadratic_form, refine
 
 __all__ = ["AdditiveModel", "Fitted", "PairTrial", "Sample", "fit_additive", "refit"]
 
@@ -318,7 +321,7 @@ def _fit_design(
         )
         penalties = np.array(
             [
-                before.penalties.get(b, known_penalties.get(_kind(b), reml.FIRST_PENALTY))
+                before.penalties.get(b, known_penalties.get(_kind(b), FIRST_PENALTY))
                 for b in penalized
             ]
         )

@@ -14,9 +14,9 @@ from varcal.calibrators._variable._columns.design import SCORE, Block
 from varcal.calibrators._variable._columns.spline_basis import LevelBasis, NumberBasis
 from varcal.calibrators._variable._growth.explain_growth import moved_by
 from varcal.calibrators._variable._growth.growth import Growth
+from varcal.calibrators._variable._reml.curvature import quadratic_form
 from varcal.calibrators._variable.additive_model import AdditiveModel, Fitted
 from varcal.calibrators._variable.effects import Effect, Term
-from varcal.calibrators._variable.reml import quadratic_form
 
 __all__ = ["curves_of", "terms_of_fit"]
 

@@ -28,8 +28,9 @@ from scipy.special import expit
 from varcal._arrays import Floats
 from varcal.calibrators._variable._columns.design import Design, group_numbers
 from varcal.calibrators._variable._columns.score_basis import ScoreBasis
+from varcal.calibrators._variable._reml.fit_gam import fit_gam
+from varcal.calibrators._variable._reml.losses import Loss
 from varcal.calibrators._variable.additive_model import AdditiveModel
-from varcal.calibrators._variable.reml import Loss, fit_gam
 
 __all__ = ["fit_link", "left_out"]
 
@@ -68,7 +69,7 @@ def fit_link(score: Floats, loss: Loss) -> AdditiveModel | None:
 
     Examples
     --------
-    >>> from varcal.calibrators._variable.reml import LogisticLoss
+    >>> from varcal.calibrators._variable._reml.losses import LogisticLoss
     >>> rng = np.random.default_rng(0)
     >>> eta = rng.normal(size=5000)
     >>> y = (rng.random(5000) < expit(2 * eta)).astype(float)

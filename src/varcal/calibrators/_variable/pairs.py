@@ -18,8 +18,9 @@ import numpy as np
 
 from varcal._arrays import AnyArray, Floats, Ints
 from varcal.calibrators._variable._columns.design import Block, Design, group_numbers
+from varcal.calibrators._variable._reml.fit_gam import fit_gam
+from varcal.calibrators._variable._reml.losses import Loss
 from varcal.calibrators._variable.folds import Folds
-from varcal.calibrators._variable.reml import Loss, fit_gam
 
 __all__ = ["Gain", "gain_of", "held_out_gain", "pair_scores"]
 

@@ -17,10 +17,10 @@ from varcal.calibrators._variable._growth.explain_growth import mean_effects
 from varcal.calibrators._variable._growth.growth import Growth, GrowthRows, fewer_folds, fit_growth
 from varcal.calibrators._variable._growth.held_out_first import held_out_predictors
 from varcal.calibrators._variable._lookup.lookup import equal_blocks
+from varcal.calibrators._variable._reml.losses import LogisticLoss
 from varcal.calibrators._variable.additive_model import CHUNK, AdditiveModel, Sample
 from varcal.calibrators._variable.folds import RowKeys, folds_and_units
 from varcal.calibrators._variable.last_curve import fit_link, left_out
-from varcal.calibrators._variable.reml import LogisticLoss
 from varcal.calibrators._variable.roughness import Roughness, fit_roughness
 from varcal.calibrators._variable.trust import Trusted, fit_surviving
 

@@ -29,7 +29,7 @@ from scipy.special import chdtrc
 
 from varcal._arrays import AnyArray, Floats, Ints
 from varcal._input.variables import Variable
-from varcal.calibrators._variable.reml import Loss
+from varcal.calibrators._variable._reml.losses import Loss
 
 __all__ = ["Blocking", "Luck", "blockings_of", "luck_of_order", "shared_luck"]
 
@@ -236,7 +236,7 @@ def shared_luck(blockings: Sequence[Blocking], residuals: Residuals) -> Luck | N
 
     Examples
     --------
-    >>> from varcal.calibrators._variable.reml import LogisticLoss
+    >>> from varcal.calibrators._variable._reml.losses import LogisticLoss
     >>> rng = np.random.default_rng(0)
     >>> day = np.repeat(np.arange(100), 30)
     >>> y = (rng.random(3000) < 0.5 + 0.2 * rng.choice([-1, 1], 100)[day]).astype(float)

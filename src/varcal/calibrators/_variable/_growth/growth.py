@@ -26,10 +26,10 @@ from varcal.calibrators._variable._growth.cells import LevelCells, NumberCells, 
 from varcal.calibrators._variable._growth.error_size import error_variance
 from varcal.calibrators._variable._growth.grow_tree import Codes
 from varcal.calibrators._variable._growth.pair_tables import CoarseCells, PairTable, fit_tables
+from varcal.calibrators._variable._reml.losses import LogisticLoss
 from varcal.calibrators._variable.additive_model import AdditiveModel
 from varcal.calibrators._variable.folds import Folds
 from varcal.calibrators._variable.last_curve import fit_link
-from varcal.calibrators._variable.reml import LogisticLoss
 
 __all__ = ["LEAST_ROWS", "MOST_ROWS", "Growth", "GrowthRows", "fewer_folds", "fit_growth"]
 

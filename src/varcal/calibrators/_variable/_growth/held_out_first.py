@@ -8,6 +8,9 @@ import numpy as np
 
 from varcal._arrays import Bools, Floats
 from varcal.calibrators._variable._columns.design import Design, group_numbers
+from varcal.calibrators._variable._reml.losses import LogisticLoss, Loss
+from varcal.calibrators._variable._reml.refine import refine
+from varcal.calibrators._variable._reml.without_each import without_each
 from varcal.calibrators._variable.additive_model import (
     AdditiveModel,
     Fitted,
@@ -16,12 +19,6 @@ from varcal.calibrators._variable.additive_model import (
     fit_additive,
 )
 from varcal.calibrators._variable.last_curve import left_out
-from varcal.calibrators._variable.reml import (
-    LogisticLoss,
-    Loss,
-    refine,
-    without_each,
-)
 from varcal.calibrators._variable.trust import Trusted
 
 __all__ = ["held_out_predictors"]

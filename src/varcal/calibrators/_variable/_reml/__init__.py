@@ -1,0 +1,1 @@
+"""Penalized additive models whose penalties are learned from the data (REML)."""

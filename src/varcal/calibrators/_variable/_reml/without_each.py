@@ -1,0 +1,64 @@
+"""Fits without each part of the rows, from the fit of all rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from varcal._arrays import Bools, Floats, Ints
+from varcal.calibrators._variable._reml.curvature import gram, in_short_precision
+from varcal.calibrators._variable._reml.losses import Loss
+from varcal.calibrators._variable._reml.penalties import LEAST_PENALTY, learn_penalties, ridge_of
+from varcal.calibrators._variable._reml.step_size import descent
+
+__all__ = ["without_each"]
+
+
+#: The same for a fit without one fold, which starts at the penalties of all rows.
+HELD_OUT_ROUNDS = 4
+
+
+def without_each(
+    X: Floats,
+    loss: Loss,
+    groups: Ints,
+    beta: Floats,
+    penalties: Floats,
+    splits: Iterable[Bools],
+) -> Iterator[Floats]:
+    """Yield, for each split, the linear predictor of all rows by a fit of the split's rows.
+
+    Penalties are learned again and one Newton step is taken, both on the quadratic approximation
+    at the fit of all rows, from which the rows that take no part are subtracted.
+
+    Parameters
+    ----------
+    X, loss, groups
+        As for `fit_gam`, for all rows.
+    beta, penalties : ndarray
+        Coefficients and λ of the fit of all rows.
+    splits : iterable of ndarray of bool
+        Which rows take part.
+    """
+    size = np.bincount(groups[groups >= 0], minlength=len(penalties)).astype(np.float64)
+    eta, short = X @ beta, in_short_precision(X)
+    residual, weight = loss.slopes(eta)
+    H = gram(short, weight)
+    right = H @ beta + X.T @ residual
+    for train in splits:
+        out = np.flatnonzero(~train)
+        part = gram(short[out], weight[out])
+        lam, goal = learn_penalties(
+            H - part,
+            right - part @ beta - X[out].T @ residual[out],
+            groups,
+            size,
+            penalties,
+            LEAST_PENALTY,
+            rounds=HELD_OUT_ROUNDS,
+        )
+        shift = X @ (goal - beta)
+        ridge = ridge_of(lam, groups)
+        share = descent(loss.take(train), eta[train], shift[train], ridge, beta, goal)
+        yield eta + share * shift
