@@ -272,7 +272,7 @@ def fit_temperature_model(
     loss = TemperatureLoss(log_rows(p, floor), y, mass, np.zeros(len(y)))
     rows = Sample(z, columns, loss, folds, units=units)
     design = _without_needless_curve(design, rows.take(keys.fitting_rows()))
-    fitted, _, rows, some, picked = fit_surviving(
+    surviving = fit_surviving(
         design,
         rows,
         keys,
@@ -281,6 +281,8 @@ def fit_temperature_model(
         pairs=interactions,
         search=search,
     )
+    fitted, rows = surviving.fitted, surviving.rows
+    some, picked = surviving.sample, surviving.picked
     if rows.units is None and not too_few(rows):
         fitted = replace(fitted, score_share=max(fitted.score_share, _plain_share(fitted.score)))
     model = TemperatureModel(

@@ -22,7 +22,7 @@ from varcal.calibrators._variable.additive_model import Fitted, Sample, fit_addi
 from varcal.calibrators._variable.folds import RowKeys, make_folds
 from varcal.calibrators._variable.pairs import Gain, gain_of
 
-__all__ = ["Trusted", "fit_surviving", "fit_trusted", "share_of", "too_few"]
+__all__ = ["Surviving", "Trusted", "fit_surviving", "fit_trusted", "share_of", "too_few"]
 
 
 # Tuned constants; README.md shows what changes at half and at twice each value.
@@ -134,6 +134,31 @@ class Trusted:
     held_out: Floats | None = None
 
 
+@dataclass(frozen=True, eq=False)
+class Surviving:
+    """The models that survive held-out blocks, and what later stages need to go on.
+
+    Attributes
+    ----------
+    fitted : Trusted
+        The models, and how far each is trusted.
+    design : Design
+        The terms, perhaps without some variables.
+    rows : Sample
+        All rows, with the folds and units by which trust was judged.
+    sample : Sample
+        Those on which penalties, pairs and trust were learned.
+    picked : ndarray of int
+        Which rows these are.
+    """
+
+    fitted: Trusted
+    design: Design
+    rows: Sample
+    sample: Sample
+    picked: Ints
+
+
 def fit_surviving(
     design: Design,
     rows: Sample,
@@ -143,7 +168,7 @@ def fit_surviving(
     *,
     pairs: bool,
     search: Search | None,
-) -> tuple[Trusted, Design, Sample, Sample, Ints]:
+) -> Surviving:
     """Fit both models; where rows of the same block share luck, trust what survives blocks.
 
     If held-out blocks support the models as far as random rows do, these stay as they are, and only
@@ -162,33 +187,21 @@ def fit_surviving(
         Returns the predictor that leaves the scores of rows as they are.
     search : Search or None
         Where to look for blocks; None if it is known which rows belong together.
-
-    Returns
-    -------
-    fitted : Trusted
-    design : Design
-        The terms, perhaps without some variables.
-    rows : Sample
-        The rows, with the folds and units by which trust was judged.
-    some : Sample
-        Those on which penalties, pairs and trust were learned.
-    picked : ndarray of int
-        Which rows they are.
     """
     picked = keys.fitting_rows()
     some = (rows.take(picked) if len(picked) < len(rows) else rows).prepared(design)
     fitted = fit_trusted(design, some, rows, base(some), moderate, pairs=pairs)
     if rows.units is not None:
         fitted, design, some = _fit_within(fitted, design, rows, some, base, moderate, pairs=pairs)
-        return replace(fitted, independent=False), design, rows, some, picked
+        return Surviving(replace(fitted, independent=False), design, rows, some, picked)
     if search is None:
-        return fitted, design, rows, some, picked
+        return Surviving(fitted, design, rows, some, picked)
     eta = fitted.full.model.of_sample(some)[0]
     residuals = Residuals.of(some.loss, eta, keys.row[picked], picked)
     luck = shared_luck(blockings_of(search.variables, picked), residuals)
     if luck is None:
         nearby = luck_of_order(search.position, residuals, keys.y)
-        return replace(fitted, lucky_order=nearby), design, rows, some, picked
+        return Surviving(replace(fitted, lucky_order=nearby), design, rows, some, picked)
     units = luck.blocking.numbers()
     rows = replace(rows, units=units, folds=make_folds(keys, groups=units))
     some = replace(some, units=units[picked], folds=rows.folds.take(picked))
@@ -199,8 +212,8 @@ def fit_surviving(
         0.0 if fitted.full_share else fitted.score_share - again.score_share,
     )
     if fallen < SAME_SHARE and kept is design:
-        return replace(fitted, luck=luck), design, rows, some, picked
-    return replace(again, independent=False, luck=luck), kept, rows, other, picked
+        return Surviving(replace(fitted, luck=luck), design, rows, some, picked)
+    return Surviving(replace(again, independent=False, luck=luck), kept, rows, other, picked)
 
 
 def _fit_within(

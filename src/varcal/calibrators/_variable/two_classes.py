@@ -257,24 +257,24 @@ def fit_logistic_model(
     loss = LogisticLoss(y, mass, design.score.clipped(z))
     start = (-design.score.mean, -design.score.scale)
     folds, units = folds_and_units(keys, groups, time)
-    rows = Sample(z, columns, loss, folds, start, units)
-    fitted, design, rows, some, picked = fit_surviving(
+    surviving = fit_surviving(
         design,
-        rows,
+        Sample(z, columns, loss, folds, start, units),
         keys,
         lambda some: some.z - some.loss.offset,
         _moderated_predictor,
         pairs=interactions,
         search=search,
     )
+    fitted, some = surviving.fitted, surviving.sample
     model = LogisticModel(
         fitted.score.model,
         fitted.full.model,
         fitted.score_share,
         fitted.full_share,
         # Leaving out one of several equal rows, or one of a group, leaves the others in.
-        _link(fitted.full.model, some, loss.take(picked))
-        if fitted.independent and keys.repeats(picked) < MOST_REPEATS
+        _link(fitted.full.model, some, loss.take(surviving.picked))
+        if fitted.independent and keys.repeats(surviving.picked) < MOST_REPEATS
         else None,
         0.0,
         monotone,
@@ -282,16 +282,17 @@ def fit_logistic_model(
     )
     shift = mean_shift(model.log_odds(p, columns), y, mass)
     shift *= max(fitted.score_share, fitted.full_share)
-    numbers = [k for k in design.live() if not n_levels[k]]
+    numbers = [k for k in surviving.design.live() if not n_levels[k]]
     model = replace(model, shift=shift, roughness=_roughness(model.full, some, numbers))
     enough = mass.sum() >= second_stage.LEAST_ROWS
     if growth and interactions and not monotone and columns and enough:
-        sampled = len(some) < len(rows)
+        sampled = len(some) < len(surviving.rows)
         # The columns of the first stage are known where it used all rows.
-        rows = replace(rows if sampled else some, folds=fewer_folds(rows.folds))
+        rows = surviving.rows if sampled else some
+        rows = replace(rows, folds=fewer_folds(surviving.rows.folds))
         part = keys.sample(second_stage.MOST_ROWS)
         rows = rows.take(part) if len(part) < len(rows) else rows
-        known = _growth_rows(model, fitted, rows, n_levels, design, sampled=sampled)
+        known = _growth_rows(model, fitted, rows, n_levels, surviving.design, sampled=sampled)
         model = replace(model, growth=fit_growth(known))
         if model.growth is not None:
             shift = mean_shift(model.log_odds(p, columns), y, mass)
