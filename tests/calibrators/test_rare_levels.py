@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import varcal as vc
-from varcal.calibrators._variable import variable_calibrator
+from varcal.calibrators._variable import rare_levels
 
 
 def rows(n, n_levels, seed=0):
@@ -21,7 +21,7 @@ def rows(n, n_levels, seed=0):
 def test_many_rare_levels_make_a_small_file_and_the_same_predictions(tmp_path, monkeypatch):
     p, y, v = rows(20_000, 15_000)
     small = vc.VariableCalibrator().fit(p, y, v)
-    monkeypatch.setattr(variable_calibrator, "MOST_RARE_LEVELS", 10**9)
+    monkeypatch.setattr(rare_levels, "MOST_RARE_LEVELS", 10**9)
     large = vc.VariableCalibrator().fit(p, y, v)
     sizes = []
     for name, one in (("small", small), ("large", large)):

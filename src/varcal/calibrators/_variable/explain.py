@@ -1,4 +1,4 @@
-"""The terms of a fitted additive model, and the curves of their effects."""
+"""The terms of a fitted additive model, the curves of their effects, and how far it is applied."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from varcal.calibrators._variable._reml.curvature import quadratic_form
 from varcal.calibrators._variable.additive_model import AdditiveModel, Fitted
 from varcal.calibrators._variable.effects import Effect, Term
 
-__all__ = ["curves_of", "terms_of_fit"]
+__all__ = ["applied", "curves_of", "pair_name", "terms_of_fit"]
 
 
 #: The log Bayes factor from which a term counts as active: odds of about 7 to 1.
@@ -214,3 +214,14 @@ def _values(
     if schema.kinds[k] == "datetime":
         return values, tuple(edge_texts(values.tolist(), datetime=True)), (low, high)
     return values, tuple(values.tolist()), (low, high)
+
+
+def applied(share: float) -> str:
+    """Describe how far a model is trusted.
+
+    >>> applied(1.0), applied(0.25), applied(0.0)
+    ('applied in full', 'applied at 25%', 'not applied')
+    """
+    if share == 1:
+        return "applied in full"
+    return f"applied at {share:.0%}" if share else "not applied"

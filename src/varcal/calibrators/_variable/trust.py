@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -21,8 +22,17 @@ from varcal.calibrators._variable._columns.design import SCORE, Block, Design
 from varcal.calibrators._variable.additive_model import Fitted, Sample, fit_additive, refit
 from varcal.calibrators._variable.folds import RowKeys, make_folds
 from varcal.calibrators._variable.pairs import Gain, gain_of
+from varcal.exceptions import VarcalWarning
 
-__all__ = ["Surviving", "Trusted", "fit_surviving", "fit_trusted", "share_of", "too_few"]
+__all__ = [
+    "Surviving",
+    "Trusted",
+    "fit_surviving",
+    "fit_trusted",
+    "share_of",
+    "too_few",
+    "warn_of_few",
+]
 
 
 # Tuned constants; README.md shows what changes at half and at twice each value.
@@ -333,6 +343,18 @@ def too_few(rows: Sample) -> bool:
     if float(rows.loss.mass().sum()) < LEAST_ROWS:
         return True
     return rows.units is not None and len(np.unique(rows.units)) < LEAST_UNITS
+
+
+def warn_of_few(n_units: int, argument: str, noun: str) -> None:
+    """Warn if there are too few groups, or times, to learn from."""
+    if n_units < LEAST_UNITS:
+        held = f"{n_units} {noun}{'s' * (n_units > 1)}"
+        warnings.warn(
+            f"{argument} holds {held}; at least {LEAST_UNITS} are needed to learn anything "
+            "about others, so the scores stay as they are",
+            VarcalWarning,
+            stacklevel=5,
+        )
 
 
 def held_out(

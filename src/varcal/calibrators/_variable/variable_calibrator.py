@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
-from scipy.special import expit, logit, ndtri
+from scipy.special import expit, ndtri
 
 from varcal._arrays import AnyArray, Floats
 from varcal._options import check_choice, check_level, check_share
@@ -18,15 +16,15 @@ from varcal.calibrators._interface.rows import CalibrationRows, score_rows
 from varcal.calibrators._neutral.steps import Step
 from varcal.calibrators._solvers.logistic import two_columns
 from varcal.calibrators._variable import trust
-from varcal.calibrators._variable._blocks.judgement import Judgement
+from varcal.calibrators._variable._blocks.judgement import cautions, judgement_of
 from varcal.calibrators._variable._blocks.shared_luck import Search
 from varcal.calibrators._variable._columns.score_basis import log_odds
-from varcal.calibrators._variable._columns.spline_basis import LevelBasis
 from varcal.calibrators._variable._growth.explain_growth import growth_sentences
 from varcal.calibrators._variable._growth.growth import Growth
 from varcal.calibrators._variable.effects import Effects
-from varcal.calibrators._variable.explain import curves_of, pair_name, terms_of_fit
-from varcal.calibrators._variable.folds import N_STRETCHES, RowKeys, content_order, stretches
+from varcal.calibrators._variable.explain import applied, curves_of, pair_name, terms_of_fit
+from varcal.calibrators._variable.folds import RowKeys, content_order
+from varcal.calibrators._variable.intervals import interval_of_predictor, widened
 from varcal.calibrators._variable.many_classes import (
     TemperatureModel,
     certainty,
@@ -37,13 +35,15 @@ from varcal.calibrators._variable.model_steps import (
     logistic_model_steps,
     temperature_model_steps,
 )
+from varcal.calibrators._variable.rare_levels import pool_rare_levels
+from varcal.calibrators._variable.row_counts import row_counts, warn_of_large_weights
 from varcal.calibrators._variable.trust import Trusted
 from varcal.calibrators._variable.two_classes import (
     MONOTONE_GRID,
     LogisticModel,
     fit_logistic_model,
 )
-from varcal.exceptions import InputError, VarcalWarning
+from varcal.exceptions import InputError
 
 __all__ = ["VariableCalibrator"]
 
@@ -52,19 +52,6 @@ MEASURED_ROWS = 10_000
 #: The least slope along the score's logit with `preserve_ranking`, which keeps distinct scores
 #: distinct.
 TILT = 1e-5
-#: Points of an interval of η at which probabilities are evaluated.
-INTERVAL_POINTS = 9
-#: The mean from which weights that are not whole numbers are unlikely to be numbers of rows.
-MOST_ROWS_EACH = 2.0
-#: With more rare levels than this, their names are not kept: a file with 78,000 of them had 51 MB.
-#: Names below it take less room than the other parts of a calibrator.
-MOST_RARE_LEVELS = 200
-#: The warning where rows that stand near one another share luck.
-ORDER_CAUTION = (
-    "rows that stand near one another share luck, which no variable explains: if they are in the "
-    "order of time, pass time=…, so that trust is judged on later rows; if they are sorted by "
-    "patient, store or the like, pass groups=…; blocks=False if new rows come from the same places"
-)
 
 
 class VariableCalibrator(Calibrator):
@@ -214,17 +201,17 @@ class VariableCalibrator(Calibrator):
                 "leave out monotone, or calibrate one class against the rest",
             )
         if rows.groups is not None:
-            _warn_of_few(len(np.unique(rows.groups)), rows.together or "groups", "unit")
+            trust.warn_of_few(len(np.unique(rows.groups)), rows.together or "groups", "unit")
         elif rows.time is not None:
-            _warn_of_few(len(np.unique(rows.time)), "time", "instant")
+            trust.warn_of_few(len(np.unique(rows.time)), "time", "instant")
         self.schema_ = (
             Schema.of(rows.variables, type(self).__name__) if rows.variables else Schema((), (), ())
         )
         columns = self._columns(rows)
         n_levels = [len(levels) for levels in self.schema_.levels[: len(columns)]]
         if rows.weight is not None:
-            _warn_of_large_weights(rows.weight)
-            rows = rows.weighted(_row_counts(rows.weight))
+            warn_of_large_weights(rows.weight)
+            rows = rows.weighted(row_counts(rows.weight))
         # The order of rows must not decide how their sums are rounded.
         order = content_order(rows.p, rows.y, [rows.weight, rows.groups, rows.time, *columns])
         search = Search.of(rows.variables, order) if rows.look_for_blocks else None
@@ -262,32 +249,13 @@ class VariableCalibrator(Calibrator):
                 confusions=not self.preserve_ranking,
             )
         self.model_ = model
-        self.judged_ = _judgement(fitted, rows)
-        self._caution = _caution(self.judged_, fitted)
+        self.judged_ = judgement_of(fitted, rows)
+        self._caution = cautions(self.judged_, fitted)
         self._record_terms(fitted, rows, z, columns)
-        self._pool_rare_levels()
+        self.model_, self.schema_ = pool_rare_levels(self.model_, self.schema_)
 
     def _cautions(self, rows: CalibrationRows) -> tuple[str, ...]:
         return self._caution
-
-    def _pool_rare_levels(self) -> None:
-        """Forget the names of rare levels where there are many; they share one effect."""
-        design = self.model_.full.design
-        bases = list(design.bases)
-        for k, levels in enumerate(self.schema_.levels):
-            basis = bases[k] if k < len(bases) else None
-            rare = basis.rare() if isinstance(basis, LevelBasis) else np.arange(len(levels))
-            if len(rare) <= MOST_RARE_LEVELS:
-                continue
-            kept = np.setdiff1d(np.arange(len(levels)), rare)
-            self.schema_ = self.schema_.listing(k, tuple(levels[j] for j in kept))
-            if isinstance(basis, LevelBasis):
-                bases[k] = basis.without(rare)
-            if isinstance(self.model_, LogisticModel) and self.model_.growth is not None:
-                grown = self.model_.growth.without(k, rare)
-                self.model_ = replace(self.model_, growth=grown)
-        full = replace(self.model_.full, design=replace(design, bases=tuple(bases)))
-        self.model_ = replace(self.model_, full=full)
 
     def _check_parameters(self) -> None:
         check_choice("interactions", self.interactions, ["auto", False])
@@ -414,15 +382,12 @@ class VariableCalibrator(Calibrator):
         eta = self._predictor(rows.p, columns)
         reach = float(ndtri(0.5 + level / 2)) * self.model_.error(rows.p, columns, eta)
         answer = self._limited(rows, self._probabilities(rows.p, eta))
-        low, high = answer.copy(), answer.copy()
-        # The probability of a middle class may have its extreme inside the interval.
-        for share in np.linspace(-1.0, 1.0, INTERVAL_POINTS):
-            other = self._probabilities(rows.p, eta + share * reach)
-            np.minimum(low, other, out=low)
-            np.maximum(high, other, out=high)
+        low, high = interval_of_predictor(
+            answer, eta, reach, lambda other: self._probabilities(rows.p, other)
+        )
         if isinstance(self.model_, TemperatureModel):
             wide = float(ndtri(0.5 + level / 2)) * self.model_.class_error(rows.p)
-            low, high = _widened(answer, low, -wide), _widened(answer, high, wide)
+            low, high = widened(answer, low, -wide), widened(answer, high, wide)
         if self.max_shift is not None:
             before = rows.columns()
             low = np.maximum(low, np.minimum(answer, before - self.max_shift))
@@ -455,10 +420,8 @@ class VariableCalibrator(Calibrator):
         off = [term.name for term in self.terms_ if not term.active]
         words = [
             f"{self.edf_:.1f} effective degrees of freedom.",
-            f"Score correction: {_applied(self.score_trust_)}.",
-            f"Variable correction: {_applied(self.variables_trust_)}."
-            if names
-            else "No variables.",
+            f"Score correction: {applied(self.score_trust_)}.",
+            f"Variable correction: {applied(self.variables_trust_)}." if names else "No variables.",
         ]
         if own:
             words.append(f"Pairs with a term of their own: {', '.join(own)}.")
@@ -481,89 +444,3 @@ class VariableCalibrator(Calibrator):
             for term in self.terms_
         ]
         return " ".join(words), table
-
-
-def _applied(share: float) -> str:
-    """Describe how far a model is trusted.
-
-    >>> _applied(1.0), _applied(0.25), _applied(0.0)
-    ('applied in full', 'applied at 25%', 'not applied')
-    """
-    if share == 1:
-        return "applied in full"
-    return f"applied at {share:.0%}" if share else "not applied"
-
-
-def _judgement(fitted: Trusted, rows: CalibrationRows) -> Judgement:
-    """Return how trust was judged."""
-    if fitted.luck is not None:
-        luck = fitted.luck
-        return Judgement("blocks", str(luck.blocking), luck.n_blocks, luck.worth)
-    if rows.time is not None:
-        mass = np.ones(len(rows)) if rows.weight is None else rows.weight
-        n_periods = int(stretches(rows.time, mass, N_STRETCHES).max())
-        return Judgement("time" if rows.groups is None else "time and groups", "", n_periods)
-    if rows.groups is None:
-        return Judgement("random")
-    how, _, of = (rows.together or "groups").partition(" of ")
-    return Judgement(how, of, len(np.unique(rows.groups)))
-
-
-def _caution(judged: Judgement, fitted: Trusted) -> tuple[str, ...]:
-    """Return what the user should know about rows that share luck."""
-    if judged.luck and not fitted.independent:
-        return (judged.caution(),)
-    return (ORDER_CAUTION,) if fitted.lucky_order else ()
-
-
-def _warn_of_few(n_units: int, argument: str, noun: str) -> None:
-    """Warn if there are too few groups, or times, to learn from."""
-    if n_units < trust.LEAST_UNITS:
-        held = f"{n_units} {noun}{'s' * (n_units > 1)}"
-        warnings.warn(
-            f"{argument} holds {held}; at least {trust.LEAST_UNITS} are needed to learn anything "
-            "about others, so the scores stay as they are",
-            VarcalWarning,
-            stacklevel=5,
-        )
-
-
-def _widened(answer: Floats, end: Floats, reach: Floats) -> Floats:
-    """Return the ends of intervals, widened by an independent error of the logit."""
-    middle = logit(answer)
-    with np.errstate(invalid="ignore"):
-        apart = np.hypot(logit(end) - middle, reach)
-        moved = expit(middle + np.sign(reach) * apart)
-    # The logit of 0 and 1 is infinite.
-    return np.asarray(np.where(np.isfinite(middle) & (reach != 0), moved, end))
-
-
-def _warn_of_large_weights(weight: Floats) -> None:
-    """Warn of weights that are far above 1 and are not counts of rows."""
-    mean = float(weight.mean())
-    if mean <= MOST_ROWS_EACH or (weight == np.rint(weight)).all():
-        return
-    warnings.warn(
-        "sample_weight is read as the number of rows that each row stands for: "
-        f"{float(weight.sum()):,.0f} in total on {len(weight):,} rows, so the fit trusts them "
-        f"{mean:,.1f} times as much as rows without weights; if these are sampling weights, "
-        "divide them by their mean",
-        VarcalWarning,
-        stacklevel=5,
-    )
-
-
-def _row_counts(weight: Floats) -> Floats:
-    r"""Return weights as numbers of rows.
-
-    Weights that are all below 1 are not counts: they are scaled to their effective number of
-    rows, :math:`(\sum w)^2 / \sum w^2`.
-
-    >>> _row_counts(np.array([0.1, 0.1])), _row_counts(np.array([1.0, 3.0]))
-    (array([1., 1.]), array([1., 3.]))
-    """
-    if weight.max() >= 1:
-        return weight
-    # The squares of very small weights would underflow.
-    scaled = weight / weight.max()
-    return np.asarray(scaled * (scaled.sum() / (scaled**2).sum()))

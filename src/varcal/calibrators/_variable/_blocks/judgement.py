@@ -4,9 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from varcal._text.numbers import count
+import numpy as np
 
-__all__ = ["Judgement"]
+from varcal._text.numbers import count
+from varcal.calibrators._interface.rows import CalibrationRows
+from varcal.calibrators._variable.folds import N_STRETCHES, stretches
+from varcal.calibrators._variable.trust import Trusted
+
+__all__ = ["Judgement", "cautions", "judgement_of"]
+
+#: The warning where rows that stand near one another share luck.
+ORDER_CAUTION = (
+    "rows that stand near one another share luck, which no variable explains: if they are in the "
+    "order of time, pass time=…, so that trust is judged on later rows; if they are sorted by "
+    "patient, store or the like, pass groups=…; blocks=False if new rows come from the same places"
+)
 
 
 @dataclass(frozen=True)
@@ -67,3 +79,25 @@ class Judgement:
             "trusted; pass blocks=False if new rows come from the same blocks, or time=… if they "
             "come later"
         )
+
+
+def judgement_of(fitted: Trusted, rows: CalibrationRows) -> Judgement:
+    """Return how the trust in fitted models was judged."""
+    if fitted.luck is not None:
+        luck = fitted.luck
+        return Judgement("blocks", str(luck.blocking), luck.n_blocks, luck.worth)
+    if rows.time is not None:
+        mass = np.ones(len(rows)) if rows.weight is None else rows.weight
+        n_periods = int(stretches(rows.time, mass, N_STRETCHES).max())
+        return Judgement("time" if rows.groups is None else "time and groups", "", n_periods)
+    if rows.groups is None:
+        return Judgement("random")
+    how, _, of = (rows.together or "groups").partition(" of ")
+    return Judgement(how, of, len(np.unique(rows.groups)))
+
+
+def cautions(judged: Judgement, fitted: Trusted) -> tuple[str, ...]:
+    """Return what the user should know about rows that share luck."""
+    if judged.luck and not fitted.independent:
+        return (judged.caution(),)
+    return (ORDER_CAUTION,) if fitted.lucky_order else ()
