@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
 from inspect import signature
-from itertools import islice
 from os import PathLike
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
-from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import accuracy_score
-from sklearn.model_selection import StratifiedGroupKFold, check_cv
 from sklearn.utils import Bunch, _safe_indexing, get_tags, indexable
 from sklearn.utils.metadata_routing import (
     MetadataRouter,
@@ -23,25 +19,22 @@ from sklearn.utils.metadata_routing import (
     process_routing,
 )
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import (
-    _check_method_params,
     _check_sample_weight,
     check_is_fitted,
     column_or_1d,
 )
 
-from varcal._arrays import AnyArray, Floats, Ints
-from varcal._input.groups import check_units, group_numbers
-from varcal._input.variables import Variable
+from varcal._arrays import AnyArray, Floats
 from varcal._options import check_count, check_flag, checked, or_none
 from varcal._saved.document import check_key
 from varcal.calibrators._interface.calibrator import Calibrator
 from varcal.calibrators._interface.description import Description
-from varcal.calibrators._interface.held_together import instants_of
 from varcal.calibrators._sklearn.columns_of_x import ColumnChoice, take_rows
+from varcal.calibrators._sklearn.cross_fitting import cross_fit
+from varcal.calibrators._sklearn.estimator_scores import estimator_scores, positions
+from varcal.calibrators._sklearn.fit_arguments import FitArguments
 from varcal.calibrators._sklearn.saved_classifier import SavedClassifier, estimator_name
-from varcal.calibrators._solvers.softmax import softmax
 from varcal.calibrators._variable.variable_calibrator import VariableCalibrator
 from varcal.exceptions import InputError, VarcalWarning, shown
 
@@ -169,22 +162,15 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
         self._separate_v = v is not None
-        if v is not None:
-            _check_length(v, len(y))
-        units = None if groups is None else _units(groups, len(y))
-        instants = None if time is None else _instants(time, len(y))
-        if not isinstance(blocks, str | bool):
-            blocks = _units(blocks, len(y), "blocks")
+        given = FitArguments.of(X, y, v, sample_weight, groups, time, blocks)
         routed = self._routed(sample_weight, groups, fit_params)
         if isinstance(self.estimator, FrozenEstimator):
             self.classes_ = np.asarray(self.estimator.classes_)
-            scores = _scores(self.estimator, X, self.classes_)
-            given = _FitArguments(X, y, v, sample_weight, units, instants, blocks)
+            scores = estimator_scores(self.estimator, X, self.classes_)
             everything = np.arange(len(y))
             self.pairs_ = [(self.estimator, self._calibrated(scores, given, everything))]
         else:
             self.classes_ = np.unique(y)
-            given = _FitArguments(X, y, v, sample_weight, units, instants, blocks)
             self._fit_folds(given, routed)
         if len(self.pairs_) == 1:
             self.estimator_, self.calibrator_ = self.pairs_[0]
@@ -237,56 +223,23 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
                 )
         return Bunch(estimator=Bunch(fit=passed), splitter=Bunch(split=of_splitter))
 
-    def _splitter(self, y: Any, units: Ints | None) -> Any:
-        """Return the splitter; every fold needs a row of every class."""
-        labels = y if units is None else _one_each(y, units)
-        counts = np.unique(labels, return_counts=True)[1]
-        rarest = int(counts.min())
-        wanted = min(5, max(rarest, 2)) if self.cv is None else self.cv
-        if not isinstance(wanted, int):
-            return _given_folds(wanted, y)
-        if isinstance(wanted, bool) or wanted < 2:
-            raise InputError(
-                f"cv must be at least 2 folds; got {shown(wanted)}", "try cv=5", argument="cv"
-            )
-        if rarest < wanted:
-            label = self.classes_.tolist()[int(counts.argmin())]
-            held = "rows" if units is None else "groups with rows"
-            raise InputError(
-                f"y has {rarest} {held} of the class {label!r}, fewer than the "
-                f"{wanted} folds: each needs at least one class member",
-                "use fewer folds, more rows, or a FrozenEstimator",
-            )
-        return (
-            check_cv(wanted, y, classifier=True) if units is None else StratifiedGroupKFold(wanted)
-        )
-
-    def _fit_folds(self, given: _FitArguments, routed: Bunch) -> None:
-        X, y = given.X, given.y
-        folds = list(self._splitter(y, given.units).split(X, y, **routed.splitter.split))
-        if given.units is not None:
-            _check_whole(given.units, folds)
-        fitted = Parallel(n_jobs=self.n_jobs)(
-            delayed(_fit_fold)(
-                clone(self.estimator), X, y, fold, self.classes_, routed.estimator.fit
-            )
-            for fold in folds
-        )
-        tests = [np.arange(len(y))[test] for _, test in folds]
+    def _fit_folds(self, given: FitArguments, routed: Bunch) -> None:
+        folds = cross_fit(self.estimator, given, self.classes_, self.cv, routed, n_jobs=self.n_jobs)
         if self.ensemble:
             # The last rows of a stratified fold are of one class; the order says nothing else.
-            mixed = [np.random.default_rng(0).permutation(len(test)) for test in tests]
+            mixed = [np.random.default_rng(0).permutation(len(fold.rows)) for fold in folds]
             self.pairs_ = [
-                (model, self._calibrated(scores[order], given, test[order]))
-                for (model, scores), test, order in zip(fitted, tests, mixed, strict=True)
+                (fold.model, self._calibrated(fold.scores[order], given, fold.rows[order]))
+                for fold, order in zip(folds, mixed, strict=True)
             ]
             return
-        scores, tested = np.concatenate([scores for _, scores in fitted]), np.concatenate(tests)
+        scores = np.concatenate([fold.scores for fold in folds])
+        tested = np.concatenate([fold.rows for fold in folds])
         order = np.argsort(tested, kind="stable")
-        model = clone(self.estimator).fit(X, y, **routed.estimator.fit)
+        model = clone(self.estimator).fit(given.X, given.y, **routed.estimator.fit)
         self.pairs_ = [(model, self._calibrated(scores[order], given, tested[order]))]
 
-    def _calibrated(self, scores: Floats, given: _FitArguments, rows: Any) -> Calibrator:
+    def _calibrated(self, scores: Floats, given: FitArguments, rows: Any) -> Calibrator:
         """Fit a calibrator on some rows and their scores."""
         X, y, v, sample_weight, units, instants, blocks = given
         if v is None:
@@ -294,7 +247,7 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
             variables = self._choice.columns(_safe_indexing(X, rows))
         else:
             variables = take_rows(v, rows)
-        codes = _positions(self.classes_, y[rows])
+        codes = positions(self.classes_, y[rows])
         unknown = np.flatnonzero(codes < 0)
         if unknown.size:
             raise InputError.at_row(
@@ -330,7 +283,7 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
             The variables, if they were passed as ``v=`` to `fit`.
         """
         check_is_fitted(self)
-        scores = [_scores(model, X, self.classes_) for model, _ in self.pairs_]
+        scores = [estimator_scores(model, X, self.classes_) for model, _ in self.pairs_]
         if self._separate_v != (v is not None):
             raise InputError(
                 "v is missing, though it was given to fit"
@@ -492,136 +445,3 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         tags.input_tags.allow_nan = inner.input_tags.allow_nan
         tags.input_tags.string = inner.input_tags.string
         return tags
-
-
-class _FitArguments(NamedTuple):
-    """The arguments of `fit`, with groups, times and blocks as numbers."""
-
-    X: Any
-    y: Any
-    v: Any
-    sample_weight: Any
-    units: Ints | None
-    instants: Floats | None
-    blocks: Any
-
-
-def _units(groups: Any, n: int, argument: str = "groups") -> Ints:
-    """Return groups, or blocks, as numbers."""
-    unit = Variable.of(groups, argument, argument)
-    if len(unit) != n:
-        raise InputError(
-            f"lengths differ: X {n:,}, {argument} {len(unit):,}", "give one value per row in each"
-        )
-    return group_numbers(check_units(unit))
-
-
-def _instants(time: Any, n: int) -> Floats:
-    """Return times as numbers."""
-    if isinstance(time, str):
-        raise InputError(
-            f"time is the string {time!r}", "give one date or number per row", argument="time"
-        )
-    return instants_of(time, None, n)
-
-
-def _one_each(y: AnyArray, units: Ints) -> AnyArray:
-    """Return each label once for every group that has rows of it."""
-    labels, codes = np.unique(y, return_inverse=True)
-    return np.asarray(labels[np.unique(np.column_stack([units, codes]), axis=0)[:, 1]])
-
-
-def _check_whole(units: Ints, folds: list[tuple[Any, Any]]) -> None:
-    """Refuse folds that split the rows of a group."""
-    for train, test in folds:
-        torn = np.intersect1d(units[train], units[test])
-        if torn.size:
-            row = int(np.flatnonzero(units == torn[0])[0])
-            raise InputError(
-                f"cv splits {torn.size:,} of the groups, among them that of row {row}: "
-                "the calibrator would learn from scores of units that the estimator was trained on",
-                "use cv=5, or a splitter such as GroupKFold()",
-            )
-
-
-def _given_folds(cv: Any, y: Any) -> Any:
-    """Return the splitter of scikit-learn, or of pairs of rows to train and to test on."""
-    try:
-        splitter = check_cv(cv, y, classifier=True)
-        if not hasattr(cv, "split") or isinstance(cv, bytes | bytearray):
-            pairs = [
-                (np.asarray(train), np.asarray(test))
-                for train, test in islice(splitter.split(), len(y) + 1)
-            ]
-            if any(
-                part.ndim != 1 or part.dtype.kind not in "iub" for pair in pairs for part in pair
-            ):
-                raise TypeError("not the numbers of rows")
-            if not pairs or len(pairs) > len(y):
-                raise ValueError("no folds, or more than rows")
-            splitter = check_cv(pairs)
-    except Exception as error:  # what it was given may raise anything
-        raise InputError(
-            f"cv is {shown(cv)}: {type(error).__name__}",
-            "give a number of folds, a splitter, or pairs of rows to train and to test on",
-            argument="cv",
-        ) from None
-    return splitter
-
-
-def _check_length(v: Any, n: int) -> None:
-    """Refuse variables whose number of rows differs from that of X."""
-    columns = v.values() if isinstance(v, Mapping) else [v]
-    for column in columns:
-        shape = getattr(column, "shape", None)
-        single = shape == () or isinstance(column, str | bytes)
-        if single or (shape is None and not hasattr(column, "__len__")):
-            raise InputError(
-                f"v is {shown(v)}, not columns of values",
-                "give an array, a frame or a dict of columns",
-                argument="v",
-            )
-        held = shape[0] if shape else len(column)
-        if held != n:
-            raise InputError(
-                f"lengths differ: X {n:,}, v {held:,}", "give one value per row in each"
-            )
-
-
-def _fit_fold(
-    model: Any, X: Any, y: Any, fold: Any, classes: AnyArray, fit_params: dict[str, Any]
-) -> tuple[Any, Floats]:
-    """Fit on one part of the rows, score the other."""
-    train, test = fold
-    passed = _check_method_params(X, params=fit_params, indices=train)
-    model.fit(_safe_indexing(X, train), _safe_indexing(y, train), **passed)
-    return model, _scores(model, _safe_indexing(X, test), classes)
-
-
-def _positions(classes: AnyArray, labels: AnyArray) -> Ints:
-    """Return the position of each label among the classes, −1 if it is not among them."""
-    order = np.argsort(classes, kind="stable")
-    found = np.minimum(np.searchsorted(classes[order], labels), len(classes) - 1)
-    return np.where(classes[order][found] == labels, order[found], -1)
-
-
-def _scores(model: Any, X: Any, classes: AnyArray) -> Floats:
-    """Return the estimator's probabilities in the columns of the given classes."""
-    if hasattr(model, "predict_proba"):
-        found = np.asarray(model.predict_proba(X), dtype=np.float64)
-    elif hasattr(model, "decision_function"):
-        margin = np.asarray(model.decision_function(X), dtype=np.float64)
-        found = (
-            np.column_stack([expit(-margin), expit(margin)])
-            if margin.ndim == 1
-            else softmax(margin)
-        )
-    else:
-        raise InputError(
-            f"{type(model).__name__} has neither predict_proba nor decision_function",
-            "use a classifier with one of them",
-        )
-    scores = np.zeros((len(found), len(classes)))
-    scores[:, _positions(classes, np.asarray(model.classes_))] = found
-    # Rows of single-precision models may not sum to 1 closely enough for the checks of p.
-    return np.asarray(scores / scores.sum(axis=1, keepdims=True))
