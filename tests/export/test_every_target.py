@@ -10,7 +10,7 @@ import pytest
 import varcal as vc
 from cases.calibrators import binary, every, fitted, many
 from cases.exports import AGE, BY_VARIABLE, PLAIN_SEX, SEX, awkward, drawn
-from varcal._export._sql import writer
+from varcal._export._sql._query import write_query
 from varcal._export.exported import ExportError
 from varcal._export.made_up_rows import MadeUpRows
 from varcal._export.program import Program
@@ -164,7 +164,7 @@ def test_variables_may_be_named_like_look_up_tables(names, database):
 
 
 def test_a_long_curve_is_a_table(database, monkeypatch):
-    monkeypatch.setattr(writer, "_CASE_PIECES", 20)
+    monkeypatch.setattr(write_query, "_CASE_PIECES", 20)
     rng = np.random.default_rng(0)
     p = rng.random(40_000)
     model = vc.IsotonicCalibrator().fit(p, rng.random(40_000) < p)

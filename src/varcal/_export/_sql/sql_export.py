@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from varcal._arrays import AnyArray, Floats
+from varcal._export._sql._query.expressions import complete
+from varcal._export._sql._query.query import Column, Query
+from varcal._export._sql._query.write_query import write_query
 from varcal._export._sql.dialects import DIALECTS, Dialect
 from varcal._export._sql.engines import Engine, engine_of
-from varcal._export._sql.expressions import complete
 from varcal._export._sql.statements import create_table
-from varcal._export._sql.writer import Column, Query, write_query
 from varcal._export.exported import Checked, Difference, compare, heading
 from varcal._export.made_up_rows import MadeUpRows
 from varcal._export.program import Program

@@ -6,8 +6,10 @@ not be indented, but never NUL.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+
+from varcal._arrays import Floats, Ints
 
 __all__ = [
     "ATOM",
@@ -15,12 +17,18 @@ __all__ = [
     "PRODUCT",
     "SUM",
     "Expression",
+    "by_number",
     "case",
     "complete",
     "cut_case",
     "indent",
     "joined",
+    "joined_signed",
+    "minus",
+    "signed",
     "summed",
+    "top_case",
+    "tree_case",
     "wrapped",
 ]
 
@@ -94,6 +102,21 @@ def summed(parts: Sequence[str]) -> str:
     return "\0".join(signed)
 
 
+def signed(number: Callable[[float], str], value: float) -> str:
+    """Write a constant after its sign, to be added."""
+    return f"{'-' if value < 0 else '+'} {number(abs(value))}"
+
+
+def minus(x: Expression) -> str:
+    """Write the negative of a number; two minuses would begin a comment."""
+    return f"-{x.bound(ATOM if x.text.startswith('-') else PRODUCT)}"
+
+
+def joined_signed(left: str, right: str) -> str:
+    """Add a constant with its sign."""
+    return f"{left}\0{right}" if "\0" in left else f"{left} {right}"
+
+
 def wrapped(parts: Sequence[str]) -> str:
     """Join parts by commas, in lines of readable length."""
     lines = [""]
@@ -141,3 +164,36 @@ def _nested(x: str, cuts: Sequence[str], results: Sequence[str]) -> str:
     outer = [cuts[begin - 1] for begin in begins[1:]]
     pairs = [(f"{x} <= {cut}", text) for cut, text in zip(outer, inner, strict=False)]
     return case(pairs, inner[-1])
+
+
+def by_number(x: str, results: Sequence[str]) -> str:
+    """Write a CASE that gives the result with the number x, counted from 0."""
+    if len(results) == 1:
+        return results[0]
+    branches = [(f"{x} = {k}", text) for k, text in enumerate(results[:-1])]
+    return case(branches, results[-1])
+
+
+def tree_case(
+    names: list[str], number: Callable[[float], str], variable: Ints, cut: Floats, value: Floats
+) -> str:
+    """Write a complete tree as nested conditions; splits that send all rows left are left out."""
+
+    def node(k: int) -> str:
+        if k >= len(cut):
+            return number(float(value[k - len(cut)]))
+        left, right = node(2 * k + 1), node(2 * k + 2)
+        if left == right:
+            return left
+        return f"CASE WHEN {names[variable[k]]} <= {cut[k]:.0f} THEN {left} ELSE {right} END"
+
+    return node(0)
+
+
+def top_case(*args: Expression) -> str:
+    """Write the position of the first largest number."""
+    branches = []
+    for k, arg in enumerate(args[:-1]):
+        larger = " AND ".join(f"{arg.text} >= {other.text}" for other in args[k + 1 :])
+        branches.append((larger, str(k)))
+    return case(branches, str(len(args) - 1))

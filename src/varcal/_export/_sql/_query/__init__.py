@@ -1,0 +1,1 @@
+"""The query of a calibrator, from its steps to its text."""

@@ -1,0 +1,86 @@
+"""The query of a calibrator: common table expressions that add columns to one another.
+
+Each of them is a layer. `placement` decides in which layer an expression stands, `operations` and
+`look_ups` write it, and `joins` has the tables with many rows: first a table of intervals gives the
+place of a number, then the table itself what is there.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from varcal._export._sql._query.expressions import case
+from varcal._export._sql._query.first_layers import first_layers
+from varcal._export._sql._query.graph import Graph
+from varcal._export._sql._query.joined_tables import joined_tables
+from varcal._export._sql._query.joins import Joins
+from varcal._export._sql._query.look_ups import LookUps
+from varcal._export._sql._query.operations import Operations
+from varcal._export._sql._query.placement import Placement
+from varcal._export._sql._query.query import Column, Query, Request
+from varcal._export._sql._query.scalars import Scalars
+from varcal._export._sql.dialects import Dialect
+from varcal._export.program import Program
+
+__all__ = ["write_query"]
+
+
+#: Pieces of a curve up to which it is written as a CASE instead of being joined.
+_CASE_PIECES = 256
+
+
+def write_query(
+    program: Program,
+    dialect: Dialect,
+    *,
+    table: str,
+    scores: list[Column],
+    variables: dict[int, Column],
+    others: list[Column],
+    row_number: str,
+    prefix: str,
+    with_tables: bool,
+) -> Query:
+    """Write the query of a calibrator.
+
+    Parameters
+    ----------
+    program, dialect
+        The calibrator and the database.
+    table : str
+        The table, quoted.
+    scores, variables, others : Column
+        The columns of scores and variables, and those that the result repeats.
+    row_number : str
+        The number of a row; empty if rows are not numbered.
+    prefix : str
+        The beginning of the names of look-up tables.
+    with_tables : bool
+        Whether there may be any.
+    """
+    most = _CASE_PIECES if with_tables else np.inf
+    scalars = Scalars(most, lists=bool(dialect.inner_product))
+    wanted = program.outputs
+    if program.binary and not _apart(program):
+        wanted = wanted[1:]
+    outputs = scalars.of(wanted)
+    request = Request(program, dialect, scores, variables, prefix, with_tables)
+    layers = first_layers(request, others, row_number=row_number)
+    graph = Graph(outputs, variables)
+    joined = joined_tables(graph) if with_tables else {}
+    placement = Placement(graph, layers, joined, lambda node: operations.expression(node))
+    joins = Joins(request, placement, joined)
+    operations = Operations(request, placement, LookUps(request, placement, joins))
+    placement.emit_all(outputs)
+    answers = [placement.as_column(node, "calibrated") for node in outputs]
+    results = [case([("r.valid", each.text)], None) for each in answers]
+    needed = {"valid", *(name for each in answers for name in each.columns)}
+    needed |= {column.inside for column in others} | ({"row_number"} if row_number else set())
+    texts, last = layers.texts(table, dialect, needed)
+    return Query(texts, last, results, joins.tables)
+
+
+def _apart(program: Program) -> bool:
+    """Tell whether the probabilities of two classes need not sum to 1."""
+    inner = [program.fitted, *getattr(program.fitted, "leaves_", [])]
+    return any(getattr(each, "normalize", True) is False for each in inner)
