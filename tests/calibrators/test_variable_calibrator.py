@@ -564,3 +564,22 @@ def test_the_data_sets_of_the_paper(name, numbers, n_cal, most, paper_data):
         platt = PlattCalibrator().fit(p[cal], y[cal]).predict_proba(p[test])
         assert loss(y[test], q) < loss(y[test], platt) - 0.01
     assert np.mean(worst) < most
+
+
+@pytest.mark.parametrize("along", ["score", "x"])
+def test_description_says_no_evidence_only_where_there_is_none(along):
+    rng = np.random.default_rng(39 if along == "score" else 2)
+    p = rng.uniform(0.02, 0.98, 300)
+    x = rng.random(300)
+    odds = np.log(p / (1 - p))
+    moved = 0.7 * odds if along == "score" else odds + 1.6 * (x - 0.5)
+    y = (rng.random(300) < 1 / (1 + np.exp(-moved))).astype(int)
+    fit = vc.VariableCalibrator().fit(p, y, {"x": x})
+    evidence = {term.name: term.evidence for term in fit.terms_}
+    (other,) = {"score", "x"} - {along}
+    assert evidence[along] > 2 > evidence[other]
+    assert not any(term.active for term in fit.terms_)
+    assert fit.score_trust_ == fit.variables_trust_ == 0
+    words = str(fit.describe())
+    assert f"Some evidence, but too little to be applied: {along}." in words
+    assert f"Little or no evidence for: {other}." in words

@@ -22,7 +22,7 @@ import click
 import numpy as np
 import pyarrow as pa
 import pytest
-from pyarrow import csv, parquet
+from pyarrow import csv, feather, parquet
 
 import varcal as vc
 from cases.command_line import run
@@ -540,7 +540,43 @@ def test_calibrate_refuses_before_it_makes_notes(folder):
     done = run("calibrate", "missing.csv", *COLUMNS, "-o", "never.json", cwd=folder)
     assert done.stderr.startswith("error: no file 'missing.csv'")
     done = run("calibrate", "cal.csv", *COLUMNS, "-o", "alone.json", cwd=folder)
-    assert done.stderr == "note: without --variables only the score is used\n"
+    assert done.stderr == (
+        "note: without --variables only the score is used; "
+        "columns that could be given: --variables age,noise,w,who\n"
+    )
+
+
+@pytest.mark.parametrize("extension", ["csv", "parquet", "arrow", "jsonl"])
+def test_calibrate_without_variables_names_those_it_could_use(folder, tmp_path, extension):
+    rows = csv.read_csv(folder / "cal.csv").select(["y", "p", "age"])
+    for k in range(9):
+        rows = rows.append_column(f"x {k}", pa.array([k] * len(rows)))
+    rows = rows.append_column("a,b", rows.column("age"))
+    if extension == "csv":
+        csv.write_csv(rows, tmp_path / "cal.csv")
+    else:
+        listed = pa.array([[1]] * len(rows))
+        rows = rows.append_column("list", listed)
+        if extension == "parquet":
+            parquet.write_table(rows, tmp_path / "cal.parquet")
+        elif extension == "arrow":
+            feather.write_feather(rows, tmp_path / "cal.arrow")
+        else:
+            lines = "\n".join(map(json.dumps, rows.to_pylist()))
+            (tmp_path / "cal.jsonl").write_text(lines, encoding="utf-8")
+    given = ("calibrate", f"cal.{extension}", *COLUMNS, "-o", "cal.json")
+    done = run(*given, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    named = "'age,x 0,x 1,x 2,x 3,x 4,x 5,x 6'"
+    assert done.stderr == (
+        "note: without --variables only the score is used; "
+        f"columns that could be given: --variables {named} and 2 more\n"
+    )
+    again = run(*given, "--variables", named.strip("'"), cwd=tmp_path)
+    assert again.returncode == 0, again.stderr
+    rows.select(["y", "p"]).to_pandas().to_csv(tmp_path / "bare.csv", index=False)
+    done = run("calibrate", "bare.csv", *COLUMNS, "-o", "cal.json", cwd=tmp_path)
+    assert done.stderr.endswith("only the score is used; the file has no other columns\n")
 
 
 def test_parameters_of_a_method():

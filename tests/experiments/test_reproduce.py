@@ -14,7 +14,14 @@ import varcal as vc
 from varcal._smoothing.local_polynomial import smoother_weights
 from varcal.cli import main
 from varcal.exceptions import InputError, VarcalWarning
-from varcal.experiments import reproduce, verdict
+from varcal.experiments import (
+    RESULT_FILES,
+    Reproduction,
+    _own_files,
+    reproduce,
+    verdict,
+    write_index,
+)
 from varcal.experiments._claims import Claim, ClaimResult
 from varcal.experiments._corrected_protocol import _recalibrated, run_corrected
 from varcal.experiments._figure import Figure
@@ -22,6 +29,7 @@ from varcal.experiments._loess import loess_line
 from varcal.experiments._paper_files import paper_file
 from varcal.experiments._paper_protocol import run_paper, worst_gap
 from varcal.experiments._published import PUBLISHED, Published
+from varcal.experiments._result_tables import Table
 from varcal.experiments._splits import read_rows
 from varcal.experiments._study import STUDIES
 from varcal.experiments._theory import _simulated, run_theory
@@ -309,6 +317,7 @@ def test_command_writes_tables_and_pictures(paper_data, tmp_path):
     home = tmp_path / "out" / "bank"
     names = {path.name for path in home.iterdir()}
     assert {"README.md", "figures.csv", "errors.csv", "claims.csv", "corrected.csv"} <= names
+    assert names == {*names & set(RESULT_FILES), _own_files.LIST}
     page = (home / "README.md").read_text(encoding="utf-8")
     linked = re.findall(r"\]\((.*?\.png)\)", page)
     assert set(linked) == {name for name in names if name.endswith(".png")}
@@ -345,8 +354,8 @@ def test_protocol_alone(paper_data, tmp_path):
 
 
 def test_files_of_an_earlier_run_do_not_stay(paper_data, tmp_path):
-    (tmp_path / "README.md").write_text("# The paper, reproduced\n", encoding="utf-8")
-    (tmp_path / "figures.csv").write_text("experiment\n", encoding="utf-8")
+    write_index([Reproduction("theory", "Theory", ()), Reproduction("bank", "Bank", ())], tmp_path)
+    assert (tmp_path / "README.md").read_text(encoding="utf-8").startswith("# The paper, repr")
     (tmp_path / "cardio").mkdir()
     (tmp_path / "cardio" / "notes.txt").write_text("mine", encoding="utf-8")
     both = ("cardio", "--data", paper_data, "-o", tmp_path)
@@ -356,6 +365,52 @@ def test_files_of_an_earlier_run_do_not_stay(paper_data, tmp_path):
     assert not {"figures.csv", "errors.csv", "figure-1a.png"} & names
     assert {"corrected.csv", "notes.txt"} <= names
     assert {path.name for path in tmp_path.iterdir()} == {"cardio"}
+
+
+@pytest.mark.parametrize("name", ["README.md", "theory/README.md", "theory/theorem-1.csv"])
+def test_files_of_the_user_are_never_replaced(tmp_path, name):
+    mine = tmp_path / name
+    mine.parent.mkdir(exist_ok=True)
+    mine.write_text("mine", encoding="utf-8")
+    result = run("all", "-o", tmp_path)
+    assert result.exit_code == 2
+    said = f"cannot write to {str(mine.parent)!r}: {mine.name!r} was not written by varcal"
+    assert said in result.output
+    assert "choose another folder, or move that file away" in result.output
+    assert [path.read_text("utf-8") for path in tmp_path.rglob("*") if path.is_file()] == ["mine"]
+
+
+def test_a_file_that_was_changed_since_counts_as_the_users(tmp_path):
+    table = Table("claims", "Claims", {"claim": ["a"]})
+    old = Table("by-split", "Splits", {"split": ["1"]})
+    Reproduction("bank", "Bank", (table, old)).write(tmp_path)
+    (tmp_path / "by-split.csv").write_text("changed", encoding="utf-8")
+    Reproduction("bank", "Bank, again", (table,)).write(tmp_path)
+    assert "Bank, again" in (tmp_path / "README.md").read_text(encoding="utf-8")
+    assert (tmp_path / "by-split.csv").read_text(encoding="utf-8") == "changed"
+    (tmp_path / "claims.csv").write_text("changed", encoding="utf-8")
+    with pytest.raises(InputError, match=r"'claims.csv' was not written by varcal or was changed"):
+        Reproduction("bank", "Bank", (table,)).write(tmp_path)
+    assert "Bank, again" in (tmp_path / "README.md").read_text(encoding="utf-8")
+
+
+def test_files_of_an_interrupted_run_count_as_its_own(tmp_path, monkeypatch):
+    table = Table("claims", "Claims", {"claim": ["a"]})
+    Reproduction("bank", "First", (table,)).write(tmp_path)
+    other = Reproduction("bank", "Second", (Table("claims", "Claims", {"claim": ["b"]}),))
+    whole_file = _own_files.whole_file
+
+    def interrupted(path):
+        if path.name == "README.md":
+            raise KeyboardInterrupt
+        return whole_file(path)
+
+    monkeypatch.setattr(_own_files, "whole_file", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        other.write(tmp_path)
+    monkeypatch.undo()
+    assert "b" in (tmp_path / "claims.csv").read_text(encoding="utf-8")
+    Reproduction("bank", "Third", (table,)).write(tmp_path)
 
 
 def test_corrected_alone_reports_what_fails(paper_data):

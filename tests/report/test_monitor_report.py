@@ -8,6 +8,7 @@ import pytest
 
 import varcal as vc
 from cases.monitors import make_bins, make_rows
+from varcal._monitor.status import evidence_text
 from varcal._monitor.view import MOST_COLUMNS, view_of
 from varcal.exceptions import InputError
 from varcal.report import summarise_monitor
@@ -52,6 +53,32 @@ def test_calm_is_said_without_claiming_perfection(calm):
     assert str(summary.headline) == "No sign of a gap beyond the tolerance"
     assert "the evidence that a gap exceeds 2.0 points anywhere is 0." in str(summary.lede)
     assert not summary.steps
+
+
+@pytest.mark.parametrize(
+    ("rate", "calm_until", "weak_at", "close_at"),
+    [({"alpha": 0.05}, 7, 8, 11), ({"arl": 20_000}, 4, 8, 21)],
+)
+def test_it_says_how_near_an_alarm_is(rate, calm_until, weak_at, close_at):
+    monitor = vc.Monitor(make_bins(), **rate)
+    said = []
+    while not monitor.status.alarm:
+        monitor.update(make_rows(200, shift=0.1, seed=len(said)), id=len(said))
+        said.append((monitor.status, summarise_monitor(monitor)))
+    for status, summary in said[: calm_until + 1]:
+        assert status.evidence <= (1 if "alpha" in rate else status.n_batches)
+        assert str(summary.headline) == "No sign of a gap beyond the tolerance"
+    status, summary = said[weak_at]
+    assert str(summary.headline) == "Weak signs of a gap beyond the tolerance"
+    assert (status.close, summary.badge, summary.look) == (False, "No alarm", "ok")
+    status, summary = said[close_at]
+    assert str(summary.headline) == "Signs of a gap beyond the tolerance, close to an alarm"
+    assert (status.close, summary.badge, summary.look) == (True, "No alarm, but close", "watch")
+    share = int(100 * status.evidence / status.threshold)
+    assert f", {share}% of the {status.threshold:,.0f} that raise an alarm." in str(summary.lede)
+    assert f", but close: evidence {evidence_text(status.evidence)}, {share}% of" in str(status)
+    status, summary = said[-1]
+    assert (status.close, summary.badge) == (False, "Alarm")
 
 
 def test_all_formats(alarmed, calm, tmp_path):

@@ -4,12 +4,14 @@ import pickle
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
+from scipy.special import logit
 
 from varcal._evidence.roles import Roles
 from varcal._input.part import Part
 from varcal._input.predictions import Predictions
 from varcal._input.variables import Variable
-from varcal._slices.beyond import fit, overall_design, single_design
+from varcal._slices.beyond import RIDGE, fit, overall_design, single_design
 from varcal._slices.cells import grid_of
 from varcal._slices.condition import Condition
 from varcal._slices.figures import Wanted, _FiguresWork, figures_of
@@ -88,6 +90,22 @@ def test_known_gaps_are_gone_after_the_fit():
     left = single.removed_from(e)
     assert np.abs(left[kind == "a"].mean(axis=0)).max() < 2e-4
     assert 0.9 < single.scale < 1.15
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("sure", [0.0, 1e-300, 1.0])
+def test_gaps_of_certain_scores_are_taken_off_without_overflow(sure):
+    n, hits = 4000, 1200
+    hit, weight = np.arange(n) < hits, np.full(n, 2.0)
+    side = (np.arange(n) % 2).astype(np.intp)
+    found = fit(overall_design(side), np.full(n, sure), hit, weight)
+    # Each side has one rate s, at which the residuals balance the ridge: wn(h - s) = ridge·β.
+    start = logit(min(max(sure, 1e-12), 1 - 1e-12))
+    rate = brentq(
+        lambda s: (n * (0.3 - s)) - RIDGE * (logit(s) - start), 1e-11, 1 - 1e-11, xtol=1e-14
+    )
+    assert found.score == pytest.approx(np.full(n, rate), abs=1e-9)
+    assert 0.9 < found.scale < 1.1
 
 
 def test_rows_of_a_group_keep_their_rates_and_depend_on_each_other():

@@ -196,6 +196,19 @@ def test_dates_keep_their_zone_between_fit_and_prediction(tmp_path):
         other.predict_proba(P[:5], {"day": zoned[:5]})
 
 
+@pytest.mark.parametrize("zone", ["Europe/Berlin", None])
+def test_intervals_and_exports_check_zones_as_predictions_do(zone):
+    days = pd.Series(pd.date_range("2020", periods=N, tz=zone))
+    wrong = days.dt.tz_localize(None) if zone else days.dt.tz_localize("UTC")
+    fit = vc.VariableCalibrator().fit(P, Y, {"day": days})
+    low, high = fit.predict_interval(P[:5], {"day": days[:5]})
+    assert (low <= high).all()
+    exported = fit.to_onnx()
+    for call in (fit.predict_proba, fit.predict_interval, exported.run):
+        with pytest.raises(InputError, match=r"'day' holds dates with .* time zone, but the calib"):
+            call(P[:5], {"day": wrong[:5]})
+
+
 def test_curves_of_extreme_values_are_those_of_usual_ones():
     v = RNG.normal(size=N)
     usual = vc.curve(Y, P, v)

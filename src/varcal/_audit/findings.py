@@ -13,18 +13,17 @@ from varcal._evidence.evidence import Evidence
 from varcal._evidence.plan import MOST_FINE_CLASSES
 from varcal._evidence.profile import Profile
 from varcal._evidence.sided import SidedProfile, correct_of
-from varcal._inference._sides.sided_clusters import sided_cluster_law, sided_cluster_test
+from varcal._inference._sides.sided_clusters import sided_cluster_law, sided_cluster_tests
 from varcal._inference._sides.sided_law import sided_law
 from varcal._inference._sides.sided_test import SidedSums, sided_test
 from varcal._inference.duality import with_p
 from varcal._inference.gap_law import GapLaw
 from varcal._inference.measured import (
+    LawErrors,
     Measured,
     error_sums_of,
     gap_law,
-    limits_of,
     measure_all,
-    measure_laws,
 )
 from varcal._inference.multiplicity import cauchy
 from varcal._input.events import CORRECT
@@ -142,13 +141,14 @@ def look(
     laws = [law for one in seen for law in one.laws]
     tables = [one.profiles[key].coarse for one in seen for key in keys]
     vece = iter(measure_all(tables, level))
-    sizes = measure_laws(laws, level)
+    sizes = LawErrors.of(laws)
     alpha, m = 1 - level, len(keys)
     # Only lower limits pay for the choice of the largest claim.
-    low = iter(limits_of(laws, 1 - alpha / m)[0])
-    low_all = iter(limits_of(laws, 1 - alpha / (m * n_variables))[0])
-    low_own, high_own = map(iter, limits_of(laws, 1 - alpha / n_variables))
-    each = iter(sizes)
+    low = iter(sizes.low(1 - alpha / m))
+    low_all = iter(sizes.low(1 - alpha / (m * n_variables)))
+    low_own = iter(sizes.low(1 - alpha / n_variables))
+    high_own = iter(sizes.high(1 - alpha / n_variables))
+    each = iter(sizes.measured(level))
     for one in seen:
         claims, lows, lows_all = [], [], []
         for key, law, p_value in zip(keys, one.laws, one.p_values[1:], strict=True):
@@ -260,12 +260,7 @@ def _sided_p(
     ordered = first.kind != "levels"
     if evidence.grouped:
         order = placed if ordered else None
-        every = sided_cluster_test(coarse, fine, signs, order, seed=random_state)
-        own = [
-            sided_cluster_test(coarse, fine, signs[k : k + 1], order, seed=random_state)
-            for k in range(len(signs))
-        ]
-        return np.array([every, *own])
+        return np.array(sided_cluster_tests(coarse, fine, signs, order, seed=random_state))
     sums = SidedSums(
         error_sums_of(coarse),
         error_sums_of(fine) if ordered else None,

@@ -80,6 +80,7 @@ class Program:
         """Return given variables in the order of the fit; refuse others as `predict_proba` does."""
         if not self.schema.names:
             return ()
+        self.schema.check_zones(variables)
         self.schema.align(variables)
         by_name = {variable.name: variable for variable in variables}
         if all(name in by_name for name in self.schema.names):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+
 import numpy as np
 from scipy.special import fdtrc
 
@@ -69,11 +72,51 @@ def cluster_test(
 
 def hotelling_test(contributions: list[Floats], seed: int = 0) -> float:
     """Test that the sums of groups, shape (G, k) for each set of terms, have mean 0."""
-    parts = [part for part in contributions if 0 < part.shape[1] <= len(part) // GROUPS_PER_TERM]
-    if not parts:
-        if not contributions[0].shape[1]:
+    return hotelling_tests(contributions, [range(len(contributions))], seed)[0]
+
+
+def hotelling_tests(
+    contributions: Sequence[Floats], choices: Iterable[Sequence[int]], seed: int = 0
+) -> list[float]:
+    """Test several choices of sets of terms; what they have in common is computed once.
+
+    Parameters
+    ----------
+    contributions : sequence of ndarray of shape (G, k)
+        The sums of groups for each set of terms.
+    choices : iterable of sequence of int
+        The sets that are tested together, by their places.
+    seed : int
+        Seed of the random signs.
+    """
+    n_groups = len(contributions[0])
+
+    @cache
+    def p_values(place: int, most: int) -> tuple[Floats, Floats]:
+        """Return the p-value of a set of terms, and those with random signs of the groups."""
+        part = contributions[place][:, :most]
+        null = np.empty(0) if n_groups >= FEW_GROUPS else _hotelling(part * signs())
+        return _hotelling(part[None])[0], null
+
+    @cache
+    def signs() -> Floats:
+        return np.random.default_rng(seed).choice([-1.0, 1.0], size=(DRAWS, n_groups, 1))
+
+    return [_tested(contributions, choice, p_values) for choice in choices]
+
+
+def _tested(
+    contributions: Sequence[Floats],
+    choice: Sequence[int],
+    p_values: Callable[[int, int], tuple[Floats, Floats]],
+) -> float:
+    first = contributions[choice[0]]
+    n_groups, sizes = len(first), {place: contributions[place].shape[1] for place in choice}
+    most = n_groups // GROUPS_PER_TERM
+    used = [place for place, size in sizes.items() if 0 < size <= most]
+    if not used:
+        if not first.shape[1]:
             return 1.0  # a single value: the gap cannot change along it
-        n_groups = len(contributions[0])
         if n_groups < LEAST_GROUPS:
             raise InputError(
                 f"groups has {count(n_groups, 'group')} with weight",
@@ -81,12 +124,12 @@ def hotelling_test(contributions: list[Floats], seed: int = 0) -> float:
                 argument="groups",
             )
         # More levels than groups can tell apart: the most frequent ones.
-        parts = [part[:, : n_groups // GROUPS_PER_TERM] for part in contributions]
-    observed = float(cauchy([_hotelling(part[None])[0] for part in parts]))
-    if len(parts[0]) >= FEW_GROUPS:
+        used = list(choice)
+    found = [p_values(place, most) for place in used]
+    observed = float(cauchy([own for own, _ in found]))
+    if n_groups >= FEW_GROUPS:
         return observed
-    signs = np.random.default_rng(seed).choice([-1.0, 1.0], size=(DRAWS, len(parts[0]), 1))
-    null = cauchy([_hotelling(part * signs) for part in parts])
+    null = cauchy([drawn for _, drawn in found])
     return float((1 + (null <= observed * (1 + SAME_P)).sum()) / (1 + DRAWS))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from varcal._arrays import Floats, ratio_or_zero
-from varcal._inference.gap_law import GapLaw, plug_in_moments
+from varcal._inference.gap_law import GapLaw, plug_in_mean, plug_in_moments
 from varcal._inference.noise_floor import noise_floor
 
 #: How many standard errors are added to the absolute gaps to get the shape of the debiased value,
@@ -49,7 +49,7 @@ def debiased(law: GapLaw) -> Floats:
     if law.centered:
         shift, fade = CENTERED_SHAPE_SHIFT, CENTERED_FADE
     shape = _shape(law, np.maximum(np.abs(law.gap) + shift * law.standard_error, 0.0))
-    theta = _solve(lambda t: plug_in_moments(law, shape, t)[0], law.value)
+    theta = _solve(lambda t: plug_in_mean(law, shape, t), law.value)
     mean, sd, _ = plug_in_moments(law, shape, np.zeros((*law.value.shape, 1)))
     faded = np.clip(ratio_or_zero(law.value - mean[..., 0], fade * sd[..., 0]), 0.0, 1.0)
     return np.asarray(np.where(sd[..., 0] > 0, theta * faded, law.value))
@@ -79,27 +79,41 @@ def interval(
     >>> bool(low < 0.1 < high)
     True
     """
-    z = law.quantile(level)
-    size, se = np.abs(law.gap), law.standard_error
     middle = debiased(law) if middle is None else middle
+    return lower_limit(law, level, middle), upper_limit(law, level, middle)
 
-    def limit(shape: Floats, side: float, value: Floats) -> Floats:
-        def quantile(theta: Floats) -> Floats:
-            mean, sd, skew = plug_in_moments(law, shape, theta)
-            return mean + (side * z + (z * z - 1) * skew / 6) * sd
 
-        return _solve(quantile, value)
-
-    low = limit(_shape(law, np.maximum(size - SPARSE_SHIFT * se, 0.0)), 1.0, law.value)
+def lower_limit(law: GapLaw, level: float, middle: Floats) -> Floats:
+    """Return the lower end of `interval`; `middle` is the debiased value."""
+    sparse = np.maximum(np.abs(law.gap) - SPARSE_SHIFT * law.standard_error, 0.0)
+    low = _limit(law, level, _shape(law, sparse), 1.0, law.value)
     low = np.where(law.value <= noise_floor(law, level=(1 + level) / 2)[1], 0.0, low)
+    return np.asarray(np.minimum(low, middle))
+
+
+def upper_limit(law: GapLaw, level: float, middle: Floats) -> Floats:
+    """Return the upper end of `interval`; `middle` is the debiased value."""
+    size = np.abs(law.gap)
     mean, sd, _ = plug_in_moments(law, np.zeros_like(size), np.zeros((*law.value.shape, 1)))
     least = np.maximum(law.value, (mean - LUCK * sd)[..., 0])
-    high = limit(_shape(law, np.maximum(size, DENSE_FLOOR * se)), -1.0, least)
+    dense = np.maximum(size, DENSE_FLOOR * law.standard_error)
+    high = _limit(law, level, _shape(law, dense), -1.0, least)
     if law.centered:
         # Gaps lie in [−1, 1], and what is left of that of a bin with nearly all rows is balanced
         # by the few others.
         high = np.minimum(high, 4 * (1 - law.share.max(-1)))
-    return np.minimum(low, middle), np.maximum(high, middle)
+    return np.asarray(np.maximum(high, middle))
+
+
+def _limit(law: GapLaw, level: float, shape: Floats, side: float, value: Floats) -> Floats:
+    """Return the size along a shape of which `value` is a quantile."""
+    z = law.quantile(level)
+
+    def quantile(theta: Floats) -> Floats:
+        mean, sd, skew = plug_in_moments(law, shape, theta)
+        return mean + (side * z + (z * z - 1) * skew / 6) * sd
+
+    return _solve(quantile, value)
 
 
 def _shape(law: GapLaw, size: Floats) -> Floats:

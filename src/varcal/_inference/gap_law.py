@@ -141,6 +141,12 @@ class GapLaw:
         rho = ratio_or_zero(self.cov, se[..., :, None] * se[..., None, :])
         return np.asarray(np.clip(rho * (1 - np.eye(rho.shape[-1])), -1, 1))
 
+    @cached_property
+    def correlation_powers(self) -> tuple[Floats, ...]:
+        """Powers of the correlation, from the first; none where all correlations are 0."""
+        rho = self.correlation
+        return tuple(rho**k for k in range(1, MEHLER_TERMS + 2)) if rho.any() else ()
+
     def quantile(self, level: float) -> float:
         """Two-sided quantile of Student's t, or of the normal law if ``df`` is infinite."""
         tail = (1 + level) / 2
@@ -154,27 +160,22 @@ def plug_in_moments(law: GapLaw, shape: Floats, theta: Floats) -> tuple[Floats, 
     Mehler's expansion, :math:`\sum_k \rho^k f^{(k)}(x_b) f^{(k)}(x_c) / k!` with
     :math:`f(x) = \mathrm{E}|x + Z|`.
     """
+    x, tilt, bell, folded, size = _folded(law, shape, theta)
     se = law.standard_error[..., None, :]
-    mean = theta[..., None] * shape[..., None, :]
-    # Beyond that, differences of large powers would lose digits.
-    x = np.clip(ratio_or_zero(mean, se), -NEVER_FOLDS, NEVER_FOLDS)
-    tilt, bell = 2 * ndtr(x) - 1, np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi)
-    folded = np.where(se > 0, x * tilt + 2 * bell, 0.0)
-    size = np.where((se > 0) & (np.abs(x) < NEVER_FOLDS), se * folded, np.abs(mean))
     scale = law.share[..., None, :] * se
     spread = np.maximum(x * x + 1 - folded**2, 0.0)
     third = (x**3 + 3 * x) * tilt + 2 * (x**2 + 2) * bell - 3 * folded * (x * x + 1) + 2 * folded**3
     variance = (scale**2 * spread).sum(-1)
 
-    rho = law.correlation
-    if rho.any():
+    if law.correlation_powers:
         hermite = [np.ones_like(x), x]
         for k in range(2, MEHLER_TERMS):
             hermite.append(x * hermite[-1] - (k - 1) * hermite[-2])
         slopes = [tilt] + [2 * (-1) ** k * h * bell for k, h in enumerate(hermite)]
-        for k, slope in enumerate(slopes, start=1):
+        terms = zip(slopes, law.correlation_powers, strict=True)
+        for k, (slope, power) in enumerate(terms, start=1):
             part = scale * slope
-            variance = variance + ((part @ rho**k) * part).sum(-1) / factorial(k)
+            variance = variance + ((part @ power) * part).sum(-1) / factorial(k)
 
     size_of = np.abs(shape)
     if law.centered:
@@ -188,6 +189,24 @@ def plug_in_moments(law: GapLaw, shape: Floats, theta: Floats) -> tuple[Floats, 
     sd = np.sqrt(variance)
     skew = ratio_or_zero(law.dependence**2 * (scale**3 * third).sum(-1), sd**3)
     return (law.share[..., None, :] * size).sum(-1), sd, skew
+
+
+def plug_in_mean(law: GapLaw, shape: Floats, theta: Floats) -> Floats:
+    """Return the mean that `plug_in_moments` gives, without the other moments."""
+    size = _folded(law, shape, theta)[-1]
+    return np.asarray((law.share[..., None, :] * size).sum(-1))
+
+
+def _folded(law: GapLaw, shape: Floats, theta: Floats) -> tuple[Floats, ...]:
+    """Return x = mean / se, 2Φ(x) − 1, φ(x), E|x + Z|, and the mean absolute gap of each bin."""
+    se = law.standard_error[..., None, :]
+    mean = theta[..., None] * shape[..., None, :]
+    # Beyond that, differences of large powers would lose digits.
+    x = np.clip(ratio_or_zero(mean, se), -NEVER_FOLDS, NEVER_FOLDS)
+    tilt, bell = 2 * ndtr(x) - 1, np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi)
+    folded = np.where(se > 0, x * tilt + 2 * bell, 0.0)
+    size = np.where((se > 0) & (np.abs(x) < NEVER_FOLDS), se * folded, np.abs(mean))
+    return x, tilt, bell, folded, size
 
 
 def _diagonal(values: Floats) -> Floats:

@@ -5,16 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 
 from varcal._arrays import Floats
 from varcal._binning.stats import FIELDS, BinnedStats
 from varcal._inference.cluster_law import cluster_law
-from varcal._inference.debias import debiased, interval
+from varcal._inference.debias import debiased, interval, lower_limit, upper_limit
 from varcal._inference.error_sums import ErrorSums, plug_in
 from varcal._inference.gap_law import GapLaw
 from varcal._inference.noise_floor import noise_floor
+
+T = TypeVar("T")
 
 #: Bins of all classes together for which one law is computed; its matrices have their square.
 MOST_CELLS = 2_000
@@ -64,35 +68,61 @@ def measure_all(
     """Measure many tables at once: those with equally many bins share one computation."""
     found: list[Measured | None] = [None] * len(tables)
     for places, law in _stacked_laws(tables, beyond=beyond):
-        for place, one in zip(places, _measured(law, level), strict=True):
+        for place, one in zip(places, _measured(law, level, debiased(law)), strict=True):
             found[place] = one
     return [one for one in found if one is not None]
 
 
-def measure_laws(laws: Sequence[GapLaw], level: float) -> list[Measured]:
-    """Measure the errors of several laws; those with equally many bins share one computation."""
-    found: list[Measured | None] = [None] * len(laws)
-    for places, law in _alike(laws):
-        for place, one in zip(places, _measured(law, level), strict=True):
-            found[place] = one
-    return [one for one in found if one is not None]
+@dataclass(frozen=True, eq=False)
+class LawErrors:
+    """The errors of several laws; those with equally many bins share one computation.
 
+    Attributes
+    ----------
+    places : tuple of list of int
+        Which laws are alike.
+    laws : tuple of GapLaw
+        Those laws as one.
+    """
 
-def limits_of(laws: Sequence[GapLaw], level: float) -> tuple[list[float], list[float]]:
-    """Return lower and upper limits of the errors of several laws."""
-    low, high = np.zeros(len(laws)), np.zeros(len(laws))
-    for places, law in _alike(laws):
-        low[places], high[places] = interval(law, level)
-    return low.tolist(), np.minimum(high, 1.0).tolist()
+    places: tuple[list[int], ...]
+    laws: tuple[GapLaw, ...]
 
+    @classmethod
+    def of(cls, laws: Sequence[GapLaw]) -> LawErrors:
+        """Put laws together."""
+        alike: dict[tuple[int, float], list[int]] = {}
+        for place, law in enumerate(laws):
+            alike.setdefault((law.gap.shape[-1], law.df), []).append(place)
+        stacked = (GapLaw.stack([laws[place] for place in places]) for places in alike.values())
+        return cls(tuple(alike.values()), tuple(stacked))
 
-def _alike(laws: Sequence[GapLaw]) -> Iterator[tuple[list[int], GapLaw]]:
-    """Yield the laws with equally many bins as one, and which they are."""
-    alike: dict[tuple[int, float], list[int]] = {}
-    for place, law in enumerate(laws):
-        alike.setdefault((law.gap.shape[-1], law.df), []).append(place)
-    for places in alike.values():
-        yield places, GapLaw.stack([laws[place] for place in places])
+    @cached_property
+    def _middles(self) -> list[Floats]:
+        return [debiased(law) for law in self.laws]
+
+    def measured(self, level: float) -> list[Measured]:
+        """Measure each error."""
+        pairs = zip(self.laws, self._middles, strict=True)
+        return self._in_order([_measured(law, level, middle) for law, middle in pairs])
+
+    def low(self, level: float) -> list[float]:
+        """Return the lower limit of each error."""
+        pairs = zip(self.laws, self._middles, strict=True)
+        return self._in_order([lower_limit(law, level, middle).tolist() for law, middle in pairs])
+
+    def high(self, level: float) -> list[float]:
+        """Return the upper limit of each error."""
+        pairs = zip(self.laws, self._middles, strict=True)
+        return self._in_order(
+            [np.minimum(upper_limit(law, level, middle), 1.0).tolist() for law, middle in pairs]
+        )
+
+    def _in_order(self, found: Sequence[Sequence[T]]) -> list[T]:
+        places = [place for each in self.places for place in each]
+        values = [value for each in found for value in each]
+        by_place = dict(zip(places, values, strict=True))
+        return [by_place[place] for place in range(len(places))]
 
 
 def measure_classes(tables: Sequence[BinnedStats], level: float) -> Measured:
@@ -108,11 +138,10 @@ def measure_classes(tables: Sequence[BinnedStats], level: float) -> Measured:
         return Measured(*(float(np.mean([getattr(x, name) for x in parts])) for name in names))
     same_bins = all(stats.bins == tables[0].bins for stats in tables)
     law = GapLaw.of_classes([gap_law(stats) for stats in tables], same_bins=same_bins)
-    return measure_laws([law], level)[0]
+    return LawErrors.of([law]).measured(level)[0]
 
 
-def _measured(law: GapLaw, level: float) -> list[Measured]:
-    middle = debiased(law)
+def _measured(law: GapLaw, level: float, middle: Floats) -> list[Measured]:
     low, high = interval(law, level, middle)
     columns = [law.value, middle, low, np.minimum(high, 1.0), *noise_floor(law)]
     return [

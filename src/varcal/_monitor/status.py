@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from math import floor
 from typing import Any
 
 from varcal._text.gaps import off_by
 from varcal._text.numbers import count, decimals, interval
 from varcal._text.sentences import Named, Sentence, cut, listed
+
+#: The share of an alarm's evidence from which on a monitor is close to one. While all gaps are
+#: within their limits, at most 20 % of monitors with alpha=0.05 ever come as far, to 5 of 20.
+CLOSE = 0.25
 
 
 @dataclass(frozen=True)
@@ -86,6 +91,11 @@ class Status:
     threshold: float
     where: Where | None
 
+    @property
+    def close(self) -> bool:
+        """Whether there is no alarm, but a quarter or more of the evidence that raises one."""
+        return self.where is None and self.evidence >= CLOSE * self.threshold
+
     # The most asked-for facts, without going through `where`.
     @property
     def variable(self) -> str | None:
@@ -159,14 +169,40 @@ def off_interval(where: Where) -> str:
 
 
 def no_alarm(status: Status) -> Sentence:
-    """Say that there is no alarm, and how much evidence there is."""
+    """Say that there is no alarm, and how near it is.
+
+    >>> calm = Status(False, "", False, "d8", 8, 2000, 0, 0.35, 20.0, None)
+    >>> str(no_alarm(calm))
+    'No alarm after 8 batches (2,000 rows): evidence 0.35, alarm at 20.'
+    >>> near = Status(False, "", False, "d9", 9, 900, 0, 15.2, 20.0, None)
+    >>> str(no_alarm(near))
+    'No alarm yet after 9 batches (900 rows), but close: evidence 15, 76% of the 20 that raise one.'
+    """
     if not status.n_batches:
         return Sentence.of("No alarm: no batch yet.")
     seen = f"{count(status.n_batches)} batch{'' if status.n_batches == 1 else 'es'}"
+    after = f"after {seen} ({count(status.n_rows, 'row')})"
+    if status.close:
+        return Sentence.of(
+            f"No alarm yet {after}, but close: evidence {share_text(status, 'raise one')}."
+        )
     return Sentence.of(
-        f"No alarm after {seen} ({count(status.n_rows, 'row')}): "
+        f"No alarm {after}: "
         f"evidence {evidence_text(status.evidence)}, alarm at {evidence_text(status.threshold)}."
     )
+
+
+def share_text(status: Status, does: str) -> str:
+    """Write evidence that is close to an alarm, and its share of what an alarm needs.
+
+    >>> found = Status(False, "", False, "d8", 8, 2000, 0, 19.98, 20.0, None)
+    >>> share_text(found, "an alarm needs")
+    'just below 20, 99% of the 20 that an alarm needs'
+    """
+    evidence, needed = evidence_text(status.evidence), evidence_text(status.threshold)
+    share = floor(100 * status.evidence / status.threshold)
+    below = "just below " if evidence == needed else ""
+    return f"{below}{evidence}, {share}% of the {needed} that {does}"
 
 
 def also_text(where: Where) -> Sentence:

@@ -8,6 +8,7 @@ also takes some of the noise.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,11 +18,13 @@ from scipy.linalg import cho_factor, cho_solve
 
 from varcal._arrays import Bools, Floats, Ints, Singles
 from varcal._slices.cells import Grid
+from varcal.calibrators._solvers.newton import minimize_convex
 
 #: Ridge of the additive model, in rows; it keeps small cells from infinite log-odds.
 RIDGE = 0.5
-#: Steps of the fit at most, and the step below which it ends.
-_STEPS, _SMALL = 25, 1e-6
+#: Steps of the fit at most, and the step below which it ends. Scores of 0 and 1 take up to 18 steps
+#: on the outputs of the paper, others about five.
+_MOST_STEPS, _SMALL = 200, 1e-6
 #: Distance from 0 and 1 at which log-odds are taken.
 _EPS = 1e-12
 
@@ -73,18 +76,34 @@ def fit(design: Any, score: Floats, hit: Bools, weight: Floats) -> Explained:
     >>> bool(0.6 < found.score[0] < 0.75)
     True
     """
+    from scipy.special import expit  # noqa: PLC0415  only a search needs it
+
     s0 = np.clip(score, _EPS, 1 - _EPS)
     odds = np.log(s0 / (1 - s0))
-    beta = np.zeros(design.shape[1])
-    for _ in range(_STEPS):
-        s = 1 / (1 + np.exp(-(odds + design @ beta)))
-        slope = design.T @ (weight * (hit - s)) - RIDGE * beta
-        factor = cho_factor(_information(design, weight * s * (1 - s)))
-        step = cho_solve(factor, slope)
-        beta += step
-        if np.abs(step).max() < _SMALL:
-            break
-    s = 1 / (1 + np.exp(-(odds + design @ beta)))
+    total = float(weight.sum())
+
+    def evaluate(beta: Floats) -> tuple[Floats, Callable[[], Floats]]:
+        s = expit(odds + design @ beta)
+        slope = (design.T @ (weight * (s - hit)) + RIDGE * beta) / total
+
+        def solve() -> Floats:
+            step: Floats = cho_solve(
+                cho_factor(_information(design, weight * s * (1 - s))), slope * total
+            )
+            return step
+
+        return slope, solve
+
+    def loss(beta: Floats) -> float:
+        eta = odds + design @ beta
+        surprise = np.logaddexp(0.0, np.where(hit, -eta, eta))
+        return float(weight @ surprise + RIDGE / 2 * (beta @ beta)) / total
+
+    start = np.zeros(design.shape[1])
+    beta, _, _ = minimize_convex(
+        evaluate, loss, start, tol=0.0, max_iter=_MOST_STEPS, last_step=_SMALL
+    )
+    s = expit(odds + design @ beta)
     found = Explained(s, design, weight)
     return Explained(s, design, weight, _scale(found, hit))
 

@@ -12,7 +12,7 @@ from varcal.cli import _options as options
 from varcal.cli._input_files import Files
 
 
-@click.command()
+@click.command(cls=options.EachOnce)
 @click.argument("calibrator", metavar="CAL.json")
 @options.files
 @click.option("-o", "--output", required=True, metavar="OUT", help="The file to write all rows to.")

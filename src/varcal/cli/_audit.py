@@ -32,7 +32,7 @@ def _limit(option: str, what: str) -> Any:
     return click.option(option, callback=options.size, metavar="SIZE", help=text)
 
 
-@click.command()
+@click.command(cls=options.EachOnce)
 @options.files
 @options.label
 @options.prob

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import textwrap
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ import click
 from varcal._text.numbers import count
 from varcal._text.progress import waiting
 from varcal.cli import _options as options
-from varcal.cli._input_files import Files, as_labels, read_rows, roles_of
+from varcal.cli._input_files import Files, as_labels, read_roles, read_rows, roles_of
 from varcal.cli._program import WIDTH, say
 from varcal.cli._spelling import naming_columns
 from varcal.exceptions import InputError
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from varcal.calibrators import Calibrator
+
+#: Columns that a note names at most.
+_MOST_OFFERED = 8
 
 
 def methods() -> dict[str, type[Calibrator]]:
@@ -44,7 +48,7 @@ def _complete(ctx: click.Context, option: click.Parameter, incomplete: str) -> l
     return [name for name in methods() if name.startswith(incomplete)]
 
 
-@click.command()
+@click.command(cls=options.EachOnce)
 @options.files
 @options.label
 @options.prob
@@ -128,13 +132,14 @@ def calibrate(**given: Any) -> None:
             f"--blocks {given['blocks']} and --same-blocks are both given",
             "blocks are either held out together, or new rows come from the same ones",
         )
-    table, variables = read_rows(
-        Files.of(given, given["output"]),
-        roles_of(given),
-        given["variables"] or [],
-    )
-    if calibrator._uses_variables and not given["variables"]:
-        say("note", "without --variables only the score is used")
+    files, roles = Files.of(given, given["output"]), roles_of(given)
+    if given["variables"]:
+        table, variables = read_rows(files, roles, given["variables"])
+    else:
+        table, others = read_roles(files, roles)
+        variables = []
+        if calibrator._uses_variables:
+            say("note", f"without --variables only the score is used; {_offered(others)}")
     if given["variables"] and not calibrator._uses_variables:
         say("warning", f"{name} does not use --variables")
     labels = table.column(given["label"])
@@ -157,6 +162,23 @@ def calibrate(**given: Any) -> None:
     print("\n".join(_wrapped(str(calibrator.describe()))) + "\n")
     print(f"fitted on {table.num_rows:,} rows → {given['output']}")
     print(f"next: varcal apply {given['output']} NEW.csv -o calibrated.csv")
+
+
+def _offered(columns: list[str]) -> str:
+    """Say which columns --variables could name, as it is written.
+
+    >>> _offered(["age", "home town"])
+    "columns that could be given: --variables 'age,home town'"
+    >>> _offered([])
+    'the file has no other columns'
+    """
+    # Names are separated by commas, and blanks around them are dropped.
+    fit = [name for name in columns if name and name == name.strip() and "," not in name]
+    if not fit:
+        return "the file has no other columns" + " that it could name" * bool(columns)
+    more = f" and {len(fit) - _MOST_OFFERED} more" if len(fit) > _MOST_OFFERED else ""
+    shown = shlex.quote(",".join(fit[:_MOST_OFFERED]))
+    return f"columns that could be given: --variables {shown}{more}"
 
 
 def _blocks(table: pa.Table, column: str | None, *, same: bool) -> object:

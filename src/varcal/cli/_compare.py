@@ -12,7 +12,7 @@ from varcal.cli._spelling import naming_columns
 from varcal.exceptions import InputError
 
 
-@click.command()
+@click.command(cls=options.EachOnce)
 @options.files
 @options.label
 @click.option(

@@ -30,7 +30,7 @@ Next, with a file of your own predictions:
 In Python: import varcal as vc, and the two lines above."""
 
 
-@click.command()
+@click.command(cls=options.EachOnce)
 @click.option(
     "-o",
     "--output",

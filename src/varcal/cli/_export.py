@@ -23,7 +23,7 @@ DIALECTS = ["duckdb", "postgres", "spark", "bigquery", "snowflake"]
 _OF_SQL = ("dialect", "table", "prob", "keep", "column", "approximate")
 
 
-@click.command()
+@click.command(cls=options.EachOnce)
 @click.argument("calibrator", metavar="CAL.json")
 @click.option(
     "--to", "target", required=True, type=click.Choice(list(EXTENSIONS)), help="What to write."

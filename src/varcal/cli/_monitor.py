@@ -40,7 +40,7 @@ def monitor() -> None:
     """
 
 
-@monitor.command()
+@monitor.command(cls=options.EachOnce)
 @_state
 @options.files
 @options.label
@@ -136,7 +136,7 @@ def init(**given: Any) -> None:
     )
 
 
-@monitor.command()
+@monitor.command(cls=options.EachOnce)
 @_state
 @options.files
 @click.option(
@@ -178,7 +178,7 @@ def update(ctx: click.Context, /, **given: Any) -> None:
     ctx.exit(ALARM if status.alarm and not status.acknowledged else 0)
 
 
-@monitor.command()
+@monitor.command(cls=options.EachOnce)
 @_state
 @click.option("-o", "--output", metavar="REPORT", help="Write a report: .html, .md or .json.")
 @options.as_json
@@ -204,7 +204,7 @@ def report(ctx: click.Context, /, **given: Any) -> None:
     ctx.exit(ALARM if status.alarm and not status.acknowledged else 0)
 
 
-@monitor.command()
+@monitor.command(cls=options.EachOnce)
 @_state
 @_note
 def acknowledge(state: str, note: str) -> None:
@@ -221,7 +221,7 @@ def acknowledge(state: str, note: str) -> None:
     print(found.status)
 
 
-@monitor.command()
+@monitor.command(cls=options.EachOnce)
 @_state
 @_note
 def reset(state: str, note: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,42 @@ from varcal._files.formats import FORMATS
 from varcal.exceptions import InputError
 
 Command = Callable[..., Any]
+
+
+class EachOnce(click.Command):
+    """A command that refuses an option given twice, of which click would take the last value.
+
+    Options that take a list may be repeated, and so may flags, whose repetition changes nothing.
+    """
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the arguments."""
+        if not ctx.resilient_parsing:
+            self._refuse_repeated(ctx, args)
+        return super().parse_args(ctx, args)
+
+    def _refuse_repeated(self, ctx: click.Context, args: list[str]) -> None:
+        once: list[click.Option] = []
+        keeping: list[click.Parameter] = []  # the same options, which keep every value
+        for option in self.get_params(ctx):
+            if isinstance(option, click.Option) and not (option.multiple or option.is_flag):
+                once.append(option)
+                again = copy(option)
+                again.multiple = True
+                keeping.append(again)
+            else:
+                keeping.append(option)
+        reader = click.Command(None, params=keeping, add_help_option=False)
+        given, _, _ = reader.make_parser(ctx).parse_args(list(args))
+        for option in once:
+            values = given.get(option.name or "")
+            if isinstance(values, list) and len(values) > 1:
+                flag = max(option.opts, key=len)
+                shown = ", ".join(map(repr, values[:-1]))
+                count = "twice" if len(values) == 2 else f"{len(values)} times"
+                raise InputError(
+                    f"{flag} is given {count}: {shown} and {values[-1]!r}", f"give {flag} once"
+                )
 
 
 def names(ctx: click.Context, option: click.Parameter, value: tuple[str, ...]) -> list[str] | None:

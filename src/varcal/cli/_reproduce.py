@@ -9,12 +9,13 @@ from pathlib import Path
 import click
 
 from varcal._text.progress import steps
+from varcal.cli import _options as options
 
 NAMES = ("adult", "bank", "cardio", "cifar", "yelp", "theory", "census", "all")
 DIFFERS = 1
 
 
-@click.command()
+@click.command(cls=options.EachOnce)
 @click.argument("name", type=click.Choice(NAMES), metavar="NAME")
 @click.option(
     "--data",
@@ -29,7 +30,8 @@ DIFFERS = 1
     metavar="FOLDER",
     default="varcal-reproduce",
     show_default=True,
-    help="Folder for tables (Markdown, CSV) and plots (PNG), with one subfolder per experiment.",
+    help="Folder for tables (Markdown, CSV) and plots (PNG), with one subfolder per experiment. "
+    "Files of an earlier run are replaced, your own never.",
 )
 @click.option(
     "--protocol",
@@ -67,8 +69,10 @@ def reproduce(
 
     started = time.monotonic()
     home = Path(out)
-    experiments.check_folder(home)
     names = experiments.EXPERIMENTS if name == "all" else (name,)
+    experiments.check_folder(home, experiments.INDEX_FILES if len(names) > 1 else ())
+    for one in names:
+        experiments.check_folder(home / one, experiments.RESULT_FILES)
     if protocol == "both":
         protocols: tuple[str, ...] = experiments.PROTOCOLS
     else:

@@ -23,7 +23,7 @@ OUTPUTS = (".json", ".md")
 GATE_FAILED = 1
 
 
-@click.command()
+@click.command(cls=options.EachOnce)
 @options.files
 @options.label
 @options.prob

@@ -5,6 +5,8 @@ The command ``varcal reproduce`` calls :func:`reproduce`.
 
 from varcal.experiments._reproduce import EXPERIMENTS, PROTOCOLS, reproduce
 from varcal.experiments._reproduction import (
+    INDEX_FILES,
+    RESULT_FILES,
     Reproduction,
     check_folder,
     drop_index,
@@ -14,7 +16,9 @@ from varcal.experiments._reproduction import (
 
 __all__ = [
     "EXPERIMENTS",
+    "INDEX_FILES",
     "PROTOCOLS",
+    "RESULT_FILES",
     "Reproduction",
     "check_folder",
     "drop_index",

@@ -5,32 +5,45 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from varcal._files.atomic import whole_file, write_whole
 from varcal._input.frames import frame_of
 from varcal.exceptions import InputError
 from varcal.experiments._figure import Figure
+from varcal.experiments._own_files import refuse_foreign, remove_own, write_own
 from varcal.experiments._result_tables import Table, csv_text
 
-__all__ = ["Reproduction", "check_folder", "drop_index", "verdict", "write_index"]
+__all__ = [
+    "INDEX_FILES",
+    "RESULT_FILES",
+    "Reproduction",
+    "check_folder",
+    "drop_index",
+    "verdict",
+    "write_index",
+]
 
 
-#: All files that a run may write. Those of an earlier run are removed.
-STALE = (
+#: The files of an index of several experiments.
+INDEX_FILES = ("README.md", "figures.csv")
+#: Files of one experiment, to see before the work whether any of them would replace a user's.
+RESULT_FILES = (
+    *INDEX_FILES,
     *(
         f"{name}.csv"
         for name in (
-            *("worst", "errors", "accuracy", "others", "augmented", "figures"),
-            *("corrected", "claims", "by-split", "corrected-others"),
+            *("worst", "errors", "accuracy", "others", "augmented", "figures-by-model"),
+            *("corrected", "claims", "by-split", "corrected-others", "conclusions"),
+            *("theorem-1", "theorem-2", "theorem-3"),
         )
     ),
     *(
         f"{name}.png"
         for name in (
             *("figure-1a", "figure-1b", "variable-plots", "reliability", "augmented-beta"),
-            *("splits", "corrected-variable-plots"),
+            *("splits", "corrected-variable-plots", "theorems"),
         )
     ),
 )
@@ -125,22 +138,28 @@ class Reproduction:
         Parameters
         ----------
         folder : path
-            Created if necessary; existing files of these names are replaced.
+            Created if necessary. Files of an earlier run are replaced or removed.
+
+        Raises
+        ------
+        InputError
+            If a file of one of these names exists that no earlier run wrote, or that was changed
+            since: ``varcal-files.sha256`` has the checksums of what was written.
         """
         check_folder(folder)
         home = Path(folder)
-        home.mkdir(parents=True, exist_ok=True)
-        # Files of an earlier run with other options would contradict this one.
-        for name in STALE:
-            (home / name).unlink(missing_ok=True)
+        contents: dict[str, bytes] = {}
         for name, picture in self.pictures.items():
-            with whole_file(home / f"{name}.png") as draft:
-                picture.savefig(draft, format="png", dpi=150)
+            drawn = BytesIO()
+            picture.savefig(drawn, format="png", dpi=150)
+            contents[f"{name}.png"] = drawn.getvalue()
         for table in self.tables:
-            write_whole(home / f"{table.name}.csv", table.csv())
+            contents[f"{table.name}.csv"] = table.csv().encode()
         if self.figures:
-            write_whole(home / "figures.csv", csv_text(self.columns()))
-        write_whole(home / "README.md", self.markdown())
+            contents["figures.csv"] = csv_text(self.columns()).encode()
+        contents["README.md"] = self.markdown().encode()
+        home.mkdir(parents=True, exist_ok=True)
+        write_own(home, contents)
         return home
 
 
@@ -160,8 +179,16 @@ def verdict(found: Sequence[Reproduction]) -> str:
     return f"{text}{done}: " + (f"{wrong} failures" if wrong else "no failures")
 
 
-def check_folder(folder: str | Path) -> None:
-    """Check early that a folder can be created and written to."""
+def check_folder(folder: str | Path, files: Sequence[str] = ()) -> None:
+    """Check early that a folder can be created and written to.
+
+    Parameters
+    ----------
+    folder : path
+        The folder.
+    files : sequence of str
+        Names that may be written there: files of these names must be those of an earlier run.
+    """
     home = Path(folder)
     above = next(one for one in (home, *home.absolute().parents) if one.exists())
     if not above.is_dir() or not os.access(above, os.W_OK):
@@ -169,6 +196,7 @@ def check_folder(folder: str | Path) -> None:
         raise InputError(
             f"cannot write to {str(folder)!r}: {str(above)!r} {what}", "choose another folder"
         )
+    refuse_foreign(home, files)
 
 
 _INDEX = "# The paper, reproduced"
@@ -176,10 +204,10 @@ _INDEX = "# The paper, reproduced"
 
 def drop_index(folder: str | Path) -> None:
     """Remove the index of an earlier run of all experiments, which may no longer be true."""
-    page = Path(folder) / "README.md"
-    if page.is_file() and page.read_text(encoding="utf-8").startswith(_INDEX):
-        page.unlink()
-        (page.parent / "figures.csv").unlink(missing_ok=True)
+    home = Path(folder)
+    page = home / "README.md"
+    if page.is_file() and page.read_bytes().startswith(_INDEX.encode()):
+        remove_own(home)
 
 
 def write_index(found: Sequence[Reproduction], folder: str | Path) -> None:
@@ -189,9 +217,9 @@ def write_index(found: Sequence[Reproduction], folder: str | Path) -> None:
         f"- [{one.title}]({one.name}/README.md): {one.summary.partition(': ')[2]}" for one in found
     ]
     text = "\n".join([_INDEX, "", verdict(found) + ".", "", *lines, ""])
-    write_whole(home / "README.md", text)
     columns: dict[str, list[Any]] = {}
     for one in found:
         for name, cells in one.columns().items():
             columns.setdefault(name, []).extend(cells)
-    write_whole(home / "figures.csv", csv_text(columns))
+    contents = (text, csv_text(columns))
+    write_own(home, {name: one.encode() for name, one in zip(INDEX_FILES, contents, strict=True)})

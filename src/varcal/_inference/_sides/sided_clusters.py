@@ -9,22 +9,22 @@ import numpy as np
 from varcal._arrays import Bools, Floats, ratio_or_zero
 from varcal._binning.stats import BinnedStats
 from varcal._inference.cluster_law import cluster_law
-from varcal._inference.cluster_test import by_weight, hotelling_test, independent
+from varcal._inference.cluster_test import by_weight, hotelling_tests, independent
 from varcal._inference.error_sums import ErrorSums
 from varcal._inference.gap_law import GapLaw
 from varcal._inference.measured import error_sums_by_bucket
 from varcal._inference.quadratic_forms import legendre
 
 
-def sided_cluster_test(
+def sided_cluster_tests(
     coarse: Sequence[BinnedStats],
     fine: Sequence[BinnedStats],
     signs: Floats,
     placed: Bools | None,
     *,
     seed: int = 0,
-) -> float:
-    r"""Return the p-value of "the gap is constant within each predicted side" for rows in groups.
+) -> list[float]:
+    r"""Return p-values of "the gap is constant within each predicted side" for rows in groups.
 
     As in `cluster_test`, the sums of a group are one observation. Those of a claim are
     :math:`\sum w \sigma \phi (e - \hat c_\text{side})` with the columns of `sided_test`.
@@ -39,13 +39,21 @@ def sided_cluster_test(
         Which fine cells are ordered along v; None if v has no order.
     seed : int
         Seed of the random signs.
+
+    Returns
+    -------
+    list of float
+        The p-value of all claims together, and of each.
     """
-    parts = []
+    parts: list[Floats] = []
+    own: list[range] = []
     for sign in signs:
+        begin = len(parts)
         parts.append(_contributions(coarse, sign, None))
         if placed is not None:
             parts.append(_contributions(fine, sign, placed))
-    return hotelling_test(parts, seed)
+        own.append(range(begin, len(parts)))
+    return hotelling_tests(parts, [range(len(parts)), *own], seed)
 
 
 def _contributions(tables: Sequence[BinnedStats], signs: Floats, placed: Bools | None) -> Floats:

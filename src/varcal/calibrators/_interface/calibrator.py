@@ -179,12 +179,7 @@ class Calibrator(BaseEstimator, ABC):
         -------
         ndarray of shape (n, K)
         """
-        self._check_fitted()
-        self._check_names(p)
-        rows = score_rows(p, v, len(self.classes_))
-        schema = getattr(self, "schema_", None)
-        if schema is not None:
-            schema.check_zones(rows.variables)
+        rows = self._new_rows(p, v)
         read = self.read_from_file
         answer = self._careful(rows) if read else self._answer(rows)
         if self.fitted_rows_.startswith(f"{len(rows):x}-") and self.fitted_rows_ == (
@@ -218,6 +213,16 @@ class Calibrator(BaseEstimator, ABC):
             from sklearn.utils.validation import check_is_fitted  # noqa: PLC0415  slow to ask
 
             check_is_fitted(self)
+
+    def _new_rows(self, p: object, v: object) -> CalibrationRows:
+        """Check rows to predict, against what the calibrator was fitted on."""
+        self._check_fitted()
+        self._check_names(p)
+        rows = score_rows(p, v, len(self.classes_))
+        schema = getattr(self, "schema_", None)
+        if schema is not None:
+            schema.check_zones(rows.variables)
+        return rows
 
     def _check_names(self, p: object) -> None:
         """Refuse columns of p whose names or order differ from those in `fit`."""

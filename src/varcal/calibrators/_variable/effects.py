@@ -28,7 +28,8 @@ class Term:
     evidence : float
         The log Bayes factor of the term against its absence, given its penalties.
     active : bool
-        Whether the evidence is above 2; other terms are shrunk to nearly nothing.
+        Whether the evidence is above 2 and the model is applied; terms with less evidence are
+        shrunk to nearly nothing.
     """
 
     name: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -55,6 +55,7 @@ def terms_of_fit(
     names: tuple[str, ...],
     share: float,
     moved: Callable[[Floats], float],
+    unapplied: Mapping[str, float] | None = None,
 ) -> tuple[Term, ...]:
     """Return the terms of a model, the one that changed probabilities most first.
 
@@ -70,6 +71,8 @@ def terms_of_fit(
         How far the model is trusted.
     moved : callable
         Returns the mean absolute change of probabilities when something is subtracted from η.
+    unapplied : mapping of str to float, optional
+        The evidence for variables that are in a larger model only, which is not applied.
     """
     model, blocks = fitted.model, fitted.model.design.blocks(z, columns)
     sizes = [values.shape[1] for _, values in blocks]
@@ -91,7 +94,10 @@ def terms_of_fit(
         terms.append(
             Term(name, used, size, evidence, bool(evidence > ACTIVE_EVIDENCE and share > 0))
         )
-    terms += [Term(name, 0.0, 0.0, 0.0, False) for name in names if name not in edf]
+    elsewhere = unapplied or {}
+    terms += [
+        Term(name, 0.0, 0.0, elsewhere.get(name, 0.0), False) for name in names if name not in edf
+    ]
     return tuple(sorted(terms, key=lambda term: -term.moved))
 
 

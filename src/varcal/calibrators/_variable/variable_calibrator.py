@@ -12,7 +12,7 @@ from varcal._options import check_choice, check_level, check_share
 from varcal._runtime.threads import one_blas_thread
 from varcal.calibrators._interface.calibrator import Calibrator
 from varcal.calibrators._interface.fitted_variables import Schema
-from varcal.calibrators._interface.rows import CalibrationRows, score_rows
+from varcal.calibrators._interface.rows import CalibrationRows
 from varcal.calibrators._neutral.steps import Step
 from varcal.calibrators._solvers.logistic import two_columns
 from varcal.calibrators._variable import trust
@@ -22,7 +22,13 @@ from varcal.calibrators._variable._columns.score_basis import log_odds
 from varcal.calibrators._variable._growth.explain_growth import growth_sentences
 from varcal.calibrators._variable._growth.growth import Growth
 from varcal.calibrators._variable.effects import Effects
-from varcal.calibrators._variable.explain import applied, curves_of, pair_name, terms_of_fit
+from varcal.calibrators._variable.explain import (
+    ACTIVE_EVIDENCE,
+    applied,
+    curves_of,
+    pair_name,
+    terms_of_fit,
+)
 from varcal.calibrators._variable.folds import RowKeys, content_order
 from varcal.calibrators._variable.intervals import interval_of_predictor, widened
 from varcal.calibrators._variable.many_classes import (
@@ -286,10 +292,13 @@ class VariableCalibrator(Calibrator):
 
         names = self.schema_.names
         largest, share = fitted.full, fitted.full_share
+        unapplied: dict[str, float] = {}
         if not share:
+            full = terms_of_fit(largest, z[some], here, names, share, moved)
+            unapplied = {term.name: term.evidence for term in full}
             largest, share = fitted.score, fitted.score_share
             here = []
-        terms = terms_of_fit(largest, z[some], here, names, share, moved)
+        terms = terms_of_fit(largest, z[some], here, names, share, moved, unapplied)
         self.terms_ = terms
         self.pairs_ = fitted.full.trials
         self.edf_ = float(sum(term.edf for term in terms))
@@ -374,10 +383,8 @@ class VariableCalibrator(Calibrator):
         -------
         low, high : ndarray of shape (n, K)
         """
-        self._check_fitted()
         check_level(level)
-        self._check_names(p)
-        rows = score_rows(p, v, len(self.classes_))
+        rows = self._new_rows(p, v)
         columns = self._columns(rows)
         eta = self._predictor(rows.p, columns)
         reach = float(ndtri(0.5 + level / 2)) * self.model_.error(rows.p, columns, eta)
@@ -417,7 +424,9 @@ class VariableCalibrator(Calibrator):
     def _describe(self) -> tuple[str, list[dict[str, Any]]]:
         names = self.schema_.names
         own = [pair_name(trial.pair, names) for trial in self.pairs_ if trial.admitted]
-        off = [term.name for term in self.terms_ if not term.active]
+        inactive = [term for term in self.terms_ if not term.active]
+        weak = [term.name for term in inactive if term.evidence > ACTIVE_EVIDENCE]
+        off = [term.name for term in inactive if term.name not in weak]
         words = [
             f"{self.edf_:.1f} effective degrees of freedom.",
             f"Score correction: {applied(self.score_trust_)}.",
@@ -425,8 +434,10 @@ class VariableCalibrator(Calibrator):
         ]
         if own:
             words.append(f"Pairs with a term of their own: {', '.join(own)}.")
+        if weak:
+            words.append(f"Some evidence, but too little to be applied: {', '.join(weak)}.")
         if off:
-            words.append(f"No evidence for: {', '.join(off)}.")
+            words.append(f"Little or no evidence for: {', '.join(off)}.")
         if self._growth is not None:
             words += growth_sentences(self._growth, names)
         elif self.growth and names and (self.monotone or self.preserve_ranking):

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from varcal._monitor.evidence import BETS, UNITS
 from varcal._monitor.monitor import Monitor
-from varcal._monitor.status import Status, Where, also_text, evidence_text, off_interval
+from varcal._monitor.status import (
+    Status,
+    Where,
+    also_text,
+    evidence_text,
+    off_interval,
+    share_text,
+)
 from varcal._monitor.view import view_of
 from varcal._options import check_text, checked, of_type, or_none
 from varcal._text.gaps import CONFIDENCE, gap_said
@@ -42,7 +49,8 @@ def summarise_monitor(
     status = monitor.status
     where = status.where
     if where is None:
-        badge, look = "No alarm", "ok" if status.n_batches else "watch"
+        badge = "No alarm, but close" if status.close else "No alarm"
+        look = "ok" if status.n_batches and not status.close else "watch"
     elif status.acknowledged:
         badge, look = "Alarm, acknowledged", "watch"
     else:
@@ -71,9 +79,12 @@ def _headline(monitor: Monitor, status: Status) -> Sentence:
         if not status.n_batches:
             return Sentence.of("No batch yet")
         beyond = "gaps beyond those of the reference"
-        return Sentence.of(
-            f"No sign of {beyond if monitor.has_reference else 'a gap beyond the tolerance'}"
-        )
+        what = beyond if monitor.has_reference else "a gap beyond the tolerance"
+        if status.close:
+            return Sentence.of(f"Signs of {what}, close to an alarm")
+        # The mean of the evidence without any gap is at most this.
+        chance = 1.0 if monitor.alpha is not None else float(status.n_batches)
+        return Sentence.of(f"{'No sign' if status.evidence <= chance else 'Weak signs'} of {what}")
     said = str(gap_said(where.gap, where.claim))
     place = Sentence.of(" where ", Named(cut(where.label))) if where.variable else " over all rows"
     return Sentence.of(f"{said[0].upper()}{said[1:]}", place, ", since ", Named(cut(where.since)))
@@ -93,8 +104,12 @@ def _lede(monitor: Monitor, status: Status) -> Sentence:
         return Sentence.of(
             f"After {count(status.n_batches)} batch{'' if status.n_batches == 1 else 'es'} with "
             f"{count(status.n_rows, 'row')} the evidence that a gap {exceeds} anywhere is "
-            f"{evidence_text(status.evidence)}; an alarm is raised at "
-            f"{evidence_text(status.threshold)}."
+            + (
+                f"{share_text(status, 'raise an alarm')}."
+                if status.close
+                else f"{evidence_text(status.evidence)}; an alarm is raised at "
+                f"{evidence_text(status.threshold)}."
+            )
         )
     says, happens = (
         ("the model is sure of", "and is right in")
