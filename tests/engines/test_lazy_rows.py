@@ -21,7 +21,7 @@ from cases.lazy_tables import N, audits_in_memory, make_table, same_tables
 from varcal._engines.duckdb_rows import DuckRows
 from varcal._engines.open import lazy_rows
 from varcal._engines.polars_rows import PolarsRows
-from varcal._evidence import scan as _scan
+from varcal._evidence._survey import scan as _scan
 from varcal._evidence.gather import gather
 from varcal._evidence.question import Question
 from varcal.exceptions import InputError, MissingDependencyError

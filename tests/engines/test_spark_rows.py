@@ -15,7 +15,7 @@ from cases.lazy_tables import audits_in_memory, make_table, same_tables
 from cases.monitors import assert_same_state, make_bins, make_rows
 from varcal._apply.spark import CalibrateWorker
 from varcal._engines import spark_rows as _spark
-from varcal._evidence import scan as _scan
+from varcal._evidence._survey import scan as _scan
 from varcal.exceptions import InputError, MissingDependencyError
 
 pyspark = pytest.importorskip("pyspark", reason="pyspark is not installed")

@@ -7,8 +7,8 @@ import pytest
 
 import varcal as vc
 from varcal._engines.arrow_rows import ArrowRows
-from varcal._evidence import exact_edges as module
-from varcal._evidence import scan
+from varcal._evidence._survey import exact_edges as module
+from varcal._evidence._survey import scan
 from varcal.exceptions import InputError
 
 N = 8_000

@@ -9,8 +9,8 @@ from pyarrow import parquet
 
 from cases.lazy_tables import make_table
 from varcal._engines.open import lazy_rows
+from varcal._evidence._survey.row_sample import sample_rows
 from varcal._evidence.roles import Roles
-from varcal._evidence.row_sample import sample_rows
 from varcal._input.predictions import Predictions
 
 OPENERS = {

@@ -8,11 +8,11 @@ import pytest
 from varcal._binning.stats import FIELDS
 from varcal._engines.batch_columns import batch_columns
 from varcal._engines.kernel_numpy import bin_rows
+from varcal._evidence._survey.scan import Scan, Survey
 from varcal._evidence.collected import Collected
 from varcal._evidence.plan import plan_of
 from varcal._evidence.question import Question
 from varcal._evidence.roles import Roles
-from varcal._evidence.scan import Scan, Survey
 from varcal._input.events import CORRECT, claim_of
 from varcal._input.variables import Variable
 

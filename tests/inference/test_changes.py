@@ -11,7 +11,7 @@ import varcal as vc
 from varcal._audit.audit_changes import changes
 from varcal._inference.error_sums import ErrorSums
 from varcal._inference.gap_law import GapLaw
-from varcal._inference.measured import Measured, measure_laws
+from varcal._inference.measured import LawErrors, Measured
 from varcal._inference.multiplicity import p_of_interval
 from varcal._inference.paired import change_law, paired_interval
 from varcal._inference.ranks import rank_range
@@ -118,7 +118,8 @@ def test_nothing_changed_is_rarely_flagged():
             sums = [
                 ErrorSums.from_rows(rng.integers(0, 10, 1_000), s, y, n_bins=10) for _ in range(8)
             ]
-            found = measure_laws([GapLaw.from_cells(one, center=True) for one in sums], 0.95)
+            laws = [GapLaw.from_cells(one, center=True) for one in sums]
+            found = LawErrors.of(laws).measured(0.95)
             audits.append({str(k): one for k, one in enumerate(found)})
         flagged += set(changes(*audits, 0.95).columns["verdict"]) != {"unchanged"}
     assert flagged <= 8  # 5 % of 60 is 3; 8 is three standard errors above

@@ -9,13 +9,13 @@ from numbers import Real
 from typing import Any
 
 from varcal._engines.open import lazy_rows
+from varcal._evidence._survey.scan import Scan, Survey
 from varcal._evidence.collected import Collected
 from varcal._evidence.collected_checks import check_finite
 from varcal._evidence.gather import sum_up, survey_of, with_exact_edges
 from varcal._evidence.plan import MOST_FINE_CLASSES, BinPlan, opened, plan_of
 from varcal._evidence.question import BinOptions, Question
 from varcal._evidence.roles import Roles
-from varcal._evidence.scan import Scan, Survey
 from varcal._evidence.tally import Wanted
 from varcal._input.events import AUDIT_EVENTS
 from varcal._input.frames import Table

@@ -13,15 +13,15 @@ from varcal._binning.choose import fine_bins
 from varcal._binning.stats import FIELDS
 from varcal._binning.summary import ArraySummary, SampledSummary
 from varcal._engines.protocol import LazyRows
+from varcal._evidence._survey.exact_edges import Column, exact_summaries
+from varcal._evidence._survey.scan import Scan, Survey, sample_share
 from varcal._evidence.collected import Collected
 from varcal._evidence.evidence import SCORE, Evidence
-from varcal._evidence.exact_edges import Column, exact_summaries
 from varcal._evidence.in_memory import InMemory
 from varcal._evidence.plan import BinPlan, plan_of
 from varcal._evidence.question import QUANTILE, Default, Question
 from varcal._evidence.roles import Roles
 from varcal._evidence.rows_of_call import Few, rows_of_call
-from varcal._evidence.scan import Scan, Survey, sample_share
 from varcal._evidence.tally import Sums, Tally
 from varcal._input.part import Part
 from varcal._input.predictions import ALL

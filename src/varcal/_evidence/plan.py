@@ -11,10 +11,10 @@ import numpy as np
 from varcal._binning.bins import Bins, JointBins, LevelBins
 from varcal._binning.choose import RARE_LEVEL, check_cut_names
 from varcal._binning.stats import BinnedStats
+from varcal._evidence._survey.scan import Survey
 from varcal._evidence.evidence import SCORE, Along
 from varcal._evidence.question import N_FINE, Question
 from varcal._evidence.roles import Roles
-from varcal._evidence.scan import Survey
 from varcal._evidence.tally import Tally, Wanted
 from varcal._input.events import CORRECT
 from varcal._input.part import Part

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from varcal._engines.protocol import LazyRows
+from varcal._evidence._survey.row_sample import sample_rows
 from varcal._evidence.gather import survey_of
 from varcal._evidence.in_memory import InMemory
 from varcal._evidence.question import ATOMS, N_BINS, BinOptions, Question
 from varcal._evidence.roles import Roles
-from varcal._evidence.row_sample import sample_rows
 from varcal._evidence.rows_of_call import Few, rows_of_call
 from varcal._input.events import AUDIT_EVENTS, audit_keys
 from varcal._input.groups import check_two_groups, distinct_groups

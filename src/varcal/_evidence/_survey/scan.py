@@ -14,8 +14,8 @@ from varcal._arrays import AnyArray, Floats, Ints
 from varcal._binning.choose import fine_bins
 from varcal._binning.summary import SAMPLE, ArraySummary, Ends, SampledSummary
 from varcal._engines.batch_columns import batch_columns
-from varcal._evidence.date_readings import DateReading, common_readings, date_readings
-from varcal._evidence.exact_edges import Column
+from varcal._evidence._survey.date_readings import DateReading, common_readings, date_readings
+from varcal._evidence._survey.exact_edges import Column
 from varcal._evidence.question import BinOptions
 from varcal._evidence.roles import Roles, rows_numbered_from
 from varcal._input.date_texts import date_note

@@ -9,8 +9,8 @@ from typing import Any
 import narwhals as nw
 
 from varcal._engines.protocol import LazyRows
+from varcal._evidence._survey.scan import sampled_rows
 from varcal._evidence.roles import Roles, rows_numbered_from
-from varcal._evidence.scan import sampled_rows
 from varcal._input.predictions import Predictions
 
 
