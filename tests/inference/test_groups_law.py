@@ -6,8 +6,10 @@ from itertools import product
 import numpy as np
 import pytest
 
+from varcal._inference.cluster_law import cluster_law
 from varcal._inference.cluster_test import hotelling_test, hotelling_tests
 from varcal._inference.debias import UNCLEAR, _dense_shape, interval
+from varcal._inference.error_sums import ErrorSums
 from varcal._inference.gap_law import GapLaw, plug_in_moments
 from varcal._inference.measured import LawErrors
 from varcal.exceptions import InputError
@@ -105,3 +107,34 @@ def test_intervals_cover_if_all_bins_vary_together(theta, before):
     law = GapLaw(gaps, np.full((many, bins), 0.1), cov, cov, np.zeros_like(cov), df=49.0)
     low, high = interval(law)
     assert ((low <= theta) & (theta <= high)).mean() > 0.93 > before
+
+
+def mixed_law(rng, gap, *, mix, center, n_groups=50, rows=30):
+    """Rows of a group share 70 % of their luck; v is a mean of that of the group and their own."""
+    shape = (n_groups, rows)
+    v = mix * rng.random((n_groups, 1)) + (1 - mix) * rng.random(shape)
+    s = rng.uniform(0.3, 0.7, shape)
+    luck = np.where(rng.random(shape) < 0.7, rng.random((n_groups, 1)), rng.random(shape))
+    cell = np.minimum((10 * v).astype(int), 9) + 10 * np.arange(n_groups)[:, None]
+    hit = luck < s - gap(v)
+    sums = ErrorSums.from_rows(cell.ravel(), s.ravel(), hit.ravel(), n_bins=10 * n_groups)
+    by_group = {name: one.reshape(n_groups, 10) for name, one in vars(sums).items()}
+    return cluster_law(ErrorSums(**by_group), center=center)
+
+
+@pytest.mark.parametrize(
+    ("gap", "mix", "center", "truth", "before"),
+    [
+        (lambda v: 0.2 * (2 * v - 1), 0.5, True, 0.0667, 0.91),
+        (lambda v: 0.07 + 0 * v, 0.0, False, 0.07, 0.81),
+    ],
+    ids=["hidden error, v mixed", "the same gap everywhere"],
+)
+def test_groups_with_rows_in_many_bins(gap, mix, center, truth, before):
+    rng = np.random.default_rng(15)
+    laws = [mixed_law(rng, gap, mix=mix, center=center) for _ in range(300)]
+    found = LawErrors.of(laws)
+    covers = [
+        low <= truth <= high for low, high in zip(found.low(0.95), found.high(0.95), strict=True)
+    ]
+    assert np.mean(covers) > 0.94 > before

@@ -20,6 +20,8 @@ from varcal._inference.quadratic_forms import constant_gap_moments
 NEVER_FOLDS = 8.0
 #: Terms of Mehler's expansion of the covariance of two absolute values.
 MEHLER_TERMS = 5
+#: Bins up to which the skewness that they share is computed; it takes products of matrices.
+MOST_TOGETHER = 100
 
 
 @dataclass(frozen=True)
@@ -196,7 +198,8 @@ def plug_in_moments(
     )
     sd = np.sqrt(variance)
     cumulant = (scale**3 * third).sum(-1)
-    if shared and law.in_groups and law.correlation_powers:
+    few = x.shape[-1] <= MOST_TOGETHER
+    if shared and few and law.in_groups and law.correlation_powers:
         cumulant = cumulant + _shared_skewness(law.correlation, scale * tilt, scale * bell)
     skew = ratio_or_zero(law.dependence**2 * cumulant, sd**3)
     return (law.share[..., None, :] * size).sum(-1), sd, skew
