@@ -167,10 +167,7 @@ def run_power(n: int, runs: int, designs: int, intervals: int) -> None:
             found = search.search(shared, np.ascontiguousarray(out.on_grid(E)), kept=E.shape[1])
             for k, (cell, plant) in enumerate(zip(cells[some], plants[some], strict=True)):
                 together = np.concatenate([found.top[:, :, [k]], null], axis=2)
-                law = BlockLaw.of(together)
-                one = choose.Hunt(
-                    {1: shared}, {1: law}, law.statistic(together), {1: found.rules[k]}
-                )
+                one = choose.hunt_of({1: shared}, {1: together}, {1: found.rules[k]})
                 line = _judged(one, replace(out, y=plant[2].astype(int)), world, plant)
                 if line[-1] is not None and len(covered) < intervals:
                     covered.append(_covers(one, line[-1], world, plant))

@@ -3,6 +3,9 @@
 The more slices there are in a block, the larger is the largest |t| by chance. In a block it exceeds
 t with probability 1 − exp(−2·N·Φ(−t)), as if there were N independent slices. N is fitted to the
 maxima of all columns, the data included, so that columns stay exchangeable.
+
+A slice leaves traces in blocks beside its own: ranges of each of its variables, slices that it is
+part of. A column is therefore judged by Σ √(w/p) over all blocks; large p-values hardly count.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import log_ndtr
+from scipy.special import log_ndtr, logsumexp
 
 from varcal._arrays import Floats, Ints
 
@@ -29,6 +32,10 @@ PRIOR_LOG_N = np.array(
         [12.0, 14.0, 16.5, 18.5, 20.5],
     ]
 )
+#: Weights w of the classes of size: each counts half as much as the one above it, because few gaps
+#: of small slices are large enough to be told from chance. Chosen with the exponent of √(w/p) on
+#: planted slices with 5,000 rows (seeds 100 to 105): power 59 % beside 57 % for the smallest p.
+CLASS_WEIGHTS = 0.5 ** np.arange(len(CLASSES))
 #: Quantiles of the maxima to which N is fitted.
 _QUANTILES = np.array([0.8, 0.85, 0.9, 0.95])
 
@@ -96,10 +103,14 @@ class BlockLaw:
         found: Floats = self.log_n[depth, size] + np.log(2) + log_ndtr(-np.asarray(t))
         return found
 
-    def statistic(self, top: Floats) -> Floats:
-        """Return the log of the smallest p-value of each column over all blocks."""
+    def log_rates(self, top: Floats) -> Floats:
+        """Return the log p-value of every block of each column; infinite where there is none."""
         depth, size = np.indices((*top.shape[:2], 1))[:2]
         rates = self.log_p(top, depth, size)
-        rates = np.where(np.isnan(rates) | ~np.isfinite(top), np.inf, rates)
-        found: Floats = rates.min(axis=(0, 1))
+        return np.where(np.isnan(rates) | ~np.isfinite(top), np.inf, rates)
+
+    def statistic(self, top: Floats) -> Floats:
+        """Return −2·log Σ √(w/p) of each column over all blocks; the smaller, the clearer."""
+        terms = (np.log(CLASS_WEIGHTS[: top.shape[1], None]) - self.log_rates(top)) / 2
+        found: Floats = -2 * logsumexp(terms, axis=(0, 1))
         return found

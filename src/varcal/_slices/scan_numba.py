@@ -151,7 +151,7 @@ def _chosen(lines, rule, without, n_variables, rows):  # type: ignore[no-untyped
     for r in range(n):
         rows[count] = r
         # Differences below zero become large numbers.
-        count += (np.uint8(a[r] - a_low) < a_size) & (np.uint8(b[r] - b_low) < b_size)
+        count += int((np.uint8(a[r] - a_low) < a_size) & (np.uint8(b[r] - b_low) < b_size))
     return count
 
 
@@ -195,9 +195,7 @@ def _extend(  # type: ignore[no-untyped-def]
                     where[c, q, 0], where[c, q, 1], where[c, q, 2] = m, int(out[1]), int(out[2])
 
 
-@compiled(
-    _codes, _ints, _singles, _table, _rules, int64, _floats, _floats, _floats, _table, _table
-)
+@compiled(_codes, _ints, _singles, _table, _rules, int64, _floats, _floats, _floats, _table, _table)
 def _refine(  # type: ignore[no-untyped-def]
     lines, n_cells, Et, weights, candidates, sweeps, limits, ends, penalty, top, best
 ):

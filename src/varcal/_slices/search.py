@@ -207,9 +207,7 @@ def _two_variables(
     a, b = rows.grid.coarse[j], rows.grid.coarse[k]
     shape = len(rows.grid.axes[j].coarse) - 1, len(rows.grid.axes[k].coarse) - 1
     inverse, block = engine.limits(a, b, shape, rows.weights, rows.sizes, 2)
-    found: tuple[Floats, Ints] = engine.rectangles(
-        a, b, shape, E, inverse, block, _penalty(2), top
-    )
+    found: tuple[Floats, Ints] = engine.rectangles(a, b, shape, E, inverse, block, _penalty(2), top)
     return found
 
 
