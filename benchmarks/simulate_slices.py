@@ -67,7 +67,7 @@ def p_values(rows: search.Rows, E: np.ndarray, null: np.ndarray) -> np.ndarray:
     found = []
     for k in range(E.shape[1]):
         together = np.concatenate([top[:, :, [k]], null], axis=2)
-        statistic = BlockLaw.of(together).statistic(together)
+        statistic = BlockLaw.of(together, rows.sizes.class_weights).statistic(together)
         found.append((statistic <= statistic[0]).mean())
     return np.array(found)
 

@@ -115,7 +115,7 @@ def hunt_of(
     rules: Mapping[int, tuple[Rule, ...]],
 ) -> Hunt:
     """Judge the maxima of all columns, by claim."""
-    laws = {key: BlockLaw.of(top) for key, top in tops.items()}
+    laws = {key: BlockLaw.of(top, rows[key].sizes.class_weights) for key, top in tops.items()}
     statistic = np.min([laws[key].statistic(top) for key, top in tops.items()], axis=0)
     rates = [laws[key].log_rates(top).min(axis=(0, 1)) for key, top in tops.items()]
     return Hunt(rows, laws, statistic, np.min(rates, axis=0), rules)
