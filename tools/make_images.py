@@ -42,7 +42,8 @@ GROWTH_PANELS = {
 def main(folder: Path) -> None:
     """Write all figures into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    save(story(), folder / "story.png")
+    save(story(1, 3, (12.6, 4.0)), folder / "story.png")
+    save(story(3, 1, (5.0, 10.5)), folder / "story-tall.png")  # for phones
     save(growth(), folder / "growth.png")
     report(folder / "report.png")
 
@@ -90,7 +91,7 @@ def growth() -> Any:
     return figure
 
 
-def story() -> Any:
+def story(rows: int, columns: int, size: tuple[float, float]) -> Any:
     """Return the picture that opens the README, of rows that nothing was learned from.
 
     By score, by age, and by age once it is repaired.
@@ -100,7 +101,7 @@ def story() -> Any:
     repair = vc.VariableCalibrator().fit(seen.p, seen.y, seen.X)
     repaired = repair.predict_proba(new.p, new.X)[:, 1]
     age = {"age": new["age"]}
-    figure, axes = plt.subplots(1, 3, figsize=(12.6, 4.0), layout="constrained")
+    figure, axes = plt.subplots(rows, columns, figsize=size, layout="constrained")
     vc.reliability(new.y, new.p, event="positive").plot(ax=axes[0])
     for ax, p in zip(axes[1:], (new.p, repaired), strict=True):
         vc.curve(new.y, p, age, event="positive").plot(ax=ax)

@@ -62,7 +62,9 @@ def test_every_image_is_shown_somewhere():
     shown = {
         (page.parent / target).resolve()
         for page in PAGES
-        for target in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", page.read_text(encoding="utf-8"))
+        for target in re.findall(
+            r'(?:!\[[^\]]*\]\(|<img src="|srcset=")([^)"]+)', page.read_text(encoding="utf-8")
+        )
     }
     assert {path.resolve() for path in (DOCS / "images").rglob("*.png")} <= shown
 
