@@ -285,9 +285,9 @@ def first_lines() -> dict[tuple[str, str], str]:
         text = path.read_text("utf-8")
         home = path.relative_to(SRC).parts[0].removesuffix(".py")
         for node in ast.parse(text).body:
-            if isinstance(node, ast.FunctionDef | ast.ClassDef):
-                if told := ast.get_docstring(node):  # overloads have none
-                    found.setdefault((home, node.name), told.partition("\n")[0])
+            documented = isinstance(node, ast.FunctionDef | ast.ClassDef)
+            if documented and (told := ast.get_docstring(node)):  # overloads have none
+                found.setdefault((home, node.name), told.partition("\n")[0])
         for told, name in re.findall(r"^#: (.+)\n(\w+)\b.* = ", text, re.M):
             found.setdefault((home, name), told)
     return found
