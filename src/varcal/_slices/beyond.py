@@ -18,7 +18,6 @@ from scipy.linalg import cho_factor, cho_solve
 
 from varcal._arrays import Bools, Floats, Ints, Singles
 from varcal._slices.cells import Grid
-from varcal.calibrators._solvers.newton import minimize_convex
 
 #: Ridge of the additive model, in rows; it keeps small cells from infinite log-odds.
 RIDGE = 0.5
@@ -77,6 +76,8 @@ def fit(design: Any, score: Floats, hit: Bools, weight: Floats) -> Explained:
     True
     """
     from scipy.special import expit  # noqa: PLC0415  only a search needs it
+
+    from varcal.calibrators._solvers.newton import minimize_convex  # noqa: PLC0415  loads sklearn
 
     s0 = np.clip(score, _EPS, 1 - _EPS)
     odds = np.log(s0 / (1 - s0))
