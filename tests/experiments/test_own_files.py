@@ -58,7 +58,7 @@ def test_links_in_the_folder_are_never_written_through(tmp_path):
     home.mkdir()
     (home / "claims.csv").symlink_to(mine)
     (home / LIST).write_text(listed(("claims.csv", b"")), encoding="utf-8")
-    with pytest.raises(InputError, match="'claims.csv' was not written by varcal"):
+    with pytest.raises(InputError, match=r"'claims.csv' was not written by varcal"):
         MADE.write(home)
     (home / "claims.csv").unlink()
     (home / "errors.csv").symlink_to(mine)  # one that would be removed
