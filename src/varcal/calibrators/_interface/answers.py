@@ -46,10 +46,12 @@ def consistent(read: bool) -> Iterator[None]:
 
     Examples
     --------
-    >>> with consistent(True):
-    ...     [0.5][1]
-    Traceback (most recent call last):
-    varcal.exceptions.InputError: the file that this calibrator was loaded from is inconsistent...
+    >>> try:
+    ...     with consistent(True):
+    ...         [0.5][1]
+    ... except InputError as error:
+    ...     print(error.message)
+    the file that this calibrator was loaded from is inconsistent (IndexError)
     """
     try:
         yield
