@@ -138,8 +138,9 @@ SOURCES: tuple[Callable[[], Iterator[World]], ...] = (
     _old,
     _claims,
     _bands,
-    lambda: iter(edge_worlds_a.WORLDS),
+    edge_worlds_a.worlds,
     lambda: iter(edge_worlds_b.WORLDS),
+    edge_worlds_a.shifted_worlds,
 )
 
 

@@ -82,6 +82,19 @@ def grouped(
     return _covers(measured, _tilted(variable, tilt))
 
 
+def shifted(rng: np.random.Generator, n_groups: int, variable: str, gap: float) -> Found:
+    """VECE where all rows have the same gap; groups have rows everywhere along v, or mixed."""
+    unit = np.repeat(np.arange(n_groups), 30)
+    own, shared = rng.random(len(unit)), rng.random(n_groups)[unit]
+    v = {"within groups": own, "mixed": (own + shared) / 2}[variable]
+    s = rng.uniform(0.3, 0.7, len(unit))
+    luck = np.where(rng.random(len(unit)) < 0.7, rng.random(n_groups)[unit], rng.random(len(unit)))
+    options: BinOptions = {**OPTIONS, "bins": np.linspace(0, 1, 11).tolist()}
+    found, _ = _profile(luck < s - gap, s, v, groups=unit, options=options)
+    p_value = profile_test(found, None, grouped=True)
+    return _covers(with_p(measure(found.coarse, 0.95), p_value, 0.95), gap)
+
+
 def _tilted(variable: str, tilt: float) -> float:
     """Return the error of a tilt over ten bins: gaps are symmetric, so that none is overall."""
     if tilt == 0:
@@ -171,6 +184,14 @@ GROUPED = (
     *((n, "by group", 0.2) for n in (50, 150)),
     *((n, "mixed", 0.2) for n in (20, 50, 150)),
 )
+#: groups, variable, gap
+SHIFTED = (
+    (20, "within groups", 0.12),
+    (50, "within groups", 0.07),
+    (50, "within groups", 0.12),
+    (50, "mixed", 0.07),
+    (150, "within groups", 0.07),
+)
 #: scores, rows, gap
 OVERALL = (
     ("near .999", 1_000, 0.0),
@@ -244,7 +265,15 @@ def worlds() -> Iterator[World]:
         yield World(f"{'beyond, ' if beyond else ''}{name}", level, "test", draw, 2_000)
 
 
-WORLDS = tuple(worlds())
+def shifted_worlds() -> Iterator[World]:
+    """Yield the worlds that came last; seeds of the others depend on their number."""
+    for n_groups, variable, gap in SHIFTED:
+        draw = partial(shifted, n_groups=n_groups, variable=variable, gap=gap)
+        name = f"VECE, v {variable}, {n_groups} groups, gap {gap}"
+        yield World(name, 0.95, "interval", draw, 400)
+
+
+WORLDS = (*worlds(), *shifted_worlds())
 
 
 def run(worlds: tuple[World, ...], seed: int) -> None:

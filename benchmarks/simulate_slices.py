@@ -1,6 +1,6 @@
 """The search of slices on data whose truth is known: errors, power, recovery, intervals, speed.
 
-python benchmarks/simulate_slices.py null NAME [--designs D] [--outcomes M] [--out FILE]
+python benchmarks/simulate_slices.py null NAME [--designs D] [--outcomes M] [--draws B]
 python benchmarks/simulate_slices.py power --rows N [--runs R] [--designs D] [--intervals K]
 python benchmarks/simulate_slices.py speed --rows N [--variables D]
 
@@ -52,13 +52,13 @@ def checked(world: Design, y: np.ndarray, names: list[str], **more: np.ndarray) 
     return Predictions.of(y.astype(int), world.s, {name: world.X[name] for name in names}, **more)
 
 
-def searched(rows: Predictions, seed: int, beyond: str | None = None):
+def searched(rows: Predictions, seed: int, beyond: str | None = None, draws: int = DRAWS):
     """Search one set of outcomes with its own simulated ones."""
     out = outcomes.Outcomes.of(rows, seed)
     grid = grid_of(rows.variables, out.score(1), [False] * len(rows.variables))
     out = _known_gaps(out, rows, [1], beyond)
     depths = (2 if beyond == "single" else 1), 3
-    return choose.hunt({1: grid}, out, [1], depths=depths, draws=DRAWS), out
+    return choose.hunt({1: grid}, out, [1], depths=depths, draws=draws), out
 
 
 def p_values(rows: search.Rows, E: np.ndarray, null: np.ndarray) -> np.ndarray:
@@ -67,12 +67,12 @@ def p_values(rows: search.Rows, E: np.ndarray, null: np.ndarray) -> np.ndarray:
     found = []
     for k in range(E.shape[1]):
         together = np.concatenate([top[:, :, [k]], null], axis=2)
-        statistic = BlockLaw.of(together).statistic(together)
+        statistic = BlockLaw.of(together, rows.sizes.class_weights).statistic(together)
         found.append((statistic <= statistic[0]).mean())
     return np.array(found)
 
 
-def null_design(name: str, seed: int, n_outcomes: int) -> np.ndarray:
+def null_design(name: str, seed: int, n_outcomes: int, draws: int = DRAWS) -> np.ndarray:
     """Return p-values of outcomes without any slice to find."""
     rng = np.random.default_rng([seed, list(NULLS).index(name)])
     n, size = NULLS[name]
@@ -86,19 +86,19 @@ def null_design(name: str, seed: int, n_outcomes: int) -> np.ndarray:
     if name == "weights":
         more["sample_weight"] = rng.lognormal(0, 1.0, n)
     if name in ("overall", "single", "groups"):
-        return np.array([_alone(name, world, names, rng, seed) for _ in range(n_outcomes)])
+        return np.array([_alone(name, world, names, rng, seed, draws) for _ in range(n_outcomes)])
     Y = rng.random((n, n_outcomes)) < world.s[:, None]
     rows = checked(world, Y[:, 0], names, **more)
     out = outcomes.Outcomes.of(rows, seed)
     grid = grid_of(rows.variables, world.s, [False] * len(names))
     shared = search.Rows(grid, out.weights(1), 1, 3)
-    null = search.search(shared, out.simulated(1, slice(1, 1 + DRAWS)), kept=0).top
+    null = search.search(shared, out.simulated(1, slice(1, 1 + draws)), kept=0).top
     E = out.on_grid(out.weight[:, None] * (Y - world.s[:, None]))
     return p_values(shared, np.ascontiguousarray(E), null)
 
 
 def _alone(
-    name: str, world: Design, names: list[str], rng: np.random.Generator, seed: int
+    name: str, world: Design, names: list[str], rng: np.random.Generator, seed: int, draws: int
 ) -> float:
     """Return the p-value of one outcome, searched with simulated outcomes of its own."""
     n, more, beyond = len(world), {}, name
@@ -121,15 +121,15 @@ def _alone(
             odds = odds - 0.3 * (world.X["count2"] > 8) - 0.2
         y = rng.random(n) < 1 / (1 + np.exp(-odds))
     rows = checked(world, y, names, **more)
-    found, _ = searched(rows, seed, beyond)
+    found, _ = searched(rows, seed, beyond, draws)
     return found.p_value(float(found.statistic[0]))
 
 
-def run_null(name: str, designs: int, n_outcomes: int) -> None:
+def run_null(name: str, designs: int, n_outcomes: int, draws: int) -> None:
     """Print the share of searches that show a slice."""
     shares = []
     for seed in range(designs):
-        found = null_design(name, seed, n_outcomes)
+        found = null_design(name, seed, n_outcomes, draws)
         shares.append((found <= ALPHA + choose.ROUNDING).mean())
         mean, error = np.mean(shares), np.std(shares) / np.sqrt(len(shares))
         tests = (seed + 1) * n_outcomes
@@ -142,11 +142,11 @@ def kept_cells(n: int) -> list[tuple[int, float, float]]:
     return [c for c in cells if 2.2 < c[2] * np.sqrt(n * c[1] / 0.19) < 25]
 
 
-def run_power(n: int, runs: int, designs: int, intervals: int) -> None:
+def run_power(n: int, runs: int, designs: int, first: int, intervals: int) -> None:
     """Print power, recovery and coverage of planted slices."""
     table = defaultdict(list)
     covered = []
-    for seed in range(designs):
+    for seed in range(first, first + designs):
         rng = np.random.default_rng([seed, n])
         world = design(rng, n)
         names = list(world.X)
@@ -161,16 +161,13 @@ def run_power(n: int, runs: int, designs: int, intervals: int) -> None:
         grid = grid_of(rows.variables, world.s, [False] * len(names))
         shared = search.Rows(grid, out.weights(1), 1, 3)
         null = search.search(shared, out.simulated(1, slice(1, 1 + DRAWS)), kept=0).top
-        for first in range(0, len(cells), 60):
-            some = slice(first, first + 60)
+        for start in range(0, len(cells), 60):
+            some = slice(start, start + 60)
             E = np.column_stack([y - world.s for _, _, y in plants[some]])
             found = search.search(shared, np.ascontiguousarray(out.on_grid(E)), kept=E.shape[1])
             for k, (cell, plant) in enumerate(zip(cells[some], plants[some], strict=True)):
                 together = np.concatenate([found.top[:, :, [k]], null], axis=2)
-                law = BlockLaw.of(together)
-                one = choose.Hunt(
-                    {1: shared}, {1: law}, law.statistic(together), {1: found.rules[k]}
-                )
+                one = choose.hunt_of({1: shared}, {1: together}, {1: found.rules[k]})
                 line = _judged(one, replace(out, y=plant[2].astype(int)), world, plant)
                 if line[-1] is not None and len(covered) < intervals:
                     covered.append(_covers(one, line[-1], world, plant))
@@ -266,19 +263,21 @@ def main(arguments: list[str] | None = None) -> None:
     null.add_argument("name", choices=NULLS)
     null.add_argument("--designs", type=int, default=50)
     null.add_argument("--outcomes", type=int, default=20)
+    null.add_argument("--draws", type=int, default=DRAWS)
     power = kinds.add_parser("power")
     power.add_argument("--rows", type=int, default=5000)
     power.add_argument("--runs", type=int, default=30)
-    power.add_argument("--designs", type=int, default=3)
+    power.add_argument("--designs", type=int, default=10)
+    power.add_argument("--seed", type=int, default=0)
     power.add_argument("--intervals", type=int, default=0)
     speed = kinds.add_parser("speed")
     speed.add_argument("--rows", type=int, default=50_000)
     speed.add_argument("--variables", type=int, default=20)
     given = parser.parse_args(arguments)
     if given.kind == "null":
-        run_null(given.name, given.designs, given.outcomes)
+        run_null(given.name, given.designs, given.outcomes, given.draws)
     elif given.kind == "power":
-        run_power(given.rows, given.runs, given.designs, given.intervals)
+        run_power(given.rows, given.runs, given.designs, given.seed, given.intervals)
     else:
         run_speed(given.rows, given.variables)
 

@@ -40,8 +40,8 @@ TUNED: dict[str, Shape] = {
     "ring": lambda u, v: 0.15 * bump(np.hypot(u - 0.5, v - 0.5) - 0.3, 0.08),
     "steep edge": lambda u, v: 0.2 * np.exp(-u / 0.05),
 }
-#: … and not looked at before they were fixed.
-UNSEEN: dict[str, Shape] = {
+#: … these were seen once, before bands were made a little wider …
+SEEN_ONCE: dict[str, Shape] = {
     "two bumps": lambda u, v: (
         0.18 * bump(u - 0.7, 0.1) * bump(v - 0.75, 0.1)
         - 0.18 * bump(u - 0.25, 0.1) * bump(v - 0.2, 0.1)
@@ -51,6 +51,16 @@ UNSEEN: dict[str, Shape] = {
     "fan": lambda u, v: 0.2 * u * np.sin(6 * v),
     "block": lambda u, v: 0.12 * ((u > 0.6) & (v < 0.35)),
     "one variable": lambda u, v: 0.12 * np.tanh((u - 0.8) / 0.05),
+}
+#: … and these were not looked at before all constants were fixed.
+UNSEEN: dict[str, Shape] = {
+    "stripes": lambda u, v: 0.1 * np.sin(5 * np.pi * u),
+    "cross": lambda u, v: 0.1 * (bump(u - 0.45, 0.1) + bump(v - 0.6, 0.1)),
+    "spiral": lambda u, v: (
+        0.1 * np.sin(np.arctan2(v - 0.5, u - 0.5) + 9 * np.hypot(u - 0.5, v - 0.5))
+    ),
+    "cliff": lambda u, v: 0.12 * (u > 0.37),
+    "tilted plane": lambda u, v: 0.2 * (u + v - 1),
 }
 
 
@@ -64,18 +74,18 @@ class World:
     options: dict[str, Any] = field(default_factory=dict)
 
 
-WORLDS = {name: World(shape) for name, shape in (TUNED | UNSEEN).items()}
+WORLDS = {name: World(shape) for name, shape in (TUNED | SEEN_ONCE | UNSEEN).items()}
 WORLDS |= {
-    "independent variables": World(UNSEEN["fan"], correlation=0.0),
-    "strongly dependent": World(UNSEEN["fan"], correlation=0.8),
+    "independent variables": World(SEEN_ONCE["fan"], correlation=0.0),
+    "strongly dependent": World(SEEN_ONCE["fan"], correlation=0.8),
     "5 % positives": World(lambda u, v: -0.1 * u * v, "rare"),
     "5 % positives, zero": World(TUNED["zero"], "rare"),
-    "weights": World(UNSEEN["fan"], options={"weights": True}),
+    "weights": World(SEEN_ONCE["fan"], options={"weights": True}),
     "groups of 5": World(TUNED["saddle"], options={"groups": True}),
-    "10 % missing": World(UNSEEN["fan"], options={"missing": True}),
-    "eight levels": World(UNSEEN["fan"], options={"levels": 1}),
-    "eight by eight levels": World(UNSEEN["fan"], options={"levels": 2}),
-    "whole numbers": World(UNSEEN["fan"], options={"whole": True}),
+    "10 % missing": World(SEEN_ONCE["fan"], options={"missing": True}),
+    "eight levels": World(SEEN_ONCE["fan"], options={"levels": 1}),
+    "eight by eight levels": World(SEEN_ONCE["fan"], options={"levels": 2}),
+    "whole numbers": World(SEEN_ONCE["fan"], options={"whole": True}),
 }
 
 

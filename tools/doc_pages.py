@@ -102,7 +102,7 @@ def _elsewhere() -> Iterator[None]:
             os.chdir(before)
 
 
-def save(plot: Any, path: Path, colours: int = 64) -> None:
+def save(plot: Any, path: Path) -> None:
     """Write one figure as a small PNG file."""
     from PIL import Image  # noqa: PLC0415
 
@@ -110,7 +110,7 @@ def save(plot: Any, path: Path, colours: int = 64) -> None:
     png = BytesIO()
     figure.savefig(png, dpi=140)
     path.parent.mkdir(parents=True, exist_ok=True)
-    Image.open(png).convert("RGB").quantize(colours).save(path, optimize=True)
+    Image.open(png).convert("RGB").quantize(256).save(path, optimize=True)
 
 
 if __name__ == "__main__":

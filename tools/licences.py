@@ -31,6 +31,12 @@ is written by `make licences` from the metadata of the packages.
 | package | licence | needed by |
 | --- | --- | --- |
 """
+FOOT = """
+
+## Next
+
+[Security](../SECURITY.md)
+"""
 #: Licences as people write them, by their names in the SPDX list.
 _SPDX = {
     r"apache.*(2|licen)|^apache": "Apache-2.0",
@@ -107,7 +113,7 @@ def _spdx(text: str) -> str:
 def page() -> str:
     """Return the page."""
     lines = [f"| {name} | {licence(name)} | {', '.join(by)} |" for name, by in needed().items()]
-    return HEAD + "\n".join(lines) + "\n"
+    return HEAD + "\n".join(lines) + FOOT
 
 
 if __name__ == "__main__":

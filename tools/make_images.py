@@ -1,4 +1,4 @@
-"""Draw the figures of the documentation.
+"""Draw the figures that no page of the documentation draws itself; doc_pages.py draws the others.
 
 python tools/make_images.py [folder]
 """
@@ -6,21 +6,25 @@ python tools/make_images.py [folder]
 from __future__ import annotations
 
 import json
-import re
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
-import numpy as np
 import pandas as pd
 from doc_pages import save
+from PIL import Image
 
 mpl.use("Agg")
 
 import varcal as vc
 
+sys.path.append(str(Path(__file__).parents[1] / "tests"))
+from cases.browser import open_browser
+
+SCREEN = {"width": 1280, "height": 840}
 GROWN = "VariableCalibrator"
 GROWTH_LINES = {GROWN: "#0072b2", "LightGBM": "#d55e00", "MCGrad": "#009e73", "Platt": "#999999"}
 GROWTH_PANELS = {
@@ -38,42 +42,22 @@ GROWTH_PANELS = {
 def main(folder: Path) -> None:
     """Write all figures into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    save(story(), folder / "story.png")
-    save(monitor(), folder / "monitor.png", colours=256)
+    save(story(1, 3, (12.6, 4.0)), folder / "story.png")
+    save(story(3, 1, (5.0, 10.5)), folder / "story-tall.png")  # for phones
     save(growth(), folder / "growth.png")
-    adult = vc.datasets.load_adult()
-    audit = vc.audit(adult.y, adult.p, adult.X)
-    save(audit.plot(), folder / "audit.png")
-    save(audit["age"].plot(), folder / "curve.png")
-    save(audit["occupation"].plot(), folder / "levels.png")
+    report(folder / "report.png")
 
-    rows = np.random.default_rng(0).permutation(len(adult))
-    fit, test = rows[:5000], rows[5000:]
-    age, y, p = adult["age"], adult.y, adult.p
-    beta = vc.BetaCalibrator().fit(p[fit], y[fit])
-    tree = vc.TreeCalibrator().fit(p[fit], y[fit], {"age": age[fit]})
-    names = ("age", "hours-per-week", "occupation")
-    columns = {name: adult[name][test] for name in names}
-    auto = vc.VariableCalibrator().fit(p[fit], y[fit], {name: adult[name][fit] for name in names})
-    scores = {
-        "raw": p[test],
-        "beta": beta.predict_proba(p[test]),
-        "tree on age": tree.predict_proba(p[test], {"age": age[test]}),
-        "VariableCalibrator": auto.predict_proba(p[test], columns),
-    }
-    curves = {name: vc.curve(y[test], q, {"age": age[test]}) for name, q in scores.items()}
-    save(vc.plotting.before_after(curves), folder / "before_after.png")
-    save(vc.compare(y[test], scores, columns).plot(), folder / "compare.png")
-    save(effects().plot("income"), folder / "effect.png")
+
+def report(path: Path) -> None:
+    """Photograph the first screen of a report; needs Chromium."""
     rows = vc.datasets.load_income().part("audit")
-    years = {"age": rows["age"]}
-    for name, other in (("surface", "education-num"), ("surface_levels", "marital-status")):
-        found = vc.surface(rows.y, rows.p, years, {other: rows[other]})
-        save(found.plot(), folder / f"{name}.png")
-    save(vc.slices(rows.y, rows.p, rows.X).plot(), folder / "slices.png")
-    sim = vc.datasets.make_gap(4000, "tilt", vece=0.1)
-    diagram = vc.reliability(sim.y, sim.p, event="positive")
-    save(diagram.plot(), folder / "reliability.png")
+    with tempfile.TemporaryDirectory() as home, open_browser() as browser:
+        page = Path(home, "report.html")
+        vc.audit(rows.y, rows.p, rows.X).report(page, title="Income model")
+        tab = browser.new_page(viewport=SCREEN, color_scheme="light")
+        tab.goto(page.as_uri())
+        tab.screenshot(path=path)
+    Image.open(path).convert("RGB").quantize(256).save(path, optimize=True)
 
 
 def growth() -> Any:
@@ -107,17 +91,7 @@ def growth() -> Any:
     return figure
 
 
-def monitor() -> Any:
-    """Draw the monitor of the guide, by running the beginning of its code."""
-    guide = Path(__file__).parents[1] / "docs" / "monitor.md"
-    blocks = re.findall(r"^```python\n(.*?)^```", guide.read_text(encoding="utf-8"), re.M | re.S)
-    scope: dict[str, Any] = {}
-    for block in blocks[:2]:
-        exec(compile(block, guide.name, "exec"), scope)
-    return scope["monitor"].plot()
-
-
-def story() -> Any:
+def story(rows: int, columns: int, size: tuple[float, float]) -> Any:
     """Return the picture that opens the README, of rows that nothing was learned from.
 
     By score, by age, and by age once it is repaired.
@@ -127,7 +101,7 @@ def story() -> Any:
     repair = vc.VariableCalibrator().fit(seen.p, seen.y, seen.X)
     repaired = repair.predict_proba(new.p, new.X)[:, 1]
     age = {"age": new["age"]}
-    figure, axes = plt.subplots(1, 3, figsize=(12.6, 4.0), layout="constrained")
+    figure, axes = plt.subplots(rows, columns, figsize=size, layout="constrained")
     vc.reliability(new.y, new.p, event="positive").plot(ax=axes[0])
     for ax, p in zip(axes[1:], (new.p, repaired), strict=True):
         vc.curve(new.y, p, age, event="positive").plot(ax=ax)
@@ -136,17 +110,6 @@ def story() -> Any:
         ax.set_title(title, loc="left")
         ax.set_ylabel("earn more than $50,000")
     return figure
-
-
-def effects() -> Any:
-    """Return the effects of a calibrator whose variable has missing values."""
-    rng = np.random.default_rng(0)
-    p, income = rng.uniform(0.05, 0.95, 4000), rng.lognormal(10, 0.8, 4000)
-    missing = rng.random(4000) < 0.15
-    shift = np.where(missing, -0.8, 1.5 * np.tanh(income / 25_000 - 1))
-    y = rng.random(4000) < 1 / (1 + (1 / p - 1) * np.exp(-shift))
-    v = {"income": np.where(missing, np.nan, income)}
-    return vc.VariableCalibrator().fit(p, y, v).effects()
 
 
 if __name__ == "__main__":

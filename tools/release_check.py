@@ -22,10 +22,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-#: The most that the core and its dependencies may take, in megabytes. 216 were measured; the rest
+#: The most that the core and its dependencies may take, in megabytes. 213 were measured; the rest
 #: is for newer versions of numpy, scipy and scikit-learn.
 CORE_LIMIT_MB = 230
-#: The most that the wheel may take; 1.6 were measured, half of which are bundled data.
+#: The most that the wheel may take; 1.8 were measured, half of which are bundled data.
 WHEEL_LIMIT_MB = 3
 
 ROWS = "import varcal as vc; d = vc.datasets.load_income().part('test'); "
@@ -111,7 +111,9 @@ def typed() -> str:
         # Away from pyproject.toml, as a user's script is.
         alone = Path(shutil.copy(script, folder))
         run(sys.executable, "-m", "mypy", "--strict", alone, cwd=alone.parent)
-        run(sys.executable, "-m", "pyright", alone, cwd=alone.parent)
+        run(
+            sys.executable, "-m", "pyright", "--pythonpath", sys.executable, alone, cwd=alone.parent
+        )
     return "mypy --strict and pyright"
 
 

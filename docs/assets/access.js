@@ -1,5 +1,5 @@
 // What the theme leaves to do for readers with a keyboard or a screen reader: landmarks with names
-// of their own, tables that can be scrolled, and no empty headers.
+// of their own, tables and wide pictures that can be scrolled, and no empty headers.
 (() => {
   const tend = () => {
     document.querySelectorAll("nav.md-code__nav:not([aria-label])").forEach((nav, k) => {
@@ -17,7 +17,14 @@
     document.querySelectorAll(".md-typeset table:not([tabindex])").forEach((table) => {
       table.tabIndex = 0;
     });
+    document.querySelectorAll(".md-typeset p > img:not(.wide)").forEach((picture) => {
+      if (picture.naturalWidth > 2.1 * picture.naturalHeight) {
+        picture.classList.add("wide");
+        picture.parentElement.tabIndex = 0;
+      }
+    });
   };
   new MutationObserver(tend).observe(document, { childList: true, subtree: true });
   document.addEventListener("DOMContentLoaded", tend);
+  window.addEventListener("load", tend);
 })();

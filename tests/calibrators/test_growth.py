@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -145,7 +146,10 @@ def test_rows_of_a_group_are_held_out_together():
     assert alone.model_.growth is not None
     assert alone.model_.growth.tables[0].pair == (1, 2)
     grouped = VariableCalibrator().fit(lucky.p, lucky.y, lucky.v, groups=days)
-    assert grouped.model_.growth is None
+    other = lucky_days(20_000, 999, 0.8)
+    raw = log_loss(other.y, other.p)
+    assert log_loss(other.y, alone.predict_proba(other.p, other.v)[:, 1]) > raw + 0.02
+    assert log_loss(other.y, grouped.predict_proba(other.p, other.v)[:, 1]) < raw + 0.001
 
 
 def test_later_rows_judge_the_second_stage():
@@ -309,11 +313,9 @@ def test_trees_do_not_depend_on_the_order_of_rows_and_count_weights():
     y = (rng.random(3000) < 0.3 + 0.4 * ((codes[0] > 9) ^ (codes[1] > 9))).astype(float)
     weight = rng.integers(1, 4, 3000).astype(float)
     ordered = np.array([True, True, False, True])
-    rows = Boosting(codes, ordered, 20, np.zeros(3000), y, weight)
+    rows = Boosting(codes, ordered, 20, np.zeros(3000), y, weight, 6, 0.2)
     turned = rng.permutation(np.repeat(np.arange(3000), weight.astype(int)))
-    repeated = Boosting(
-        codes[:, turned], ordered, 20, np.zeros(len(turned)), y[turned], np.ones(len(turned))
-    )
+    repeated = replace(rows.take(turned), mass=np.ones(len(turned)))
     one, other = fit_trees(rows, 10), fit_trees(repeated, 10)
     assert (one.variable == other.variable).all()
     assert (one.cut == other.cut).all()

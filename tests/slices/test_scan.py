@@ -7,7 +7,7 @@ import pytest
 
 from varcal._input.variables import Variable
 from varcal._slices import scan
-from varcal._slices.blocks import CLASSES, PRIOR_LOG_N, BlockLaw, Sizes
+from varcal._slices.blocks import CLASSES, EXPONENT, PRIOR_LOG_N, BlockLaw, Sizes
 from varcal._slices.cells import grid_of
 from varcal._slices.search import Rows, Rule, search
 from varcal._slices.shorten import _measured, shortened
@@ -124,15 +124,22 @@ def test_a_rule_knows_its_depth_and_size():
 def test_the_number_of_independent_maxima_is_recovered():
     rng = np.random.default_rng(0)
     top = np.abs(rng.standard_normal((1, 1, 4000, 50))).max(axis=-1)
-    law = BlockLaw.of(top)
+    law = BlockLaw.of(top, np.ones(1))
     assert np.exp(law.log_n[0, 0]) == pytest.approx(50, rel=0.1)
-    p = np.exp(law.statistic(top))
+    p = np.exp(law.log_rates(top)[0, 0])
     assert np.mean(p < 0.05) == pytest.approx(0.05, abs=0.01)
+
+
+def test_columns_are_judged_by_all_blocks():
+    top = np.random.default_rng(0).normal(3, 0.3, (2, 2, 60))
+    law = BlockLaw.of(top, np.array([0.8, 0.4]))
+    terms = law.weights[None, :, None] / np.exp(law.log_rates(top))
+    assert np.allclose(law.statistic(top), -np.log((terms**EXPONENT).sum(axis=(0, 1))))
 
 
 def test_blocks_without_slices_play_no_part():
     top = np.full((2, 2, 60), -np.inf)
     top[0, 0] = np.random.default_rng(0).normal(3, 0.3, 60)
-    law = BlockLaw.of(top)
+    law = BlockLaw.of(top, np.ones(2))
     assert np.isnan(law.log_n[1]).all()
     assert np.isfinite(law.statistic(top)).all()

@@ -46,6 +46,19 @@ API = {
 }
 #: Public modules, which have a page each.
 MODULES = ("datasets", "plotting", "report", "experiments", "exceptions")
+#: What to read before a page of the API, by its title.
+BEFORE = {
+    "Metrics and estimates": "[Metrics](../metrics.md) and [uncertainty](../inference.md)",
+    "Audits and comparisons": "[Audit a model](../guides/audit.md)",
+    "Slices and surfaces": "[Slices](../slices.md) and [surfaces](../surface.md)",
+    "Calibrators": "[Calibrators](../calibrators.md)",
+    "Monitors": "[Watch a model in production](../monitor.md)",
+    "Files and large data": "[From laptop to cluster](../scale.md)",
+    "varcal.datasets": "[Data sets and simulators](../datasets.md)",
+    "varcal.plotting": "[Plots](../plots.md)",
+    "varcal.report": "[Reports](../report.md)",
+    "varcal.experiments": "[The paper, reproduced](../reproduce.md)",
+}
 
 _LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)\s]+)\)")
 _FENCE = re.compile(r"^ *(```|~~~)")
@@ -245,18 +258,39 @@ def _api_path(title: str) -> str:
 
 
 def _api_text(title: str, names: list[str]) -> str:
-    return f"# {title}\n\n" + "\n\n".join(f"::: {name}" for name in names) + "\n"
+    before = f"With examples and pictures: {BEFORE[title]}.\n\n" if title in BEFORE else ""
+    return f"# {title}\n\n{before}" + "\n\n".join(f"::: {name}" for name in names) + "\n"
 
 
 def api_index() -> str:
-    """Return the page that links to every public name."""
-    lines = ["# Every public name", ""]
+    """Return the page that links to every public name and says what it is."""
+    lines = ["# Every public name", "", "All names are those of `import varcal as vc`.", ""]
+    said, homes = first_lines(), public_names()
     for path, (title, text) in api_pages().items():
         page = path.removeprefix("api/")
-        names = re.findall(r"^::: (\S+)$", text, re.M)
-        links = ", ".join(f"[`{name.removeprefix('varcal.')}`]({page}#{name})" for name in names)
-        lines += [f"**[{title}]({page})**", "", links, ""]
+        lines += [f"## [{title}]({page})", "", "| name | what it is |", "|---|---|"]
+        for name in re.findall(r"^::: (\S+)$", text, re.M):
+            short = name.removeprefix("varcal.")
+            module, _, last = short.rpartition(".")
+            home = module or homes[last].partition(".")[0]
+            lines.append(f"| [`{short}`]({page}#{name}) | {said.get((home, last), '')} |")
+        lines.append("")
     return "\n".join(lines)
+
+
+def first_lines() -> dict[tuple[str, str], str]:
+    """Return the first line that describes a function, class or constant, by package and name."""
+    found: dict[tuple[str, str], str] = {}
+    for path in sorted(SRC.rglob("*.py")):
+        text = path.read_text("utf-8")
+        home = path.relative_to(SRC).parts[0].removesuffix(".py")
+        for node in ast.parse(text).body:
+            documented = isinstance(node, ast.FunctionDef | ast.ClassDef)
+            if documented and (told := ast.get_docstring(node)):  # overloads have none
+                found.setdefault((home, node.name), told.partition("\n")[0])
+        for told, name in re.findall(r"^#: (.+)\n(\w+)\b.* = ", text, re.M):
+            found.setdefault((home, name), told)
+    return found
 
 
 if __name__ == "__main__":

@@ -11,6 +11,8 @@ from latex2mathml.converter import convert
 _BLOCK = re.compile(r"^( *)\.\. math::(.*(?:\n(?:\1 +\S.*| *(?=\n\1 +\S)))*)", re.M)
 _INLINE = re.compile(r":math:`([^`]+)`")
 _ROLE = re.compile(r":(?:func|class|meth|mod|obj):`~?([^`]+)`")
+_PARAMETERS = re.compile(r"(?<=^Parameters\n----------\n).*?(?=^\w[\w ]*\n---|\Z)", re.M | re.S)
+_SHARED = re.compile(r"^(\*{0,2}\w+(?:, \*{0,2}\w+)+)( :.*)?\n((?:(?: .*)?(?:\n|\Z))*)", re.M)
 _CITED = re.compile(r"^( *)\.\. \[(\w+)\] ", re.M)
 
 
@@ -24,7 +26,26 @@ def to_markdown(text: str) -> str:
     # In an element that starts no block, or Markdown would end the paragraph.
     text = _INLINE.sub(lambda found: f"<span>{_mathml(found[1], 'inline')}</span>", text)
     text = _ROLE.sub(r"`\1`", text)
+    text = text.replace("array-like", "array\N{NON-BREAKING HYPHEN}like")  # not array minus like
     return _CITED.sub(r"\1[\2] ", text)
+
+
+def one_by_one(text: str) -> str:
+    r"""Give each of several parameters that share a description an entry of its own.
+
+    Otherwise all of them are shown with the default of the first.
+
+    >>> one_by_one("Parameters\n----------\nlow, high : int\n    An end.\n").splitlines()[2:]
+    ['low : int', '    An end.', 'high : int', '    An end.']
+    """
+    return _PARAMETERS.sub(lambda section: _SHARED.sub(_entries, section[0]), text)
+
+
+def _entries(found: re.Match[str]) -> str:
+    names, kind, description = found.groups(default="")
+    blank = "\n" if description.endswith("\n\n") else ""
+    body = description.rstrip("\n") + "\n"
+    return "".join(f"{name}{kind}\n{body}" for name in names.split(", ")) + blank
 
 
 def _block(found: re.Match[str]) -> str:
@@ -42,7 +63,7 @@ class Docstrings(griffe.Extension):
     def on_instance(self, *, obj: griffe.Object, **kwargs: object) -> None:
         """Rewrite the docstring of an object that was just read."""
         if obj.docstring:
-            obj.docstring.value = to_markdown(obj.docstring.value)
+            obj.docstring.value = to_markdown(one_by_one(obj.docstring.value))
 
     def on_package(self, *, pkg: griffe.Module, **kwargs: object) -> None:
         """Replace defaults that are named constants by their values, once all modules are read."""

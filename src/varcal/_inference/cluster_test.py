@@ -110,12 +110,12 @@ def _tested(
     choice: Sequence[int],
     p_values: Callable[[int, int], tuple[Floats, Floats]],
 ) -> float:
-    first = contributions[choice[0]]
-    n_groups, sizes = len(first), {place: contributions[place].shape[1] for place in choice}
+    n_groups = len(contributions[choice[0]])
+    sizes = {place: contributions[place].shape[1] for place in choice}
     most = n_groups // GROUPS_PER_TERM
     used = [place for place, size in sizes.items() if 0 < size <= most]
     if not used:
-        if not first.shape[1]:
+        if not any(sizes.values()):
             return 1.0  # a single value: the gap cannot change along it
         if n_groups < LEAST_GROUPS:
             raise InputError(
@@ -124,7 +124,7 @@ def _tested(
                 argument="groups",
             )
         # More levels than groups can tell apart: the most frequent ones.
-        used = list(choice)
+        used = [place for place, size in sizes.items() if size]
     found = [p_values(place, most) for place in used]
     observed = float(cauchy([own for own, _ in found]))
     if n_groups >= FEW_GROUPS:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -19,6 +19,10 @@ CENTERED_SHAPE_SHIFT, CENTERED_FADE = 0.5, 1.25
 SPARSE_SHIFT = 2.0
 #: The least absolute gap, in standard errors, in the dense shape of the upper limit.
 DENSE_FLOOR = 0.5
+#: With groups, the sign of a gap below this many standard errors is not taken from the data.
+UNCLEAR = 1.0
+#: How often all unclear signs are chosen anew, given the others.
+ROUNDS = 3
 #: Points of each nested grid that solves an equation, and the number of grids.
 GRID_POINTS, GRIDS = 17, 4
 #: For the upper limit, T is at least this many standard deviations below its mean without a gap.
@@ -68,6 +72,10 @@ def interval(
     replaced by its mean without a gap minus one standard deviation if it is below that, so that
     the interval is not too short when T happens to be small.
 
+    With groups, bins vary together, and how much T varies depends on the signs of their gaps. The
+    dense shape has signs for which T varies most (`_dense_shape`), and for the lower limit T
+    varies at least as much as along that shape.
+
     Examples
     --------
     >>> from varcal._inference.error_sums import ErrorSums
@@ -86,18 +94,18 @@ def interval(
 def lower_limit(law: GapLaw, level: float, middle: Floats) -> Floats:
     """Return the lower end of `interval`; `middle` is the debiased value."""
     sparse = np.maximum(np.abs(law.gap) - SPARSE_SHIFT * law.standard_error, 0.0)
-    low = _limit(law, level, _shape(law, sparse), 1.0, law.value)
+    shapes = [_shape(law, sparse), *([_dense_shape(law)] if law.in_groups else [])]
+    low = _limit(law, level, shapes, 1.0, law.value)
     low = np.where(law.value <= noise_floor(law, level=(1 + level) / 2)[1], 0.0, low)
     return np.asarray(np.minimum(low, middle))
 
 
 def upper_limit(law: GapLaw, level: float, middle: Floats) -> Floats:
     """Return the upper end of `interval`; `middle` is the debiased value."""
-    size = np.abs(law.gap)
-    mean, sd, _ = plug_in_moments(law, np.zeros_like(size), np.zeros((*law.value.shape, 1)))
+    flat = np.zeros_like(law.gap)
+    mean, sd, _ = plug_in_moments(law, flat, np.zeros((*law.value.shape, 1)))
     least = np.maximum(law.value, (mean - LUCK * sd)[..., 0])
-    dense = np.maximum(size, DENSE_FLOOR * law.standard_error)
-    high = _limit(law, level, _shape(law, dense), -1.0, least)
+    high = _limit(law, level, [_dense_shape(law)], -1.0, least)
     if law.centered:
         # Gaps lie in [−1, 1], and what is left of that of a bin with nearly all rows is balanced
         # by the few others.
@@ -105,15 +113,48 @@ def upper_limit(law: GapLaw, level: float, middle: Floats) -> Floats:
     return np.asarray(np.maximum(high, middle))
 
 
-def _limit(law: GapLaw, level: float, shape: Floats, side: float, value: Floats) -> Floats:
-    """Return the size along a shape of which `value` is a quantile."""
+def _limit(
+    law: GapLaw, level: float, shapes: Sequence[Floats], side: float, value: Floats
+) -> Floats:
+    """Return the size along a shape of which `value` is a quantile.
+
+    T varies as along that of the shapes for which it varies most. Only the lower limit counts that
+    bins that vary together make T skewed, because a lower quantile of T so skewed is not known.
+    """
     z = law.quantile(level)
 
     def quantile(theta: Floats) -> Floats:
-        mean, sd, skew = plug_in_moments(law, shape, theta)
+        mean, sd, skew = plug_in_moments(law, shapes[0], theta, shared=side > 0)
+        for other in shapes[1:]:
+            _, more, its_skew = plug_in_moments(law, other, theta, shared=side > 0)
+            sd, skew = np.maximum(sd, more), np.where(more > sd, its_skew, skew)
         return mean + (side * z + (z * z - 1) * skew / 6) * sd
 
     return _solve(quantile, value)
+
+
+def _dense_shape(law: GapLaw) -> Floats:
+    r"""Return the shape with no bin below half a standard error.
+
+    If bins vary together (groups), signs of unclear gaps that noise has chosen do not fit the
+    correlations, and T would seem to vary too little. They are chosen one after the other such
+    that :math:`\operatorname{Var} \sum_b \pi_b \sigma_b g_b` is largest.
+    """
+    shape = _shape(law, np.maximum(np.abs(law.gap), DENSE_FLOOR * law.standard_error))
+    if not law.in_groups:
+        return shape
+    own = np.where(shape < 0, -1.0, 1.0)
+    z = ratio_or_zero(np.abs(law.gap), law.standard_error)
+    clear = (z >= UNCLEAR) | (z >= z.max(-1, keepdims=True))
+    weight = law.share * law.standard_error
+    pull = weight[..., :, None] * law.correlation * weight[..., None, :]
+    sign = np.where(clear, own, 0.0)
+    for _ in range(ROUNDS):
+        for b in range(sign.shape[-1]):
+            total = (pull[..., b, :] * sign).sum(-1)
+            chosen = np.where(total == 0, own[..., b], np.sign(total))
+            sign[..., b] = np.where(clear[..., b], own[..., b], chosen)
+    return np.asarray(np.abs(shape) * sign)
 
 
 def _shape(law: GapLaw, size: Floats) -> Floats:

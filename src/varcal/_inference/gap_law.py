@@ -20,6 +20,8 @@ from varcal._inference.quadratic_forms import constant_gap_moments
 NEVER_FOLDS = 8.0
 #: Terms of Mehler's expansion of the covariance of two absolute values.
 MEHLER_TERMS = 5
+#: Bins up to which the skewness that they share is computed; it takes products of matrices.
+MOST_TOGETHER = 100
 
 
 @dataclass(frozen=True)
@@ -134,6 +136,11 @@ class GapLaw:
         """Standard error of each bin's gap."""
         return root_diagonal(self.cov)
 
+    @property
+    def in_groups(self) -> bool:
+        """Whether rows are in groups, so that bins may vary together."""
+        return bool(np.isfinite(self.df))
+
     @cached_property
     def correlation(self) -> Floats:
         """Correlation of the bins' gaps, with 0 on the diagonal."""
@@ -153,12 +160,15 @@ class GapLaw:
         return float(ndtri(tail) if np.isinf(self.df) else stdtrit(self.df, tail))
 
 
-def plug_in_moments(law: GapLaw, shape: Floats, theta: Floats) -> tuple[Floats, Floats, Floats]:
+def plug_in_moments(
+    law: GapLaw, shape: Floats, theta: Floats, *, shared: bool = True
+) -> tuple[Floats, Floats, Floats]:
     r"""Return mean, standard deviation and skewness of T if the gaps are theta * shape.
 
     ``theta`` has one more axis than the law. Covariances of :math:`|X_b|, |X_c|` follow from
     Mehler's expansion, :math:`\sum_k \rho^k f^{(k)}(x_b) f^{(k)}(x_c) / k!` with
-    :math:`f(x) = \mathrm{E}|x + Z|`.
+    :math:`f(x) = \mathrm{E}|x + Z|`. With groups, bins that vary together make T skewed; `shared`
+    says whether that counts.
     """
     x, tilt, bell, folded, size = _folded(law, shape, theta)
     se = law.standard_error[..., None, :]
@@ -187,8 +197,26 @@ def plug_in_moments(law: GapLaw, shape: Floats, theta: Floats) -> tuple[Floats, 
         + theta**2 * np.maximum(of_shares, 0.0)[..., None]
     )
     sd = np.sqrt(variance)
-    skew = ratio_or_zero(law.dependence**2 * (scale**3 * third).sum(-1), sd**3)
+    cumulant = (scale**3 * third).sum(-1)
+    few = x.shape[-1] <= MOST_TOGETHER
+    if shared and few and law.in_groups and law.correlation_powers:
+        cumulant = cumulant + _shared_skewness(law.correlation, scale * tilt, scale * bell)
+    skew = ratio_or_zero(law.dependence**2 * cumulant, sd**3)
     return (law.share[..., None, :] * size).sum(-1), sd, skew
+
+
+def _shared_skewness(rho: Floats, slope: Floats, bend: Floats) -> Floats:
+    r"""Return what correlated bins add to the third cumulant of the plug-in error.
+
+    To second order a bin's absolute gap is :math:`a_b Z_b + c_b (Z_b^2 - 1)`, and the sum has the
+    third cumulant :math:`6 a^\top R C R a + 8 \operatorname{tr}(CR)^3` with C = diag(c).
+    """
+    whole = rho + np.eye(rho.shape[-1])
+    turned = slope @ whole
+    bent = bend[..., :, None] * whole[..., None, :, :]
+    linear = (turned**2 * bend).sum(-1) - (slope**2 * bend).sum(-1)
+    curved = np.einsum("...bc,...cb->...", bent @ bent, bent) - (bend**3).sum(-1)
+    return np.asarray(6 * linear + 8 * curved)
 
 
 def plug_in_mean(law: GapLaw, shape: Floats, theta: Floats) -> Floats:

@@ -75,7 +75,7 @@ def measure_all(
 
 @dataclass(frozen=True, eq=False)
 class LawErrors:
-    """The errors of several laws; those with equally many bins share one computation.
+    """The errors of several laws; those of one kind with equally many bins share one computation.
 
     Attributes
     ----------
@@ -91,9 +91,10 @@ class LawErrors:
     @classmethod
     def of(cls, laws: Sequence[GapLaw]) -> LawErrors:
         """Put laws together."""
-        alike: dict[tuple[int, float], list[int]] = {}
+        alike: dict[tuple[int, float, float, bool], list[int]] = {}
         for place, law in enumerate(laws):
-            alike.setdefault((law.gap.shape[-1], law.df), []).append(place)
+            key = (law.gap.shape[-1], law.df, law.dependence, law.centered)
+            alike.setdefault(key, []).append(place)
         stacked = (GapLaw.stack([laws[place] for place in places]) for places in alike.values())
         return cls(tuple(alike.values()), tuple(stacked))
 

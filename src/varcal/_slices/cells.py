@@ -123,12 +123,6 @@ class Grid:
         return np.array(lines, dtype=np.uint8).reshape(self.fine.shape)
 
     @cached_property
-    def order(self) -> NDArray[np.int32]:
-        """The rows in the order of each variable's cells, one line per variable."""
-        lines = [np.argsort(line, kind="stable").astype(np.int32) for line in self.fine]
-        return np.array(lines, dtype=np.int32).reshape(self.fine.shape)
-
-    @cached_property
     def middle(self) -> Codes:
         """The cells at the middle resolution."""
         return self.at("middle")

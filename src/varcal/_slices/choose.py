@@ -61,7 +61,9 @@ class Hunt:
     laws : mapping
         The law of the maxima, by claim.
     statistic : ndarray
-        The smallest log p-value of each column; the data is column 0.
+        How clear each column is over all blocks (`BlockLaw.statistic`); the data is column 0.
+    smallest : ndarray
+        The log of the smallest p-value of each column, for single slices.
     rules : mapping
         The best rules of the data, by claim.
     """
@@ -69,12 +71,16 @@ class Hunt:
     rows: Mapping[int, Rows]
     laws: Mapping[int, BlockLaw]
     statistic: Floats
+    smallest: Floats
     rules: Mapping[int, tuple[Rule, ...]]
 
     def p_value(self, statistic: float) -> float:
         """Return the share of columns that are at least as extreme, the data itself included."""
-        null = self.statistic[1:]
-        return float((1 + (null <= statistic).sum()) / (1 + len(null)))
+        return _rank(statistic, self.statistic[1:])
+
+    def p_of_slice(self, log_p: float) -> float:
+        """Return the share of columns with a slice that is as clear, the data itself included."""
+        return _rank(log_p, self.smallest[1:])
 
 
 def hunt(
@@ -87,9 +93,7 @@ def hunt(
 ) -> Hunt:
     """Search the data and simulated outcomes in the same way."""
     rows: dict[int, Rows] = {}
-    laws: dict[int, BlockLaw] = {}
     rules: dict[int, tuple[Rule, ...]] = {}
-    statistics = []
     parts = list(batches(len(outcomes.y), 1 + draws, MOST_BYTES))
     steps = progress(
         [(key, part) for key in keys for part in parts], "Searching", n_rows=len(outcomes.y)
@@ -101,11 +105,20 @@ def hunt(
         tops[key].append(found.top)
         if part.start == 0:
             rules[key] = found.rules[0]
-    for key in keys:
-        top = np.concatenate(tops[key], axis=2)
-        laws[key] = BlockLaw.of(top)
-        statistics.append(laws[key].statistic(top))
-    return Hunt(rows, laws, np.min(statistics, axis=0), rules)
+    together = {key: np.concatenate(several, axis=2) for key, several in tops.items()}
+    return hunt_of(rows, together, rules)
+
+
+def hunt_of(
+    rows: Mapping[int, Rows],
+    tops: Mapping[int, Floats],
+    rules: Mapping[int, tuple[Rule, ...]],
+) -> Hunt:
+    """Judge the maxima of all columns, by claim."""
+    laws = {key: BlockLaw.of(top, rows[key].sizes.class_weights) for key, top in tops.items()}
+    statistic = np.min([laws[key].statistic(top) for key, top in tops.items()], axis=0)
+    rates = [laws[key].log_rates(top).min(axis=(0, 1)) for key, top in tops.items()]
+    return Hunt(rows, laws, statistic, np.min(rates, axis=0), rules)
 
 
 def choose(found: Hunt, outcomes: Outcomes, *, alpha: float, most: int) -> list[Chosen]:
@@ -129,7 +142,7 @@ def choose(found: Hunt, outcomes: Outcomes, *, alpha: float, most: int) -> list[
         inside = rows.inside(rule)
         new = not any(_shared(inside, one.inside) > MOST_SHARED for one in chosen)
         clear = outcomes is first or (
-            found.p_value(_log_p_of(found, first, key, rule, inside)) <= alpha + ROUNDING
+            found.p_of_slice(_log_p_of(found, first, key, rule, inside)) <= alpha + ROUNDING
         )
         if new and clear:
             chosen.append(Chosen(key, rule, inside, p_adjusted, outcomes))
@@ -143,6 +156,10 @@ def choose(found: Hunt, outcomes: Outcomes, *, alpha: float, most: int) -> list[
         rules = {k: one.rules[0] for k, one in again.items()}
         statistic = min(float(found.laws[k].statistic(one.top)[0]) for k, one in again.items())
     return chosen
+
+
+def _rank(value: float, null: Floats) -> float:
+    return float((1 + (null <= value).sum()) / (1 + len(null)))
 
 
 def _log_p_of(found: Hunt, outcomes: Outcomes, key: int, rule: Rule, inside: Bools) -> float:

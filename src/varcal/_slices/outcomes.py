@@ -119,10 +119,11 @@ class Outcomes:
         """Return the residuals of some columns of simulated outcomes."""
         if self.two:
             e = self._columns(1, columns)
-            side = np.ones(len(self.y)) if key == 1 else -np.ones(len(self.y))
             if key == CORRECT:
-                side = np.where(self.predicted == 1, 1.0, -1.0)
-            return self.on_grid(e * side.astype(np.float32)[:, None])
+                e *= np.where(self.predicted == 1, 1, -1).astype(np.float32)[:, None]
+            elif key == 0:
+                np.negative(e, out=e)
+            return self.on_grid(e)
         return self.on_grid(self._columns(key, columns))
 
     def columns(self, key: int, columns: slice) -> Singles:
@@ -180,7 +181,7 @@ class Outcomes:
             for k in range(self.p.shape[1] - 1):
                 drawn += u >= upper[:, k, None]
             s, hit = self.score(key), self.hit(key, drawn)
-        e = hit.astype(np.float32) - s.astype(np.float32)[:, None]
+        e = np.subtract(hit, s.astype(np.float32)[:, None], dtype=np.float32)
         e *= self.weight.astype(np.float32)[:, None]
         if key in self.explained:
             e = self.explained[key].removed_from(e)
@@ -189,8 +190,10 @@ class Outcomes:
     def on_grid(self, e: Floats | Singles) -> Singles:
         """Round residuals to multiples of a power of two that is the same in every column."""
         largest = float(self.weight.max()) * 2
-        unit = np.float32(2.0 ** (np.ceil(np.log2(largest)) - _RESIDUAL_DIGITS))
-        found: Singles = np.rint(e / unit).astype(np.float32) * unit
+        digits = _RESIDUAL_DIGITS - np.ceil(np.log2(largest))
+        wide = e * np.float32(2.0**digits)
+        found: Singles = np.rint(wide, out=wide).astype(np.float32, copy=False)
+        found *= np.float32(2.0**-digits)
         return found
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from varcal._arrays import Floats, Ints, Singles
 from varcal._slices.blocks import Sizes
-from varcal._slices.cells import Grid
+from varcal._slices.cells import Codes, Grid
 
 #: Numbers that are worked on at once.
 _MOST_NUMBERS = 1 << 22
@@ -34,8 +34,44 @@ def ranges_of(n_cells: int) -> tuple[Ints, Ints]:
     return low, high + 1
 
 
+def limits(
+    a: Codes, b: Codes, shape: tuple[int, int], weights: Floats, sizes: Sizes, depth: int
+) -> tuple[Floats, Ints]:
+    """Return 1/√V of every rectangle, 0 where it is not searched, and its block.
+
+    Parameters
+    ----------
+    a, b : ndarray
+        The cells of each row; of one variable alone, b is 0.
+    shape : tuple
+        The number of cells of each variable.
+    weights : ndarray of shape (rows, 2)
+        The variance and the weight of each row.
+    sizes : Sizes
+        What a slice needs to be searched.
+    depth : {1, 2}
+        The number of variables; a rectangle has not all cells of any of them.
+    """
+    index = _index(a, b, shape)
+    H = np.zeros((3, shape[0] + 1, shape[1] + 1))
+    for k, term in enumerate((weights[:, 0], weights[:, 1], None)):
+        H[k, 1:, 1:] = np.bincount(index, term, shape[0] * shape[1]).reshape(shape)
+    H = H.cumsum(axis=1).cumsum(axis=2)
+    a_low, a_high = ranges_of(shape[0])
+    b_low, b_high = ranges_of(shape[1])
+    D = H[:, a_high] - H[:, a_low]
+    V, W, N = D[:, :, b_high] - D[:, :, b_low]
+    searched = (sizes.rows <= N) & (sizes.weight <= W) & (sizes.variance <= V)
+    searched[a_high - a_low == shape[0]] = False
+    if depth > 1:
+        searched[:, b_high - b_low == shape[1]] = False
+    inverse = np.where(searched, 1.0 / np.sqrt(np.where(searched, V, 1.0)), 0.0)
+    return np.ascontiguousarray(inverse), np.ascontiguousarray(sizes.block_of(W))
+
+
 def rectangles(
-    index: Ints,
+    a: Codes,
+    b: Codes,
     shape: tuple[int, int],
     E: Singles,
     inverse: Floats,
@@ -47,10 +83,8 @@ def rectangles(
 
     Parameters
     ----------
-    index : ndarray
-        The cell of each row, a · shape[1] + b.
-    shape : tuple
-        The number of cells of each variable.
+    a, b, shape
+        The cells of each row and their numbers, as in `limits`.
     E : ndarray of shape (rows, columns)
         Residuals.
     inverse, block : ndarray of shape (ranges of a, ranges of b)
@@ -69,7 +103,8 @@ def rectangles(
     from scipy.sparse import csr_array  # noqa: PLC0415  only a search needs it
 
     one_hot = csr_array(
-        (np.ones(n, np.float64), index, np.arange(n + 1)), shape=(n, shape[0] * shape[1])
+        (np.ones(n, np.float64), _index(a, b, shape), np.arange(n + 1)),
+        shape=(n, shape[0] * shape[1]),
     )
     sums = one_hot.T @ E.astype(np.float64)
     H = np.zeros((shape[0] + 1, shape[1] + 1, columns))
@@ -81,11 +116,11 @@ def rectangles(
     where = np.zeros((2, columns), dtype=np.intp)
     step = max(1, _MOST_NUMBERS // (len(b_low) * columns))
     for first in range(0, len(a_low), step):
-        a = slice(first, first + step)
-        D = H[a_high[a]] - H[a_low[a]]
-        T = (D[:, b_high] - D[:, b_low]) * inverse[a][:, :, None]
-        flat, blocks = T.reshape(-1, columns), block[a].ravel()
-        searched = inverse[a].ravel() > 0
+        some = slice(first, first + step)
+        D = H[a_high[some]] - H[a_low[some]]
+        T = (D[:, b_high] - D[:, b_low]) * inverse[some][:, :, None]
+        flat, blocks = T.reshape(-1, columns), block[some].ravel()
+        searched = inverse[some].ravel() > 0
         if not searched.any():
             continue
         for one in np.unique(blocks[searched]):
@@ -215,6 +250,10 @@ def refine(
                 if not changed:
                     break
     return best
+
+
+def _index(a: Codes, b: Codes, shape: tuple[int, int]) -> Ints:
+    return a.astype(np.intp) * shape[1] + b
 
 
 def _sums(place: Ints, repeats: int, size: int, e: Singles, weights: Floats) -> Floats:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numba
 import numpy as np
-from numba import float32, float64, int32, int64, uint8
+from numba import float32, float64, int64, uint8, uint32
 
 from varcal._arrays import Floats, Ints, Singles
 from varcal._engines.kernel_numba import compiled
@@ -13,15 +13,46 @@ from varcal._slices.cells import Codes, Grid
 
 _floats, _table, _cube = float64[::1], float64[:, ::1], float64[:, :, ::1]
 _ints, _places, _rules = int64[::1], int64[:, ::1], int64[:, :, ::1]
-_codes, _singles, _order = uint8[:, ::1], float32[:, ::1], int32[:, ::1]
+_line, _codes, _cells, _singles = uint8[::1], uint8[:, ::1], uint32[:, ::1], float32[:, ::1]
 
 
-@compiled(_ints, int64, int64, _singles, _table, _places, _floats, _table, _table, _places)
-def _rectangles(index, ka, kb, E, inverse, block, penalty, top, best, where):  # type: ignore[no-untyped-def]
+@compiled(_line, _line, int64, int64, int64, _table, _floats, _floats, _table, _places)
+def _limits(a, b, ka, kb, depth, weights, limits, ends, inverse, block):  # type: ignore[no-untyped-def]
+    H = np.zeros((ka + 1, kb + 1, 3))
+    for r in range(a.size):
+        cell = H[a[r] + 1, b[r] + 1]
+        cell[0] += weights[r, 0]
+        cell[1] += weights[r, 1]
+        cell[2] += 1.0
+    for i in range(1, ka + 1):
+        for j in range(1, kb + 1):
+            for k in range(3):
+                H[i, j, k] += H[i, j - 1, k] + H[i - 1, j, k] - H[i - 1, j - 1, k]
+    ia = 0
+    for a_low in range(ka):
+        for a_high in range(a_low + 1, ka + 1):
+            ib = 0
+            for b_low in range(kb):
+                for b_high in range(b_low + 1, kb + 1):
+                    to, frm = H[a_high], H[a_low]
+                    V = to[b_high, 0] - to[b_low, 0] - frm[b_high, 0] + frm[b_low, 0]
+                    W = to[b_high, 1] - to[b_low, 1] - frm[b_high, 1] + frm[b_low, 1]
+                    N = to[b_high, 2] - to[b_low, 2] - frm[b_high, 2] + frm[b_low, 2]
+                    whole = a_high - a_low == ka or (depth > 1 and b_high - b_low == kb)
+                    if not whole and limits[0] <= N and limits[1] <= W and limits[2] <= V:
+                        inverse[ia, ib] = 1.0 / np.sqrt(V)
+                    for end in ends:
+                        block[ia, ib] += end > W
+                    ib += 1
+            ia += 1
+
+
+@compiled(_line, _line, int64, int64, _singles, _table, _places, _floats, _table, _table, _places)
+def _rectangles(first, second, ka, kb, E, inverse, block, penalty, top, best, where):  # type: ignore[no-untyped-def]
     n, columns = E.shape
     H = np.zeros(((ka + 1) * (kb + 1), columns))
     for r in range(n):
-        line = H[index[r]]
+        line = H[(first[r] + 1) * (kb + 1) + second[r] + 1]
         e = E[r]
         for c in range(columns):
             line[c] += e[c]
@@ -95,41 +126,63 @@ def _best_range(h, k, sign, limits, ends, penalty, top, column, out):  # type: i
                 out[0], out[1], out[2] = u, low, high
 
 
+@numba.njit(nogil=True, error_model="numpy")
+def _chosen(lines, rule, without, n_variables, rows):  # type: ignore[no-untyped-def]
+    """Write the rows that meet the conditions of a rule except one; return their number.
+
+    Rows are visited one after the other: it takes less time than to jump to those of one condition.
+    """
+    first = second = -1
+    for a in range(n_variables):
+        if a != without and rule[a] >= 0:
+            first, second = (a, first) if first < 0 else (first, a)
+    n, count = lines.shape[1], 0
+    if first < 0:
+        for r in range(n):
+            rows[r] = r
+        return n
+    if second < 0:
+        second = first
+    a, b = lines[rule[first]], lines[rule[second]]
+    a_low, b_low = rule[n_variables + 2 * first], rule[n_variables + 2 * second]
+    a_size = np.uint8(rule[n_variables + 2 * first + 1] - a_low)
+    b_size = np.uint8(rule[n_variables + 2 * second + 1] - b_low)
+    a_low, b_low = np.uint8(a_low), np.uint8(b_low)
+    for r in range(n):
+        rows[count] = r
+        # Differences below zero become large numbers.
+        count += int((np.uint8(a[r] - a_low) < a_size) & (np.uint8(b[r] - b_low) < b_size))
+    return count
+
+
 @compiled(
-    _order, _codes, _order, _places, _ints, _singles, _table, _rules, _floats, _floats, _floats,
-    _table, _table, _rules,
+    _cells, _codes, _ints, _singles, _table, _rules, _floats, _floats, _floats, _table, _table,
+    _rules,
 )  # fmt: skip
 def _extend(  # type: ignore[no-untyped-def]
-    places, lines, order, starts, n_cells, Et, weights, candidates, limits, ends, penalty, top,
-    best, where,
-):  # fmt: skip
+    cells, lines, n_cells, Et, weights, candidates, limits, ends, penalty, top, best, where
+):
     columns, n_candidates = candidates.shape[:2]
     d, widest = len(lines), n_cells.max()
-    h = np.zeros(d * widest * 4)
+    h = np.zeros((d * widest, 4))
     table = h.reshape((d, widest, 4))
+    rows = np.zeros(lines.shape[1] + 1, dtype=np.int32)
     out = np.zeros(3)
     for c in range(columns):
         for q in range(n_candidates):
-            j, k, j_low, j_high, k_low, k_high, sign = candidates[c, q]
+            rule = candidates[c, q]
+            j, k, sign = rule[0], rule[1], rule[6]
             if j < 0:
                 continue
             h[:] = 0.0
-            # Rows are visited in the order of the variable that leaves fewer of them.
-            i, other, low, high = j, k, k_low, k_high
-            first, last = starts[j, j_low], starts[j, j_high]
-            if starts[k, k_high] - starts[k, k_low] < last - first:
-                i, other, low, high = k, j, j_low, j_high
-                first, last = starts[k, k_low], starts[k, k_high]
-            for at in range(first, last):
-                r = order[i, at]
-                if low <= lines[other, r] < high:
-                    e, v, w = Et[c, r], weights[r, 0], weights[r, 1]
-                    for m in range(d):
-                        cell = places[r, m]
-                        h[cell] += e
-                        h[cell + 1] += v
-                        h[cell + 2] += w
-                        h[cell + 3] += 1.0
+            for r in rows[: _chosen(lines, rule, -1, 2, rows)]:
+                e, v, w = Et[c, r], weights[r, 0], weights[r, 1]
+                for m in range(d):
+                    cell = h[cells[r, m]]
+                    cell[0] += e
+                    cell[1] += v
+                    cell[2] += w
+                    cell[3] += 1.0
             for m in range(d):
                 if m in (j, k):
                     continue
@@ -142,16 +195,13 @@ def _extend(  # type: ignore[no-untyped-def]
                     where[c, q, 0], where[c, q, 1], where[c, q, 2] = m, int(out[1]), int(out[2])
 
 
-@compiled(
-    _codes, _order, _places, _ints, _singles, _table, _rules, int64, _floats, _floats, _floats,
-    _table, _table,
-)  # fmt: skip
+@compiled(_codes, _ints, _singles, _table, _rules, int64, _floats, _floats, _floats, _table, _table)
 def _refine(  # type: ignore[no-untyped-def]
-    lines, order, starts, n_cells, Et, weights, candidates, sweeps, limits, ends, penalty, top,
-    best,
-):  # fmt: skip
+    lines, n_cells, Et, weights, candidates, sweeps, limits, ends, penalty, top, best
+):
     columns, n_candidates = candidates.shape[:2]
     h = np.zeros((n_cells.max(), 4))
+    rows = np.zeros(lines.shape[1] + 1, dtype=np.int32)
     out = np.zeros(3)
     for c in range(columns):
         for q in range(n_candidates):
@@ -162,25 +212,8 @@ def _refine(  # type: ignore[no-untyped-def]
                     m = rule[a]
                     if m < 0:
                         continue
-                    b, o = (a + 1) % 3, (a + 2) % 3
-                    if rule[b] < 0:
-                        b, o = o, b
-                    # Rows are visited in the order of the variable that leaves fewer of them.
-                    i, other = rule[b], rule[o]
-                    if i < 0:  # there is no other variable
-                        i, first, last = m, 0, lines.shape[1]
-                    else:
-                        first, last = starts[i, rule[3 + 2 * b]], starts[i, rule[4 + 2 * b]]
-                    o_low, o_high = rule[3 + 2 * o], rule[4 + 2 * o]
-                    if other >= 0 and starts[other, o_high] - starts[other, o_low] < last - first:
-                        first, last = starts[other, o_low], starts[other, o_high]
-                        i, other = other, i
-                        o_low, o_high = rule[3 + 2 * b], rule[4 + 2 * b]
                     h[:] = 0.0
-                    for place in range(first, last):
-                        r = order[i, place]
-                        if other >= 0 and not o_low <= lines[other, r] < o_high:
-                            continue
+                    for r in rows[: _chosen(lines, rule, a, 3, rows)]:
                         cell = h[lines[m, r]]
                         cell[0] += Et[c, r]
                         cell[1] += weights[r, 0]
@@ -208,8 +241,19 @@ def _refine(  # type: ignore[no-untyped-def]
                     break
 
 
+def limits(
+    a: Codes, b: Codes, shape: tuple[int, int], weights: Floats, sizes: Sizes, depth: int
+) -> tuple[Floats, Ints]:
+    """Return 1/√V of every rectangle and its block, as in `scan.limits`."""
+    size = tuple(k * (k + 1) // 2 for k in shape)
+    inverse, block = np.zeros(size), np.zeros(size, dtype=np.intp)
+    _limits(a, b, *shape, depth, weights, _least(sizes), sizes.ends, inverse, block)
+    return inverse, block
+
+
 def rectangles(
-    index: Ints,
+    a: Codes,
+    b: Codes,
     shape: tuple[int, int],
     E: Singles,
     inverse: Floats,
@@ -220,9 +264,7 @@ def rectangles(
     """Scan all rectangles of cells of two variables, as in `scan.rectangles`."""
     best = np.full((2, E.shape[1]), -np.inf)
     where = np.zeros((2, E.shape[1]), dtype=np.intp)
-    a, b = np.divmod(index, shape[1])
-    place = (a + 1) * (shape[1] + 1) + b + 1  # with an empty line before the first cells
-    _rectangles(place, *shape, E, inverse, block, penalty, top, best, where)
+    _rectangles(a, b, *shape, E, inverse, block, penalty, top, best, where)
     return best, where
 
 
@@ -239,12 +281,11 @@ def extend(
     """Add a range of one more variable to rectangles, as in `scan.extend`."""
     best = np.full(candidates.shape[:2], -np.inf)
     where = np.zeros((*candidates.shape[:2], 3), dtype=np.intp)
-    first = np.arange(len(n_cells), dtype=np.int32) * int(n_cells.max())
-    places = np.ascontiguousarray(4 * (first + grid.coarse.T.astype(np.int32)))
-    starts = _starts(grid.coarse, n_cells)
+    first = np.arange(len(n_cells), dtype=np.uint32) * np.uint32(n_cells.max())
+    cells = np.ascontiguousarray(first + grid.coarse.T)
     _extend(
-        places, grid.coarse, grid.order, starts, n_cells, Et, weights, candidates,
-        _limits(sizes), sizes.ends, penalty, top, best, where,
+        cells, grid.coarse, n_cells, Et, weights, candidates, _least(sizes), sizes.ends, penalty,
+        top, best, where,
     )  # fmt: skip
     return best, where
 
@@ -262,21 +303,12 @@ def refine(
 ) -> Floats:
     """Choose one variable's range again at a time, as in `scan.refine`."""
     best = np.full(candidates.shape[:2], -np.inf)
-    starts = _starts(grid.middle, n_cells)
     _refine(
-        grid.middle, grid.order, starts, n_cells, Et, weights, candidates, sweeps,
-        _limits(sizes), sizes.ends, penalty, top, best,
+        grid.middle, n_cells, Et, weights, candidates, sweeps, _least(sizes), sizes.ends, penalty,
+        top, best,
     )  # fmt: skip
     return best
 
 
-def _limits(sizes: Sizes) -> Floats:
+def _least(sizes: Sizes) -> Floats:
     return np.array([sizes.rows, sizes.weight, sizes.variance])
-
-
-def _starts(codes: Codes, n_cells: Ints) -> Ints:
-    """Return the number of rows below each cell of each variable."""
-    found = np.zeros((len(codes), int(n_cells.max()) + 1), dtype=np.intp)
-    for line, cells in zip(found, codes, strict=True):
-        line[1:] = np.bincount(cells, minlength=len(line) - 1).cumsum()
-    return found

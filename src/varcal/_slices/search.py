@@ -178,39 +178,16 @@ def _penalty(depth: int) -> Floats:
     return 2.0 * PRIOR_LOG_N[depth - 1]
 
 
-def _limits(rows: Rows, index: Ints, shape: tuple[int, int], *, depth: int) -> tuple[Floats, Ints]:
-    """Return 1/√V of every rectangle, 0 where it is not searched, and its block."""
-    n_cells = shape[0] * shape[1]
-    terms = (rows.weights[:, 0], rows.weights[:, 1], None)
-    H = np.zeros((3, shape[0] + 1, shape[1] + 1))
-    for k, term in enumerate(terms):
-        H[k, 1:, 1:] = np.bincount(index, term, n_cells).reshape(shape)
-    H = H.cumsum(axis=1).cumsum(axis=2)
-    a_low, a_high = ranges_of(shape[0])
-    b_low, b_high = ranges_of(shape[1])
-    D = H[:, a_high] - H[:, a_low]
-    V, W, N = D[:, :, b_high] - D[:, :, b_low]
-    sizes = rows.sizes
-    searched = (sizes.rows <= N) & (sizes.weight <= W) & (sizes.variance <= V)
-    if depth > 1:
-        searched[a_high - a_low == shape[0]] = False
-        searched[:, b_high - b_low == shape[1]] = False
-    else:
-        searched[a_high - a_low == shape[0]] = False
-    inverse = np.where(searched, 1.0 / np.sqrt(np.where(searched, V, 1.0)), 0.0)
-    return np.ascontiguousarray(inverse), np.ascontiguousarray(sizes.block_of(W))
-
-
 def _one_variable(
     engine: ModuleType, rows: Rows, j: int, E: Singles, top: Floats, rules: list[list[Rule]]
 ) -> None:
     """Scan all ranges of fine cells of a variable."""
-    index = rows.grid.fine[j].astype(np.intp)
+    a, b = rows.grid.fine[j], np.zeros_like(rows.grid.fine[j])
     shape = rows.grid.axes[j].n_cells, 1
-    inverse, block = _limits(rows, index, shape, depth=1)
+    inverse, block = engine.limits(a, b, shape, rows.weights, rows.sizes, 1)
     if not inverse.any():
         return
-    best, where = engine.rectangles(index, shape, E, inverse, block, _penalty(1), top)
+    best, where = engine.rectangles(a, b, shape, E, inverse, block, _penalty(1), top)
     low, high = ranges_of(shape[0])
     for c, found in enumerate(rules):
         for sign in (0, 1):
@@ -227,12 +204,10 @@ def _two_variables(
 ) -> tuple[Floats, Ints]:
     """Scan all rectangles of coarse cells of two variables."""
     j, k = pair
+    a, b = rows.grid.coarse[j], rows.grid.coarse[k]
     shape = len(rows.grid.axes[j].coarse) - 1, len(rows.grid.axes[k].coarse) - 1
-    index = rows.grid.coarse[j].astype(np.intp) * shape[1] + rows.grid.coarse[k]
-    inverse, block = _limits(rows, index, shape, depth=2)
-    found: tuple[Floats, Ints] = engine.rectangles(
-        index, shape, E, inverse, block, _penalty(2), top
-    )
+    inverse, block = engine.limits(a, b, shape, rows.weights, rows.sizes, 2)
+    found: tuple[Floats, Ints] = engine.rectangles(a, b, shape, E, inverse, block, _penalty(2), top)
     return found
 
 

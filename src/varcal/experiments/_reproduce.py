@@ -28,6 +28,7 @@ __all__ = ["EXPERIMENTS", "PROTOCOLS", "reproduce"]
 EXPERIMENTS = ("theory", "cardio", "adult", "yelp", "bank", "cifar")
 #: Trains a model: Adult from the raw census data.
 CENSUS = "census"
+#: How figures are computed: as the authors did, or as we would.
 PROTOCOLS = ("paper", "corrected")
 
 

@@ -58,14 +58,14 @@ FORMS: dict[str, Callable[[Summary], str]] = {
     ".md": markdown,
     ".json": json_text,
 }
-#: The same for comparisons.
+#: What writes the summary of a comparison, by the extension of the file.
 COMPARISON_FORMS: dict[str, Callable[[ComparisonSummary], str]] = {
     ".html": comparison_html,
     ".htm": comparison_html,
     ".md": comparison_markdown,
     ".json": json_text,
 }
-#: The same for monitors.
+#: What writes the summary of a monitor, by the extension of the file.
 MONITOR_FORMS: dict[str, Callable[[MonitorSummary], str]] = {
     ".html": monitor_html,
     ".htm": monitor_html,

@@ -119,9 +119,12 @@ class LogisticModel:
         z = log_odds(p)
         own, variance = self.full.predictor(z, columns)
         own = moderated(own + self.full.design.score.clipped(z), variance)
+        variance, rough = PENALTY_DOUBT * variance, self.roughness.variance(z, columns)
         if self.growth is not None:
-            return np.asarray(np.sqrt(np.maximum(variance, self.growth.variance)))
-        error = np.sqrt(PENALTY_DOUBT * variance + self.roughness.variance(z, columns))
+            # Trees also learn what curves leave out; what they leave out themselves is measured.
+            left = 1 - self.growth.share if self.growth.variance > 0 else 1.0
+            return np.asarray(np.sqrt(np.maximum(variance + left * rough, self.growth.variance)))
+        error = np.sqrt(variance + rough)
         middle, of_link = self._linked(own)
         ends = [self._linked(own + side * error)[0] for side in (-1.0, 1.0)]
         spread = np.maximum(np.abs(ends[1] - ends[0]) / 2, error) ** 2 + of_link

@@ -258,7 +258,7 @@ class IntersectionSummary:
 
 @dataclass(frozen=True)
 class Summary:
-    """The content of a report.
+    """The content of the report of an audit.
 
     Attributes
     ----------

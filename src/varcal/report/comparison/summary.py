@@ -71,7 +71,7 @@ class VariableChange:
 
 @dataclass(frozen=True)
 class ComparisonSummary:
-    """The content of a report.
+    """The content of the report of a comparison.
 
     Attributes
     ----------

@@ -19,7 +19,7 @@ class LogEntry:
 
 @dataclass(frozen=True)
 class MonitorSummary:
-    """The content of a report.
+    """The content of the report of a monitor.
 
     Attributes
     ----------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import expit
@@ -19,7 +19,7 @@ __all__ = ["Held", "blend", "held_out", "held_out_gain"]
 
 #: Held-out gains, in standard errors, between which the share of the second predictor rises from 0
 #: to the best one.
-BLEND_RAMP = (1.5, 3.5)
+BLEND_RAMP = (1.25, 3.0)
 
 #: Newton steps of the best share at most, and the step that ends the search.
 _STEPS, _TOLERANCE = 50, 1e-10
@@ -86,11 +86,19 @@ def held_out(splits: Iterable[tuple[Bools, Bools]], etas: Floats) -> Floats:
 
 
 def held_out_gain(rows: Held, before: Floats, after: Floats) -> Gain:
-    """Return by how much the second predictor lowers the loss of held-out rows."""
+    """Return by how much the second predictor lowers the loss of held-out rows.
+
+    The standard error is at least the one that would hold if the first predictor were true: savings
+    that happen to be nearly equal are not evidence.
+    """
     judged = rows.folds.judged()
     saved = rows.loss(before) - rows.loss(after)
-    units = None if rows.units is None else rows.units[judged]
-    return gain_of(saved[judged], rows.mass[judged], units)
+    mass, units = rows.mass[judged], None if rows.units is None else rows.units[judged]
+    gain = gain_of(saved[judged], mass, units)
+    mean = expit(before[judged])
+    apart = (after - before)[judged]
+    least = float(np.sqrt((mass * mean * (1.0 - mean)) @ apart**2) / mass.sum())
+    return replace(gain, error=max(gain.error, least))
 
 
 def _best_share(rows: Held, first: Floats, apart: Floats, some: Bools) -> float:

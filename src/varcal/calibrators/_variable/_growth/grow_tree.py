@@ -26,8 +26,6 @@ Codes = NDArray[np.uint8]
 
 # Tuned constants; ../README.md tells how they were chosen.
 
-#: Levels of a tree at most: 64 leaves.
-DEPTH = 6
 #: λ, and the least H of a leaf.
 LEAF_PENALTY = 10.0
 LEAF_LEAST = 1.0

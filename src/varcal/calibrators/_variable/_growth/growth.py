@@ -18,14 +18,21 @@ from varcal.calibrators._variable._growth.blend import Held, blend
 from varcal.calibrators._variable._growth.boosted_trees import (
     Boosting,
     Trees,
+    depths_of,
     fit_trees,
     held_out_trees,
     placed,
+    rate_of,
 )
 from varcal.calibrators._variable._growth.cells import LevelCells, NumberCells, cells_of
 from varcal.calibrators._variable._growth.error_size import error_variance
 from varcal.calibrators._variable._growth.grow_tree import Codes
-from varcal.calibrators._variable._growth.pair_tables import CoarseCells, PairTable, fit_tables
+from varcal.calibrators._variable._growth.pair_tables import (
+    MOST_TABLES,
+    CoarseCells,
+    PairTable,
+    fit_tables,
+)
 from varcal.calibrators._variable._reml.losses import LogisticLoss
 from varcal.calibrators._variable.additive_model import AdditiveModel
 from varcal.calibrators._variable.folds import Folds
@@ -36,11 +43,16 @@ __all__ = ["LEAST_ROWS", "MOST_ROWS", "Growth", "GrowthRows", "fewer_folds", "fi
 # Tuned constants; ../README.md tells how they were chosen.
 
 #: The number of rows below which there is no second stage.
-LEAST_ROWS = 2_000.0
+LEAST_ROWS = 300.0
+#: The number of rows from which tables of pairs are tried: in fewer, cells hold too little.
+TABLE_ROWS = 2_000.0
 #: Beyond this number of rows, tables and trees are learned on a sample of this size.
 MOST_ROWS = 250_000
 #: Held-out rows that are enough to judge the second stage: other folds only fit.
 ENOUGH_HELD = 50_000
+#: The number of rows from which held-out rows tell the size of the error. In 1,000 rows intervals
+#: by it were half as wide again as those of the first stage, which cover the truth there.
+ERROR_ROWS = 2_000.0
 #: Rows on which the variance of trees is measured.
 VARIANCE_ROWS = 2_000
 
@@ -71,7 +83,7 @@ class Growth:
     link : AdditiveModel or None
         The last curve.
     variance : float
-        The mean squared error of logits, measured on held-out rows.
+        The mean squared error of logits, measured on held-out rows; 0 where these are too few.
     effects : tuple of ndarray
         What the second stage adds on average in each of the `cells`.
     shift : float
@@ -215,18 +227,18 @@ def fewer_folds(folds: Folds) -> Folds:
 
 def fit_growth(rows: GrowthRows) -> Growth | None:
     """Return the second stage; None where held-out rows do not support it."""
-    found = [(-1, cells_of(rows.z, 0, rows.mass))]
-    found += [
+    known = [(-1, cells_of(rows.z, 0, rows.mass))]
+    known += [
         (k, cells_of(column, n_levels, rows.mass))
         for k, (column, n_levels) in enumerate(zip(rows.columns, rows.n_levels, strict=True))
     ]
-    variables = tuple(k for k, each in found if each is not None)
-    cells = tuple(each for _, each in found if each is not None)
+    variables = tuple(k for k, each in known if each is not None)
+    cells = tuple(each for _, each in known if each is not None)
     judged = rows.folds.judged()
     if not any(k >= 0 for k in variables) or not judged.any():
         return None
     codes = _codes(variables, cells, rows.z, rows.columns)
-    held = Held(rows.y, rows.mass, rows.folds, rows.units)
+    held, n_rows = Held(rows.y, rows.mass, rows.folds, rows.units), float(rows.mass.sum())
     coarse = [each.coarse() for each in cells]
     tables, tabled = fit_tables(
         CoarseCells(
@@ -236,6 +248,7 @@ def fit_growth(rows: GrowthRows) -> Growth | None:
         held,
         rows.firsts,
         rows.first,
+        most=MOST_TABLES if n_rows >= TABLE_ROWS else 0,
     )
     boosting = Boosting(
         codes,
@@ -244,15 +257,23 @@ def fit_growth(rows: GrowthRows) -> Growth | None:
         rows.base,
         rows.y,
         rows.mass,
+        0,
+        rate_of(n_rows),
     )
-    without = held_out_trees(boosting, rows.folds)
-    share, gain = blend(held, tabled, without.eta)
+    found = []
+    for depth in depths_of(n_rows):
+        trial = replace(boosting, depth=depth)
+        without = held_out_trees(trial, rows.folds)
+        found.append((trial, without, *blend(held, tabled, without.eta)))
+    boosting, without, share, gain = max(found, key=lambda each: each[-1].value)
     if not tables and share == 0:
         return None
     trees = fit_trees(boosting, _refit_number(without.number, rows)) if share > 0 else None
     eta = (tabled + share * (without.eta - tabled))[judged]
     link = fit_link(eta, LogisticLoss(rows.y[judged], rows.mass[judged], eta))
     growth = Growth(variables, cells, tables, trees, share, gain.value, gain.error, link, 0.0)
+    if n_rows < ERROR_ROWS:
+        return growth
     linked = np.zeros(len(rows.y))
     linked[judged] = growth.linked(eta)[0]
     ordered = placed(boosting.places(), codes)

@@ -97,7 +97,7 @@ class CoarseCells:
 
 
 def fit_tables(
-    cells: CoarseCells, rows: Held, etas: Floats, whole: Floats
+    cells: CoarseCells, rows: Held, etas: Floats, whole: Floats, *, most: int = MOST_TABLES
 ) -> tuple[tuple[PairTable, ...], Floats]:
     """Return the tables that help, and the predictors of held-out rows with them.
 
@@ -111,11 +111,13 @@ def fit_tables(
         The predictor of each row by the model that is judged on each fold.
     whole : ndarray of shape (n,)
         The predictor of each row by the model of all rows.
+    most : int
+        Tables at most.
     """
     pairs = cells.pairs()
     tables: list[PairTable] = []
     splits = list(rows.folds.splits())
-    while pairs and len(tables) < MOST_TABLES:
+    while pairs and len(tables) < most:
         slopes = [_slopes(rows, eta) for eta in etas]
         trials = [_trial(cells, pair, splits, slopes) for pair in pairs]
         # A pair that shows nothing is not tried again.

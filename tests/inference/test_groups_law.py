@@ -1,0 +1,140 @@
+"""Intervals of rows in groups, whose bins vary together, and tests of several claims at once."""
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+
+from varcal._inference.cluster_law import cluster_law
+from varcal._inference.cluster_test import hotelling_test, hotelling_tests
+from varcal._inference.debias import UNCLEAR, _dense_shape, interval
+from varcal._inference.error_sums import ErrorSums
+from varcal._inference.gap_law import GapLaw, plug_in_moments
+from varcal._inference.measured import LawErrors
+from varcal.exceptions import InputError
+
+
+def law_of(rng, bins=6, factor=0.8, df=30.0, scale=0.03, size=1.0):
+    """A law whose bins share a random loading on a common factor."""
+    loading = factor * rng.choice([-1.0, 1.0], bins)
+    cov = scale**2 * (np.outer(loading, loading) + np.diag(1 - loading**2))
+    share = rng.dirichlet(np.full(bins, 5.0))
+    gap = size * scale * rng.standard_normal(bins)
+    return GapLaw(gap, share, cov, cov, np.zeros((bins, bins)), df=df)
+
+
+@pytest.mark.parametrize("n_groups", [12, 40, 130])
+def test_claims_tested_at_once_have_the_p_values_of_each(rng, n_groups):
+    parts = [rng.standard_normal((n_groups, k)) + 0.2 for k in (9, 2, 9, 2)]
+    choices = [range(4), range(2), range(2, 4), [3]]
+    together = hotelling_tests(parts, choices, seed=4)
+    assert together == [hotelling_test([parts[k] for k in choice], 4) for choice in choices]
+
+
+def test_sets_without_terms_or_with_more_than_groups_can_tell_apart(rng):
+    wide, narrow, none = (rng.standard_normal((12, k)) for k in (30, 2, 0))
+    p = hotelling_tests([wide, narrow, none], [[0], [0, 2], [1, 2], [2]])
+    assert p == [hotelling_test([wide[:, :6]])] * 2 + [hotelling_test([narrow]), 1.0]
+    with pytest.raises(InputError, match="4 groups"):
+        hotelling_test([none[:4], wide[:4]])
+
+
+def test_errors_of_many_laws_are_those_of_each(rng):
+    laws = [law_of(rng, bins, df=df) for bins, df in product((4, 6), (30.0, 12.0, np.inf))]
+    laws += [law.center() for law in laws] + [replace(laws[0], dependence=2.0)]
+    many, alone = LawErrors.of(laws), [LawErrors.of([law]) for law in laws]
+    assert len(many.laws) == 13
+    np.testing.assert_allclose(many.low(0.9), [one.low(0.9)[0] for one in alone], rtol=1e-12)
+    np.testing.assert_allclose(many.high(0.9), [one.high(0.9)[0] for one in alone], rtol=1e-12)
+    for one, same, low, high in zip(
+        many.measured(0.9),
+        (one.measured(0.9)[0] for one in alone),
+        many.low(0.9),
+        many.high(0.9),
+        strict=True,
+    ):
+        expected = [x for name, x in vars(same).items() if name != "p_value"]
+        found = [x for name, x in vars(one).items() if name != "p_value"]
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+        assert (one.low, one.high) == (low, high)
+
+
+def test_unclear_signs_are_those_for_which_the_error_varies_most(rng):
+    for _ in range(40):
+        law = law_of(rng)
+        shape = _dense_shape(law)
+        z = np.abs(law.gap) / law.standard_error
+        clear = (z >= UNCLEAR) | (z == z.max())
+        assert (np.sign(shape) == np.sign(law.gap))[clear].all()
+        options = [
+            np.where(clear, np.sign(law.gap), signs) for signs in product((-1.0, 1.0), repeat=6)
+        ]
+        variances = [(law.share * s) @ law.cov @ (law.share * s) for s in options]
+        signed = law.share * np.sign(shape)
+        assert signed @ law.cov @ signed == pytest.approx(max(variances))
+
+
+def test_bins_of_independent_rows_keep_their_signs(rng):
+    law = replace(law_of(rng), df=np.inf)
+    np.testing.assert_array_equal(np.sign(_dense_shape(law)), np.sign(law.gap))
+
+
+def test_the_error_of_bins_that_vary_together_is_skewed(rng):
+    bins, z = 10, 1.96
+    cov = 0.03**2 * (0.6 + 0.4 * np.eye(bins))
+    share = np.full(bins, 0.1)
+    law = GapLaw(np.zeros(bins), share, cov, cov, np.zeros((bins, bins)), df=49.0)
+    drawn = rng.multivariate_normal(np.zeros(bins), cov, 100_000)
+    for theta in (0.0, 0.03, 0.06):
+        sample = np.abs(theta + drawn) @ share
+        beyond = []
+        for shared in (True, False):
+            found = plug_in_moments(law, np.ones(bins), np.array([theta]), shared=shared)
+            mean, sd, skew = (x[0] for x in found)
+            assert mean == pytest.approx(sample.mean(), rel=0.01)
+            assert sd == pytest.approx(sample.std(), rel=0.02)
+            beyond.append((sample > mean + (z + (z * z - 1) * skew / 6) * sd).mean())
+        assert 0.01 < beyond[0] < 0.026 < beyond[1]  # nominal 0.025
+
+
+@pytest.mark.parametrize(("theta", "before"), [(0.04, 0.85), (0.06, 0.91)])
+def test_intervals_cover_if_all_bins_vary_together(theta, before):
+    rng = np.random.default_rng(15)
+    bins, many = 10, 400
+    cov = np.broadcast_to(0.03**2 * (0.6 + 0.4 * np.eye(bins)), (many, bins, bins))
+    gaps = rng.multivariate_normal(np.full(bins, theta), cov[0], many)
+    law = GapLaw(gaps, np.full((many, bins), 0.1), cov, cov, np.zeros_like(cov), df=49.0)
+    low, high = interval(law)
+    assert ((low <= theta) & (theta <= high)).mean() > 0.93 > before
+
+
+def mixed_law(rng, gap, *, mix, center, n_groups=50, rows=30):
+    """Rows of a group share 70 % of their luck; v is a mean of that of the group and their own."""
+    shape = (n_groups, rows)
+    v = mix * rng.random((n_groups, 1)) + (1 - mix) * rng.random(shape)
+    s = rng.uniform(0.3, 0.7, shape)
+    luck = np.where(rng.random(shape) < 0.7, rng.random((n_groups, 1)), rng.random(shape))
+    cell = np.minimum((10 * v).astype(int), 9) + 10 * np.arange(n_groups)[:, None]
+    hit = luck < s - gap(v)
+    sums = ErrorSums.from_rows(cell.ravel(), s.ravel(), hit.ravel(), n_bins=10 * n_groups)
+    by_group = {name: one.reshape(n_groups, 10) for name, one in vars(sums).items()}
+    return cluster_law(ErrorSums(**by_group), center=center)
+
+
+@pytest.mark.parametrize(
+    ("gap", "mix", "center", "truth", "before"),
+    [
+        (lambda v: 0.2 * (2 * v - 1), 0.5, True, 0.0667, 0.91),
+        (lambda v: 0.07 + 0 * v, 0.0, False, 0.07, 0.81),
+    ],
+    ids=["hidden error, v mixed", "the same gap everywhere"],
+)
+def test_groups_with_rows_in_many_bins(gap, mix, center, truth, before):
+    rng = np.random.default_rng(15)
+    laws = [mixed_law(rng, gap, mix=mix, center=center) for _ in range(300)]
+    found = LawErrors.of(laws)
+    covers = [
+        low <= truth <= high for low, high in zip(found.low(0.95), found.high(0.95), strict=True)
+    ]
+    assert np.mean(covers) > 0.94 > before
