@@ -181,6 +181,15 @@ def test_the_oldest_versions_are_those_of_pyproject():
     assert len(users | set(PROJECT["dependencies"])) <= len(versions.bounds())
 
 
+def test_the_oldest_environment_has_everything_but_what_builds_the_site():
+    versions = tool("versions")
+    assert versions.requirements("newest") == ["-e", ".[dev]"]
+    _, own, *others = versions.requirements("oldest")
+    assert own == ".[all]"
+    tools = names([*OPTIONAL["docs"], *OPTIONAL["dev"]])
+    assert tools - names(others) == {"varcal", versions.BUILDS_THE_SITE}
+
+
 def test_the_lock_has_all_dependencies_with_hashes_and_no_address():
     from packaging.version import Version
 

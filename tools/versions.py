@@ -6,7 +6,8 @@
     python tools/versions.py lock                        writes .ci/lock.txt, with hashes (needs uv)
 
 The oldest versions are the lower bounds in pyproject.toml, exactly. What they need in turn is as
-new as it can be. Options after the environment are passed to pytest.
+new as it can be. Options after the environment are passed to pytest. What builds the site is
+not among them: it needs a later click than varcal, and its test is skipped without it.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ BOUNDS_HEAD = """\
 LOCK_HEAD = """\
 # All dependencies with the hashes of their files, written by: python tools/versions.py lock
 """
+#: What the oldest environment does without.
+BUILDS_THE_SITE = "zensical"
 
 
 def project() -> dict:
@@ -44,6 +47,20 @@ def bounds() -> dict[str, str]:
     ]
     found = (re.fullmatch(r"([\w-]+)(?:\[\w+\])?>=([\d.]+)", one) for one in given)
     return {one[1]: one[2] for one in found if one is not None}
+
+
+def requirements(which: str) -> list[str]:
+    """Return what pip installs into an environment, besides the constraints.
+
+    >>> requirements("newest")
+    ['-e', '.[dev]']
+    """
+    if which == "newest":
+        return ["-e", ".[dev]"]
+    extras = project()["project"]["optional-dependencies"]
+    tools = [one for extra in ("docs", "dev") for one in extras[extra]]
+    left = ("varcal[", BUILDS_THE_SITE)
+    return ["-e", ".[all]", *(one for one in tools if not one.startswith(left))]
 
 
 def bounds_text() -> str:
@@ -78,7 +95,7 @@ def test(which: str, options: list[str]) -> int:
         subprocess.run([sys.executable, "-m", "venv", str(home)], check=True)
     constraints = ["-c", str(OLDEST)] if which == "oldest" else []
     install = [python, "-m", "pip", "install", "--quiet", "--upgrade", *constraints]
-    subprocess.run([*install, "-e", ".[dev]"], cwd=ROOT, check=True)
+    subprocess.run([*install, *requirements(which)], cwd=ROOT, check=True)
     print(f"{which} dependencies in {home.name}", flush=True)
     environment = os.environ | {"PIP_CONSTRAINT": ""}
     return subprocess.run([python, "-m", "pytest", *options], cwd=ROOT, env=environment).returncode

@@ -23,6 +23,8 @@ from torture.outcome import Outcome
 SAID = "interrupted: no file is left incomplete\n"
 AT_IMPORT = """
 import os, signal, sys
+# A shell lets what it starts in the background ignore Ctrl-C, and so do all children.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 class Interrupt:
     left = int(sys.argv[1])
     def find_spec(self, name, path=None, target=None):
@@ -52,6 +54,7 @@ def commands(folder: Path) -> list[tuple[list[str], str]]:
         (["audit", "rows.csv", *columns, "-o", "page.html"], "page.html"),
         (["calibrate", "rows.csv", *columns, "--variables", "age", "-o", "new.json"], "new.json"),
         (["apply", "cal.json", "rows.csv", "--prob", "p", "-o", "out.csv"], "out.csv"),
+        (["slices", "rows.csv", *columns, "--draws", "19", "-o", "slices.json"], "slices.json"),
         (["reproduce", "theory", "-o", "tables"], "tables"),
     ]
 
@@ -72,6 +75,8 @@ def run_imports(first: int, n: int, outcome: Outcome) -> None:
             )
             label = f"case {number} ({command[0]}, import {at})"
             _judge(label, done.returncode, done.stderr, Path(folder, out), outcome)
+    if outcome.counts.get("had finished", 0) == outcome.tried > 1:
+        outcome.fail("no process was interrupted")
 
 
 def run_work(first: int, n: int, outcome: Outcome) -> None:

@@ -4,6 +4,7 @@ import warnings
 from dataclasses import dataclass
 from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from sklearn.linear_model import LogisticRegression
@@ -12,9 +13,13 @@ import varcal as vc
 from cases.calibrators import check_probabilities
 from varcal._audit.audit_result import AUDIT
 from varcal._evidence.collected_file import COLLECTED
+from varcal._export._sql.dialects import DIALECTS
 from varcal._monitor.monitor_file import MONITOR
+from varcal._slices.slices_result import SLICES
 from varcal.calibrators._saved.json_file import CALIBRATOR, CLASSIFIER
+from varcal.exceptions import VarcalError
 from varcal.report import inline_report, summarise_monitor
+from varcal.report.slices_markdown import slices_markdown
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +68,8 @@ def saved_results(folder):
             (vc.VectorScalingCalibrator(), three),
         ]:
             yield _calibrator(folder, make.fit(*data), data)
+        yield _grown(folder)
+        yield _slices(folder)
         yield _classifier(folder)
         yield from _sums(folder)
 
@@ -89,6 +96,68 @@ def _calibrator(folder, fitted, data):
 
     name = f"{type(fitted).__name__} {k}"
     return SavedResult(name, CALIBRATOR, path.read_text(), path, vc.load_calibrator, use)
+
+
+def grown_rows(n=8_000):
+    """Return rows of which three variables together decide, so that tables and trees are needed."""
+    rng = np.random.default_rng(0)
+    age, job = rng.integers(0, 10, n).astype(float), rng.integers(0, 6, n)
+    dose, z = rng.integers(0, 4, n).astype(float), rng.normal(size=n)
+    eta = z + 2.5 * ((age > 5) ^ (job > 2)) - 2.0 * ((age > 3) & (dose > 1) & (job < 4))
+    eta += 1.5 * ((dose < 1) & (age < 3))
+    y = (rng.random(n) < 1 / (1 + np.exp(-eta))).astype(int)
+    age[rng.random(n) < 0.05] = np.nan
+    v = pd.DataFrame({"age": age, "job": np.array(list("abcdef"))[job], "dose": dose})
+    return 1 / (1 + np.exp(-z)), y, v
+
+
+def _grown(folder):
+    """Return a calibrator with a second stage, which has tables of pairs and trees."""
+    p, y, v = grown_rows()
+    fitted = vc.VariableCalibrator().fit(p, y, v)
+    assert fitted.model_.growth.tables
+    assert fitted.model_.growth.trees is not None
+    path = folder / "grown.json"
+    fitted.save(path)
+    some = slice(0, 600)
+    others = pd.DataFrame(
+        {"age": [-1e300, 1e300, np.nan, 5.0], "job": ["a", "z", None, "c"], "dose": [0, 1e9, 3, 1]}
+    )
+
+    def use(found):
+        check_probabilities(found.predict_proba(p[some], v[some]), 600, 2)
+        check_probabilities(found.predict_proba([0.0, 1.0, 0.5, 0.2], others), 4, 2)
+        found.predict_interval(p[some], v[some])
+        str(found.describe()), found.effects(), found.to_python()
+
+    name = "VariableCalibrator with a second stage"
+    return SavedResult(name, CALIBRATOR, path.read_text(), path, vc.load_calibrator, use)
+
+
+def _slices(folder):
+    n = 3_000
+    p, y, v = rows(n)
+    v["stay"] = pd.to_timedelta(np.arange(n) % 50, unit="h")
+    wrong = (v["age"] > 50) | (v["job"] == "a") | (v["day"] > "2024-03-01") | (v["stay"] > "40h")
+    y = np.where(wrong & (np.arange(n) % 3 > 0), 1, y)
+    found = vc.slices(y, p, v, draws=19)
+    assert {one.kind for each in found for one in each.conditions} >= {"numeric", "levels"}
+    path = folder / "slices.json"
+    found.save(path)
+
+    def use(found):
+        repr(found), found.to_dict(), found.to_frame(), found.sentence, slices_markdown(found)
+        found.plot()
+        plt.close("all")
+        for one in found:
+            assert one.mask(v, p).shape == (n,)
+            for dialect in DIALECTS:
+                try:
+                    one.to_sql(dialect, score="p")
+                except VarcalError:  # a duration, which some databases cannot turn into seconds
+                    continue
+
+    return SavedResult("slices", SLICES, path.read_text(), path, vc.load_slices, use)
 
 
 def _classifier(folder):

@@ -96,7 +96,7 @@ class Stated:
 def _separator(text: str) -> str:
     named = SEPARATORS | {"space": " ", r"\t": "\t"}
     mark = named.get(text.lower(), text)
-    if len(mark) != 1 or not mark.isascii() or mark in '"\r\n':
+    if len(mark) != 1 or not mark.isascii() or mark in '"\r\n\0':
         raise InputError(
             f"sep must be one character or one of {', '.join(SEPARATORS)}, space; got {text!r}",
             "for example {sep}",

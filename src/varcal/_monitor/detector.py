@@ -64,7 +64,8 @@ class Detector:
         """Add a batch, given its log e-values, shape (…, cells, directions, stakes)."""
         log_e = log_e.reshape(self.run.shape)
         self.t += 1
-        gain = np.exp(np.minimum(log_e, np.log(MOST)))
+        # The exponential of the logarithm of MOST may be a little smaller than MOST.
+        gain = np.minimum(np.exp(np.minimum(log_e, np.log(MOST) + 1.0)), MOST)
         filled = (moments.n > 0)[..., None]
         self.spent += filled / (self.t * (self.t + 1))
         self.flow += filled

@@ -112,6 +112,11 @@ class Slice:
     beyond_parents: float
     key: int
 
+    def check_saved(self) -> None:
+        """Raise ValueError unless the slice has a condition."""
+        if not self.conditions:
+            raise ValueError("a slice has no conditions")
+
     @property
     def rule(self) -> str:
         """The conditions in words."""

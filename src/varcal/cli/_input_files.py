@@ -105,7 +105,10 @@ class Files:
 
 def _is_pipe(name: str) -> bool:
     path = Path(name)
-    return path.is_fifo() or path.is_socket() or path.is_char_device()
+    try:
+        return path.is_fifo() or path.is_socket() or path.is_char_device()
+    except OSError:  # such as a name that is too long; looking for the file will say so
+        return False
 
 
 def _format_of_content(path: Path) -> tuple[str, str]:
@@ -285,7 +288,7 @@ def as_labels(texts: Sequence[str] | None, column: Any) -> list[Hashable] | None
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     try:
         cast: list[Hashable] = pa.array(list(texts)).cast(kind).to_pylist()
-    except pa.ArrowException:
+    except (pa.ArrowException, UnicodeEncodeError):  # half of a surrogate pair is no text
         shown = ", ".join(map(repr, column.unique().to_pylist()[:8]))
         raise InputError(
             f"labels {', '.join(map(repr, texts))} are not of the type of the label column, {kind}",

@@ -159,7 +159,7 @@ class Reproduction:
             contents["figures.csv"] = csv_text(self.columns()).encode()
         contents["README.md"] = self.markdown().encode()
         home.mkdir(parents=True, exist_ok=True)
-        write_own(home, contents)
+        write_own(home, contents, RESULT_FILES)
         return home
 
 
@@ -189,14 +189,38 @@ def check_folder(folder: str | Path, files: Sequence[str] = ()) -> None:
     files : sequence of str
         Names that may be written there: files of these names must be those of an earlier run.
     """
-    home = Path(folder)
-    above = next(one for one in (home, *home.absolute().parents) if one.exists())
-    if not above.is_dir() or not os.access(above, os.W_OK):
-        what = "is not a folder" if not above.is_dir() else "is not writable"
-        raise InputError(
-            f"cannot write to {str(folder)!r}: {str(above)!r} {what}", "choose another folder"
-        )
+    try:
+        home = Path(folder)
+        above = next(one for one in (home, *home.absolute().parents) if _exists(one))
+        leads = above.exists()
+    except (TypeError, ValueError):  # no path, or a character that names of files cannot have
+        raise _unwritable(folder, "it cannot be the name of a folder") from None
+    except OSError as error:
+        raise _unwritable(folder, error.strerror or str(error)) from None
+    if not str(folder):
+        raise _unwritable(folder, "it has no name")
+    if not leads:
+        raise _unwritable(folder, f"{str(above)!r} is a link that leads nowhere")
+    if not above.is_dir():
+        raise _unwritable(folder, f"{str(above)!r} is not a folder")
+    if not os.access(above, os.W_OK):
+        raise _unwritable(folder, f"{str(above)!r} is not writable")
     refuse_foreign(home, files)
+
+
+def _exists(path: Path) -> bool:
+    """Tell whether a name is taken; a name that cannot be raises an error."""
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
+
+
+def _unwritable(folder: object, problem: str) -> InputError:
+    return InputError(
+        f"cannot write to {str(folder)!r}: {problem}", "choose another folder", argument="folder"
+    )
 
 
 _INDEX = "# The paper, reproduced"
@@ -207,7 +231,7 @@ def drop_index(folder: str | Path) -> None:
     home = Path(folder)
     page = home / "README.md"
     if page.is_file() and page.read_bytes().startswith(_INDEX.encode()):
-        remove_own(home)
+        remove_own(home, INDEX_FILES)
 
 
 def write_index(found: Sequence[Reproduction], folder: str | Path) -> None:
@@ -222,4 +246,5 @@ def write_index(found: Sequence[Reproduction], folder: str | Path) -> None:
         for name, cells in one.columns().items():
             columns.setdefault(name, []).extend(cells)
     contents = (text, csv_text(columns))
-    write_own(home, {name: one.encode() for name, one in zip(INDEX_FILES, contents, strict=True)})
+    made = {name: one.encode() for name, one in zip(INDEX_FILES, contents, strict=True)}
+    write_own(home, made, INDEX_FILES)

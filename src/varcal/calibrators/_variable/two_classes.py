@@ -89,6 +89,14 @@ class LogisticModel:
     roughness: Roughness = field(default_factory=Roughness.none)
     growth: Growth | None = None
 
+    def check_saved(self) -> None:
+        """Raise ValueError unless the second stage is about variables of the first."""
+        if self.growth is None:
+            return
+        bases = self.full.design.bases
+        if not all(SCORE <= k < len(bases) for k in self.growth.variables):
+            raise ValueError("tables and trees are of unknown variables")
+
     def log_odds(self, p: Floats, columns: list[AnyArray]) -> Floats:
         """Return the calibrated logit."""
         z = log_odds(p)

@@ -10,6 +10,7 @@ from scipy.special import expit, ndtri
 from varcal._arrays import AnyArray, Floats
 from varcal._options import check_choice, check_level, check_share
 from varcal._runtime.threads import one_blas_thread
+from varcal.calibrators._interface.answers import consistent
 from varcal.calibrators._interface.calibrator import Calibrator
 from varcal.calibrators._interface.fitted_variables import Schema
 from varcal.calibrators._interface.rows import CalibrationRows
@@ -385,6 +386,10 @@ class VariableCalibrator(Calibrator):
         """
         check_level(level)
         rows = self._new_rows(p, v)
+        with consistent(self.read_from_file):
+            return self._interval(rows, level)
+
+    def _interval(self, rows: CalibrationRows, level: float) -> tuple[Floats, Floats]:
         columns = self._columns(rows)
         eta = self._predictor(rows.p, columns)
         reach = float(ndtri(0.5 + level / 2)) * self.model_.error(rows.p, columns, eta)
@@ -406,13 +411,14 @@ class VariableCalibrator(Calibrator):
         """Return the effect of each variable on the probability, as curves with bands."""
         self._check_fitted()
         binary = isinstance(self.model_, LogisticModel)
-        curves = (
-            ()
-            if self.preserve_ranking and binary
-            else curves_of(
-                self.model_.full, self.schema_, self.model_.full_share, expit, self._growth
+        with consistent(self.read_from_file):
+            curves = (
+                ()
+                if self.preserve_ranking and binary
+                else curves_of(
+                    self.model_.full, self.schema_, self.model_.full_share, expit, self._growth
+                )
             )
-        )
         scale = "logit" if binary else "log inverse temperature"
         return Effects(scale, curves, self.terms_)
 

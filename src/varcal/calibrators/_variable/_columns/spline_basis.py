@@ -225,11 +225,12 @@ class NumberBasis:
         kept_raw = np.clip(found, low, high)
         raw_mean = float(share @ kept_raw)
         apart = kept_raw - raw_mean
-        # The squares of very large numbers would overflow.
-        size = float(np.abs(apart).max()) or 1.0
-        raw_scale = size * float(np.sqrt(share @ (apart / size) ** 2))
+        # The squares of very large numbers would overflow, and so may quotients of the smallest.
+        size = max(float(np.abs(apart).max()), float(np.finfo(np.float64).tiny))
+        apart /= size
+        raw_scale = size * float(np.sqrt(share @ apart**2))
         raw_scale = usable_scale(raw_scale, float(np.abs(kept_raw).max()))
-        correlation = float(share @ (line * (apart / (raw_scale or 1.0))))
+        correlation = float(share @ (line * (apart / (raw_scale / size or 1.0))))
         several = len(found) > 2 and not smooth_only
         uses_raw = several and correlation**2 <= REDUNDANT_SHARE
         heavy = (share >= ATOM_SHARE) & (share < 1 - ROUNDING) & several

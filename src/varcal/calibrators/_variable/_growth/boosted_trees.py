@@ -8,6 +8,7 @@ import numpy as np
 from scipy.special import expit
 
 from varcal._arrays import Floats, Ints
+from varcal.calibrators._variable._growth.cells import MOST_CELLS
 from varcal.calibrators._variable._growth.grow_tree import Codes, Tree, grow_tree, leaves_of
 from varcal.calibrators._variable.folds import Folds
 
@@ -60,6 +61,21 @@ class Trees:
     cut: Ints
     value: Floats
     used: Floats
+
+    def check_saved(self) -> None:
+        """Raise ValueError unless trees are complete and split by variables that exist."""
+        if self.place.ndim != 2 or self.used.shape != self.place.shape[:1]:
+            raise ValueError("the cells of trees do not match their variables")
+        n_trees, leaves = self.value.shape
+        inner = (n_trees, leaves - 1)
+        if leaves < 2 or leaves & leaves - 1 or self.cut.shape != inner:
+            raise ValueError("trees are not complete")
+        if self.variable.shape != inner or _outside(self.variable, len(self.place)):
+            raise ValueError("trees split by unknown variables")
+        if _outside(self.place, MOST_CELLS) or _outside(self.cut, MOST_CELLS):
+            raise ValueError("trees have unknown cells")
+        if not np.isfinite(self.value).all() or not np.isfinite(self.used).all():
+            raise ValueError("trees do not add numbers")
 
     def added(self, codes: Codes) -> Floats:
         """Return what the trees add to the predictor of rows, by their cells."""
@@ -243,6 +259,11 @@ def placed(place: Ints, codes: Codes) -> Codes:
     return np.array(
         [order.astype(np.uint8)[each] for order, each in zip(place, codes, strict=True)]
     )
+
+
+def _outside(numbers: Ints, size: int) -> bool:
+    """Tell whether a number is not one of 0, …, size − 1."""
+    return bool((numbers < 0).any() or (numbers >= size).any())
 
 
 def _loss(rows: Boosting, eta: Floats, some: Ints) -> float:

@@ -40,6 +40,13 @@ class NumberCells:
 
     cuts: Floats
 
+    def check_saved(self) -> None:
+        """Raise ValueError unless cuts increase and are as many as codes allow."""
+        if self.cuts.ndim != 1 or not 0 < len(self.cuts) <= MOST_CELLS - 2:
+            raise ValueError("a number has no cuts or too many")
+        if not np.isfinite(self.cuts).all() or not (self.cuts[1:] > self.cuts[:-1]).all():
+            raise ValueError("cuts do not increase")
+
     @property
     def size(self) -> int:
         """The number of cells."""
@@ -73,6 +80,13 @@ class LevelCells:
     """
 
     cell: Ints
+
+    def check_saved(self) -> None:
+        """Raise ValueError unless all levels have a cell."""
+        if self.cell.ndim != 1 or len(self.cell) < 2:
+            raise ValueError("levels have no cells")
+        if self.cell.min() < 0 or self.cell.max() >= MOST_CELLS:
+            raise ValueError("a level has an unknown cell")
 
     @property
     def size(self) -> int:

@@ -102,6 +102,28 @@ class Growth:
     effects: tuple[Floats, ...] = ()
     shift: float = 0.0
 
+    def check_saved(self) -> None:
+        """Raise ValueError unless tables, trees and effects have an entry for every cell."""
+        numbers = (self.share, self.gain, self.error, self.variance, self.shift)
+        if not np.isfinite(numbers).all() or not 0 <= self.share <= 1 or self.variance < 0:
+            raise ValueError("a share or a variance is impossible")
+        if not len(self.variables) == len(self.cells) == len(self.effects):
+            raise ValueError("variables, cells and effects do not match")
+        for variable, cells, effect in zip(self.variables, self.cells, self.effects, strict=True):
+            size = 0 if variable < 0 else cells.size
+            if effect.shape != (size,) or not np.isfinite(effect).all():
+                raise ValueError("effects do not match cells")
+        for table in self.tables:
+            if not all(0 <= k < len(self.cells) for k in table.pair):
+                raise ValueError("a table is of an unknown variable")
+            wanted = tuple(int(self.cells[k].coarse().max()) + 1 for k in table.pair)
+            if table.added.shape != wanted:
+                raise ValueError("a table does not match its cells")
+        if self.trees is not None:
+            most = max((each.size for each in self.cells), default=0)
+            if self.trees.place.shape != (len(self.cells), most):
+                raise ValueError("trees do not match cells")
+
     def codes(self, z: Floats, columns: Sequence[AnyArray]) -> Codes:
         """Return the cells of rows."""
         return _codes(self.variables, self.cells, z, columns)
