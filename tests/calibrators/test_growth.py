@@ -16,6 +16,7 @@ from varcal import VariableCalibrator, load_calibrator
 from varcal._export._sql import sql_export
 from varcal._saved.document import canonical
 from varcal.calibrators._variable._growth.boosted_trees import Boosting, fit_trees
+from varcal.calibrators._variable._growth.explain_growth import growth_sentences
 from varcal.calibrators._variable._growth.grow_tree import LEAF_LEAST, LEAF_PENALTY, grow_tree
 from varcal.calibrators._variable._reml.losses import LogisticLoss
 from varcal.calibrators._variable._reml.refine import refine
@@ -30,6 +31,7 @@ def world(name: str, n: int, seed: int):
         "nothing": np.zeros(n),
         "checkerboard": 2.4 * ((np.floor(6.3 * v[:, 0]) + np.floor(6.3 * v[:, 1])) % 2 - 0.5),
         "spikes": 1.3 * np.sign(np.prod(v[:, :3] - 0.45, axis=1)),
+        "jump": 0.9 * np.sign(v[:, 0] - 0.65) + 0.9 * (np.abs(v[:, 1] - 0.5) < 0.12),
     }[name]
     truth = expit(z + sign)
     return expit(z), (rng.random(n) < truth).astype(int), v, truth
@@ -334,3 +336,20 @@ def test_a_newton_step_on_more_rows_never_raises_their_loss():
         (X * loss.slopes(X @ beta)[1][:, None]).T @ X, X.T @ loss.slopes(X @ beta)[0]
     )
     assert loss.value(X @ far) > loss.value(X @ beta)
+
+
+def test_few_rows_have_shallow_trees_and_no_last_curve():
+    p, y, v, _ = world("jump", 1000, 101)
+    growth = VariableCalibrator().fit(p, y, v, blocks=False).model_.growth
+    assert growth is not None and growth.trees is not None
+    assert growth.share > 0.3
+    assert growth.trees.value.shape[1] == 4
+    assert growth.link is None and not growth.tables
+
+
+def test_a_second_stage_without_trees_shrinks_towards_the_score():
+    fit = fitted("spikes")
+    growth = fit.model_.growth
+    bare = replace(growth.trees, used=np.zeros(len(growth.cells)), cut=growth.trees.cut[:0])
+    words = growth_sentences(replace(growth, trees=bare, share=0.25), fit.schema_.names)
+    assert words[-1].startswith("Shrunk towards the score by 25%, which lowers the log-loss of")

@@ -291,8 +291,8 @@ def fit_logistic_model(
         monotone,
         tilt,
     )
-    shift = mean_shift(model.log_odds(p, columns), y, mass)
-    shift *= max(fitted.score_share, fitted.full_share)
+    first = max(fitted.score_share, fitted.full_share)
+    shift = first * mean_shift(model.log_odds(p, columns), y, mass)
     numbers = [k for k in surviving.design.live() if not n_levels[k]]
     model = replace(model, shift=shift, roughness=_roughness(model.full, some, numbers))
     enough = mass.sum() >= second_stage.LEAST_ROWS
@@ -306,7 +306,8 @@ def fit_logistic_model(
         known = _growth_rows(model, fitted, rows, n_levels, surviving.design, sampled=sampled)
         model = replace(model, growth=fit_growth(known))
         if model.growth is not None:
-            shift = mean_shift(model.log_odds(p, columns), y, mass)
+            trust = 1.0 if model.growth.tables else max(first, model.growth.share)
+            shift = trust * mean_shift(model.log_odds(p, columns), y, mass)
             grown = replace(model.growth, shift=shift)
             model = _with_effects(replace(model, growth=grown), grown, z, columns, keys)
     return model, fitted

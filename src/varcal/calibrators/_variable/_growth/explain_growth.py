@@ -18,7 +18,7 @@ LEAST_USED = 0.05
 
 
 def growth_sentences(growth: Growth, names: Sequence[str]) -> list[str]:
-    """Return one sentence for each table, and one for the trees."""
+    """Return one sentence for each table, and one for the trees or what takes their place."""
     shown = ["score" if k < 0 else names[k] for k in growth.variables]
     words = [
         f"Table of {shown[one]} × {shown[two]}: lowers the log-loss of held-out rows by "
@@ -28,11 +28,13 @@ def growth_sentences(growth: Growth, names: Sequence[str]) -> list[str]:
     if growth.trees is not None:
         most = np.argsort(-growth.trees.used, kind="stable")[:NAMED]
         used = [shown[k] for k in most if growth.trees.used[k] >= LEAST_USED]
-        words.append(
-            f"{len(growth.trees.cut)} trees, mostly along {', '.join(used)}: applied at "
-            f"{growth.share:.0%}, lower the log-loss of held-out rows by {growth.gain:.4f} ± "
-            f"{growth.error:.4f}."
-        )
+        lower = f"the log-loss of held-out rows by {growth.gain:.4f} ± {growth.error:.4f}."
+        if used:
+            along = f"{len(growth.trees.cut)} trees, mostly along {', '.join(used)}"
+            words.append(f"{along}: applied at {growth.share:.0%}, lower {lower}")
+        else:
+            # Without a tree, the second predictor is that of the score.
+            words.append(f"Shrunk towards the score by {growth.share:.0%}, which lowers {lower}")
     return words
 
 
