@@ -76,8 +76,8 @@ class VariableCalibrator(Calibrator):
     correction for classes that are confused with one another; the most probable class stays the
     most probable.
 
-    From 2,000 rows of two classes on, a second stage learns what is left: tables of pairs of
-    variables, and boosted trees that start at the score. Held-out rows decide which tables are
+    From 300 rows of two classes on, a second stage learns what is left: boosted trees that start at
+    the score and, from 2,000 rows on, tables of pairs of variables. Held-out rows decide which tables are
     added and how far trees are mixed in; where they show no gain, the first stage stays as it is.
 
     The smoothness of each function is estimated from the data (REML). A pair of variables gets a
@@ -121,7 +121,7 @@ class VariableCalibrator(Calibrator):
     keep_argmax : bool
         With more than two classes, whether the most probable class must stay the same.
     growth : bool
-        Whether to add tables of pairs and trees where there are at least 2,000 rows of two classes
+        Whether to add trees and tables of pairs where there are at least 300 rows of two classes
         and held-out rows support them; `monotone` and `preserve_ranking` exclude them.
 
     Attributes
