@@ -14,6 +14,7 @@ COLUMNS = ("--label", "y", "--prob", "p")
         (["audit", "x" * 300, *COLUMNS], "no file 'xxx"),
         (["slices", "x" * 300 + ".csv", *COLUMNS], "no file 'xxx"),
         (["compare", "x" * 300, "--label", "y", "--prob", "p", "--prob", "q"], "no file 'xxx"),
+        (["monitor", "update", "x" * 300, "rows.csv"], "cannot read 'xxx"),
         (["audit", "rows.csv", *COLUMNS, "--pos-label", "\ud800"], "are not of the type"),
         (["slices", "rows.csv", *COLUMNS, "--classes", "\ud800,1"], "are not of the type"),
         (["audit", "rows.csv", *COLUMNS, "--sep", "\0"], "--sep must be one character"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -112,7 +113,7 @@ def monitor_in_turn(path: str | PathLike[str], key: str | bytes | None = None) -
 
     If the block raises an error the file stays as it was.
     """
-    if not Path(path).is_file():
+    if not os.path.isfile(path):
         _read(path)  # says why it cannot be read, before a lock is made for it
     with locked(path):
         monitor = load_monitor(path, key=key)

@@ -77,8 +77,9 @@ class VariableCalibrator(Calibrator):
     most probable.
 
     From 300 rows of two classes on, a second stage learns what is left: boosted trees that start at
-    the score and, from 2,000 rows on, tables of pairs of variables. Held-out rows decide which tables are
-    added and how far trees are mixed in; where they show no gain, the first stage stays as it is.
+    the score and, from 2,000 rows on, tables of pairs of variables. Held-out rows decide which
+    tables are added and how far trees are mixed in; where they show no gain, the first stage stays
+    as it is.
 
     The smoothness of each function is estimated from the data (REML). A pair of variables gets a
     term of its own only if it lowers the loss of held-out rows. Unless the evidence for the whole
