@@ -44,18 +44,14 @@ __all__ = ["LEAST_ROWS", "MOST_ROWS", "Growth", "GrowthRows", "fewer_folds", "fi
 
 #: The number of rows below which there is no second stage.
 LEAST_ROWS = 300.0
-#: The number of rows from which tables of pairs are tried: in fewer, cells hold too little.
-TABLE_ROWS = 2_000.0
+#: Below this number of rows there are only trees. A table of pairs once cost .002 of log-loss in
+#: 300 calibrated rows; a last curve, which nothing judges, .026; and in 1,000 rows intervals by the
+#: error of held-out rows were far wider than those of the first stage, which cover the truth there.
+MANY_ROWS = 2_000.0
 #: Beyond this number of rows, tables and trees are learned on a sample of this size.
 MOST_ROWS = 250_000
 #: Held-out rows that are enough to judge the second stage: other folds only fit.
 ENOUGH_HELD = 50_000
-#: The number of rows from which held-out rows tell the size of the error. In 1,000 rows intervals
-#: by it were half as wide again as those of the first stage, which cover the truth there.
-ERROR_ROWS = 2_000.0
-#: The number of rows from which there is a last curve, which nothing judges: in 300 calibrated rows
-#: one cost .026 of log-loss where trees had a share of a tenth.
-LINK_ROWS = 2_000.0
 #: Rows on which the variance of trees is measured.
 VARIANCE_ROWS = 2_000
 
@@ -251,7 +247,7 @@ def fit_growth(rows: GrowthRows) -> Growth | None:
         held,
         rows.firsts,
         rows.first,
-        most=MOST_TABLES if n_rows >= TABLE_ROWS else 0,
+        most=MOST_TABLES if n_rows >= MANY_ROWS else 0,
     )
     boosting = Boosting(
         codes,
@@ -272,13 +268,12 @@ def fit_growth(rows: GrowthRows) -> Growth | None:
     if not tables and share == 0:
         return None
     trees = fit_trees(boosting, _refit_number(without.number, rows)) if share > 0 else None
-    eta = (tabled + share * (without.eta - tabled))[judged]
-    link = None
-    if n_rows >= LINK_ROWS:
-        link = fit_link(eta, LogisticLoss(rows.y[judged], rows.mass[judged], eta))
-    growth = Growth(variables, cells, tables, trees, share, gain.value, gain.error, link, 0.0)
-    if n_rows < ERROR_ROWS:
+    growth = Growth(variables, cells, tables, trees, share, gain.value, gain.error, None, 0.0)
+    if n_rows < MANY_ROWS:
         return growth
+    eta = (tabled + share * (without.eta - tabled))[judged]
+    link = fit_link(eta, LogisticLoss(rows.y[judged], rows.mass[judged], eta))
+    growth = replace(growth, link=link)
     linked = np.zeros(len(rows.y))
     linked[judged] = growth.linked(eta)[0]
     ordered = placed(boosting.places(), codes)
