@@ -124,9 +124,42 @@ def inference(random: Random) -> None:
         vc.reliability(y, p, **given)
 
 
+def intersections(random: Random) -> None:
+    """Search slices, draw a surface, and estimate the predictable gap."""
+    if random.random() < 0.5:  # usual scores, as most odd ones are refused before the search
+        n = random.choice((40, 200))
+        p = [random.random() for _ in range(n)]
+        y = [int(random.random() < each) for each in p]
+        v, given = variable(random, n), {}
+    else:
+        y, p, v, given = _arguments(random)
+        n = len(p)
+    v = v if isinstance(v, dict) else {"one": v, "two": variable(random, n)}
+    if random.random() < 0.2:
+        given["groups"] = [random.choice("abcde") for _ in range(n)]
+    which = random.randrange(3)
+    if which == 0:
+        found = vc.slices(y, p, v, draws=19, max_depth=random.choice((1, 2, 3)), **given)
+        str(found)
+        found.to_frame()
+    elif which == 1:
+        vc.surface(y, p, v["one"], v["two"], **given)
+    else:
+        str(vc.predictable_gap(y, p, v, **given))
+
+
+def _shared_luck(random: Random, n: int) -> dict[str, Any]:
+    """Return one of the arguments by which a fit learns which rows belong together, or none."""
+    if random.random() < 0.5:
+        return {}
+    name = random.choice(("groups", "time", "blocks"))
+    return {name: random.choice((variable(random, n), "one", "x", None, False, "auto"))}
+
+
 def whole(random: Random) -> None:
     """Audit, collect, monitor and calibrate."""
     y, p, v, given = _arguments(random)
+    n = len(p)
     which = random.randrange(4)
     if which == 0:
         str(vc.audit(y, p, v, repair=False, **given))
@@ -136,7 +169,7 @@ def whole(random: Random) -> None:
         calibrators += [vc.IsotonicCalibrator, vc.HistogramCalibrator, vc.TemperatureCalibrator]
         made = random.choice(calibrators)()
         used = v if made._uses_variables else None
-        q = made.fit(p, y, used, **given).predict_proba(p, used)
+        q = made.fit(p, y, used, **given, **_shared_luck(random, n)).predict_proba(p, used)
         _finite(q, "probabilities")
         assert (q >= 0).all() and (q <= 1).all() and np.allclose(q.sum(1), 1)
     elif which == 2:
@@ -164,5 +197,6 @@ def quiet(target: Callable[[Random], None]) -> Callable[[Random], None]:
 TARGETS = {
     "sums": (quiet(sums), 20),
     "inference": (quiet(inference), 3),
+    "intersections": (quiet(intersections), 1),
     "audits, calibrators": (quiet(whole), 2),
 }

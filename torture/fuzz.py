@@ -17,6 +17,7 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from random import Random
 
@@ -74,27 +75,33 @@ def run_batch(name: str, first: int, n: int, progress: str) -> None:
 
 
 def run(name: str, first: int, n: int, outcome: Outcome) -> None:
-    """Run the cases of a target from a number on, in processes of their own."""
-    last = first + n
+    """Run the cases of a target from a number on, in processes of their own, one for each core."""
+    cores = os.cpu_count() or 1
+    size = min(BATCH, -(-n // cores))
+    starts = range(first, first + n, size)
+    with ThreadPoolExecutor(cores) as pool:
+        for found in pool.map(lambda k: _in_process(name, k, min(size, first + n - k)), starts):
+            outcome.join(found)
+
+
+def _in_process(name: str, first: int, n: int) -> Outcome:
+    """Run some cases in a new process; one that ends the process is found, and left out."""
     with tempfile.NamedTemporaryFile() as progress:
-        while first < last:
-            many = min(BATCH, last - first)
-            done = subprocess.run(
-                [sys.executable, "-m", "torture.fuzz", name, str(first), str(many), progress.name],
-                capture_output=True,
-                text=True,
-                cwd=Path(__file__).parents[1],
-            )
-            if done.returncode == 0:
-                outcome.join(Outcome(**json.loads(done.stdout)))
-                first += many
-                continue
-            number = int(Path(progress.name).read_text() or first)
-            # The cases before it are run again without it.
-            if number > first:
-                run(name, first, number - first, outcome)
-            outcome.fail(f"case {number}: ended the process by {done.returncode}")
-            first = number + 1
+        done = subprocess.run(
+            [sys.executable, "-m", "torture.fuzz", name, str(first), str(n), progress.name],
+            capture_output=True,
+            text=True,
+            cwd=Path(__file__).parents[1],
+        )
+        if done.returncode == 0:
+            return Outcome(**json.loads(done.stdout))
+        number = int(Path(progress.name).read_text() or first)
+    found = Outcome()
+    found.fail(f"case {number}: ended the process by {done.returncode}")
+    for start, end in ((first, number), (number + 1, first + n)):
+        if start < end:
+            found.join(_in_process(name, start, end - start))
+    return found
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from random import Random
 from torture.outcome import Outcome
 from torture.writers import Writer, writers
 from varcal._files import draft
+from varcal.exceptions import InputError
 
 #: Seconds until a child is killed, at most. Writing a file takes 2 to 30 ms.
 LONGEST = 0.08
@@ -84,14 +85,27 @@ def one_kill(
         if not os.WIFSIGNALED(status):
             outcome.fail(f"{label}: the writer failed")
             return
-        left = set(os.listdir(folder)) - {writer.name} - LOCKS
-        if path.exists() and writer.content(path) not in versions:
+        there, left = path.exists(), _others(path)
+        # Files of a folder are each of one version or the other; the next write refuses half ones.
+        if path.is_file() and writer.content(path) not in versions:
             outcome.fail(f"{label}: the file is not complete")
             return
-        writer.write(path, 1)
-        if set(os.listdir(folder)) - LOCKS != {writer.name}:
-            outcome.fail(f"{label}: left {sorted(os.listdir(folder))}")
+        try:
+            writer.write(path, 1)
+        except InputError as error:
+            outcome.fail(f"{label}: the next write is refused: {error.message}")
+            return
+        if writer.content(path) != versions[1]:
+            outcome.fail(f"{label}: the next write is not complete")
+        elif _others(path):
+            outcome.fail(f"{label}: left {_others(path)}")
         elif left:
             outcome.add("whole, with a draft that the next write removed")
         else:
-            outcome.add("whole, with nothing beside it" if path.exists() else "nothing written")
+            outcome.add("whole, with nothing beside it" if there else "nothing written")
+
+
+def _others(path: Path) -> list[str]:
+    """Return the drafts, and whatever else is beside a file."""
+    beside = set(os.listdir(path.parent)) - {path.name} - LOCKS
+    return sorted(beside | {one.name for one in path.rglob("*.draft")})

@@ -16,6 +16,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import click
 import numpy as np
@@ -35,6 +36,8 @@ from varcal._files.read_table import read_table
 from varcal._files.streams import RowStream
 from varcal._input.date_texts import formats_of, with_dates
 from varcal._input.variables import Variable
+from varcal._saved.document import canonical
+from varcal.calibrators._saved.json_file import CALIBRATOR
 from varcal.cli import _options as options
 from varcal.cli._calibrate import _built, methods
 from varcal.cli._compare import _sets
@@ -280,6 +283,8 @@ def _saved() -> dict[str, bytes]:
         "variable.json": vc.VariableCalibrator().fit(sim.p, sim.y, v),
         "tree.json": vc.TreeCalibrator().fit(sim.p, sim.y, v),
         "beta.json": vc.BetaCalibrator().fit(sim.p, sim.y),
+        "grown.json": _grown(),
+        "slices.json": vc.slices(sim.y, sim.p, v, draws=19),
         "audit.json": vc.audit(sim.y, sim.p, v, repair=False),
         "collected.json": vc.collect(rows, bins),
         "collected.parquet": vc.collect(rows, bins),
@@ -290,10 +295,24 @@ def _saved() -> dict[str, bytes]:
     return {name: (home / name).read_bytes() for name in made}
 
 
+def _grown() -> vc.VariableCalibrator:
+    """Return a calibrator with tables of pairs and trees."""
+    rng = np.random.default_rng(0)
+    age, sex = rng.uniform(size=4000), rng.choice(["f", "m"], 4000)
+    p = rng.uniform(0.1, 0.9, 4000)
+    wrong = np.where((age < 0.5) == (sex == "f"), 0.3, -0.3)
+    y = (rng.uniform(size=4000) < np.clip(p + wrong, 0, 1)).astype(int)
+    fitted = vc.VariableCalibrator().fit(p, y, {"age": age, "sex": sex})
+    assert fitted.model_.growth is not None
+    return fitted
+
+
 LOADERS: dict[str, Callable[[Path], object]] = {
     "variable": lambda path: _predict(vc.load_calibrator(path)),
     "tree": lambda path: _predict(vc.load_calibrator(path)),
     "beta": lambda path: _predict(vc.load_calibrator(path)),
+    "grown": lambda path: _predict(vc.load_calibrator(path)),
+    "slices": lambda path: str(vc.load_slices(path)),
     "audit": lambda path: str(vc.load_audit(path)),
     "collected": vc.load_collected,
     "monitor": lambda path: str(vc.load_monitor(path).status),
@@ -311,7 +330,7 @@ def saved_file(random: Random) -> None:
     """Load a forged file of every saved kind, and use what was loaded."""
     name = random.choice(sorted(_saved()))
     base = _saved()[name]
-    # Half of the forgeries keep the form of the document and change a value in it.
+    # Half of the forgeries keep the form of the document, change a value in it, and seal it anew.
     forged = _value_changed(random, base) if random.random() < 0.5 else mutated(random, base)
     path = folder() / f"forged-{name}"
     path.write_bytes(forged)
@@ -333,7 +352,7 @@ def _value_changed(random: Random, base: bytes) -> bytes:
     while True:
         keys = list(place) if isinstance(place, dict) else range(len(place))
         if not keys:
-            return json.dumps(document).encode()
+            return _sealed(document)
         key = random.choice(list(keys))
         if isinstance(place[key], dict | list) and random.random() < 0.85:
             place = place[key]
@@ -342,7 +361,12 @@ def _value_changed(random: Random, base: bytes) -> bytes:
             del place[key]
         else:
             place[key] = random.choice(VALUES)
-        return json.dumps(document).encode()
+        return _sealed(document)
+
+
+def _sealed(document: dict[str, Any]) -> bytes:
+    """Return a file whose checksum matches, which anyone can compute."""
+    return canonical(document | CALIBRATOR.seals(document, None)).encode()
 
 
 def path_text(random: Random) -> None:

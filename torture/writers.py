@@ -9,9 +9,11 @@ from __future__ import annotations
 import gzip
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 import varcal as vc
 
@@ -26,7 +28,7 @@ class Writer:
     Attributes
     ----------
     name : str
-        The name of the file.
+        The name of the file, or of a folder of files.
     write : callable
         Writes a version to a path.
     """
@@ -36,6 +38,8 @@ class Writer:
 
     def content(self, path: Path) -> object:
         """Return what a complete file holds, in a form that can be compared."""
+        if path.is_dir():
+            return {one.name: one.read_bytes() for one in path.iterdir()}
         if self.name.endswith(".gz"):
             return gzip.decompress(path.read_bytes())
         if self.name.endswith((".parquet", ".arrow")):
@@ -69,12 +73,15 @@ def writers(folder: Path) -> list[Writer]:
 
     return [
         saved("calibrator.json", "tree"),
+        saved("grown.json", "grown"),
+        saved("slices.json", "slices"),
         saved("audit.json", "audit"),
         saved("collected.json", "collected"),
         saved("collected.parquet", "collected"),
         Writer("monitor.json", _watch(versions[0])),
         *map(report, ("report.html", "report.md", "figures.json")),
         *map(applied, ("out.csv", "out.csv.gz", "out.jsonl", "out.parquet", "out.arrow")),
+        Writer("tables", lambda path, k: versions[k]["theory"].write(path)),
         exported("export.py", lambda fitted: fitted.to_python()),
         exported("export.onnx", lambda fitted: fitted.to_onnx()),
         exported("export.sql", lambda fitted: fitted.to_sql("duckdb", table="rows", p=["p"])),
@@ -89,8 +96,14 @@ def _made(seed: int, folder: Path) -> dict[str, Any]:
         text = "id,p,age\n" + "".join(lines).replace("np.float64(", "").replace(")", "")
         (folder / "rows.csv").write_text(text, encoding="utf-8")
     bins = vc.make_bins("y", "p", data=rows, n_bins=5)
+    theory = vc.experiments.reproduce("theory")
+    kind = np.where(sim.v < np.median(sim.v), "a", "b")
     return {
         "rows": rows,
+        "grown": vc.VariableCalibrator().fit(sim.p, sim.y, {"age": sim.v, "kind": kind}),
+        "slices": vc.slices(sim.y, sim.p, {"age": sim.v, "kind": kind}, draws=19),
+        # Drawing pictures takes longer than writing them.
+        "theory": replace(theory, title=f"{theory.title} {seed}", pictures={}),
         "tree": vc.TreeCalibrator().fit(sim.p, sim.y, {"age": sim.v}),
         "audit": vc.audit(sim.y, sim.p, {"age": sim.v}, repair=False),
         "collected": vc.collect(rows, bins),

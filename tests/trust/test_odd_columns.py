@@ -219,3 +219,20 @@ def test_curves_of_extreme_values_are_those_of_usual_ones():
         np.testing.assert_allclose(
             found.histogram.share.sum(), usual.histogram.share.sum(), atol=0.02
         )
+
+
+@pytest.mark.parametrize(
+    ("y", "p", "v", "weight"),
+    [
+        pytest.param([0, 0, 1], [0.2, 0.8, 0.7], [3, 1, 2], [1, 1e40, 2], id="no share is left"),
+        pytest.param([1, 0], [1.0, 1.0], [1, 2], [1e-40, 1], id="no variance, tiny weights"),
+        pytest.param([0, 1], [0.3, 0.6], [0, 1e307], [1, 1e40], id="weight times value"),
+    ],
+)
+def test_extreme_weights_and_values_audit_without_a_warning(y, p, v, weight):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", VarcalWarning)
+        found = vc.audit(y, p, {"v": v}, sample_weight=weight, repair=False)
+        assert "nan" not in str(found)
+        vc.surface(y, p, v, v[::-1], sample_weight=weight)

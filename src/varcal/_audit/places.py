@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from varcal._arrays import Bools, Floats, Ints
+from varcal._arrays import Bools, Floats, Ints, ratio_or_zero
 from varcal._binning.bins import LevelBins, coarse_index
 from varcal._evidence.profile import Profile
 from varcal._inference.measured import gap_law
@@ -20,6 +20,9 @@ from varcal._text.numbers import count
 #: At most this many places are named for a whole audit, and this many of one variable.
 MOST_GROUPS = 5
 MOST_OF_VARIABLE = 2
+#: A place with a smaller share of the weight has no gap to tell: shares are differences of running
+#: sums, which are exact to 1e-16.
+LEAST_SHARE = 1e-12
 #: Two places that share this part of the rows that are in either of them count as one.
 SAME_ROWS = 0.5
 #: All values of a cell are the same if their mean is within this part of one of its edges.
@@ -108,8 +111,9 @@ class Places:
         self.reach = self.law.quantile(1 - (1 - level) / max(len(self.start), 1))
         share = self.law.share
         self.share = _over(share, self.start, self.stop)
-        self.gap = _over(share * self.law.gap, self.start, self.stop) / self.share
-        self.hidden = _over(share * hidden, self.start, self.stop) / self.share
+        told = np.where(self.share > LEAST_SHARE, self.share, 0.0)
+        self.gap = ratio_or_zero(_over(share * self.law.gap, self.start, self.stop), told)
+        self.hidden = ratio_or_zero(_over(share * hidden, self.start, self.stop), told)
         self.rows = _over(found.coarse.n.astype(float), self.start, self.stop)
 
     def clearest(self, apart_from: Part | None = None) -> Part | None:

@@ -138,5 +138,6 @@ def _terms(
             terms |= {name: w * value, f"{name}2": w2 * value}
     if x is not None:
         at = np.where(np.isfinite(x), x, 0.0)
-        terms["x"] = at if w is None else w * at
+        with np.errstate(over="ignore"):  # values near 1e308, as in their sums
+            terms["x"] = at if w is None else w * at
     return terms

@@ -16,7 +16,10 @@ PRIOR_ROWS = 4.0
 LEAST_FREEDOM = 0.1
 #: The least variance under the fitted gap, as part of the variance of calibrated scores.
 LEAST_MODEL = 0.1
-#: The least variance, and the least sum of fourth powers, to avoid division by 0.
+#: The least variance of a row whose score is 0 or 1. Only its ratio to other variances counts; the
+#: product with the square of the smallest weight (1e-241) is still a number.
+LEAST_NULL = 1e-30
+#: The least sum of fourth powers, to avoid division by 0.
 TINY = 1e-300
 
 
@@ -42,7 +45,7 @@ def _freedom(hat: Floats, n: Floats) -> Floats:
 
 def _fitted_variance(cells: Cells, fit: Floats, response: int) -> Floats:
     """Return the variance of a row's outcome if the fit is right: of a hit, or of the gap."""
-    null = np.maximum(cells.null2 / cells.weight2, TINY)
+    null = np.maximum(cells.null2 / cells.weight2, LEAST_NULL)
     if response == ERROR:
         return np.maximum(fit * (1 - fit), LEAST_MODEL * null)
     middle = cells.score2 / cells.weight2
