@@ -70,10 +70,6 @@ class Place:
         if any(abs(figure) > 1e3 for figure in figures) or self.n < 0:
             raise ValueError("a figure of a place is too large, or its rows are negative")
 
-    def room(self) -> float:
-        """Return the largest gap that cannot be ruled out, in either direction."""
-        return max(abs(self.low), abs(self.high))
-
 
 @dataclass(frozen=True)
 class Part:
@@ -143,9 +139,9 @@ class Places:
 
     def weakest(self) -> Place:
         """Return the bin in which the largest gap cannot be ruled out."""
-        filled = np.flatnonzero(self.found.coarse.total("weight") > 0)
-        places = [self._place(slice(k, k + 1)) for k in filled.tolist()]
-        return max(places, key=Place.room)
+        filled = np.flatnonzero(self.found.coarse.total("weight") > 0).tolist()
+        bins = [slice(k, k + 1) for k in filled]
+        return self._place(max(bins, key=self._room))
 
     def _figures(self, bins: slice) -> tuple[int, float, float, float]:
         """Return rows, share, gap and standard error of neighbouring bins."""
@@ -156,9 +152,18 @@ class Places:
         n = int(self.found.coarse.n[bins].sum())
         return n, total, float(part @ self.law.gap[bins]), se
 
+    def _interval(self, gap: float, se: float) -> tuple[float, float]:
+        return max(gap - self.reach * se, -1.0), min(gap + self.reach * se, 1.0)
+
+    def _room(self, bins: slice) -> float:
+        """Return the largest gap of neighbouring bins that cannot be ruled out."""
+        _, _, gap, se = self._figures(bins)
+        return max(map(abs, self._interval(gap, se)))
+
     def _place(self, bins: slice) -> Place:
         stats = self.found.coarse
         n, share, gap, se = self._figures(bins)
+        low, high = self._interval(gap, se)
         weight = stats.total("weight")[bins].sum()
         text, label = self._texts(bins)
         return Place(
@@ -169,8 +174,8 @@ class Places:
             says=float(stats.total("score")[bins].sum() / weight),
             happens=float(stats.total("hit")[bins].sum() / weight),
             gap=gap,
-            low=max(gap - self.reach * se, -1.0),
-            high=min(gap + self.reach * se, 1.0),
+            low=low,
+            high=high,
             n=n,
             share=share,
         )

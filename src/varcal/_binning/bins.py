@@ -72,7 +72,7 @@ class NumericBins:
     def _has_values(self) -> bool:
         return self.low <= self.high
 
-    @property
+    @cached_property
     def edges(self) -> tuple[float, ...]:
         """All edges as shown, the outer ones included."""
         if not self._has_values:
@@ -81,7 +81,7 @@ class NumericBins:
 
     def _shown(self) -> list[tuple[float, bool]]:
         """Return each cut as shown, and whether the value itself belongs above it."""
-        above = [float(np.nextafter(cut, np.inf)) for cut in self.cuts]
+        above = np.nextafter(self.cuts, np.inf).tolist()
         return [
             (value, True) if value in self.starts else (cut, False)
             for cut, value in zip(self.cuts, above, strict=True)
