@@ -31,10 +31,13 @@ class Writer:
         The name of the file, or of a folder of files.
     write : callable
         Writes a version to a path.
+    folder : bool
+        Whether it writes a folder of files.
     """
 
     name: str
     write: Callable[[Path, int], Any]
+    folder: bool = False
 
     def content(self, path: Path) -> object:
         """Return what a complete file holds, in a form that can be compared."""
@@ -81,7 +84,7 @@ def writers(folder: Path) -> list[Writer]:
         Writer("monitor.json", _watch(versions[0])),
         *map(report, ("report.html", "report.md", "figures.json")),
         *map(applied, ("out.csv", "out.csv.gz", "out.jsonl", "out.parquet", "out.arrow")),
-        Writer("tables", lambda path, k: versions[k]["theory"].write(path)),
+        Writer("tables", lambda path, k: versions[k]["theory"].write(path), folder=True),
         exported("export.py", lambda fitted: fitted.to_python()),
         exported("export.onnx", lambda fitted: fitted.to_onnx()),
         exported("export.sql", lambda fitted: fitted.to_sql("duckdb", table="rows", p=["p"])),
