@@ -47,12 +47,12 @@ def logistic_model_steps(
         blended = blended_steps(
             model.growth, z, _by_score(model, z, exact=exact), _mixture(model, z, exact=exact)
         ).named("blended")
-        if model.growth.link is None:
-            return logistic_steps(blended + model.growth.shift)
-        added, _ = additive_steps(model.growth.link, blended, exact=exact)
-        return logistic_steps(blended + added + model.growth.shift)
+        if model.growth.link is not None:
+            added, _ = additive_steps(model.growth.link, blended, exact=exact)
+            blended = blended + added
+        return logistic_steps(_supported(model, z, blended + model.growth.shift))
     if not model.monotone:
-        return logistic_steps(_mixture(model, z, exact=exact))
+        return logistic_steps(_supported(model, z, _mixture(model, z, exact=exact)))
     assert not with_variables
     grid, score = model._grid, model.score.design.score
     own = (1 - model.full_share) * (1 - model.score_share)
@@ -62,11 +62,25 @@ def logistic_model_steps(
     return logistic_steps(curve(z, grid, model._score_curve) + beyond * own + z * model.tilt)
 
 
-def _mixture(model: LogisticModel, z: Step, *, exact: bool) -> Step:
-    """Return the step to the calibrated logit."""
+def _supported(model: LogisticModel, z: Step, eta: Step) -> Step:
+    """Return the step to logits that are not larger than the rows support or the score says."""
+    if np.isinf(model.most):
+        return eta
+    own = _bounded(model, z)
+    least, most = elementwise("minimum", own, -model.most), elementwise("maximum", own, model.most)
+    return elementwise("minimum", elementwise("maximum", eta, least), most)
+
+
+def _bounded(model: LogisticModel, z: Step) -> Step:
+    """Return the step to the score's own logit, finite where it is mixed with others."""
     basis = model.score.design.score
     trusted = model.score_share > 0 or model.full_share > 0 or model.growth is not None
-    eta = clipped(z, basis.least, basis.most).named("own") if trusted else z
+    return clipped(z, basis.least, basis.most).named("own") if trusted else z
+
+
+def _mixture(model: LogisticModel, z: Step, *, exact: bool) -> Step:
+    """Return the step to the calibrated logit."""
+    eta = _bounded(model, z)
     if model.score_share > 0 and model.full_share < 1:
         own = _moderated(model.score, z, exact=exact)
         eta = (eta + (own - eta) * model.score_share).named("by_score")
