@@ -14,7 +14,7 @@ from varcal._arrays import AnyArray, Floats
 from varcal._options import (
     Check,
     check_flag,
-    check_mark,
+    check_one_line,
     check_names,
     check_parameters,
     check_renamed,
@@ -318,8 +318,8 @@ class Calibrator(BaseEstimator, ABC):
         p=or_none(check_names),
         v=or_none(check_renamed),
         keep=check_names,
-        column=check_mark,
-        prefix=check_mark,
+        column=check_one_line,
+        prefix=check_one_line,
         exact=check_flag,
         rows=or_none(_check_pair),
     )
