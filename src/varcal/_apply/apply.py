@@ -25,8 +25,8 @@ from varcal._files.source import Source, check_not_input, warn_how_read
 from varcal._input.arrow_numbers import arrow_of
 from varcal._options import (
     check_arguments,
-    check_one_line,
     check_names,
+    check_one_line,
     check_path,
     check_text,
     or_none,

@@ -246,7 +246,8 @@ def _of_numbers(name: str, facts: ColumnFacts) -> str:
         return ""
     nameless = _NAMELESS.fullmatch(name.strip()) is not None
     starts_at_row = low in (0, 1) and high - low + 1 == facts.n
-    if starts_at_row and (nameless or _ORDER_WORDS.isdisjoint(_words(name))) and _is_monotone(facts.values):
+    in_order = starts_at_row and _is_monotone(facts.values)
+    if in_order and (nameless or _ORDER_WORDS.isdisjoint(_words(name))):
         return f"row number: counts from {low:.0f} to {high:,.0f}"
     if not nameless and not _is_id_name(name):
         return ""

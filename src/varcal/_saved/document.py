@@ -1,8 +1,8 @@
 """Documents: JSON files with a checksum, an optional signature, and a budget for reading them.
 
 Every kind of saved result (calibrators, classifiers, audits, slices, collected sums, monitors) is
-one of these. The checksum finds damage by accident. A signature (HMAC-SHA256 with a key of the user)
-finds changes on purpose: whoever can write a file can also write a matching checksum. The
+one of these. The checksum finds damage by accident. A signature (HMAC-SHA256 with a key of the
+user) finds changes on purpose: whoever can write a file can also write a matching checksum. The
 size, the depth and the number of values of a file are limited before it is parsed.
 """
 

@@ -14,7 +14,7 @@ from varcal._evidence.in_memory import InMemory
 from varcal._evidence.question import ATOMS, N_BINS, BinOptions, Question
 from varcal._evidence.roles import Roles
 from varcal._evidence.rows_of_call import Few, rows_of_call
-from varcal._input.events import AUDIT_EVENTS, audit_keys
+from varcal._input.events import AUDIT_EVENTS, audit_keys, claim_names
 from varcal._input.groups import check_two_groups, distinct_groups
 from varcal._input.left_out import all_left_out, explicit_names
 from varcal._input.part import Part
@@ -39,7 +39,6 @@ from varcal._slices.figures import (
     Figures,
     FiguresOfAll,
     Wanted,
-    claim_name,
     figures_of,
     lazy_figures,
 )
@@ -160,6 +159,7 @@ def slices(
     )
     rows, left_out = _searchable(source.rows, X, include)
     keys = audit_keys(rows.classes, event, pos_label)
+    names = claim_names(rows.classes, keys)
     outcomes = Outcomes.of(rows, int(random_state))
     grids = {key: _grid(rows, outcomes, key, score=score) for key in keys}
     outcomes = _known_gaps(outcomes, rows, keys, beyond)
@@ -180,7 +180,7 @@ def slices(
                 figures.joining[k],
                 figures.weight,
                 reach,
-                claim_name(one.key, rows.classes, event),
+                names[one.key],
             )
         )
     return Slices(

@@ -13,7 +13,7 @@ from varcal._arrays import Floats, Ints
 from varcal._evidence.in_memory import InMemory
 from varcal._evidence.question import ATOMS, N_BINS, BinOptions, Question
 from varcal._inference.multiplicity import cauchy
-from varcal._input.events import AUDIT_EVENTS, CORRECT, audit_keys, claim_of
+from varcal._input.events import AUDIT_EVENTS, CORRECT, audit_keys, claim_names, claim_of
 from varcal._input.left_out import all_left_out, explicit_names
 from varcal._input.predictions import ALL, Predictions
 from varcal._options import check_names, checked, of_type, one_of, or_none, whole
@@ -24,7 +24,6 @@ from varcal._surfaces.learner import Features, predicted_errors
 from varcal._surfaces.past_slices import PastSlices
 from varcal._surfaces.predictable_result import ClaimGap, PredictableGap
 from varcal._surfaces.rows import read_rows
-from varcal._surfaces.surface import claim_name
 from varcal._text.progress import progress
 from varcal.exceptions import InputError
 
@@ -189,12 +188,14 @@ def predictable_of(
             "judged",
             argument="groups",
         )
+    names = claim_names(rows.classes, keys)
     keys = _distinct(rows, keys)
     order = sorted_rows(rows, Features.of(rows.variables, len(rows)).columns)
     rows = _taken(rows, order)
     blocks = random_blocks(len(rows), BLOCKS, rows.groups, np.random.default_rng(random_state))
     each = 1 - (1 - level) / len(keys)
-    claims = [_claim(rows, key, blocks, each, max_depth, random_state) for key in keys]
+    judged = [_claim(rows, key, blocks, each, max_depth, random_state) for key in keys]
+    claims = [ClaimGap(names[key], *one) for key, one in zip(keys, judged, strict=True)]
     worst = max(claims, key=lambda one: (one.low, one.value))
     p_value = float(cauchy([np.array(one.p_value) for one in claims]))
     return PredictableGap(
@@ -220,7 +221,8 @@ def _claim(
     level: float,
     max_depth: int,
     random_state: int,
-) -> ClaimGap:
+) -> tuple[float, float, float]:
+    """Return value, lower limit and p-value of the gap of a claim."""
     claim = claim_of(rows, key)
     score = claim.score
     error, null = claim.hit - score, score * (1 - score)
@@ -247,10 +249,7 @@ def _claim(
         predicted[judge] = found / size * np.sqrt(k) if size > 0 else 0.0
     used = blocks > 0
     units = None if rows.groups is None else rows.groups[used]
-    value, low, p_value = _judged(
-        predicted[used], error[used], null[used], weight[used], units, level
-    )
-    return ClaimGap(claim_name(rows, key), value, low, p_value)
+    return _judged(predicted[used], error[used], null[used], weight[used], units, level)
 
 
 def _judged(

@@ -14,8 +14,8 @@ from varcal._arrays import AnyArray, Floats
 from varcal._options import (
     Check,
     check_flag,
-    check_one_line,
     check_names,
+    check_one_line,
     check_parameters,
     check_renamed,
     checked,
