@@ -161,8 +161,9 @@ def repair_of(
     reason = _obstacle(rows)
     if reason:
         return None, reason
-    learned, judged = (_taken(rows, part) for part in _split(rows, random_state))
-    if len(np.unique(_with_weight(learned))) < 2:
+    rows = replace(rows, n_dropped=0)
+    learned, judged = (rows.take(part) for part in _split(rows, random_state))
+    if len(np.unique(_outcomes(learned))) < 2:
         return None, "the rows to learn from have outcomes of a single class"
     try:
         before = audit_rows(judged)
@@ -298,22 +299,9 @@ def _worst_falls(before: Audit, after: Audit) -> bool:
     return worst >= before.threshold and max(row.high for row in after.rows) < worst
 
 
-def _with_weight(rows: Predictions) -> AnyArray:
+def _outcomes(rows: Predictions) -> AnyArray:
     """Return the outcomes of the rows with weight."""
     return rows.y if rows.weight is None else rows.y[rows.weight > 0]
-
-
-def _taken(rows: Predictions, part: Ints) -> Predictions:
-    """Return some of the rows."""
-    return replace(
-        rows,
-        y=rows.y[part],
-        p=rows.p[part],
-        variables=tuple(variable.take(part) for variable in rows.variables),
-        weight=None if rows.weight is None else rows.weight[part],
-        unit=None if rows.unit is None else rows.unit.take(part),
-        n_dropped=0,
-    )
 
 
 def _without(rows: Predictions, names: tuple[str, ...]) -> Predictions:
