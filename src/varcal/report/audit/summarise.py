@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from varcal._audit.audit_result import Audit
 from varcal._audit.audit_row import AuditRow
 from varcal._audit.claim_summary import ClaimSummary
-from varcal._audit.first_screen import better_words, first_screen, weakest_gap
+from varcal._audit.first_screen import better_words, first_screen
 from varcal._audit.places import Place
 from varcal._audit.screen.checks import Column, columns_of, hidden_errors
 from varcal._audit.screen.judgement import is_sure
@@ -202,7 +202,7 @@ def _places(audit: Audit, row: AuditRow) -> tuple[Sentence, ...]:
                 f"Hidden error of more than {points(row.high)} points can be ruled out. Least is "
                 "known for ",
                 StrongName(cut(weak.text)),
-                f" ({count(weak.n, 'row')}): up to {points(weakest_gap(row))} points could still "
+                f" ({count(weak.n, 'row')}): up to {points(weak.largest_gap)} points could still "
                 "be there.",
             ),
         )
