@@ -456,4 +456,4 @@ def _plain_int(value: object) -> int:
 
 
 def _plain_float(value: object) -> float:
-    return value if isinstance(value, float) else float(cast(Real, value))
+    return value if type(value) is float else float(cast(Real, value))
