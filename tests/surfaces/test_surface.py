@@ -214,3 +214,5 @@ def test_sums_are_not_enough():
     summed = vc.collect(rows, vc.make_bins("y", "p", data=rows))
     with pytest.raises(InputError, match="needs rows"):
         vc.surface(summed, v1="v", v2="v")
+    with pytest.raises(InputError, match=r"slices\(\) needs rows"):
+        vc.slices(summed, None)

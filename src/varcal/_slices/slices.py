@@ -12,7 +12,7 @@ from varcal._evidence._survey.row_sample import sample_rows
 from varcal._evidence.gather import survey_of
 from varcal._evidence.in_memory import without_left_out
 from varcal._evidence.roles import Roles
-from varcal._evidence.rows_of_call import Few, rows_of_call
+from varcal._evidence.rows_of_call import Few, refuse_sums, rows_of_call
 from varcal._input.events import AUDIT_EVENTS, audit_keys, claim_names
 from varcal._input.groups import check_two_groups, distinct_groups
 from varcal._input.part import Part
@@ -151,6 +151,7 @@ def slices(
     >>> len(found), bool(abs(found[0].gap - 0.2) < 0.06)
     (1, True)
     """
+    refuse_sums(y, "slices()")
     _check_options(max_depth, beyond, level, draws)
     source = _read(
         y, p, X, data, classes, sample_weight, groups, from_logits, unlabelled, search_rows

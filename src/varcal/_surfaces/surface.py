@@ -10,6 +10,7 @@ import numpy as np
 from varcal._binning.bins import JointBins
 from varcal._engines.kernel_numpy import bin_rows
 from varcal._engines.open import lazy_rows
+from varcal._evidence.rows_of_call import refuse_sums
 from varcal._input.columns import column_of
 from varcal._input.events import AUDIT_EVENTS, audit_keys, claim_names, claim_of
 from varcal._input.frames import Table, is_frame
@@ -18,7 +19,7 @@ from varcal._options import checked, one_of
 from varcal._runtime.threads import one_blas_thread
 from varcal._surfaces.axis import axis_of, bins_of
 from varcal._surfaces.bands import surface_band
-from varcal._surfaces.rows import Rows, read_rows, refuse_sums
+from varcal._surfaces.rows import Rows, read_rows
 from varcal._surfaces.surface_result import Surface
 from varcal.exceptions import InputError
 
