@@ -11,7 +11,7 @@ where the truth was 5.0, and its intervals held it in 39 of 40.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -108,7 +108,7 @@ class Repair:
         return (self.allowed or self.full).helps
 
 
-def check_protected(protected: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
+def check_protected(protected: str | Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
     """Refuse protected columns that are not among the variables.
 
     >>> check_protected(["sex"], ["age", "sex"])
@@ -116,10 +116,6 @@ def check_protected(protected: Sequence[str], names: Sequence[str]) -> tuple[str
     """
     if isinstance(protected, str):
         protected = (protected,)
-    if not isinstance(protected, Collection):
-        raise InputError(
-            f"protected is {protected!r}", "give a list of column names", argument="protected"
-        )
     for name in protected:
         if name not in names:
             raise InputError.no_column(str(name), names, "protected")
