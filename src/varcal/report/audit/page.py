@@ -44,7 +44,7 @@ def html(summary: Summary) -> str:
 def _intersections(summary: Summary) -> list[tuple[str, str, Markup]]:
     if summary.intersections is None:
         return []
-    made = intersections_section(summary.intersections, summary.level)
+    made = intersections_section(summary.intersections)
     return [("intersections", "Combinations", made)]
 
 

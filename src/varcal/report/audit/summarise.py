@@ -99,7 +99,7 @@ def summarise(
         level=audit.level,
         threshold=audit.threshold,
         variables=tuple(_variable(audit, row, k, columns) for k, row in enumerate(audit.rows, 1)),
-        scores=tuple(_score(audit, _worst_by_score(audit, column)) for column in columns),
+        scores=tuple(_score(_worst_by_score(audit, column)) for column in columns),
         intersections=intersections_of(audit.intersections),
         glossary=glossary(audit),
         notes=_notes(audit),
@@ -434,7 +434,7 @@ def _worst_by_score(audit: Audit, column: Column) -> ClaimSummary:
     )
 
 
-def _score(audit: Audit, one: ClaimSummary) -> ScoreSummary:
+def _score(one: ClaimSummary) -> ScoreSummary:
     score, ece = one.score, one.score.ece
     subject: list[str] = ["the model"]
     if one.claim.startswith(CLASS):
