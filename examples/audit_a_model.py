@@ -1,7 +1,7 @@
 """Train a model on census rows, and find out along which columns it is wrong.
 
 The model sees the work record only. It is audited along every column, also those that it did not
-see. Writes report.html.
+see. Needs pandas. Writes report.html.
 """
 
 import pandas as pd

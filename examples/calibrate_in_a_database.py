@@ -1,6 +1,6 @@
 """Fit a calibrator in Python, and run it as a query where the scores are.
 
-Needs the extra duckdb. Writes calibrate.sql.
+Needs pandas and the extra duckdb. Writes calibrate.sql.
 """
 
 import duckdb

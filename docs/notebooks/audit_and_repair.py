@@ -80,5 +80,10 @@ for name in columns:
 _ = vc.plotting.before_after(proof.curves["age"])
 
 # %% [markdown]
-# What is left could be chance. The repair reads age and family, which may not be allowed: the guide on
-# which variables one may calibrate on says more.
+# Along age and sex what is left could be chance; along marital status about a point is left.
+#
+# ## Next
+#
+# - The repair reads age and family, which may not be allowed:
+#   [which variables may I calibrate on?](../guides/which-variables.md)
+# - [Slices](../slices.md): combinations of columns

@@ -58,7 +58,8 @@ _ = monitor.plot()
 # %% [markdown]
 # ## What happened?
 #
-# The alarm names the place and the start of the change. Look at the rows since then:
+# The alarm names the place and the start of the change. Its interval allows for the search of both, so it
+# is wide at first and may include 0. Look at the rows since then:
 
 # %%
 since = int(status.since.split()[1])
@@ -70,3 +71,8 @@ for group, which in {"married": married, "others": ~married}.items():
 # Here the labels are wrong, not the model. Once they are corrected, `monitor.reset("labels corrected")`
 # starts over and keeps the history. If the model were wrong, we would repair it on the rows since the
 # change, and start a new monitor.
+#
+# ## Next
+#
+# - [Watch a model in production](../monitor.md): tolerance, late labels, guarantees
+# - [Monitoring on a schedule](../guides/monitoring.md): cron, Airflow, exit codes

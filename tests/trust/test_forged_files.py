@@ -16,6 +16,8 @@ import pytest
 import varcal as vc
 from cases.forged_files import broken_bytes, forged
 from cases.saved_results import rows, saved_results
+from varcal._audit.audit_result import AUDIT
+from varcal._evidence.collected_file import COLLECTED
 from varcal._saved import document
 from varcal._saved.array_texts import ArrayTexts, array_of, entry_of
 from varcal._saved.document import BrokenError, Kind, parsed
@@ -318,6 +320,26 @@ def test_slices_without_a_condition_are_refused(saved):
     one.path.write_text(json.dumps(changed))
     with pytest.raises(InputError, match="a slice has no conditions"):
         vc.load_slices(one.path)
+
+
+def test_an_audit_with_a_huge_limit_is_refused(saved):
+    one = saved["audit"]
+    changed = json.loads(one.text)
+    changed["rows"][0]["high"] = 1e308
+    changed |= AUDIT.seals(changed, None)
+    one.path.write_text(json.dumps(changed))
+    with pytest.raises(InputError, match="a figure of a variable is too large"):
+        vc.load_audit(one.path)
+
+
+def test_collected_sums_with_an_empty_label_are_refused(saved):
+    one = saved["collected"]
+    changed = json.loads(one.text)
+    changed["part"]["classes"][0] = {}
+    changed |= COLLECTED.seals(changed, None)
+    one.path.write_text(json.dumps(changed))
+    with pytest.raises(InputError, match="is not"):
+        vc.load_collected(one.path)
 
 
 def test_a_refusal_says_what_is_wrong(saved):

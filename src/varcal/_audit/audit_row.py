@@ -100,6 +100,13 @@ class AuditRow:
     place: Place | None
     weakest: Place
 
+    def check_saved(self) -> None:
+        """Raise ValueError unless the figures are shares, or missing."""
+        figures = [self.low, self.high, self.vce, self.missing]
+        figures += [limit for one in self.others for limit in (one.low, one.high)]
+        if any(abs(figure) > 1e3 for figure in figures):
+            raise ValueError("a figure of a variable is too large")
+
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> AuditRow:
         """Return the row that `asdict` described."""

@@ -318,10 +318,14 @@ def _plain(values: tuple[Hashable, ...]) -> list[Any]:
 
 def _values(plain: list[Any]) -> tuple[Hashable, ...]:
     readers = {"date": dt.date.fromisoformat, "datetime": dt.datetime.fromisoformat}
-    return tuple(
-        readers[next(iter(one))](next(iter(one.values()))) if isinstance(one, dict) else one
-        for one in plain
-    )
+
+    def value(one: Any) -> Hashable:
+        if not isinstance(one, dict):
+            return one
+        ((kind, text),) = one.items()
+        return readers[kind](text)
+
+    return tuple(map(value, plain))
 
 
 def _extension(path: str | PathLike[str]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import gzip
 from collections.abc import Sequence
+from itertools import islice
 from os import PathLike
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from varcal.exceptions import InputError
 
 #: The first bytes of a gzipped file.
 GZIP_MARK = b"\x1f\x8b"
+#: The most files of one glob; each of them is opened to see how it is written.
+MOST_FILES = 100_000
 
 
 def sources_of(
@@ -60,7 +63,7 @@ def sources_of(
             )
         # The name of a file may look like a glob.
         paths = glob.glob(glob.escape(str(pattern)))
-        paths = paths or sorted(glob.glob(str(pattern), recursive=True))
+        paths = paths or _matches(str(pattern))
         if not paths:
             raise InputError(
                 f"no file {str(pattern)!r}",
@@ -71,6 +74,17 @@ def sources_of(
                 raise InputError(f"{path!r} is a folder", f"give its files: '{path}/*.parquet'")
             found.append(source_of(Path(path), format_of(path, format)[0], repr(path), stated))
     return tuple(found)
+
+
+def _matches(pattern: str) -> list[str]:
+    """Return the sorted files of a glob, and stop early where it names a whole disk."""
+    found = list(islice(glob.iglob(pattern, recursive=True), MOST_FILES + 1))
+    if len(found) > MOST_FILES:
+        raise InputError(
+            f"the glob {pattern!r} matches more than {MOST_FILES:,} files",
+            "give a narrower glob, or several of them in turn",
+        )
+    return sorted(found)
 
 
 def source_of(path: Path, format: str, shown: str, stated: Stated = UNSTATED) -> Source:
