@@ -168,14 +168,14 @@ def run_power(n: int, runs: int, designs: int, first: int, intervals: int) -> No
             for k, (cell, plant) in enumerate(zip(cells[some], plants[some], strict=True)):
                 together = np.concatenate([found.top[:, :, [k]], null], axis=2)
                 one = choose.hunt_of({1: shared}, {1: together}, {1: found.rules[k]})
-                line = _judged(one, replace(out, y=plant[2].astype(int)), world, plant)
+                line = _judged(one, replace(out, y=plant[2].astype(int)), plant)
                 if line[-1] is not None and len(covered) < intervals:
                     covered.append(_covers(one, line[-1], world, plant))
                 table[cell].append(line[:-1])
     _print_power(n, table, covered)
 
 
-def _judged(one, out, world, plant):
+def _judged(one, out, plant):
     """Return whether a slice is shown, its Jaccard index, its depth, and the slice."""
     shown = choose.choose(one, out, alpha=ALPHA, most=1)
     if not shown:

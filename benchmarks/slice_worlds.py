@@ -13,7 +13,6 @@ Bools = NDArray[np.bool_]
 #: Continuous, count and categorical variables.
 N_CONTINUOUS, N_COUNTS, LEVELS = 13, 3, (2, 3, 5, 8)
 NAMES = [f"x{k}" for k in range(N_CONTINUOUS)] + [f"count{k}" for k in range(N_COUNTS)]
-LEVEL_NAMES = [f"kind{k}" for k in range(len(LEVELS))]
 
 
 @dataclass(frozen=True)

@@ -147,7 +147,8 @@ __all__ = ["__version__", *_HOME, *_MODULES]  # noqa: PLE0604, RUF100
 
 
 def __getattr__(name: str) -> Any:
-    from importlib import import_module  # noqa: PLC0415  Ctrl-C is not understood yet
+    # Not at the top: the command `varcal` cannot handle Ctrl-C before this file is loaded.
+    from importlib import import_module  # noqa: PLC0415
 
     if name in _MODULES:
         return import_module(f"varcal.{name}")

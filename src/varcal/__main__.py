@@ -1,6 +1,6 @@
 """`python -m varcal` and the command `varcal`.
 
-Nothing is imported at the top but what Python has loaded anyway, so that Ctrl-C is understood
+Nothing is imported at the top but what Python has loaded anyway, so that Ctrl-C is handled
 from the first moment on.
 """
 

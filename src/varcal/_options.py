@@ -27,8 +27,7 @@ EPS = sys.float_info.epsilon
 MOST_BINS = 100_000
 #: The most points of a curve: 1,000 times as many as a picture can show.
 MOST_POINTS = 1_000_000
-
-#: The largest penalty; nothing is left of a fit long before.
+#: The largest penalty. Much smaller ones already shrink every coefficient to 0.
 MOST_PENALTY = 1e100
 
 #: Takes the name of an argument and its value; returns the value to use or raises an InputError.
@@ -213,9 +212,7 @@ def check_path(argument: str, value: object) -> str | os.PathLike[str]:
     try:
         held = os.fspath(cast(str, value))
         fine = isinstance(held, str) and "\0" not in os.fsencode(held).decode("latin-1")
-    except (TypeError, UnicodeEncodeError):
-        fine = False
-    except Exception:  # an object's own __fspath__ may raise anything
+    except Exception:  # not a path, or an object whose own __fspath__ raises anything
         fine = False
     if not fine or not held:
         raise InputError(
@@ -227,7 +224,7 @@ def check_path(argument: str, value: object) -> str | os.PathLike[str]:
 
 
 def check_seed(argument: str, value: object) -> int:
-    """Refuse a value that is not a whole number of at least 0.
+    """Refuse a value that is not a whole number from 0 to 2**32 − 1.
 
     >>> check_seed("random_state", 0)
     0
@@ -243,8 +240,7 @@ def check_names(argument: str, value: object) -> str | tuple[str, ...]:
     """
     if isinstance(value, str):
         return value
-    listed = isinstance(value, list | tuple) or getattr(value, "ndim", 0) == 1
-    if listed:
+    if isinstance(value, list | tuple) or getattr(value, "ndim", 0) == 1:
         names = tuple(cast("list[object]", value))
         if all(isinstance(name, str) for name in names):
             return cast("tuple[str, ...]", names)
@@ -255,10 +251,10 @@ def check_names(argument: str, value: object) -> str | tuple[str, ...]:
     )
 
 
-def check_mark(argument: str, value: object) -> str:
-    """Refuse a value that is not a string of one line.
+def check_one_line(argument: str, value: object) -> str:
+    """Refuse a value that is not a string of one line, such as the name of a new column.
 
-    >>> check_mark("column", "p_calibrated")
+    >>> check_one_line("column", "p_calibrated")
     'p_calibrated'
     """
     text = check_text(argument, value)
@@ -283,7 +279,9 @@ def check_renamed(argument: str, value: object) -> dict[str, str]:
             'for example {"age": "AGE"}',
             argument=argument,
         )
-    return {check_text(argument, one): check_mark(argument, other) for one, other in value.items()}
+    return {
+        check_text(argument, name): check_one_line(argument, other) for name, other in value.items()
+    }
 
 
 def whole(least: int, most: int | None = None) -> Check:
@@ -458,4 +456,4 @@ def _plain_int(value: object) -> int:
 
 
 def _plain_float(value: object) -> float:
-    return value if isinstance(value, float) else float(cast(Real, value))
+    return value if type(value) is float else float(cast(Real, value))

@@ -213,6 +213,8 @@ def test_own_cut_points_and_wrong_ones(adult):
     assert audit.row("age").n_bins == 4
     with pytest.raises(InputError, match="no column 'agee'"):
         vc.audit(adult.y, adult.p, {"age": adult["age"]}, bins={"agee": [18, 30]})
+    with pytest.raises(InputError, match="no column 'agee' in the audit\nhint: did you mean 'age'"):
+        audit["agee"]
 
 
 def test_groups_widen_intervals(rng):

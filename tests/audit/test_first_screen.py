@@ -10,7 +10,7 @@ import varcal as vc
 from cases.audits_by_hand import audit, claim, fine, mock, place, repaired, row
 from varcal._audit.first_screen import FirstScreen, first_screen
 from varcal._audit.screen.checks import ABOVE, BELOW, EITHER_SIDE, Off
-from varcal._audit.screen.judgement import judge, score_trend
+from varcal._audit.screen.judgement import judgement_of, score_trend
 from varcal._text.sentences import Code, StrongName
 
 CONFIDENCE = ("confidence", (0.0, 0.0, 0.01))
@@ -307,7 +307,7 @@ def test_words_never_contradict_the_figures(bias, score, along):
         assert set(states) == {BELOW}
     if screen.headline.startswith("Right on average"):
         assert {cell.state for cell in screen.checks[0].cells} == {BELOW}
-    assert judge(found).evidence == (screen.badge.text in ("Repair first", "Watch"))
+    assert judgement_of(found).evidence == (screen.badge.text in ("Repair first", "Watch"))
 
 
 def test_the_sentence_is_headline_and_lede():

@@ -20,7 +20,7 @@ from varcal.calibrators._variable._reml.fit_gam import fit_gam
 from varcal.calibrators._variable._reml.losses import LogisticLoss
 from varcal.calibrators._variable.additive_model import Sample
 from varcal.calibrators._variable.folds import Folds
-from varcal.calibrators._variable.pairs import Gain
+from varcal.calibrators._variable.gain import Gain
 from varcal.calibrators._variable.trust import gain_over, share_of
 from varcal.exceptions import InputError, VarcalWarning
 

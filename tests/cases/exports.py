@@ -5,7 +5,6 @@ from functools import cache
 import numpy as np
 
 import varcal as vc
-from cases.calibrators import ALL
 
 #: Names and levels that would change a statement if they were not quoted.
 AGE, SEX = 'age"; DROP TABLE precious; --', "sex'`$\\ \n(é) {0} %s ?"
@@ -68,5 +67,3 @@ def awkward(calibrator, *, sex=SEX, n_classes=2):
 
 #: Calibrators of variables, which are exported with awkward names.
 BY_VARIABLE = ["TreeCalibrator", "AugmentedCalibrator", "VariableCalibrator"]
-#: One calibrator of each kind and setting.
-EVERY = ALL

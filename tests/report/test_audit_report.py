@@ -171,7 +171,7 @@ def test_sentences(audit, summary):
     assert any("963 rows (6%) without a value" in str(note) for note in workclass.notes)
     hours = next(one for one in summary.variables if one.name == "hours-per-week")
     assert any("bin of their own: 40 (" in str(note) for note in hours.notes)
-    assert any("p of no hidden error" in line for line in hours.statistics)
+    assert any("p of no hidden error" in str(line) for line in hours.statistics)
 
 
 def test_sentences_without_a_finding():
@@ -265,6 +265,19 @@ def test_models_of_many_classes(rng):
     assert found.scores[1].claim.startswith("class ")
     assert "Worst class" in html(found)
     assert all(len(line) <= WIDTH for line in audit_lines(audit))
+
+
+def test_labels_of_classes_are_written_as_they_are():
+    others = [("class Iris Setosa", (0.01, 0.0, 0.02))]
+    claims = [
+        audits_by_hand.claim(f"class {name}", 0.25, 0.20, label=name)
+        for name in ("virginica", "Iris Setosa")
+    ]
+    rows = [audits_by_hand.row("v", 0.05, 0.04, 0.06, name="class virginica", others=others)]
+    found = summarise(audits_by_hand.audit(claims, rows, event="classwise"))
+    told = " ".join(map(str, found.variables[0].statistics))
+    assert "error (class virginica): VECE" in told and "Class Iris Setosa: VECE" in told
+    assert "Class <bdi>Iris Setosa</bdi>: VECE" in html(found)
 
 
 def test_page_is_small_and_self_contained(adult, summary):

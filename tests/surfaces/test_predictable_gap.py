@@ -88,6 +88,7 @@ def test_both_claims_have_the_same_gap():
     risk = vc.predictable_gap(**given, event="positive", max_depth=0)
     assert vc.predictable_gap(**given, max_depth=0) == risk
     assert vc.predictable_gap(**given, event="correct", max_depth=0).claim == "confidence"
+    assert vc.predictable_gap(**given, event="classwise", max_depth=0).claim == "class 0"
 
 
 def test_more_classes_and_missing_values():

@@ -153,6 +153,8 @@ def test_claims_of_two_and_more_classes():
     with pytest.raises(InputError, match="claim must be one of"):
         found.claim_surface("luck")
     assert not vc.surface(**world(), event="correct").others
+    both = vc.surface(**world(), event="classwise")
+    assert {both.claim, both.others[0].claim} == {"class 0", "class 1"}
     rng = np.random.default_rng(0)
     p = rng.dirichlet([1, 1, 1], 3000)
     y = (rng.random(3000)[:, None] > p.cumsum(axis=1)).sum(axis=1).clip(0, 2)
@@ -212,3 +214,5 @@ def test_sums_are_not_enough():
     summed = vc.collect(rows, vc.make_bins("y", "p", data=rows))
     with pytest.raises(InputError, match="needs rows"):
         vc.surface(summed, v1="v", v2="v")
+    with pytest.raises(InputError, match=r"slices\(\) needs rows"):
+        vc.slices(summed, None)

@@ -25,8 +25,8 @@ from varcal._files.source import Source, check_not_input, warn_how_read
 from varcal._input.arrow_numbers import arrow_of
 from varcal._options import (
     check_arguments,
-    check_mark,
     check_names,
+    check_one_line,
     check_path,
     check_text,
     or_none,
@@ -46,7 +46,7 @@ _CHECKS = {
     "out": or_none(check_path),
     "p": or_none(check_names),
     "v": or_none(check_names),
-    "column": check_mark,
+    "column": check_one_line,
     "format": or_none(check_text),
     "sep": or_none(check_text),
     "decimal": or_none(check_text),

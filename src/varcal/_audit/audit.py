@@ -165,16 +165,18 @@ def audit(
     names = [name for name in known if name not in left_out]
     event = _event_of(evidence, event)
     keys = evidence.audit_keys(event, pos_label)
+    # A repair reads no column that was left out, protected or not.
+    protected = [name for name in check_protected(protected, known) if name in names]
+    if slices and isinstance(y, Collected):
+        raise InputError(
+            "slices is True, and y is collected statistics: slices need rows",
+            "omit {slices}, or give the rows",
+            argument="slices",
+            settings={"slices": None},
+        )
     settings = Settings(str(event), keys, level, threshold, random_state)
     found = judge(evidence, names, settings, left_out=left_out)
     if slices:
-        if isinstance(y, Collected):
-            raise InputError(
-                "slices is True, and y is collected statistics: slices need rows",
-                "omit {slices}, or give the rows",
-                argument="slices",
-                settings={"slices": None},
-            )
         searched = search(
             y,
             p,
@@ -206,8 +208,6 @@ def audit(
                 random_state=random_state,
             ),
         )
-    # A repair reads no column that was left out, protected or not.
-    protected = [name for name in check_protected(protected, known) if name in names]
     if not repair:
         return found
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from varcal._audit.verdicts import BETTER, GONE, NEW, UNCHANGED, WORSE
 from varcal._inference.measured import Measured
-from varcal._inference.multiplicity import normal_quantile, p_of_interval
+from varcal._inference.multiplicity import p_of_interval, two_sided_quantile
 from varcal._input.frames import frame_of
 from varcal._text.html_tables import html_table
 from varcal._text.numbers import level_text, p_text, points, signed
@@ -18,11 +18,11 @@ from varcal._text.tables import text_table
 
 @dataclass(frozen=True, eq=False)
 class Changes:
-    """How `beyond` changed from one audit to the next, one row per variable.
+    """How the hidden error (`beyond`) changed from one audit to the next, one row per variable.
 
     The level holds for one look at two audits. Whoever looks again with every batch of rows, and
     stops at the first alarm, is alarmed far more often than 1 − level: of models that do not
-    change, 34 % after 25 looks at 5 %. Use a sequential monitor for that.
+    change, 34 % after 25 looks at 5 %. Use `Monitor` for that.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ def changes(
     1 − α/k and 1 − α for k variables (Bonferroni), so that it holds for all variables at once.
     """
     both = sum(name in before for name in after)
-    wider = normal_quantile(1 - (1 - level) / max(both, 1)) / normal_quantile(level)
+    wider = two_sided_quantile(1 - (1 - level) / max(both, 1)) / two_sided_quantile(level)
     rows: list[tuple[Any, ...]] = []
     for name in [*after, *(name for name in before if name not in after)]:
         old, new = before.get(name), after.get(name)

@@ -11,9 +11,8 @@ import numpy as np
 from varcal._arrays import Floats
 from varcal._audit.audit import audit
 from varcal._audit.audit_result import Audit
-from varcal._input.frames import Table, is_frame
+from varcal._input.columns import columns_by_name
 from varcal._input.left_out import WholeTable, explicit_names
-from varcal._input.variables import as_series, plain_array
 from varcal.exceptions import InputError
 
 
@@ -64,7 +63,7 @@ def audit_estimator(model: Any, X: Any, y: object, *, v: object = None, **option
     classes = list(model.classes_)
     p, note = _probabilities(model, X, y, options)
     if v is not None:
-        own, others = _columns(X, "X", "x"), _columns(v, "v", "v")
+        own, others = columns_by_name(X, "X", "x"), columns_by_name(v, "v")
         _check_names(own, others)
         chosen = explicit_names(None, options.get("include"), [*own, *others])
         options["include"] = sorted(chosen | explicit_names(v, None, list(others)))
@@ -111,20 +110,6 @@ def _asked(method: Callable[[Any], Any], X: Any) -> Floats:
             "give the features that the model was fitted on",
             argument="X",
         ) from error
-
-
-def _columns(values: Any, argument: str, letter: str) -> dict[str, Any]:
-    """Return columns by name; those of an array are called by a letter and their number."""
-    if is_frame(values) or isinstance(values, Mapping):
-        table = Table.of(values, argument)
-        return {name: table.column(name, argument) for name in table.columns}
-    if as_series(values) is not None:
-        name = getattr(values, "name", None)
-        return {name if isinstance(name, str) and name else letter: values}
-    array = plain_array(values, argument)
-    if array.ndim == 1:
-        return {letter: array}
-    return {f"{letter}{k}": array[:, k] for k in range(array.shape[1])}
 
 
 def _check_names(own: Mapping[str, Any], others: Mapping[str, Any]) -> None:

@@ -7,7 +7,6 @@ from os import PathLike
 from varcal._audit.audit_result import AUDIT, Audit
 from varcal._options import checked, or_none
 from varcal._saved.document import check_key
-from varcal.exceptions import InputError
 
 
 @checked(key=or_none(check_key))
@@ -31,9 +30,4 @@ def load_audit(path: str | PathLike[str], *, key: str | bytes | None = None) -> 
     >>> vc.load_audit(path).rows[0].variable
     'v'
     """
-    data = AUDIT.read(path, key)
-    try:
-        return Audit.from_dict(data)
-    except InputError as error:
-        problem = error.message.partition(": ")[2]
-        raise AUDIT.refusal(repr(str(path)), problem) from None
+    return AUDIT.load(path, key, Audit.from_dict)

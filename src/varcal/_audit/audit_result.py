@@ -176,7 +176,8 @@ class Audit:
 
     def __getitem__(self, variable: str) -> Curve:
         if not isinstance(variable, str) or variable not in self.curves:
-            raise InputError.no_column(shown(variable), self.curves, "audit[…]")
+            name = variable if isinstance(variable, str) else shown(variable)
+            raise InputError.no_column(name, self.curves, "audit[…]", where="the audit")
         return self.curves[variable]
 
     @checked(variable=check_text)
@@ -185,7 +186,8 @@ class Audit:
         for row in self.rows:
             if row.variable == variable:
                 return row
-        raise InputError.no_column(str(variable), [r.variable for r in self.rows], "audit.row")
+        known = [row.variable for row in self.rows]
+        raise InputError.no_column(variable, known, "audit.row", where="the audit")
 
     @property
     def sentence(self) -> str:

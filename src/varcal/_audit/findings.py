@@ -32,7 +32,7 @@ from varcal._measures.estimate import profile_test
 
 #: The signs of the sides "predicted negative" and "predicted positive" in the claims of two
 #: classes: the risk, and the confidence in the predicted class.
-RISK, CONFIDENCE = (1.0, 1.0), (-1.0, 1.0)
+RISK_SIGNS, CONFIDENCE_SIGNS = (1.0, 1.0), (-1.0, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,7 +218,7 @@ def see_sides(evidence: Evidence, keys: Sequence[int], name: str, random_state: 
         profiles[CORRECT] = correct_of(every) if few else evidence.profile(CORRECT, name)
     if len(about) == 1 and CORRECT in keys:
         (one,) = sides.values()
-        signs = np.array([CONFIDENCE if key == CORRECT else RISK for key in keys])
+        signs = np.array([CONFIDENCE_SIGNS if key == CORRECT else RISK_SIGNS for key in keys])
         tables = [one.others, one.own]
         p = _sided_p(evidence, tables, signs, one, random_state)
         return Seen(profiles, [_law(evidence, tables, sign) for sign in signs], p.tolist())

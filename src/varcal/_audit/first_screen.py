@@ -1,7 +1,7 @@
 """The first screen of an audit: what is wrong, for whom, how surely, and what to do about it.
 
-All decisions and words of an audit are made here. The page, Markdown, the terminal, notebooks and
-`audit.sentence` only write them down.
+All decisions and words of an audit are made here and in `screen`. The page, Markdown, the terminal,
+notebooks and `audit.sentence` only write them down.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from varcal._audit.screen.checks import (
     by_score,
     columns_of,
     hidden_errors,
+    rows_off,
     variables_off,
 )
 from varcal._audit.screen.judgement import (
@@ -27,7 +28,7 @@ from varcal._audit.screen.judgement import (
     Judgement,
     headline,
     is_sure,
-    judge,
+    judgement_of,
 )
 from varcal._audit.screen.lede import lede
 from varcal._audit.screen.next_steps import Step, next_steps
@@ -38,7 +39,6 @@ from varcal._text.sentences import Code, Named, Sentence, cut, listed
 
 if TYPE_CHECKING:
     from varcal._audit.audit_result import Audit
-    from varcal._audit.audit_row import AuditRow
     from varcal._audit.places import Place
     from varcal._audit.repair import Repair
 
@@ -184,7 +184,7 @@ def first_screen(audit: Audit, *, repair: bool = True) -> FirstScreen:
     repair : bool
         Whether to say what a repair would achieve, which may have to be computed first.
     """
-    found = judge(audit)
+    found = judgement_of(audit)
     attempt = audit.repair if repair else None
     groups = _groups(audit, found)
     columns = columns_of(audit)
@@ -198,10 +198,10 @@ def first_screen(audit: Audit, *, repair: bool = True) -> FirstScreen:
         groups=groups,
         bounds=() if groups else _bounds(audit),
         groups_after=_groups_after(audit, groups),
-        checks_note=_checks_note(audit, attempt),
+        checks_note=_checks_note(audit),
         columns=shown,
         checks=_checks(audit, columns, attempt if _is_shown(attempt) else None),
-        checks_after=_checks_after(audit, attempt) if _is_shown(attempt) else Sentence(),
+        checks_after=_checks_after(attempt) if _is_shown(attempt) else Sentence(),
         intersections=(Sentence() if audit.intersections is None else audit.intersections.sentence),
         steps=next_steps(audit, found, attempt),
         limit=audit.threshold,
@@ -278,15 +278,10 @@ def _bounds(audit: Audit) -> tuple[Bound, ...]:
             at_most=row.high,
             place=Sentence.of(Named(cut(row.weakest.text))),
             n=row.weakest.n,
-            there=weakest_gap(row),
+            there=row.weakest.largest_gap,
         )
         for row in rows
     )
-
-
-def weakest_gap(row: AuditRow) -> float:
-    """Return the largest gap that cannot be ruled out where least is known."""
-    return max(abs(row.weakest.low), abs(row.weakest.high))
 
 
 def outcome_words(audit: Audit, claim: str) -> Sentence:
@@ -330,10 +325,10 @@ def _groups_after(audit: Audit, groups: tuple[Group, ...]) -> Sentence:
     if other is None or other.startswith(CLASS):
         return Sentence()
     start = Sentence.of(str(claim_name(other)).capitalize())
-    off = _off(audit, (other,))
+    off = rows_off(audit, (other,))
     if not off:
         return Sentence.of(start, " is not surely off by more than the limit along any variable.")
-    if off == _off(audit, tuple(told)):
+    if off == rows_off(audit, tuple(told)):
         return Sentence.of(start, " is off along the same variables.")
     most = max(off, key=lambda row: hidden_errors(row, (other,))[0][0])
     size = hidden_errors(most, (other,))[0][0]
@@ -343,15 +338,6 @@ def _groups_after(audit: Audit, groups: tuple[Group, ...]) -> Sentence:
         Named(cut(most.variable)),
         f", by {points(size)} points.",
     )
-
-
-def _off(audit: Audit, claims: tuple[str, ...]) -> list[AuditRow]:
-    return [
-        row
-        for row in audit.rows
-        if row.verdict == OFF
-        and any(low > audit.threshold for _, low, _ in hidden_errors(row, claims))
-    ]
 
 
 def _rare(audit: Audit) -> Sentence:
@@ -376,7 +362,7 @@ def _rare(audit: Audit) -> Sentence:
     )
 
 
-def _checks_note(audit: Audit, attempt: Repair | None) -> Sentence:
+def _checks_note(audit: Audit) -> Sentence:
     many = f", after allowing for all {count(len(audit.rows), 'variable')}" * (len(audit.rows) > 1)
     return Sentence.of(
         f"Limit that matters: {limit_text(audit.threshold)} points. ✓ below it, ◐ may be on either "
@@ -389,7 +375,8 @@ def _after_column(attempt: Repair | None) -> Column:
     return Column("After repair", tuple(attempt.full.after.claims), after_repair=True)
 
 
-_NAMES = (
+#: The checks with an interval: what is checked, the same in other words, and the figure.
+_INTERVALS = (
     ("On average", "all rows together", average),
     ("By score", "ECE, the usual check", by_score),
     ("Along variables", "hidden error, the worst", along_variables),
@@ -403,7 +390,7 @@ def _checks(audit: Audit, columns: tuple[Column, ...], attempt: Repair | None) -
         places.append((after, tuple(after.claims)))
     found = [
         Check(name, note, tuple(figure(*place) for place in places))
-        for name, note, figure in _NAMES
+        for name, note, figure in _INTERVALS
     ]
     off = tuple(variables_off(*place) for place in places)
     either = variables_off(audit, tuple(audit.claims))
@@ -413,7 +400,7 @@ def _checks(audit: Audit, columns: tuple[Column, ...], attempt: Repair | None) -
     return (*found, Check("Variables off", note, off))
 
 
-def _checks_after(audit: Audit, attempt: Repair | None) -> Sentence:
+def _checks_after(attempt: Repair | None) -> Sentence:
     assert attempt is not None
     full = attempt.full
     worse = "; the worse of the claims is shown" if len(full.after.claims) > 1 else ""

@@ -18,7 +18,7 @@ from varcal._inference.duality import with_p
 from varcal._inference.measured import Measured, gap_law
 from varcal._inference.multiplicity import benjamini_hochberg, holm
 from varcal._inference.ranks import rank_range
-from varcal._input.events import CORRECT
+from varcal._input.events import CORRECT, claim_names
 from varcal._input.variables import Kind
 from varcal._measures.bin_table import BinTable, table_of
 from varcal._measures.curve import Curve, curve_of
@@ -76,7 +76,7 @@ def judge(
     # Tables of fine cells by bucket of groups are large: one variable at a time.
     size = 1 if evidence.grouped else BLOCK
     blocks = (names[start : start + size] for start in range(0, len(names), size))
-    claims = {key: _claim_name(evidence, key, settings.event) for key in settings.keys}
+    claims = claim_names(evidence.classes, settings.keys)
     findings = chain.from_iterable(
         look(
             evidence,
@@ -186,13 +186,6 @@ def _looked(
         parts=tuple(part for part in (clearest, other) if part is not None),
         weakest=places.weakest(),
     )
-
-
-def _claim_name(evidence: Evidence, key: int, event: str) -> str:
-    if key == CORRECT:
-        return "confidence"
-    two = len(evidence.classes) == 2 and event != "classwise"
-    return "risk" if two else f"class {evidence.label(key)}"
 
 
 def _ranked(found: list[_Looked], threshold: float, level: float) -> tuple[AuditRow, ...]:

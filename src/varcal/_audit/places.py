@@ -64,6 +64,11 @@ class Place:
     n: int
     share: float
 
+    @property
+    def largest_gap(self) -> float:
+        """The largest gap, in whichever direction, that cannot be ruled out."""
+        return max(abs(self.low), abs(self.high))
+
     def check_saved(self) -> None:
         """Raise ValueError unless the figures are shares, or missing."""
         figures = (self.says, self.happens, self.gap, self.low, self.high, self.share)

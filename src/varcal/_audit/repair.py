@@ -11,7 +11,7 @@ where the truth was 5.0, and its intervals held it in 39 of 40.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -108,7 +108,7 @@ class Repair:
         return (self.allowed or self.full).helps
 
 
-def check_protected(protected: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
+def check_protected(protected: str | Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
     """Refuse protected columns that are not among the variables.
 
     >>> check_protected(["sex"], ["age", "sex"])
@@ -116,10 +116,6 @@ def check_protected(protected: Sequence[str], names: Sequence[str]) -> tuple[str
     """
     if isinstance(protected, str):
         protected = (protected,)
-    if not isinstance(protected, Collection):
-        raise InputError(
-            f"protected is {protected!r}", "give a list of column names", argument="protected"
-        )
     for name in protected:
         if name not in names:
             raise InputError.no_column(str(name), names, "protected")
@@ -161,8 +157,9 @@ def repair_of(
     reason = _obstacle(rows)
     if reason:
         return None, reason
-    learned, judged = (_taken(rows, part) for part in _split(rows, random_state))
-    if len(np.unique(_with_weight(learned))) < 2:
+    rows = replace(rows, n_dropped=0)
+    learned, judged = (rows.take(part) for part in _split(rows, random_state))
+    if len(np.unique(_outcomes(learned))) < 2:
         return None, "the rows to learn from have outcomes of a single class"
     try:
         before = audit_rows(judged)
@@ -298,22 +295,9 @@ def _worst_falls(before: Audit, after: Audit) -> bool:
     return worst >= before.threshold and max(row.high for row in after.rows) < worst
 
 
-def _with_weight(rows: Predictions) -> AnyArray:
+def _outcomes(rows: Predictions) -> AnyArray:
     """Return the outcomes of the rows with weight."""
     return rows.y if rows.weight is None else rows.y[rows.weight > 0]
-
-
-def _taken(rows: Predictions, part: Ints) -> Predictions:
-    """Return some of the rows."""
-    return replace(
-        rows,
-        y=rows.y[part],
-        p=rows.p[part],
-        variables=tuple(variable.take(part) for variable in rows.variables),
-        weight=None if rows.weight is None else rows.weight[part],
-        unit=None if rows.unit is None else rows.unit.take(part),
-        n_dropped=0,
-    )
 
 
 def _without(rows: Predictions, names: tuple[str, ...]) -> Predictions:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,8 +17,8 @@ from varcal._input.variables import Variable
 from varcal._text.edges import edge_texts, zone_text
 from varcal.exceptions import InputError
 
-#: The most cells that joint bins may have.
-MAX_CELLS = 1_000_000
+#: The most cells of joint bins, a table of 100 megabytes.
+MOST_CELLS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -204,10 +205,11 @@ class JointBins:
     parts: tuple[NumericBins | LevelBins, ...]
 
     def __post_init__(self) -> None:
-        if self.size > MAX_CELLS:
+        if self.size > MOST_CELLS:
             raise InputError(
-                f"{len(self.parts)} variables make {self.size:,} joint bins",
-                f"at most {MAX_CELLS:,} are allowed: use fewer variables or a smaller n_bins",
+                f"v has {self.size:,} joint bins, more than {MOST_CELLS:,}",
+                "give fewer columns, or a smaller n_bins",
+                argument="v",
             )
 
     @property
@@ -223,10 +225,7 @@ class JointBins:
     @property
     def size(self) -> int:
         """The number of bins."""
-        size = 1
-        for part in self.parts:
-            size *= part.size
-        return size
+        return math.prod(part.size for part in self.parts)
 
     def labels(self) -> list[str]:
         """Name the bins for people."""

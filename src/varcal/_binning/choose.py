@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
@@ -17,8 +16,8 @@ from varcal._input.variables import Variable, warn_if_merged
 from varcal._options import check_choice, check_n_bins
 from varcal.exceptions import InputError
 
-#: The most variables that are binned jointly, and the most joint bins, a table of a gigabyte.
-MOST_JOINT, MOST_CELLS = 16, 10_000_000
+#: The most variables that are binned jointly.
+MOST_JOINT = 16
 #: A level with less than 1/RARE_LEVEL of the rows of an average bin is pooled with others: gaps
 #: of so few rows say little, and a variable may have thousands of such levels.
 RARE_LEVEL = 10
@@ -94,16 +93,7 @@ def choose_bins(
             argument="v",
         )
     parts = tuple(fine_bins(variable, n_bins, binning, bins, edges)[0] for variable in variables)
-    if len(parts) == 1:
-        return parts[0]
-    size = math.prod(part.size for part in parts)
-    if size > MOST_CELLS:
-        raise InputError(
-            f"v has {size:,} joint bins, more than {MOST_CELLS:,}",
-            "give fewer columns, or a smaller n_bins",
-            argument="v",
-        )
-    return JointBins(parts)
+    return parts[0] if len(parts) == 1 else JointBins(parts)
 
 
 def fine_bins(

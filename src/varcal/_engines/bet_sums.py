@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,8 +16,6 @@ from varcal._input.variables import Variable
 
 #: Rows at a time: the gains of their bets stay in the processor's cache.
 _CHUNK = 8_192
-
-Adder = Callable[[Ints, Floats, Floats], None]
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""Choosing the kernel that sums rows into bins: numpy, or numba with the `fast` extra."""
+"""Choosing between kernels of numpy and those of numba, which the `fast` extra installs."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ LEAST_ROWS = 1_000_000
 VARIABLE = "VARCAL_ENGINE"
 
 
-def engine_for(n: int) -> Engine:
-    """Choose the kernel for n rows.
+def engine_for(n: int, least: int = LEAST_ROWS) -> Engine:
+    """Choose the kernel for n rows, or n units of another kind of work.
 
-    Returns "fast" if there are at least `LEAST_ROWS` rows and numba is installed, unless the
+    Returns "fast" if there are at least `least` of them and numba is installed, unless the
     environment variable ``VARCAL_ENGINE`` selects one.
 
     Examples
@@ -34,7 +34,7 @@ def engine_for(n: int) -> Engine:
     check_choice(VARIABLE, choice, ("auto", "numpy", "fast"))
     if choice == "fast" and not _has_numba():
         raise MissingDependencyError.of("numba", f"{VARIABLE}=fast")
-    worth_loading = choice == "auto" and n >= LEAST_ROWS and _has_numba()
+    worth_loading = choice == "auto" and n >= least and _has_numba()
     return "fast" if choice == "fast" or worth_loading else "numpy"
 
 

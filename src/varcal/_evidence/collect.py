@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
-from numbers import Real
 from typing import Any
 
 from varcal._engines.open import lazy_rows
@@ -20,7 +18,7 @@ from varcal._evidence.tally import Wanted
 from varcal._input.events import AUDIT_EVENTS
 from varcal._input.frames import Table
 from varcal._input.predictions import ALL
-from varcal._options import check_choice, check_names, check_share, checked, number, or_none
+from varcal._options import check_choice, check_names, checked, number, or_none
 from varcal.exceptions import InputError
 
 
@@ -91,7 +89,7 @@ def make_bins(
     >>> sim = vc.datasets.make_gap(500)
     >>> rows = {"y": sim.y, "p": sim.p, "age": sim.v}
     >>> vc.make_bins("y", "p", data=rows)
-    BinPlan: 2 claims along 1 variables (age)
+    BinPlan: 2 claims along 1 variable (age)
     """
     _check_monitor(monitor, weight_cap, sample_weight, groups)
     rows = lazy_rows(data)
@@ -133,8 +131,8 @@ def make_bins(
         wanted=(*wanted.values(), *bets),
         units=(),
         left_out=left_out,
-        monitor=None if monitor is None else float(monitor),
-        weight_cap=None if weight_cap is None else float(weight_cap),
+        monitor=monitor,
+        weight_cap=weight_cap,
     )
 
 
@@ -163,7 +161,7 @@ def collect(batch: object, bins: BinPlan) -> Collected:
     >>> bins = vc.make_bins("y", "p", data=days[0])
     >>> total = vc.collect(days[0], bins) + vc.collect(days[1], bins)
     >>> total, vc.audit(total).n_rows
-    (Collected: 2,000 rows along 1 variables (age), 2000)
+    (Collected: 2,000 rows along 1 variable (age), 2000)
     """
     if not isinstance(bins, BinPlan):
         raise InputError(
@@ -194,7 +192,7 @@ def _bets(tables: Sequence[Wanted], tolerance: float) -> list[Wanted]:
     along = [table for table in tables if len(table.names) == 1]
     sided = {table.names for table in along if table.sided}
     bets = [
-        replace(table, fine=table.coarse, tolerance=float(tolerance))
+        replace(table, fine=table.coarse, tolerance=tolerance)
         for table in along
         if table.sided or table.names not in sided
     ]
@@ -204,8 +202,7 @@ def _bets(tables: Sequence[Wanted], tolerance: float) -> list[Wanted]:
 def _check_monitor(
     monitor: object, weight_cap: object, sample_weight: object, groups: object
 ) -> None:
-    if monitor is not None:
-        check_share("monitor", monitor, 0.5)
+    """Refuse a cap of weights that is missing, or that nothing needs."""
     if weight_cap is None:
         # The size of a unit is compared with that of the largest unit of its batch instead.
         if monitor is not None and sample_weight is not None and groups is None:
@@ -220,12 +217,6 @@ def _check_monitor(
         raise InputError(
             "weight_cap is given without " + ("monitor" if monitor is None else "sample_weight"),
             "it is for a monitor of weighted rows; omit it otherwise",
-            argument="weight_cap",
-        )
-    if not isinstance(weight_cap, Real) or not 0 < float(weight_cap) < math.inf:
-        raise InputError(
-            f"weight_cap must be a positive number; got {weight_cap!r}",
-            "give the largest weight that a row can have",
             argument="weight_cap",
         )
 

@@ -24,6 +24,7 @@ from varcal._inference.scored_rows import ScoredRows
 from varcal._input.events import CORRECT, audit_keys, claim_keys
 from varcal._options import checked, or_none
 from varcal._saved.document import check_key
+from varcal._text.numbers import count
 from varcal.exceptions import InputError
 
 #: The events of an audit, the one with the most claims first.
@@ -280,4 +281,5 @@ class Collected(Evidence):
 
     def __repr__(self) -> str:
         names = ", ".join(variable.name for variable in self.along)
-        return f"Collected: {self.n_rows:,} rows along {len(self.along)} variables ({names})"
+        along = count(len(self.along), "variable")
+        return f"Collected: {count(self.n_rows, 'row')} along {along} ({names})"

@@ -94,7 +94,7 @@ def load_collected(path: str | PathLike[str], *, key: str | bytes | None = None)
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "day.parquet"
     >>> vc.collect(rows, vc.make_bins("y", "p", data=rows)).save(path)
     >>> vc.load_collected(path)
-    Collected: 500 rows along 1 variables (age)
+    Collected: 500 rows along 1 variable (age)
     """
     name = repr(str(path))
     try:

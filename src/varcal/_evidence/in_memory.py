@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable
-from dataclasses import dataclass, field
+from collections.abc import Collection, Hashable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from varcal._arrays import Bools
@@ -14,12 +14,17 @@ from varcal._engines.kernel_numpy import bin_rows
 from varcal._evidence.evidence import SCORE, Along, Evidence
 from varcal._evidence.plan import MOST_FINE_CLASSES
 from varcal._evidence.profile import Profile, profile, rows_behind
-from varcal._evidence.question import N_FINE, BinOptions, Question
+from varcal._evidence.question import ATOMS, N_BINS, N_FINE, BinOptions, Question
 from varcal._evidence.sided import SidedProfile, sided_profile, sided_rows_behind
 from varcal._inference.scored_rows import ScoredRows
 from varcal._input.date_texts import date_note
 from varcal._input.events import CORRECT, Claim, claim_of
-from varcal._input.left_out import ColumnFacts, reason_to_leave_out
+from varcal._input.left_out import (
+    ColumnFacts,
+    all_left_out,
+    explicit_names,
+    reason_to_leave_out,
+)
 from varcal._input.predictions import Predictions
 from varcal._input.variables import Variable
 
@@ -172,3 +177,28 @@ class InMemory(Evidence):
             if variable.name == name:
                 return variable
         return Variable(SCORE, "numeric", self._claim(key).score)
+
+
+def without_left_out(
+    rows: Predictions, X: object, include: str | Sequence[str] | None
+) -> tuple[Predictions, dict[str, str]]:
+    """Return rows without the variables that an audit leaves out, and the reasons.
+
+    Parameters
+    ----------
+    rows : Predictions
+        The rows.
+    X : object
+        The variables, as they were given; those that are named one by one are kept.
+    include : str, sequence of str or None
+        Variables that must not be left out.
+    """
+    options: BinOptions = {"n_bins": N_BINS, "binning": ATOMS, "bins": None, "edges": None}
+    evidence = InMemory(rows, Question(options))
+    known = [variable.name for variable in rows.variables]
+    left_out = evidence.left_out(explicit_names(X, include, known))
+    left_out |= dict.fromkeys(sorted(evidence.absent()), "every value is missing")
+    if len(left_out) == len(known):
+        raise all_left_out(left_out)
+    kept = tuple(variable for variable in rows.variables if variable.name not in left_out)
+    return replace(rows, variables=kept), left_out

@@ -18,6 +18,7 @@ from varcal._evidence.roles import Roles
 from varcal._evidence.tally import Tally, Wanted
 from varcal._input.events import CORRECT
 from varcal._input.part import Part
+from varcal._text.numbers import count
 
 #: With more classes than this, the claims about classes have no fine cells, to save memory.
 MOST_FINE_CLASSES = 10
@@ -86,7 +87,8 @@ class BinPlan:
     def __repr__(self) -> str:
         names = ", ".join(variable.name for variable in self.along)
         claims = {table.key for table in self.wanted}
-        return f"BinPlan: {len(claims)} claims along {len(self.along)} variables ({names})"
+        along = count(len(self.along), "variable")
+        return f"BinPlan: {count(len(claims), 'claim')} along {along} ({names})"
 
 
 def plan_of(survey: Survey, question: Question) -> BinPlan:

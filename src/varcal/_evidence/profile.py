@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from varcal._arrays import Floats
+from varcal._arrays import Bools, Floats
 from varcal._binning.bins import NumericBins, coarse_index
 from varcal._binning.choose import fine_bins
 from varcal._binning.stats import FIELDS, BinnedStats
@@ -54,25 +54,30 @@ class Profile:
         keep = stats.total("weight") > 0
         if self.missing:
             keep[-1] = False
-        total = {name: stats.total(name)[keep] for name in _CELL_FIELDS}
         x = np.flatnonzero(keep).astype(float)
         if isinstance(stats.bins, NumericBins):
             edges = np.array([stats.bins.low, *stats.bins.cuts, stats.bins.high])
             # Infinite values count as 0 in Σwx; the mean must stay inside its cell.
             inside = keep[: len(edges) - 1]
             low, high = edges[:-1][inside], edges[1:][inside]
-            mean = total["x"] / total["weight"]
+            mean = stats.total("x")[keep] / stats.total("weight")[keep]
             # The sum of values near 1e308 overflows; the middle of the cell stands for its mean.
             if not np.isfinite(mean).all():
                 middle = np.nan_to_num(low) / 2 + np.nan_to_num(high) / 2
                 mean = np.where(np.isfinite(mean), mean, middle)
             x = np.clip(mean, low, high)
-        grouped: dict[str, Floats] = {}
-        if stats.sums.shape[1] > 1:
-            grouped = {
-                f"group_{name}": stats.field(name)[:, keep].T for name in ("weight", "hit", "score")
-            }
-        return Cells(**total | {"x": x}, **grouped)
+        return cells_of(stats, keep, x)
+
+
+def cells_of(stats: BinnedStats, keep: Bools, x: Floats) -> Cells:
+    """Return some bins of a table as cells at the positions x, by bucket if there are groups."""
+    total = {name: stats.total(name)[keep] for name in _CELL_FIELDS}
+    grouped: dict[str, Floats] = {}
+    if stats.sums.shape[1] > 1:
+        grouped = {
+            f"group_{name}": stats.field(name)[:, keep].T for name in ("weight", "hit", "score")
+        }
+    return Cells(**total | {"x": x}, **grouped)
 
 
 def profile(

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 from varcal._engines.open import lazy_rows
 from varcal._engines.protocol import LazyRows, fits_in_memory
+from varcal._evidence.collected import Collected
 from varcal._evidence.roles import Roles
 from varcal._input.predictions import Predictions
+from varcal.exceptions import InputError
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +49,16 @@ class Many:
     rows: LazyRows
     roles: Roles
     n_all: int
+
+
+def refuse_sums(y: object, what: str) -> None:
+    """Refuse collected statistics instead of rows; `what` names the function that needs rows."""
+    if isinstance(y, Collected):
+        raise InputError(
+            f"y is collected statistics; {what} needs rows",
+            "give the outcomes and probabilities, or data= with the names of their columns",
+            argument="y",
+        )
 
 
 def rows_of_call(

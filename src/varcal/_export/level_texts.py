@@ -5,11 +5,16 @@ from __future__ import annotations
 from varcal._export.program import Program
 from varcal.exceptions import InputError
 
-__all__ = ["level_texts"]
+__all__ = ["level_text", "level_texts"]
+
+
+def level_text(level: object) -> str:
+    """Return a level as text; truth values are "true" and "false"."""
+    return str(level).lower() if isinstance(level, bool) else str(level)
 
 
 def level_texts(program: Program, k: int) -> list[str]:
-    """Return the levels of variable k as texts; truth values are "true" and "false"."""
+    """Return the levels of variable k as texts, which must differ."""
     found: list[str] = []
     name = program.schema.names[k]
     for level in program.schema.levels[k]:
@@ -19,7 +24,7 @@ def level_texts(program: Program, k: int) -> list[str]:
                 "whole number",
                 "convert the column to text before fit",
             )
-        text = str(level).lower() if isinstance(level, bool) else str(level)
+        text = level_text(level)
         if text in found:
             raise InputError(
                 f"v {name!r} has two levels that are written {text!r}",

@@ -151,7 +151,8 @@ def _reads_number(step: Step, k: int) -> bool:
     """Tell whether a step compares variable k, perhaps after it was moved into a range."""
     if not step.args:
         return False
-    source = step.args[0]
+    # The threshold of a tree may come first: threshold ≤ number.
+    source = step.args[1] if step.op == "at_most" else step.args[0]
     while source.op in ("where", "minimum", "maximum"):
         source = source.args[2] if source.op == "where" else source.args[0]
     return source.op == "number" and source.data == k
@@ -163,6 +164,8 @@ def _cuts_of(step: Step) -> Floats:
         return np.asarray(step.data)
     if step.op == "curve":
         return np.asarray(step.data.knots)
-    if step.op in ("less", "equal", "minimum", "maximum") and step.args[1].op == "constant":
-        return np.atleast_1d(np.asarray(step.args[1].data, dtype=np.float64))
+    if step.op in ("less", "at_most", "equal", "minimum", "maximum"):
+        other = step.args[0] if step.op == "at_most" else step.args[1]
+        if other.op == "constant":
+            return np.atleast_1d(np.asarray(other.data, dtype=np.float64))
     return np.empty(0)

@@ -12,7 +12,7 @@ import numpy as np
 
 from varcal._arrays import AnyArray, Floats
 from varcal._export.exported import Checked, compare, heading
-from varcal._export.level_texts import level_texts
+from varcal._export.level_texts import level_text, level_texts
 from varcal._export.made_up_rows import MadeUpRows
 from varcal._export.onnx_graph import OnnxGraph
 from varcal._export.program import Program
@@ -104,10 +104,8 @@ class OnnxExport:
 
 
 def _texts(variable: Variable, missing: str) -> AnyArray:
-    shown = [
-        str(level).lower() if isinstance(level, bool) else str(level) for level in variable.levels
-    ]
-    return np.array([*shown, missing], dtype=object)[variable.values]
+    shown = [*map(level_text, variable.levels), missing]
+    return np.array(shown, dtype=object)[variable.values]
 
 
 def to_onnx(calibrator: Calibrator) -> OnnxExport:

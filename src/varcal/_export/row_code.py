@@ -77,7 +77,9 @@ class RowCode:
         elif step.width:
             self._found[id(step)] = self._vector(step)
         else:
-            self._found[id(step)] = self._assigned(self._operation(step, step.args))
+            self._found[id(step)] = self._assigned(
+                _expression(step.op, [self._name(arg) for arg in step.args])
+            )
 
     # The values of steps: the name of a number or a long vector, or a list of expressions.
 
@@ -118,9 +120,6 @@ class RowCode:
         return self._tables[id(value)]
 
     # Operations on numbers, or element by element.
-
-    def _operation(self, step: Step, args: tuple[Step, ...]) -> str:
-        return _expression(step.op, [self._name(arg) for arg in args])
 
     def _vector(self, step: Step) -> str | list[str]:
         short = step.width <= SHORT or all(

@@ -9,11 +9,12 @@ from math import factorial, inf
 
 import numpy as np
 from scipy.linalg import block_diag
-from scipy.special import ndtr, ndtri, stdtrit
+from scipy.special import ndtr
 
 from varcal._arrays import Floats, ratio_or_zero
 from varcal._binning.stats import PRIOR_ROWS
 from varcal._inference.error_sums import ErrorSums, plug_in
+from varcal._inference.multiplicity import two_sided_quantile
 from varcal._inference.quadratic_forms import constant_gap_moments
 
 #: A gap this many standard errors from 0 practically never has the other sign by chance.
@@ -155,9 +156,8 @@ class GapLaw:
         return tuple(rho**k for k in range(1, MEHLER_TERMS + 2)) if rho.any() else ()
 
     def quantile(self, level: float) -> float:
-        """Two-sided quantile of Student's t, or of the normal law if ``df`` is infinite."""
-        tail = (1 + level) / 2
-        return float(ndtri(tail) if np.isinf(self.df) else stdtrit(self.df, tail))
+        """How many standard errors an interval of this level reaches to either side."""
+        return two_sided_quantile(level, self.df)
 
 
 def plug_in_moments(
@@ -242,4 +242,5 @@ def _diagonal(values: Floats) -> Floats:
 
 
 def root_diagonal(matrix: Floats) -> Floats:
+    """Return the roots of the diagonal of covariance matrices: standard errors."""
     return np.asarray(np.sqrt(np.maximum(np.diagonal(matrix, axis1=-2, axis2=-1), 0.0)))

@@ -58,10 +58,12 @@ def cauchy(p_values: list[Floats]) -> Floats:
     return np.asarray(np.where(p.min(0) > MOST_P, p.min(0), combined))
 
 
-def normal_quantile(level: float, df: float = math.inf) -> float:
-    """Return the two-sided quantile of the normal law, or of Student's t.
+def two_sided_quantile(level: float, df: float = math.inf) -> float:
+    """Return how many standard errors an interval of this level reaches to either side.
 
-    >>> round(normal_quantile(0.95), 4)
+    The quantile is that of the normal law, or of Student's t with `df` degrees of freedom.
+
+    >>> round(two_sided_quantile(0.95), 4)
     1.96
     """
     tail = (1 + level) / 2
@@ -90,5 +92,5 @@ def p_of_interval(low: float, high: float, level: float, df: float = math.inf) -
     middle, half = (low + high) / 2, (high - low) / 2
     if not half > 0:
         return math.nan if math.isnan(half) else float(middle == 0)
-    z = abs(middle) / half * normal_quantile(level, df)
+    z = abs(middle) / half * two_sided_quantile(level, df)
     return 2 * float(ndtr(-z) if math.isinf(df) else stdtr(df, -z))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from scipy.special import ndtri, stdtrit
 
 from varcal._arrays import Floats
 from varcal._inference.gap_law import GapLaw, plug_in_moments
+from varcal._smoothing.critical import student_quantile
 
 
 def noise_floor(law: GapLaw, *, level: float = 0.95) -> tuple[Floats, Floats]:
@@ -35,5 +35,5 @@ def noise_floor(law: GapLaw, *, level: float = 0.95) -> tuple[Floats, Floats]:
     blank = replace(law, gap=0 * law.gap, cov=law.null_cov, centered=False)
     moments = plug_in_moments(blank, np.zeros_like(law.gap), np.zeros((*law.value.shape, 1)))
     mean, sd, skew = (moment[..., 0] for moment in moments)
-    z = float(ndtri(level)) if np.isinf(law.df) else float(stdtrit(law.df, level))
+    z = student_quantile(level, law.df)
     return mean, mean + (z + (z * z - 1) * skew / 6) * sd

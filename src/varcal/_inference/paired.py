@@ -6,7 +6,6 @@ import math
 from dataclasses import replace
 
 import numpy as np
-from scipy.special import ndtri, stdtrit
 
 from varcal._arrays import Bools, Floats, Ints
 from varcal._inference.cluster_law import cluster_law
@@ -14,7 +13,7 @@ from varcal._inference.debias import interval
 from varcal._inference.error_sums import ErrorSums
 from varcal._inference.gap_law import GapLaw
 from varcal._inference.measured import Measured
-from varcal._inference.multiplicity import normal_quantile
+from varcal._inference.multiplicity import two_sided_quantile
 
 #: Probabilities are clipped to this in the log-loss, as in scikit-learn: the largest loss is 36.
 LEAST = float(np.finfo(np.float64).eps)
@@ -60,14 +59,8 @@ def mean_interval(
     w = np.ones(len(values)) if weight is None else weight
     mean = float((w * values).sum() / w.sum())
     residual = w * (values - mean) / w.sum()
-    if groups is not None:
-        residual = np.bincount(groups, residual).astype(np.float64)
-    n = len(residual)
-    if n < 2:
-        return mean, math.nan, math.nan
-    se = math.sqrt(float((residual**2).sum()) * n / (n - 1))
-    z = float(ndtri(0.5 + level / 2) if groups is None else stdtrit(n - 1, 0.5 + level / 2))
-    return mean, mean - z * se, mean + z * se
+    reach = sum_interval(residual, groups, level)
+    return mean, mean - reach, mean + reach
 
 
 def auc_parts(score: Floats, hit: Bools, weight: Floats | None = None) -> tuple[float, Floats]:
@@ -111,7 +104,7 @@ def sum_interval(influence: Floats, groups: Ints | None, level: float) -> float:
     n = len(influence)
     if n < 2:
         return math.nan
-    z = float(ndtri(0.5 + level / 2) if groups is None else stdtrit(n - 1, 0.5 + level / 2))
+    z = two_sided_quantile(level, math.inf if groups is None else n - 1)
     return z * math.sqrt(float((influence**2).sum()) * n / (n - 1))
 
 
@@ -191,7 +184,7 @@ def paired_interval(
     together = np.maximum(first.correlation * np.outer(sign, sign), 0.0) + np.eye(len(sign))
     node, mass = np.polynomial.hermite_e.hermegauss(NODES)
     mass = mass / mass.sum()
-    shift = SHIFT / normal_quantile(0.95) * z * se * sign
+    shift = SHIFT / two_sided_quantile(0.95) * z * se * sign
     size = np.abs(delta)
     of_shares = max(float(size @ first.share_cov @ size), 0.0)
     most = float(share @ size) + z * math.sqrt(own + of_shares)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
 from varcal._arrays import AnyArray
@@ -35,6 +38,26 @@ def column_names(value: object, table: Table | None) -> list[str] | None:
         return [value]
     is_names = isinstance(value, list | tuple) and all(isinstance(name, str) for name in value)
     return list(value) if is_names and value else None  # type: ignore[call-overload]
+
+
+def columns_by_name(values: Any, argument: str, letter: str = "v") -> dict[str, Any]:
+    """Return the columns of a frame, a dict, a series or an array by name.
+
+    Those without a name are called by a letter, and by their number if there are several.
+
+    >>> list(columns_by_name(np.zeros((2, 3)), "X", "x")), list(columns_by_name([1, 2], "X"))
+    (['x0', 'x1', 'x2'], ['v'])
+    """
+    if is_frame(values) or isinstance(values, Mapping):
+        table = Table.of(values, argument)
+        return {name: table.column(name, argument) for name in table.columns}
+    if as_series(values) is not None:
+        name = getattr(values, "name", None)
+        return {name if isinstance(name, str) and name else letter: values}
+    array = plain_array(values, argument)
+    if array.ndim == 1:
+        return {letter: array}
+    return {f"{letter}{k}": array[:, k] for k in range(array.shape[1])}
 
 
 _NUMBERS_HINT = {

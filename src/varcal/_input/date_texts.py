@@ -15,6 +15,7 @@ import numpy as np
 
 from varcal._arrays import Floats
 from varcal._input.variables import Variable
+from varcal._text.edges import zone_offset
 
 #: Values that are looked at before the whole column is.
 _FIRST = 20
@@ -104,7 +105,7 @@ def read_as(texts: Sequence[str], form: str) -> Instants | None:
     except ValueError:  # such as the 30th of February
         return None
     seconds = (local - np.datetime64(0, "us")) / np.timedelta64(1, "s")
-    seconds -= np.array([offset_of(_zone(part["zone"])) for part in parts], dtype=np.float64)
+    seconds -= np.array([zone_offset(_zone(part["zone"])) for part in parts], dtype=np.float64)
     return Instants(seconds, zones.pop() if len(zones) == 1 else "UTC")
 
 
@@ -153,7 +154,7 @@ def _read_alike(texts: Sequence[str], form: str) -> Instants | None:
     except ValueError:
         return None
     zone = _zone(first["zone"])
-    seconds = (local - np.datetime64(0, "us")) / np.timedelta64(1, "s") - offset_of(zone)
+    seconds = (local - np.datetime64(0, "us")) / np.timedelta64(1, "s") - zone_offset(zone)
     return Instants(seconds, zone)
 
 
@@ -219,18 +220,6 @@ def date_note(name: str, texts: Sequence[Hashable], form: str = "") -> str:
             other, date = some[is_date.index(False)], some[is_date.index(True)]
             return f"{shown}{other!r} is not a date like {date!r}."
     return ""
-
-
-def offset_of(zone: str) -> float:
-    """Return the offset of a zone such as "+01:00" in seconds; 0 for UTC and no zone.
-
-    >>> offset_of("-03:30"), offset_of("UTC")
-    (-12600.0, 0.0)
-    """
-    if not zone or zone[0] not in "+-":
-        return 0.0
-    size = 3600 * int(zone[1:3]) + 60 * int(zone[4:6] or 0)
-    return float(-size if zone[0] == "-" else size)
 
 
 def _texts(variable: Variable) -> list[Any]:

@@ -12,6 +12,7 @@ import numpy as np
 from varcal._arrays import AnyArray, Bools, Floats
 from varcal._input.predictions import Predictions
 from varcal._options import check_choice
+from varcal._text.gaps import CLASS, CONFIDENCE, RISK
 from varcal.exceptions import InputError
 
 EVENTS = ("correct", "positive", "classwise")
@@ -153,6 +154,21 @@ def audit_keys(
             settings={"pos_label": None},
         )
     return [CORRECT, *range(len(classes))]
+
+
+def claim_names(classes: Sequence[Hashable], keys: Sequence[int]) -> dict[int, str]:
+    """Name claims by their keys: the risk, the confidence, or a class.
+
+    The claim about one of two classes is the risk, unless the other class has a claim as well.
+
+    >>> claim_names(["no", "yes"], [1, CORRECT]), claim_names(["no", "yes"], [0, 1])
+    ({1: 'risk', -1: 'confidence'}, {0: 'class no', 1: 'class yes'})
+    """
+    single = len(classes) == 2 and sum(key != CORRECT for key in keys) == 1
+    return {
+        key: CONFIDENCE if key == CORRECT else RISK if single else f"{CLASS}{classes[key]}"
+        for key in keys
+    }
 
 
 def predicted(predictions: Predictions, key: int) -> Bools:

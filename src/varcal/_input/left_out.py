@@ -246,7 +246,8 @@ def _of_numbers(name: str, facts: ColumnFacts) -> str:
         return ""
     nameless = _NAMELESS.fullmatch(name.strip()) is not None
     starts_at_row = low in (0, 1) and high - low + 1 == facts.n
-    if starts_at_row and (nameless or not _words(name) & _ORDER_WORDS) and _rises(facts.values):
+    in_order = starts_at_row and _is_monotone(facts.values)
+    if in_order and (nameless or _ORDER_WORDS.isdisjoint(_words(name))):
         return f"row number: counts from {low:.0f} to {high:,.0f}"
     if not nameless and not _is_id_name(name):
         return ""
@@ -259,14 +260,14 @@ def _of_numbers(name: str, facts: ColumnFacts) -> str:
     return f"identifier: {n_distinct:,} different values in {facts.n:,} rows"
 
 
-def _words(name: str) -> set[str]:
+def _words(name: str) -> list[str]:
     """Return the words of a name in lower case.
 
-    >>> sorted(_words("customerID_2")), sorted(_words("Customer Id"))
+    >>> _words("customerID_2"), _words("Customer Id")
     (['customer', 'id'], ['customer', 'id'])
     """
     apart = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)
-    return {word.lower() for word in re.findall(r"[A-Za-z]+", apart)}
+    return [word.lower() for word in re.findall(r"[A-Za-z]+", apart)]
 
 
 def _is_id_name(name: str) -> bool:
@@ -275,8 +276,7 @@ def _is_id_name(name: str) -> bool:
     >>> [_is_id_name(name) for name in ("customer_id", "userId", "PassengerId", "paid", "idle")]
     [True, True, True, False, False]
     """
-    apart = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)
-    words = [word.lower() for word in re.findall(r"[A-Za-z]+", apart)]
+    words = _words(name)
     return bool(words) and (words[-1] in _ID_WORDS or bool(_ID_NAMES.fullmatch("".join(words))))
 
 
@@ -302,7 +302,7 @@ def _are_whole(values: AnyArray) -> bool:
     return bool((some == np.rint(some)).all()) and bool((values == np.rint(values)).all())
 
 
-def _rises(values: AnyArray) -> bool:
+def _is_monotone(values: AnyArray) -> bool:
     """Tell whether numbers rise or fall from row to row."""
-    ordered = values[1:] > values[:-1]
-    return bool(ordered.all()) or bool((values[1:] < values[:-1]).all())
+    rising = values[1:] > values[:-1]
+    return bool(rising.all()) or bool((values[1:] < values[:-1]).all())

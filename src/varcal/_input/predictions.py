@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -73,6 +73,21 @@ class Predictions:
     def groups(self) -> Ints | None:
         """The number of each row's unit, None without groups."""
         return None if self.unit is None else group_numbers(self.unit)
+
+    def take(self, rows: AnyArray) -> Predictions:
+        """Return the given rows (positions or a mask).
+
+        >>> Predictions.of([0, 1, 1], [0.2, 0.9, 0.4]).take(np.array([2, 0])).p
+        array([0.4, 0.2])
+        """
+        return replace(
+            self,
+            y=self.y[rows],
+            p=self.p[rows],
+            variables=tuple(variable.take(rows) for variable in self.variables),
+            weight=None if self.weight is None else self.weight[rows],
+            unit=None if self.unit is None else self.unit.take(rows),
+        )
 
     @classmethod
     @checked(part=or_none(of_type(Part, "facts about all rows")))

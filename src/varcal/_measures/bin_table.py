@@ -214,17 +214,7 @@ def bin_table(
         label = {"class": [evidence.label(key)] * stats.bins.size} if event == "classwise" else {}
         for name, values in (label | _bin_columns(stats, reach)).items():
             columns.setdefault(name, []).extend(values)
-    return BinTable(
-        variable=stats.bins.name,
-        event=event,
-        columns=columns,
-        level=level,
-        n_rows=evidence.n_rows,
-        n_dropped=evidence.n_dropped,
-        backend=evidence.backend,
-        engine=evidence.engine,
-        edges=stats.edges,
-    )
+    return _table(columns, stats, event, level, evidence)
 
 
 def table_of(
@@ -235,10 +225,20 @@ def table_of(
     evidence: Evidence,
 ) -> BinTable:
     """Return the table of bins; `reach` has the half-widths of the intervals of the gaps."""
+    return _table(_bin_columns(stats, reach), stats, event, level, evidence)
+
+
+def _table(
+    columns: dict[str, list[Any]],
+    stats: BinnedStats,
+    event: str,
+    level: float,
+    evidence: Evidence,
+) -> BinTable:
     return BinTable(
         variable=stats.bins.name,
         event=event,
-        columns=_bin_columns(stats, reach),
+        columns=columns,
         level=level,
         n_rows=evidence.n_rows,
         n_dropped=evidence.n_dropped,

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from varcal._arrays import Bools, Floats
 from varcal._input.frames import frame_of
-from varcal._input.variables import FARTHEST
+from varcal._input.variables import FARTHEST, Kind
 from varcal._measures.histogram import Histogram
 from varcal._measures.regions import Region, describe_region, value_label
 from varcal._saved.conform import restored
@@ -55,10 +55,7 @@ NUMBERS = (
     "span",
     "missing_gap",
 )
-
-
-#: The kinds of variables, and the directions of regions.
-KINDS = ("numeric", "datetime", "duration", "levels")
+#: The directions of regions.
 DIRECTIONS = ("over", "under")
 
 
@@ -70,8 +67,7 @@ class Curve:
     ----------
     variable, kind, event : str
         The variable, its kind ("numeric", "datetime", "duration" or "levels") and what the
-        probabilities
-        claim.
+        probabilities claim.
     x : ndarray
         Values of the variable (seconds since 1970 for dates, 0, 1, … for levels).
     labels : tuple of str
@@ -236,7 +232,7 @@ class Curve:
             raise ValueError("a date is too far away")
         if (self.density < 0).any() or np.isinf(self.density).any():
             raise ValueError("a density is negative or infinite")
-        if self.kind not in KINDS or np.isnan(self.x).any() or not 0 < self.level < 1:
+        if self.kind not in get_args(Kind) or np.isnan(self.x).any() or not 0 < self.level < 1:
             raise ValueError("the kind, the level or a value is not valid")
         levels = self.kind == "levels"
         if self.counts.shape != ((n,) if levels else (0,)) or bool(self.labels) != levels:
@@ -323,7 +319,7 @@ class Curve:
 
         return draw("curve", self, ax=ax, backend=backend)
 
-    def _told(self) -> tuple[str, str]:
+    def _heading(self) -> tuple[str, str]:
         """Return what the curve is of, and how large its gap is."""
         claim = claim_of(self.event)
         head = f"Curve of {self.variable!r}: {claim}, {count(self.n_rows, 'row')}"
@@ -345,7 +341,7 @@ class Curve:
             f"Gap: what the model says minus what happens; intervals at {level_text(self.level)}."
         )
         notes = filter(None, [self.search_note, legend])
-        return "\n".join([*self._told(), where, *regions, *notes])
+        return "\n".join([*self._heading(), where, *regions, *notes])
 
     def _repr_html_(self) -> str:
         claim = claim_of(self.event)
@@ -356,7 +352,7 @@ class Curve:
             "largest gap, points": [signed(region.gap_high) for region in self.regions],
             "rows": [region.n for region in self.regions],
         }
-        return html_table(regions, "\n".join(self._told()), self.search_note)
+        return html_table(regions, "\n".join(self._heading()), self.search_note)
 
 
 def _sign(region: Region) -> float:

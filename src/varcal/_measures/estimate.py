@@ -8,7 +8,6 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-from scipy.special import stdtrit
 
 from varcal._binning.bins import coarse_index
 from varcal._binning.stats import BinnedStats
@@ -29,12 +28,13 @@ from varcal._inference.measured import (
     measure_all,
     measure_classes,
 )
+from varcal._inference.multiplicity import two_sided_quantile
 from varcal._inference.power import minimum_detectable
 from varcal._inference.scored_rows import ScoredRows
 from varcal._options import checked, one_of
 from varcal._runtime.threads import one_blas_thread
 from varcal._text.html_tables import html_table
-from varcal._text.numbers import p_text
+from varcal._text.numbers import level_text, p_text
 from varcal.exceptions import InputError
 
 TESTS = ("combined", *CUMULATIVE)
@@ -117,7 +117,7 @@ class Estimate:
         p = "p < 0.001" if self.p_value < SMALL_P else f"p = {self.p_value:.3f}"
         return (
             f"{self.metric}{along}: {self.debiased:.4f} ({self.low:.4f} to {self.high:.4f} at "
-            f"{100 * self.level:g}%), {p}; plug-in {self.value:.4f}, noise floor "
+            f"{level_text(self.level)}), {p}; plug-in {self.value:.4f}, noise floor "
             f"{self.noise_floor:.4f}; {self.n_rows:,} rows, {self.n_bins} bins"
         )
 
@@ -133,7 +133,7 @@ class Estimate:
             "rows": [self.n_rows],
             "bins": [self.n_bins],
         }
-        return html_table(facts, f"{head}, {100 * self.level:g}% interval, event {self.event}")
+        return html_table(facts, f"{head}, {level_text(self.level)} interval, event {self.event}")
 
 
 @checked(test=one_of(*TESTS))
@@ -359,7 +359,7 @@ def overall_gap(stats: BinnedStats, level: float) -> OverallGap:
         many = int((by_group > 0).sum())
         residual = (stats.field("score") - stats.field("hit")).sum(axis=1) - gap * by_group
         scatter = many / (many - 1) * float(residual @ residual) / weight**2
-        observed, z = max(observed, scatter), float(stdtrit(many - 1, (1 + level) / 2))
+        observed, z = max(observed, scatter), two_sided_quantile(level, many - 1)
     a, c = (float(sums.sum()) / weight**2 for sums in (cells.null2, cells.weight2))
     b = 2 * float(cells.score2.sum()) / weight**2 - c
     a += max(observed - max(a + b * gap - c * gap**2, 0.0), 0.0)

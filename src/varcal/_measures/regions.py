@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,10 +10,7 @@ from varcal._smoothing.bands import Bands
 from varcal._smoothing.cells import Cells
 from varcal._text.edges import range_text, show_duration, show_instant
 from varcal._text.gaps import claim_of, range_words
-from varcal._text.numbers import count, number_text
-
-#: Below this, values are rounded to four significant digits; above it, to whole numbers.
-FOUR_DIGITS = 1e4
+from varcal._text.numbers import count, short_number
 
 
 @dataclass(frozen=True)
@@ -82,16 +78,6 @@ def regions_of(
     return tuple(found)
 
 
-def main_region(regions: Sequence[Region], worst: float) -> Region | None:
-    """Return the region around v*, or the one with the largest gap; None without regions."""
-    for region in regions:
-        if region.low <= worst <= region.high:
-            return region
-    return max(
-        regions, key=lambda region: max(abs(region.gap_low), abs(region.gap_high)), default=None
-    )
-
-
 def describe_region(region: Region, event: str) -> str:
     """Describe in words how large the gap is, and where.
 
@@ -122,4 +108,4 @@ def value_label(value: float, kind: str, labels: tuple[str, ...], zone: str = ""
         return show_instant(value, zone)
     if kind == "duration":
         return show_duration(float(f"{value:.4g}"))
-    return number_text(float(f"{value:.4g}") if abs(value) < FOUR_DIGITS else round(value))
+    return short_number(value)

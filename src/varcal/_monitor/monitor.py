@@ -377,8 +377,8 @@ class Monitor:
     def save(self, path: str | PathLike[str], *, key: str | bytes | None = None) -> None:
         """Write the whole state to a ``.json`` file, for `load_monitor`.
 
-        The file is written whole or not at all. It is refused to overwrite a state that another
-        process has saved since this one was loaded or saved.
+        The file is written whole or not at all. A state that another process has saved since this
+        one was loaded or saved is not overwritten.
 
         Parameters
         ----------

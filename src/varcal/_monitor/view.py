@@ -20,6 +20,11 @@ MOST_COLUMNS = 40
 MOST_VARIABLES = 6
 #: A gap is called clear if it is this many standard errors from zero.
 CLEAR = 2.0
+#: The smallest evidence that is shown, and the end of its axis as a multiple of the threshold: what
+#: matters is when that is crossed.
+LEAST_EVIDENCE, MOST_THRESHOLDS = 0.05, 100.0
+#: Gaps of at least this size have the full colour.
+FULL_COLOUR = 0.10
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,6 +136,20 @@ class MonitorView:
     maps: tuple[HeatMap, ...]
     n_hidden: int
 
+    @property
+    def evidence_ends(self) -> tuple[float, float]:
+        """The ends of the axis of evidence."""
+        threshold = self.status.threshold
+        most = max(float(self.evidence.max(initial=1.0)), 3 * threshold)
+        return LEAST_EVIDENCE, min(most, MOST_THRESHOLDS * threshold)
+
+    @property
+    def evidence_powers(self) -> Floats:
+        """The powers of ten that are marked on it."""
+        low, high = np.log10(self.evidence_ends)
+        powers = np.arange(np.ceil(low), np.floor(high) + 1)
+        return powers[:: max(1, len(powers) // 4)]
+
 
 def view_of(monitor: Monitor) -> MonitorView:
     """Return what is drawn of a monitor."""
@@ -225,7 +244,7 @@ def _stretch(
     if which.start and blocks[which.start - 1].epoch == monitor.epoch:
         earlier = float(blocks[which.start - 1].spread[cell])
     spread = np.array([blocks[k].spread[cell] for k in which]) - earlier
-    cap, price = monitor.running.cap(grouped=monitor.bins.roles.groups is not None)
+    cap, price = monitor.running.cap(grouped=monitor.grouped)
     gap, low, high = gap_interval(
         named["score"] - named["hit"],
         named["weight"],

@@ -1,1 +1,1 @@
-"""Saved results of every kind: one document, one check of its contents, one budget."""
+"""Saved results of every kind: their file format, its limits, and the check of what was read."""

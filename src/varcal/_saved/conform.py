@@ -75,12 +75,9 @@ def conform(value: object, hint: Any, where: str = "it") -> None:
     elif hint is int:
         _demand(_is_int(value), where, "an int")
     elif isinstance(hint, type):
-        fine = isinstance(value, hint) and (hint is not dict or isinstance(value, dict))
-        _demand(
-            (fine and type(value) is not bool) or (hint is bool and type(value) is bool),
-            where,
-            f"a {hint.__name__}",
-        )
+        # A bool is an int in Python, but not in a file.
+        fine = isinstance(value, hint) and (hint is bool or type(value) is not bool)
+        _demand(fine, where, f"a {hint.__name__}")
         if is_dataclass(hint):
             conform_fields(value, where)
     elif hint is None or hint is type(None):
@@ -106,14 +103,7 @@ def restored(build: Callable[[], R], cls: type[R], what: str) -> R:
         problem = str(error)
     except InputError:
         raise
-    except (
-        ArithmeticError,
-        AttributeError,
-        LookupError,
-        TypeError,
-        ValueError,
-        RecursionError,
-    ) as error:
+    except _ERRORS as error:
         problem = f"its entries do not fit together ({type(error).__name__})"
     else:
         return found

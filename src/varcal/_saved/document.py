@@ -1,8 +1,8 @@
 """Documents: JSON files with a checksum, an optional signature, and a budget for reading them.
 
-Every kind of saved result (calibrators, classifiers, audits, collected sums, monitors) is one of
-these. The checksum finds damage by accident. A signature (HMAC-SHA256 with a key of the user)
-finds changes on purpose: whoever can write a file can also write a matching checksum. The
+Every kind of saved result (calibrators, classifiers, audits, slices, collected sums, monitors) is
+one of these. The checksum finds damage by accident. A signature (HMAC-SHA256 with a key of the
+user) finds changes on purpose: whoever can write a file can also write a matching checksum. The
 size, the depth and the number of values of a file are limited before it is parsed.
 """
 
@@ -13,11 +13,11 @@ import hmac
 import json
 import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -26,6 +26,8 @@ from varcal._version import __version__
 from varcal.exceptions import InputError
 
 __all__ = ["BrokenError", "Kind", "check_key"]
+
+R = TypeVar("R")
 
 #: The largest file that is read.
 MOST_BYTES = 2**30
@@ -106,6 +108,20 @@ class Kind:
         """Return the entries of a file, after its budget, version and seals were checked."""
         shown = repr(str(path))
         return self.parse(self.bytes_of(path), shown, key)
+
+    def load(
+        self,
+        path: str | PathLike[str],
+        key: str | bytes | None,
+        restore: Callable[[dict[str, Any]], R],
+    ) -> R:
+        """Return the result that a file holds; `restore` makes it from the entries of the file."""
+        data = self.read(path, key)
+        try:
+            return restore(data)
+        except InputError as error:
+            problem = error.message.partition(": ")[2]
+            raise self.refusal(repr(str(path)), problem) from None
 
     def parse(self, data: bytes, shown: str, key: str | bytes | None = None) -> dict[str, Any]:
         """Return the entries of a document; `shown` names it in errors."""

@@ -26,6 +26,8 @@ RIDGE = 0.5
 _MOST_STEPS, _SMALL = 200, 1e-6
 #: Distance from 0 and 1 at which log-odds are taken.
 _EPS = 1e-12
+#: Columns of simulated outcomes that the scale is estimated from.
+_TRIED = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,10 +138,6 @@ def _information(design: Any, variance: Floats) -> Floats:
     found: Floats = (design.T @ weighted).toarray()
     found[np.diag_indices_from(found)] += RIDGE
     return found
-
-
-#: Columns of simulated outcomes that the scale is estimated from.
-_TRIED = 8
 
 
 def _scale(found: Explained, hit: Bools) -> float:

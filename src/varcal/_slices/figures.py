@@ -14,7 +14,7 @@ from varcal._arrays import Bools, Floats
 from varcal._engines.batch_columns import batch_columns
 from varcal._engines.protocol import LazyRows
 from varcal._evidence.roles import Roles, rows_numbered_from
-from varcal._input.events import CORRECT, claim_of
+from varcal._input.events import claim_of
 from varcal._input.groups import N_BUCKETS, buckets
 from varcal._input.part import Part
 from varcal._input.predictions import Predictions
@@ -228,14 +228,3 @@ def _summed(
         clusters[0] = np.bincount(place, w * e, n_buckets)
         clusters[1] = np.bincount(place, w, n_buckets)
     return Figures(sums, clusters)
-
-
-def claim_name(key: int, classes: Sequence[Any], event: str) -> str:
-    """Name a claim as audits do.
-
-    >>> claim_name(1, (0, 1), "both"), claim_name(2, ("a", "b", "c"), "both")
-    ('risk', 'class c')
-    """
-    if key == CORRECT:
-        return "confidence"
-    return "risk" if len(classes) == 2 and event != "classwise" else f"class {classes[key]}"

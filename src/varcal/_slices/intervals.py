@@ -33,6 +33,8 @@ SHRUNK = 1.5
 WIDENED = 1.3
 #: The ends of the interval are never nearer than this to the gap found, in standard errors.
 LEAST_BELOW, LEAST_ABOVE = 1.96, 1.0
+#: How far they are from it where the rows were not searched.
+NOT_SEARCHED = 1.96
 
 
 @dataclass(frozen=True)
@@ -79,8 +81,8 @@ def reach_of(one: Chosen, found: Hunt, *, level: float, seed: int, share: float 
     tail = (1 - level) / 2
     below = max(WIDENED * float(np.quantile(errors, 1 - tail)), LEAST_BELOW)
     above = max(float(-np.quantile(errors, tail)), LEAST_ABOVE)
-    plain = 1.96
-    return Reach(plain + (below - plain) * share**0.5, plain + (above - plain) * share**0.5)
+    ends = [NOT_SEARCHED + (end - NOT_SEARCHED) * share**0.5 for end in (below, above)]
+    return Reach(*ends)
 
 
 def overstatements(one: Chosen, found: Hunt, *, seed: int) -> Floats:

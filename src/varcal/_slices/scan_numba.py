@@ -11,7 +11,7 @@ from varcal._engines.kernel_numba import compiled
 from varcal._slices.blocks import Sizes
 from varcal._slices.cells import Codes, Grid
 
-_floats, _table, _cube = float64[::1], float64[:, ::1], float64[:, :, ::1]
+_floats, _table = float64[::1], float64[:, ::1]
 _ints, _places, _rules = int64[::1], int64[:, ::1], int64[:, :, ::1]
 _line, _codes, _cells, _singles = uint8[::1], uint8[:, ::1], uint32[:, ::1], float32[:, ::1]
 

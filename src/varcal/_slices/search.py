@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.util import find_spec
 from itertools import combinations
 from types import ModuleType
 
@@ -14,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from varcal._arrays import Floats, Ints, Singles
-from varcal._engines.kernel_choice import VARIABLE
+from varcal._engines.kernel_choice import engine_for
+from varcal._slices import scan
 from varcal._slices.blocks import CLASSES, PRIOR_LOG_N, Sizes
 from varcal._slices.cells import Grid
 from varcal._slices.scan import ranges_of
@@ -96,7 +95,12 @@ class Rows:
     @property
     def engine(self) -> ModuleType:
         """The module with the kernels: compiled if numba is installed and there is much work."""
-        return _engine(self.grid.fine.shape[1] * max(1, len(self.pairs)))
+        work = self.grid.fine.shape[1] * max(1, len(self.pairs))
+        if engine_for(work, LEAST_WORK) == "numpy":
+            return scan
+        from varcal._slices import scan_numba  # noqa: PLC0415  loads numba
+
+        return scan_numba
 
     def inside(self, rule: Rule) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         """Return which rows a rule means."""
@@ -156,22 +160,6 @@ def search(rows: Rows, E: Singles, *, kept: int = 1) -> Searched:
         deep = _extended(engine, rows, Et, wide, top[2])
         _refined(engine, rows, Et, deep, 3, top[2], rules)
     return Searched(top, tuple(tuple(found) for found in rules))
-
-
-def _engine(work: int) -> ModuleType:
-    choice = os.environ.get(VARIABLE) or "auto"
-    fast = choice == "fast" or (choice == "auto" and work >= LEAST_WORK and _has_numba())
-    if fast:
-        from varcal._slices import scan_numba  # noqa: PLC0415
-
-        return scan_numba
-    from varcal._slices import scan  # noqa: PLC0415
-
-    return scan
-
-
-def _has_numba() -> bool:
-    return find_spec("numba") is not None
 
 
 def _penalty(depth: int) -> Floats:

@@ -10,20 +10,16 @@ import numpy as np
 from varcal._engines.protocol import LazyRows
 from varcal._evidence._survey.row_sample import sample_rows
 from varcal._evidence.gather import survey_of
-from varcal._evidence.in_memory import InMemory
-from varcal._evidence.question import ATOMS, N_BINS, BinOptions, Question
+from varcal._evidence.in_memory import without_left_out
 from varcal._evidence.roles import Roles
-from varcal._evidence.rows_of_call import Few, rows_of_call
-from varcal._input.events import AUDIT_EVENTS, audit_keys
+from varcal._evidence.rows_of_call import Few, refuse_sums, rows_of_call
+from varcal._input.events import AUDIT_EVENTS, audit_keys, claim_names
 from varcal._input.groups import check_two_groups, distinct_groups
-from varcal._input.left_out import all_left_out, explicit_names
 from varcal._input.part import Part
 from varcal._input.predictions import ALL, Predictions
 from varcal._input.variables import Variable
 from varcal._options import (
-    check_choice,
     check_flag,
-    check_level,
     check_names,
     checked,
     one_of,
@@ -39,7 +35,6 @@ from varcal._slices.figures import (
     Figures,
     FiguresOfAll,
     Wanted,
-    claim_name,
     figures_of,
     lazy_figures,
 )
@@ -59,6 +54,8 @@ FEWEST_ROWS = 200
 
 
 @checked(
+    event=one_of(*AUDIT_EVENTS),
+    beyond=one_of(*BEYOND),
     max_depth=one_of(1, 2, 3),
     score=check_flag,
     most=whole(1, 1_000),
@@ -154,24 +151,26 @@ def slices(
     >>> len(found), bool(abs(found[0].gap - 0.2) < 0.06)
     (1, True)
     """
-    _check_options(max_depth, beyond, event, level, draws)
+    refuse_sums(y, "slices()")
+    _check_options(max_depth, beyond, level, draws)
     source = _read(
-        y, p, X, data, classes, sample_weight, groups, from_logits, unlabelled, int(search_rows)
+        y, p, X, data, classes, sample_weight, groups, from_logits, unlabelled, search_rows
     )
     rows, left_out = _searchable(source.rows, X, include)
     keys = audit_keys(rows.classes, event, pos_label)
-    outcomes = Outcomes.of(rows, int(random_state))
+    names = claim_names(rows.classes, keys)
+    outcomes = Outcomes.of(rows, random_state)
     grids = {key: _grid(rows, outcomes, key, score=score) for key in keys}
     outcomes = _known_gaps(outcomes, rows, keys, beyond)
-    depths = (2 if beyond == "single" else 1), int(max_depth)
-    found = hunt(grids, outcomes, keys, depths=depths, draws=int(draws))
-    chosen = choose(found, outcomes, alpha=1 - level, most=int(most))
+    depths = (2 if beyond == "single" else 1), max_depth
+    found = hunt(grids, outcomes, keys, depths=depths, draws=draws)
+    chosen = choose(found, outcomes, alpha=1 - level, most=most)
     wanted = [Wanted(_conditions(grids[one.key], one), one.key) for one in chosen]
     figures = source.figures(rows, wanted)
     share_searched = len(rows) / max(figures.n_rows, 1)
     shown = []
     for k, one in enumerate(chosen):
-        reach = reach_of(one, found, level=level, seed=int(random_state) + k, share=share_searched)
+        reach = reach_of(one, found, level=level, seed=random_state + k, share=share_searched)
         shown.append(
             _slice(
                 wanted[k],
@@ -180,7 +179,7 @@ def slices(
                 figures.joining[k],
                 figures.weight,
                 reach,
-                claim_name(one.key, rows.classes, event),
+                names[one.key],
             )
         )
     return Slices(
@@ -190,12 +189,12 @@ def slices(
         n_searched=len(rows),
         n_dropped=figures.n_dropped,
         n_variables=len(rows.variables),
-        draws=int(draws),
+        draws=draws,
         event=event,
-        max_depth=int(max_depth),
+        max_depth=max_depth,
         beyond=beyond,
-        level=float(level),
-        random_state=int(random_state),
+        level=level,
+        random_state=random_state,
         grouped=rows.unit is not None,
         left_out=tuple(left_out.items()),
         notes=_notes(len(rows), figures),
@@ -259,21 +258,13 @@ def _sampled(rows: Predictions, most: int) -> Predictions:
     n = len(rows)
     if n <= most:
         return rows
-    chosen = np.sort(np.random.default_rng(0).choice(n, most, replace=False))
-    return replace(
-        rows,
-        y=rows.y[chosen],
-        p=rows.p[chosen],
-        variables=tuple(one.take(chosen) for one in rows.variables),
-        weight=None if rows.weight is None else rows.weight[chosen],
-        unit=None if rows.unit is None else rows.unit.take(chosen),
-    )
+    return rows.take(np.sort(np.random.default_rng(0).choice(n, most, replace=False)))
 
 
 def _searchable(
     rows: Predictions, X: object, include: str | Sequence[str] | None
 ) -> tuple[Predictions, dict[str, str]]:
-    """Leave out identifiers and the like, and say why."""
+    """Check that there is enough to search; leave out identifiers and the like, and say why."""
     if not rows.variables:
         raise InputError("X is None", "give the variables to search", argument="X")
     if len(rows) < FEWEST_ROWS:
@@ -284,16 +275,7 @@ def _searchable(
         )
     if rows.unit is not None:
         check_two_groups(len(distinct_groups(rows.unit)))
-    options: BinOptions = {"n_bins": N_BINS, "binning": ATOMS, "bins": None, "edges": None}
-    evidence = InMemory(rows, Question(options))
-    known = [one.name for one in rows.variables]
-    named = None if X is ALL else X
-    left_out = evidence.left_out(explicit_names(named, include, known))
-    left_out |= dict.fromkeys(sorted(evidence.absent()), "every value is missing")
-    if len(left_out) == len(known):
-        raise all_left_out(left_out)
-    kept = tuple(one for one in rows.variables if one.name not in left_out)
-    return replace(rows, variables=kept), left_out
+    return without_left_out(rows, X, include)
 
 
 def _grid(rows: Predictions, outcomes: Outcomes, key: int, *, score: bool) -> Grid:
@@ -384,12 +366,8 @@ def _notes(n_searched: int, figures: FiguresOfAll) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _check_options(
-    max_depth: int, beyond: str | None, event: str, level: float, draws: int
-) -> None:
-    check_choice("beyond", beyond, BEYOND)
-    check_choice("event", event, AUDIT_EVENTS)
-    check_level(level)
+def _check_options(max_depth: int, beyond: str | None, level: float, draws: int) -> None:
+    """Refuse options that leave nothing to search, or nothing to find."""
     if beyond == "single" and max_depth == 1:
         raise InputError(
             "max_depth is 1, and beyond is 'single': no slice is left to search",

@@ -7,7 +7,6 @@ from os import PathLike
 from varcal._options import checked, or_none
 from varcal._saved.document import check_key
 from varcal._slices.slices_result import SLICES, Slices
-from varcal.exceptions import InputError
 
 
 @checked(key=or_none(check_key))
@@ -32,9 +31,4 @@ def load_slices(path: str | PathLike[str], *, key: str | bytes | None = None) ->
     >>> vc.load_slices(path) == found
     True
     """
-    data = SLICES.read(path, key)
-    try:
-        return Slices.from_dict(data)
-    except InputError as error:
-        problem = error.message.partition(": ")[2]
-        raise SLICES.refusal(repr(str(path)), problem) from None
+    return SLICES.load(path, key, Slices.from_dict)

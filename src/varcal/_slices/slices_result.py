@@ -11,11 +11,12 @@ import numpy as np
 
 from varcal._arrays import Bools
 from varcal._export._sql.dialects import DIALECTS
+from varcal._input.columns import columns_by_name
 from varcal._input.date_texts import with_dates
 from varcal._input.events import CORRECT
-from varcal._input.frames import Table, frame_of, is_frame
+from varcal._input.frames import frame_of
 from varcal._input.predictions import read_scores
-from varcal._input.variables import Variable, as_series, plain_array
+from varcal._input.variables import Variable
 from varcal._options import check_choice, checked, or_none
 from varcal._saved.conform import restored
 from varcal._saved.document import Kind, check_key
@@ -51,8 +52,6 @@ _PLAIN = (
     "engine",
     "backend",
 )
-
-
 #: The columns of the table of slices.
 _COLUMNS = (
     "rule",
@@ -158,7 +157,7 @@ class Slice:
         >>> found.mask({"age": [30, 40, 50]})
         array([False,  True,  True])
         """
-        columns = _columns_of(X)
+        columns = columns_by_name(X, "X")
         parts: list[Bools] = []
         for condition in self.conditions:
             if condition.is_score:
@@ -231,8 +230,8 @@ class Slices:
     slices : tuple of Slice
         Those with an adjusted p-value of at most 1 − level; possibly none.
     n, n_searched, n_dropped, n_variables : int
-        Rows behind the figures, rows that were searched, rows dropped for want of an outcome, and
-        variables.
+        Rows behind the figures, rows that were searched, rows dropped because their outcome
+        is missing, and variables.
     draws : int
         Simulated sets of outcomes that were searched in the same way.
     event, max_depth, beyond, level, random_state
@@ -372,20 +371,6 @@ class Slices:
             }
             lines.append(text_table(table))
         return "\n".join([*lines, *self.notes])
-
-
-def _columns_of(X: object) -> Mapping[str, object]:
-    """Return columns by name, from whatever holds them."""
-    if is_frame(X) or isinstance(X, Mapping):
-        table = Table.of(X, "X")
-        return {name: table.column(name, "X") for name in table.columns}
-    series = as_series(X)
-    if series is not None:
-        return {series.name or "v": X}
-    array = plain_array(X, "X")
-    if array.ndim == 1:
-        return {"v": array}
-    return {f"v{k}": array[:, k] for k in range(array.shape[1])}
 
 
 def _variable(columns: Mapping[str, object], name: str) -> Variable:

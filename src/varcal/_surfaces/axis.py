@@ -13,15 +13,13 @@ from varcal._binning.bins import LevelBins, NumericBins
 from varcal._binning.choose import fine_bins, level_bins
 from varcal._input.variables import Variable
 from varcal._text.edges import range_text
-from varcal._text.numbers import number_text
+from varcal._text.numbers import short_number
 
 #: Cells of a numeric variable, of about equal counts. With 24 × 24 a bump of a width of a tenth
 #: of the rows is still resolved, and the smoother's matrix has 576 rows.
 CELLS = 24
 #: Levels with cells of their own; the rarest share one. More do not fit into a picture.
 MOST_LEVELS = 12
-#: Below this, edges are shown with four significant digits; above it, as whole numbers.
-_FOUR_DIGITS = 1e4
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,14 +77,14 @@ class Axis:
             return f"{self.name}: {self.labels[cell]}"
         low, high = self.edges[cell], self.edges[cell + 1]
         if self.kind == "numeric":
-            texts = [number_text(_rounded(end)) for end in (low, high)]
+            texts = [short_number(end) for end in (low, high)]
             if texts[0] == texts[1]:
                 return f"{self.name} {texts[0]}"
             join = " to " if low < 0 else "–"
             return f"{self.name} {texts[0]}{join}{texts[1]}"
         dated = self.kind == "datetime"
-        told = range_text(low, high, datetime=dated, duration=not dated, zone=self.zone)
-        return f"{self.name} {told}"
+        text = range_text(low, high, datetime=dated, duration=not dated, zone=self.zone)
+        return f"{self.name} {text}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything in plain Python types, ready for JSON."""
@@ -145,10 +143,6 @@ def axis_of(variable: Variable, bins: NumericBins | LevelBins, counts: Ints) -> 
         counts=counts,
         zone=variable.zone,
     )
-
-
-def _rounded(value: float) -> float:
-    return float(f"{value:.4g}") if abs(value) < _FOUR_DIGITS else round(value)
 
 
 def _finite(value: float) -> float | None:

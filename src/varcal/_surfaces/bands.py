@@ -8,7 +8,7 @@ import numpy as np
 
 from varcal._arrays import Bools, Floats
 from varcal._binning.stats import BinnedStats
-from varcal._smoothing.cells import Cells
+from varcal._evidence.profile import cells_of
 from varcal._smoothing.variance import GAP, cell_variance, effective_groups, group_factor
 from varcal._surfaces.axis import Axis
 from varcal._surfaces.smoother import DEGREE, best_half_width, hat_matrix
@@ -21,10 +21,8 @@ LEAST_ROWS = 20
 #: was covered in 85 % of 60 samples of 50,000 rows, and a jump along a diagonal in 82 %; with 1.08
 #: the jump was covered in 93 %, with this in 97 %.
 WIDER = 1.12
-#: Half-width of the window over which squared residuals are averaged is at least this.
+#: The half-width of the window over which squared residuals are averaged is at least this.
 LEAST_WINDOW = 0.2
-#: The sums of a cell.
-_FIELDS = ("n", "weight", "weight2", "hit", "score", "hit2", "score2", "square2", "null2")
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +63,7 @@ def surface_band(
     hat = hat_matrix(first, second, weight, half_width, DEGREE)[np.ix_(filled, filled)]
     window = hat_matrix(first, second, weight, max(half_width, LEAST_WINDOW), 0)
     window = window[np.ix_(filled, filled)]
-    cells = _cells(stats, filled)
+    cells = cells_of(stats, filled, np.flatnonzero(filled).astype(float))
     fit = hat @ cells.gap
     # `cell_variance` takes a window over sums; that of `hat_matrix` is over means.
     over_sums = window / cells.weight
@@ -108,13 +106,3 @@ def _largest_deviations(factor: Floats, se: Floats, dof: float, random_state: in
         largest = largest * np.sqrt(dof / rng.chisquare(dof, DRAWS))
     found: Floats = largest
     return found
-
-
-def _cells(stats: BinnedStats, filled: Bools) -> Cells:
-    total = {name: stats.total(name)[filled] for name in _FIELDS}
-    grouped = {}
-    if stats.sums.shape[1] > 1:
-        grouped = {
-            f"group_{name}": stats.field(name)[:, filled].T for name in ("weight", "hit", "score")
-        }
-    return Cells(x=np.flatnonzero(filled).astype(float), **total, **grouped)

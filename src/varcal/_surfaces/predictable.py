@@ -10,11 +10,9 @@ import numpy as np
 from scipy.special import ndtr, stdtr
 
 from varcal._arrays import Floats, Ints
-from varcal._evidence.in_memory import InMemory
-from varcal._evidence.question import ATOMS, N_BINS, BinOptions, Question
+from varcal._evidence.in_memory import without_left_out
 from varcal._inference.multiplicity import cauchy
-from varcal._input.events import AUDIT_EVENTS, CORRECT, audit_keys, claim_of
-from varcal._input.left_out import all_left_out, explicit_names
+from varcal._input.events import AUDIT_EVENTS, CORRECT, audit_keys, claim_names, claim_of
 from varcal._input.predictions import ALL, Predictions
 from varcal._options import check_names, checked, of_type, one_of, or_none, whole
 from varcal._runtime.threads import one_blas_thread
@@ -24,7 +22,6 @@ from varcal._surfaces.learner import Features, predicted_errors
 from varcal._surfaces.past_slices import PastSlices
 from varcal._surfaces.predictable_result import ClaimGap, PredictableGap
 from varcal._surfaces.rows import read_rows
-from varcal._surfaces.surface import claim_name
 from varcal._text.progress import progress
 from varcal.exceptions import InputError
 
@@ -146,7 +143,7 @@ def predictable_gap(
     read = rows.predictions
     if not read.variables:
         raise InputError("X is None", "give the variables", argument="X")
-    kept, left_out = _searchable(read, None if X is ALL else X, include)
+    kept, left_out = without_left_out(read, X, include)
     keys = audit_keys(kept.classes, event, pos_label)
     found = predictable_of(
         kept,
@@ -189,12 +186,14 @@ def predictable_of(
             "judged",
             argument="groups",
         )
+    names = claim_names(rows.classes, keys)
     keys = _distinct(rows, keys)
     order = sorted_rows(rows, Features.of(rows.variables, len(rows)).columns)
-    rows = _taken(rows, order)
+    rows = rows.take(order)
     blocks = random_blocks(len(rows), BLOCKS, rows.groups, np.random.default_rng(random_state))
     each = 1 - (1 - level) / len(keys)
-    claims = [_claim(rows, key, blocks, each, max_depth, random_state) for key in keys]
+    judged = [_claim(rows, key, blocks, each, max_depth, random_state) for key in keys]
+    claims = [ClaimGap(names[key], *one) for key, one in zip(keys, judged, strict=True)]
     worst = max(claims, key=lambda one: (one.low, one.value))
     p_value = float(cauchy([np.array(one.p_value) for one in claims]))
     return PredictableGap(
@@ -220,7 +219,8 @@ def _claim(
     level: float,
     max_depth: int,
     random_state: int,
-) -> ClaimGap:
+) -> tuple[float, float, float]:
+    """Return value, lower limit and p-value of the gap of a claim."""
     claim = claim_of(rows, key)
     score = claim.score
     error, null = claim.hit - score, score * (1 - score)
@@ -247,10 +247,7 @@ def _claim(
         predicted[judge] = found / size * np.sqrt(k) if size > 0 else 0.0
     used = blocks > 0
     units = None if rows.groups is None else rows.groups[used]
-    value, low, p_value = _judged(
-        predicted[used], error[used], null[used], weight[used], units, level
-    )
-    return ClaimGap(claim_name(rows, key), value, low, p_value)
+    return _judged(predicted[used], error[used], null[used], weight[used], units, level)
 
 
 def _judged(
@@ -278,18 +275,6 @@ def _judged(
     return max(total / scale, 0.0), max(low, 0.0), p_value
 
 
-def _taken(rows: Predictions, order: Ints) -> Predictions:
-    """Return rows in another order."""
-    return replace(
-        rows,
-        y=rows.y[order],
-        p=rows.p[order],
-        variables=tuple(variable.take(order) for variable in rows.variables),
-        weight=None if rows.weight is None else rows.weight[order],
-        unit=None if rows.unit is None else rows.unit.take(order),
-    )
-
-
 def _distinct(rows: Predictions, keys: Sequence[int]) -> list[int]:
     """Return the claims whose gaps differ, and of very many classes only the confidence."""
     if len(rows.classes) == 2:
@@ -297,18 +282,3 @@ def _distinct(rows: Predictions, keys: Sequence[int]) -> list[int]:
         return list(keys[:1])
     many = len(rows.classes) > MOST_CLASSES and CORRECT in keys
     return [CORRECT] if many else list(keys)
-
-
-def _searchable(
-    rows: Predictions, named: object, include: object
-) -> tuple[Predictions, dict[str, str]]:
-    """Leave out what an audit leaves out."""
-    options: BinOptions = {"n_bins": N_BINS, "binning": ATOMS, "bins": None, "edges": None}
-    evidence = InMemory(rows, Question(options))
-    known = [variable.name for variable in rows.variables]
-    left_out = evidence.left_out(explicit_names(named, include, known))
-    left_out |= dict.fromkeys(sorted(evidence.absent()), "every value is missing")
-    if len(left_out) == len(known):
-        raise all_left_out(left_out)
-    kept = tuple(variable for variable in rows.variables if variable.name not in left_out)
-    return replace(rows, variables=kept), left_out

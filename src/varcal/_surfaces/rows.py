@@ -6,11 +6,9 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from varcal._evidence._survey.row_sample import sample_rows
-from varcal._evidence.collected import Collected
-from varcal._evidence.rows_of_call import Few, rows_of_call
+from varcal._evidence.rows_of_call import Few, refuse_sums, rows_of_call
 from varcal._input.predictions import Predictions
 from varcal._text.numbers import count
-from varcal.exceptions import InputError
 
 #: Rows that are drawn from a source too large for memory.
 SAMPLE_ROWS = 500_000
@@ -41,16 +39,6 @@ class Rows:
             return ""
         drawn = count(len(self.predictions), "row")
         return f"Figures are of a random sample: {drawn} of {count(self.n_all)}."
-
-
-def refuse_sums(y: object, what: str) -> None:
-    """Refuse collected statistics instead of rows."""
-    if isinstance(y, Collected):
-        raise InputError(
-            f"y is collected statistics; {what} needs rows",
-            "give the outcomes and probabilities, or data= with the names of their columns",
-            argument="y",
-        )
 
 
 def read_rows(

@@ -10,18 +10,17 @@ import numpy as np
 from varcal._binning.bins import JointBins
 from varcal._engines.kernel_numpy import bin_rows
 from varcal._engines.open import lazy_rows
+from varcal._evidence.rows_of_call import refuse_sums
 from varcal._input.columns import column_of
-from varcal._input.events import AUDIT_EVENTS, CORRECT, audit_keys, claim_of
+from varcal._input.events import AUDIT_EVENTS, audit_keys, claim_names, claim_of
 from varcal._input.frames import Table, is_frame
 from varcal._input.groups import buckets
-from varcal._input.predictions import Predictions
 from varcal._options import checked, one_of
 from varcal._runtime.threads import one_blas_thread
 from varcal._surfaces.axis import axis_of, bins_of
 from varcal._surfaces.bands import surface_band
-from varcal._surfaces.rows import Rows, read_rows, refuse_sums
+from varcal._surfaces.rows import Rows, read_rows
 from varcal._surfaces.surface_result import Surface
-from varcal._text.gaps import CLASS, CONFIDENCE, RISK
 from varcal.exceptions import InputError
 
 
@@ -131,6 +130,7 @@ def surface_of(rows: Rows, keys: Sequence[int], *, level: float, random_state: i
     joint = JointBins(tuple(parts))
     bucket, n_buckets = buckets(predictions.unit)
     each = 1 - (1 - level) / len(keys)
+    names = claim_names(predictions.classes, keys)
     found = []
     for key in keys:
         claim = claim_of(predictions, key)
@@ -150,7 +150,7 @@ def surface_of(rows: Rows, keys: Sequence[int], *, level: float, random_state: i
             Surface(
                 first=axes[0],
                 second=axes[1],
-                claim=claim_name(predictions, key),
+                claim=names[key],
                 n=n,
                 share=stats.share.reshape(shape),
                 says=stats.confidence.reshape(shape),
@@ -178,13 +178,6 @@ def _clearest(one: Surface) -> tuple[float, float]:
     """Order claims: the one that is surely off for the most rows, by the most, first."""
     surely = np.maximum(np.nan_to_num(np.maximum(one.low, -one.high), nan=0.0), 0.0)
     return -float((one.share * surely).sum()), one.p_value
-
-
-def claim_name(predictions: Predictions, key: int) -> str:
-    """Name a claim as audits do."""
-    if key == CORRECT:
-        return CONFIDENCE
-    return RISK if len(predictions.classes) == 2 else f"{CLASS}{predictions.classes[key]}"
 
 
 def _pair(v1: object, v2: object, data: object) -> object:

@@ -13,7 +13,7 @@ from varcal._input.frames import frame_of
 from varcal._options import check_choice, check_count
 from varcal._saved.conform import restored
 from varcal._surfaces.axis import Axis
-from varcal._text.gaps import CONFIDENCE, gap_said, gap_side, off_by
+from varcal._text.gaps import gap_said, gap_side, off_by
 from varcal._text.html_tables import html_table
 from varcal._text.numbers import (
     count,
@@ -129,10 +129,10 @@ class Surface:
                 f"{gap_said(sign, self.claim)} for {share_text(share)}"
                 for sign, share in ((1.0, over), (-1.0, under))
             ]
-            told = ", ".join(parts)
+            sides = ", ".join(parts)
         else:
-            told = str(gap_said(1.0 if over > 0 else -1.0, self.claim))
-        head = f"Over {names}, {share_text(over + under)} of rows are surely off: {told}."
+            sides = str(gap_said(1.0 if over > 0 else -1.0, self.claim))
+        head = f"Over {names}, {share_text(over + under)} of rows are surely off: {sides}."
         return f"{head} Most for {self.describe(*self.worst)}."
 
     def describe(self, row: int, column: int) -> str:
@@ -249,8 +249,7 @@ class Surface:
 
     def __repr__(self) -> str:
         over, under = (gap_side(sign, self.claim) for sign in (1.0, -1.0))
-        claim = "confidence" if self.claim == CONFIDENCE else self.claim
-        head = f"Surface of {self.first.name!r} and {self.second.name!r}: {claim}, "
+        head = f"Surface of {self.first.name!r} and {self.second.name!r}: {self.claim}, "
         legend = (
             f"Gap: what the model says minus what happens (above 0: {over}, below: {under}); "
             f"the band holds for all cells at once, {level_text(self.level)}."

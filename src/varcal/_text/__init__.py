@@ -1,1 +1,1 @@
-"""Text for people: tables, numbers, edges of bins, progress."""
+"""Text for people: numbers, gaps, edges of bins, sentences, tables, progress."""

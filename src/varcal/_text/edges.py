@@ -9,10 +9,12 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
+from varcal._text.numbers import MINUS
+
 # Significant digits to try.
 _NUMBER_DIGITS = range(6, 18)
 _DURATION_DIGITS = range(3, 18)
-#: Units of instants in seconds, the coarsest first; the two above are calendar units.
+#: Units of instants in seconds, the coarsest first. Years and months have no fixed length.
 _INSTANT_UNITS = {"D": 86_400.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6}
 #: Units of durations in seconds, the largest first, and their names.
 _DURATION_UNITS = {"days": 86_400.0, "h": 3600.0, "min": 60.0, "s": 1.0, "ms": 1e-3, "µs": 1e-6}
@@ -73,7 +75,7 @@ def range_text(
     if duration and a.split(" ")[-1] == b.split(" ")[-1]:
         a, unit = a.split(" ")[0], f" {a.split(' ')[1]}"
         b = b.split(" ")[0]
-    a, b = a.replace("-", "−"), b.replace("-", "−")
+    a, b = a.replace("-", MINUS), b.replace("-", MINUS)
     if a == b:
         return a + unit
     return (f"{a} to {b}" if low < 0 else f"{a}–{b}") + unit
@@ -86,6 +88,18 @@ def zone_text(zone: str) -> str:
     (' (Europe/Berlin)', '')
     """
     return f" ({zone})" if zone else ""
+
+
+def zone_offset(zone: str) -> float:
+    """Return the offset of a zone such as "+01:00" in seconds; 0 for a zone that is named.
+
+    >>> zone_offset("-03:30"), zone_offset("UTC"), zone_offset("")
+    (-12600.0, 0.0, 0.0)
+    """
+    if not zone or zone[0] not in "+-":
+        return 0.0
+    size = 3600 * int(zone[1:3]) + 60 * int(zone[4:6] or 0)
+    return float(-size if zone[0] == "-" else size)
 
 
 def show_number(value: float, digits: int = 6) -> str:
@@ -155,8 +169,7 @@ def _local(value: float, zone: str) -> float:
     if not zone or not np.isfinite(value):
         return float(value)
     if zone[0] in "+-":
-        size = 3600 * int(zone[1:3]) + 60 * int(zone[4:6] or 0)
-        return float(value) + (-size if zone[0] == "-" else size)
+        return float(value) + zone_offset(zone)
     try:
         at = dt.datetime.fromtimestamp(np.floor(value), ZoneInfo(zone))
     except (KeyError, ValueError, OverflowError, OSError):
@@ -168,23 +181,23 @@ def _local(value: float, zone: str) -> float:
 def _stamp(value: float, unit: str) -> str:
     if not np.isfinite(value):
         return str(value)
-    ticks = np.array(_floored(value), dtype="M8[us]").astype(f"M8[{unit}]")
+    ticks = np.array(_microseconds(value), dtype="M8[us]").astype(f"M8[{unit}]")
     return str(ticks).replace("T", " ").removesuffix(".000000").removesuffix(".000")
 
 
-def _floored(value: float) -> int:
-    """Return microseconds; instants have no more digits than that."""
+def _microseconds(value: float) -> int:
+    """Return an instant in microseconds; instants have no more digits than that."""
     return round(value * 1e6)
 
 
 def _starts(value: float, calendar: str) -> bool:
     """Tell whether an instant is the start of a year or month."""
-    stamp = np.array(_floored(value), dtype="M8[us]")
+    stamp = np.array(_microseconds(value), dtype="M8[us]")
     return bool(stamp.astype(f"M8[{calendar}]") == stamp)
 
 
 def _falls_on(value: float, size: float) -> bool:
-    return _floored(value) % round(size * 1e6) == 0
+    return _microseconds(value) % round(size * 1e6) == 0
 
 
 def _duration_texts(edges: Sequence[float]) -> list[str]:

@@ -136,6 +136,15 @@ def share_text(value: float) -> str:
     return f"{100 * value:.0f}%" if value >= 0.0095 else f"{100 * value:.1f}%"
 
 
+def short_number(value: float) -> str:
+    """Write a value of a variable with four digits, or as a whole number from 10,000 on.
+
+    >>> short_number(0.123456), short_number(48842.7), short_number(-3.0)
+    ('0.1235', '48,843', '−3')
+    """
+    return number_text(float(f"{value:.4g}") if abs(value) < 1e4 else round(value))
+
+
 def number_text(value: float) -> str:
     """Write a value of a variable, with commas from 10,000 on (2008 may be a year).
 

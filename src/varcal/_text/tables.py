@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from varcal._text.numbers import UNKNOWN
+
 
 def text_table(columns: Mapping[str, Sequence[Any]]) -> str:
     """Write columns as a table: text aligned to the left, numbers to the right.
@@ -27,6 +29,6 @@ def show_cell(value: Any, name: str) -> str:
     """Write one value of a column."""
     if isinstance(value, float):
         if value != value:
-            return "–"
+            return UNKNOWN
         return f"{value:.3f}" if name == "share" else f"{value:.4f}"
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

@@ -13,18 +13,23 @@ from varcal._audit.verdicts import GATES
 from varcal._text.numbers import count
 from varcal._text.progress import waiting
 from varcal.cli import _options as options
-from varcal.cli._gates import ALONG, OVERALL, SLICE, check_judged, gate_line, outcomes
+from varcal.cli._gates import (
+    ALONG,
+    GATE_FAILED,
+    OVERALL,
+    SLICE,
+    check_judged,
+    gate_line,
+    outcomes,
+)
 from varcal.cli._input_files import Files, roles_of, rows_in_place, settings_of
 from varcal.cli._spelling import naming_columns
 
 if TYPE_CHECKING:
     from varcal._audit.audit_result import Audit
 
-REPORTS = (".html", ".md", ".json")
 #: The gates that take a limit.
 LIMITS = (*OVERALL, *ALONG)
-#: The exit code if a gate is not passed.
-GATE_FAILED = 1
 
 
 def _limit(option: str, what: str) -> Any:
@@ -100,7 +105,7 @@ def audit(ctx: click.Context, /, **given: Any) -> None:
     start = time.perf_counter()
     output = given["output"]
     if output:
-        options.check_output(output, REPORTS)
+        options.check_output(output, options.REPORTS)
     rows = rows_in_place(
         Files.of(given, output),
         roles_of(given),

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import click
 
 from varcal.cli import _options as options
-from varcal.cli._audit import REPORTS
 
 if TYPE_CHECKING:
     from varcal._arrays import AnyArray, Floats
@@ -56,7 +55,7 @@ def demo(output: str) -> None:
     from varcal.cli._audit_text import audit_lines  # noqa: PLC0415
     from varcal.datasets import load_income  # noqa: PLC0415
 
-    options.check_output(output, REPORTS)
+    options.check_output(output, options.REPORTS)
     income = load_income()
     seen, new = income.part("audit"), income.part("test")
     print(

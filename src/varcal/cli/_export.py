@@ -46,7 +46,9 @@ _OF_SQL = ("dialect", "table", "prob", "keep", "column", "approximate")
 @options.several_names("--keep", help="Columns that the result repeats, such as a key.")
 @click.option("--column", default="p_calibrated", show_default=True, help="Name of the new column.")
 @click.option(
-    "--approximate", is_flag=True, help="Write a query without look-up tables; it tells its error."
+    "--approximate",
+    is_flag=True,
+    help="Write a query without look-up tables; its comment says how exact it is.",
 )
 @click.option("--check", is_flag=True, help="Compare 200 made-up rows with predict_proba.")
 def export(**given: Any) -> None:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from varcal._audit.audit_row import AuditRow
     from varcal._inference.measured import Measured
 
+#: The exit code if a gate is not passed.
+GATE_FAILED = 1
 #: What each gate on an overall figure is about.
 OVERALL = {"--max-gap": "overall gap", "--max-ece": "ECE"}
 #: The value of --fail-on that is about slices.

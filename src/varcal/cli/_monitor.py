@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from varcal._evidence.roles import Roles
     from varcal._monitor.monitor import Monitor
 
-REPORTS = (".html", ".md", ".json")
 #: The exit code of an alarm that nobody has acknowledged.
 ALARM = 4
 
@@ -252,7 +251,7 @@ def _check_report(path: str | None, *others: str) -> None:
     """Refuse a report that cannot be written, or that would replace the state or the batch."""
     if not path:
         return
-    options.check_output(path, REPORTS)
+    options.check_output(path, options.REPORTS)
     refuse_input(path, "an input file", *_paths(others))
 
 

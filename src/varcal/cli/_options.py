@@ -14,6 +14,9 @@ from varcal.exceptions import InputError
 
 Command = Callable[..., Any]
 
+#: The extensions of reports.
+REPORTS = (".html", ".md", ".json")
+
 
 class EachOnce(click.Command):
     """A command that refuses an option given twice, of which click would take the last value.

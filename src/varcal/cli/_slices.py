@@ -11,7 +11,7 @@ import click
 from varcal._text.numbers import count
 from varcal._text.progress import waiting
 from varcal.cli import _options as options
-from varcal.cli._gates import SLICE
+from varcal.cli._gates import GATE_FAILED, SLICE
 from varcal.cli._input_files import Files, roles_of, rows_in_place, settings_of
 from varcal.cli._spelling import naming_columns
 
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from varcal._slices.slices_result import Slices
 
 OUTPUTS = (".json", ".md")
-#: The exit code if the gate is not passed.
-GATE_FAILED = 1
 
 
 @click.command(cls=options.EachOnce)

@@ -9,8 +9,7 @@ from varcal._slices.slices_result import Slices
 from varcal._surfaces.predictable_result import PredictableGap
 from varcal._text.numbers import count, interval, level_text, p_equation, signed
 from varcal.cli._audit_text import encodable
-
-WIDTH = 80
+from varcal.cli._program import WIDTH
 
 
 def slices_lines(

@@ -117,7 +117,7 @@ def before_after(
         The curves by name of the method, in the order of the panels. All must be of the same
         variable.
     columns : int
-        The largest number of panels in a row.
+        The largest number of panels in a row; plotly draws all panels in one row.
     backend : {"matplotlib", "plotly"}
         The library that draws.
 

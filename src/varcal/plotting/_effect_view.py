@@ -54,7 +54,7 @@ class EffectView:
 
     Attributes
     ----------
-    kind : {"numeric", "datetime", "levels"}
+    kind : {"numeric", "datetime", "duration", "levels"}
         The kind of the variable.
     x : ndarray
         The positions of values: numbers, seconds, or rows of levels from top to bottom.

@@ -6,20 +6,14 @@ import numpy as np
 
 from varcal._arrays import Floats
 from varcal._monitor.status import fault
-from varcal._monitor.view import HeatMap, MonitorView
+from varcal._monitor.view import FULL_COLOUR, HeatMap, MonitorView
 from varcal._text.gaps import CONFIDENCE
 from varcal._text.numbers import level_text, number_text
 from varcal.plotting._words import short
 
-#: The evidence axis ends at this many times the threshold: what matters is when it is crossed.
-_BEYOND = 100.0
-#: The smallest evidence that is shown.
-_LEAST = 0.05
-#: Gaps of at least this size have the full colour.
-FULL_COLOUR = 0.10
 #: The strength of the colour of gaps that may be chance.
 _PALE = 0.3
-#: The largest number of variables of a picture, and of cells of a variable.
+#: The largest number of variables of a picture.
 MOST_MAPS = 3
 
 
@@ -34,17 +28,13 @@ def headline(view: MonitorView) -> str:
 
 def evidence_axis(view: MonitorView) -> tuple[float, float, Floats, list[str]]:
     """Return the ends of the evidence axis, its ticks, and their texts."""
-    top = view.status.threshold
-    high = min(max(float(view.evidence.max(initial=1.0)), 3 * top), _BEYOND * top)
-    powers = np.arange(np.ceil(np.log10(_LEAST)), np.floor(np.log10(high)) + 1)
-    ticks = 10.0 ** powers[:: max(1, len(powers) // 4)]
-    return _LEAST, high, ticks, [number_text(tick) for tick in ticks]
+    ticks = 10.0**view.evidence_powers
+    return *view.evidence_ends, ticks, [number_text(tick) for tick in ticks]
 
 
 def evidence_shown(view: MonitorView) -> Floats:
     """Return the evidence, held within its axis."""
-    low, high, _, _ = evidence_axis(view)
-    return np.clip(view.evidence, low, high)
+    return np.clip(view.evidence, *view.evidence_ends)
 
 
 def time_ticks(view: MonitorView, many: int = 5) -> tuple[list[float], list[str]]:

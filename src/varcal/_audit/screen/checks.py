@@ -119,14 +119,19 @@ def along_variables(audit: Audit, claims: tuple[str, ...]) -> Cell:
     return Cell(state_of(low, high, audit.threshold), value, low, high)
 
 
-def variables_off(audit: Audit, claims: tuple[str, ...]) -> Off:
-    """Count the variables along which one of some claims is surely off by more than the limit."""
-    found = sum(
-        row.verdict == OFF
-        and any(low > audit.threshold for _, low, _ in hidden_errors(row, claims))
+def rows_off(audit: Audit, claims: tuple[str, ...]) -> list[AuditRow]:
+    """Return the variables along which one of some claims is surely off by more than the limit."""
+    return [
+        row
         for row in audit.rows
-    )
-    return Off(found, len(audit.rows))
+        if row.verdict == OFF
+        and any(low > audit.threshold for _, low, _ in hidden_errors(row, claims))
+    ]
+
+
+def variables_off(audit: Audit, claims: tuple[str, ...]) -> Off:
+    """Count the variables of `rows_off`."""
+    return Off(len(rows_off(audit, claims)), len(audit.rows))
 
 
 def hidden_errors(row: AuditRow, claims: tuple[str, ...]) -> list[tuple[float, float, float]]:

@@ -63,7 +63,7 @@ class Judgement:
     bound: float
 
 
-def judge(audit: Audit) -> Judgement:
+def judgement_of(audit: Audit) -> Judgement:
     """Weigh the findings of an audit against its limit."""
     limit, claims = audit.threshold, list(audit.claims.values())
     rows = tuple(row for row in audit.rows if row.verdict in FINDINGS)
@@ -87,15 +87,15 @@ def judge(audit: Audit) -> Judgement:
         badge=badge,
         rows=rows,
         off=off,
-        biased=_told(biased),
+        biased=_main_bias(biased),
         by_score=max(scored, key=lambda one: one.score.ece.debiased, default=None),
         evidence=evidence,
         bound=bound,
     )
 
 
-def _told(biased: list[ClaimSummary]) -> ClaimSummary | None:
-    """Return the claim that is told: the first one, unless another is far more off."""
+def _main_bias(biased: list[ClaimSummary]) -> ClaimSummary | None:
+    """Return the claim to report: the first one, unless another is far more off."""
     if not biased:
         return None
     most = max(biased, key=lambda one: abs(one.gap))
@@ -161,7 +161,7 @@ def _overall_is_small(audit: Audit) -> bool:
 
 
 def is_sure(place: Place) -> bool:
-    """Whether a place is surely off, in whichever direction."""
+    """Tell whether a place is surely off, in whichever direction."""
     return place.low > 0 or place.high < 0
 
 
@@ -180,6 +180,11 @@ def score_trend(one: ClaimSummary) -> str:
     if abs(trend) < CLEAR_TREND:
         return ""
     return "extreme" if trend > 0 else "timid"
+
+
+def least_known(audit: Audit) -> Place:
+    """Return the place of any variable where the largest gap cannot be ruled out."""
+    return max((row.weakest for row in audit.rows), key=lambda place: place.largest_gap)
 
 
 def worst_hidden_error(audit: Audit) -> float:

@@ -8,6 +8,7 @@ from varcal._audit.screen.judgement import (
     CANNOT_TELL,
     FINE,
     Judgement,
+    least_known,
     score_trend,
     worst_hidden_error,
 )
@@ -112,16 +113,14 @@ def _fine(audit: Audit) -> Sentence:
     many = len(audit.rows)
     which = "The variable shows no" if many == 1 else f"None of the {many} variables shows"
     along = "along it" if many == 1 else "along any of them"
-    weak = max(
-        (row.weakest for row in audit.rows), key=lambda place: max(abs(place.low), abs(place.high))
-    )
-    most = max(abs(weak.low), abs(weak.high))
+    weak = least_known(audit)
     return Sentence.of(
         f"{which} hidden error: ",
         Strong(f"more than {points(audit.bound)} percentage points"),
         f" {along} can be ruled out. Where rows are few the check is weaker: for ",
         Named(cut(weak.label)),
-        f" ({count(weak.n, 'row')}) an error of up to {points(most)} points could still be there.",
+        f" ({count(weak.n, 'row')}) an error of up to {points(weak.largest_gap)} points could "
+        "still be there.",
     )
 
 

@@ -12,6 +12,7 @@ from varcal._audit.screen.judgement import (
     REPAIR_FIRST,
     WATCH,
     Judgement,
+    least_known,
     worst_hidden_error,
 )
 from varcal._audit.screen.lede import rows_needed
@@ -46,7 +47,7 @@ def next_steps(audit: Audit, found: Judgement, attempt: Repair | None) -> tuple[
         tried = () if attempt is None else (_no_repair(attempt),)
         return (_use(audit), *tried, _thin(audit))
     if found.badge == CANNOT_TELL:
-        return (_wait(audit, found), _collect(audit, found), _then(audit))
+        return (_wait(found), _collect(audit, found), _then(audit))
     first = _with_care(audit) if found.badge == WATCH else _until(audit, found)
     return (first, _repair(audit, found, attempt), _keep(audit, "Prove it, then keep it so"))
 
@@ -85,13 +86,10 @@ def _no_repair(attempt: Repair) -> Step:
 
 
 def _thin(audit: Audit) -> Step:
-    place = max(
-        (row.weakest for row in audit.rows), key=lambda one: max(abs(one.low), abs(one.high))
-    )
-    most, limit = max(abs(place.low), abs(place.high)), audit.threshold
-    if most <= limit:
+    place, limit = least_known(audit), audit.threshold
+    if place.largest_gap <= limit:
         return _keep(audit, "Keep it so")
-    needed = count(rows_needed(place.n, most, limit), "row")
+    needed = count(rows_needed(place.n, place.largest_gap, limit), "row")
     return Step(
         "Look again where it is thin",
         Sentence.of(
@@ -104,7 +102,7 @@ def _thin(audit: Audit) -> Step:
     )
 
 
-def _wait(audit: Audit, found: Judgement) -> Step:
+def _wait(found: Judgement) -> Step:
     return Step(
         "Do not rely on it yet",
         Sentence.of(

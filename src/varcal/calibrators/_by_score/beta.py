@@ -74,7 +74,8 @@ class BetaCalibrator(OneVsRestCalibrator):
     l2 : float
         λ of the penalty ½λ(a² + b²), scikit-learn's ``1 / C``.
     eps : float
-        Scores are moved at least this far from 0 (and 2.2e-16 from 1) before taking logarithms.
+        Scores are moved at least this far from 0 and 1 before taking logarithms; from 1 by
+        2.2e-16 at least.
     clip : {"all", "exact"}
         Whether all scores within `eps` of 0 or 1 are moved, or only those equal to 0 or 1.
 

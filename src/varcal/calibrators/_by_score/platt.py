@@ -67,7 +67,8 @@ class PlattCalibrator(OneVsRestCalibrator):
         Whether to use Platt's targets, (N₊ + 1) / (N₊ + 2) and 1 / (N₋ + 2), in place of 1 and 0;
         they keep the curve finite where the classes are perfectly separated.
     eps : float
-        Scores are moved at least this far from 0 (and 2.2e-16 from 1) before taking the logit.
+        Scores are moved at least this far from 0 and 1 before taking the logit; from 1 by 2.2e-16
+        at least.
 
     References
     ----------

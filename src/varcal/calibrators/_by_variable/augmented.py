@@ -65,7 +65,8 @@ class AugmentedCalibrator(Calibrator):
     standardize, clip : bool
         Whether the terms of V are standardized, and V is clipped to the fitted range.
     eps : float
-        Scores are moved at least this far from 0 (and 2.2e-16 from 1) before taking logarithms.
+        Scores are moved at least this far from 0 and 1 before taking logarithms; from 1 by
+        2.2e-16 at least.
         It is smaller than elsewhere: together with V, the size of a tiny score can matter.
     clip_score : {"all", "exact"}
         Whether all scores within `eps` of 0 or 1 are moved, or only those equal to 0 or 1.

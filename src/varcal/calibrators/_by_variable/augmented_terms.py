@@ -27,9 +27,9 @@ UNSEEN = -2
 #: The largest number that terms of a variable without a range are computed from.
 LARGEST = 1e60
 
-#: A standard deviation below this share of the mean is rounding.
 #: Squares of all terms stay below this.
 MOST_SQUARE = 1e300
+#: A standard deviation below this share of the mean is rounding.
 _ROUNDING = 1e-13
 
 

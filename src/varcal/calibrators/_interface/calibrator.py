@@ -14,8 +14,8 @@ from varcal._arrays import AnyArray, Floats
 from varcal._options import (
     Check,
     check_flag,
-    check_mark,
     check_names,
+    check_one_line,
     check_parameters,
     check_renamed,
     checked,
@@ -61,8 +61,9 @@ def _check_pair(argument: str, rows: object) -> object:
 class Calibrator(BaseEstimator, ABC):
     """A map from uncalibrated to calibrated probabilities, as a scikit-learn estimator.
 
-    A subclass defines how it is fitted (`_learn`), how it predicts (`_answer`), how it describes
-    its fit (`_describe`) and which fitted attributes are saved (`_state`).
+    A subclass defines how it is fitted (`_learn`), how it predicts (`_answer`), the same as steps
+    for exports (`_steps`), how it describes its fit (`_describe`) and which fitted attributes are
+    saved (`_state`).
 
     Attributes
     ----------
@@ -152,7 +153,7 @@ class Calibrator(BaseEstimator, ABC):
                 VarcalWarning,
                 stacklevel=2,
             )
-        for caution in self._cautions(rows):
+        for caution in self._cautions():
             warnings.warn(caution, SharedLuckWarning, stacklevel=2)
         self.n_features_in_ = n_columns
         self.score_names_: tuple[str, ...] = score_names(p)
@@ -194,7 +195,7 @@ class Calibrator(BaseEstimator, ABC):
             )
         return answer
 
-    def _cautions(self, rows: CalibrationRows) -> tuple[str, ...]:
+    def _cautions(self) -> tuple[str, ...]:
         """Return what the user should know about rows that are not independent."""
         return ()
 
@@ -318,8 +319,8 @@ class Calibrator(BaseEstimator, ABC):
         p=or_none(check_names),
         v=or_none(check_renamed),
         keep=check_names,
-        column=check_mark,
-        prefix=check_mark,
+        column=check_one_line,
+        prefix=check_one_line,
         exact=check_flag,
         rows=or_none(_check_pair),
     )

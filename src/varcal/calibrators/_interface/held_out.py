@@ -11,13 +11,10 @@ from varcal._input.predictions import Predictions
 from varcal._input.variables import Variable, present_levels
 from varcal._runtime.threads import one_blas_thread
 from varcal.calibrators._interface.calibrator import Calibrator
-from varcal.calibrators._interface.rows import CalibrationRows
+from varcal.calibrators._interface.row_counts import are_sampling_weights
+from varcal.calibrators._interface.rows import CalibrationRows, second_column
 
 __all__ = ["calibrate_held_out"]
-
-#: Weights with a mean above this that are not whole numbers are sampling weights, not numbers of
-#: rows: they are divided by their mean, as the calibrators' own warning advises.
-MOST_ROWS_EACH = 2.0
 
 
 @one_blas_thread
@@ -37,29 +34,23 @@ def calibrate_held_out(calibrator: Calibrator, learn: Predictions, held: Predict
     kept = np.ones(len(learn), dtype=bool) if learn.weight is None else learn.weight > 0
     calibrator._fit_rows(
         CalibrationRows(
-            _scores(learn)[kept],
+            second_column(learn.p)[kept],
             learn.classes,
             learn.y[kept],
-            None if learn.weight is None else _row_counts(learn.weight[kept]),
+            None if learn.weight is None else _per_row(learn.weight[kept]),
             tuple(_present(variable.take(kept)) for variable in learn.variables),
             None if learn.groups is None else learn.groups[kept],
         )
     )
     answer = calibrator._answer(
         CalibrationRows(
-            _scores(held),
+            second_column(held.p),
             held.classes,
             np.empty(0, dtype=np.intp),
             variables=tuple(_present(variable) for variable in held.variables),
         )
     )
     return answer if held.p.ndim == 2 else answer[:, 1]
-
-
-def _scores(rows: Predictions) -> Floats:
-    """Return P(second class) of two classes, else the probabilities of all."""
-    p = rows.p
-    return np.ascontiguousarray(p[:, 1]) if p.ndim == 2 and p.shape[1] == 2 else p
 
 
 def _present(variable: Variable) -> Variable:
@@ -70,13 +61,10 @@ def _present(variable: Variable) -> Variable:
     return replace(variable, values=codes, levels=tuple(levels))
 
 
-def _row_counts(weight: Floats) -> Floats:
-    """Divide sampling weights by their mean; leave numbers of rows as they are.
+def _per_row(weight: Floats) -> Floats:
+    """Divide sampling weights by their mean, as the warning of `fit` advises.
 
-    >>> _row_counts(np.array([10.5, 31.5])), _row_counts(np.array([2.0, 5.0]))
+    >>> _per_row(np.array([10.5, 31.5])), _per_row(np.array([2.0, 5.0]))
     (array([0.5, 1.5]), array([2., 5.]))
     """
-    mean = float(weight.mean())
-    if mean <= MOST_ROWS_EACH or (weight == np.rint(weight)).all():
-        return weight
-    return weight / mean
+    return weight / float(weight.mean()) if are_sampling_weights(weight) else weight

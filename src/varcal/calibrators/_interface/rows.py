@@ -15,7 +15,7 @@ from varcal.calibrators._interface.fingerprint import fingerprint
 from varcal.calibrators._interface.held_together import instants_of, units_of
 from varcal.exceptions import InputError
 
-__all__ = ["CalibrationRows", "labelled_rows", "score_names", "score_rows"]
+__all__ = ["CalibrationRows", "labelled_rows", "score_names", "score_rows", "second_column"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,7 +144,7 @@ def labelled_rows(
     weight, variables, codes = checked.weight, checked.variables, checked.y
     units = checked.groups
     instants = None if time is None else instants_of(time, v, len(codes))
-    scores = _second_column(checked.p)
+    scores = second_column(checked.p)
     if weight is not None and not weight.all():
         kept = weight > 0
         scores, codes, weight = scores[kept], codes[kept], weight[kept]
@@ -195,11 +195,9 @@ def score_rows(p: object, v: object, n_classes: int) -> CalibrationRows:
             "give the same columns as in fit, in the same order",
         )
     nothing = np.empty(0, dtype=np.intp)
-    return CalibrationRows(
-        _second_column(scores), tuple(range(n_classes)), nothing, None, variables
-    )
+    return CalibrationRows(second_column(scores), tuple(range(n_classes)), nothing, None, variables)
 
 
-def _second_column(p: Floats) -> Floats:
-    """Return P(second class) of binary rows, so that both forms of input give equal results."""
+def second_column(p: Floats) -> Floats:
+    """Return P(second class) of two classes in either form of input; of more, all columns."""
     return np.ascontiguousarray(p[:, 1]) if p.ndim == 2 and p.shape[1] == 2 else p

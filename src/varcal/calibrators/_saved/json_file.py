@@ -26,7 +26,16 @@ from varcal.calibrators._saved.probe import probe
 from varcal.calibrators._saved.registry import CALIBRATORS, PARTS, STATE, saved_state
 from varcal.exceptions import InputError
 
-__all__ = ["CALIBRATOR", "CLASSIFIER", "load_calibrator", "save_calibrator"]
+__all__ = [
+    "CALIBRATOR",
+    "CLASSIFIER",
+    "calibrator_text",
+    "load_calibrator",
+    "read_calibrator",
+    "read_saved",
+    "save_calibrator",
+    "saved_body",
+]
 
 CALIBRATOR = Kind(
     "varcal calibrator",
@@ -50,7 +59,7 @@ CLASSIFIER = Kind(
 )
 
 _DTYPES = {"f": "float64", "i": "int64", "u": "int64", "b": "bool", "U": "str", "O": "object"}
-#: An array in plain JSON has at most as many entries as `ArrayTexts` leaves there, or labels.
+#: The most dimensions of an array in plain JSON.
 _MOST_DIMENSIONS = 4
 
 

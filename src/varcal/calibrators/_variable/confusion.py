@@ -25,7 +25,7 @@ from varcal._arrays import Floats, Ints
 from varcal.calibrators._solvers.softmax import softmax
 from varcal.calibrators._variable._reml.curvature import quadratic_form
 from varcal.calibrators._variable.folds import Folds
-from varcal.calibrators._variable.pairs import gain_of
+from varcal.calibrators._variable.gain import gain_of
 from varcal.calibrators._variable.trust import share_of
 
 __all__ = ["Confusion", "fit_confusion"]

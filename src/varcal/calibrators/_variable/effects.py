@@ -47,7 +47,7 @@ class Effect:
     ----------
     name : str
         The variable.
-    kind : {"numeric", "datetime", "levels"}
+    kind : {"numeric", "datetime", "duration", "levels"}
         The kind of variable.
     at : tuple
         Values or levels.

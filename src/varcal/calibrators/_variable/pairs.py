@@ -12,8 +12,6 @@ missing. The pairs with the largest scores are then tried on held-out rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from varcal._arrays import AnyArray, Floats, Ints
@@ -21,38 +19,13 @@ from varcal.calibrators._variable._columns.design import Block, Design, group_nu
 from varcal.calibrators._variable._reml.fit_gam import fit_gam
 from varcal.calibrators._variable._reml.losses import Loss
 from varcal.calibrators._variable.folds import Folds
+from varcal.calibrators._variable.gain import LEAST_ERROR, Gain, gain_of
 
-__all__ = ["Gain", "gain_of", "held_out_gain", "pair_scores"]
+__all__ = ["held_out_gain", "pair_scores"]
 
 
 #: Pairs whose products are held in memory together.
 SCREENED_TOGETHER = 32
-#: The least standard error, against division by 0.
-_LEAST_ERROR = 1e-300
-
-
-@dataclass(frozen=True)
-class Gain:
-    """By how much a term lowers the loss of held-out rows.
-
-    Attributes
-    ----------
-    value : float
-        Mean log-loss without it minus with it.
-    error : float
-        The standard error of that.
-    count : float
-        The number of independent savings in that mean: rows, or groups of rows.
-    """
-
-    value: float
-    error: float
-    count: float = float("inf")
-
-    @property
-    def ratio(self) -> float:
-        """Return the gain in standard errors."""
-        return self.value / max(self.error, _LEAST_ERROR)
 
 
 def pair_scores(
@@ -96,7 +69,7 @@ def pair_scores(
             end = own.stop
             M = (T * weight[:, None]).T @ T - cross[:, own].T @ explained[:, own]
             excess = float(squares[own].sum() - np.trace(M))
-            scores[k] = excess / max(float(np.sqrt(2.0 * (M**2).sum())), _LEAST_ERROR)
+            scores[k] = excess / max(float(np.sqrt(2.0 * (M**2).sum())), LEAST_ERROR)
     return scores
 
 
@@ -129,38 +102,3 @@ def held_out_gain(
         held = loss.take(out)
         gains[out] = held.rows(eta[out]) - held.rows(eta[out] + T[out] @ fit.beta)
     return gain_of(gains[judged], loss.mass()[judged], None if units is None else units[judged])
-
-
-def gain_of(saved: Floats, mass: Floats, units: Ints | None = None) -> Gain:
-    """Return the mean of weighted savings, with its standard error.
-
-    The rows of one unit count as one saving, because they are not independent. Of no rows the
-    error is infinite.
-
-    Parameters
-    ----------
-    saved, mass : ndarray
-        Savings times weights, and weights.
-    units : ndarray of int, optional
-        The unit of every row.
-
-    Examples
-    --------
-    >>> saved, mass = np.array([1.0, 1.0, 0.0, 0.0]), np.ones(4)
-    >>> gain_of(saved, mass)
-    Gain(value=0.5, error=0.25, count=4.0)
-    >>> gain_of(saved, mass, np.array([0, 0, 1, 1]))
-    Gain(value=0.5, error=0.5, count=2.0)
-    """
-    if not len(saved):
-        return Gain(0.0, float("inf"), 1.0)
-    total = float(mass.sum())
-    mean = float(saved.sum() / total)
-    apart = saved - mean * mass
-    if units is None:
-        return Gain(mean, float(np.sqrt((apart**2 / mass).sum())) / total, total)
-    _, place = np.unique(units, return_inverse=True)
-    sums = np.bincount(place, apart)
-    count = len(sums)
-    inflated = float(np.sqrt((sums**2).sum() * count / max(count - 1, 1)))
-    return Gain(mean, inflated / total, float(count))

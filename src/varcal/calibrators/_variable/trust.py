@@ -21,14 +21,17 @@ from varcal.calibrators._variable._blocks.within_units import constant_within
 from varcal.calibrators._variable._columns.design import SCORE, Block, Design
 from varcal.calibrators._variable.additive_model import Fitted, Sample, fit_additive, refit
 from varcal.calibrators._variable.folds import RowKeys, make_folds
-from varcal.calibrators._variable.pairs import Gain, gain_of
+from varcal.calibrators._variable.gain import Gain, cautious_gain, gain_of
 from varcal.exceptions import VarcalWarning
 
 __all__ = [
+    "FEW_SAVINGS",
     "Surviving",
     "Trusted",
     "fit_surviving",
     "fit_trusted",
+    "gain_over",
+    "held_out",
     "share_of",
     "too_few",
     "warn_of_few",
@@ -271,8 +274,8 @@ def fit_trusted(
     Where the marginal likelihood leaves no doubt, the larger model is trusted completely. Elsewhere
     both models are fitted again without each fold, including penalties and pairs, starting from
     the fits of all rows, and are compared on the held-out rows. The marginal likelihood assumes
-    independent rows, so it is not used with groups. With few rows the only model is a line of the
-    score, and with very few rows it is not trusted.
+    many independent rows, so it is not used with groups or below `EVIDENCE_ROWS`. With few rows
+    the only model is a line of the score, and with very few rows it is not trusted.
 
     Parameters
     ----------
@@ -372,16 +375,10 @@ def held_out(
 
 
 def gain_over(rows: Sample, small: Floats, large: Floats) -> Gain:
-    """Return by how much the larger model lowers the mean loss, with its standard error.
-
-    The standard error is at least the one that would hold if the smaller model were true: savings
-    that happen to be nearly equal are not evidence.
-    """
+    """Return by how much the larger model lowers the mean loss of held-out rows."""
     judged = rows.folds.judged()
     if not judged.all():
         rows, small, large = rows.take(judged), small[judged], large[judged]
-    mass = rows.loss.mass()
-    gain = gain_of(rows.loss.rows(small) - rows.loss.rows(large), mass, rows.units)
+    saved = rows.loss.rows(small) - rows.loss.rows(large)
     curvature = rows.loss.slopes(small)[1]
-    least = float(np.sqrt(curvature @ (large - small) ** 2) / mass.sum())
-    return replace(gain, error=max(gain.error, least))
+    return cautious_gain(saved, rows.loss.mass(), rows.units, curvature, large - small)

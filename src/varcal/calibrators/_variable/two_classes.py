@@ -277,7 +277,7 @@ def fit_logistic_model(
     tilt : float
         The least slope along the score's logit if it is monotone.
     growth : bool
-        Whether to look for a second stage where rows are many.
+        Whether to look for a second stage where there are enough rows.
     """
     z, mass = log_odds(p), np.ones(len(p)) if weight is None else weight
     design = Design.of(z, columns, n_levels, weight)

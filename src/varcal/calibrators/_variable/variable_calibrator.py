@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from scipy.special import expit, ndtri
 
 from varcal._arrays import AnyArray, Floats
-from varcal._options import check_choice, check_level, check_share
+from varcal._options import check_level, check_share, one_of, or_none
 from varcal._runtime.threads import one_blas_thread
 from varcal.calibrators._interface.answers import consistent
 from varcal.calibrators._interface.calibrator import Calibrator
 from varcal.calibrators._interface.fitted_variables import Schema
+from varcal.calibrators._interface.row_counts import row_counts, warn_of_sampling_weights
 from varcal.calibrators._interface.rows import CalibrationRows
 from varcal.calibrators._neutral.steps import Step
 from varcal.calibrators._solvers.logistic import two_columns
@@ -43,7 +44,6 @@ from varcal.calibrators._variable.model_steps import (
     temperature_model_steps,
 )
 from varcal.calibrators._variable.rare_levels import pool_rare_levels
-from varcal.calibrators._variable.row_counts import row_counts, warn_of_large_weights
 from varcal.calibrators._variable.trust import Trusted
 from varcal.calibrators._variable.two_classes import (
     MONOTONE_GRID,
@@ -182,6 +182,14 @@ class VariableCalibrator(Calibrator):
         "judged_",
         "schema_",
     )
+    _parameters: ClassVar = {
+        "interactions": one_of("auto", False),
+        "monotone": one_of(True, False),
+        "preserve_ranking": one_of(True, False),
+        "keep_argmax": one_of(True, False),
+        "growth": one_of(True, False),
+        "max_shift": or_none(check_share),
+    }
     _uses_variables = True
     _uses_groups = True
 
@@ -218,7 +226,7 @@ class VariableCalibrator(Calibrator):
         columns = self._columns(rows)
         n_levels = [len(levels) for levels in self.schema_.levels[: len(columns)]]
         if rows.weight is not None:
-            warn_of_large_weights(rows.weight)
+            warn_of_sampling_weights(rows.weight)
             rows = rows.weighted(row_counts(rows.weight))
         # The order of rows must not decide how their sums are rounded.
         order = content_order(rows.p, rows.y, [rows.weight, rows.groups, rows.time, *columns])
@@ -262,15 +270,8 @@ class VariableCalibrator(Calibrator):
         self._record_terms(fitted, rows, z, columns)
         self.model_, self.schema_ = pool_rare_levels(self.model_, self.schema_)
 
-    def _cautions(self, rows: CalibrationRows) -> tuple[str, ...]:
+    def _cautions(self) -> tuple[str, ...]:
         return self._caution
-
-    def _check_parameters(self) -> None:
-        check_choice("interactions", self.interactions, ["auto", False])
-        for name in ("monotone", "preserve_ranking", "keep_argmax", "growth"):
-            check_choice(name, getattr(self, name), [True, False])
-        if self.max_shift is not None:
-            check_share("max_shift", self.max_shift)
 
     def _columns(self, rows: CalibrationRows) -> list[AnyArray]:
         """Return the variables that the model uses."""

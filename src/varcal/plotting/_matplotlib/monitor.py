@@ -11,12 +11,11 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
-from varcal._monitor.view import HeatMap, MonitorView
+from varcal._monitor.view import FULL_COLOUR, HeatMap, MonitorView
 from varcal._text.gaps import claim_name, gap_said
 from varcal.plotting._colours import ACTUAL, ALARM, FAINT, GROUND, INK, OVER, PREDICTED, UNDER
 from varcal.plotting._matplotlib.axes import PLAIN, clean, percent
 from varcal.plotting._monitor_words import (
-    FULL_COLOUR,
     MOST_MAPS,
     band_note,
     evidence_axis,

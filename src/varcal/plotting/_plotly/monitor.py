@@ -8,11 +8,10 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from varcal._monitor.view import HeatMap, MonitorView
+from varcal._monitor.view import FULL_COLOUR, HeatMap, MonitorView
 from varcal._text.gaps import claim_name, gap_said
 from varcal.plotting._colours import ACTUAL, ALARM, FAINT, GROUND, INK, OVER, PREDICTED, UNDER
 from varcal.plotting._monitor_words import (
-    FULL_COLOUR,
     MOST_MAPS,
     evidence_axis,
     evidence_shown,

@@ -95,7 +95,7 @@ def _dumbbell(group: Group, *, named: bool) -> Dumbbell:
 def _bounds(screen: FirstScreen) -> Markup:
     axis = points_axis(max(screen.limit * 1.25, *(one.at_most for one in screen.bounds)))
     ticks = [
-        el("text", text, x=axis.percent(at), y=12, class_=f"tick {_anchor(axis, at)}")
+        el("text", text, x=axis.percent(at), y=12, class_=f"tick {axis.anchor(at)}")
         for at, text in axis.ticks
     ]
     head = el(
@@ -206,8 +206,3 @@ def _step(step: Step) -> Markup:
         else:
             parts.append(part)
     return el("li", el("h3", step.title), parts)
-
-
-def _anchor(axis: Axis, at: float) -> str:
-    place = axis.place(at)
-    return "" if place < 0.04 else "end" if place > 0.96 else "middle"

@@ -21,7 +21,7 @@ LEFT = 16
 _CROWDED = 6
 
 
-def intersections_section(found: IntersectionSummary, level: float) -> Markup:
+def intersections_section(found: IntersectionSummary) -> Markup:
     """Make the section."""
     return el(
         "section",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from varcal._text.gaps import claim_name
 from varcal._text.numbers import count, level_text
+from varcal._text.sentences import cut
 from varcal.report.audit.cards import bin_table, cards
 from varcal.report.audit.charts import chart_data
 from varcal.report.audit.first_screen_page import first_screen_section
@@ -44,7 +46,7 @@ def html(summary: Summary) -> str:
 def _intersections(summary: Summary) -> list[tuple[str, str, Markup]]:
     if summary.intersections is None:
         return []
-    made = intersections_section(summary.intersections, summary.level)
+    made = intersections_section(summary.intersections)
     return [("intersections", "Combinations", made)]
 
 
@@ -57,7 +59,7 @@ def _score(summary: Summary) -> Markup:
         [
             el(
                 "details",
-                el("summary", f"The same for {one.claim}"),
+                el("summary", "The same for ", claim_name(one.claim)),
                 _diagram(one, summary.level, f"score-{k}"),
                 class_="fold",
             )
@@ -84,7 +86,7 @@ def _diagram(one: ScoreSummary, level: float, number: str) -> Markup:
             f"{level_text(level)} of samples.",
             class_="sub",
         ),
-        bin_table(one.bins, number, f"the score, {one.claim}", level, words),
+        bin_table(one.bins, number, cut(f"the score, {one.claim}"), level, words),
     ]
     return el(
         "div",

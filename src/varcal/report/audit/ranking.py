@@ -59,7 +59,7 @@ def _note(summary: Summary) -> str:
 def _table(summary: Summary, rows: list[VariableSummary]) -> Markup:
     axis = points_axis(max(summary.threshold * 1.2, *(one.high for one in rows)))
     ticks = [
-        el("text", text, x=axis.percent(at), y=11, class_=f"tick {_anchor(axis, at)}")
+        el("text", text, x=axis.percent(at), y=11, class_=f"tick {axis.anchor(at)}")
         for at, text in axis.ticks
     ]
     repaired = any(one.after is not None for one in rows)
@@ -234,8 +234,3 @@ def _folded(rows: list[VariableSummary]) -> Markup:
         ),
         class_="fold",
     )
-
-
-def _anchor(axis: Axis, at: float) -> str:
-    place = axis.place(at)
-    return "" if place < 0.04 else "end" if place > 0.96 else "middle"

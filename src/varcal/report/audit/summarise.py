@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from varcal._audit.audit_result import Audit
 from varcal._audit.audit_row import AuditRow
 from varcal._audit.claim_summary import ClaimSummary
-from varcal._audit.first_screen import better_words, first_screen, weakest_gap
+from varcal._audit.first_screen import better_words, first_screen
 from varcal._audit.places import Place
 from varcal._audit.screen.checks import Column, columns_of, hidden_errors
 from varcal._audit.screen.judgement import is_sure
@@ -99,7 +99,7 @@ def summarise(
         level=audit.level,
         threshold=audit.threshold,
         variables=tuple(_variable(audit, row, k, columns) for k, row in enumerate(audit.rows, 1)),
-        scores=tuple(_score(audit, _worst_by_score(audit, column)) for column in columns),
+        scores=tuple(_score(_worst_by_score(audit, column)) for column in columns),
         intersections=intersections_of(audit.intersections),
         glossary=glossary(audit),
         notes=_notes(audit),
@@ -202,7 +202,7 @@ def _places(audit: Audit, row: AuditRow) -> tuple[Sentence, ...]:
                 f"Hidden error of more than {points(row.high)} points can be ruled out. Least is "
                 "known for ",
                 StrongName(cut(weak.text)),
-                f" ({count(weak.n, 'row')}): up to {points(weakest_gap(row))} points could still "
+                f" ({count(weak.n, 'row')}): up to {points(weak.largest_gap)} points could still "
                 "be there.",
             ),
         )
@@ -392,15 +392,20 @@ def _tie_notes(table: BinTable) -> list[str]:
     return [f"Values with a bin of their own: {named}{more}."] if single else []
 
 
-def _statistics(audit: Audit, row: AuditRow) -> tuple[str, ...]:
+def _statistics(audit: Audit, row: AuditRow) -> tuple[Sentence, ...]:
     """Return the figures that statisticians ask for."""
     level = level_text(audit.level)
     vece, beyond = row.vece, row.beyond
     told = [
-        f"Of the claim with the larger error ({row.claim}): VECE {points(vece.debiased)} points "
-        f"({level} interval {interval(vece.low, vece.high)}; before debiasing "
-        f"{points(vece.value)}; a perfect model has less than {points(vece.noise_high)} in "
-        f"{level} of samples).",
+        Sentence.of(
+            "Of the claim with the larger error (",
+            claim_name(row.claim),
+            f"): VECE {points(vece.debiased)} points ({level} interval "
+            f"{interval(vece.low, vece.high)}; before debiasing {points(vece.value)}; a perfect "
+            f"model has less than {points(vece.noise_high)} in {level} of samples).",
+        )
+    ]
+    figures = [
         f"Hidden error (beyond) {points(beyond.debiased)} points, by itself "
         f"{interval(beyond.low, beyond.high)}, for all variables at once "
         f"{interval(row.low, row.high)}; before debiasing {points(beyond.value)}.",
@@ -409,15 +414,23 @@ def _statistics(audit: Audit, row: AuditRow) -> tuple[str, ...]:
         "(Benjamini–Hochberg).",
         f"{row.n_bins} bins; its rank could be {_ranks(row)}.",
     ]
-    told += [
-        f"{one.claim.capitalize()}: VECE {points(one.vece.debiased)} points, hidden error "
-        f"{points(one.beyond.debiased)} ({interval(one.low, one.high)})."
-        for one in row.others
-    ]
+    told += [Sentence.of(text) for text in figures]
+    for one in row.others:
+        first, *label = claim_name(one.claim).parts
+        told.append(
+            Sentence.of(
+                first.capitalize(),
+                *label,
+                f": VECE {points(one.vece.debiased)} points, hidden error "
+                f"{points(one.beyond.debiased)} ({interval(one.low, one.high)}).",
+            )
+        )
     if beyond.debiased > vece.debiased:
         told.append(
-            "Hidden error is above VECE here: the average gap is taken off for each predicted "
-            "side, and both are estimates."
+            Sentence.of(
+                "Hidden error is above VECE here: the average gap is taken off for each predicted "
+                "side, and both are estimates."
+            )
         )
     return tuple(told)
 
@@ -434,7 +447,7 @@ def _worst_by_score(audit: Audit, column: Column) -> ClaimSummary:
     )
 
 
-def _score(audit: Audit, one: ClaimSummary) -> ScoreSummary:
+def _score(one: ClaimSummary) -> ScoreSummary:
     score, ece = one.score, one.score.ece
     subject: list[str] = ["the model"]
     if one.claim.startswith(CLASS):

@@ -143,7 +143,7 @@ class VariableSummary:
         The levels of the variable; none for numbers and dates.
     bins : tuple of Bin
         The bins behind the figures.
-    statistics : tuple of str
+    statistics : tuple of Sentence
         VECE, p-values and ranks.
     """
 
@@ -167,7 +167,7 @@ class VariableSummary:
     levels: tuple[Spot, ...]
     bins: tuple[Bin, ...]
     notes: tuple[Sentence, ...]
-    statistics: tuple[str, ...]
+    statistics: tuple[Sentence, ...]
 
 
 @dataclass(frozen=True)

@@ -47,6 +47,11 @@ class Axis:
         """Return the place as an attribute, in percent of the plot."""
         return f"{100 * self.place(value):.2f}%"
 
+    def anchor(self, value: float) -> str:
+        """Return the class of a text at a place: at the ends of the plot it does not stick out."""
+        place = self.place(value)
+        return "" if place < 0.04 else "end" if place > 0.96 else "middle"
+
 
 def number_axis(low: float, high: float) -> Axis:
     """Make an axis over a range of numbers.

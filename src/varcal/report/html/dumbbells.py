@@ -61,7 +61,7 @@ def dumbbell_table(
         _cell("th", "columnheader", "Off by, points", "num", scope="col"),
     ]
     ticks = [
-        el("text", text, x=axis.percent(at), y=12, class_=f"tick {_anchor(axis, at)}")
+        el("text", text, x=axis.percent(at), y=12, class_=f"tick {axis.anchor(at)}")
         # Of four and more there is room for every second one only.
         for at, text in axis.ticks[:: 2 if len(axis.ticks) > 3 else 1]
     ]
@@ -170,11 +170,6 @@ def _key(heads: tuple[str, str, str, str]) -> Markup:
 def _cell(tag: str, role: str, content: Child, class_: str, **more: object) -> Markup:
     # Roles are given because the rows of a table are stacked on phones.
     return el(tag, content, role=role, class_=class_, **more)
-
-
-def _anchor(axis: Axis, at: float) -> str:
-    place = axis.place(at)
-    return "" if place < 0.04 else "end" if place > 0.96 else "middle"
 
 
 def _clip(rate: float) -> float:

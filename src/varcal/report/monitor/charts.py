@@ -7,9 +7,8 @@ import math
 import numpy as np
 
 from varcal._monitor.status import evidence_text
-from varcal._monitor.view import HeatRow, MonitorView
+from varcal._monitor.view import FULL_COLOUR, HeatRow, MonitorView
 from varcal._text.numbers import number_text
-from varcal._text.sentences import Named, cut
 from varcal.report.claim_words import claim_words
 from varcal.report.html.axes import Axis, share_axis
 from varcal.report.html.chart_parts import band, box, path, svg, y_ticks
@@ -17,12 +16,6 @@ from varcal.report.html.markup import Markup, el
 
 #: The height of the plots, in pixels.
 HEIGHT = 210
-#: The evidence axis ends at this many times the threshold: what matters is when it is crossed.
-_BEYOND = 100.0
-#: The smallest evidence that is shown.
-_LEAST = 0.05
-#: Gaps of at least this size have the full colour.
-FULL_COLOUR = 0.10
 #: The longest id under an axis.
 _LONGEST = 12
 
@@ -57,11 +50,10 @@ def _times(x: Axis) -> Markup:
 def evidence_chart(view: MonitorView) -> Markup:
     """Draw the evidence against its threshold."""
     x, threshold = time_axis(view), view.status.threshold
-    top = min(max(float(view.evidence.max(initial=1.0)), 3 * threshold), _BEYOND * threshold)
-    powers = np.arange(math.ceil(math.log10(_LEAST)), math.floor(math.log10(top)) + 1)
-    ticks = tuple((float(k), number_text(10.0**k)) for k in powers[:: max(1, len(powers) // 4)])
-    y = Axis(math.log10(_LEAST), math.log10(top), ticks)
-    logs = np.log10(np.maximum(view.evidence, _LEAST)).tolist()
+    low, high = view.evidence_ends
+    ticks = tuple((float(k), number_text(10.0**k)) for k in view.evidence_powers)
+    y = Axis(math.log10(low), math.log10(high), ticks)
+    logs = np.log10(np.maximum(view.evidence, low)).tolist()
     at = f"{HEIGHT * (1 - y.place(math.log10(threshold))):.1f}"
     return svg(
         y_ticks(y, height=HEIGHT),
@@ -181,8 +173,3 @@ def heat_strip(row: HeatRow, view: MonitorView) -> Markup:
         place = x.percent(view.since)
         shapes.append(el("line", x1=place, x2=place, y1=-3, y2=21, class_="since"))
     return el("svg", shapes, class_="heat", aria_hidden="true")
-
-
-def named(text: str) -> Named:
-    """Return a text from the data, cut."""
-    return Named(cut(text))

@@ -11,7 +11,7 @@ from varcal._text.sentences import Named, Sentence, cut
 from varcal.report.claim_words import claim_words
 from varcal.report.html.markup import Child, Markup, el
 from varcal.report.html.page import method_section, page
-from varcal.report.monitor.charts import evidence_chart, heat_strip, named, rate_chart
+from varcal.report.monitor.charts import evidence_chart, heat_strip, rate_chart
 from varcal.report.monitor.summary import MonitorSummary
 
 _MARKS = {"bad": "▲", "watch": "●", "ok": "✓"}
@@ -81,7 +81,10 @@ def _top(summary: MonitorSummary) -> Markup:
         el("p", note, class_="note") if view.shown is not None else None,
         el(
             "dl",
-            [el("div", el("dt", name), el("dd", named(value))) for name, value in summary.facts],
+            [
+                el("div", el("dt", name), el("dd", Named(cut(value))))
+                for name, value in summary.facts
+            ],
             class_="facts",
         ),
         el(
@@ -147,7 +150,7 @@ def _card(one: HeatMap, view: MonitorView, k: int) -> Markup:
     )
     table = el(
         "table",
-        el("caption", "Places of ", named(one.variable), class_="quiet"),
+        el("caption", "Places of ", Named(cut(one.variable)), class_="quiet"),
         el("thead", head),
         el("tbody", [_row(row, one, view) for row in one.rows]),
         class_="over-time",
@@ -195,7 +198,7 @@ def _log(summary: MonitorSummary) -> Markup:
     rows = [
         el(
             "tr",
-            el("td", named(one.id or "–")),
+            el("td", Named(cut(one.id or "–"))),
             el("td", one.what),
             el("td", Named(cut(one.note or "–", 200))),
         )

@@ -61,8 +61,8 @@ def write_query(
     most = _CASE_PIECES if with_tables else np.inf
     scalars = Scalars(most, lists=bool(dialect.inner_product))
     wanted = program.outputs
-    if program.binary and not _apart(program):
-        wanted = wanted[1:]
+    if program.binary and program.fitted._normalized:
+        wanted = wanted[1:]  # the probability of the first class is what is left
     outputs = scalars.of(wanted)
     request = Request(program, dialect, scores, variables, prefix, with_tables)
     layers = first_layers(request, others, row_number=row_number)
@@ -78,9 +78,3 @@ def write_query(
     needed |= {column.inside for column in others} | ({"row_number"} if row_number else set())
     texts, last = layers.texts(table, dialect, needed)
     return Query(texts, last, results, joins.tables)
-
-
-def _apart(program: Program) -> bool:
-    """Tell whether the probabilities of two classes need not sum to 1."""
-    inner = [program.fitted, *getattr(program.fitted, "leaves_", [])]
-    return any(getattr(each, "normalize", True) is False for each in inner)

@@ -31,7 +31,15 @@ from varcal._arrays import AnyArray, Floats, Ints
 from varcal._input.variables import Variable
 from varcal.calibrators._variable._reml.losses import Loss
 
-__all__ = ["Blocking", "Luck", "blockings_of", "luck_of_order", "shared_luck"]
+__all__ = [
+    "Blocking",
+    "Luck",
+    "Residuals",
+    "Search",
+    "blockings_of",
+    "luck_of_order",
+    "shared_luck",
+]
 
 # Tuned constants; README.md says how they were chosen.
 

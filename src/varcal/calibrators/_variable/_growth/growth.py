@@ -1,4 +1,4 @@
-"""The second stage of two classes: what the first stage leaves, where rows are many.
+"""The second stage of two classes: what the first stage leaves, where there are enough rows.
 
 Three predictors stand side by side: the first stage, the first stage with fine tables of pairs, and
 boosted trees that start at the score. Held-out rows decide which tables are added, how many trees
@@ -67,7 +67,7 @@ class Growth:
 
     Attributes
     ----------
-    variables : ndarray of int
+    variables : tuple of int
         The variable of each entry of `cells`; −1 for the score.
     cells : tuple of NumberCells or LevelCells
         The cells of the score and of the variables.

@@ -71,24 +71,22 @@ class CoarseCells:
 
     Attributes
     ----------
-    codes : sequence of ndarray or None
-        The coarse cells of the score and of every variable; None where nothing varies.
+    codes : sequence of ndarray
+        The coarse cells of the score and of the variables.
     sizes : sequence of int
         The numbers of these cells.
     """
 
-    codes: Sequence[NDArray[np.uint8] | None]
+    codes: Sequence[NDArray[np.uint8]]
     sizes: Sequence[int]
 
     def pairs(self) -> list[tuple[int, int]]:
         """Return all pairs."""
-        live = [k for k, codes in enumerate(self.codes) if codes is not None]
-        return list(combinations(live, 2))[:MOST_PAIRS]
+        return list(combinations(range(len(self.codes)), 2))[:MOST_PAIRS]
 
     def place(self, pair: tuple[int, int]) -> Ints:
         """Return the cell of each row in the table of a pair."""
         first, second = (self.codes[k] for k in pair)
-        assert first is not None and second is not None
         return first.astype(np.intp) * self.sizes[pair[1]] + second
 
     def shape(self, pair: tuple[int, int]) -> tuple[int, int]:

@@ -24,13 +24,13 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import lapack
 
-from varcal._arrays import AnyArray, Floats
+from varcal._arrays import AnyArray, Bools, Floats
 from varcal._runtime.threads import one_blas_thread
 from varcal.calibrators._variable._columns.design import SCORE, Block, Design
 from varcal.calibrators._variable._lookup.one_row import FactorPlaces, one_row
 from varcal.calibrators._variable._lookup.tables import ModelParts, Track, tracks_of
 
-__all__ = ["Lookup", "equal_blocks"]
+__all__ = ["Lookup", "equal_blocks", "of_one_variable"]
 
 
 # Constants that trade accuracy of the variance for speed; README.md shows what changes at half
@@ -126,11 +126,7 @@ class Lookup:
             The sum of the working weights of the calibration rows.
         """
         layout = design.layout()
-        # Pairs have no tables of their own: their variance is left to the rays.
-        owner = np.concatenate(
-            [np.full(size, SCORE - 1 if b.is_pair else b.variables[0]) for b, size in layout]
-        )
-        own = np.where((owner[:, None] == owner) & (owner >= SCORE), V, 0.0)
+        own = np.where(of_one_variable(layout), V, 0.0)
         most = max(min(MOST_RAYS, MOST_TABLE_RAYS // (1 + len(design.live()))), LEAST_RAYS)
         rays, sign, rest, flat = _rays_of(V, own, ridge, mass, most)
         columns = np.column_stack([beta, rays])
@@ -214,6 +210,17 @@ class Lookup:
             pair.multiply(factors, products[begin:end, :n_rows])
             begin = end
         return products
+
+
+def of_one_variable(layout: list[tuple[Block, int]]) -> Bools:
+    """Return for which two coefficients a covariance is in the table of one variable, as a matrix.
+
+    Pairs have no tables of their own: their variance is left to the rays.
+    """
+    owner = np.concatenate(
+        [np.full(size, SCORE - 1 if b.is_pair else b.variables[0]) for b, size in layout]
+    )
+    return np.asarray((owner[:, None] == owner) & (owner >= SCORE))
 
 
 def equal_blocks(n_rows: int, most: int) -> list[slice]:

@@ -24,7 +24,7 @@ from varcal.calibrators._neutral.steps import (
     where,
 )
 from varcal.calibrators._variable._columns.design import SCORE
-from varcal.calibrators._variable._lookup.lookup import Lookup
+from varcal.calibrators._variable._lookup.lookup import Lookup, of_one_variable
 from varcal.calibrators._variable._lookup.tables import Track
 from varcal.calibrators._variable.additive_model import AdditiveModel
 
@@ -270,11 +270,8 @@ def _sum(steps: list[Step]) -> Step:
 
 def _mean_between(model: AdditiveModel) -> float:
     """Return the mean variance of η beyond the tables of single variables."""
-    V, layout = model.covariance, model.design.layout()
-    owner = np.concatenate(
-        [np.full(size, SCORE - 1 if b.is_pair else b.variables[0]) for b, size in layout]
-    )
-    between = np.where((owner[:, None] == owner) & (owner >= SCORE), 0.0, V)
+    V = model.covariance
+    between = np.where(of_one_variable(model.design.layout()), 0.0, V)
     H = np.linalg.inv(V)
     H.flat[:: len(H) + 1] -= model.ridge
     return float(np.einsum("ij,ji->", between, H)) / model.mass

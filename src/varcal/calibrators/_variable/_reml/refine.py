@@ -1,4 +1,4 @@
-"""Newton steps on more rows than fit into one matrix."""
+"""One Newton step on more rows than fit into one matrix."""
 
 from __future__ import annotations
 
@@ -23,10 +23,8 @@ def refine(
     beta: Floats,
     ridge: Floats,
     chunks: Callable[[], Iterator[tuple[Floats, Loss]]],
-    *,
-    steps: int = 1,
 ) -> tuple[Floats, Floats, float]:
-    """Take Newton steps on more rows than fit into one matrix.
+    """Take one Newton step on more rows than fit into one matrix.
 
     Returns coefficients, their covariance and the sum of the working weights.
 
@@ -36,24 +34,20 @@ def refine(
         Coefficients and penalties learned on a sample.
     chunks : callable
         Yields (design, loss) for one chunk of rows after another.
-    steps : int
-        Passes over the rows.
     """
     size = len(beta)
-    raised, mass = np.zeros((size, size)), 0.0
-    for _ in range(steps):
-        H, right, mass = np.zeros((size, size)), np.zeros(size), 0.0
-        raised = np.zeros((size, size))
-        kept: list[tuple[Floats, Loss]] = []
-        for X, loss in chunks():
-            kept.append((X[::GUARD_STRIDE].copy(), loss.take(slice(None, None, GUARD_STRIDE))))
-            residual, weight = loss.slopes(X @ beta)
-            short = in_short_precision(X)
-            part = gram(short, weight)
-            H += part
-            extra = loss.extra_weight(weight)
-            raised += with_certain_rows(part, short, extra)
-            right += X.T @ residual
-            mass += float((weight + extra).sum())
-        beta = not_worse(beta, inverse(H, ridge) @ (right - ridge * beta), ridge, kept)
+    H, raised = np.zeros((size, size)), np.zeros((size, size))
+    right, mass = np.zeros(size), 0.0
+    kept: list[tuple[Floats, Loss]] = []
+    for X, loss in chunks():
+        kept.append((X[::GUARD_STRIDE].copy(), loss.take(slice(None, None, GUARD_STRIDE))))
+        residual, weight = loss.slopes(X @ beta)
+        short = in_short_precision(X)
+        part = gram(short, weight)
+        H += part
+        extra = loss.extra_weight(weight)
+        raised += with_certain_rows(part, short, extra)
+        right += X.T @ residual
+        mass += float((weight + extra).sum())
+    beta = not_worse(beta, inverse(H, ridge) @ (right - ridge * beta), ridge, kept)
     return beta, inverse(raised, ridge), mass

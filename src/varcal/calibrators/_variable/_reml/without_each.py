@@ -15,7 +15,7 @@ from varcal.calibrators._variable._reml.step_size import descent
 __all__ = ["without_each"]
 
 
-#: The same for a fit without one fold, which starts at the penalties of all rows.
+#: Rounds of the penalty update at most; they start at the penalties of all rows.
 HELD_OUT_ROUNDS = 4
 
 

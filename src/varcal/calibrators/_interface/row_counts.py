@@ -9,11 +9,20 @@ import numpy as np
 from varcal._arrays import Floats
 from varcal.exceptions import VarcalWarning
 
-__all__ = ["row_counts", "warn_of_large_weights"]
+__all__ = ["are_sampling_weights", "row_counts", "warn_of_sampling_weights"]
 
 
 #: The mean from which weights that are not whole numbers are unlikely to be numbers of rows.
 MOST_ROWS_EACH = 2.0
+
+
+def are_sampling_weights(weight: Floats) -> bool:
+    """Return whether weights are far above 1 and are not numbers of rows.
+
+    >>> are_sampling_weights(np.array([10.5, 31.5])), are_sampling_weights(np.array([2.0, 5.0]))
+    (True, False)
+    """
+    return float(weight.mean()) > MOST_ROWS_EACH and not (weight == np.rint(weight)).all()
 
 
 def row_counts(weight: Floats) -> Floats:
@@ -32,11 +41,11 @@ def row_counts(weight: Floats) -> Floats:
     return np.asarray(scaled * (scaled.sum() / (scaled**2).sum()))
 
 
-def warn_of_large_weights(weight: Floats) -> None:
-    """Warn of weights that are far above 1 and are not counts of rows."""
-    mean = float(weight.mean())
-    if mean <= MOST_ROWS_EACH or (weight == np.rint(weight)).all():
+def warn_of_sampling_weights(weight: Floats) -> None:
+    """Warn of weights that are far above 1 and are not numbers of rows."""
+    if not are_sampling_weights(weight):
         return
+    mean = float(weight.mean())
     warnings.warn(
         "sample_weight is read as the number of rows that each row stands for: "
         f"{float(weight.sum()):,.0f} in total on {len(weight):,} rows, so the fit trusts them "
