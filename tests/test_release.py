@@ -118,7 +118,7 @@ def test_the_core_stays_small():
     packages = set()
     for requirement in project["dependencies"]:
         needed(re.split(r"[<>=]", requirement)[0], packages)
-    assert {"numpy", "scipy", "scikit-learn", "joblib", "rich", "markdown-it-py"} <= packages
+    assert {"numpy", "scipy", "scikit-learn", "joblib", "rich", "pygments"} <= packages
     size = 0
     for name in packages:
         for file in distribution(name).files or ():

@@ -18,6 +18,12 @@ atexit.register(lambda: json.dump(sorted(sys.modules), open(names, "w")))
 from varcal.cli import program
 program()
 """
+# Older versions of scipy load sparse matrices with linear algebra.
+LINEAR_ALGEBRA = """
+import json, sys
+import scipy.linalg, scipy.special
+json.dump(sorted(sys.modules), open(sys.argv[1], "w"))
+"""
 
 
 def loaded(tmp_path, code, *arguments):
@@ -60,7 +66,7 @@ def test_audit_loads_neither_scikit_learn_nor_pandas(tmp_path, rows_file):
     given = ["audit", rows_file, "--label", "y", "--prob", "p", "--no-repair"]
     modules, text = loaded(tmp_path, PROGRAM, *given)
     assert "300 rows, 3 variables in" in text
-    assert set() == modules & {
+    assert set() == (modules - loaded(tmp_path, LINEAR_ALGEBRA)[0]) & {
         "sklearn",
         "pandas",
         "polars",
@@ -82,7 +88,7 @@ def test_apply_loads_neither_scikit_learn_nor_pandas(tmp_path, rows_file):
         tmp_path, PROGRAM, "apply", "cal.json", rows_file, "--prob", "p", "-o", "out.csv"
     )
     assert "added p_calibrated to 300 rows" in text
-    assert set() == modules & {
+    assert set() == (modules - loaded(tmp_path, LINEAR_ALGEBRA)[0]) & {
         "sklearn",
         "pandas",
         "polars",

@@ -343,7 +343,7 @@ def test_changed_data_end_with_exit_code_1(paper_data, tmp_path):
     result = run("bank", "--data", tmp_path, "--out", tmp_path / "out", "--protocol", "paper")
     assert result.exit_code == 1
     assert "differs from the paper: Bank Marketing: " in result.output
-    assert "0 of 18" not in result.output.splitlines()[-1]
+    assert "18 of 18" not in result.output.splitlines()[-1]
 
 
 def test_protocol_alone(paper_data, tmp_path):
