@@ -184,3 +184,23 @@ def test_the_smallest_probabilities_that_floats_have_are_fitted(rng):
     v = {"v": rng.random(300)}
     fitted = VariableCalibrator().fit(p, y, v)
     assert np.isfinite(fitted.predict_proba(p[:5], {"v": v["v"][:5]})).all()
+
+
+def test_no_probability_is_surer_than_the_rows_support():
+    rng = np.random.default_rng(0)
+    n = 1000
+    v = {name: rng.normal(size=n) for name in "abc"}
+    p = rng.uniform(0.3, 0.7, n)
+    y = (sum(v.values()) + rng.logistic(scale=0.1, size=n) > 0).astype(int)
+    fitted = VariableCalibrator().fit(p, y, v)
+    far = {name: np.array([-4.0, 4.0]) for name in "abc"}
+    q = fitted.predict_proba([0.5, 0.5], far)[:, 1]
+    np.testing.assert_allclose(q, [1 / (10 * n + 1), 1 - 1 / (10 * n + 1)], rtol=1e-9)
+    np.testing.assert_allclose(fitted.to_onnx().run([0.5, 0.5], far)[:, 1], q, rtol=1e-6)
+    low, high = fitted.predict_interval([0.5, 0.5], far)
+    assert (low[:, 1] <= q).all() and (q <= high[:, 1]).all()
+    doubled = VariableCalibrator().fit(p, y, v, sample_weight=np.full(n, 2.0))
+    assert doubled.model_.most == pytest.approx(np.log(20 * n))
+    # A score that is surer itself is not held back.
+    sure = VariableCalibrator().fit(np.where(y == 1, 1 - 1e-9, 1e-9), y, v)
+    assert sure.predict_proba([1e-9], {name: [0.0] for name in "abc"})[0, 1] < 1e-8
