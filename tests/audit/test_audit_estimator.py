@@ -106,7 +106,7 @@ def test_margins_become_probabilities_that_the_note_explains(cancer, model):
     model.fit(X[:200], y[:200])
     found = vc.audit_estimator(model, X[200:], y[200:], repair=False)
     assert found.notes[0] == (
-        f"{type(model).__name__} has no predict_proba: audited is a sigmoid of its "
+        f"{type(model).__name__} has no predict_proba: the audit is of a sigmoid of its "
         "decision_function, cross-fitted on these rows."
     )
     # What a user of scikit-learn would do by hand, with other folds.

@@ -93,8 +93,8 @@ def _probabilities(model: Any, X: Any, y: object, options: Mapping[str, Any]) ->
         groups=options.get("groups"),
     )
     return p, (
-        f"{name} has no predict_proba: audited is a sigmoid of its decision_function, cross-fitted "
-        "on these rows."
+        f"{name} has no predict_proba: the audit is of a sigmoid of its decision_function, "
+        "cross-fitted on these rows."
     )
 
 

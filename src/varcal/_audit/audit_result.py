@@ -269,7 +269,7 @@ class Audit:
         path : path
             The file.
         key : str or bytes, optional
-            A secret to sign the file with; whoever gives it to `load_audit` sees changes.
+            A secret to sign the file with: `load_audit` with this key refuses a changed one.
         """
         AUDIT.write(path, self.to_dict(), key)
 

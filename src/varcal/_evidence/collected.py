@@ -244,7 +244,7 @@ class Collected(Evidence):
         path : path
             The file.
         key : str or bytes, optional
-            A secret to sign the file with; whoever gives it to `load_collected` sees changes.
+            A secret to sign the file with: `load_collected` with this key refuses a changed one.
 
         Examples
         --------

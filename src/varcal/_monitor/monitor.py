@@ -385,7 +385,7 @@ class Monitor:
         path : path
             The file.
         key : str or bytes, optional
-            A secret to sign the file with; whoever gives it to `load_monitor` sees changes.
+            A secret to sign the file with: `load_monitor` with this key refuses a changed one.
         """
         from varcal._monitor.monitor_file import save  # noqa: PLC0415
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from varcal._arrays import Bools, Floats, Singles
+from varcal._inference.multiplicity import two_sided_quantile
 from varcal._slices.cells import Grid
 from varcal._slices.choose import MOST_BYTES, Chosen, Hunt, ranked
 from varcal._slices.figures import shrunk_error
@@ -31,10 +32,9 @@ SHRUNK = 1.5
 #: that are barely clear were found by luck more often than it knows. Chosen for 97 % of the slices
 #: that 200 searches of the benchmark's planted slices showed; without it 91 % were covered.
 WIDENED = 1.3
-#: The ends of the interval are never nearer than this to the gap found, in standard errors.
-LEAST_BELOW, LEAST_ABOVE = 1.96, 1.0
-#: How far they are from it where the rows were not searched.
-NOT_SEARCHED = 1.96
+#: The larger end of the interval is never nearer than this to the gap found, in standard errors;
+#: the smaller one never nearer than without a search.
+LEAST_ABOVE = 1.0
 
 
 @dataclass(frozen=True)
@@ -79,9 +79,10 @@ def reach_of(one: Chosen, found: Hunt, *, level: float, seed: int, share: float 
     """
     errors = overstatements(one, found, seed=seed)
     tail = (1 - level) / 2
-    below = max(WIDENED * float(np.quantile(errors, 1 - tail)), LEAST_BELOW)
+    not_searched = two_sided_quantile(level)
+    below = max(WIDENED * float(np.quantile(errors, 1 - tail)), not_searched)
     above = max(float(-np.quantile(errors, tail)), LEAST_ABOVE)
-    ends = [NOT_SEARCHED + (end - NOT_SEARCHED) * share**0.5 for end in (below, above)]
+    ends = [not_searched + (end - not_searched) * share**0.5 for end in (below, above)]
     return Reach(*ends)
 
 

@@ -333,7 +333,7 @@ class Slices:
         path : path
             The file.
         key : str or bytes, optional
-            A secret to sign the file with; whoever gives it to `load_slices` sees changes.
+            A secret to sign the file with: `load_slices` with this key refuses a changed one.
         """
         SLICES.write(path, self.to_dict(), key)
 

@@ -257,7 +257,7 @@ class Calibrator(BaseEstimator, ABC):
         path : str or path
             The file. An existing one is only replaced once the new one is complete.
         key : str or bytes, optional
-            A secret to sign the file with; whoever gives it to `load_calibrator` sees changes.
+            A secret to sign the file with: `load_calibrator` with this key refuses a changed one.
         """
         from varcal.calibrators._saved.json_file import save_calibrator  # noqa: PLC0415
 

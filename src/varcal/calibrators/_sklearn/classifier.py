@@ -328,7 +328,7 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         path : str or path
             The file. An old one is only replaced once the new one is complete.
         key : str or bytes, optional
-            A secret to sign the file with; whoever gives it to `load` sees changes.
+            A secret to sign the file with: `load` with this key refuses a changed one.
 
         Examples
         --------
