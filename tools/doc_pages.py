@@ -25,6 +25,8 @@ _BLOCK = re.compile(
     r"(?:\n?!\[[^\]]*\]\((?P<picture>[^)]+)\))?",
     re.M | re.S,
 )
+#: A number with a decimal point.
+_FRACTION = re.compile(r"\d*\.\d+")
 
 
 @dataclass(frozen=True)
@@ -45,14 +47,29 @@ def blocks(text: str) -> list[Block]:
     return [Block(**found.groupdict()) for found in _BLOCK.finditer(text)]
 
 
-def agrees(shown: str, printed: str) -> bool:
+def agrees(shown: str, printed: str, *, exact: bool = True) -> bool:
     r"""Return whether a page shows what was printed.
 
-    >>> agrees("first\n…\nlast\n", "first\nsecond\nthird\nlast\n")
+    Unless it must be exact, the last digit of a fraction may differ by one, and spaces with it.
+
+    >>> agrees("first\n…\nlast 0.9\n", "first\nsecond\nthird\nlast 0.9\n")
     True
+    >>> [agrees("last 0.9\n", f"last {end}\n", exact=False) for end in ("1.0", "1.1", "1.00")]
+    [True, False, False]
     """
     parts = [re.escape(part) for part in re.split(r"^…\n", shown, flags=re.M)]
-    return re.fullmatch("(?:.*\n)*".join(parts), printed) is not None
+    if exact:
+        return re.fullmatch("(?:.*\n)*".join(parts), printed) is not None
+    numbers = _FRACTION.findall(shown)
+    loose = [
+        re.sub(r"(?:\\ )+", r" +", re.sub(r"\d*\\\.\d+", r"(\\d*\\.\\d+)", one)) for one in parts
+    ]
+    found = re.fullmatch("(?:.*\n)*".join(loose), printed)
+    return found is not None and all(
+        len(a.partition(".")[2]) == len(b.partition(".")[2])
+        and abs(float(a) - float(b)) < 1.5 * 10.0 ** -len(a.partition(".")[2])
+        for a, b in zip(numbers, found.groups(), strict=True)
+    )
 
 
 def run(page: Path) -> Iterator[tuple[Block, str, Any]]:
