@@ -355,6 +355,7 @@ def test_outputs_never_replace_their_inputs(folder, calibrated, tmp_path):
             (["apply", "cal.json", "test.csv"], "cal", "is the file of the calibrator"),
             (["calibrate", "rows.json", *COLUMNS], "rows", "is an input file"),
             (["audit", "rows.json", *COLUMNS], "rows", "is an input file"),
+            (["compare", "rows.json", *COLUMNS], "rows", "is an input file"),
         ):
             done = run(*command, "-o", out.format(name), cwd=tmp_path)
             assert done.returncode == 2 and said in done.stderr
@@ -448,6 +449,11 @@ def test_calibrate_apply_compare(folder, calibrated):
     told = json.loads(done.stdout)
     assert {row["variable"] for row in told["rows"]} == {"", "age"}
     assert told["methods"] == ["raw", "tree"]
+    done = run("compare", "out.csv", *given, "--variables", "age", "-o", "page.html", cwd=folder)
+    assert done.returncode == 0 and done.stdout.endswith("\n→ page.html\n")
+    assert "Before and after" in (folder / "page.html").read_text(encoding="utf-8")
+    done = run("compare", "out.csv", *given, "-o", "page.pdf", cwd=folder)
+    assert done.returncode == 2 and ".html" in done.stderr
 
 
 def test_calibrate_by_score_alone_with_parameters(folder, tmp_path):

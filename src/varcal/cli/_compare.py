@@ -32,6 +32,7 @@ from varcal.exceptions import InputError
 @options.drop_unlabelled
 @options.format_option
 @options.dialect
+@click.option("-o", "--output", metavar="REPORT", help="Write a report: .html, .md or .json.")
 @options.as_json
 def compare(**given: Any) -> None:
     """Compare sets of probabilities on the same rows.
@@ -42,12 +43,16 @@ def compare(**given: Any) -> None:
     \b
     Examples:
       varcal compare test.csv --label y --prob raw=p --prob tree=p_calibrated
+      varcal compare test.csv --label y --prob raw=p --prob tree=p_calibrated -o page.html
       varcal compare test.parquet --label y --prob p --prob p_beta --json
     """
+    output = given["output"]
+    if output:
+        options.check_output(output, options.REPORTS)
     sets = _sets(given["prob"])
     single = {f"--{role}": [given[role]] for role in ("label", "weight", "group") if given[role]}
     table, variables = read_rows(
-        Files.of(given),
+        Files.of(given, output),
         {**single, "--prob": [name for names in sets.values() for name in names]},
         given["variables"],
         given["exclude"],
@@ -69,6 +74,8 @@ def compare(**given: Any) -> None:
             groups=given["group"],
             unlabelled="drop" if given["drop_unlabelled"] else "raise",
         )
+    if output:
+        found.report(output)
     if given["as_json"]:
         import json  # noqa: PLC0415  only --json needs it
 
@@ -77,6 +84,8 @@ def compare(**given: Any) -> None:
     from varcal.cli._compare_text import comparison_lines  # noqa: PLC0415
 
     print("\n".join(comparison_lines(found)))
+    if output:
+        print(f"\n→ {output}")
 
 
 def _sets(given: tuple[str, ...]) -> dict[str, list[str]]:
