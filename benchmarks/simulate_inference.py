@@ -3,7 +3,7 @@
     python benchmarks/simulate_inference.py [--replicates 400] [--quick] [--table NAME]
     python benchmarks/simulate_inference.py --all [--quick]
 
-With --all, every world of this folder in one table, nominal against measured, in about 50 minutes
+With --all, every world of this folder in one table, nominal against measured, in about half an hour on two cores
 on two cores (five with --quick). Otherwise prints Markdown tables: type-I error, family-wise error
 over 106 variables, coverage and width of the 95 % interval, bias of the debiased value, power
 compared with other tests, and the same for groups.
@@ -269,7 +269,7 @@ def main() -> None:
     parser.add_argument("--replicates", type=int, default=400)
     parser.add_argument("--quick", action="store_true", help="50 replicates")
     parser.add_argument("--table", choices=ALL, help="print only this table")
-    parser.add_argument("--all", action="store_true", help="all worlds in one table, 50 minutes")
+    parser.add_argument("--all", action="store_true", help="all worlds in one table, half an hour")
     options = parser.parse_args()
     if options.all:
         from all_worlds import run_all
