@@ -3,10 +3,10 @@
     python benchmarks/simulate_inference.py [--replicates 400] [--quick] [--table NAME]
     python benchmarks/simulate_inference.py --all [--quick]
 
-With --all, every world of this folder in one table, nominal against measured, in about half an hour on two cores
-on two cores (five with --quick). Otherwise prints Markdown tables: type-I error, family-wise error
-over 106 variables, coverage and width of the 95 % interval, bias of the debiased value, power
-compared with other tests, and the same for groups.
+With --all, every world of this folder in one table, nominal against measured, in about half an hour
+on two cores (five minutes with --quick). Otherwise prints Markdown tables: type-I error,
+family-wise error over 106 variables, coverage and width of the 95 % interval, bias of the debiased
+value, power compared with other tests, and the same for groups.
 """
 
 from __future__ import annotations

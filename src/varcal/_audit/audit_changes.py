@@ -68,7 +68,7 @@ class Changes:
     @property
     def _head(self) -> str:
         return (
-            f"Changes of beyond in points, {level_text(self.level)} intervals "
+            f"Changes of the hidden error in points, {level_text(self.level)} intervals "
             "for all variables at once"
         )
 
