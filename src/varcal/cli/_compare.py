@@ -43,7 +43,7 @@ def compare(**given: Any) -> None:
     \b
     Examples:
       varcal compare test.csv --label y --prob raw=p --prob tree=p_calibrated
-      varcal compare test.csv --label y --prob raw=p --prob tree=p_calibrated -o page.html
+      varcal compare test.csv --label y --prob raw=p --prob new=q -o page.html
       varcal compare test.parquet --label y --prob p --prob p_beta --json
     """
     output = given["output"]
