@@ -26,6 +26,7 @@ from pyarrow import csv, feather, parquet
 
 import varcal as vc
 from cases.command_line import run
+from cases.unmeasured import unmeasured
 from varcal.cli._calibrate import _built, methods
 from varcal.cli._program import main
 from varcal.exceptions import InputError, VarcalWarning
@@ -729,6 +730,7 @@ def test_interrupted_run_leaves_no_file(sent, code, folder, calibrated, tmp_path
     source.write_bytes(gzip.compress(b"p,age\n" + b"0.5,40\n" * 1_500_000, 1))
     process = subprocess.Popen(
         [*COMMAND, "apply", str(folder / "cal.json"), str(source), "-o", str(tmp_path / "out.csv")],
+        env=unmeasured(),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

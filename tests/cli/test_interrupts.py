@@ -8,6 +8,7 @@ import sys
 import pytest
 from click.testing import CliRunner
 
+from cases.unmeasured import unmeasured
 from varcal.cli import main
 from varcal.cli._program import _Commands
 
@@ -45,6 +46,7 @@ def test_while_modules_are_imported(n, rows, tmp_path):
             *(sys.executable, "-c", AT_IMPORT, str(n), "audit", str(rows)),
             *("--label", "y", "--prob", "p", "-o", str(out)),
         ],
+        env=unmeasured(),
         capture_output=True,
         text=True,
     )
@@ -90,7 +92,7 @@ def test_where_libraries_hide_it(where, tmp_path):
         [sys.executable, "-m", "hidden", where],
         capture_output=True,
         text=True,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])},
+        env=unmeasured(PYTHONPATH=os.pathsep.join([str(tmp_path), *sys.path])),
     )
     assert (done.returncode, done.stdout, done.stderr) == (130, "", SAID)
 

@@ -7,6 +7,7 @@ from random import Random
 
 import pytest
 
+from cases.unmeasured import unmeasured
 from torture.mutate import mutated
 from torture.outcome import Outcome, Record
 
@@ -28,7 +29,11 @@ linux_only = pytest.mark.skipif(sys.platform != "linux", reason="forks, and look
 )
 def test_nothing_breaks(part):
     done = subprocess.run(
-        [sys.executable, "-m", "torture", *part.split()], cwd=ROOT, capture_output=True, text=True
+        [sys.executable, "-m", "torture", *part.split()],
+        cwd=ROOT,
+        env=unmeasured(),
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert " cases: " in done.stdout and "FAILED" not in done.stdout
