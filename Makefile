@@ -19,7 +19,7 @@ check: $(VENV)/.dev
 
 # PYTEST_ARGS adds options, as in: make test PYTEST_ARGS='-m "not slow"'
 test: check
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --cov --cov-report=term-missing:skip-covered --cov-fail-under=95 $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile --cov --cov-report=term-missing:skip-covered --cov-fail-under=95 $(PYTEST_ARGS)
 
 # The same tests with the oldest and the newest dependencies, in environments of their own.
 test-oldest test-newest:

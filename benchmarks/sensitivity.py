@@ -434,7 +434,7 @@ ENTRIES: list[Entry] = [
         "two classes", "_columns.score_basis", "SCORE_WINSOR", "LINK_SPLINES", "LINK_COLUMNS"
     ),
     *_variable("two classes", "last_curve", "LINK_LEAST_PENALTY", "LINK_RAMP"),
-    *_variable("two classes", "two_classes", "MODERATION"),
+    *_variable("two classes", "two_classes", "MODERATION", "LEAST_OUTCOME"),
     *_variable(
         "weak evidence", "trust", "SCORE_RAMP", "VARIABLES_RAMP", "FEW_SAVINGS", "NULL_GAIN",
         "NULL_GAIN_SD", "EVIDENCE_RAMP", "BEYOND_DOUBT",

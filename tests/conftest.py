@@ -43,12 +43,6 @@ def pytest_configure(config):
     config.addinivalue_line("filterwarnings", "ignore::varcal.exceptions.InSampleWarning")
 
 
-def pytest_collection_modifyitems(items):
-    """Run files with slow tests first, so that no worker is left alone with them at the end."""
-    slow = {item.path for item in items if item.get_closest_marker("slow")}
-    items.sort(key=lambda item: item.path not in slow)
-
-
 @pytest.fixture(params=FRAMES)
 def make_frame(request):
     """Make frames; a test with this fixture runs once for each dataframe library."""

@@ -169,6 +169,14 @@ def test_headlines_of_few_sets_and_figures(world):
     assert 'class="headline"' not in page and "<li><bdi>m5</bdi> shows no change" in page
 
 
+@pytest.mark.parametrize("event", ["both", "correct", "positive"])
+def test_the_page_says_what_was_checked(world, event):
+    sim, X = world
+    found = vc.compare(sim.y, {"raw": sim.p, "truth": sim.rate}, {"v": X["v"]}, event=event)
+    text = comparison_markdown(summarise_comparison(found, created="now", versions=()))
+    assert re.search(r"Checked: [\w ]+(?:, [\w ]+)?, for 1 set of probabilities", text)
+
+
 def test_the_report_says_whose_predictions_count(world):
     sim, _ = world
     sets = {"raw": sim.p, "flipped": 1 - sim.p}

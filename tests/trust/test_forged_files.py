@@ -14,14 +14,11 @@ import numpy as np
 import pytest
 
 import varcal as vc
-from cases.forged_files import broken_bytes, forged
+from cases.forged_files import at, broken_bytes, forged
 from cases.saved_results import rows, saved_results
-from varcal._audit.audit_result import AUDIT
-from varcal._evidence.collected_file import COLLECTED
 from varcal._saved import document
 from varcal._saved.array_texts import ArrayTexts, array_of, entry_of
 from varcal._saved.document import BrokenError, Kind, parsed
-from varcal._slices.slices_result import SLICES
 from varcal.calibrators._saved.json_file import CALIBRATOR
 from varcal.exceptions import InputError, VarcalError
 
@@ -312,44 +309,28 @@ def test_an_error_in_a_loaded_calibrator_names_the_file(saved, monkeypatch):
         fitted.predict_interval(p, v)
 
 
-def test_slices_without_a_condition_are_refused(saved):
-    one = saved["slices"]
+@pytest.mark.parametrize(
+    ("name", "place", "value", "said"),
+    [
+        ("slices", ("slices", 0, "conditions"), [], "a slice has no conditions"),
+        ("audit", ("rows", 0, "high"), 1e308, "a figure of a variable is too large"),
+        ("collected", ("part", "classes", 0), {}, "its contents are inconsistent"),
+        (
+            "TreeCalibrator 2",
+            ("calibrator", "state", "leaves_", 0, "state", "separated_"),
+            "yes",
+            r"it\.leaves_\.separated_ is not a bool",
+        ),
+    ],
+)
+def test_a_refusal_says_what_is_wrong(saved, name, place, value, said):
+    one = saved[name]
     changed = json.loads(one.text)
-    changed["slices"][0]["conditions"] = []
-    changed |= SLICES.seals(changed, None)
+    at(changed, place[:-1])[place[-1]] = value
+    changed |= one.kind.seals(changed, None)
     one.path.write_text(json.dumps(changed))
-    with pytest.raises(InputError, match="a slice has no conditions"):
-        vc.load_slices(one.path)
-
-
-def test_an_audit_with_a_huge_limit_is_refused(saved):
-    one = saved["audit"]
-    changed = json.loads(one.text)
-    changed["rows"][0]["high"] = 1e308
-    changed |= AUDIT.seals(changed, None)
-    one.path.write_text(json.dumps(changed))
-    with pytest.raises(InputError, match="a figure of a variable is too large"):
-        vc.load_audit(one.path)
-
-
-def test_collected_sums_with_an_empty_label_are_refused(saved):
-    one = saved["collected"]
-    changed = json.loads(one.text)
-    changed["part"]["classes"][0] = {}
-    changed |= COLLECTED.seals(changed, None)
-    one.path.write_text(json.dumps(changed))
-    with pytest.raises(InputError, match="is not"):
-        vc.load_collected(one.path)
-
-
-def test_a_refusal_says_what_is_wrong(saved):
-    one = saved["TreeCalibrator 2"]
-    changed = json.loads(one.text)
-    changed["calibrator"]["state"]["leaves_"][0]["state"]["separated_"] = "yes"
-    changed |= CALIBRATOR.seals(changed, None)
-    one.path.write_text(json.dumps(changed))
-    with pytest.raises(InputError, match=r"it\.leaves_\.separated_ is not a bool"):
-        vc.load_calibrator(one.path)
+    with pytest.raises(InputError, match=said):
+        one.load(one.path)
 
 
 def test_kinds_are_told_apart(saved):

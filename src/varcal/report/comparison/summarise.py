@@ -144,7 +144,7 @@ def _accuracy(row: ComparisonRow) -> str:
 
 
 _CLAIMS = {
-    "both": "risk or confidence, whichever is more wrong in the first set,",
+    "both": "risk or confidence, whichever is more wrong in the first set",
     "correct": "confidence in the predicted class",
     "positive": "the predicted probability of the positive class",
 }
