@@ -64,7 +64,7 @@ $(VENV)/.docs: $(BIN)/python pyproject.toml
 
 $(VENV)/.dev: $(BIN)/python pyproject.toml $(LOCK)
 ifdef LOCK
-	$(BIN)/python -m pip install --quiet --require-hashes -r $(LOCK)
+	$(BIN)/python -m pip install --quiet --no-deps --require-hashes -r $(LOCK)
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
 else
 	$(BIN)/python -m pip install --quiet -e '.[dev]'
