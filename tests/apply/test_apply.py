@@ -265,7 +265,7 @@ def test_names_of_columns_survive_a_file(rows, tree, tmp_path):
     assert vc.BetaCalibrator().fit(rows["p"].to_numpy(), rows["y"]).score_names_ == ()
     assert vc.BetaCalibrator().fit(rows.to_pandas()["p"], rows["y"]).score_names_ == ("p",)
     tree.save(tmp_path / "cal.json")
-    assert vc.load_calibrator(tmp_path / "cal.json").score_names_ == ("p",)
+    assert vc.load(tmp_path / "cal.json").score_names_ == ("p",)
 
 
 def test_fitted_on_arrays(rows, tmp_path):

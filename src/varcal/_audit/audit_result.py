@@ -22,22 +22,13 @@ from varcal._measures.curve import Curve
 from varcal._measures.score_profile import ScoreProfile
 from varcal._options import check_path, check_text, checked, or_none
 from varcal._saved.conform import restored
-from varcal._saved.document import Kind, check_key
+from varcal._saved.document import Kind
 from varcal._version import __version__
 from varcal.exceptions import InputError, shown
 
 if TYPE_CHECKING:
     from varcal._audit.repair import Repair
 
-#: Saved audits.
-AUDIT = Kind(
-    "audit",
-    "a saved audit",
-    "give a file that audit.save() wrote, or audit the rows again and save the result",
-    format=3,
-    oldest=2,
-    sealed_since=3,
-)
 #: The fields of an audit that are plain values.
 _PLAIN = (
     "event",
@@ -246,7 +237,7 @@ class Audit:
 
     @classmethod
     def _of(cls, data: dict[str, Any]) -> Audit:
-        more = data.get("intersections")
+        more = data["intersections"]
         return cls(
             intersections=None if more is None else Intersections.from_dict(more),
             **{name: data[name] for name in _PLAIN},
@@ -260,18 +251,10 @@ class Audit:
             tables={name: BinTable.from_dict(one) for name, one in data["tables"].items()},
         )
 
-    @checked(key=or_none(check_key))
-    def save(self, path: str | PathLike[str], *, key: str | bytes | None = None) -> None:
-        """Write the audit as JSON; `varcal.load_audit` reads it.
-
-        Parameters
-        ----------
-        path : path
-            The file.
-        key : str or bytes, optional
-            A secret to sign the file with: `load_audit` with this key refuses a changed one.
-        """
-        AUDIT.write(path, self.to_dict(), key)
+    @checked()
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the audit as JSON; `varcal.load` reads it."""
+        AUDIT.write(path, self.to_dict())
 
     @checked(path=or_none(check_path))
     def report(
@@ -318,7 +301,7 @@ class Audit:
         if not isinstance(previous, Audit):
             raise InputError(
                 f"previous is a {type(previous).__name__}",
-                "give an Audit, as load_audit returns",
+                "give an Audit, as load() returns",
                 argument="previous",
             )
         if (previous.event, previous.level) != (self.event, self.level):
@@ -410,3 +393,7 @@ class Audit:
         from varcal.report.audit.notebook import first_screen_html  # noqa: PLC0415
 
         return first_screen_html(first_screen(self), self.level)
+
+
+#: Saved audits.
+AUDIT = Kind("audit", "a saved audit", 3, Audit.from_dict)
