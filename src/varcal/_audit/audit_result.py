@@ -29,6 +29,8 @@ from varcal.exceptions import InputError, shown
 if TYPE_CHECKING:
     from varcal._audit.repair import Repair
 
+#: Why a pickled or copied audit has no repair.
+NOT_PICKLED = "audit.repair was not asked for before the audit was pickled or copied"
 #: The fields of an audit that are plain values.
 _PLAIN = (
     "event",
@@ -110,6 +112,13 @@ class Audit:
         if self.try_repair is None:
             return None, "no repair was asked for"
         return self.try_repair()
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A repair that is yet to be tried refers to all rows, which a pickle should not copy.
+        state = {**vars(self), "try_repair": None}
+        if self.try_repair is not None:
+            state.setdefault("_tried", (None, NOT_PICKLED))
+        return state
 
     @property
     def repair(self) -> Repair | None:
