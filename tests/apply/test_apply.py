@@ -379,3 +379,11 @@ def test_arrow_streams_and_not_finite_numbers(rows, tree, tmp_path):
         stream.write_table(odd)
     vc.apply(tree, tmp_path / "in.arrow", tmp_path / "out.jsonl")
     assert json.loads((tmp_path / "out.jsonl").read_text().splitlines()[0])["x"] is None
+
+
+def test_a_file_of_another_kind_is_refused(rows, tmp_path):
+    parquet.write_table(rows, tmp_path / "in.parquet")
+    found = vc.audit([0, 1] * 30, [0.2, 0.7] * 30, {"x": np.arange(60)}, include=["x"])
+    found.save(tmp_path / "a.json")
+    with pytest.raises(InputError, match=r"a\.json' is not a saved calibrator: it is a saved aud"):
+        vc.apply(tmp_path / "a.json", tmp_path / "in.parquet", tmp_path / "out.csv")

