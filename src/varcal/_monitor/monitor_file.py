@@ -196,7 +196,7 @@ def _check_ours(monitor: Monitor, path: str | PathLike[str]) -> None:
     if monitor.saved_revision != found.revision:
         raise InputError(
             f"{str(path)!r} has changed since it was read: another process saved it, with the "
-            f"batches up to {found['last_id']!r}",
+            f"batches up to {found.last_id!r}",
             "load it again with varcal.load(), and update that",
             argument="path",
         )
