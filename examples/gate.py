@@ -23,7 +23,7 @@ def main(earlier: str | None = None) -> int:
     off = [row for row in audit if row.verdict == "off"]
     failed = [f"{row.variable} is off by {100 * row.low:.1f} points or more" for row in off]
     if earlier is not None:
-        changes = audit.since(vc.load_audit(earlier)).columns
+        changes = audit.since(vc.load(earlier)).columns
         both = zip(changes["variable"], changes["verdict"], strict=True)
         failed += [f"{name} became worse" for name, verdict in both if verdict == "worse"]
     print(*failed, sep="\n")

@@ -29,7 +29,7 @@ def main() -> None:
     vc.Monitor(vc.make_bins("y", "p", data=before, monitor=0.03)).save("monitor.json")
     for today in range(1, int(day.max()) + 1):
         rows = day == today
-        monitor = vc.load_monitor("monitor.json")
+        monitor = vc.load("monitor.json")
         batch = {"y": y[rows], "p": p[rows]} | {name: columns[name][rows] for name in NAMES}
         status = monitor.update(batch, id=f"day {today}")
         monitor.save("monitor.json")

@@ -35,6 +35,7 @@ LATE = {
     ("_audit", "report"),
     ("_surfaces", "_slices"),
     ("_monitor", "plotting"),
+    ("_saved", "_evidence"),  # load() reads Parquet files of sums
     ("_slices", "plotting"),
     ("_monitor", "report"),
     ("_measures", "plotting"),

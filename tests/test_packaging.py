@@ -48,17 +48,17 @@ found = vc.audit(y, p, v, event="positive")
 repr(found), found._repr_html_(), found.to_dict()
 for ending in ("html", "md", "json"):
     found.report(f"report.{ending}")
-found.save("audit.json"), vc.load_audit("audit.json")
+found.save("audit.json"), vc.load("audit.json")
 repr(vc.curve(y, p, v, event="positive")), repr(vc.estimate(y, p, v)), repr(vc.reliability(y, p))
 vc.vece(y, p, v), vc.ece(y, p), repr(vc.bin_table(y, p, v))
 bins = vc.make_bins("y", "p", data={"y": y, "p": p, **v})
 total = vc.collect({"y": y, "p": p, **v}, bins)
-(total + total).save("sums.json"), vc.load_collected("sums.json")
+(total + total).save("sums.json"), vc.load("sums.json")
 names = [name for name in vc.calibrators.__all__ if name.endswith("Calibrator")]
 many = {"DirichletCalibrator", "VectorScalingCalibrator"}
 fitted = [getattr(vc, n)().fit(p, y, v) for n in names if n != "Calibrator" and n not in many]
 models = {type(one).__name__: one.predict_proba(p, v)[:, 1] for one in fitted}
-fitted[-1].save("calibrator.json"), vc.load_calibrator("calibrator.json")
+fitted[-1].save("calibrator.json"), vc.load("calibrator.json")
 for one in fitted:
     one.scorer()(0.5, {"age": 40}), one.to_python().check(), one.to_sql("postgres").script
 vc.VariableCalibratedClassifier(LogisticRegression(), variables=[0]).fit(
@@ -89,7 +89,7 @@ MISSING = {
         "reading 'rows.csv' needs pyarrow",
         "files",
     ),
-    "vc.load_collected('rows.parquet')": ("reading 'rows.parquet' needs pyarrow", "files"),
+    "vc.load('rows.parquet')": ("reading 'rows.parquet' needs pyarrow", "files"),
     "vc.collect(rows, vc.make_bins('y', 'p', data=rows)).save('sums.parquet')": (
         "writing 'sums.parquet' needs pyarrow",
         "files",
@@ -108,7 +108,8 @@ MISSING = {
 def errors(tmp_path_factory):
     """The errors of all calls of `MISSING`, from one process."""
     folder = tmp_path_factory.mktemp("core")
-    for name in ("rows.csv", "rows.pq", "rows.parquet"):
+    (folder / "rows.parquet").write_bytes(b"PAR1")
+    for name in ("rows.csv", "rows.pq"):
         (folder / name).write_text("y,p,age\n1,0.5,3\n", encoding="utf-8")
     code = f"""
 import json
@@ -236,8 +237,8 @@ def refuse(*_, **__):
     raise AssertionError("a socket was opened")
 socket.socket.connect = socket.create_connection = socket.getaddrinfo = refuse
 found = vc.audit(y, p, v)
-found.report("page.html"); found.save("audit.json"); vc.load_audit("audit.json")
-fitted = vc.TreeCalibrator().fit(p, y, v); fitted.save("cal.json"); vc.load_calibrator("cal.json")
+found.report("page.html"); found.save("audit.json"); vc.load("audit.json")
+fitted = vc.TreeCalibrator().fit(p, y, v); fitted.save("cal.json"); vc.load("cal.json")
 bins = vc.make_bins("y", "p", data={"y": y, "p": p, **v}, monitor=0.02)
 monitor = vc.Monitor(bins); monitor.update({"y": y, "p": p, **v}, id=1); monitor.save("m.json")
 """

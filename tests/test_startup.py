@@ -110,7 +110,7 @@ import json, sys
 import sklearn.base
 before = set(sys.modules)
 import varcal
-varcal.load_calibrator(sys.argv[2]).predict_proba([0.3], [[0.1, 2.0]])
+varcal.load(sys.argv[2]).predict_proba([0.3], [[0.1, 2.0]])
 json.dump(sorted(set(sys.modules) - before), open(sys.argv[1], "w"))
 """
     fitted(ALL[-4], binary).save(tmp_path / "cal.json")
@@ -132,7 +132,7 @@ leave_out_sklearn()
 import varcal
 given = np.load(sys.argv[2])
 answers = [
-    varcal.load_calibrator(path).predict_proba(given["p"], given["v"]) for path in sys.argv[3:]
+    varcal.load(path).predict_proba(given["p"], given["v"]) for path in sys.argv[3:]
 ]
 np.save("answers.npy", answers)
 json.dump(sorted(sys.modules), open(sys.argv[1], "w"))

@@ -56,10 +56,10 @@ def many_loads(outcome: Outcome, n: int = 10_000) -> None:
         path = Path(folder, "cal.json")
         vc.TreeCalibrator().fit(sim.p, sim.y, {"age": sim.v}).save(path)
         for _ in range(n // 10):
-            vc.load_calibrator(path)
+            vc.load(path)
         before = memory()
         for _ in range(n - n // 10):
-            vc.load_calibrator(path)
+            vc.load(path)
     _judge_memory(outcome, "loads with flat memory", n, memory() - before)
 
 

@@ -36,8 +36,7 @@ from varcal._files.read_table import read_table
 from varcal._files.streams import RowStream
 from varcal._input.date_texts import formats_of, with_dates
 from varcal._input.variables import Variable
-from varcal._saved.document import canonical
-from varcal.calibrators._saved.json_file import CALIBRATOR
+from varcal._saved.document import canonical, checksum
 from varcal.cli import _options as options
 from varcal.cli._calibrate import _built, methods
 from varcal.cli._compare import _sets
@@ -308,14 +307,14 @@ def _grown() -> vc.VariableCalibrator:
 
 
 LOADERS: dict[str, Callable[[Path], object]] = {
-    "variable": lambda path: _predict(vc.load_calibrator(path)),
-    "tree": lambda path: _predict(vc.load_calibrator(path)),
-    "beta": lambda path: _predict(vc.load_calibrator(path)),
-    "grown": lambda path: _predict(vc.load_calibrator(path)),
-    "slices": lambda path: str(vc.load_slices(path)),
-    "audit": lambda path: str(vc.load_audit(path)),
-    "collected": vc.load_collected,
-    "monitor": lambda path: str(vc.load_monitor(path).status),
+    "variable": lambda path: _predict(vc.load(path)),
+    "tree": lambda path: _predict(vc.load(path)),
+    "beta": lambda path: _predict(vc.load(path)),
+    "grown": lambda path: _predict(vc.load(path)),
+    "slices": lambda path: str(vc.load(path)),
+    "audit": lambda path: str(vc.load(path)),
+    "collected": vc.load,
+    "monitor": lambda path: str(vc.load(path).status),
 }
 
 
@@ -366,7 +365,7 @@ def _value_changed(random: Random, base: bytes) -> bytes:
 
 def _sealed(document: dict[str, Any]) -> bytes:
     """Return a file whose checksum matches, which anyone can compute."""
-    return canonical(document | CALIBRATOR.seals(document, None)).encode()
+    return canonical(document | {"sha256": checksum(document)}).encode()
 
 
 def path_text(random: Random) -> None:

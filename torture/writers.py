@@ -51,7 +51,7 @@ class Writer:
 
             return str(read_table(sources_of(path)).to_pydict())
         if self.name == "monitor.json":
-            return vc.load_monitor(path).n_batches > 0
+            return vc.load(path).n_batches > 0
         return _TIME.sub(b"", path.read_bytes())
 
 

@@ -22,14 +22,12 @@ if TYPE_CHECKING:  # the same names as in the table below, for type checkers and
     from varcal._apply.apply import apply as apply
     from varcal._audit.audit import audit as audit
     from varcal._audit.audit_estimator import audit_estimator as audit_estimator
-    from varcal._audit.audit_file import load_audit as load_audit
     from varcal._audit.audit_result import Audit as Audit
     from varcal._audit.compare import compare as compare
     from varcal._audit.comparison import Comparison as Comparison
     from varcal._evidence.collect import collect as collect
     from varcal._evidence.collect import make_bins as make_bins
     from varcal._evidence.collected import Collected as Collected
-    from varcal._evidence.collected_file import load_collected as load_collected
     from varcal._evidence.plan import BinPlan as BinPlan
     from varcal._inference.power import rows_needed as rows_needed
     from varcal._input.predictions import Predictions as Predictions
@@ -46,9 +44,8 @@ if TYPE_CHECKING:  # the same names as in the table below, for type checkers and
     from varcal._measures.scorers import ece_scorer as ece_scorer
     from varcal._measures.scorers import vece_scorer as vece_scorer
     from varcal._monitor.monitor import Monitor as Monitor
-    from varcal._monitor.monitor_file import load_monitor as load_monitor
+    from varcal._saved.load import load as load
     from varcal._slices.slices import slices as slices
-    from varcal._slices.slices_file import load_slices as load_slices
     from varcal._slices.slices_result import Slice as Slice
     from varcal._slices.slices_result import Slices as Slices
     from varcal._surfaces.predictable import predictable_gap as predictable_gap
@@ -67,7 +64,6 @@ if TYPE_CHECKING:  # the same names as in the table below, for type checkers and
     from varcal.calibrators import VariableCalibratedClassifier as VariableCalibratedClassifier
     from varcal.calibrators import VariableCalibrator as VariableCalibrator
     from varcal.calibrators import VectorScalingCalibrator as VectorScalingCalibrator
-    from varcal.calibrators import load_calibrator as load_calibrator
 
 #: Every public name, by the module that defines it.
 _PUBLIC = {
@@ -77,7 +73,6 @@ _PUBLIC = {
     ),
     "_audit.audit": ("audit",),
     "_audit.audit_estimator": ("audit_estimator",),
-    "_audit.audit_file": ("load_audit",),
     "_audit.audit_result": ("Audit",),
     "_audit.compare": ("compare",),
     "_audit.comparison": ("Comparison",),
@@ -86,7 +81,6 @@ _PUBLIC = {
         "make_bins",
     ),
     "_evidence.collected": ("Collected",),
-    "_evidence.collected_file": ("load_collected",),
     "_evidence.plan": ("BinPlan",),
     "_inference.power": ("rows_needed",),
     "_input.predictions": ("Predictions",),
@@ -113,9 +107,8 @@ _PUBLIC = {
         "vece_scorer",
     ),
     "_monitor.monitor": ("Monitor",),
-    "_monitor.monitor_file": ("load_monitor",),
+    "_saved.load": ("load",),
     "_slices.slices": ("slices",),
-    "_slices.slices_file": ("load_slices",),
     "_slices.slices_result": (
         "Slice",
         "Slices",
@@ -137,7 +130,6 @@ _PUBLIC = {
         "VariableCalibratedClassifier",
         "VariableCalibrator",
         "VectorScalingCalibrator",
-        "load_calibrator",
     ),
 }
 _MODULES = ("calibrators", "datasets", "exceptions", "experiments", "plotting", "report")

@@ -265,7 +265,7 @@ def test_names_of_columns_survive_a_file(rows, tree, tmp_path):
     assert vc.BetaCalibrator().fit(rows["p"].to_numpy(), rows["y"]).score_names_ == ()
     assert vc.BetaCalibrator().fit(rows.to_pandas()["p"], rows["y"]).score_names_ == ("p",)
     tree.save(tmp_path / "cal.json")
-    assert vc.load_calibrator(tmp_path / "cal.json").score_names_ == ("p",)
+    assert vc.load(tmp_path / "cal.json").score_names_ == ("p",)
 
 
 def test_fitted_on_arrays(rows, tmp_path):
@@ -379,3 +379,11 @@ def test_arrow_streams_and_not_finite_numbers(rows, tree, tmp_path):
         stream.write_table(odd)
     vc.apply(tree, tmp_path / "in.arrow", tmp_path / "out.jsonl")
     assert json.loads((tmp_path / "out.jsonl").read_text().splitlines()[0])["x"] is None
+
+
+def test_a_file_of_another_kind_is_refused(rows, tmp_path):
+    parquet.write_table(rows, tmp_path / "in.parquet")
+    found = vc.audit([0, 1] * 30, [0.2, 0.7] * 30, {"x": np.arange(60)}, include=["x"])
+    found.save(tmp_path / "a.json")
+    with pytest.raises(InputError, match=r"a\.json' is not a saved calibrator: it is a saved aud"):
+        vc.apply(tmp_path / "a.json", tmp_path / "in.parquet", tmp_path / "out.csv")

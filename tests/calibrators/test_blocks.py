@@ -8,7 +8,7 @@ import pytest
 from scipy.special import expit, logit
 
 from cases.luck import log_loss, lucky_days
-from varcal import VariableCalibrator, load_calibrator
+from varcal import VariableCalibrator, load
 from varcal.calibrators._variable._blocks.shared_luck import (
     Blocking,
     Residuals,
@@ -56,7 +56,7 @@ def test_the_description_and_the_file_say_how_trust_was_judged(fitted, lucky, tm
     words = "Trust was judged on held-out blocks of month × day (336), whose rows share luck."
     assert words in str(fitted.describe())
     fitted.save(tmp_path / "cal.json")
-    assert load_calibrator(tmp_path / "cal.json").judged_ == fitted.judged_
+    assert load(tmp_path / "cal.json").judged_ == fitted.judged_
     known = VariableCalibrator().fit(lucky.p, lucky.y, lucky.v, blocks=False)
     assert known.judged_.how == "random" and "judged" not in str(known.describe())
 

@@ -22,6 +22,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from varcal import load
 from varcal.calibrators import (
     AugmentedCalibrator,
     BetaCalibrator,
@@ -29,7 +30,6 @@ from varcal.calibrators import (
     TreeCalibrator,
     VariableCalibratedClassifier,
     VariableCalibrator,
-    load_calibrator,
 )
 from varcal.exceptions import InputError, VarcalWarning
 
@@ -404,7 +404,7 @@ def test_columns_of_scores_keep_their_names():
 
 def saved_and_loaded(model, path, estimator):
     model.save(path)
-    return VariableCalibratedClassifier.load(path, estimator=estimator)
+    return load(path, estimator=estimator)
 
 
 @pytest.mark.parametrize("variables", ["age", ["x", "age"], None, 0])
@@ -441,7 +441,7 @@ def test_saved_pieces_of_other_kinds(tmp_path):
     again = saved_and_loaded(several, tmp_path / "several.json", models)
     np.testing.assert_array_equal(again.predict_proba(X), several.predict_proba(X))
     with pytest.raises(InputError, match=r"1 given, but '.*several\.json' was saved with 3") as one:
-        VariableCalibratedClassifier.load(tmp_path / "several.json", estimator=models[0])
+        load(tmp_path / "several.json", estimator=models[0])
     assert "pairs_" in one.value.hint
 
 
@@ -462,7 +462,7 @@ def test_an_estimator_that_does_not_belong_to_the_file_is_refused(tmp_path):
     }
     for message, estimator in wrong.items():
         with pytest.raises(InputError, match=message) as caught:
-            VariableCalibratedClassifier.load(path, estimator=estimator)
+            load(path, estimator=estimator)
         assert caught.value.argument == "estimator"
         assert "give the fitted LogisticRegression that was calibrated" in caught.value.hint
 
@@ -472,18 +472,17 @@ def test_files_of_classifiers_and_of_calibrators_are_told_apart(tmp_path):
     model = VariableCalibratedClassifier(LogisticRegression(), variables="age").fit(X, y)
     model.save(tmp_path / "model.json")
     model.calibrator_.save(tmp_path / "calibrator.json")
-    with pytest.raises(InputError, match="it holds a varcal calibrated classifier"):
-        load_calibrator(tmp_path / "model.json")
-    with pytest.raises(InputError, match="it holds a varcal calibrator"):
-        VariableCalibratedClassifier.load(tmp_path / "calibrator.json", estimator=model.estimator_)
+    with pytest.raises(InputError, match=r"classifier, which is saved without its esti") as told:
+        load(tmp_path / "model.json")
+    assert "load(path, estimator=" in told.value.hint and "LogisticRegression" in told.value.hint
+    with pytest.raises(InputError, match=r"estimator is given, but .* is a saved calibrator"):
+        load(tmp_path / "calibrator.json", estimator=model.estimator_)
     text = (tmp_path / "model.json").read_text(encoding="utf-8")
     (tmp_path / "changed.json").write_text(text.replace('"no"', '"on"'), encoding="utf-8")
-    with pytest.raises(
-        InputError, match="not a varcal calibrated classifier file: its contents do"
-    ):
-        VariableCalibratedClassifier.load(tmp_path / "changed.json", estimator=model.estimator_)
+    with pytest.raises(InputError, match="not a saved calibrated classifier: its contents do"):
+        load(tmp_path / "changed.json", estimator=model.estimator_)
     with pytest.raises(InputError, match="cannot read"):
-        VariableCalibratedClassifier.load(tmp_path / "none.json", estimator=model.estimator_)
+        load(tmp_path / "none.json", estimator=model.estimator_)
 
 
 def test_fewer_columns_than_in_the_fit_are_named():

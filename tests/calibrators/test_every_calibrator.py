@@ -13,6 +13,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from cases.calibrators import ALL, binary, check_probabilities, every, fitted, many
+from varcal import load
 from varcal.calibrators import (
     AugmentedCalibrator,
     BetaCalibrator,
@@ -23,7 +24,6 @@ from varcal.calibrators import (
     ScalingBinningCalibrator,
     TreeCalibrator,
     VariableCalibrator,
-    load_calibrator,
 )
 from varcal.exceptions import InputError, VarcalWarning
 
@@ -277,7 +277,7 @@ def test_a_variable_without_values_is_ignored_later(empty, calibrator, tmp_path)
         "booleans": [True, False, None, True],
         "nothing": EMPTY[empty](4),
     }
-    for told in (fit, load_calibrator(tmp_path / "cal.json")):
+    for told in (fit, load(tmp_path / "cal.json")):
         for column in later.values():
             q = told.predict_proba(p[:4], {"age": v[:4, 0], "gone": column})
             assert q == pytest.approx(expected, abs=1e-14)

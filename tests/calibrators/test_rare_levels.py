@@ -31,7 +31,7 @@ def test_many_rare_levels_make_a_small_file_and_the_same_predictions(tmp_path, m
     np.testing.assert_array_equal(small.predict_proba(p, v), large.predict_proba(p, v))
     for a, b in zip(small.predict_interval(p, v), large.predict_interval(p, v), strict=True):
         np.testing.assert_allclose(a, b, atol=1e-12)
-    again = vc.load_calibrator(tmp_path / "small")
+    again = vc.load(tmp_path / "small")
     np.testing.assert_array_equal(small.predict_proba(p, v), again.predict_proba(p, v))
     curve = next(one for one in small.effects().curves if one.name == "level")
     assert curve.at[-1] == "other" and len(curve.at) < 100
@@ -73,7 +73,7 @@ def test_identifiers_take_no_room(tmp_path, options):
     fitted.save(tmp_path / "calibrator.json")
     assert fitted.schema_.levels[0] == ()
     assert (tmp_path / "calibrator.json").stat().st_size < 300_000
-    again = vc.load_calibrator(tmp_path / "calibrator.json")
+    again = vc.load(tmp_path / "calibrator.json")
     np.testing.assert_array_equal(again.predict_proba(p, v), fitted.predict_proba(p, v))
 
 
@@ -85,7 +85,7 @@ def test_three_classes(tmp_path):
     fitted = vc.VariableCalibrator().fit(p, y, {"level": level})
     assert len(fitted.schema_.levels[0]) < 70
     fitted.save(tmp_path / "calibrator.json")
-    again = vc.load_calibrator(tmp_path / "calibrator.json")
+    again = vc.load(tmp_path / "calibrator.json")
     np.testing.assert_array_equal(
         again.predict_proba(p, {"level": level}), fitted.predict_proba(p, {"level": level})
     )

@@ -8,7 +8,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
 from cases.luck import log_loss
-from varcal import VariableCalibratedClassifier, VariableCalibrator, load_calibrator
+from varcal import VariableCalibratedClassifier, VariableCalibrator, load
 from varcal.calibrators._variable.folds import Folds, RowKeys, make_folds, stretches
 from varcal.exceptions import InputError, VarcalWarning
 
@@ -51,7 +51,7 @@ def test_the_file_says_how_trust_was_judged(tmp_path):
     p, y, v, day = drifting(600)
     fit = VariableCalibrator().fit(p, y, v, time=day)
     fit.save(tmp_path / "cal.json")
-    assert load_calibrator(tmp_path / "cal.json").judged_ == fit.judged_
+    assert load(tmp_path / "cal.json").judged_ == fit.judged_
 
 
 def test_dates_texts_and_numbers_are_the_same_time():

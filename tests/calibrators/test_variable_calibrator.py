@@ -13,7 +13,8 @@ from scipy.special import expit, logit
 from sklearn.metrics import log_loss, roc_auc_score
 
 import varcal as vc
-from varcal.calibrators import PlattCalibrator, VariableCalibrator, load_calibrator
+from varcal import load
+from varcal.calibrators import PlattCalibrator, VariableCalibrator
 from varcal.calibrators._variable._columns.score_basis import log_odds
 from varcal.calibrators._variable._lookup.lookup import Lookup
 from varcal.calibrators._variable._reml.fit_gam import fit_gam
@@ -467,7 +468,7 @@ def test_effects_show_what_each_variable_changed(tmp_path):
     with pytest.raises(InputError, match="did you mean 'age'"):
         effects["aeg"]
     fit.save(tmp_path / "cal.json")
-    again = load_calibrator(tmp_path / "cal.json")
+    again = load(tmp_path / "cal.json")
     assert again.effects().to_dict() == effects.to_dict()
     assert (again.predict_interval(p, v)[0] == fit.predict_interval(p, v)[0]).all()
 

@@ -593,7 +593,7 @@ def _audits(record, folder):
     for name in ("before", "after", "change", "low", "high"):
         record.keep(f"audit/since/{name}", changes[name])
     first.save(folder / "audit.json")
-    loaded = vc.load_audit(folder / "audit.json")
+    loaded = vc.load(folder / "audit.json")
     record.keep("audit/loaded", loaded.to_dict() == first.to_dict())
 
 
@@ -713,7 +713,7 @@ def _collections(record, folder):
         record.fields(key, total, ("n_rows", "n_dropped", "grouped"))
         for ending in ("json", "parquet"):
             total.save(folder / f"{name}.{ending}")
-            again = vc.load_collected(folder / f"{name}.{ending}")
+            again = vc.load(folder / f"{name}.{ending}")
             event = "classwise" if name == "weights" else "correct"
             record.keep(f"{key}/{ending}", vc.ece(again + total, event=event))
         if name == "weights":
@@ -869,7 +869,7 @@ def _keep_calibrator(record, key, calibrator, p, X, file):
     held, counts = np.unique(calibrator.predict(p, X).astype(str), return_counts=True)
     record.keep(f"{key}/predict", [*held.tolist(), *map(str, counts)])
     calibrator.save(file)
-    loaded = vc.load_calibrator(file)
+    loaded = vc.load(file)
     record.keep(f"{key}/loaded", bool((loaded.predict_proba(p, X) == q).all()))
 
 

@@ -75,11 +75,7 @@ def valid_values(folder: Path) -> dict[str, Any]:
 SPECIAL = {
     "make_bins": {"y": "y", "p": "p", "data": FRAME},
     "audit_estimator": {"X": X, "y": Y},
-    "load_calibrator": {"path": "calibrator.json"},
-    "load_collected": {"path": "collected.json"},
-    "load_audit": {"path": "audit.json"},
-    "load_monitor": {"path": "monitor.json"},
-    "load_slices": {"path": "slices.json"},
+    "load": {"path": "calibrator.json"},
     "slices": {"draws": 19, "max_depth": 1},
     "predictable_gap": {"max_depth": 0},
     "apply": {"out": "calibrated.csv", "p": "p"},
@@ -142,9 +138,6 @@ def calls(folder: Path) -> list[Call]:
             special = {"data": thing.to_dict()} if method == "from_dict" else {}
             if method == "save":
                 special["path"] = f"{name}-saved.json"
-            if method == "load":
-                thing.save(folder / "classifier.json")
-                special["path"] = "classifier.json"
             if method == "since":
                 special["previous"] = thing
             call = _call(f"{name}.{method}", function, values, special)

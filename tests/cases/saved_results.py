@@ -11,12 +11,7 @@ from sklearn.linear_model import LogisticRegression
 
 import varcal as vc
 from cases.calibrators import check_probabilities
-from varcal._audit.audit_result import AUDIT
-from varcal._evidence.collected_file import COLLECTED
 from varcal._export._sql.dialects import DIALECTS
-from varcal._monitor.monitor_file import MONITOR
-from varcal._slices.slices_result import SLICES
-from varcal.calibrators._saved.json_file import CALIBRATOR, CLASSIFIER
 from varcal.exceptions import VarcalError
 from varcal.report import inline_report, summarise_monitor
 from varcal.report.slices_markdown import slices_markdown
@@ -24,10 +19,9 @@ from varcal.report.slices_markdown import slices_markdown
 
 @dataclass(frozen=True, eq=False)
 class SavedResult:
-    """The text of a file, its kind, how to load it and how to use what was loaded."""
+    """The text of a file, how to load it and how to use what was loaded."""
 
     name: str
-    kind: Any
     text: str
     path: Any
     load: Any
@@ -95,7 +89,7 @@ def _calibrator(folder, fitted, data):
         str(found.describe())
 
     name = f"{type(fitted).__name__} {k}"
-    return SavedResult(name, CALIBRATOR, path.read_text(), path, vc.load_calibrator, use)
+    return SavedResult(name, path.read_text(), path, vc.load, use)
 
 
 def grown_rows(n=8_000):
@@ -131,7 +125,7 @@ def _grown(folder):
         str(found.describe()), found.effects(), found.to_python()
 
     name = "VariableCalibrator with a second stage"
-    return SavedResult(name, CALIBRATOR, path.read_text(), path, vc.load_calibrator, use)
+    return SavedResult(name, path.read_text(), path, vc.load, use)
 
 
 def _slices(folder):
@@ -157,7 +151,7 @@ def _slices(folder):
                 except VarcalError:  # a duration, which some databases cannot turn into seconds
                     continue
 
-    return SavedResult("slices", SLICES, path.read_text(), path, vc.load_slices, use)
+    return SavedResult("slices", path.read_text(), path, vc.load, use)
 
 
 def _classifier(folder):
@@ -170,13 +164,13 @@ def _classifier(folder):
     model.save(path)
 
     def load(path):
-        return vc.VariableCalibratedClassifier.load(path, estimator=model.estimator_)
+        return vc.load(path, estimator=model.estimator_)
 
     def use(found):
         check_probabilities(found.predict_proba(X), len(X), 2)
         found.predict(X)
 
-    return SavedResult("classifier", CLASSIFIER, path.read_text(), path, load, use)
+    return SavedResult("classifier", path.read_text(), path, load, use)
 
 
 def _sums(folder):
@@ -192,7 +186,7 @@ def _sums(folder):
         if (found.event, found.level) == (audit.event, audit.level):
             str(found.since(audit))
 
-    yield SavedResult("audit", AUDIT, path.read_text(), path, vc.load_audit, use_audit)
+    yield SavedResult("audit", path.read_text(), path, vc.load, use_audit)
     bins = vc.make_bins("y", "p", data=frame, monitor=0.02)
     collected = vc.collect(frame, bins)
     path = folder / "collected.json"
@@ -205,9 +199,7 @@ def _sums(folder):
         repr(vc.audit(found, repair=False))
         found + found
 
-    yield SavedResult(
-        "collected", COLLECTED, path.read_text(), path, vc.load_collected, use_collected
-    )
+    yield SavedResult("collected", path.read_text(), path, vc.load, use_collected)
     monitor = vc.Monitor(bins)
     for day in range(3):
         monitor.update(frame, id=f"day {day}")
@@ -220,4 +212,4 @@ def _sums(folder):
         summarise_monitor(found)
         found.update(frame, id="zzz")
 
-    yield SavedResult("monitor", MONITOR, path.read_text(), path, vc.load_monitor, use_monitor)
+    yield SavedResult("monitor", path.read_text(), path, vc.load, use_monitor)

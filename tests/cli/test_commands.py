@@ -428,9 +428,7 @@ def test_calibrate_apply_compare(folder, calibrated):
     assert "VariableCalibrator." in first.stdout and re.search(r"^age +\d", first.stdout, re.M)
     assert re.fullmatch(r"added p_calibrated to 3,000 rows in [\d.]+s → out.csv\n", second.stdout)
     out = csv.read_csv(folder / "out.csv")
-    expected = vc.load_calibrator(folder / "cal.json").predict_proba(
-        out.select(["p"]), out.select(["age"])
-    )
+    expected = vc.load(folder / "cal.json").predict_proba(out.select(["p"]), out.select(["age"]))
     np.testing.assert_array_equal(out["p_calibrated"], expected[:, 1])
     given = [
         "--label",
@@ -462,7 +460,7 @@ def test_calibrate_by_score_alone_with_parameters(folder, tmp_path):
     given = ["--method", "histogram", "--param", "n_bins=4", "--param", "binning=uniform"]
     done = run("calibrate", folder / "cal.csv", *COLUMNS, *given, "--weight", "w", "-o", out)
     assert done.returncode == 0
-    fitted = vc.load_calibrator(out)
+    fitted = vc.load(out)
     assert fitted.get_params() == {"n_bins": 4, "binning": "uniform"}
     assert fitted.score_names_ == ("p",)
 
@@ -491,7 +489,7 @@ def test_calibrate_with_groups_agrees_with_the_library(folder, tmp_path):
     rows = csv.read_csv(folder / "cal.csv")
     v = rows.select(["age", "noise"])
     ours = vc.VariableCalibrator().fit(rows.select(["p"]), rows["y"], v, groups=rows["who"])
-    saved = vc.load_calibrator(tmp_path / "cal.json")
+    saved = vc.load(tmp_path / "cal.json")
     np.testing.assert_array_equal(
         saved.predict_proba(rows.select(["p"]), v), ours.predict_proba(rows.select(["p"]), v)
     )
@@ -505,12 +503,12 @@ def test_calibrate_with_time_or_blocks(folder, tmp_path):
     ours = vc.VariableCalibrator().fit(
         rows.select(["p"]), rows["y"], rows.select(["age"]), time=rows["noise"]
     )
-    saved = vc.load_calibrator(out)
+    saved = vc.load(out)
     assert saved.judged_ == ours.judged_ and saved.judged_.how == "time"
     assert run(*given, "--blocks", "who").returncode == 0
-    assert vc.load_calibrator(out).judged_.how == "blocks"
+    assert vc.load(out).judged_.how == "blocks"
     assert run(*given, "--same-blocks").returncode == 0
-    assert vc.load_calibrator(out).judged_.how == "random"
+    assert vc.load(out).judged_.how == "random"
     done = run(*given, "--blocks", "who", "--same-blocks")
     assert done.returncode == 2 and "--blocks who and --same-blocks are both given" in done.stderr
     done = run(*given, "--time", "noise", "--method", "beta")

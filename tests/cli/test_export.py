@@ -28,7 +28,7 @@ def test_python_and_sql_are_checked_by_running_them(saved, tmp_path):
     done = run(saved, "--to", "python", "-o", path, "--check")
     assert done.exit_code == 0 and "200 made-up rows agree with predict_proba" in done.output
     found = runpy.run_path(str(path))["calibrate"](0.4, {"age": 33.0})
-    wanted = vc.load_calibrator(saved).predict_proba([0.4], {"age": [33.0]})[0, 1]
+    wanted = vc.load(saved).predict_proba([0.4], {"age": [33.0]})[0, 1]
     assert found == pytest.approx(wanted, abs=1e-12)
     pytest.importorskip("duckdb", reason="duckdb is not installed")
     options = ["--table", "predictions", "--prob", "score", "--keep", "id,day", "--column", "q"]

@@ -78,7 +78,7 @@ def test_a_repeated_batch_is_refused_and_the_state_stays(folder):
 
 def test_sums_of_workers_are_one_batch(folder):
     start(folder)
-    monitor = vc.load_monitor(folder / "state.json")
+    monitor = vc.load(folder / "state.json")
     for k in range(3):
         rows = csv.read_csv(folder / f"2026-11-0{k + 1}.csv")
         ending = ("json", "parquet")[k % 2]
@@ -96,7 +96,7 @@ def test_sums_of_workers_are_one_batch(folder):
 
 def test_settings_of_a_monitor(folder):
     start(folder, "--tolerance", "3%", "--arl", "5000", "--event", "positive", "--exclude", "job")
-    monitor = vc.load_monitor(folder / "state.json")
+    monitor = vc.load(folder / "state.json")
     assert (monitor.tolerance, monitor.arl, monitor.alpha) == (0.03, 5000, None)
     assert monitor.cells.variables == ("age",)
     assert {cell.claim for cell in monitor.cells.cells} == {"risk"}
@@ -107,7 +107,7 @@ def test_settings_of_a_monitor(folder):
     assert wrong.returncode == 2 and "--alpha and arl are both given" in wrong.stderr
     done = run("monitor", "init", "ref.json", "first.csv", *COLUMNS, "--reference", cwd=folder)
     assert done.returncode == 0 and "limits come from a reference" in done.stderr
-    assert vc.load_monitor(folder / "ref.json").has_reference
+    assert vc.load(folder / "ref.json").has_reference
 
 
 def test_a_file_of_rows_as_parquet_is_not_taken_for_sums(folder):
@@ -124,7 +124,7 @@ def test_a_report_never_replaces_the_state_or_the_batch(folder):
     for command in (["report", "state.json"], ["update", "state.json", "2026-11-01.csv"]):
         done = run("monitor", *command, "-o", "state.json", cwd=folder)
         assert done.returncode == 2 and "'state.json' is an input file" in done.stderr
-    monitor = vc.load_monitor(folder / "state.json")
+    monitor = vc.load(folder / "state.json")
     vc.collect(make_rows(500), monitor.bins).save(folder / "sums-1.json")
     done = run(
         *("monitor", "update", "state.json", "sums-*.json"),

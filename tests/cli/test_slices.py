@@ -62,7 +62,7 @@ def test_outputs(files, tmp_path):
     for name in ("found.json", "found.md"):
         done = run("slices", str(files / "off.csv"), *COLUMNS, "-o", str(tmp_path / name))
         assert done.returncode == 0
-    assert len(vc.load_slices(tmp_path / "found.json"))
+    assert len(vc.load(tmp_path / "found.json"))
     text = (tmp_path / "found.md").read_text(encoding="utf-8")
     assert text.startswith("# ") and "| Slice |" in text
 

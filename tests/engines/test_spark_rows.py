@@ -13,6 +13,7 @@ from pyarrow import parquet
 import varcal as vc
 from cases.lazy_tables import audits_in_memory, make_table, same_tables
 from cases.monitors import assert_same_state, make_bins, make_rows
+from varcal._apply.batch import Calibrate
 from varcal._apply.spark import CalibrateWorker
 from varcal._engines import spark_rows as _spark
 from varcal._evidence._survey import scan as _scan
@@ -321,10 +322,8 @@ def test_a_worker_of_sums():
 
 
 def test_a_worker_that_calibrates(tree):
-    from varcal.calibrators._saved.json_file import calibrator_text
-
-    text = calibrator_text(tree)
-    worker = CalibrateWorker(text, ("age", "x", "p"), ("p",), {"age": "age"}, ("new",))
+    work = Calibrate(tree, ("p",), {"age": "age"}, ("new",), row_numbers_known=False)
+    worker = pickle.loads(pickle.dumps(CalibrateWorker(work, ("age", "x", "p"))))
     batch = pa.record_batch({"c0": [0.1, None], "c1": ["a", "b"], "c2": [0.2, 0.9]})
     found, nothing = worker(iter([batch, batch.slice(2)]))
     assert nothing.schema == found.schema and not len(nothing)

@@ -127,7 +127,7 @@ def test_saved_and_loaded_statistics_are_the_same(rows, tmp_path, ending):
     day = vc.collect(rows, bins)
     path = tmp_path / f"day.{ending}"
     day.save(path)
-    again = vc.load_collected(path)
+    again = vc.load(path)
     assert again.plan == bins and again.n_rows == len(rows)
     for a, b in zip(day.sums.tables, again.sums.tables, strict=True):
         np.testing.assert_array_equal(a, b)
@@ -140,24 +140,24 @@ def test_files_that_are_not_statistics(rows, tmp_path):
     with pytest.raises(InputError, match="unknown extension"):
         day.save(tmp_path / "day.csv")
     with pytest.raises(InputError, match="cannot read"):
-        vc.load_collected(tmp_path / "none.json")
+        vc.load(tmp_path / "none.json")
     with pytest.raises(InputError, match="cannot read"):
-        vc.load_collected(tmp_path / "none.parquet")
+        vc.load(tmp_path / "none.parquet")
     (tmp_path / "bad.json").write_text("[1]")
     parquet.write_table(rows, tmp_path / "rows.parquet")
     (tmp_path / "cut.parquet").write_bytes(b"PAR1")
     for name in ("bad.json", "rows.parquet", "cut.parquet"):
-        with pytest.raises(InputError, match="is not a file of collected statistics"):
-            vc.load_collected(tmp_path / name)
+        with pytest.raises(InputError, match="is not a saved varcal result"):
+            vc.load(tmp_path / name)
     day.save(tmp_path / "day.json")
     data = json.loads((tmp_path / "day.json").read_text())
     (tmp_path / "later.json").write_text(json.dumps(data | {"format": 99}))
     with pytest.raises(InputError, match="later varcal"):
-        vc.load_collected(tmp_path / "later.json")
+        vc.load(tmp_path / "later.json")
     short = [table | {"cell": table["cell"][1:]} for table in data["tables"]]
     (tmp_path / "short.json").write_text(json.dumps(data | {"tables": short}))
     with pytest.raises(InputError, match="is not a file of collected statistics"):
-        vc.load_collected(tmp_path / "short.json")
+        vc.load(tmp_path / "short.json")
 
 
 def test_batches_of_any_library_and_engine(rows, tmp_path):
@@ -193,7 +193,7 @@ def test_levels_of_any_type_are_saved(rows, tmp_path):
     frame = rows.to_pandas().assign(kind=kind)
     found = vc.collect(frame, vc.make_bins("y", "p", ["kind"], data=frame))
     found.save(tmp_path / "day.json")
-    assert vc.load_collected(tmp_path / "day.json").plan == found.plan
+    assert vc.load(tmp_path / "day.json").plan == found.plan
     odd = frame.assign(kind=pd.Categorical([(k % 2,) for k in range(len(rows))]))
     found = vc.collect(odd, vc.make_bins("y", "p", ["kind"], data=odd))
     with pytest.raises(InputError, match="a label of type tuple cannot be saved"):
@@ -343,8 +343,8 @@ def test_forged_statistics_are_refused(rows, tmp_path, groups):
     for name, changes in forged.items():
         text = json.dumps(doctored(data, **changes), default=lambda one: one.tolist())
         path.write_text(text)
-        with pytest.raises(InputError, match="is not a file of collected statistics") as told:
-            vc.load_collected(path)
+        with pytest.raises(InputError, match=r"is not a (file of coll|saved varcal res)") as told:
+            vc.load(path)
         assert told, name
 
 
@@ -355,14 +355,14 @@ def test_sliced_statistics_are_refused(rows, tmp_path):
     for part in (whole.slice(1), pa.concat_tables([whole, whole.slice(0, 1)])):
         parquet.write_table(part, path)
         with pytest.raises(InputError, match="is not a file of collected statistics"):
-            vc.load_collected(path)
+            vc.load(path)
     place = whole.column_names.index("table")
     other = pa.concat_tables(
         [whole, whole.slice(0, 1).set_column(place, "table", pa.array([99], pa.int32()))]
     )
     parquet.write_table(other, path)
     with pytest.raises(InputError, match="is not a file of collected statistics"):
-        vc.load_collected(path)
+        vc.load(path)
 
 
 @pytest.mark.parametrize("ending", ["json", "parquet"])
@@ -370,7 +370,7 @@ def test_an_empty_day_is_saved(rows, tmp_path, ending):
     bins = vc.make_bins("y", "p", ["v"], data=rows, groups="unit", sample_weight="w")
     nothing = vc.collect(rows.slice(0, 0), bins)
     nothing.save(tmp_path / f"day.{ending}")
-    again = vc.load_collected(tmp_path / f"day.{ending}")
+    again = vc.load(tmp_path / f"day.{ending}")
     assert len(again) == 0 and len(again + vc.collect(rows, bins)) == len(rows)
 
 
@@ -391,7 +391,7 @@ def test_instants_as_categories_are_saved(rows, tmp_path):
     frame = rows.to_pandas().assign(kind=pd.Categorical(when[np.arange(len(rows)) % 2]))
     found = vc.collect(frame, vc.make_bins("y", "p", ["kind"], data=frame))
     found.save(tmp_path / "day.json")
-    again = vc.load_collected(tmp_path / "day.json")
+    again = vc.load(tmp_path / "day.json")
     assert again.plan == found.plan and len(again + vc.collect(frame, again.plan)) == 2 * len(rows)
 
 

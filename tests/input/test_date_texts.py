@@ -138,7 +138,7 @@ def test_a_calibrator_reads_single_rows_as_in_its_fit(tmp_path):
     by_text = vc.VariableCalibrator().fit(frame["p"], frame["y"], frame[["day"]])
     by_date = vc.VariableCalibrator().fit(frame["p"], frame["y"], {"day": days})
     by_text.save(tmp_path / "calibrator.json")
-    again = vc.load_calibrator(tmp_path / "calibrator.json")
+    again = vc.load(tmp_path / "calibrator.json")
     assert by_text.schema_.kinds == ("datetime",)
     wanted = by_date.predict_proba([0.5], {"day": np.array(["2023-12-05"], "M8[D]")})
     other = by_date.predict_proba([0.5], {"day": np.array(["2023-05-12"], "M8[D]")})

@@ -169,7 +169,7 @@ def test_collected_sums_remember_them(tmp_path):
     rows = pa.table({"y": y, "p": p, "age": RNG.normal(size=N), "user": columns["user"]})
     day = vc.collect(rows, vc.make_bins("y", "p", data=rows))
     day.save(tmp_path / "day.json")
-    again = vc.load_collected(tmp_path / "day.json")
+    again = vc.load(tmp_path / "day.json")
     for collected in (day, again, day + again):
         found = vc.audit(collected)
         assert list(found.curves) == ["age"]

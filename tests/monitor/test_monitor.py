@@ -87,7 +87,7 @@ def test_any_form_and_split_of_a_batch_gives_the_same_state(bins, tmp_path, monk
     collected = [vc.collect(part, bins) for part in parts]
     for k, one in enumerate(collected):
         one.save(tmp_path / f"{k}.{'parquet' if k else 'json'}")
-    loaded = [vc.load_collected(tmp_path / f"{k}.{'parquet' if k else 'json'}") for k in range(3)]
+    loaded = [vc.load(tmp_path / f"{k}.{'parquet' if k else 'json'}") for k in range(3)]
     order = np.random.default_rng(0).permutation(5000)
     batches = [
         rows,

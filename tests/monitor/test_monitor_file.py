@@ -11,7 +11,7 @@ import pytest
 
 import varcal as vc
 from cases.monitors import assert_same_state, make_bins, make_rows
-from varcal._monitor.monitor_file import to_dict
+from varcal._monitor.monitor_file import monitor_in_turn, to_dict
 from varcal.exceptions import InputError
 
 
@@ -27,7 +27,7 @@ def monitor():
 def test_a_loaded_monitor_goes_on_as_the_saved_one(monitor, tmp_path):
     path = tmp_path / "state.json"
     monitor.save(path)
-    loaded = vc.load_monitor(path)
+    loaded = vc.load(path)
     assert to_dict(loaded) == to_dict(monitor)
     assert loaded.status == monitor.status and loaded.status.alarm
     for one in (loaded, monitor):
@@ -35,7 +35,7 @@ def test_a_loaded_monitor_goes_on_as_the_saved_one(monitor, tmp_path):
     assert_same_state(loaded, monitor)
     assert loaded.status == monitor.status
     loaded.save(path)
-    assert vc.load_monitor(path).n_batches == 6
+    assert vc.load(path).n_batches == 6
 
 
 def test_weights_groups_and_references_are_saved(tmp_path):
@@ -52,7 +52,7 @@ def test_weights_groups_and_references_are_saved(tmp_path):
         one = vc.Monitor(bins, reference=rows if name == "reference" else None, arl=1000)
         one.update(rows, id="a")
         one.save(tmp_path / f"{name}.json")
-        other = vc.load_monitor(tmp_path / f"{name}.json")
+        other = vc.load(tmp_path / f"{name}.json")
         for monitor in (one, other):
             monitor.update(rows, id="b")
         assert_same_state(one, other)
@@ -63,14 +63,14 @@ def test_weights_groups_and_references_are_saved(tmp_path):
 def test_a_state_that_another_process_saved_is_not_overwritten(monitor, tmp_path):
     path = tmp_path / "state.json"
     monitor.save(path)
-    one, other = vc.load_monitor(path), vc.load_monitor(path)
+    one, other = vc.load(path), vc.load(path)
     one.update(make_rows(100), id=10)
     one.save(path)
     other.update(make_rows(100), id=11)
     with pytest.raises(InputError, match=r"has changed since it was read.*up to '10'") as caught:
         other.save(path)
     assert "load it again" in caught.value.hint
-    assert vc.load_monitor(path).last_id == "10"
+    assert vc.load(path).last_id == "10"
     with pytest.raises(InputError, match="holds another monitor"):
         vc.Monitor(monitor.bins).save(path)
     one.save(path)  # its own state may be written again
@@ -82,24 +82,24 @@ def test_files_that_are_not_monitors_are_refused(monitor, tmp_path):
     monitor.save(path)
     data = json.loads(path.read_text())
     broken = {
-        "text": "no JSON",
-        "list": "[1]",
         "no arrays": json.dumps({key: data[key] for key in data if key != "detector"}),
         "short": json.dumps(data | {"limits": data["detector"]["flow"]}),
     }
     for name, text in broken.items():
         path.write_text(text)
         with pytest.raises(InputError, match=r"'.*state\.json' is not a saved monitor"):
-            vc.load_monitor(path)
+            vc.load(path)
         assert name
     path.write_bytes(b"\xff\xfe")
-    with pytest.raises(InputError, match="is not a saved monitor"):
-        vc.load_monitor(path)
+    with pytest.raises(InputError, match="is not a saved varcal result: it is not a text file"):
+        vc.load(path)
+    with pytest.raises(InputError, match="is not a saved monitor"), monitor_in_turn(path):
+        raise AssertionError
     path.write_text(json.dumps(data | {"format": 99, "varcal": "9.9"}))
     with pytest.raises(InputError, match=r"written by a later varcal \(9\.9\)"):
-        vc.load_monitor(path)
+        vc.load(path)
     with pytest.raises(InputError, match="cannot read"):
-        vc.load_monitor(tmp_path / "absent.json")
+        vc.load(tmp_path / "absent.json")
     with pytest.raises(InputError, match="unknown extension"):
         monitor.save(tmp_path / "state.pickle")
     with pytest.raises(InputError, match="cannot write"):
@@ -137,13 +137,13 @@ def test_two_processes_that_are_killed_lose_no_update(tmp_path):
         )
         for k in range(2)
     ]
-    while vc.load_monitor(path).n_batches < 30:  # each load sees a whole state
+    while vc.load(path).n_batches < 30:  # each load sees a whole state
         assert all(one.poll() is None for one in running)
         time.sleep(0.01)
     for one in running:
         one.send_signal(signal.SIGKILL)
     said = [int(line) for one in running for line in one.communicate()[0].split()]
-    final = vc.load_monitor(path)
+    final = vc.load(path)
     # A process may be killed between writing the state and saying so.
     assert len(said) <= final.n_batches <= len(said) + 2
     assert final.n_rows == 200 * final.n_batches and max(said) <= int(final.last_id)
@@ -159,4 +159,4 @@ def test_a_state_with_values_that_do_not_fit_is_refused(tmp_path, changed):
     vc.Monitor(make_bins()).save(path)
     path.write_text(json.dumps(json.loads(path.read_text()) | changed))
     with pytest.raises(InputError, match="is not a saved monitor"):
-        vc.load_monitor(path)
+        vc.load(path)

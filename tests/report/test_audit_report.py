@@ -89,7 +89,7 @@ def test_report_writes_by_suffix(audit, tmp_path):
 
 def test_a_loaded_audit_gives_the_same_report(audit, summary, tmp_path):
     audit.save(tmp_path / "audit.json")
-    loaded = vc.load_audit(tmp_path / "audit.json")
+    loaded = vc.load(tmp_path / "audit.json")
     again = summarise(loaded, created=summary.created, versions=summary.versions)
     assert html(again) == html(summary)
     assert json_text(again) == json_text(summary)

@@ -72,7 +72,7 @@ def test_the_next_steps_say_how_to_get_it(rows, audit):
 
 def test_saved_audits_keep_it(audit, tmp_path):
     audit.save(tmp_path / "audit.json")
-    again = vc.load_audit(tmp_path / "audit.json")
+    again = vc.load(tmp_path / "audit.json")
     assert again.intersections.to_dict() == audit.intersections.to_dict()
 
 

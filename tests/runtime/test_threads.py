@@ -109,7 +109,7 @@ def test_every_entry_computes_with_one_thread(entry, three_threads, inside):
 
 def test_a_loaded_calibrator_makes_its_tables_with_one_thread(three_threads, inside, tmp_path):
     BINARY.save(tmp_path / "fit.json")
-    loaded = vc.load_calibrator(tmp_path / "fit.json")
+    loaded = vc.load(tmp_path / "fit.json")
     inside.clear()
     loaded.predict_proba(P[:9], {k: x[:9] for k, x in V.items()})
     assert inside

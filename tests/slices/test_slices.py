@@ -71,7 +71,7 @@ def test_table_file_and_settings(found, tmp_path):
     assert list(frame["rule"]) == [found[0].rule]
     assert {"rows", "share", "gap", "low", "high", "p_adjusted", "beyond_parents"} <= set(frame)
     found.save(tmp_path / "slices.json")
-    again = vc.load_slices(tmp_path / "slices.json")
+    again = vc.load(tmp_path / "slices.json")
     assert again == found
     assert repr(again) == repr(found)
     assert found.settings["event"] == "positive"
@@ -85,9 +85,9 @@ def test_other_files_are_refused(text, tmp_path):
     path = tmp_path / "slices.json"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match=r"slices\.json"):
-        vc.load_slices(path)
+        vc.load(path)
     with pytest.raises(InputError, match="cannot read"):
-        vc.load_slices(tmp_path / "none.json")
+        vc.load(tmp_path / "none.json")
 
 
 def test_the_same_seed_gives_the_same_slices(found):

@@ -144,7 +144,7 @@ def test_large_labels_are_kept_exactly(tmp_path):
     fit = vc.BetaCalibrator().fit(P, labels)
     assert fit.classes_.tolist() == [2**63, 2**63 + 1]
     fit.save(tmp_path / "cal.json")
-    again = vc.load_calibrator(tmp_path / "cal.json")
+    again = vc.load(tmp_path / "cal.json")
     assert again.predict(P).tolist() == fit.predict(P).tolist()
     assert vc.ece(labels, P) == vc.ece(Y, P)
     mixed_sizes = np.array([1, 2**64 - 1], dtype=np.uint64)[Y]
@@ -184,7 +184,7 @@ def test_dates_keep_their_zone_between_fit_and_prediction(tmp_path):
     naive = zoned.dt.tz_localize(None)
     fit = vc.TreeCalibrator().fit(P, Y, {"day": zoned})
     fit.save(tmp_path / "cal.json")
-    for one in (fit, vc.load_calibrator(tmp_path / "cal.json")):
+    for one in (fit, vc.load(tmp_path / "cal.json")):
         one.predict_proba(P[:5], {"day": zoned[:5].dt.tz_convert("UTC")})
         one.predict_proba(P[:2], {"day": [None, None]})
         with pytest.raises(InputError, match="'day' holds dates with no time zone, but the calib"):

@@ -31,6 +31,7 @@ from varcal._options import (
     check_text,
     or_none,
 )
+from varcal._saved.load import load_kind
 from varcal._text.progress import counted
 from varcal.exceptions import InputError, import_library
 
@@ -222,12 +223,14 @@ def apply_to(
 
     from varcal._files.sinks import output_dialect  # noqa: PLC0415  pyarrow loads when first used
     from varcal._files.streams import RowStream  # noqa: PLC0415
-    from varcal.calibrators import Calibrator, load_calibrator  # noqa: PLC0415
+    from varcal.calibrators import Calibrator  # noqa: PLC0415
 
     check_target(out, calibrator)
     if len(sources) > 1:
         check_not_input(out, sources)
-    fitted = calibrator if isinstance(calibrator, Calibrator) else load_calibrator(calibrator)
+    fitted = (
+        calibrator if isinstance(calibrator, Calibrator) else load_kind(calibrator, "calibrator")
+    )
     out_format, gzipped = format_of(out)
     dialect = output_dialect(sources, out_format)
     scores, variables = score_columns(fitted, p), variable_columns(fitted, v)

@@ -8,6 +8,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from varcal._evidence.roles import rows_numbered_from
+from varcal._saved.load import load_kind
 from varcal.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -65,9 +66,11 @@ def calibration_of(
     column: str,
 ) -> Calibrate:
     """Return the work that applies a calibrator, after checking that the rows have its columns."""
-    from varcal.calibrators import Calibrator, load_calibrator  # noqa: PLC0415
+    from varcal.calibrators import Calibrator  # noqa: PLC0415
 
-    fitted = calibrator if isinstance(calibrator, Calibrator) else load_calibrator(calibrator)
+    fitted = (
+        calibrator if isinstance(calibrator, Calibrator) else load_kind(calibrator, "calibrator")
+    )
     scores, variables = score_columns(fitted, p), variable_columns(fitted, v)
     for name in (*scores, *variables.values()):
         if name not in rows.columns:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -22,37 +22,29 @@ class CalibrateWorker:
 
     Attributes
     ----------
-    text : str
-        The calibrator as JSON, from which each worker loads it.
+    work : Calibrate
+        What is done with each batch.
     columns : tuple of str
         The names of the columns.
-    scores, variables, added
-        As in `Calibrate`.
     """
 
-    text: str
+    work: Calibrate
     columns: tuple[str, ...]
-    scores: tuple[str, ...]
-    variables: dict[str, str]
-    added: tuple[str, ...]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Add calibrated probabilities to the rows of one partition."""
         import pyarrow as pa  # noqa: PLC0415
 
-        from varcal.calibrators._saved.json_file import read_calibrator  # noqa: PLC0415
-
-        fitted = read_calibrator(self.text, "the calibrator")
-        work = Calibrate(fitted, self.scores, self.variables, self.added, row_numbers_known=False)
-        needed = list(dict.fromkeys([*self.scores, *self.variables.values()]))
+        work = self.work
+        needed = list(dict.fromkeys([*work.scores, *work.variables.values()]))
         positions = [self.columns.index(name) for name in needed]
         for batch in batches:
-            new: list[Any] = [pa.array([], pa.float64())] * len(self.added)
+            new: list[Any] = [pa.array([], pa.float64())] * len(work.added)
             if len(batch):
                 used = pa.table([batch.column(k) for k in positions], needed)
                 calibrated = work(used, 0)
-                new = [calibrated.column(name).combine_chunks() for name in self.added]
-            names = [*batch.schema.names, *self.added]
+                new = [calibrated.column(name).combine_chunks() for name in work.added]
+            names = [*batch.schema.names, *work.added]
             yield pa.RecordBatch.from_arrays([*batch.columns, *new], names)
 
 
@@ -66,13 +58,9 @@ def apply_in_spark(
     """Return the data frame with calibrated probabilities; see `apply`."""
     from pyspark.sql.types import DoubleType, StructField, StructType  # noqa: PLC0415
 
-    from varcal.calibrators._saved.json_file import calibrator_text  # noqa: PLC0415
-
     work = calibration_of(calibrator, rows, p, v, column)
     rows.check_single([*work.scores, *work.variables.values()])
-    worker = CalibrateWorker(
-        calibrator_text(work.fitted), rows.columns, work.scores, work.variables, work.added
-    )
+    worker = CalibrateWorker(replace(work, row_numbers_known=False), rows.columns)
     new = [StructField(name, DoubleType(), nullable=False) for name in work.added]
     schema = StructType([*rows.frame.schema.fields, *new])
     return rows.renamed().mapInArrow(worker, schema)

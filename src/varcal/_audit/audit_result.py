@@ -22,22 +22,15 @@ from varcal._measures.curve import Curve
 from varcal._measures.score_profile import ScoreProfile
 from varcal._options import check_path, check_text, checked, or_none
 from varcal._saved.conform import restored
-from varcal._saved.document import Kind, check_key
+from varcal._saved.document import Kind
 from varcal._version import __version__
 from varcal.exceptions import InputError, shown
 
 if TYPE_CHECKING:
     from varcal._audit.repair import Repair
 
-#: Saved audits.
-AUDIT = Kind(
-    "audit",
-    "a saved audit",
-    "give a file that audit.save() wrote, or audit the rows again and save the result",
-    format=3,
-    oldest=2,
-    sealed_since=3,
-)
+#: Why a pickled or copied audit has no repair.
+NOT_PICKLED = "audit.repair was not asked for before the audit was pickled or copied"
 #: The fields of an audit that are plain values.
 _PLAIN = (
     "event",
@@ -119,6 +112,13 @@ class Audit:
         if self.try_repair is None:
             return None, "no repair was asked for"
         return self.try_repair()
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A repair that is yet to be tried refers to all rows, which a pickle should not copy.
+        state = {**vars(self), "try_repair": None}
+        if self.try_repair is not None:
+            state.setdefault("_tried", (None, NOT_PICKLED))
+        return state
 
     @property
     def repair(self) -> Repair | None:
@@ -246,7 +246,7 @@ class Audit:
 
     @classmethod
     def _of(cls, data: dict[str, Any]) -> Audit:
-        more = data.get("intersections")
+        more = data["intersections"]
         return cls(
             intersections=None if more is None else Intersections.from_dict(more),
             **{name: data[name] for name in _PLAIN},
@@ -260,18 +260,10 @@ class Audit:
             tables={name: BinTable.from_dict(one) for name, one in data["tables"].items()},
         )
 
-    @checked(key=or_none(check_key))
-    def save(self, path: str | PathLike[str], *, key: str | bytes | None = None) -> None:
-        """Write the audit as JSON; `varcal.load_audit` reads it.
-
-        Parameters
-        ----------
-        path : path
-            The file.
-        key : str or bytes, optional
-            A secret to sign the file with: `load_audit` with this key refuses a changed one.
-        """
-        AUDIT.write(path, self.to_dict(), key)
+    @checked()
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the audit as JSON; `varcal.load` reads it."""
+        AUDIT.write(path, self.to_dict())
 
     @checked(path=or_none(check_path))
     def report(
@@ -318,7 +310,7 @@ class Audit:
         if not isinstance(previous, Audit):
             raise InputError(
                 f"previous is a {type(previous).__name__}",
-                "give an Audit, as load_audit returns",
+                "give an Audit, as load() returns",
                 argument="previous",
             )
         if (previous.event, previous.level) != (self.event, self.level):
@@ -410,3 +402,7 @@ class Audit:
         from varcal.report.audit.notebook import first_screen_html  # noqa: PLC0415
 
         return first_screen_html(first_screen(self), self.level)
+
+
+#: Saved audits.
+AUDIT = Kind("audit", "a saved audit", 3, Audit.from_dict)

@@ -22,8 +22,7 @@ from varcal._evidence.sided import SidedProfile, correct_of, split
 from varcal._evidence.tally import Sums
 from varcal._inference.scored_rows import ScoredRows
 from varcal._input.events import CORRECT, audit_keys, claim_keys
-from varcal._options import checked, or_none
-from varcal._saved.document import check_key
+from varcal._options import checked
 from varcal._text.numbers import count
 from varcal.exceptions import InputError
 
@@ -235,16 +234,9 @@ class Collected(Evidence):
                 raise InputError.no_column(name, known, "v")
         return replace(self, plan=replace(self.plan, along=tuple(known[x] for x in names)))
 
-    @checked(key=or_none(check_key))
-    def save(self, path: str | PathLike[str], *, key: str | bytes | None = None) -> None:
-        """Write the statistics to a ``.json`` or ``.parquet`` file, for `load_collected`.
-
-        Parameters
-        ----------
-        path : path
-            The file.
-        key : str or bytes, optional
-            A secret to sign the file with: `load_collected` with this key refuses a changed one.
+    @checked()
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the statistics to a ``.json`` or ``.parquet`` file, which `varcal.load` reads.
 
         Examples
         --------
@@ -255,12 +247,12 @@ class Collected(Evidence):
         >>> day = vc.collect(rows, vc.make_bins("y", "p", data=rows))
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "day.json"
         >>> day.save(path)
-        >>> len(vc.load_collected(path) + day)
+        >>> len(vc.load(path) + day)
         1000
         """
         from varcal._evidence.collected_file import save  # noqa: PLC0415  pyarrow loads when first used
 
-        save(self, path, key)
+        save(self, path)
 
     @cached_property
     def _tables(self) -> dict[tuple[int, tuple[str, ...]], tuple[BinnedStats, Any]]:

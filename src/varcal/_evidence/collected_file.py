@@ -23,31 +23,21 @@ from varcal._evidence.tally import Sums, Wanted
 from varcal._files.atomic import whole_file
 from varcal._input.groups import N_BUCKETS
 from varcal._input.part import Part
-from varcal._options import checked, or_none
 from varcal._saved.conform import conform
-from varcal._saved.document import BrokenError, Kind, check_key
+from varcal._saved.document import BrokenError, Kind, parsed
 from varcal.exceptions import InputError, import_library, shown
 
-#: Files of collected statistics. Parquet files have the same entries in their metadata.
-COLLECTED = Kind(
-    "collected statistics",
-    "a file of collected statistics",
-    "give a file that Collected.save() wrote",
-    format=4,
-    oldest=1,
-    sealed_since=4,
-)
 EXTENSIONS = (".json", ".parquet")
 #: The most sums of one file, a gigabyte; with groups each cell has sums for 256 buckets.
 MOST_SUMS = 2**27
 
 
-def save(collected: Collected, path: str | PathLike[str], key: str | bytes | None = None) -> None:
+def save(collected: Collected, path: str | PathLike[str]) -> None:
     """Write collected statistics in the format of the path's extension."""
     parts = [_filled_cells(table) for table in collected.sums.tables]
     if _extension(path) == ".json":
         tables = [{"cell": cell.tolist(), "sums": sums.tolist()} for cell, sums in parts]
-        COLLECTED.write(path, _head(collected) | {"tables": tables}, key)
+        COLLECTED.write(path, _head(collected) | {"tables": tables})
         return
     pa = import_library("pyarrow", f"writing {str(path)!r}")
     from pyarrow import parquet  # noqa: PLC0415
@@ -59,7 +49,7 @@ def save(collected: Collected, path: str | PathLike[str], key: str | bytes | Non
     }
     for k, name in enumerate(FIELDS):
         columns[name] = np.concatenate([sums[k] for _, sums in parts])
-    head = COLLECTED.text(_head(collected) | {"columns": _digest(columns)}, key)
+    head = COLLECTED.text(_head(collected) | {"columns": _digest(columns)})
     table = pa.table(columns).replace_schema_metadata({"varcal": head})
     with whole_file(path) as draft:
         parquet.write_table(table, draft, compression="zstd")
@@ -74,50 +64,38 @@ def _digest(columns: Mapping[str, AnyArray]) -> str:
     return found.hexdigest()
 
 
-@checked(key=or_none(check_key))
-def load_collected(path: str | PathLike[str], *, key: str | bytes | None = None) -> Collected:
-    """Read statistics that `Collected.save` wrote.
+def parquet_document(data: bytes, shown: str) -> dict[str, Any]:
+    """Return the entries of a Parquet file: those in its metadata, and its columns."""
+    pa = import_library("pyarrow", f"reading {shown}")
+    from pyarrow import parquet  # noqa: PLC0415
 
-    Parameters
-    ----------
-    path : path
-        The file.
-    key : str or bytes, optional
-        The key that the file was signed with; a file that is not signed with it is refused.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> import varcal as vc
-    >>> sim = vc.datasets.make_gap(500)
-    >>> rows = {"y": sim.y, "p": sim.p, "age": sim.v}
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "day.parquet"
-    >>> vc.collect(rows, vc.make_bins("y", "p", data=rows)).save(path)
-    >>> vc.load_collected(path)
-    Collected: 500 rows along 1 variable (age)
-    """
-    name = repr(str(path))
     try:
-        if _extension(path) == ".json":
-            head = COLLECTED.read(path, key)
-            tables = _json_tables(head)
-        else:
-            head, tables = _parquet_tables(path, name, key)
-        return _restored(head, tables)
-    except BrokenError as error:
-        raise COLLECTED.refusal(name, str(error)) from None
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
-        problem = f"its contents are inconsistent ({type(error).__name__})"
-        raise COLLECTED.refusal(name, problem) from None
+        file = parquet.ParquetFile(pa.BufferReader(data))
+        if file.metadata.num_rows * len(FIELDS) > MOST_SUMS:
+            raise BrokenError(f"it has more than {MOST_SUMS:,} sums")
+        document = parsed(file.schema_arrow.metadata[b"varcal"])
+        rows = file.read()
+        columns = {name: rows.column(name).to_numpy() for name in ("table", "cell", *FIELDS)}
+    except (pa.ArrowException, OSError, TypeError, KeyError):
+        raise BrokenError("it is not a complete Parquet file of varcal") from None
+    return ParquetDocument(document, columns)
 
 
-def _json_tables(head: dict[str, Any]) -> list[Any]:
+class ParquetDocument(dict[str, Any]):
+    """The entries in the metadata of a Parquet file, with its columns."""
+
+    def __init__(self, entries: dict[str, Any], columns: dict[str, AnyArray]) -> None:
+        super().__init__(entries)
+        self.columns = columns
+
+
+def _tables_of(document: dict[str, Any]) -> list[tuple[Ints, Floats]]:
     """Return for each table its cells with rows and their sums."""
-    conform(head["tables"], list[dict[str, list[Any]]], "tables")
+    if isinstance(document, ParquetDocument):
+        return _parquet_tables(document)
+    conform(document["tables"], list[dict[str, list[Any]]], "tables")
     found = []
-    for table in head["tables"]:
+    for table in document["tables"]:
         conform(table["cell"], list[int], "a cell")
         conform(table["sums"], list[list[float]], "the sums of a cell")
         cell = np.array(table["cell"], dtype=np.int64)
@@ -125,30 +103,15 @@ def _json_tables(head: dict[str, Any]) -> list[Any]:
     return found
 
 
-def _parquet_tables(
-    path: str | PathLike[str], name: str, key: str | bytes | None
-) -> tuple[dict[str, Any], list[Any]]:
-    """Return the head of a Parquet file, and for each table its cells and their sums."""
-    pa = import_library("pyarrow", f"reading {name}")
-    from pyarrow import parquet  # noqa: PLC0415
-
-    data = COLLECTED.bytes_of(path)
-    try:
-        file = parquet.ParquetFile(pa.BufferReader(data))
-        if file.metadata.num_rows * len(FIELDS) > MOST_SUMS:
-            raise BrokenError(f"it has more than {MOST_SUMS:,} sums")
-        head = COLLECTED.parse(file.schema_arrow.metadata[b"varcal"], name, key)
-        rows = file.read()
-    except (pa.ArrowException, OSError, TypeError, KeyError):
-        raise BrokenError("it is not a complete Parquet file of varcal") from None
-    column = {name: rows.column(name).to_numpy() for name in ("table", "cell", *FIELDS)}
-    if head["format"] >= COLLECTED.sealed_since and head.get("columns") != _digest(column):
+def _parquet_tables(document: ParquetDocument) -> list[tuple[Ints, Floats]]:
+    columns = document.columns
+    if document.get("columns") != _digest(columns):
         raise BrokenError("its sums do not match their checksum")
-    values = np.stack([column[name] for name in FIELDS])
-    masks = [column["table"] == number for number in range(len(head["wanted"]))]
-    if np.sum(masks) != len(rows):
+    values = np.stack([columns[name] for name in FIELDS])
+    masks = [columns["table"] == number for number in range(len(document["wanted"]))]
+    if np.sum(masks) != len(columns["table"]):
         raise BrokenError("a row belongs to no table")
-    return head, [(column["cell"][mask], values[:, mask]) for mask in masks]
+    return [(columns["cell"][mask], values[:, mask]) for mask in masks]
 
 
 def _filled_cells(table: Floats) -> tuple[Ints, Floats]:
@@ -207,8 +170,8 @@ def plan_from_dict(head: dict[str, Any]) -> BinPlan:
             tuple(one["names"]),
             _bins(one["fine"]),
             _bins(one["coarse"]),
-            bool(one.get("sided", False)),  # absent in files of format 1
-            one.get("tolerance"),  # absent before format 3
+            one["sided"],
+            one["tolerance"],
         )
         for one in head["wanted"]
     )
@@ -222,10 +185,10 @@ def plan_from_dict(head: dict[str, Any]) -> BinPlan:
         units,
         head["n_bins"],
         head["binning"],
-        head.get("left_out", {}),
-        tuple(head.get("date_notes", ())),
-        head.get("monitor"),
-        head.get("weight_cap"),
+        head["left_out"],
+        tuple(head["date_notes"]),
+        head["monitor"],
+        head["weight_cap"],
     )
 
 
@@ -236,7 +199,9 @@ def check_size(plan: BinPlan, n_buckets: int) -> None:
         raise BrokenError(f"it has more than {MOST_SUMS:,} sums")
 
 
-def _restored(head: dict[str, Any], tables: list[Any]) -> Collected:
+def restored(head: dict[str, Any]) -> Collected:
+    """Return the statistics that the entries of a file describe."""
+    tables = _tables_of(head)
     plan = plan_from_dict(head)
     conform(plan, BinPlan, "bins")
     n_buckets = head["n_buckets"]
@@ -247,11 +212,11 @@ def _restored(head: dict[str, Any], tables: list[Any]) -> Collected:
         conform(head[name], int, name)
     conform((head["engine"], head["backend"]), tuple[str, str | None], "the engine")
     full = []
-    for one, (cell, sums) in zip(plan.wanted, tables, strict=True):
+    for one, (cell, values) in zip(plan.wanted, tables, strict=True):
         shape = (n_buckets * (1 + one.sided), one.fine.size)
-        check_cells(cell, sums, shape[0] * shape[1], one)
+        check_cells(cell, values, shape[0] * shape[1], one)
         table = np.zeros((len(FIELDS), shape[0] * shape[1]))
-        table[:, cell] = sums
+        table[:, cell] = values
         full.append(table.reshape(len(FIELDS), *shape))
     sums = Sums(head["n_rows"], head["n_dropped"], tuple(full))
     return Collected(plan, check_sound(plan, sums), head["engine"], head["backend"])
@@ -294,8 +259,8 @@ def _bins(data: dict[str, Any]) -> Bins:
         data["missing"],
         data["datetime"],
         data["sampled"],
-        data.get("duration", False),
-        data.get("zone", ""),
+        data["duration"],
+        data["zone"],
     )
 
 
@@ -337,3 +302,7 @@ def _extension(path: str | PathLike[str]) -> str:
             argument="path",
         )
     return extension
+
+
+#: Files of collected statistics. Parquet files have the same entries in their metadata.
+COLLECTED = Kind("collected statistics", "a file of collected statistics", 4, restored)

@@ -254,7 +254,7 @@ class Curve:
             for name in ("x", *SERIES)
         }
         numbers: dict[str, Any] = {
-            name: np.nan if data.get(name) is None else float(data[name]) for name in NUMBERS
+            name: np.nan if data[name] is None else float(data[name]) for name in NUMBERS
         }
         return cls(
             variable=data["variable"],
@@ -264,7 +264,7 @@ class Curve:
             **arrays,
             **numbers,
             worst_set=_flags(data["worst_set"]),
-            searched=_ends(data.get("searched", (None, None))),
+            searched=_ends(data["searched"]),
             regions=tuple(Region(**region) for region in data["regions"]),
             excess=tuple(Region(**region) for region in data["excess"]),
             counts=np.array(data["counts"], dtype=np.int64).reshape(-1),
@@ -272,9 +272,9 @@ class Curve:
             level=data["level"],
             n_rows=data["n_rows"],
             n_missing=data["n_missing"],
-            engine=data.get("engine", "numpy"),
-            edges=data.get("edges", "exact"),
-            zone=data.get("zone", ""),
+            engine=data["engine"],
+            edges=data["edges"],
+            zone=data["zone"],
         )
 
     def to_frame(self) -> Any:

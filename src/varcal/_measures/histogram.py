@@ -88,12 +88,12 @@ def histogram_of(found: Profile, edges: Floats | None = None) -> Histogram:
     if edges is not None:
         return _smooth_bars(edges, ends, below)
     low, high = (float(x) for x in np.interp([TRIM, 1 - TRIM], below, ends))
-    if not low < high:
+    if not _room(low, high):  # nearly all rows have the same value
         low, high = bins.low, bins.high
     if not np.isfinite([low, high]).all():  # infinities only
         low = high = 0.0
-    if not low < high:
-        return Histogram(np.array([low - 0.5, low + 0.5]), np.ones(1), trimmed=False)
+    if not _room(low, high):
+        return Histogram(_one_bar(low), np.ones(1), trimmed=False)
     cells = found.cells()
     mass, whole = cells.weight / cells.weight.sum(), cells.x == np.round(cells.x)
     near = max(-low, high) < LARGEST_EXACT
@@ -104,6 +104,22 @@ def histogram_of(found: Profile, edges: Floats | None = None) -> Histogram:
     # Halves, because the width of the widest range would overflow.
     even = np.linspace(low, high, MOST_BARS + 1) if near else 2 * _halves(low, high)
     return _smooth_bars(even, ends, below)
+
+
+def _room(low: float, high: float) -> bool:
+    """Tell whether the edges of bars between two values would be distinct numbers.
+
+    >>> _room(0.0, 1.0), _room(1.0 - 2**-53, 1.0)
+    (True, False)
+    """
+    return -np.inf < low < high < np.inf and bool((np.diff(_halves(low, high)) > 0).all())
+
+
+def _one_bar(value: float) -> Floats:
+    """Return the edges of a bar around a value of any size."""
+    half = max(0.5, 4 * float(np.spacing(abs(value))))
+    most = np.finfo(np.float64).max
+    return np.clip([value - half, value + half], -most, most)
 
 
 def _halves(low: float, high: float) -> Floats:

@@ -26,8 +26,7 @@ from varcal._monitor.moments import Moments
 from varcal._monitor.notes import notes_of
 from varcal._monitor.status import Status, Where
 from varcal._monitor.strongest import strongest
-from varcal._options import check_finite, check_share, checked, number, or_none
-from varcal._saved.document import check_key
+from varcal._options import check_finite, check_share, checked, number
 from varcal._text.numbers import count
 from varcal.exceptions import InputError, VarcalWarning, shown
 
@@ -373,23 +372,16 @@ class Monitor:
 
         write_monitor(self, path, title=title)
 
-    @checked(key=or_none(check_key))
-    def save(self, path: str | PathLike[str], *, key: str | bytes | None = None) -> None:
-        """Write the whole state to a ``.json`` file, for `load_monitor`.
+    @checked()
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the whole state to a ``.json`` file, which `varcal.load` reads.
 
         The file is written whole or not at all. A state that another process has saved since this
         one was loaded or saved is not overwritten.
-
-        Parameters
-        ----------
-        path : path
-            The file.
-        key : str or bytes, optional
-            A secret to sign the file with: `load_monitor` with this key refuses a changed one.
         """
         from varcal._monitor.monitor_file import save  # noqa: PLC0415
 
-        save(self, path, key)
+        save(self, path)
 
     def _repr_html_(self) -> str:
         from varcal.report.monitor.notebook import status_html  # noqa: PLC0415

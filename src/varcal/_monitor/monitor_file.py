@@ -27,21 +27,12 @@ from varcal._monitor.evidence import BETS, SUMS, UNITS
 from varcal._monitor.history import BLOCK_SUMS, MOST_BLOCKS, Block, History
 from varcal._monitor.monitor import MOST_EVIDENCE, Event, Monitor
 from varcal._monitor.status import Where
-from varcal._options import checked, or_none
 from varcal._saved.array_texts import array_of, entry_of
 from varcal._saved.conform import conform
-from varcal._saved.document import BrokenError, Kind, check_key
+from varcal._saved.document import BrokenError, Kind, file_bytes
+from varcal._saved.load import load_kind
 from varcal.exceptions import InputError
 
-#: Saved monitors.
-MONITOR = Kind(
-    "monitor",
-    "a saved monitor",
-    "give a file that Monitor.save() or varcal monitor init wrote",
-    format=2,
-    oldest=1,
-    sealed_since=2,
-)
 #: The attributes that are plain values, with their types.
 _PLAIN: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("key", "method", "last_id", "raised"), (str,)),
@@ -55,71 +46,34 @@ _DETECTOR = ("spent", "flow", "run", "start", "window")
 _RUNNING = ("n", "weight", "hit", "score", "spread", "first", "top")
 
 
-def save(monitor: Monitor, path: str | PathLike[str], key: str | bytes | None = None) -> None:
+def save(monitor: Monitor, path: str | PathLike[str]) -> None:
     """Write a monitor, unless another process has saved the file since this one read it."""
     _check_extension(path)
     with locked(path):
-        write_in_turn(monitor, path, key)
+        write_in_turn(monitor, path)
 
 
-def write_in_turn(
-    monitor: Monitor, path: str | PathLike[str], key: str | bytes | None = None
-) -> None:
+def write_in_turn(monitor: Monitor, path: str | PathLike[str]) -> None:
     """Write a monitor while the file is locked."""
     if Path(path).exists():
-        _check_ours(monitor, path, signed=key is not None)
-    MONITOR.write(path, to_dict(monitor), key)
+        _check_ours(monitor, path)
+    MONITOR.write(path, to_dict(monitor))
     monitor.saved_revision = monitor.revision
-
-
-@checked(key=or_none(check_key))
-def load_monitor(path: str | PathLike[str], *, key: str | bytes | None = None) -> Monitor:
-    """Read a monitor that `Monitor.save` wrote.
-
-    Parameters
-    ----------
-    path : path
-        The file.
-    key : str or bytes, optional
-        The key that the file was signed with; a file that is not signed with it is refused.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> import varcal as vc
-    >>> sim = vc.datasets.make_gap(500)
-    >>> bins = vc.make_bins("y", "p", data={"y": sim.y, "p": sim.p, "age": sim.v}, monitor=0.02)
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "monitor.json"
-    >>> vc.Monitor(bins).save(path)
-    >>> print(vc.load_monitor(path).status)
-    No alarm: no batch yet.
-    """
-    data = _read(path, key)
-    name = repr(str(path))
-    try:
-        monitor = from_dict(data)
-    except BrokenError as error:
-        raise MONITOR.refusal(name, str(error)) from None
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        problem = f"its contents are inconsistent ({type(error).__name__})"
-        raise MONITOR.refusal(name, problem) from None
-    monitor.saved_revision = monitor.revision
-    return monitor
 
 
 @contextmanager
-def monitor_in_turn(path: str | PathLike[str], key: str | bytes | None = None) -> Iterator[Monitor]:
+def monitor_in_turn(path: str | PathLike[str]) -> Iterator[Monitor]:
     """Read a monitor, and write it at the end of the block; other processes wait meanwhile.
 
     If the block raises an error the file stays as it was.
     """
     if not os.path.isfile(path):
-        _read(path)  # says why it cannot be read, before a lock is made for it
+        file_bytes(path)  # says why it cannot be read, before a lock is made for it
     with locked(path):
-        monitor = load_monitor(path, key=key)
+        monitor = load_kind(path, "monitor")
         yield monitor
         if monitor.revision != monitor.saved_revision:
-            write_in_turn(monitor, path, key)
+            write_in_turn(monitor, path)
 
 
 def to_dict(monitor: Monitor) -> dict[str, Any]:
@@ -149,7 +103,7 @@ def to_dict(monitor: Monitor) -> dict[str, Any]:
 
 
 def from_dict(data: dict[str, Any]) -> Monitor:
-    """Return the monitor that `to_dict` described; raise a ValueError if it is inconsistent."""
+    """Return the monitor that `to_dict` described; raise an error if it is inconsistent."""
     monitor = Monitor.__new__(Monitor)
     for name, types in _PLAIN.items():
         if type(data[name]) not in types:
@@ -197,7 +151,7 @@ def from_dict(data: dict[str, Any]) -> Monitor:
     if not 1 <= past["span"] <= 2**40 or len(blocks) > MOST_BLOCKS + 1:
         raise BrokenError("the history is longer than any that is written")
     monitor.history = History(blocks, past["span"])
-    monitor.saved_revision = None
+    monitor.saved_revision = monitor.revision
     nothing = Collected(monitor.cells.slim, monitor.cells.slim.tally().nothing())
     monitor.cells.moments(nothing, bets=monitor.method == BETS)  # raises if a table is missing
     return monitor
@@ -230,33 +184,20 @@ def _array(entry: dict[str, Any], like: AnyArray) -> AnyArray:
     return array.astype(like.dtype)
 
 
-def _read(path: str | PathLike[str], key: str | bytes | None = None) -> dict[str, Any]:
-    data = MONITOR.read(path, key)
-    if type(data.get("revision")) is not int or not isinstance(data.get("key"), str):
-        raise MONITOR.refusal(repr(str(path)), "it has no revision")
-    return data
-
-
-def _check_ours(monitor: Monitor, path: str | PathLike[str], *, signed: bool) -> None:
-    """Refuse to overwrite a state that this monitor does not come from, or a signature."""
-    found = _read(path)
-    if found.get("signature") and not signed:
-        raise InputError(
-            f"{str(path)!r} is signed, and would no longer be",
-            "give the key that it is signed with: save(path, key=…)",
-            argument="key",
-        )
-    if found["key"] != monitor.key:
+def _check_ours(monitor: Monitor, path: str | PathLike[str]) -> None:
+    """Refuse to overwrite a state that this monitor does not come from."""
+    found = load_kind(path, "monitor")
+    if found.key != monitor.key:
         raise InputError(
             f"{str(path)!r} holds another monitor",
             "choose another name, or remove the file first",
             argument="path",
         )
-    if monitor.saved_revision != found["revision"]:
+    if monitor.saved_revision != found.revision:
         raise InputError(
             f"{str(path)!r} has changed since it was read: another process saved it, with the "
-            f"batches up to {found['last_id']!r}",
-            "load it again with load_monitor(), and update that",
+            f"batches up to {found.last_id!r}",
+            "load it again with varcal.load(), and update that",
             argument="path",
         )
 
@@ -266,3 +207,7 @@ def _check_extension(path: str | PathLike[str]) -> None:
         raise InputError(
             f"path has an unknown extension: {str(path)!r}", "use .json", argument="path"
         )
+
+
+#: Saved monitors.
+MONITOR = Kind("monitor", "a saved monitor", 2, from_dict)

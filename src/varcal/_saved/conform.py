@@ -16,14 +16,12 @@ from typing import Any, Literal, TypeVar, Union, cast
 
 import numpy as np
 
-from varcal._saved.document import BrokenError
+from varcal._saved.document import ERRORS, BrokenError
 from varcal.exceptions import InputError
 
 __all__ = ["conform", "restored"]
 
 R = TypeVar("R")
-#: What building a result from the wrong entries may raise.
-_ERRORS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 #: The largest whole number in a file: counts of rows fit into 63 bits.
 LARGEST = 2**63
@@ -103,7 +101,7 @@ def restored(build: Callable[[], R], cls: type[R], what: str) -> R:
         problem = str(error)
     except InputError:
         raise
-    except _ERRORS as error:
+    except ERRORS as error:
         problem = f"its entries do not fit together ({type(error).__name__})"
     else:
         return found

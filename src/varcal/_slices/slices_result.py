@@ -17,9 +17,9 @@ from varcal._input.events import CORRECT
 from varcal._input.frames import frame_of
 from varcal._input.predictions import read_scores
 from varcal._input.variables import Variable
-from varcal._options import check_choice, checked, or_none
+from varcal._options import check_choice, checked
 from varcal._saved.conform import restored
-from varcal._saved.document import Kind, check_key
+from varcal._saved.document import Kind
 from varcal._slices.condition import Condition
 from varcal._text.gaps import CONFIDENCE, off_by
 from varcal._text.numbers import count, interval, p_equation, percent, signed
@@ -27,14 +27,6 @@ from varcal._text.tables import text_table
 from varcal._version import __version__
 from varcal.exceptions import InputError
 
-#: Saved slices.
-SLICES = Kind(
-    "slices",
-    "a file of saved slices",
-    "give a file that slices.save() wrote, or search the rows again and save the result",
-    format=1,
-    oldest=1,
-)
 #: The fields of `Slices` that are plain values.
 _PLAIN = (
     "p_value",
@@ -324,18 +316,10 @@ class Slices:
             slices=tuple(Slice.from_dict(one) for one in data["slices"]),
         )
 
-    @checked(key=or_none(check_key))
-    def save(self, path: str | PathLike[str], *, key: str | bytes | None = None) -> None:
-        """Write the slices as JSON; `varcal.load_slices` reads them.
-
-        Parameters
-        ----------
-        path : path
-            The file.
-        key : str or bytes, optional
-            A secret to sign the file with: `load_slices` with this key refuses a changed one.
-        """
-        SLICES.write(path, self.to_dict(), key)
+    @checked()
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the slices as JSON; `varcal.load` reads them."""
+        SLICES.write(path, self.to_dict())
 
     def plot(self, ax: Any = None, *, backend: str = "matplotlib") -> Any:
         """Draw each slice as a row: what the model says, what happens, and its rows.
@@ -371,6 +355,10 @@ class Slices:
             }
             lines.append(text_table(table))
         return "\n".join([*lines, *self.notes])
+
+
+#: Saved slices.
+SLICES = Kind("slices", "a file of saved slices", 1, Slices.from_dict)
 
 
 def _variable(columns: Mapping[str, object], name: str) -> Variable:

@@ -25,7 +25,6 @@ if TYPE_CHECKING:  # the same names as in the table below, for type checkers and
     from varcal.calibrators._by_variable.augmented import AugmentedCalibrator as AugmentedCalibrator
     from varcal.calibrators._by_variable.tree import TreeCalibrator as TreeCalibrator
     from varcal.calibrators._interface.calibrator import Calibrator as Calibrator
-    from varcal.calibrators._saved.json_file import load_calibrator as load_calibrator
     from varcal.calibrators._sklearn.classifier import (
         VariableCalibratedClassifier as VariableCalibratedClassifier,
     )
@@ -48,7 +47,6 @@ _HOME = {
     "VariableCalibratedClassifier": "_sklearn.classifier",
     "VariableCalibrator": "_variable.variable_calibrator",
     "VectorScalingCalibrator": "_by_score.vector_scaling",
-    "load_calibrator": "_saved.json_file",
 }
 
 __all__ = [*_HOME]  # noqa: PLE0604, RUF100

@@ -68,9 +68,9 @@ def export(**given: Any) -> None:
     options.check_output(given["output"], (EXTENSIONS[given["target"]],))
     refuse_input(given["output"], "the file of the calibrator", given["calibrator"])
     _refuse_options_of_sql(given["target"])
-    from varcal.calibrators import load_calibrator  # noqa: PLC0415  slow, and not needed to refuse
+    from varcal._saved.load import load_kind  # noqa: PLC0415  slow, and not needed to refuse
 
-    calibrator = load_calibrator(given["calibrator"])
+    calibrator = load_kind(given["calibrator"], "calibrator")
     if given["target"] == "sql":
         said = _write_sql(calibrator, given)
     else:

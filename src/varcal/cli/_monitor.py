@@ -193,9 +193,9 @@ def report(ctx: click.Context, /, **given: Any) -> None:
       varcal monitor report state.json -o monitor.html
     """
     _check_report(given["output"], given["state"])
-    from varcal._monitor.monitor_file import load_monitor  # noqa: PLC0415  slow to load
+    from varcal._saved.load import load_kind  # noqa: PLC0415  slow to load
 
-    found = load_monitor(given["state"])
+    found = load_kind(given["state"], "monitor")
     if given["output"]:
         found.report(given["output"])
     _tell(found, as_json=given["as_json"])
@@ -260,9 +260,9 @@ def _batch(found: Monitor, given: dict[str, Any], stack: ExitStack) -> Any:
     # The name of a format says that these are rows.
     paths = _paths_of_sums(given["files"]) if given["format"] is None else []
     if paths:
-        from varcal._evidence.collected_file import load_collected  # noqa: PLC0415
+        from varcal._saved.load import load_kind  # noqa: PLC0415  slow to load
 
-        return sum(load_collected(path) for path in paths)
+        return sum(load_kind(path, "collected statistics") for path in paths)
     roles = found.bins.roles
     columns = {"--label": [roles.y], "--prob": roles.p}
     columns |= {"--weight": [roles.sample_weight]} if roles.sample_weight else {}

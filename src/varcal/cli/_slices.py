@@ -67,7 +67,7 @@ def slices(ctx: click.Context, /, **given: Any) -> None:
 
     A slice is a rule such as "age > 60 and sex = f". All ranges of one variable, rectangles of
     two and their extensions to three are searched, and p-values and intervals allow for the
-    search. A .json file can be read by varcal.load_slices.
+    search. A .json file can be read by varcal.load.
 
     Exit codes: 0 success, 1 the gate (--fail-on) is not passed, 2 bad input.
 

@@ -66,5 +66,5 @@ def consistent(read: bool) -> Iterator[None]:
 def _damaged(problem: str) -> InputError:
     return InputError(
         f"the file that this calibrator was loaded from is inconsistent ({problem})",
-        "save the fitted calibrator again; sign it with key= if others can write the file",
+        "save the fitted calibrator again",
     )

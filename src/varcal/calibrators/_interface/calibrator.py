@@ -22,7 +22,6 @@ from varcal._options import (
     or_none,
 )
 from varcal._runtime.threads import one_blas_thread
-from varcal._saved.document import check_key
 from varcal.calibrators._interface.answers import careful_answer
 from varcal.calibrators._interface.description import Description
 from varcal.calibrators._interface.estimator import estimator_class
@@ -71,8 +70,6 @@ class Calibrator(BaseEstimator, ABC):
         The labels, in the order of the columns of `predict_proba`.
     n_features_in_ : int
         The number of columns of p in `fit`, 1 for a vector.
-    fitted_rows_ : str
-        The fingerprint of the calibration rows; see `varcal.calibrators._interface.fingerprint`.
     score_names_ : tuple of str
         The names of the columns of p in `fit`; empty for arrays.
     separated_ : bool
@@ -87,6 +84,8 @@ class Calibrator(BaseEstimator, ABC):
     _needs_variables: ClassVar[bool] = False
     _uses_groups: ClassVar[bool] = False
     read_from_file: bool = False
+    #: Sums over the calibration rows, by which `predict_proba` recognizes them; not saved.
+    _fitted_sums: Floats | None = None
 
     def fit(
         self,
@@ -183,9 +182,7 @@ class Calibrator(BaseEstimator, ABC):
         rows = self._new_rows(p, v)
         read = self.read_from_file
         answer = self._careful(rows) if read else self._answer(rows)
-        if self.fitted_rows_.startswith(f"{len(rows):x}-") and self.fitted_rows_ == (
-            rows.fingerprint(with_variables=self._uses_variables)
-        ):
+        if self._is_of_fit(rows):
             warnings.warn(
                 f"these are the rows that this {type(self).__name__} was fitted on: its "
                 "probabilities look better calibrated on them than they are; judge it on rows "
@@ -194,6 +191,14 @@ class Calibrator(BaseEstimator, ABC):
                 stacklevel=2,
             )
         return answer
+
+    def _is_of_fit(self, rows: CalibrationRows) -> bool:
+        """Tell whether these are the calibration rows, in any order; unknown after loading."""
+        known = self._fitted_sums
+        if known is None or known[0] != len(rows):
+            return False
+        sums = rows.sums(with_variables=self._uses_variables)
+        return sums.shape == known.shape and np.allclose(sums, known, rtol=1e-12, atol=0)
 
     def _cautions(self) -> tuple[str, ...]:
         """Return what the user should know about rows that are not independent."""
@@ -210,7 +215,7 @@ class Calibrator(BaseEstimator, ABC):
 
     def _check_fitted(self) -> None:
         """Refuse to go on before `fit`."""
-        if not hasattr(self, "fitted_rows_"):
+        if not hasattr(self, "classes_"):
             from sklearn.utils.validation import check_is_fitted  # noqa: PLC0415  slow to ask
 
             check_is_fitted(self)
@@ -248,21 +253,16 @@ class Calibrator(BaseEstimator, ABC):
         words, table = self._describe()
         return Description(type(self).__name__, words, tuple(table))
 
-    @checked(key=or_none(check_key))
-    def save(self, path: str | PathLike[str], *, key: str | bytes | None = None) -> None:
-        """Save the fitted calibrator as versioned JSON, which `varcal.load_calibrator` reads.
+    @checked()
+    def save(self, path: str | PathLike[str]) -> None:
+        """Save the fitted calibrator as JSON, which `varcal.load` reads.
 
-        Parameters
-        ----------
-        path : str or path
-            The file. An existing one is only replaced once the new one is complete.
-        key : str or bytes, optional
-            A secret to sign the file with: `load_calibrator` with this key refuses a changed one.
+        An existing file is only replaced once the new one is complete.
         """
-        from varcal.calibrators._saved.json_file import save_calibrator  # noqa: PLC0415
+        from varcal.calibrators._saved.json_file import CALIBRATOR, saved_body  # noqa: PLC0415
 
         self._check_fitted()
-        save_calibrator(self, path, key)
+        CALIBRATOR.write(path, saved_body(self))
 
     def scorer(self) -> Callable[..., Any]:
         """Return a function of one row that is many times as fast as `predict_proba`.
@@ -401,7 +401,7 @@ class Calibrator(BaseEstimator, ABC):
         self._learn(rows)
         self.classes_ = _label_array(rows.classes)
         self.n_features_in_ = 1 if rows.p.ndim == 1 else rows.n_classes
-        self.fitted_rows_ = rows.fingerprint(with_variables=self._uses_variables)
+        self._fitted_sums = rows.sums(with_variables=self._uses_variables)
         return self
 
     def _check_parameters(self) -> None:
@@ -428,7 +428,7 @@ class Calibrator(BaseEstimator, ABC):
         """Return a description of the fit: sentences and a table."""
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "fitted_rows_")
+        return hasattr(self, "classes_")
 
 
 def _label_array(labels: tuple[Hashable, ...]) -> AnyArray:

@@ -141,15 +141,6 @@ class Schema:
                     argument="v",
                 )
 
-    def unknown_row(self) -> tuple[Variable, ...]:
-        """Return one row in which every variable is missing."""
-        return tuple(
-            Variable(name, "levels", np.array([-1], dtype=np.intp), levels)
-            if kind == "levels"
-            else Variable(name, _NUMBER_KINDS.get(kind, "numeric"), np.array([np.nan]))
-            for name, kind, levels in zip(self.names, self.kinds, self.levels, strict=True)
-        )
-
     def _nameless(self, variables: tuple[Variable, ...]) -> bool:
         """Return whether either side came as arrays, whose names only number the columns."""
         return any(

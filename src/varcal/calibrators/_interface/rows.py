@@ -11,7 +11,6 @@ from varcal._arrays import AnyArray, Bools, Floats, Ints
 from varcal._input.frames import Table, is_frame
 from varcal._input.predictions import Predictions, read_scores
 from varcal._input.variables import Variable, as_series
-from varcal.calibrators._interface.fingerprint import fingerprint
 from varcal.calibrators._interface.held_together import instants_of, units_of
 from varcal.exceptions import InputError
 
@@ -105,11 +104,13 @@ class CalibrationRows:
         """Return the scores with one column per class, shape (n, K)."""
         return np.column_stack([1.0 - self.p, self.p]) if self.p.ndim == 1 else self.p
 
-    def fingerprint(self, *, with_variables: bool) -> str:
-        """Return a fingerprint of these rows that does not depend on their order."""
-        scores = [self.p] if self.p.ndim == 1 else list(self.p.T)
-        used = self.variables if with_variables else ()
-        return fingerprint(*scores, *(each.values.astype(np.float64) for each in used))
+    def sums(self, *, with_variables: bool) -> Floats:
+        """Return the number of rows, and sums that other rows hardly share."""
+        scores = self.p if self.p.ndim == 1 else self.p @ np.arange(1.0, self.n_classes + 1)
+        used = [each.values for each in self.variables] if with_variables else []
+        with np.errstate(all="ignore"):
+            products = [scores @ np.nan_to_num(column.astype(np.float64)) for column in used]
+            return np.array([len(self), scores.sum(), scores @ scores, *products])
 
 
 def labelled_rows(

@@ -3,178 +3,69 @@
 A file names a class of the closed registry (`registry.py`), the parameters of its constructor and
 its fitted attributes; large arrays stand in a table of their own. Reading a file builds objects of
 these classes and nothing else: it holds no import by name, no pickle and no expression. What it
-holds must have the types that the classes declare, and give probabilities on made-up rows.
+holds must have the types that the classes declare; the answers of a loaded calibrator are checked
+when they are given (`_interface/answers.py`).
 """
 
 from __future__ import annotations
 
-import hashlib
 import math
 from dataclasses import fields, is_dataclass
-from os import PathLike
 from typing import Any
 
 import numpy as np
 
 from varcal._arrays import AnyArray
-from varcal._options import checked, or_none
 from varcal._saved.array_texts import ArrayTexts, array_of
 from varcal._saved.conform import conform
-from varcal._saved.document import BrokenError, Kind, canonical, check_key
+from varcal._saved.document import BrokenError, Kind
 from varcal.calibrators._interface.calibrator import Calibrator
-from varcal.calibrators._saved.probe import probe
 from varcal.calibrators._saved.registry import CALIBRATORS, PARTS, STATE, saved_state
+from varcal.calibrators._sklearn.saved_classifier import SavedClassifier
 from varcal.exceptions import InputError
 
-__all__ = [
-    "CALIBRATOR",
-    "CLASSIFIER",
-    "calibrator_text",
-    "load_calibrator",
-    "read_calibrator",
-    "read_saved",
-    "save_calibrator",
-    "saved_body",
-]
-
-CALIBRATOR = Kind(
-    "varcal calibrator",
-    "a varcal calibrator file",
-    "save the fitted calibrator again with .save(path)",
-    format=2,
-    oldest=1,
-    version_entry="schema_version",
-    kind_entry="format",
-    sealed_since=2,
-)
-CLASSIFIER = Kind(
-    "varcal calibrated classifier",
-    "a varcal calibrated classifier file",
-    "save the fitted classifier again with .save(path)",
-    format=2,
-    oldest=1,
-    version_entry="schema_version",
-    kind_entry="format",
-    sealed_since=2,
-)
+__all__ = ["CALIBRATOR", "CLASSIFIER", "saved_body"]
 
 _DTYPES = {"f": "float64", "i": "int64", "u": "int64", "b": "bool", "U": "str", "O": "object"}
 #: The most dimensions of an array in plain JSON.
 _MOST_DIMENSIONS = 4
 
 
-def save_calibrator(
-    calibrator: Calibrator, path: str | PathLike[str], key: str | bytes | None = None
-) -> None:
-    """Save a fitted calibrator; an old file is only replaced once the new one is complete."""
-    CALIBRATOR.write(path, saved_body(calibrator), key)
-
-
-def calibrator_text(calibrator: Calibrator) -> str:
-    """Return the contents of a calibrator's file."""
-    return CALIBRATOR.text(saved_body(calibrator))
-
-
 def saved_body(value: object) -> dict[str, Any]:
-    """Return the entries of a file that holds a value."""
+    """Return the entries of a file that holds a calibrator or a `SavedClassifier`."""
     arrays = ArrayTexts()
     body = _pack(value, arrays)
     return {"calibrator": body, "arrays": arrays.entries}
 
 
-@checked(key=or_none(check_key))
-def load_calibrator(path: str | PathLike[str], *, key: str | bytes | None = None) -> Calibrator:
-    """Load a calibrator that `save` wrote.
-
-    Parameters
-    ----------
-    path : str or path
-        The file.
-    key : str or bytes, optional
-        The key that the file was signed with; a file that is not signed with it is refused.
-
-    Returns
-    -------
-    Calibrator
-        The fitted calibrator; its predictions are the same to the last bit.
-
-    Raises
-    ------
-    InputError
-        If the file does not exist, is not a varcal calibrator file, is incomplete or changed, or is
-        of a later version.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from varcal.calibrators import BetaCalibrator
-    >>> fitted = BetaCalibrator(parameters="am").fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     fitted.save(Path(folder, "beta.json"))
-    ...     again = load_calibrator(Path(folder, "beta.json"))
-    >>> bool((again.predict_proba([0.3]) == fitted.predict_proba([0.3])).all())
-    True
-    """
-    found = read_saved(CALIBRATOR.bytes_of(path), repr(str(path)), CALIBRATOR, Calibrator, key)
-    assert isinstance(found, Calibrator)
+def _calibrator_of(document: dict[str, Any]) -> Calibrator:
+    """Return the calibrator that the entries of a file describe."""
+    found = _value_of(document)
+    if not isinstance(found, Calibrator):
+        raise BrokenError("it does not hold a calibrator")
+    _conform_calibrator(found, "it")
     return found
 
 
-def read_calibrator(text: str, shown: str) -> Calibrator:
-    """Return the calibrator in a text; `shown` names the text in errors.
-
-    Examples
-    --------
-    >>> from varcal.calibrators import BetaCalibrator
-    >>> fitted = BetaCalibrator(parameters="am").fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1])
-    >>> again = read_calibrator(calibrator_text(fitted), "the text")
-    >>> bool((again.predict_proba([0.3]) == fitted.predict_proba([0.3])).all())
-    True
-    """
-    found = read_saved(text.encode(), shown, CALIBRATOR, Calibrator)
-    assert isinstance(found, Calibrator)
-    return found
-
-
-def read_saved(
-    data: bytes, shown: str, kind: Kind, cls: type[Any], key: str | bytes | None = None
-) -> object:
-    """Return the value in the contents of a file, which must be of the given class."""
-    document = kind.parse(data, shown, key)
-    try:
-        body, entries = document.get("calibrator"), document.get("arrays")
-        if document["schema_version"] < kind.sealed_since:
-            digest = hashlib.sha256(canonical([body, entries], sort_keys=True).encode()).hexdigest()
-            if document.get("sha256") != digest:
-                raise BrokenError("its contents do not match its checksum")
-        if not isinstance(entries, list):
-            raise BrokenError("it has no arrays")
-        arrays = [array_of(entry) for entry in entries]
-        if not all(ArrayTexts.takes(array) for array in arrays):
-            raise BrokenError("it has a small array where only large ones stand")
-        value = _unpack(body, arrays)
-        if not isinstance(value, cls):
-            raise BrokenError(f"it does not hold a {kind.name.removeprefix('varcal ')}")
-        _check_contents(value)
-        return value
-    except BrokenError as error:
-        raise kind.refusal(shown, str(error)) from None
-    except Exception as error:
-        problem = f"its contents are inconsistent ({type(error).__name__})"
-        raise kind.refusal(shown, problem) from None
-
-
-def _check_contents(value: Any) -> None:
-    """Refuse contents whose types are wrong, or that give no probabilities."""
-    if isinstance(value, Calibrator):
-        _conform_calibrator(value, "it")
-        probe(value)
-        return
-    conform(value, type(value), "it")
-    for k, calibrator in enumerate(value.calibrators):
+def _classifier_of(document: dict[str, Any]) -> SavedClassifier:
+    """Return all but the estimator of the classifier that the entries of a file describe."""
+    found = _value_of(document)
+    if not isinstance(found, SavedClassifier):
+        raise BrokenError("it does not hold a calibrated classifier")
+    conform(found, SavedClassifier, "it")
+    for k, calibrator in enumerate(found.calibrators):
         _conform_calibrator(calibrator, f"calibrator {k}")
-        probe(calibrator)
+    return found
+
+
+def _value_of(document: dict[str, Any]) -> object:
+    entries = document["arrays"]
+    if not isinstance(entries, list):
+        raise BrokenError("it has no arrays")
+    arrays = [array_of(entry) for entry in entries]
+    if not all(ArrayTexts.takes(array) for array in arrays):
+        raise BrokenError("it has a small array where only large ones stand")
+    return _unpack(document["calibrator"], arrays)
 
 
 def _conform_calibrator(calibrator: Calibrator, where: str) -> None:
@@ -192,6 +83,12 @@ def _conform_calibrator(calibrator: Calibrator, where: str) -> None:
                 conform(inner, type(inner), f"{where}.{name}")
         if is_dataclass(held):
             conform(held, type(held), f"{where}.{name}")
+    classes, k = calibrator.classes_, len(calibrator.classes_)
+    if classes.ndim != 1 or k < 2 or len(set(classes.tolist())) < k:
+        raise BrokenError(f"the classes of {where} are not two or more distinct labels")
+    if calibrator.n_features_in_ != k and (calibrator.n_features_in_ != 1 or k > 2):
+        raise BrokenError(f"{where} has a number of score columns that does not match its classes")
+    calibrator.read_from_file = True
 
 
 def _pack(value: Any, arrays: ArrayTexts) -> Any:
@@ -302,3 +199,9 @@ def _unpack_array(value: dict[str, Any], arrays: list[AnyArray]) -> AnyArray:
     else:
         array = np.array(data, dtype=value["$array"])
     return array.reshape(shape)
+
+
+#: Saved calibrators.
+CALIBRATOR = Kind("calibrator", "a saved calibrator", 2, _calibrator_of)
+#: Saved calibrated classifiers, without their estimators.
+CLASSIFIER = Kind("calibrated classifier", "a saved calibrated classifier", 2, _classifier_of)

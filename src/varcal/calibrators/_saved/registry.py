@@ -106,7 +106,6 @@ PARTS: dict[str, type[Any]] = {
 STATE: dict[str, Any] = {
     "classes_": np.ndarray,
     "n_features_in_": int,
-    "fitted_rows_": str,
     "score_names_": tuple[str, ...],
     "separated_": bool,
     "schema_": Schema,
@@ -124,7 +123,7 @@ STATE: dict[str, Any] = {
     "pairs_": tuple[PairTrial, ...] | list[PairTrial],
     "model_": LogisticModel | TemperatureModel,
 }
-_SHARED = ("classes_", "n_features_in_", "fitted_rows_", "score_names_", "separated_")
+_SHARED = ("classes_", "n_features_in_", "score_names_", "separated_")
 
 
 def saved_state(cls: type[Calibrator]) -> tuple[str, ...]:

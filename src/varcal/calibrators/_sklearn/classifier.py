@@ -26,8 +26,7 @@ from sklearn.utils.validation import (
 )
 
 from varcal._arrays import AnyArray, Floats
-from varcal._options import check_count, check_flag, checked, or_none
-from varcal._saved.document import check_key
+from varcal._options import check_count, check_flag, checked
 from varcal.calibrators._interface.calibrator import Calibrator
 from varcal.calibrators._interface.description import Description
 from varcal.calibrators._sklearn.columns_of_x import ColumnChoice, take_rows
@@ -316,19 +315,12 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         """
         return float(accuracy_score(y, self.predict(X, v=v), sample_weight=sample_weight))
 
-    @checked(key=or_none(check_key))
-    def save(self, path: str | PathLike[str], *, key: str | bytes | None = None) -> None:
-        """Save the fitted calibrators as JSON, for `load`; the estimator is not saved.
+    @checked()
+    def save(self, path: str | PathLike[str]) -> None:
+        """Save the fitted calibrators as JSON, for `varcal.load`; the estimator is not saved.
 
         An estimator of another library can only be saved by that library (with joblib or skops for
         scikit-learn, or ONNX). The file holds nothing that is executed when it is loaded.
-
-        Parameters
-        ----------
-        path : str or path
-            The file. An old one is only replaced once the new one is complete.
-        key : str or bytes, optional
-            A secret to sign the file with: `load` with this key refuses a changed one.
 
         Examples
         --------
@@ -341,7 +333,7 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         >>> fit = VariableCalibratedClassifier(LogisticRegression(), variables=1).fit(X, sim.y)
         >>> path = Path(tempfile.mkdtemp(), "classifier.json")
         >>> fit.save(path)
-        >>> again = VariableCalibratedClassifier.load(path, estimator=fit.estimator_)
+        >>> again = vc.load(path, estimator=fit.estimator_)
         >>> bool((again.predict_proba(X) == fit.predict_proba(X)).all())
         True
         """
@@ -363,41 +355,11 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
             n_features_in=getattr(self, "n_features_in_", None),
             feature_names_in=None if names is None else tuple(map(str, names)),
         )
-        CLASSIFIER.write(path, saved_body(saved), key)
+        CLASSIFIER.write(path, saved_body(saved))
 
     @classmethod
-    @checked(key=or_none(check_key))
-    def load(
-        cls, path: str | PathLike[str], *, estimator: Any, key: str | bytes | None = None
-    ) -> Self:
-        """Load what `save` wrote and put it together with the fitted estimator.
-
-        Parameters
-        ----------
-        path : str or path
-            The file.
-        estimator : fitted classifier, or a list of them
-            The estimator that was calibrated, `estimator_`; with ``ensemble=True`` those of
-            `pairs_`, in that order. It is refused if its classes or features are others.
-        key : str or bytes, optional
-            The key that the file was signed with; a file that is not signed with it is refused.
-
-        Returns
-        -------
-        VariableCalibratedClassifier
-            A fitted classifier with the same predictions, whose estimator is frozen.
-
-        Raises
-        ------
-        InputError
-            If the file cannot be read, or the estimator does not belong to it.
-        """
-        from varcal.calibrators._saved.json_file import CLASSIFIER, read_saved  # noqa: PLC0415  see save
-
-        shown = repr(str(path))
-        saved = read_saved(CLASSIFIER.bytes_of(path), shown, CLASSIFIER, SavedClassifier, key)
-        assert isinstance(saved, SavedClassifier)
-        pairs = saved.pairs(estimator, shown)
+    def _of(cls, saved: SavedClassifier, pairs: list[tuple[Any, Calibrator]]) -> Self:
+        """Return the fitted classifier of a file and its estimators, which stay frozen."""
         model = pairs[0][0]
         found = cls(
             model if isinstance(model, FrozenEstimator) else FrozenEstimator(model),

@@ -57,6 +57,21 @@ class SavedClassifier:
             if calibrator.classes_.tolist() != self.classes.tolist():
                 raise ValueError("a calibrator has other classes")
 
+    def with_estimator(self, estimator: Any, shown: str) -> Any:
+        """Return the fitted classifier; `shown` names its file in errors."""
+        from varcal.calibrators._sklearn.classifier import (  # noqa: PLC0415  it imports this file
+            VariableCalibratedClassifier,
+        )
+
+        if estimator is None:
+            raise InputError(
+                f"{shown} is a calibrated classifier, which is saved without its estimator",
+                f"give the fitted {self.estimators[0]} that was calibrated: "
+                "varcal.load(path, estimator=…)",
+                argument="estimator",
+            )
+        return VariableCalibratedClassifier._of(self, self.pairs(estimator, shown))
+
     def pairs(self, estimator: Any, shown: str) -> list[tuple[Any, Calibrator]]:
         """Return the estimators with their calibrators, after checking that they fit."""
         several = isinstance(estimator, list | tuple)
