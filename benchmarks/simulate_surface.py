@@ -132,7 +132,10 @@ def cells_of(values: NDArray[Any], axis: Any) -> NDArray[np.intp]:
     """Return the cell of each row; the cell of missing values is the last one."""
     if axis.kind == "levels":
         return np.array([axis.labels.index(one) for one in values])
-    place = np.searchsorted(axis.edges[1:-1], values, side="left")
+    place = np.searchsorted(axis.edges, values, side="left")
+    # A frequent value has a cell of its own, between two equal edges.
+    alone = np.searchsorted(axis.edges, values, side="right") - place == 2
+    place = np.where(alone, place, np.maximum(place - 1, 0))
     return np.where(np.isnan(values), len(axis) - 1, place)
 
 
