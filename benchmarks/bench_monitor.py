@@ -9,16 +9,16 @@ only, without the fine cells of an audit, so that it takes less than `collect`.
 from __future__ import annotations
 
 import argparse
-import json
 import resource
+import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import varcal as vc
-from varcal._monitor.monitor_file import to_dict
 
 
 def make_rows(n: int, variables: int, seed: int) -> dict[str, np.ndarray]:
@@ -52,7 +52,6 @@ def main(arguments: list[str] | None = None) -> None:
     bins = vc.make_bins("y", "p", data=rows, monitor=0.02)
     monitor = vc.Monitor(bins)
     several = [make_rows(given.rows, given.variables, k) for k in range(given.repeats)]
-    slim = [vc.collect(one, monitor.cells.slim) for one in several]
     full = [vc.collect(one, bins) for one in several]
     number = iter(range(10**9))
 
@@ -65,21 +64,22 @@ def main(arguments: list[str] | None = None) -> None:
         "collect, bins without monitor": best(lambda: vc.collect(rows, plain), given.repeats),
         "collect, bins with monitor": best(lambda: vc.collect(rows, bins), given.repeats),
         "update with a frame": best(update(several), given.repeats),
-        "of which beyond summing rows": best(update(slim), given.repeats),
         "update with collected sums": best(update(full), given.repeats),
     }
-    print(f"{given.rows:,} rows, {given.variables} variables, {len(monitor.cells):,} cells\n")
+    print(f"{given.rows:,} rows, {given.variables} variables\n")
     print("| task | milliseconds |\n|---|---|")
     for name, cost in costs.items():
         print(f"| {name} | {cost:.2f} |")
     small = make_rows(200, 5, 1)
     few = vc.Monitor(vc.make_bins("y", "p", data=small, monitor=0.02))
-    batches = [vc.collect(make_rows(200, 5, k), few.cells.slim) for k in range(50)]
+    batches = [make_rows(200, 5, k) for k in range(50)]
     print("\n| batches | size of the state, kB | peak memory, MB |\n|---|---|---|")
     for t in range(1, given.batches + 1):
         few.update(batches[t % 50], id=t)
         if t in (given.batches // 10, given.batches // 2, given.batches):
-            size = len(json.dumps(to_dict(few))) / 1000
+            with tempfile.TemporaryDirectory() as folder:
+                few.save(Path(folder) / "monitor.json")
+                size = (Path(folder) / "monitor.json").stat().st_size / 1000
             peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
             print(f"| {t:,} | {size:.0f} | {peak:.0f} |")
 

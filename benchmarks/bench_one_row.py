@@ -2,17 +2,13 @@
 
     python benchmarks/bench_one_row.py [--repeats 7]
 
-"Before" asks the frame libraries about every argument and reads look-up tables with numpy, as for
-many rows; both times are from the same run. CalibratedClassifierCV calls its classifier as well,
-so the classifier's own time is listed, too.
+CalibratedClassifierCV calls its classifier as well, so the classifier's own time is listed, too.
 """
 
 import argparse
 import time
 import warnings
 from collections.abc import Callable
-from contextlib import contextmanager
-from unittest import mock
 
 import numpy as np
 from sklearn.calibration import CalibratedClassifierCV
@@ -20,8 +16,6 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
 import varcal as vc
-from varcal._input import plain_types
-from varcal.calibrators._variable._lookup import lookup
 
 #: Microseconds that one row may take, for calibrators of the score and of variables.
 SCORE_TARGET, VARIABLE_TARGET = 60, 150
@@ -38,20 +32,6 @@ def cpu_us(predict: Callable[..., object], row: tuple, repeats: int) -> float:
             predict(*row)
         best = min(best, (time.process_time() - start) / CALLS)
     return best * 1e6
-
-
-def block_of_one(tables: lookup.Lookup, z: np.ndarray, columns: list) -> tuple:
-    eta, variance = tables._block(z, columns)
-    return eta, variance.astype(np.float64)
-
-
-@contextmanager
-def without_short_cuts():
-    with (
-        mock.patch.object(plain_types, "PLAIN_TYPES", frozenset()),
-        mock.patch.object(lookup, "one_row", block_of_one),
-    ):
-        yield
 
 
 def rows(n: int = 5_000) -> tuple:
@@ -123,16 +103,13 @@ def peers() -> list[tuple[str, object, np.ndarray]]:
 
 def main(repeats: int) -> None:
     warnings.simplefilter("ignore")
-    print("| one row | before µs | now µs | before / now | at most µs |")
-    print("|---|---|---|---|---|")
+    print("| one row | µs | at most µs |")
+    print("|---|---|---|")
     for name, model, arguments, target in cases():
-        with without_short_cuts():
-            before = cpu_us(model.predict_proba, arguments, repeats)
-        now = cpu_us(model.predict_proba, arguments, repeats)
-        over = "" if now <= target else " (over)"
-        print(f"| {name} | {before:.0f} | {now:.0f} | {before / now:.1f} | {target}{over} |")
+        took = cpu_us(model.predict_proba, arguments, repeats)
+        print(f"| {name} | {took:.0f} | {target}{'' if took <= target else ' (over)'} |")
     for name, model, X in peers():
-        print(f"| {name} | | {cpu_us(model.predict_proba, (X,), repeats):.0f} | | |")
+        print(f"| {name} | {cpu_us(model.predict_proba, (X,), repeats):.0f} | |")
 
 
 if __name__ == "__main__":

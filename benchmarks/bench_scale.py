@@ -27,10 +27,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 import varcal as vc
-from varcal._evidence.profile import profile
-from varcal._evidence.question import BinOptions
-from varcal._input.events import claims
-from varcal._input.predictions import Predictions
 
 Call = Callable[[], Any]
 ENGINES = ["numpy", "fast"] if find_spec("numba") else ["numpy"]
@@ -66,22 +62,6 @@ class Sample:
     def ours(self, edges: str | None = None) -> list[Call]:
         """Call `vece` for each variable, as a user would."""
         return [partial(vc.vece, self.y, self.p, v, edges=edges) for v in self.variables]
-
-    def fine_pass(self) -> list[Call]:
-        """Sum all moments in a thousand cells, as curves and audits do."""
-        named = {f"v{k}": v for k, v in enumerate(self.variables)}
-        predictions = Predictions.of(self.y, self.p, named)
-        (claim,) = claims(predictions)
-        options: BinOptions = {
-            "n_bins": 10,
-            "binning": "quantile",
-            "bins": None,
-            "edges": None,
-        }
-        return [
-            partial(profile, predictions, claim, variable, options)
-            for variable in predictions.variables
-        ]
 
     def pandas_lean(self) -> list[Call]:
         """Do as little as possible in pandas: integer codes, no copies, two means."""
@@ -167,14 +147,13 @@ def one_table(n: int, n_variables: int, repeats: int) -> None:
     tasks = {
         "`varcal.vece`": sample.ours(),
         '`varcal.vece`, `edges="sampled"`': sample.ours("sampled"),
-        "1,000 cells, all moments": sample.fine_pass(),
     }
     for title, calls in tasks.items():
         for name in ENGINES:
             with engine(name):
                 calls[0]()  # load the kernels
                 times = minimum(calls, repeats)
-                row(f"{title}, {name}", calls, times, compared="vece" in title)
+                row(f"{title}, {name}", calls, times, compared=True)
     if "fast" not in ENGINES:
         print("\nThe `fast` extra (numba) is not installed.")
 

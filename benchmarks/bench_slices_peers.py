@@ -20,11 +20,7 @@ import numpy as np
 import pandas as pd
 from sklearn.tree import DecisionTreeRegressor
 
-from simulate_slices import checked
 from slice_worlds import Design, design, planted, rates, signed_gap
-from varcal._slices import outcomes, search
-from varcal._slices.blocks import PRIOR_LOG_N
-from varcal._slices.cells import grid_of
 
 N = 5000
 CELLS = [(d, s, g) for d in (1, 2, 3) for s, g in ((0.05, 0.2), (0.2, 0.1), (0.2, 0.2))]
@@ -46,24 +42,6 @@ def tree(world: Design, y: np.ndarray) -> tuple[float, np.ndarray]:
     masks = [place == one for one in np.unique(place)]
     best = max(masks, key=lambda one: abs(z_of(world, y, one)))
     return abs(z_of(world, y, best)), best
-
-
-def halves(world: Design, y: np.ndarray) -> tuple[float, np.ndarray]:
-    """Search one half of the rows and test the clearest rule on the other; the better of both."""
-    names, best = list(world.X), (0.0, np.zeros(len(world), dtype=bool))
-    half = np.random.default_rng(0).random(len(world)) < 0.5
-    rows = checked(world, y, names)
-    out = outcomes.Outcomes.of(rows, 0)
-    grid = grid_of(rows.variables, world.s, [False] * len(names))
-    for part in (half, ~half):
-        some = type(grid)(grid.axes, np.ascontiguousarray(grid.fine[:, part]))
-        shared = search.Rows(some, out.weights(1)[part], 1, 3)
-        rules = search.search(shared, np.ascontiguousarray(out.observed(1)[part])).rules[0]
-        rule = max(rules, key=lambda r: r.t**2 / 2 - PRIOR_LOG_N[r.depth - 1, r.size])
-        inside = search.Rows(grid, out.weights(1), 1, 3).inside(rule)
-        z = z_of(world, y, inside & ~part) * (1 if rule.sign else -1)
-        best = max(best, (z, inside), key=lambda one: one[0])
-    return best
 
 
 def mcgrad(world: Design, y: np.ndarray) -> tuple[float, np.ndarray]:
@@ -134,7 +112,6 @@ def subgroups(world: Design, y: np.ndarray) -> tuple[float, np.ndarray]:
 
 PEERS: dict[str, tuple[str, Peer]] = {
     "plain tree": ("sklearn", tree),
-    "honest halves": ("varcal", halves),
     "MCGrad": ("mcgrad", mcgrad),
     "DivExplorer": ("divexplorer", divexplorer),
     "pysubgroup": ("pysubgroup", subgroups),

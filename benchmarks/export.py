@@ -15,6 +15,7 @@ from collections.abc import Callable
 
 import duckdb
 import numpy as np
+import onnxruntime
 import pyarrow as pa
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
@@ -89,15 +90,19 @@ def in_duckdb(connection, exported) -> Callable[[], object]:
 
 
 def in_onnx(exported, p, v) -> Callable[[], object]:
-    import varcal.calibrators._interface.rows as rows
-
-    given = rows.score_rows(p, v or None, 2)
-    feeds = exported._feeds(given.columns(), given.variables)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    model, providers = exported.model.SerializeToString(), ["CPUExecutionProvider"]
+    session = onnxruntime.InferenceSession(model, options, providers=providers)
+    feeds = {"p": p}
+    for one in session.get_inputs()[1:]:
+        missing, column = exported.missing.get(one.name), v[one.name]
+        feeds[one.name] = column if missing is None else np.where(column == None, missing, column)  # noqa: E711
 
     def run() -> None:
         for begin in range(0, len(p), 2_048):
             part = slice(begin, begin + 2_048)
-            exported._session.run(None, {name: column[part] for name, column in feeds.items()})
+            session.run(None, {name: column[part] for name, column in feeds.items()})
 
     return run
 

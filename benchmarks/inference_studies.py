@@ -8,30 +8,15 @@ doubled on the same rows.
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 
+import internals
 import varcal as vc
-from scenarios import Scenario
 from simulate_bands import SHAPES as CURVES
-from simulate_bands import draw, sorted_cells, true_gap_at
-from simulate_inference import sums_of
-from varcal._audit.verdicts import TOO_FEW_ROWS
-from varcal._evidence import profile as profiles
-from varcal._evidence import question
-from varcal._inference.calibration_test import calibration_test
-from varcal._inference.cluster_test import cluster_test
-from varcal._inference.debias import debiased, interval
-from varcal._inference.error_sums import ErrorSums
-from varcal._inference.gap_law import GapLaw
-from varcal._inference.power import minimum_detectable
-from varcal._inference.quadratic_forms import quadratic_forms
-from varcal._inference.simulated_null import ScoredRows, draw_hits, simulate
-from varcal._input.events import claims
-from varcal._input.predictions import Predictions
-from varcal._measures.estimate import profile_test
-from varcal._smoothing.bands import Bands, curve_bands, level_bands
-from varcal._smoothing.cells import Cells
+from simulate_bands import curve, draw, searched, true_gap_at
+from worlds import Scenario
 
 Figures = dict[str, float]
 
@@ -39,7 +24,7 @@ Figures = dict[str, float]
 MANY_DRAWS = 10_000
 #: Shapes of the alternatives, with the VECE of each.
 ALTERNATIVES = {"tilt": 0.045, "hump": 0.045, "step": 0.045, "tail": 0.025, "sine": 0.045}
-BIN_OPTIONS: question.BinOptions = {"n_bins": 10, "binning": "quantile", "bins": None}
+BIN_OPTIONS = {"n_bins": 10, "binning": "quantile", "bins": None}
 
 
 def percent(found: list[np.ndarray]) -> float:
@@ -48,12 +33,12 @@ def percent(found: list[np.ndarray]) -> float:
 
 
 @cache
-def coarse_and_fine(world: Scenario, n: int, seed: int) -> tuple[ErrorSums, ErrorSums]:
+def coarse_and_fine(world: Scenario, n: int, seed: int) -> tuple:
     """Return the sums of 60 replicates over 10 bins and over 200 cells."""
     u, s, h, _ = world.draw(np.random.default_rng([seed, n]), 60, n)
     fine, coarse = world.bins(u)
     return tuple(
-        ErrorSums.from_rows(index, s, h, n_bins=size)
+        internals.ErrorSums.from_rows(index, s, h, n_bins=size)
         for index, size in ((coarse, world.sizes[1]), (fine, world.sizes[0]))
     )
 
@@ -75,7 +60,7 @@ def calibration_tests(seed: int) -> Figures:
 
     def rejected(worlds: list[tuple[Scenario, int]], constant: bool) -> float:
         sums = [coarse_and_fine(world, n, seed) for world, n in worlds]
-        return percent([calibration_test(*one, constant=constant) < 0.05 for one in sums])
+        return percent([internals.calibration_test(*one, constant=constant) < 0.05 for one in sums])
 
     return {
         "type-I": rejected(null, False),
@@ -95,10 +80,10 @@ def sparse_rows(n: int, rate: float, extra: float, many: int, seed: int) -> list
         h = rng.random(n) < s + extra * (u > 0.9)
         coarse, fine = (10 * u).astype(int), (200 * u).astype(int)
         sums = [
-            ErrorSums.from_rows(index, s, h, n_bins=size)
+            internals.ErrorSums.from_rows(index, s, h, n_bins=size)
             for index, size in ((coarse, 10), (fine, 200))
         ]
-        found.append((ScoredRows(s, coarse, fine), *sums))
+        found.append((internals.ScoredRows(s, coarse, fine), *sums))
     return found
 
 
@@ -106,10 +91,12 @@ def sparse_rows(n: int, rate: float, extra: float, many: int, seed: int) -> list
 def simulated_p(n: int, rate: float, extra: float, many: int, seed: int, which: int) -> float:
     """Return the p-value of one of these replicates from many draws."""
     rows, coarse, fine = sparse_rows(n, rate, extra, many, seed)[which]
-    null = simulate(
-        rows, quadratic_forms(coarse, fine), draw_hits(rows.score, MANY_DRAWS, 10_000 + seed)
+    null = internals.simulate(
+        rows,
+        internals.quadratic_forms(coarse, fine),
+        internals.draw_hits(rows.score, MANY_DRAWS, 10_000 + seed),
     )
-    return float((1 + (null <= calibration_test(coarse, fine)).sum()) / (1 + MANY_DRAWS))
+    return float((1 + (null <= internals.calibration_test(coarse, fine)).sum()) / (1 + MANY_DRAWS))
 
 
 def sparse_tests(seed: int) -> Figures:
@@ -118,10 +105,10 @@ def sparse_tests(seed: int) -> Figures:
     def p_values(n: int, rate: float, extra: float, many: int) -> np.ndarray:
         found = sparse_rows(n, rate, extra, many, seed)
         # As `rows_behind` does.
-        few = n <= profiles.MOST_ROWS
+        few = n <= internals.MOST_ROWS
         return np.array(
             [
-                float(calibration_test(coarse, fine, rows=rows if few else None, seed=k))
+                float(internals.calibration_test(coarse, fine, rows=rows if few else None, seed=k))
                 for k, (rows, coarse, fine) in enumerate(found)
             ]
         )
@@ -157,10 +144,12 @@ def interval_worlds() -> list[tuple[Scenario, int]]:
 
 
 @cache
-def interval_sums(which: int, many: int, seed: int) -> ErrorSums:
+def interval_sums(which: int, many: int, seed: int) -> Any:
     """Return the sums of replicates of one of these worlds."""
     world, n = interval_worlds()[which]
-    return sums_of(world, n, many, 1000 * seed + which)
+    rng = np.random.default_rng(1000 * seed + which)
+    u, s, h, _ = world.draw(rng, many, n)
+    return internals.ErrorSums.from_rows(world.bins(u)[1], s, h, n_bins=world.sizes[1])
 
 
 @cache
@@ -174,9 +163,9 @@ def _intervals(seed: int, worlds: list[int], many: int, center: bool) -> Figures
     covered, width, bias, bias_at_zero, square = [], [], [], [], []
     for which in worlds:
         truth = interval_truth(which, center)
-        law = GapLaw.from_cells(interval_sums(which, many, seed), center=center)
-        low, high = interval(law)
-        found = debiased(law)
+        law = internals.GapLaw.from_cells(interval_sums(which, many, seed), center=center)
+        low, high = internals.interval(law)
+        found = internals.debiased(law)
         covered.append((low <= truth + 1e-12) & (truth <= high))
         width.append(np.mean(high - low))
         (bias if truth > 1e-9 else bias_at_zero).append(np.mean(found - truth))
@@ -209,12 +198,14 @@ def detectable(seed: int) -> Figures:
         u, s, draws = rng.random((100, n)), rng.uniform(0.2, 0.8, (100, n)), rng.random((100, n))
         coarse, fine = (10 * u).astype(int), (200 * u).astype(int)
 
-        def sums(index: np.ndarray, size: int, h: np.ndarray, s: np.ndarray = s) -> ErrorSums:
-            return ErrorSums.from_rows(index, s, h, n_bins=size)
+        def sums(index: np.ndarray, size: int, h: np.ndarray, s: np.ndarray = s) -> Any:
+            return internals.ErrorSums.from_rows(index, s, h, n_bins=size)
 
-        size = minimum_detectable(GapLaw.from_cells(sums(coarse, 10, draws < s)))[:, None]
+        size = internals.minimum_detectable(
+            internals.GapLaw.from_cells(sums(coarse, 10, draws < s))
+        )[:, None]
         h = draws < s + size * (2 * (coarse % 2) - 1)
-        found.append(calibration_test(sums(coarse, 10, h), sums(fine, 200, h)) < 0.05)
+        found.append(internals.calibration_test(sums(coarse, 10, h), sums(fine, 200, h)) < 0.05)
     return {"power": percent(found)}
 
 
@@ -230,10 +221,10 @@ def clustered(many: int, rows: int, tilt: float, replicates: int, seed: int) -> 
         s = rng.uniform(0.3, 0.7, n)
         shared = np.where(rng.random(n) < 0.7, rng.random(many)[unit], rng.random(n))
         y = shared < s + tilt * (2 * v - 1)
-        predictions = Predictions.of(y, s, v, groups=unit)
-        (claim,) = claims(predictions, "positive")
+        predictions = internals.Predictions.of(y, s, v, groups=unit)
+        (claim,) = internals.claims(predictions, "positive")
         found.append(
-            profiles.profile(predictions, claim, predictions.variables[0], BIN_OPTIONS, n_fine=200)
+            internals.profile(predictions, claim, predictions.variables[0], BIN_OPTIONS, n_fine=200)
         )
     return found
 
@@ -246,7 +237,8 @@ def clusters(seed: int) -> Figures:
         return percent(
             [
                 [
-                    cluster_test(one.coarse, one.fine, np.ones(one.fine.bins.size, bool)) < 0.05
+                    internals.cluster_test(one.coarse, one.fine, np.ones(one.fine.bins.size, bool))
+                    < 0.05
                     for one in clustered(many, rows, tilt, replicates, seed)
                 ]
                 for many, rows in sizes
@@ -285,7 +277,7 @@ def verdicts(seed: int) -> Figures:
                 v, s = rng.random(n), rng.uniform(low, high, n)
                 y = (rng.random(n) < s).astype(int)
                 found = vc.audit(y, s, {"v": v}, event="positive")
-                few.append(found.row("v").verdict == TOO_FEW_ROWS)
+                few.append(found.row("v").verdict == "too few rows")
         rates[name] = percent([few])
     return rates
 
@@ -297,14 +289,15 @@ def fine_cells(seed: int) -> Figures:
     for _ in range(20):
         v, s = rng.random(5000), rng.uniform(0.3, 0.7, 5000)
         y = (rng.random(5000) < s - 0.04 * np.sin(6 * v)).astype(int)
-        predictions = Predictions.of(y, s, v)
-        (claim,) = claims(predictions, "positive")
-        found = profiles.profile(
-            predictions, claim, predictions.variables[0], BIN_OPTIONS, n_fine=question.N_FINE
+        predictions = internals.Predictions.of(y, s, v)
+        (claim,) = internals.claims(predictions, "positive")
+        found = internals.profile(
+            predictions, claim, predictions.variables[0], BIN_OPTIONS, n_fine=internals.N_FINE
         )
-        lg_p.append(np.log10(profile_test(found, None, grouped=False)))
-        bands = curve_bands(found.cells())
-        covered.append(_covers(bands, 0.04 * np.sin(6 * bands.x)))
+        lg_p.append(np.log10(internals.profile_test(found, None, grouped=False)))
+        bands = internals.curve_bands(found.cells())
+        truth = 0.04 * np.sin(6 * bands.x)
+        covered.append(bool(np.all((bands.low <= truth) & (truth <= bands.high))))
         width.append(np.mean(bands.high - bands.low))
     return {
         "lg p": float(np.mean(lg_p)),
@@ -313,51 +306,37 @@ def fine_cells(seed: int) -> Figures:
     }
 
 
-def _covers(bands: Bands, truth: np.ndarray) -> bool:
-    return bool(np.all((bands.low <= truth) & (truth <= bands.high)))
-
-
-def _band_figures(found: list[tuple[Bands, np.ndarray]]) -> Figures:
+def _band_figures(found: list[tuple[vc.Curve, np.ndarray]]) -> Figures:
+    covered = [np.all((one.band_low <= truth) & (truth <= one.band_high)) for one, truth in found]
     star = [
-        bands.candidates[np.argmax(np.where(bands.searched, np.abs(truth), -1))]
-        for bands, truth in found
+        one.worst_set[np.argmax(np.where(searched(one), np.abs(truth), -1))]
+        for one, truth in found
         if truth.any()
     ]
     return {
-        "coverage": percent([[_covers(*one) for one in found]]),
-        "width": 100 * float(np.mean([np.mean(bands.high - bands.low) for bands, _ in found])),
+        "coverage": percent([covered]),
+        "width": 100 * float(np.mean([np.mean(one.band_high - one.band_low) for one, _ in found])),
         "v* in its set": percent([star]),
-        "share in the set": percent([[bands.candidates.mean() for bands, _ in found]]),
+        "share in the set": percent([[one.worst_set.mean() for one, _ in found]]),
     }
 
 
-@cache
-def smooth_rows(seed: int) -> list[tuple[Cells, str, float, str]]:
-    """Return the cells of smooth gaps of several shapes and sizes."""
+def curve_band(seed: int) -> Figures:
+    """Return coverage and width of the band of the gap, and of the set of v*."""
     rng = np.random.default_rng(seed)
     found = []
     for n in (200, 1000, 10_000):
         u = (np.arange(n) + 0.5) / n
         for scores in ("U(.2, .8)", "concentrated at 1"):
-            for name, shape in CURVES.items():
+            for shape in CURVES.values():
                 for _ in range(4):
-                    s, hit = draw(rng, u, scores, 0.15 * shape(u))
-                    found.append((sorted_cells(u, s, hit), scores, 0.15, name))
-    return found
-
-
-def curve_band(seed: int) -> Figures:
-    """Return coverage and width of the band of the gap, and of the set of v*."""
-    found = []
-    for cells, scores, size, name in smooth_rows(seed):
-        bands = curve_bands(cells)
-        found.append((bands, true_gap_at(scores, size * CURVES[name](bands.x))))
+                    one = curve(u, *draw(rng, u, scores, 0.15 * shape(u)))
+                    found.append((one, true_gap_at(scores, 0.15 * shape(one.x))))
     return _band_figures(found)
 
 
-@cache
-def tied_rows(seed: int) -> list[tuple[Cells, bool, str, float]]:
-    """Return the cells of variables with few values, and of levels of unequal size."""
+def tied_band(seed: int) -> Figures:
+    """Return the same where the variable has 12 or 30 values, or levels of unequal size."""
     rng = np.random.default_rng([seed, 1])
     found = []
     for scores in ("U(.2, .8)", "concentrated at 1"):
@@ -365,20 +344,13 @@ def tied_rows(seed: int) -> list[tuple[Cells, bool, str, float]]:
             for values, n in ((12, 90), (12, 180), (12, 600), (30, 600), (30, 2000)):
                 for _ in range(4):
                     v = rng.integers(0, values, n) / (values - 1)
-                    s, hit = draw(rng, v, scores, size * np.sin(5 * v))
-                    found.append((Cells.from_rows(v, hit, s), False, scores, size))
+                    one = curve(v, *draw(rng, v, scores, size * np.sin(5 * v)))
+                    found.append((one, true_gap_at(scores, size * np.sin(5 * one.x))))
             share = 1 / (1 + np.arange(12))
             for _ in range(4):
-                v = rng.choice(12, 100, p=share / share.sum()) / 11
-                s, hit = draw(rng, v, scores, size * np.sin(5 * v))
-                found.append((Cells.from_rows(v, hit, s), True, scores, size))
-    return found
-
-
-def tied_band(seed: int) -> Figures:
-    """Return the same where the variable has 12 or 30 values, or levels of unequal size."""
-    found = []
-    for cells, levels, scores, size in tied_rows(seed):
-        bands = level_bands(cells) if levels else curve_bands(cells)
-        found.append((bands, true_gap_at(scores, size * np.sin(5 * bands.x))))
+                v = rng.choice(12, 100, p=share / share.sum())
+                s, hit = draw(rng, v / 11, scores, size * np.sin(5 * v / 11))
+                one = curve(np.array([f"{k:02}" for k in v]), s, hit)
+                at = np.array(one.labels, int) / 11
+                found.append((one, true_gap_at(scores, size * np.sin(5 * at))))
     return _band_figures(found)

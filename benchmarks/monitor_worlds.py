@@ -1,7 +1,7 @@
 """Histories of batches with known truth, summed by cell, for `simulate_monitor.py`.
 
 Rows are drawn one by one and summed by a compiled loop (the `fast` extra); what a bet gains comes
-from `varcal._binning.bets.log_gains`, looked up by score, outcome and weight. Scores take 512
+from `log_gains` of the library, looked up by score, outcome and weight. Scores take 512
 values. Each row has five variables of ten equally frequent bins; cell 0 is all rows.
 """
 
@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numba
 import numpy as np
 from scipy import stats
 
-from varcal._binning.bets import STAKES, log_gains
-from varcal._monitor.moments import Moments
+import internals
 
 VARIABLES, BINS, LEVELS = 5, 10, 512
 CELLS = 1 + VARIABLES * BINS
@@ -93,7 +93,7 @@ class Batches:
         self.world, self.histories, self.rows = world, histories, rows
         self.cap = max(world.weights)
         tables = [
-            log_gains(
+            internals.log_gains(
                 world.score,
                 np.full(LEVELS, bool(hit)),
                 np.full(LEVELS, weight / self.cap),
@@ -109,7 +109,7 @@ class Batches:
     def draw(self, t: int) -> tuple[np.ndarray, np.ndarray]:
         """Return sums and gains of batch t: (histories, sides, cells, sums or bets)."""
         sums = np.zeros((self.histories, 2, CELLS, _N_SUMS))
-        gains = np.zeros((self.histories, 2, CELLS, 2 * len(STAKES)))
+        gains = np.zeros((self.histories, 2, CELLS, 2 * len(internals.STAKES)))
         world = self.world
         _draw(
             self.rows,
@@ -125,7 +125,7 @@ class Batches:
         )
         return sums, gains
 
-    def moments(self, sums: np.ndarray, gains: np.ndarray, *, claims: int = 1) -> Moments:
+    def moments(self, sums: np.ndarray, gains: np.ndarray, *, claims: int = 1) -> Any:
         """Return the moments of the risk, or of the risk and the confidence side by side."""
         found = [self._of(sums.sum(axis=1), gains.sum(axis=1))]
         if claims == 2:
@@ -133,7 +133,7 @@ class Batches:
             turned[:, 0, :, 3] = sums[:, 0, :, 1] - sums[:, 0, :, 3]
             turned[:, 0, :, 4] = sums[:, 0, :, 1] - sums[:, 0, :, 4]
             turned[:, 0, :, 5] *= -1
-            half = len(STAKES)
+            half = len(internals.STAKES)
             flipped = gains.copy()
             flipped[:, 0] = np.roll(gains[:, 0], half, axis=-1)
             found.append(self._of(turned.sum(axis=1), flipped.sum(axis=1)))
@@ -142,13 +142,13 @@ class Batches:
             for name in ("n", "weight", "hit", "score", "square2", "error2", "weight2", "top")
         }
         both = np.concatenate([one.gains for one in found], axis=1)
-        return Moments(**joined, gains=both)
+        return internals.Moments(**joined, gains=both)
 
-    def _of(self, sums: np.ndarray, gains: np.ndarray) -> Moments:
+    def _of(self, sums: np.ndarray, gains: np.ndarray) -> Any:
         n, weight, weight2, hit, score, error2, square2, _ = np.moveaxis(sums, -1, 0)
         top = np.full(n.shape, self.cap)
-        shaped = gains.reshape(*gains.shape[:-1], 2, len(STAKES))
-        return Moments(n, weight, hit, score, square2, error2, weight2, top, shaped)
+        shaped = gains.reshape(*gains.shape[:-1], 2, len(internals.STAKES))
+        return internals.Moments(n, weight, hit, score, square2, error2, weight2, top, shaped)
 
 
 @numba.njit(cache=True)

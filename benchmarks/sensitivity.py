@@ -9,7 +9,7 @@ standard errors. With --write they replace what stands between the markers
     <!-- sensitivity: begin -->
     <!-- sensitivity: end -->
 
-in the README of the package; without it they are printed. A new constant is one line of `ENTRIES`;
+in the README of the package; without it they are printed. A new constant is one of `CONSTANTS`;
 a new study is a function from a seed to figures, with its seeds, in `STUDIES`.
 """
 
@@ -32,8 +32,10 @@ from scipy.special import expit
 from scipy.stats import t as student_t
 
 import inference_studies as inference
+import internals
 import varcal as vc
-from scenarios import Scenario
+from internals import look_up
+from worlds import Scenario
 
 warnings.filterwarnings("ignore")
 
@@ -57,37 +59,26 @@ Figures = dict[str, float]
 
 @dataclass(frozen=True)
 class Entry:
-    """A constant and the study that depends on it.
+    """A constant, as "module:constant", and the key of the study that depends on it."""
 
-    Attributes
-    ----------
-    package : str
-        The key of `READMES`.
-    module : str
-        The module below `varcal`.
-    constant : str
-        A number, or a tuple of numbers, in that module.
-    study : str
-        The key of `STUDIES`.
-    also : tuple of str
-        Further modules that import the constant by name.
-    """
-
-    package: str
-    module: str
-    constant: str
     study: str
-    also: tuple[str, ...] = ()
+    place: str
 
     @property
-    def owners(self) -> list[Any]:
-        """The modules that hold the constant."""
-        return [import_module(f"varcal.{module}") for module in (self.module, *self.also)]
+    def package(self) -> str:
+        """The key of `READMES`."""
+        first = self.place.partition(".")[0]
+        return {"calibrators": "calibrators", "_smoothing": "smoothing"}.get(first, "inference")
+
+    @property
+    def constant(self) -> str:
+        """The name of the constant."""
+        return self.place.partition(":")[2]
 
     @property
     def value(self) -> Any:
-        """The constant as it is."""
-        return getattr(self.owners[0], self.constant)
+        """The constant as it is: a number, or a tuple of numbers."""
+        return look_up(self.place)
 
     @contextmanager
     def scaled(self, factor: float) -> Iterator[None]:
@@ -100,7 +91,9 @@ class Entry:
             self._set(kept)
 
     def _set(self, value: Any) -> None:
-        for owner in self.owners:
+        for module in (self.place.partition(":")[0], *ALSO.get(self.place, ())):
+            look_up(f"{module}:{self.constant}")
+            owner = import_module(f"varcal.{module}")
             setattr(owner, self.constant, value)
             # Results that a module keeps may depend on its constants.
             for name in vars(owner).values():
@@ -299,19 +292,15 @@ def many_rows(seed: int) -> Figures:
     return judged(*mixed(seed, 30_000, pair=0.1)) | {"needless": needless(seed, 12_000)}
 
 
-def look_up(seed: int) -> Figures:
+def tables_and_formulas(seed: int) -> Figures:
     """Return the largest and the mean error of probabilities read from tables (points)."""
     cal, test = mixed(seed, 1000, pair=0.8)
     fit = vc.VariableCalibrator().fit(*cal)
-    from varcal.calibrators._interface.rows import score_rows
-    from varcal.calibrators._variable._columns.score_basis import log_odds
-    from varcal.calibrators._variable.two_classes import moderated
-
-    rows = score_rows(test[0], test[2], 2)
-    columns, z, model = fit._columns(rows), log_odds(test[0]), fit.model_.full
+    rows = internals.score_rows(test[0], test[2], 2)
+    columns, z, model = fit._columns(rows), internals.log_odds(test[0]), fit.model_.full
     offset = model.design.score.clipped(z)
     exact, fast = (
-        expit(moderated(offset + eta, variance))
+        expit(internals.moderated(offset + eta, variance))
         for eta, variance in (model.predictor(z, columns), model.lookup.predictor(z, columns))
     )
     apart = 100 * np.abs(exact - fast)
@@ -343,7 +332,9 @@ STUDIES: dict[str, Study] = {
     "ties": Study(tied, range(300, 306), "log-loss by kind of tied scores, 1,000 rows"),
     "many classes": Study(many_classes, range(300, 306), "four classes, 1,000 rows"),
     "many rows": Study(many_rows, range(300, 302), "30,000 rows; needless at 12,000"),
-    "look-up": Study(look_up, range(300, 303), "points of probability, tables against formulas"),
+    "look-up": Study(
+        tables_and_formulas, range(300, 303), "points of probability, tables against formulas"
+    ),
     "intervals": Study(intervals, range(300, 303), "points, four classes, 1,000 rows"),
     "test": Study(
         inference.calibration_tests,
@@ -406,99 +397,103 @@ STUDIES: dict[str, Study] = {
 }
 
 
-def _variable(study: str, module: str, *constants: str, also: tuple[str, ...] = ()) -> list[Entry]:
-    below = "calibrators._variable"
-    others = tuple(f"{below}.{other}" for other in also)
-    return [Entry("calibrators", f"{below}.{module}", name, study, others) for name in constants]
-
-
-def _inference(study: str, module: str, *constants: str, also: tuple[str, ...] = ()) -> list[Entry]:
-    return [Entry("inference", module, name, study, also) for name in constants]
-
-
-def _smoothing(study: str, module: str, *constants: str, also: tuple[str, ...] = ()) -> list[Entry]:
-    return [Entry("smoothing", f"_smoothing.{module}", name, study, also) for name in constants]
-
-
-ENTRIES: list[Entry] = [
-    *_variable("two classes", "_reml.penalties", "PRIOR_EDF"),
-    *_variable(
-        "two classes", "_reml.penalties", "FIRST_PENALTY", also=("_reml.fit_gam", "additive_model")
+#: The constants of each study, as "module:constant,…" below `varcal`; looked up when it runs.
+CONSTANTS: dict[str, tuple[str, ...]] = {
+    "two classes": (
+        "calibrators._variable._reml.penalties:PRIOR_EDF,FIRST_PENALTY",
+        "calibrators._variable._reml.losses:CERTAIN_WEIGHT",
+        "calibrators._variable._columns.spline_basis:SPLINES,CURVE_COLUMNS,TEMPER,ATOM_SHARE",
+        "calibrators._variable._columns.spline_basis:WINSOR,REDUNDANT_SHARE",
+        "calibrators._variable._columns.score_basis:SCORE_WINSOR,LINK_SPLINES,LINK_COLUMNS",
+        "calibrators._variable.last_curve:LINK_LEAST_PENALTY,LINK_RAMP",
+        "calibrators._variable.two_classes:MODERATION,LEAST_OUTCOME",
     ),
-    *_variable("two classes", "_reml.losses", "CERTAIN_WEIGHT"),
-    *_variable(
-        "two classes", "_columns.spline_basis", "SPLINES", "CURVE_COLUMNS", "TEMPER", "ATOM_SHARE",
-        "WINSOR", "REDUNDANT_SHARE",
+    "weak evidence": (
+        "calibrators._variable.trust:SCORE_RAMP,VARIABLES_RAMP,FEW_SAVINGS,NULL_GAIN",
+        "calibrators._variable.trust:NULL_GAIN_SD,EVIDENCE_RAMP,BEYOND_DOUBT",
+        "calibrators._variable.folds:N_FOLDS",
+        "calibrators._variable.additive_model:WARM_STEPS,PAIR_ROWS",
     ),
-    *_variable(
-        "two classes", "_columns.score_basis", "SCORE_WINSOR", "LINK_SPLINES", "LINK_COLUMNS"
+    "many levels": ("calibrators._variable._columns.spline_basis:LEVEL_COLUMNS,LEVEL_ROWS",),
+    "pairs": (
+        "calibrators._variable.additive_model:SHARED_PAIRS,SHARED_PAIRS_GAIN,OWN_PAIRS",
+        "calibrators._variable.additive_model:OWN_PAIR_SCORE,OWN_PAIR_RATIO",
+        "calibrators._variable._columns.design:SHARED_PAIR_CURVES,OWN_PAIR_CURVES,PAIR_LEVELS",
     ),
-    *_variable("two classes", "last_curve", "LINK_LEAST_PENALTY", "LINK_RAMP"),
-    *_variable("two classes", "two_classes", "MODERATION", "LEAST_OUTCOME"),
-    *_variable(
-        "weak evidence", "trust", "SCORE_RAMP", "VARIABLES_RAMP", "FEW_SAVINGS", "NULL_GAIN",
-        "NULL_GAIN_SD", "EVIDENCE_RAMP", "BEYOND_DOUBT",
+    "few rows": (
+        "calibrators._variable.trust:LEAST_ROWS,FEW_ROWS,FEW_ROWS_PER_VARIABLE",
+        "calibrators._variable._columns.spline_basis:ROWS_PER_SPLINE",
     ),
-    *_variable("weak evidence", "folds", "N_FOLDS"),
-    *_variable("weak evidence", "additive_model", "WARM_STEPS", "PAIR_ROWS"),
-    *_variable("many levels", "_columns.spline_basis", "LEVEL_COLUMNS", "LEVEL_ROWS"),
-    *_variable(
-        "pairs", "additive_model", "SHARED_PAIRS", "SHARED_PAIRS_GAIN", "OWN_PAIRS",
-        "OWN_PAIR_SCORE", "OWN_PAIR_RATIO",
+    "groups": ("calibrators._variable.trust:LEAST_UNITS",),
+    "ties": (
+        "calibrators._variable._columns.score_basis:FOLD_SPREAD,BEYOND,ALL_CERTAIN",
+        "calibrators._variable.two_classes:MOST_REPEATS",
     ),
-    *_variable("pairs", "_columns.design", "SHARED_PAIR_CURVES", "OWN_PAIR_CURVES", "PAIR_LEVELS"),
-    *_variable("few rows", "trust", "LEAST_ROWS", "FEW_ROWS", "FEW_ROWS_PER_VARIABLE"),
-    *_variable("few rows", "_columns.spline_basis", "ROWS_PER_SPLINE"),
-    *_variable("groups", "trust", "LEAST_UNITS"),
-    *_variable("ties", "_columns.score_basis", "FOLD_SPREAD", "BEYOND", "ALL_CERTAIN"),
-    *_variable("ties", "two_classes", "MOST_REPEATS"),
-    *_variable("many classes", "many_classes", "BELOW_LEAST", "WORTHWHILE"),
-    *_variable("many classes", "confusion", "PENALTIES", "LOG_FLOOR", "LOG_UNIT"),
-    *_variable("intervals", "confusion", "NO_CORRECTION_PENALTY"),
-    *_variable("many rows", "folds", "MOST_ROWS", "N_FOLDS_OF_MANY", "MANY_ROWS"),
-    *_variable("many rows", "additive_model", "NEGLIGIBLE_EDF"),
-    *_variable("look-up", "_lookup.lookup", "MOST_RAYS", "MOST_TABLE_RAYS", "RAY_ERROR"),
-    *_variable("look-up", "_lookup.tables", "TABLE_ERROR", "RANK_KNOTS"),
-    *_inference(
-        "test", "_inference.quadratic_forms", "PRIOR", "LEAST_VARIANCE", "LEAST_MODEL", "MODEL_ROWS"
+    "many classes": (
+        "calibrators._variable.many_classes:BELOW_LEAST,WORTHWHILE",
+        "calibrators._variable.confusion:PENALTIES,LOG_FLOOR,LOG_UNIT",
     ),
-    *_inference("test", "_inference.multiplicity", "MOST_P"),
-    *_inference("sparse outcomes", "_inference.calibration_test", "SIMULATE_BELOW"),
-    *_inference(
-        "sparse outcomes", "_inference.simulated_null", "SPARSE_VARIANCE", "SIMULATION_BUDGET",
-        "FEWEST_DRAWS", "MOST_DRAWS", "FEWEST_EXCEEDANCES", "TAIL_SHARE", "SAME_STATISTIC",
+    "intervals": ("calibrators._variable.confusion:NO_CORRECTION_PENALTY",),
+    "many rows": (
+        "calibrators._variable.folds:MOST_ROWS,N_FOLDS_OF_MANY,MANY_ROWS",
+        "calibrators._variable.additive_model:NEGLIGIBLE_EDF",
     ),
-    *_inference("sparse outcomes", "_evidence.profile", "MOST_ROWS"),
-    *_inference(
-        "interval", "_inference.debias", "SHAPE_SHIFT", "FADE", "SPARSE_SHIFT", "DENSE_FLOOR",
-        "LUCK", "GRID_POINTS", "GRIDS",
+    "look-up": (
+        "calibrators._variable._lookup.lookup:MOST_RAYS,MOST_TABLE_RAYS,RAY_ERROR",
+        "calibrators._variable._lookup.tables:TABLE_ERROR,RANK_KNOTS",
     ),
-    *_inference("interval", "_inference.gap_law", "NEVER_FOLDS"),
-    *_inference("interval", "_binning.stats", "PRIOR_ROWS", also=("_inference.gap_law",)),
-    *_inference(
-        "beyond", "_inference.debias", "CENTERED_SHAPE_SHIFT", "CENTERED_FADE", "SPARSE_SHIFT",
-        "DENSE_FLOOR", "LUCK",
+    "test": (
+        "_inference.quadratic_forms:PRIOR,LEAST_VARIANCE,LEAST_MODEL,MODEL_ROWS",
+        "_inference.multiplicity:MOST_P",
     ),
-    *_inference("beyond", "_inference.gap_law", "MEHLER_TERMS"),
-    *_inference("beyond", "_inference.quadratic_forms", "LEAST_MODEL", "MODEL_ROWS"),
-    *_inference("beyond", "_binning.stats", "PRIOR_ROWS", also=("_inference.gap_law",)),
-    *_inference("detectable error", "_inference.power", "PART_OF_LEVEL"),
-    *_inference("clusters", "_inference.cluster_test", "FEW_GROUPS", "DRAWS", "GROUPS_PER_TERM"),
-    *_inference("comparison", "_audit.compare", "N_PARTS"),
-    *_inference("verdict", "_audit.judge", "FEW_ROWS", "TOO_COARSE"),
-    *_inference("fine cells", "_evidence.question", "N_FINE"),
-    *_smoothing(
-        "band", "bands", "MOST_CELLS", "HALF_SPANS", "WIDEST", "NARROWEST_WINDOW",
-        "WIDEST_WINDOW", "SPAN_DEGREE", "BAND_DEGREE", "NARROWER_BY",
+    "sparse outcomes": (
+        "_inference.calibration_test:SIMULATE_BELOW",
+        "_inference.simulated_null:SPARSE_VARIANCE,SIMULATION_BUDGET,FEWEST_DRAWS,MOST_DRAWS",
+        "_inference.simulated_null:FEWEST_EXCEEDANCES,TAIL_SHARE,SAME_STATISTIC",
+        "_evidence.profile:MOST_ROWS",
     ),
-    *_smoothing("band", "variance", "PRIOR_ROWS"),
-    *_smoothing(
-        "band over few values", "bands", "FEW_LEVELS", "ROWS_PER_LEVEL", "LEAST_CELLS",
-        "LEAST_FREEDOM",
+    "interval": (
+        "_inference.debias:SHAPE_SHIFT,FADE,SPARSE_SHIFT,DENSE_FLOOR,LUCK,GRID_POINTS,GRIDS",
+        "_inference.gap_law:NEVER_FOLDS",
+        "_binning.stats:PRIOR_ROWS",
     ),
-    *_smoothing("band over few values", "cells", "EVEN_COUNTS", also=("_smoothing.bands",)),
-    *_smoothing("band over few values", "variance", "PRIOR_ROWS", "LEAST_FREEDOM"),
-]  # fmt: skip
+    "beyond": (
+        "_inference.debias:CENTERED_SHAPE_SHIFT,CENTERED_FADE,SPARSE_SHIFT,DENSE_FLOOR,LUCK",
+        "_inference.gap_law:MEHLER_TERMS",
+        "_inference.quadratic_forms:LEAST_MODEL,MODEL_ROWS",
+        "_binning.stats:PRIOR_ROWS",
+    ),
+    "detectable error": ("_inference.power:PART_OF_LEVEL",),
+    "clusters": ("_inference.cluster_test:FEW_GROUPS,DRAWS,GROUPS_PER_TERM",),
+    "comparison": ("_audit.compare:N_PARTS",),
+    "verdict": ("_audit.judge:FEW_ROWS,TOO_COARSE",),
+    "fine cells": ("_evidence.question:N_FINE",),
+    "band": (
+        "_smoothing.bands:MOST_CELLS,HALF_SPANS,WIDEST,NARROWEST_WINDOW,WIDEST_WINDOW",
+        "_smoothing.bands:SPAN_DEGREE,BAND_DEGREE,NARROWER_BY",
+        "_smoothing.variance:PRIOR_ROWS",
+    ),
+    "band over few values": (
+        "_smoothing.bands:FEW_LEVELS,ROWS_PER_LEVEL,LEAST_CELLS,LEAST_FREEDOM",
+        "_smoothing.cells:EVEN_COUNTS",
+        "_smoothing.variance:PRIOR_ROWS,LEAST_FREEDOM",
+    ),
+}
+#: Modules that import a constant by its name, which changes with it.
+ALSO = {
+    "calibrators._variable._reml.penalties:FIRST_PENALTY": (
+        "calibrators._variable._reml.fit_gam",
+        "calibrators._variable.additive_model",
+    ),
+    "_binning.stats:PRIOR_ROWS": ("_inference.gap_law",),
+    "_smoothing.cells:EVEN_COUNTS": ("_smoothing.bands",),
+}
+ENTRIES = [
+    Entry(study, f"{module}:{constant}")
+    for study, places in CONSTANTS.items()
+    for module, _, constants in (place.partition(":") for place in places)
+    for constant in constants.split(",")
+]
 
 
 def measured(study: Study, seeds: range) -> dict[str, np.ndarray]:
@@ -555,8 +550,8 @@ def tables(entries: list[Entry], *, quick: bool) -> str:
                 with entry.scaled(factor):
                     changed.append(measured(study, seeds))
             cells = [cell(side[figure] - once[figure]) for figure in once for side in changed]
-            module = entry.module.rsplit(".", 1)[-1]
-            row = [f"`{module}.{entry.constant}`", shown(entry.value), *cells]
+            name = entry.place.rpartition(".")[2].replace(":", ".")
+            row = [f"`{name}`", shown(entry.value), *cells]
             if set(cells) == {"0"}:
                 row[0] += " (insensitive)"
             lines.append("| " + " | ".join(row) + " |")

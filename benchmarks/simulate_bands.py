@@ -12,8 +12,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from varcal._smoothing.bands import Bands, curve_bands, level_bands
-from varcal._smoothing.cells import Cells
+import varcal as vc
 
 Floats = NDArray[np.float64]
 
@@ -49,16 +48,15 @@ def draw(rng: np.random.Generator, u: Floats, scores: str, wanted: Floats) -> tu
     return s, (rng.random(len(u)) < s - wanted).astype(float)
 
 
-def sorted_cells(u: Floats, s: Floats, hit: Floats, w: Floats | None = None) -> Cells:
-    """Return at most 1,000 cells of equal counts, from rows that are sorted."""
-    n = len(u)
-    start = np.searchsorted(np.arange(n), np.arange(min(n, 1000)) * n / min(n, 1000))
-    w = np.ones(n) if w is None else w
-    w2 = w * w
-    e2 = w2 * (hit - s) ** 2
-    terms = (np.ones(n), w, w2, w * hit, w * s, w2 * hit, w2 * s, e2, w2 * s * (1 - s))
-    sums = [np.add.reduceat(term, start) for term in terms]
-    return Cells(np.add.reduceat(w * u, start) / sums[1], *sums)
+def curve(v: Floats, s: Floats, hit: Floats, **more) -> vc.Curve:
+    """Return the curve of the gap."""
+    return vc.curve(hit, s, v, event="positive", classes=(0, 1), **more)
+
+
+def searched(found: vc.Curve) -> NDArray[np.bool_]:
+    """Return which places were searched for v*."""
+    low, high = found.searched
+    return (low <= found.x) & (found.x <= high)
 
 
 class Tally:
@@ -68,18 +66,15 @@ class Tally:
         self.name = name
         self.rows: list[tuple[float, ...]] = []
 
-    def add(self, bands: Bands, truth: Floats) -> None:
+    def add(self, found: vc.Curve, truth: Floats) -> None:
         """Add one sample."""
-        covered = np.all((bands.low <= truth) & (truth <= bands.high))
-        size = np.where(bands.searched, np.abs(truth), -1)
-        star = bool(bands.candidates[int(np.argmax(size))])
-        low, high = bands.pointwise("gap")
-        point = np.mean((low <= truth) & (truth <= high))
-        width = np.mean(bands.high - bands.low)
-        top = bands.worst_low <= size.max() <= bands.worst_high
-        self.rows.append(
-            (covered, star, np.mean(bands.candidates), point, width, top, bands.critical)
-        )
+        covered = np.all((found.band_low <= truth) & (truth <= found.band_high))
+        size = np.where(searched(found), np.abs(truth), -1)
+        star = bool(found.worst_set[int(np.argmax(size))])
+        point = np.mean((found.gap_low <= truth) & (truth <= found.gap_high))
+        width = np.mean(found.band_high - found.band_low)
+        top = found.vce_low <= size.max() <= found.vce_high
+        self.rows.append((covered, star, np.mean(found.worst_set), point, width, top))
 
     @property
     def means(self) -> Floats:
@@ -92,19 +87,19 @@ def table(title: str, lines: dict[str, list[Tally]]) -> None:
     print(f"\n### {title}\n")
     print(
         "| | band covers | worst | (scenario) | v* set covers | worst | share of the set "
-        "| pointwise | max gap in interval | mean width | critical |"
+        "| pointwise | max gap in interval | mean width |"
     )
-    print("|---|---|---|---|---|---|---|---|---|---|---|")
+    print("|---|---|---|---|---|---|---|---|---|---|")
     for label, tallies in lines.items():
         means = np.array([tally.means for tally in tallies])
         stars = np.array([tally.means[1] for tally in tallies if not tally.name.startswith("none")])
         stars = stars if len(stars) else np.array([np.nan])
         worst = int(np.argmin(means[:, 0]))
-        band, _, share, point, width, top, critical = means.mean(0)
+        band, _, share, point, width, top = means.mean(0)
         print(
             f"| {label} | {band:.1%} | {means[worst, 0]:.1%} | {tallies[worst].name} "
             f"| {stars.mean():.1%} | {stars.min():.1%} | {share:.2f} | {point:.1%} | {top:.1%} "
-            f"| {width:.4f} | {critical:.2f} |",
+            f"| {width:.4f} |",
             flush=True,
         )
 
@@ -124,8 +119,8 @@ def smooth_shapes(sizes: list[int], samples: int) -> None:
                     wanted = amount * shape(u)
                     for _ in range(many):
                         s, hit = draw(rng, u, scores, wanted)
-                        bands = curve_bands(sorted_cells(u, s, hit))
-                        tally.add(bands, true_gap_at(scores, amount * shape(bands.x)))
+                        found = curve(u, s, hit)
+                        tally.add(found, true_gap_at(scores, amount * shape(found.x)))
                     tallies.append(tally)
     table("Smooth shapes", lines)
 
@@ -159,8 +154,8 @@ def other_designs(sizes: list[int], samples: int) -> None:
                 for _ in range(samples):
                     v = np.sort(values(rng, n))
                     s, hit = draw(rng, v, "U(.2, .8)", 0.15 * SHAPES[name](v))
-                    bands = curve_bands(Cells.from_rows(v, hit, s, most=1000))
-                    tally.add(bands, 0.15 * SHAPES[name](bands.x))
+                    found = curve(v, s, hit)
+                    tally.add(found, 0.15 * SHAPES[name](found.x))
                 tallies.append(tally)
         tallies = lines.setdefault(f"weights exp(N(0, ¾)), n = {n:,}", [])
         rare = lines.setdefault(f"2 % positives, n = {n:,}", [])
@@ -171,11 +166,11 @@ def other_designs(sizes: list[int], samples: int) -> None:
             for _ in range(samples):
                 s, hit = draw(rng, u, "U(.2, .8)", 0.15 * SHAPES[name](u))
                 w = np.exp(rng.normal(0, 0.75, n))
-                bands = curve_bands(sorted_cells(u, s, hit, w))
-                weighted.add(bands, 0.15 * SHAPES[name](bands.x))
+                found = curve(u, s, hit, sample_weight=w)
+                weighted.add(found, 0.15 * SHAPES[name](found.x))
                 s, hit = draw(rng, u, "2 % positives", -0.015 * SHAPES[name](u))
-                bands = curve_bands(sorted_cells(u, s, hit))
-                sparse.add(bands, true_gap_at("2 % positives", -0.015 * SHAPES[name](bands.x)))
+                found = curve(u, s, hit)
+                sparse.add(found, true_gap_at("2 % positives", -0.015 * SHAPES[name](found.x)))
             tallies.append(weighted)
             rare.append(sparse)
     table("Other designs", lines)
@@ -203,8 +198,8 @@ def grouped(samples: int) -> None:
                     wanted = 0.1 * SHAPES[name](u) + shared[group]
                     s, hit = draw(rng, u, "U(.2, .8)", np.clip(wanted, -0.2, 0.2))
                     for tally, buckets in ((yes, group), (no, None)):
-                        bands = curve_bands(Cells.from_rows(u, hit, s, None, buckets, most=1000))
-                        tally.add(bands, 0.1 * SHAPES[name](bands.x))
+                        found = curve(u, s, hit, groups=buckets)
+                        tally.add(found, 0.1 * SHAPES[name](found.x))
                 aware.append(yes)
                 blind.append(no)
     table("Groups (n = 6,000)", lines)
@@ -216,7 +211,7 @@ def categories(sizes: list[int], samples: int) -> None:
     for n in sizes:
         for many in (3, 12, 40):
             tallies = lines.setdefault(f"{many} levels, n = {n:,}", [])
-            share = 1 / (1 + np.arange(many))
+            share, names = 1 / (1 + np.arange(many)), np.array([f"{k:02}" for k in range(many)])
             for scores in ("U(.2, .8)", "concentrated at 1"):
                 for name, amount in (("none", 0.0), ("half", 0.1)):
                     tally = Tally(f"{name}, {scores}")
@@ -225,8 +220,8 @@ def categories(sizes: list[int], samples: int) -> None:
                     for _ in range(samples):
                         v = rng.choice(many, n, p=share / share.sum())
                         s, hit = draw(rng, v, scores, wanted[v])
-                        bands = level_bands(Cells.from_rows(v, hit, s))
-                        tally.add(bands, true_gap_at(scores, wanted[bands.x.astype(int)]))
+                        found = curve(names[v], s, hit)
+                        tally.add(found, true_gap_at(scores, wanted[np.array(found.labels, int)]))
                     tallies.append(tally)
     table("Categorical", lines)
 

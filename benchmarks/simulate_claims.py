@@ -15,14 +15,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from varcal._audit.findings import look, see_claim, see_sides
-from varcal._evidence.in_memory import InMemory
-from varcal._evidence.question import BinOptions, Question
-from varcal._inference.multiplicity import holm
-from varcal._input.events import audit_keys, claim_keys
-from varcal._input.predictions import Predictions
+import varcal as vc
 
-OPTIONS: BinOptions = {"n_bins": 10, "binning": "atoms", "bins": None, "edges": None}
 Rng = np.random.Generator
 
 #: How scores are distributed.
@@ -47,19 +41,15 @@ VARIABLES: dict[str, Callable[[Rng, np.ndarray], np.ndarray]] = {
 }
 
 
-def evidence_of(y, p, v, event="both", **more) -> InMemory:
-    rows = Predictions.of(y, p, v if isinstance(v, dict) else {"v": v}, **more)
-    sided = event in ("both", "classwise")
-    return InMemory(rows, Question(OPTIONS, event, sided=sided, score=OPTIONS))
+def audited(y, p, v, **more) -> vc.Audit:
+    """Audit along one variable, or several in a dict."""
+    X = v if isinstance(v, dict) else {"v": v}
+    return vc.audit(y, p, X, include=list(X), repair=False, **more)
 
 
 def p_value(y, p, v, event="both", seed=0, **more) -> float:
     """Return the p-value of one variable: of all claims, or of one event's own test."""
-    evidence = evidence_of(y, p, v, event, **more)
-    if event in ("both", "classwise"):
-        keys = audit_keys(evidence.classes, event)
-        return see_sides(evidence, keys, "v", seed).p_values[0]
-    return see_claim(evidence, claim_keys(evidence.classes, event), "v", seed).p_values[0]
+    return audited(y, p, v, event=event, random_state=seed, **more).rows[0].beyond.p_value
 
 
 def rate(hits: list[bool]) -> str:
@@ -117,10 +107,8 @@ def family(replicates: int) -> None:
             p = SCORES[score](rng, 1000)
             y = rng.random(1000) < p
             X = {f"x{j}": rng.random(1000) for j in range(100)}
-            evidence = evidence_of(y, p, X)
-            keys = audit_keys(evidence.classes)
-            found = [see_sides(evidence, keys, name, k).p_values[0] for name in X]
-            hits.append(bool((holm(found) < 0.05).any()))
+            found = audited(y, p, X, random_state=k)
+            hits.append(any(row.p_holm < 0.05 for row in found))
         print(f"| {score} | {rate(hits)} |", flush=True)
 
 
@@ -207,13 +195,9 @@ def coverage(replicates: int) -> None:
             for k in range(max(50, replicates // 2)):
                 p, u = rng.beta(2, 2, n), rng.random(n)
                 y = rng.random(n) < np.clip(p + shifts(kind, p, u, size), 0, 1)
-                evidence = evidence_of(y, p, u)
-                keys = audit_keys(evidence.classes)
-                (found,) = look(
-                    evidence, keys, ["v"], sided=True, level=0.95, n_variables=1, random_state=k
-                )
-                hits.append(found.beyond.low <= true + 1e-9 and true <= found.beyond.high)
-                widths.append(found.beyond.high - found.beyond.low)
+                found = audited(y, p, u, random_state=k).rows[0].beyond
+                hits.append(found.low <= true + 1e-9 and true <= found.high)
+                widths.append(found.high - found.low)
             print(
                 f"| {kind} | {n:,} | {100 * true:.1f} points | {rate(hits)} | "
                 f"{100 * np.mean(widths):.1f} |",

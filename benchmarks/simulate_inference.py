@@ -1,9 +1,9 @@
 """Error rates of tests, intervals and debiased values in simulations whose truth is known.
 
     python benchmarks/simulate_inference.py [--replicates 400] [--quick] [--table NAME]
-    python benchmarks/simulate_inference.py --all [--quick]
+    python benchmarks/simulate_inference.py --all [--quick] [--only TEXT]
 
-With --all, every world of this folder in one table, nominal against measured, in about half an hour
+With --all, every world of `worlds.py` in one table, nominal against measured, in about half an hour
 on two cores (five minutes with --quick). Otherwise prints Markdown tables: type-I error,
 family-wise error over 106 variables, coverage and width of the 95 % interval, bias of the debiased
 value, power compared with other tests, and the same for groups.
@@ -13,49 +13,22 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Iterator
 
 import numpy as np
 from scipy.special import chdtrc
 
-from scenarios import SCORES, SHAPES, VARIABLES, Scenario
-from varcal._evidence.profile import profile
-from varcal._inference.calibration_test import calibration_test
-from varcal._inference.cumulative_test import cumulative_test
-from varcal._inference.debias import debiased, interval
-from varcal._inference.error_sums import ErrorSums
-from varcal._inference.gap_law import GapLaw
-from varcal._inference.multiplicity import holm
-from varcal._inference.scored_rows import ScoredRows
-from varcal._input.events import claims
-from varcal._input.predictions import Predictions
-from varcal._input.variables import Variable
-from varcal._measures.estimate import gap_law, profile_test
+import varcal as vc
+from worlds import SCORES, VARIABLES, Scenario, constant_p, run_all, scenarios_of
 
 
-def tables(scenario: Scenario, n: int, replicates: int, seed: int) -> Iterator[tuple]:
-    """Yield the rows and sums of each replicate."""
-    rng = np.random.default_rng(seed)
-    block = max(1, 400_000 // n)
-    fine_size, coarse_size = scenario.sizes
-    for start in range(0, replicates, block):
-        u, s, h, w = scenario.draw(rng, min(block, replicates - start), n)
-        for k in range(len(u)):
-            fine, coarse = scenario.bins(u[k])
-            weight = w[k] if scenario.weighted else None
-            sums = [
-                ErrorSums.from_rows(index, s[k], h[k], weight, n_bins=size)
-                for index, size in ((coarse, coarse_size), (fine, fine_size))
-            ]
-            yield u[k], s[k], h[k], weight, coarse, fine, sums
-
-
-def p_value(scenario: Scenario, one: tuple, seed: int, *, constant: bool = False) -> float:
-    _, s, _, weight, coarse, fine, (coarse_sums, fine_sums) = one
-    rows = ScoredRows(s, coarse, fine, weight) if len(s) <= 20_000 else None
-    ordered = None if scenario.variable == "categorical" else fine_sums
-    found = calibration_test(coarse_sums, ordered, constant=constant, rows=rows, seed=seed)
-    return float(found)
+def p_values(scenario: Scenario, n: int, replicates: int, *, constant: bool = False) -> np.ndarray:
+    """Return the p-value of each replicate; the seed is the number of rows."""
+    return np.array(
+        [
+            constant_p(rows, k) if constant else vc.estimate(**rows, random_state=k).p_value
+            for k, rows in enumerate(scenario.samples(n, replicates, n))
+        ]
+    )
 
 
 def type_one(replicates: int) -> None:
@@ -70,8 +43,7 @@ def type_one(replicates: int) -> None:
         rates = []
         for n in (200, 1_000, 10_000):
             many = replicates if n < 10_000 else max(100, replicates // 2)
-            p = [p_value(scenario, one, k) for k, one in enumerate(tables(scenario, n, many, n))]
-            rates.append(f"{100 * np.mean(np.array(p) < 0.05):.1f}")
+            rates.append(f"{100 * np.mean(p_values(scenario, n, many) < 0.05):.1f}")
         print(f"| {score} | {variable} | {'yes' if weighted else 'no'} | {' | '.join(rates)} |")
 
 
@@ -88,11 +60,8 @@ def beyond_type_one(replicates: int) -> None:
         rates = []
         for n in (1_000, 10_000):
             many = replicates if n < 10_000 else max(100, replicates // 2)
-            p = [
-                p_value(scenario, one, k, constant=True)
-                for k, one in enumerate(tables(scenario, n, many, n))
-            ]
-            rates.append(f"{100 * np.mean(np.array(p) < 0.05):.1f}")
+            p = p_values(scenario, n, many, constant=True)
+            rates.append(f"{100 * np.mean(p < 0.05):.1f}")
         print(f"| {score} | {offset} | {' | '.join(rates)} |")
 
 
@@ -108,43 +77,22 @@ def family(replicates: int) -> None:
             p = []
             for j in range(106):
                 v = rng.random(n) if j % 3 else np.floor(5 * rng.random(n)) / 5
-                fine, coarse = (200 * v).astype(int), (10 * v).astype(int)
-                sums = [
-                    ErrorSums.from_rows(index, s[0], h[0], n_bins=size)
-                    for index, size in ((coarse, 10), (fine, 200))
-                ]
-                rows = ScoredRows(s[0], coarse, fine)
-                p.append(float(calibration_test(*sums, rows=rows, seed=k)))
-            hits += holm(p).min() < 0.05
+                given = scenario.given(v)
+                found = vc.estimate(h[0], s[0], **given, event="positive", random_state=k)
+                p.append(found.p_value)
+            hits += 106 * min(p) < 0.05
         print(f"| {score} | {n:,} | {100 * hits / replicates:.1f} % |")
 
 
-def sums_of(scenario: Scenario, n: int, replicates: int, seed: int) -> ErrorSums:
-    """Return the coarse sums of many replicates along a leading axis."""
-    rng = np.random.default_rng(seed)
-    block = max(1, 2_000_000 // n)
-    parts = []
-    for start in range(0, replicates, block):
-        u, s, h, w = scenario.draw(rng, min(block, replicates - start), n)
-        coarse = scenario.bins(u)[1]
-        weight = w if scenario.weighted else None
-        parts.append(ErrorSums.from_rows(coarse, s, h, weight, n_bins=scenario.sizes[1]))
-    names = vars(parts[0])
-    return ErrorSums(**{name: np.concatenate([vars(p)[name] for p in parts]) for name in names})
-
-
-def scenarios_of(vece: float) -> list[Scenario]:
-    found = []
-    for score in SCORES:
-        for shape in ("flat",) if vece == 0 else tuple(SHAPES):
-            scenario = Scenario(score=score, shape=shape, vece=vece)
-            try:
-                reached = scenario.truth(scenario.size)[0]
-            except ValueError:
-                continue
-            if abs(reached - vece) < 0.02 * vece + 1e-9:
-                found.append(scenario)
-    return found
+def oracle_width(rows: dict, scenario: Scenario, gaps: np.ndarray) -> float:
+    """Return the width of the normal interval of someone who knows the signs of all gaps."""
+    coarse = np.digitize(rows["v"], rows["bins"][1:-1])
+    n = np.bincount(coarse, minlength=scenario.sizes[1])
+    error = rows["p"] - rows["y"]
+    spread = np.bincount(coarse, (error - (np.bincount(coarse, error) / n)[coarse]) ** 2).sum()
+    share, size = n / n.sum(), np.abs(gaps)
+    among = share @ size**2 - (share @ size) ** 2
+    return 2 * 1.96 * np.sqrt((spread / n.sum() + among) / n.sum())
 
 
 def coverage(replicates: int) -> None:
@@ -156,14 +104,14 @@ def coverage(replicates: int) -> None:
             covered, widths = [], []
             for k, scenario in enumerate(scenarios_of(vece)):
                 truth, gaps, _ = scenario.truth(scenario.size)
-                law = GapLaw.from_cells(sums_of(scenario, n, replicates, 10 * n + k))
-                low, high = interval(law)
+                found, oracle = [], []
+                for rows in scenario.samples(n, replicates, 10 * n + k, 2_000_000):
+                    one = vc.estimate(**rows)
+                    found.append((one.low, one.high))
+                    oracle.append(oracle_width(rows, scenario, gaps))
+                low, high = np.transpose(found)
                 covered.append(np.mean((low <= truth) & (truth <= high)))
-                sign = np.where(gaps < 0, -1.0, 1.0) * law.share
-                variance = np.einsum("...b,...bc,...c->...", sign, law.cov, sign)
-                size = np.abs(gaps)
-                variance = variance + np.einsum("b,...bc,c->...", size, law.share_cov, size)
-                widths.append(np.mean(high - low) / np.mean(2 * 1.96 * np.sqrt(variance)))
+                widths.append(np.mean(high - low) / np.mean(oracle))
             print(
                 f"| {vece} | {n:,} | {len(covered)} | {100 * np.mean(covered):.1f} % | "
                 f"{100 * np.min(covered):.1f} % | {np.mean(widths):.2f} |"
@@ -183,8 +131,10 @@ def bias(replicates: int) -> None:
             rows = []
             for k, scenario in enumerate(scenarios_of(vece)):
                 truth = scenario.truth(scenario.size)[0]
-                law = GapLaw.from_cells(sums_of(scenario, n, replicates, 20 * n + k))
-                plug, corrected = law.value - truth, debiased(law) - truth
+                samples = scenario.samples(n, replicates, 20 * n + k, 2_000_000)
+                found = [vc.estimate(**rows) for rows in samples]
+                both = np.array([(one.value, one.debiased) for one in found])
+                plug, corrected = both.T - truth
                 rows.append(
                     (
                         plug.mean(),
@@ -219,13 +169,19 @@ def power(replicates: int) -> None:
 
 
 def _p_values(scenario: Scenario, n: int, replicates: int, seed: int) -> np.ndarray:
-    rows = []
-    for k, one in enumerate(tables(scenario, n, replicates, seed)):
-        u, s, h, _, _, _, (coarse, _) = one
-        chi = chdtrc(10, (coarse.error**2 / coarse.null2).sum())
-        kuiper = cumulative_test(Variable.of(u, "v"), s, h.astype(bool))
-        rows.append((p_value(scenario, one, k), chi, kuiper))
-    return np.array(rows)
+    found = []
+    rng = np.random.default_rng(seed)
+    block = max(1, 400_000 // n)
+    for start in range(0, replicates, block):
+        drawn = scenario.draw(rng, min(block, replicates - start), n)
+        for k, (u, s, h, _) in enumerate(zip(*drawn, strict=True), start):
+            bins = (10 * u).astype(int)
+            error, null = (np.bincount(bins, one, 10) for one in (h - s, s * (1 - s)))
+            rows = {"y": h, "p": s, "event": "positive", "classes": (0, 1)}
+            combined = vc.estimate(**rows, **scenario.given(u), random_state=k).p_value
+            kuiper = vc.estimate(**rows, v=u, test="kuiper").p_value
+            found.append((combined, chdtrc(10, (error**2 / null).sum()), kuiper))
+    return np.array(found)
 
 
 def groups(replicates: int) -> None:
@@ -242,13 +198,12 @@ def groups(replicates: int) -> None:
                 np.where(rng.random(len(unit)) < 0.7, rng.random(many)[unit], rng.random(len(unit)))
                 < s
             )
-            predictions = Predictions.of(y, s, v, groups=unit)
-            (claim,) = claims(predictions, "positive")
-            options = {"n_bins": 10, "binning": "quantile", "bins": None, "edges": None}
-            one = profile(predictions, claim, predictions.variables[0], options)
-            found += profile_test(one, None, grouped=True) < 0.05
-            constant += profile_test(one, None, grouped=True, beyond=True) < 0.05
-            covered += float(interval(gap_law(one.coarse))[0]) <= 0
+            test = vc.estimate(y, s, v, event="positive", groups=unit)
+            found += test.p_value < 0.05
+            covered += test.low <= 0
+            X, more = {"v": v}, {"event": "positive", "binning": "quantile", "repair": False}
+            audited = vc.audit(y, s, X, groups=unit, include=["v"], **more)
+            constant += audited.rows[0].beyond.p_value < 0.05
         rates = [100 * x / replicates for x in (found, constant, covered)]
         print(f"| {many} | {size} | {rates[0]:.1f} % | {rates[1]:.1f} % | {rates[2]:.1f} % |")
 
@@ -270,11 +225,10 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="50 replicates")
     parser.add_argument("--table", choices=ALL, help="print only this table")
     parser.add_argument("--all", action="store_true", help="all worlds in one table, half an hour")
+    parser.add_argument("--only", default="", help="with --all: a part of the names of worlds")
     options = parser.parse_args()
     if options.all:
-        from all_worlds import run_all
-
-        run_all(minutes=4 if options.quick else 50)
+        run_all(minutes=4 if options.quick else 50, only=options.only)
         return
     replicates = 50 if options.quick else options.replicates
     for name, make in ALL.items():

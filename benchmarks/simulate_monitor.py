@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import argparse
 import time
+from typing import Any
 
 import numpy as np
 from scipy import stats
 
+import internals
 from monitor_worlds import (
     BINS,
     CELLS,
@@ -28,12 +30,6 @@ from monitor_worlds import (
     change,
     quantiles,
 )
-from varcal._monitor.confidence import MOST_PREDICTED, Running, reach_of
-from varcal._monitor.detector import Detector
-from varcal._monitor.evidence import log_evidence
-from varcal._monitor.moments import Moments
-from varcal._monitor.monitor import REFERENCE_ERROR
-from varcal._monitor.strongest import ALSO
 
 ALPHA, ARL = 0.05, 20_000
 #: The drifts of the CUSUMs; each has the limit that alarms in 5 % of calm histories.
@@ -91,16 +87,16 @@ def false_alarms(histories: int, batches: int) -> dict[float, float]:
             many = min(CHUNK, histories - chunk)
             found = Batches(world, many, rows, tolerance, 1000 * number + chunk)
             flat = np.full((CELLS, 2), tolerance)
-            detectors = [Detector.new(many, CELLS) for _ in range(2)]
+            detectors = [internals.Detector.new(many, CELLS) for _ in range(2)]
             alarms = np.zeros((4, many), bool)
             if rivals is not None:
                 rivals.begin(many)
             for t in range(1, batches + 1):
                 sums, gains = found.draw(t)
                 moments = found.moments(sums, gains)
-                plain = Moments(**{**vars(moments), "gains": None})
+                plain = internals.Moments(**{**vars(moments), "gains": None})
                 for k, (one, given) in enumerate(zip(detectors, (moments, plain), strict=True)):
-                    one.update(log_evidence(given, flat), given)
+                    one.update(internals.log_evidence(given, flat), given)
                     alarms[2 * k] |= one.total(PART, spent=True) >= 1 / ALPHA
                     alarms[2 * k + 1] |= one.total(PART, spent=False) >= ARL
                 if rivals is not None:
@@ -132,17 +128,17 @@ def reference_line(histories: int, batches: int) -> str:
     for chunk in range(0, histories, CHUNK):
         many = min(CHUNK, histories - chunk)
         found = Batches(world, many, 300, 0.0, 777 + chunk)
-        reference = Running.new(many, CELLS)
+        reference = internals.Running.new(many, CELLS)
         for t in range(1, 21):
             reference.update(found.moments(*found.draw(t)))
-        odds = np.log(2 / (REFERENCE_ERROR * PART))
+        odds = np.log(2 / (internals.REFERENCE_ERROR * PART))
         _, low, high = reference.interval(odds, grouped=False)
         limits = np.minimum(np.stack([-low, high], axis=-1), 1.0)
-        detector, alarms = Detector.new(many, CELLS), np.zeros((2, many), bool)
+        detector, alarms = internals.Detector.new(many, CELLS), np.zeros((2, many), bool)
         for t in range(21, batches + 21):
             moments = found.moments(*found.draw(t))
-            plain = Moments(**{**vars(moments), "gains": None})
-            detector.update(log_evidence(plain, limits), plain)
+            plain = internals.Moments(**{**vars(moments), "gains": None})
+            detector.update(internals.log_evidence(plain, limits), plain)
             alarms[0] |= detector.total(PART, spent=True) >= 1 / ALPHA
             alarms[1] |= detector.total(PART, spent=False) >= ARL
         counts += alarms.sum(axis=1)
@@ -226,18 +222,18 @@ class Ours:
         self.spent, self.bets = spent, bets
         self.limits = np.full((claims * CELLS, 2), tolerance)
         self.part = np.concatenate([PART / claims] * claims)
-        self.detector = Detector.new(many, claims * CELLS)
+        self.detector = internals.Detector.new(many, claims * CELLS)
         self.first = np.zeros(many, int)
         self.cell = np.zeros(many, int)
         self.bet = np.zeros(many, int)
         self.start = np.zeros(many, int)
         self.partner = np.zeros(many, bool)
 
-    def update(self, moments: Moments, t: int) -> None:
+    def update(self, moments: Any, t: int) -> None:
         """Add a batch, and note where and since when new alarms are."""
         if not self.bets:
-            moments = Moments(**{**vars(moments), "gains": None})
-        self.detector.update(log_evidence(moments, self.limits), moments)
+            moments = internals.Moments(**{**vars(moments), "gains": None})
+        self.detector.update(internals.log_evidence(moments, self.limits), moments)
         threshold = 1 / ALPHA if self.spent else ARL
         new = (self.first == 0) & (self.detector.total(self.part, spent=self.spent) >= threshold)
         for h in np.flatnonzero(new):
@@ -246,7 +242,7 @@ class Ours:
             self.first[h], self.cell[h], self.bet[h] = t, cell, bet
             self.start[h] = self.detector.start[h, cell, bet]
             changed = flow[1 : 1 + BINS].max()  # the variable that changed
-            self.partner[h] = changed >= ALSO * flow[cell, bet]
+            self.partner[h] = changed >= internals.ALSO * flow[cell, bet]
 
 
 #: How the monitor is run: tolerance, number of claims, whether alpha is spent, whether by bets.
@@ -360,7 +356,7 @@ def intervals(histories: int, batches: int) -> None:
     rng = np.random.default_rng(5)
     level, rows = 0.05, 50
     grid = np.concatenate([[0.0], np.geomspace(1e-3, 1e6, 4000)])
-    reaches = reach_of(grid, np.log(2 / level), 1 + MOST_PREDICTED)
+    reaches = internals.reach_of(grid, np.log(2 / level), 1 + internals.MOST_PREDICTED)
     missed = daily = 0
     for _ in range(0, histories, CHUNK):
         score = rng.beta(1, 2, (CHUNK, batches, rows))
@@ -371,7 +367,7 @@ def intervals(histories: int, batches: int) -> None:
         total = x.sum(axis=2).cumsum(axis=1)
         n = rows * np.arange(1, batches + 1)
         mean = np.hstack([np.zeros((CHUNK, 1)), (total / n)[:, :-1]])
-        mean = np.clip(mean, -MOST_PREDICTED, MOST_PREDICTED)
+        mean = np.clip(mean, -internals.MOST_PREDICTED, internals.MOST_PREDICTED)
         spread = ((x - mean[:, :, None]) ** 2).sum(axis=2).cumsum(axis=1)
         reach = np.interp(spread, grid, reaches)
         missed += int((np.abs(total - truth) > reach).any(axis=1).sum())
@@ -385,7 +381,11 @@ def intervals(histories: int, batches: int) -> None:
     print("|---|---|---|")
     variance = float(np.mean(World().score * (1 - World().score)))
     for n in (1_000, 10_000, 100_000, 1_000_000):
-        half = float(reach_of(np.array([n * variance]), np.log(2 / level), 1 + MOST_PREDICTED)[0])
+        half = float(
+            internals.reach_of(
+                np.array([n * variance]), np.log(2 / level), 1 + internals.MOST_PREDICTED
+            )[0]
+        )
         half /= n
         print(f"| {n:,} | {100 * half:.2f} | {half / (1.96 * np.sqrt(variance / n)):.2f} |")
 

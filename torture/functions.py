@@ -165,10 +165,10 @@ def whole(random: Random) -> None:
         str(vc.audit(y, p, v, repair=False, **given))
     elif which == 1:
         given.pop("event", None)
-        calibrators = [vc.VariableCalibrator, vc.TreeCalibrator, vc.BetaCalibrator]
-        calibrators += [vc.IsotonicCalibrator, vc.HistogramCalibrator, vc.TemperatureCalibrator]
-        made = random.choice(calibrators)()
-        used = v if made._uses_variables else None
+        by_variable = [vc.VariableCalibrator, vc.TreeCalibrator]
+        by_score = [vc.BetaCalibrator, vc.IsotonicCalibrator, vc.HistogramCalibrator]
+        chosen = random.choice([*by_variable, *by_score, vc.TemperatureCalibrator])
+        made, used = chosen(), v if chosen in by_variable else None
         q = made.fit(p, y, used, **given, **_shared_luck(random, n)).predict_proba(p, used)
         _finite(q, "probabilities")
         assert (q >= 0).all() and (q <= 1).all() and np.allclose(q.sum(1), 1)

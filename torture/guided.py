@@ -15,7 +15,7 @@ from pathlib import Path
 
 import atheris
 
-with atheris.instrument_imports(include=["varcal._files", "varcal._input.date_texts"]):
+with atheris.instrument_imports(include=["varcal"]):
     from torture import parsers
 
 from varcal.exceptions import VarcalError  # after the modules that are watched

@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from varcal._files.atomic import write_whole
-
 #: Failures that are kept in full; the others are only counted.
 KEPT = 20
 
@@ -86,7 +84,9 @@ class Record:
         """Write the file."""
         if self.path is not None:
             told = {name: asdict(one) for name, one in self.parts.items()}
-            write_whole(self.path, json.dumps(told, indent=1))
+            draft = self.path.with_suffix(".draft")
+            draft.write_text(json.dumps(told, indent=1), encoding="utf-8")
+            draft.replace(self.path)
 
     @property
     def failures(self) -> list[str]:

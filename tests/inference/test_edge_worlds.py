@@ -1,7 +1,6 @@
-"""Small versions of the worlds of `benchmarks/edge_worlds_a.py`, in which varcal once failed."""
+"""Small versions of the worlds of `benchmarks/worlds.py` in which varcal once failed."""
 
-import importlib.util
-import sys
+import importlib
 from pathlib import Path
 
 import numpy as np
@@ -14,22 +13,20 @@ from varcal._inference.quadratic_forms import LEAST_MODEL, MODEL_ROWS, constant_
 from varcal._inference.simulated_null import draw_cells
 from varcal._measures.estimate import overall_gap, profile_test
 
-PATH = Path(__file__).parents[2] / "benchmarks" / "edge_worlds_a.py"
+FOLDER = Path(__file__).parents[2] / "benchmarks"
 
 
 @pytest.fixture(scope="module")
 def edge():
-    spec = importlib.util.spec_from_file_location("edge_worlds_a", PATH)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["edge_worlds_a"] = module
-    spec.loader.exec_module(module)
-    return module
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(FOLDER))
+        worlds = importlib.import_module("worlds")
+    return {one.name: one for make in worlds.EDGES for one in make()}
 
 
 def rate(edge, name, replicates):
-    (world,) = (world for world in edge.WORLDS if world.name == name)
     rng = np.random.default_rng(15)
-    return np.mean([world.one(rng) for _ in range(replicates)])
+    return np.mean([edge[name].draw(rng).hit for _ in range(replicates)])
 
 
 @pytest.mark.parametrize(
@@ -58,8 +55,7 @@ def test_heavy_weights_do_not_make_a_gap_change(edge, name):
 
 
 def test_every_world_draws(edge):
-    assert len({world.name for world in edge.WORLDS}) == len(edge.WORLDS)
-    for world in edge.WORLDS:
+    for world in edge.values():
         found = world.draw(np.random.default_rng(1))
         assert found.hit in (True, False) and (world.kind == "test") == np.isnan(found.width)
 

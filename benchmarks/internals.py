@@ -1,0 +1,65 @@
+"""The private names that simulations need, in one list: `internals.GapLaw` looks one up.
+
+Nothing else in this folder names a private module, except the constants in `sensitivity.py`, which
+are looked up in the same way. Only what no public call gives is here: sums and tests of many
+replicates at once, and the parts of a monitor.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+#: Modules below `varcal`, each with a name in it.
+PLACES = (
+    "_binning.bets:STAKES",
+    "_binning.bets:log_gains",
+    "_evidence.profile:profile",
+    "_evidence.profile:MOST_ROWS",
+    "_evidence.question:N_FINE",
+    "_inference.calibration_test:calibration_test",
+    "_inference.cluster_test:cluster_test",
+    "_inference.debias:debiased",
+    "_inference.debias:interval",
+    "_inference.error_sums:ErrorSums",
+    "_inference.gap_law:GapLaw",
+    "_inference.power:minimum_detectable",
+    "_inference.quadratic_forms:quadratic_forms",
+    "_inference.scored_rows:ScoredRows",
+    "_inference.simulated_null:draw_hits",
+    "_inference.simulated_null:simulate",
+    "_input.events:claims",
+    "_input.predictions:Predictions",
+    "_measures.estimate:profile_test",
+    "_monitor.confidence:MOST_PREDICTED",
+    "_monitor.confidence:Running",
+    "_monitor.confidence:reach_of",
+    "_monitor.detector:Detector",
+    "_monitor.evidence:log_evidence",
+    "_monitor.moments:Moments",
+    "_monitor.monitor:REFERENCE_ERROR",
+    "_monitor.strongest:ALSO",
+    "_smoothing.bands:curve_bands",
+    "calibrators._interface.rows:score_rows",
+    "calibrators._variable._columns.score_basis:log_odds",
+    "calibrators._variable.two_classes:moderated",
+)
+_BY_NAME = {place.partition(":")[2]: place for place in PLACES}
+
+
+def look_up(place: str) -> Any:
+    """Return what "module:name" stands for; the module is below `varcal`."""
+    module, _, name = place.partition(":")
+    try:
+        return getattr(import_module(f"varcal.{module}"), name)
+    except (ImportError, AttributeError) as error:
+        raise LookupError(
+            f"varcal has no {place!r} any more ({error}): correct the list that names it, or "
+            "remove what needs it"
+        ) from None
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _BY_NAME:
+        raise AttributeError(f"{name!r} is not in internals.PLACES")
+    return look_up(_BY_NAME[name])
