@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # A file of pinned dependencies with hashes, as .ci/lock.txt; by default the newest are installed.
 LOCK ?=
 
-.PHONY: demo check test test-oldest test-newest lock licences torture bench docs release-check clean
+.PHONY: demo check test test-oldest test-newest reproduce lock licences torture bench docs release-check clean
 
 demo: $(VENV)/.core
 	$(BIN)/varcal demo
@@ -24,6 +24,10 @@ test: check
 # The same tests with the oldest and the newest dependencies, in environments of their own.
 test-oldest test-newest:
 	$(PYTHON) tools/versions.py test $(@:test-%=%) -m "not slow" $(PYTEST_ARGS)
+
+# The paper's figures, theorems and pictures, in build/reproduction: reproduction/README.md
+reproduce: $(VENV)/.dev
+	$(BIN)/python -m reproduction
 
 # Pins the dependencies of the CI; needs uv.
 lock:

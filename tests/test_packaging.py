@@ -21,7 +21,7 @@ OPTIONAL = PROJECT["optional-dependencies"]
 BLOCK = """
 import sys
 OPTIONAL = {
-    "duckdb", "matplotlib", "numba", "onnx", "onnxruntime", "pandas", "plotly", "polars", "pooch",
+    "duckdb", "matplotlib", "numba", "onnx", "onnxruntime", "pandas", "plotly", "polars",
     "psycopg", "pyarrow", "pyspark", "requests", "sqlglot",
 }
 class Refuse:
@@ -68,11 +68,11 @@ compared = vc.compare(y, {"raw": p, **models}, v)
 compared.report("comparison.html"), compared._repr_html_()
 for name in ("adult", "census", "income", "yelp"):
     getattr(vc.datasets, f"load_{name}")()
-print(vc.experiments.EXPERIMENTS[0], not OPTIONAL & {m.partition(".")[0] for m in sys.modules})
+print(not OPTIONAL & {m.partition(".")[0] for m in sys.modules})
 """
     done = run(code, tmp_path)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == ["theory", "True"]
+    assert done.stdout.split() == ["True"]
     assert "<html" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
@@ -100,7 +100,6 @@ MISSING = {
     "vc.audit(y, p, v).to_frame()": ("to_frame() needs pandas", ""),
     "vc.datasets.load_adult().to_frame('polars')": ("to_frame() needs polars", "polars"),
     "vc.PlattCalibrator().fit(p, y).to_onnx()": ("exporting to ONNX needs onnx", "onnx"),
-    "vc.experiments.reproduce('theory')": ("drawing the figures needs matplotlib", "reproduce"),
 }
 
 
@@ -135,19 +134,13 @@ def test_a_missing_library_is_named_with_its_extra(call, errors):
     assert errors[call] == f"{message}\nhint: {hint}"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["audit", "rows.csv", "--label", "y", "--prob", "p"], "reading 'rows.csv' needs pyarrow"),
-        (["reproduce", "adult"], "drawing the figures needs matplotlib"),
-    ],
-)
-def test_the_command_line_says_what_to_install(arguments, message, tmp_path):
+def test_the_command_line_says_what_to_install(tmp_path):
     (tmp_path / "rows.csv").write_text("y,p,age\n1,0.5,3\n", encoding="utf-8")
+    arguments = ["audit", "rows.csv", "--label", "y", "--prob", "p"]
     done = run(f"import varcal.cli; varcal.cli.main({arguments})", tmp_path)
     assert done.returncode == 2
     first, second = done.stderr.splitlines()
-    assert first == f"error: {message}"
+    assert first == "error: reading 'rows.csv' needs pyarrow"
     assert second.startswith("hint: pip install ")
 
 

@@ -78,7 +78,6 @@ def test_audit_loads_neither_scikit_learn_nor_pandas(tmp_path, rows_file):
         "pyarrow.dataset",
         "pyarrow.parquet",
         "varcal.calibrators",
-        "varcal.experiments",
     }
 
 

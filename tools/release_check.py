@@ -45,9 +45,8 @@ SMOKE = {
     "onnx": ROWS + "vc.BetaCalibrator().fit(d.p, d.y).to_onnx().check()",
     "sql": ROWS + "import sqlglot; "
     "sqlglot.parse(vc.BetaCalibrator().fit(d.p, d.y).to_sql('bigquery').script, 'bigquery')",
-    "reproduce": "import pooch, varcal; varcal.experiments.EXPERIMENTS",
     "all": "import varcal, pyarrow, matplotlib, plotly, duckdb, polars, pyspark, numba, "
-    "onnx, onnxruntime, sqlglot, pooch",
+    "onnx, onnxruntime, sqlglot",
     "docs": "import zensical, mkdocstrings, nbclient, latex2mathml",
 }
 

@@ -86,8 +86,7 @@ def one_kill(
             outcome.fail(f"{label}: the writer failed")
             return
         there, left = path.exists(), _others(path)
-        # Files of a folder are each of one version or the other; the next write refuses half ones.
-        if path.is_file() and writer.content(path) not in versions:
+        if there and writer.content(path) not in versions:
             outcome.fail(f"{label}: the file is not complete")
             return
         try:
@@ -107,5 +106,4 @@ def one_kill(
 
 def _others(path: Path) -> list[str]:
     """Return the drafts, and whatever else is beside a file."""
-    beside = set(os.listdir(path.parent)) - {path.name} - LOCKS
-    return sorted(beside | {one.name for one in path.rglob("*.draft")})
+    return sorted(set(os.listdir(path.parent)) - {path.name} - LOCKS)

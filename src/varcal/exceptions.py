@@ -9,7 +9,6 @@ from types import ModuleType
 from typing import Any
 
 __all__ = [
-    "DownloadError",
     "InSampleWarning",
     "InputError",
     "MissingDependencyError",
@@ -158,7 +157,6 @@ EXTRAS = {
     "pyarrow": "files",
     "matplotlib": "plot",
     "plotly": "plotly",
-    "pooch": "reproduce",
     "duckdb": "duckdb",
     "polars": "polars",
     "pyspark": "spark",
@@ -173,7 +171,7 @@ class MissingDependencyError(VarcalError, ImportError):
     """An optional library is needed and is not installed."""
 
     @classmethod
-    def of(cls, library: str, purpose: str, extra: str = "") -> MissingDependencyError:
+    def of(cls, library: str, purpose: str) -> MissingDependencyError:
         """Name the library, what it is needed for, and the extra that installs it.
 
         >>> print(MissingDependencyError.of("pyarrow", "reading 'rows.csv'"))
@@ -181,12 +179,12 @@ class MissingDependencyError(VarcalError, ImportError):
         hint: pip install pyarrow, or the extra 'files': pip install ".[files]" in a checkout
         """
         hint = f"pip install {library}"
-        if extra := extra or EXTRAS.get(library, ""):
+        if extra := EXTRAS.get(library, ""):
             hint += f""", or the extra {extra!r}: pip install ".[{extra}]" in a checkout"""
         return cls(f"{purpose} needs {library}", hint)
 
 
-def import_library(library: str, purpose: str, extra: str = "") -> ModuleType:
+def import_library(library: str, purpose: str) -> ModuleType:
     """Import an optional library, or say what it is needed for and how to install it.
 
     Parameters
@@ -195,8 +193,6 @@ def import_library(library: str, purpose: str, extra: str = "") -> ModuleType:
         Its name.
     purpose : str
         What needs it, as the beginning of a sentence that goes on with "needs".
-    extra : str, optional
-        The extra to recommend, if it is not the usual one of the library.
 
     Examples
     --------
@@ -208,11 +204,7 @@ def import_library(library: str, purpose: str, extra: str = "") -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name != library:  # the library is there, and something that it needs is not
             raise
-        raise MissingDependencyError.of(library, purpose, extra) from None
-
-
-class DownloadError(VarcalError, OSError):
-    """A file cannot be downloaded completely."""
+        raise MissingDependencyError.of(library, purpose) from None
 
 
 class VarcalWarning(UserWarning):

@@ -160,7 +160,6 @@ def results():
             _predictions,
             _scorers,
             _classifiers,
-            _experiments,
         ):
             part(record)
         for part in (
@@ -666,26 +665,6 @@ def _scorers(record):
     }.items():
         scores = cross_val_score(GaussianNB(), numbers, y, scoring=scorer, cv=3)
         record.keep(f"scorers/{name}", scores)
-
-
-def _experiments(record):
-    record.keep("experiments", list(vc.experiments.EXPERIMENTS))
-    found = [vc.experiments.reproduce("theory")]
-    found += [vc.experiments.reproduce("yelp", n_splits=2)]
-    for one in found:
-        key = f"experiments/{one.name}"
-        record.keep(f"{key}/ok", one.ok)
-        for table in one.tables:
-            for number, cells in enumerate(table.columns.values()):
-                if cells and not any(isinstance(cell, str) for cell in cells):
-                    record.keep(f"{key}/{table.name}/{number}", cells)
-        columns = one.columns()
-        for name in ("method", "measure", "variable"):
-            if columns[name]:
-                record.keep(f"{key}/{name}", columns[name])
-        if columns["ours_percent"]:
-            record.keep(f"{key}/ours_percent", columns["ours_percent"])
-            record.keep(f"{key}/difference", columns["difference"])
 
 
 # Rows that come in batches or stay elsewhere

@@ -92,8 +92,7 @@ SPECIAL = {
     "VariableCalibratedClassifier.score": {"X": X, "y": Y},
     "VariableCalibratedClassifier.scorer": {},
 }
-#: Modules whose functions are walked, and functions that are not calls on data: the reproduction
-#: of the paper downloads files and takes minutes.
+#: Modules whose functions are walked, and functions that are not calls on data.
 MODULES = ("datasets", "plotting", "report")
 LEFT_OUT = {"datasets.load_census"}
 #: Methods of scikit-learn that varcal inherits, and parts of the protocol between packages.

@@ -19,7 +19,7 @@ TEXTS = [
     ROOT / "CHANGELOG.md",
     ROOT / "SECURITY.md",
     *sorted((ROOT / "src").rglob("README.md")),
-    *(ROOT / folder / "README.md" for folder in ("benchmarks", "tools", "torture")),
+    *(ROOT / folder / "README.md" for folder in ("benchmarks", "reproduction", "tools", "torture")),
 ]
 # A block that needs the authors' files, which not everybody has.
 PAPER = "VARCAL_PAPER_DATA"

@@ -113,7 +113,6 @@ def smoother_weights(
     weight: ArrayLike | None = None,
     counts: ArrayLike | None = None,
     transform: Callable[[Floats], Floats] | None = None,
-    derivative: bool = False,
 ) -> Floats:
     r"""Return the weights of the local polynomial: the fit at ``at[i]`` is ``weights[i] @ y``.
 
@@ -141,9 +140,6 @@ def smoother_weights(
     transform : function, optional
         Increasing function of the positions in which the polynomial is taken. Neighbourhoods and
         kernel weights stay those of `x`.
-    derivative : bool
-        Whether to return the weights of the slope (along the transformed axis, if there is one)
-        instead of those of the value.
 
     References
     ----------
@@ -179,13 +175,12 @@ def smoother_weights(
         share = None if root is None else root[cells]
         with np.errstate(over="ignore"):
             u = np.clip((x[cells] - here[:, None]) / wide[:, None], -1.0, 1.0)
-        t, unit = u, wide[:, None]
+        t = u
         if transform is not None:
             apart = axis[cells] - here_on_axis[rows, None]
             unit = np.max(np.abs(apart), axis=1, where=np.abs(u) < 1, initial=0.0)[:, None]
-            unit = np.where(unit > 0, unit, 1.0)
-            t = apart / unit
-        out[rows, cells] = _block(u, t, unit, share, degree, derivative)
+            t = apart / np.where(unit > 0, unit, 1.0)
+        out[rows, cells] = _block(u, t, share, degree)
     return out
 
 
@@ -227,17 +222,10 @@ def _bandwidth(
     return out
 
 
-def _block(
-    u: Floats,
-    t: Floats,
-    unit: Floats,
-    root: Floats | None,
-    degree: int,
-    derivative: bool,
-) -> Floats:
+def _block(u: Floats, t: Floats, root: Floats | None, degree: int) -> Floats:
     """Return the smoother weights of a few points, one row per point.
 
-    The kernel is a function of u, the polynomial one of t, whose unit is given.
+    The kernel is a function of u, the polynomial one of t.
     """
     size = np.abs(u)
     kernel = 1.0 - size * size * size
@@ -245,12 +233,11 @@ def _block(
     if root is not None:
         root_kernel *= root
     # `now` and `before` are polynomials on the cells times the root of the kernel;
-    # `value` and `slope` are the same polynomials and their derivatives at t = 0.
+    # `value` and `value_before` are the same polynomials at t = 0.
     norm = np.sqrt(np.einsum("ij,ij->i", root_kernel, root_kernel))[:, None]
     now, before = root_kernel / norm, np.zeros_like(u)
     value, value_before = 1.0 / norm, np.zeros_like(norm)
-    slope, slope_before = np.zeros_like(norm), np.zeros_like(norm)
-    total = (slope if derivative else value) * now
+    total: Floats = value * now
     back = np.zeros_like(norm)
     for _ in range(degree):
         ahead = t * now
@@ -263,14 +250,11 @@ def _block(
             break
         ahead *= inverse
         value_ahead = (-mean * value - back * value_before) * inverse
-        slope_ahead = (value - mean * slope - back * slope_before) * inverse
-        total += (slope_ahead if derivative else value_ahead) * ahead
+        total += value_ahead * ahead
         before, now, back = now, ahead, norm
         value_before, value = value, value_ahead
-        slope_before, slope = slope, slope_ahead
     total *= root_kernel
-    out: Floats = total / unit if derivative else total
-    return out
+    return total
 
 
 def local_polynomial(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -46,19 +45,6 @@ def counted(items: Iterable[T], what: str, rows: Callable[[T], int]) -> Iterator
             yield item
             total += rows(item)
             status.update(f"{what}: {total:,} rows")
-
-
-@contextmanager
-def steps(what: str) -> Iterator[Callable[[], None]]:
-    """Give a function to call after each step of long work; a terminal shows the count."""
-    if not sys.stderr.isatty():
-        yield lambda: None
-        return
-    from rich.console import Console  # noqa: PLC0415  rich loads when first needed
-
-    done = itertools.count(1)
-    with Console(stderr=True).status(what) as status:
-        yield lambda: status.update(f"{what}: step {next(done)}")
 
 
 @contextmanager

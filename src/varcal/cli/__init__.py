@@ -12,12 +12,11 @@ from varcal.cli._demo import demo
 from varcal.cli._export import export
 from varcal.cli._monitor import monitor
 from varcal.cli._program import main
-from varcal.cli._reproduce import reproduce
 from varcal.cli._slices import slices
 
 __all__ = ["main", "program"]
 
-for _command in (audit, slices, calibrate, apply, export, compare, monitor, demo, reproduce):
+for _command in (audit, slices, calibrate, apply, export, compare, monitor, demo):
     main.add_command(_command)
 
 

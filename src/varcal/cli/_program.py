@@ -122,10 +122,9 @@ def main() -> None:
       varcal apply cal.json new.csv -o calibrated.csv
       varcal compare test.csv --label y --prob p --prob p_calibrated
       varcal monitor update state.json day.csv   watch batches, exit 4 on alarm
-      varcal reproduce all --data paper-outputs  the paper's figures and ours
 
-    Exit codes: 0 success, 1 a gate that you set is not passed or a published figure is not
-    reproduced, 2 bad input, 4 a monitor raises an alarm.
+    Exit codes: 0 success, 1 a gate that you set is not passed, 2 bad input, 4 a monitor raises an
+    alarm.
     """
 
 

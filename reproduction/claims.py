@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from varcal.experiments._published import AUGMENTED, TREE, UNCALIBRATED, Target
-from varcal.experiments._study import Study
-
-__all__ = ["CHANCE", "Claim", "ClaimResult", "claims_of"]
+from reproduction.published import AUGMENTED, TREE, UNCALIBRATED, Target
+from reproduction.studies import Study
 
 #: Stands for the 95 % quantile of what a perfect model would show on as many rows.
 CHANCE = "chance"

@@ -1,4 +1,4 @@
-"""The paper's figures, drawn in its own style. This module needs matplotlib."""
+"""The paper's figures, drawn in its own style."""
 
 from __future__ import annotations
 
@@ -9,18 +9,16 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from varcal._arrays import Bools, Floats
-from varcal._measures.curve import curve
-from varcal.experiments._corrected_protocol import CorrectedRun
-from varcal.experiments._loess import loess_line
-from varcal.experiments._paper_protocol import PaperRun
-from varcal.experiments._published import AUGMENTED, PUBLISHED, TREE
-from varcal.experiments._study import Study
-from varcal.experiments._theory import THEOREMS, TheoryRun
-from varcal.plotting import before_after
-from varcal.plotting._colours import ACTUAL, DENSITY, FAINT, INK, PREDICTED
+import varcal as vc
+from reproduction.corrected_protocol import CorrectedRun
+from reproduction.loess import loess_line
+from reproduction.paper_protocol import PaperRun
+from reproduction.published import AUGMENTED, PUBLISHED, TREE
+from reproduction.theorems import THEOREMS, TheoryRun
 
-__all__ = ["corrected_pictures", "study_pictures", "theory_picture"]
+ACTUAL, PREDICTED = "#0072B2", "#D55E00"
+DENSITY, FAINT, INK = "#C3C9D1", "#6B7280", "#1B1F24"
+
 
 POINTS = 200
 
@@ -93,7 +91,7 @@ def reliability_panels(run: PaperRun, methods: tuple[str, ...]) -> Figure:
     return figure
 
 
-def _bars(ax: Axes, score: Floats, hit: Bools, edges: Floats) -> None:
+def _bars(ax: Axes, score: np.ndarray, hit: np.ndarray, edges: np.ndarray) -> None:
     """Draw the accuracy of each bin and the diagonal; bins with few rows are fainter."""
     place = np.clip(np.searchsorted(edges, score) - 1, -1, len(edges) - 2)
     inside = place >= 0
@@ -144,7 +142,7 @@ def split_dots(run: CorrectedRun) -> Figure:
             values = 100 * run.values[target]
             jitter = rng.uniform(-0.22, 0.22, len(values))
             ax.barh(
-                place, 100 * run.floor_highs[target].mean(), 0.7, color=DENSITY, zorder=1,
+                place, 100 * run.first[target].noise_high, 0.7, color=DENSITY, zorder=1,
                 label="possible by chance alone" if place == 0 else None,
             )  # fmt: skip
             ax.plot(
@@ -194,13 +192,13 @@ def study_pictures(run: PaperRun) -> dict[str, Figure]:
 
 def corrected_pictures(run: CorrectedRun) -> dict[str, Any]:
     """Return the figures of the corrected protocol by file name."""
-    study: Study = run.study
+    study = run.study
     x = {study.axis: run.test.variables[study.variable]}
     curves = {
-        method: curve(run.test.y, run.probabilities[method], x, classes=range(study.classes))
+        method: vc.curve(run.test.y, run.probabilities[method], x, classes=range(study.classes))
         for method in study.shown
     }
-    return {"splits": split_dots(run), "corrected-variable-plots": before_after(curves)}
+    return {"splits": split_dots(run), "corrected-variable-plots": vc.plotting.before_after(curves)}
 
 
 def theory_picture(run: TheoryRun) -> Figure:

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["PUBLISHED", "Published", "Target"]
-
 #: Method, measure and variable; ECE and accuracy have no variable.
 Target = tuple[str, str, str]
 

@@ -6,15 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from varcal.calibrators import (
-    AugmentedCalibrator,
-    BetaCalibrator,
-    DirichletCalibrator,
-    PlattCalibrator,
-    ScalingBinningCalibrator,
-    TreeCalibrator,
-)
-from varcal.experiments._published import (
+from reproduction.published import (
     AUGMENTED,
     BETA,
     BINNING,
@@ -23,8 +15,14 @@ from varcal.experiments._published import (
     TREE,
     UNCALIBRATED,
 )
-
-__all__ = ["STUDIES", "Study"]
+from varcal.calibrators import (
+    AugmentedCalibrator,
+    BetaCalibrator,
+    DirichletCalibrator,
+    PlattCalibrator,
+    ScalingBinningCalibrator,
+    TreeCalibrator,
+)
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from varcal.experiments._published import Published, Target
-
-__all__ = ["Figure"]
+from reproduction.published import Published, Target
 
 #: The allowed distance from the value that the authors recorded: 1e-5 percentage points for
 #: VCE(v*), two units of the sixth decimal of a fraction otherwise.
@@ -36,15 +34,9 @@ class Figure:
     published: Published | None = None
     same_model: bool = True
 
-    @property
-    def printed(self) -> str:
-        """The paper's figure with its unit, or an empty text."""
-        return f"{self.published.printed}%" if self.published and self.published.printed else ""
-
-    @property
-    def shown(self) -> str:
-        """Ours in percent with four decimals, which are six of a fraction."""
-        return f"{self.value:.4f}%" if math.isfinite(self.value) else "–"
+    def __str__(self) -> str:
+        what = " ".join(part for part in self.target if part)
+        return f"{what}: {self.value:.4f}%, published {self.value - self.difference:.4f}%"
 
     @property
     def difference(self) -> float:
@@ -53,19 +45,8 @@ class Figure:
             return math.nan
         if self.published.recorded is None:
             return self.value - float(self.published.printed)
-        return self.value - self._recorded()
-
-    def _recorded(self) -> float:
-        assert self.published is not None and self.published.recorded is not None
         scale = 1 if self.target[1] == "VCE(v*)" else 100
-        return scale * self.published.recorded
-
-    @property
-    def wanted(self) -> str:
-        """The published value, as precise as it is known."""
-        if self.published is None or self.published.recorded is None:
-            return self.printed
-        return f"{self._recorded():.4f}%"
+        return self.value - scale * self.published.recorded
 
     @property
     def prints_equal(self) -> bool:

@@ -1,21 +1,16 @@
-"""Table: the results of an experiment as text, Markdown and CSV."""
+"""Table: some results of an experiment, and how they are arranged."""
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from varcal._text.tables import text_table
-from varcal.experiments._corrected_protocol import CorrectedRun
-from varcal.experiments._figure import Figure
-from varcal.experiments._paper_protocol import PaperRun
-from varcal.experiments._published import AUGMENTED, TREE, UNCALIBRATED
-
-__all__ = ["Table", "corrected_tables", "csv_text", "paper_tables"]
+from reproduction.corrected_protocol import CorrectedRun
+from reproduction.figure import Figure
+from reproduction.paper_protocol import PaperRun
+from reproduction.published import AUGMENTED, TREE, UNCALIBRATED
 
 
 @dataclass(frozen=True)
@@ -33,7 +28,7 @@ class Table:
     note : str
         An explanation below the table.
     detail : bool
-        Whether it is only written to files and not printed.
+        Whether it is only written as CSV.
     """
 
     name: str
@@ -42,62 +37,36 @@ class Table:
     note: str = ""
     detail: bool = False
 
-    def text(self) -> str:
-        """Return the table for a terminal."""
-        lines = [self.title, "", text_table(self.columns)]
-        return "\n".join([*lines, "", self.note] if self.note else lines)
-
     def markdown(self) -> str:
-        """Return the table in Markdown.
+        """Return the table in Markdown, with its columns aligned.
 
         >>> print(Table("a", "Both", {"method": ["beta"], "ECE": [1.5]}).markdown())
         **Both**
         <BLANKLINE>
-        | method | ECE |
-        | :--- | ---: |
-        | beta | 1.5000 |
+        | method |    ECE |
+        | :----- | -----: |
+        | beta   | 1.5000 |
         """
-        numbers = {
-            name: not any(isinstance(cell, str) for cell in cells)
-            for name, cells in self.columns.items()
-        }
-        lines = [
-            _row(list(self.columns)),
-            _row(["---:" if numbers[name] else ":---" for name in self.columns]),
-            *(
-                _row([_cell(one) for one in row])
-                for row in zip(*self.columns.values(), strict=True)
-            ),
-        ]
+        columns = [_aligned(name, cells) for name, cells in self.columns.items()]
+        lines = [f"| {' | '.join(row)} |" for row in zip(*columns, strict=True)]
         parts = [f"**{self.title}**", "\n".join(lines)]
         return "\n\n".join([*parts, self.note] if self.note else parts)
 
-    def csv(self) -> str:
-        """Return the table as CSV, with numbers in full precision."""
-        return csv_text(self.columns)
 
-
-def csv_text(columns: dict[str, list[Any]]) -> str:
-    """Return columns as CSV.
-
-    >>> csv_text({"a": [1, 2], "b": ["x, y", ""]}).split()
-    ['a,b', '1,"x,', 'y"', '2,']
-    """
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(zip(*columns.values(), strict=True))
-    return out.getvalue()
+def _aligned(name: str, values: list[Any]) -> list[str]:
+    """Return the cells of a column, text to the left and numbers to the right."""
+    text = any(isinstance(value, str) for value in values)
+    cells = [cell.replace("|", "\\|") for cell in (name, *map(_cell, values))]
+    width = max(3, *map(len, cells))
+    rule = ":" + "-" * (width - 1) if text else "-" * (width - 1) + ":"
+    first, *rest = (cell.ljust(width) if text else cell.rjust(width) for cell in cells)
+    return [first, rule, *rest]
 
 
 def _cell(value: Any) -> str:
     if isinstance(value, float):
         return "–" if value != value else f"{value:.4f}"
     return f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def _row(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
 def _comparison_table(
@@ -192,9 +161,8 @@ def corrected_tables(run: CorrectedRun) -> list[Table]:
         "verdict": [one.verdict for one in run.claims],
     }
     note = (
-        "Noise: mean and 95 % quantile of what a perfect model would show on as many rows. The "
-        "last columns are for the paper's own split: the plug-in value, the debiased value and "
-        "its 95 % interval."
+        "The last columns are for the paper's own split: the plug-in value, mean and 95 % quantile "
+        "of what a perfect model would show, the debiased value and its 95 % interval."
     )
     claims_note = (
         "Change is in percentage points, with its mean and standard deviation over splits. Low "
@@ -216,7 +184,7 @@ def corrected_tables(run: CorrectedRun) -> list[Table]:
     if study.others:
         others = _over_splits(run, [("VECE", name) for name in study.others])
         title = f"{study.title}, corrected: other variables {many} (%)"
-        tables.append(Table("corrected-others", title, others, note, detail=True))
+        tables.append(Table("corrected-others", title, others, note))
     return tables
 
 
@@ -231,15 +199,14 @@ def _over_splits(run: CorrectedRun, wanted: list[tuple[str, str]]) -> dict[str, 
                 "method": method,
                 "mean": float(values.mean()),
                 "sd": float(values.std(ddof=1)),
-                **dict.fromkeys(("noise", "noise 95 %"), math.nan),
                 "paper's split": float(values[0]),
-                **dict.fromkeys(("debiased", "low", "high"), math.nan),
+                **dict.fromkeys(("noise", "noise 95 %", "debiased", "low", "high"), math.nan),
             }
             if target in run.first:
                 first = run.first[target]
                 row |= {
-                    "noise": 100 * float(run.floors[target].mean()),
-                    "noise 95 %": 100 * float(run.floor_highs[target].mean()),
+                    "noise": 100 * first.noise_floor,
+                    "noise 95 %": 100 * first.noise_high,
                     "debiased": 100 * first.debiased,
                     "low": 100 * first.low,
                     "high": 100 * first.high,

@@ -1,0 +1,1 @@
+"""The paper's experiments, run again, with every published figure next to ours."""

@@ -1,0 +1,56 @@
+"""``python -m reproduction``: what it writes, and when it fails."""
+
+import csv
+from dataclasses import replace
+
+import pytest
+
+pytest.importorskip("skmisc")
+
+from PIL import Image
+
+from reproduction import theorems
+from reproduction.__main__ import main
+from reproduction.rows import paper_file
+
+
+def test_tables_and_pictures(paper_data, tmp_path, capsys):
+    names = ("theory", "bank", "yelp")
+    assert main([*names, "--data", str(paper_data), "--out", str(tmp_path), "--splits", "2"]) == 0
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.startswith("18 of 18 published figures equal, 3 experiments: no failures")
+    index = (tmp_path / "README.md").read_text(encoding="utf-8")
+    assert "72 of 72 cases agree with the theorems" in index
+    assert "run again with our own model" in index
+    with (tmp_path / "figures.csv").open(encoding="utf-8") as file:
+        verdicts = [row["verdict"] for row in csv.DictReader(file)]
+    assert verdicts == 18 * ["equal"] + 18 * ["another model"]
+    for name, many in zip(names, (1, 5, 5), strict=True):
+        page = (tmp_path / name / "README.md").read_text(encoding="utf-8")
+        pictures = list((tmp_path / name).glob("*.png"))
+        assert len(pictures) == many
+        for path in pictures:
+            assert f"]({path.name})" in page
+            with Image.open(path) as picture:
+                assert picture.width > 500
+                assert len(picture.convert("RGB").getcolors(1 << 20)) > 20
+
+
+def test_a_statement_that_fails_ends_with_exit_code_1(tmp_path, monkeypatch, capsys):
+    make = theorems.make_vece_bound
+
+    def wrong(*arguments, **options):
+        sim = make(*arguments, **options)
+        return replace(sim, vece=0.5 * sim.vece)
+
+    monkeypatch.setattr(theorems, "make_vece_bound", wrong)
+    assert main(["theory", "--out", str(tmp_path)]) == 1
+    said = capsys.readouterr()
+    assert said.out.splitlines()[-2] == "Theory: 48 of 72 cases agree with the theorems"
+    assert "differs from the paper: Theory: theorem 1, K = 2" in said.err
+
+
+def test_another_file_is_refused(tmp_path):
+    (tmp_path / "bank_out.csv").write_text("a,b\n1,2\n", encoding="utf-8")
+    with pytest.raises(SystemExit, match="is not the authors' file"):
+        paper_file("bank", tmp_path)
