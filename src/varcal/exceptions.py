@@ -157,7 +157,6 @@ class InputError(VarcalError, ValueError):
 EXTRAS = {
     "pyarrow": "files",
     "matplotlib": "plot",
-    "plotly": "plotly",
     "pooch": "reproduce",
     "duckdb": "duckdb",
     "polars": "polars",

@@ -98,7 +98,7 @@ SPECIAL = {
 }
 #: Modules whose functions are walked, and functions that are not calls on data: the reproduction
 #: of the paper downloads files and takes minutes.
-MODULES = ("datasets", "plotting", "report")
+MODULES = ("datasets", "report")
 LEFT_OUT = {"datasets.load_census"}
 #: Methods of scikit-learn that varcal inherits, and parts of the protocol between packages.
 FOREIGN = {"get_metadata_routing", "set_params", "get_params"}

@@ -93,24 +93,21 @@ class Estimate:
         """Return everything in plain Python types, ready for JSON."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
-    def plot(self, ax: Any = None, *, backend: str = "matplotlib") -> Any:
+    def plot(self, ax: Any = None) -> Any:
         """Draw the estimate with its interval and the range of a perfect model by chance.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
             Where to draw; a new figure by default.
-        backend : {"matplotlib", "plotly"}
-            The library that draws.
 
         Returns
         -------
-        matplotlib Axes, or plotly Figure
+        matplotlib Axes
         """
-        from varcal.plotting import draw  # noqa: PLC0415
-        from varcal.plotting._rankings import estimate_dots  # noqa: PLC0415
+        from varcal.plotting.ranking import draw_estimate  # noqa: PLC0415
 
-        return draw("dots", estimate_dots(self), ax=ax, backend=backend)
+        return draw_estimate(self, ax)
 
     def __repr__(self) -> str:
         along = "" if self.metric == "ECE" else f" along {self.variable}"

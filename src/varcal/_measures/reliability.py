@@ -146,7 +146,7 @@ class Reliability:
         columns = {name: getattr(self, name) for name in (*BINS, "counts")}
         return frame_of(columns, self.backend)
 
-    def plot(self, ax: Any = None, *, backend: str = "matplotlib") -> Any:
+    def plot(self, ax: Any = None) -> Any:
         """Draw the reliability diagram.
 
         Bins are dots with intervals, and the smooth hit rate is a line with its band. The band
@@ -157,16 +157,14 @@ class Reliability:
         ----------
         ax : matplotlib Axes, optional
             Where to draw; a new figure by default.
-        backend : {"matplotlib", "plotly"}
-            The library that draws.
 
         Returns
         -------
-        matplotlib Axes, or plotly Figure
+        matplotlib Axes
         """
-        from varcal.plotting import draw  # noqa: PLC0415
+        from varcal.plotting.reliability import draw_reliability  # noqa: PLC0415
 
-        return draw("reliability", self, ax=ax, backend=backend)
+        return draw_reliability(self, ax)
 
     def __repr__(self) -> str:
         outside = (self.accuracy < self.consistent_low) | (self.accuracy > self.consistent_high)

@@ -341,22 +341,17 @@ class Monitor:
         """What a reader should know about how the evidence is computed."""
         return notes_of(self)
 
-    def plot(self, *, backend: str = "matplotlib") -> Any:
+    def plot(self) -> Any:
         """Draw the evidence over time, cells × time coloured by gap, and the strongest cell.
-
-        Parameters
-        ----------
-        backend : {"matplotlib", "plotly"}
-            The library that draws.
 
         Returns
         -------
-        matplotlib Figure, or plotly Figure
+        matplotlib Figure
         """
         from varcal._monitor.view import view_of  # noqa: PLC0415
-        from varcal.plotting import draw  # noqa: PLC0415
+        from varcal.plotting.monitor import draw_monitor  # noqa: PLC0415
 
-        return draw("monitor", view_of(self), backend=backend)
+        return draw_monitor(view_of(self))
 
     @checked()
     def report(self, path: str | PathLike[str], *, title: str = "Calibration monitor") -> None:

@@ -337,23 +337,21 @@ class Slices:
         """
         SLICES.write(path, self.to_dict(), key)
 
-    def plot(self, ax: Any = None, *, backend: str = "matplotlib") -> Any:
+    def plot(self, ax: Any = None) -> Any:
         """Draw each slice as a row: what the model says, what happens, and its rows.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
             Where to draw; a new figure by default.
-        backend : {"matplotlib", "plotly"}
-            The library that draws.
 
         Returns
         -------
-        matplotlib Axes, or plotly Figure
+        matplotlib Axes
         """
-        from varcal.plotting import draw  # noqa: PLC0415
+        from varcal.plotting.slices import draw_slices  # noqa: PLC0415
 
-        return draw("slices", self, ax=ax, backend=backend)
+        return draw_slices(self, ax)
 
     def __repr__(self) -> str:
         lines = [self.sentence] if not self.slices else []

@@ -225,7 +225,7 @@ class Surface:
             others=tuple(cls.from_dict(one) for one in data["others"]),
         )
 
-    def plot(self, ax: Any = None, *, backend: str = "matplotlib") -> Any:
+    def plot(self, ax: Any = None) -> Any:
         """Draw the gap over both variables.
 
         Over two numbers or dates this is a heat map with contours, bars that show where the rows
@@ -236,16 +236,14 @@ class Surface:
         ----------
         ax : matplotlib Axes, optional
             Where to draw; a new figure by default.
-        backend : {"matplotlib", "plotly"}
-            The library that draws.
 
         Returns
         -------
-        matplotlib Axes, or plotly Figure
+        matplotlib Axes
         """
-        from varcal.plotting import draw  # noqa: PLC0415
+        from varcal.plotting.surface import draw_surface  # noqa: PLC0415
 
-        return draw("surface", self, ax=ax, backend=backend)
+        return draw_surface(self, ax)
 
     def __repr__(self) -> str:
         over, under = (gap_side(sign, self.claim) for sign in (1.0, -1.0))

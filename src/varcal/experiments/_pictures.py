@@ -17,8 +17,8 @@ from varcal.experiments._paper_protocol import PaperRun
 from varcal.experiments._published import AUGMENTED, PUBLISHED, TREE
 from varcal.experiments._study import Study
 from varcal.experiments._theory import THEOREMS, TheoryRun
-from varcal.plotting import before_after
-from varcal.plotting._colours import ACTUAL, DENSITY, FAINT, INK, PREDICTED
+from varcal.plotting.axes import ACTUAL, DENSITY, FAINT, INK, PREDICTED
+from varcal.plotting.before_after import draw_before_after
 
 __all__ = ["corrected_pictures", "study_pictures", "theory_picture"]
 
@@ -200,7 +200,7 @@ def corrected_pictures(run: CorrectedRun) -> dict[str, Any]:
         method: curve(run.test.y, run.probabilities[method], x, classes=range(study.classes))
         for method in study.shown
     }
-    return {"splits": split_dots(run), "corrected-variable-plots": before_after(curves)}
+    return {"splits": split_dots(run), "corrected-variable-plots": draw_before_after(curves)}
 
 
 def theory_picture(run: TheoryRun) -> Figure:

@@ -20,7 +20,7 @@ from varcal.experiments._result_tables import Table, corrected_tables, paper_tab
 from varcal.experiments._splits import Rows, read_rows, yelp_rows
 from varcal.experiments._study import STUDIES, Study
 from varcal.experiments._theory import run_theory, theory_tables
-from varcal.plotting import before_after
+from varcal.plotting.before_after import draw_before_after
 
 __all__ = ["EXPERIMENTS", "PROTOCOLS", "reproduce"]
 
@@ -181,7 +181,7 @@ def census_reproduction(story: CensusStory) -> Reproduction:
             Table("figures-by-model", f"{story.head} (%)", dict(story.shown())),
             Table("conclusions", "The paper's conclusions about Adult", conclusions),
         ),
-        {"variable-plots": before_after(curves)},
+        {"variable-plots": draw_before_after(curves)},
         failures=failures,
         finding=f"{sum(held.values())} of {len(held)} conclusions hold",
     )

@@ -141,7 +141,7 @@ class Effects:
         names = ("variable", "score", "at", "effect", "low", "high")
         return frame_of({name: [row[k] for row in rows] for k, name in enumerate(names)}, backend)
 
-    def plot(self, name: str | None = None, ax: Any = None, *, backend: str = "matplotlib") -> Any:
+    def plot(self, name: str | None = None, ax: Any = None) -> Any:
         """Draw the effect of one variable, by default the one that changed probabilities most.
 
         Numbers have a curve with a pointwise 95 % band for each score, from the 1st to the 99th
@@ -154,14 +154,12 @@ class Effects:
             The variable.
         ax : matplotlib Axes, optional
             Where to draw; by default a new figure.
-        backend : {"matplotlib", "plotly"}
-            The plotting library.
 
         Returns
         -------
-        matplotlib Axes, or plotly Figure
+        matplotlib Axes
         """
-        from varcal.plotting import draw  # noqa: PLC0415
+        from varcal.plotting.effect import draw_effect  # noqa: PLC0415
 
         if name is None:
             known = set(self)
@@ -169,4 +167,4 @@ class Effects:
             name = next((term.name for term in ranked if term.name in known), None)
             if name is None:
                 raise InputError("there is no effect to draw", "fit with at least one variable")
-        return draw("effect", self[name], ax=ax, backend=backend, scale=self.scale)
+        return draw_effect(self[name], ax, self.scale)

@@ -12,9 +12,21 @@ from matplotlib.colors import LinearSegmentedColormap, Normalize, to_rgb
 
 from varcal._surfaces.surface_result import Surface
 from varcal._surfaces.view import SurfaceView, ticks
-from varcal.plotting._colours import DENSITY, FAINT, FEW, GROUND, INK, OVER, UNDER, shade
-from varcal.plotting._matplotlib.axes import PLAIN, clean, own_axes, text_size
-from varcal.plotting._words import short
+from varcal._text.sentences import short
+from varcal.plotting.axes import (
+    DENSITY,
+    FAINT,
+    FEW,
+    GROUND,
+    INK,
+    OVER,
+    PLAIN,
+    UNDER,
+    clean,
+    own_axes,
+    shade,
+    text_size,
+)
 
 #: Panels of curves side by side.
 COLUMNS = 4
@@ -22,7 +34,7 @@ COLUMNS = 4
 BARS = 0.09
 
 
-def draw(found: Surface, ax: Axes | None) -> Axes:
+def draw_surface(found: Surface, ax: Axes | None) -> Axes:
     """Draw a surface on the given axes or a new figure."""
     view = SurfaceView.of(found)
     if view.kind == "map":
