@@ -29,6 +29,7 @@ from varcal._monitor.strongest import strongest
 from varcal._options import check_finite, check_share, checked, number, or_none
 from varcal._saved.document import check_key
 from varcal._text.numbers import count
+from varcal._text.sentences import short
 from varcal.exceptions import InputError, VarcalWarning, shown
 
 #: The tolerance if neither the monitor nor its bins name one: two points.
@@ -393,10 +394,10 @@ class Monitor:
 
     def __repr__(self) -> str:
         rate = f"alpha={self.alpha:g}" if self.alpha is not None else f"arl={self.arl:g}"
-        names = ", ".join(self.cells.variables)
+        names = short(", ".join(self.cells.variables), 60)
         return (
             f"Monitor: {len(self.cells)} cells along {len(self.cells.variables)} variables "
-            f"({names}), tolerance={self.tolerance:g}, {rate}\n{self.status}"
+            f"({names}),\ntolerance={self.tolerance:g}, {rate}\n{self.status!r}"
         )
 
     @property

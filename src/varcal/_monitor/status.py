@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from math import floor
+from textwrap import fill
 from typing import Any
 
 from varcal._text.gaps import off_by
@@ -58,7 +59,7 @@ class Where:
     also: tuple[str, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Status:
     """What a monitor says after its latest batch.
 
@@ -142,6 +143,9 @@ class Status:
 
     def __str__(self) -> str:
         return str(self.sentence)
+
+    def __repr__(self) -> str:
+        return fill(str(self), 100)
 
 
 def fault(where: Where) -> Sentence:

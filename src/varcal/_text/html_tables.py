@@ -1,12 +1,50 @@
-"""HTML tables for notebooks: all text is escaped, the style is that of the notebook."""
+"""Results as tables in notebooks, where all text is escaped, and in terminals."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from html import escape
+from textwrap import wrap
 from typing import Any
 
-from varcal._text.tables import show_cell
+from varcal._text.tables import show_cell, text_table
+
+#: Rows of a table that is shown, and characters of its lines in a terminal.
+_ROWS, _WIDTH = 25, 100
+
+
+class Shown:
+    """Shows a result as a heading, a table and a note, in a terminal and in a notebook.
+
+    A dataclass that inherits from this needs ``repr=False``.
+    """
+
+    def _shown(self) -> tuple[str, Mapping[str, Sequence[Any]], str]:
+        """Return the heading, the columns of the table, and the note."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        heading, columns, note = self._parts()
+        above, below = (
+            [line for text in part.split("\n") for line in wrap(text, _WIDTH)]
+            for part in (heading, note)
+        )
+        rows = text_table(columns).split("\n") if columns else []
+        rows = [row if len(row) <= _WIDTH else f"{row[: _WIDTH - 1]}…" for row in rows]
+        return "\n".join([*above, *rows, *below])
+
+    def _repr_html_(self) -> str:
+        heading, columns, note = self._parts()
+        return html_table(columns, heading, note)
+
+    def _parts(self) -> tuple[str, Mapping[str, Sequence[Any]], str]:
+        """Return what is shown: of a long table its first rows."""
+        heading, columns, note = self._shown()
+        more = max((len(values) for values in columns.values()), default=0) - _ROWS
+        if more > 0:
+            columns = {name: values[:_ROWS] for name, values in columns.items()}
+            note = f"… {more:,} more rows\n{note}".rstrip()
+        return heading, columns, note
 
 
 def html_table(columns: Mapping[str, Sequence[Any]], caption: str, note: str = "") -> str:

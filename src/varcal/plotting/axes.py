@@ -9,7 +9,7 @@ import matplotlib.dates as _dates
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
-from matplotlib.ticker import FuncFormatter, MaxNLocator, MultipleLocator, PercentFormatter
+from matplotlib.ticker import FuncFormatter, MaxNLocator, MultipleLocator
 
 from varcal._arrays import Floats
 from varcal._measures.curve_result import Curve
@@ -102,17 +102,16 @@ def title(ax: Axes, text: str, size: float) -> None:
     ax.set_title(text, fontsize=size, loc="left", color=INK, **PLAIN)
 
 
-def percent(axis: Any, high: float, *, sign: str = "%") -> None:
-    """Show shares in percent, or errors in points, which have no sign."""
+def percent(axis: Any, *, sign: str = "%") -> None:
+    """Show shares in percent, or errors in points, with as many digits as their ticks need."""
     axis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
-    decimals = 0 if high > 0.04 else 1
-    axis.set_major_formatter(PercentFormatter(1.0, decimals=decimals, symbol=sign))
+    axis.set_major_formatter(FuncFormatter(lambda share, _: f"{round(100 * share, 4):g}{sign}"))
 
 
 def share_axis(ax: Axes, top: float, label: str, size: float, *, low: float = 0.0) -> None:
     """Set up a y axis in percent, with room for the foot below it."""
     ax.set_ylim(low - (top - low) * ZERO / (1 - ZERO), top)
-    percent(ax.yaxis, top - low)
+    percent(ax.yaxis)
     ticks = ax.yaxis.get_major_locator().tick_values(low, top)
     ax.set_yticks([tick for tick in ticks if low - 1e-9 <= tick <= top + 1e-9])
     ax.spines["left"].set_bounds(low, top)

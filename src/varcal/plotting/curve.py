@@ -173,7 +173,7 @@ def _levels(ax: Axes, curve: Curve, frame: Frame, size: float) -> None:
     two_lines = 72 * height / len(places) > 2.3 * size
     ax.set_ylim(len(places) - 0.4, -0.6)
     ax.set_xlim(0, frame.top)
-    percent(ax.xaxis, frame.top)
+    percent(ax.xaxis)
     ax.spines["left"].set_visible(False)
     ax.grid(axis="y", color="#E8EAED", linewidth=0.6)
     ax.set_axisbelow(True)

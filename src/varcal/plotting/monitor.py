@@ -110,7 +110,7 @@ def _evidence(ax: Axes, view: MonitorView) -> None:
     if view.since is not None:
         late = view.since > 0.7 * float(view.columns[-1])
         ax.annotate(
-            "change began", (view.since, 0.06), xycoords=ax.get_xaxis_transform(),
+            "change began", (view.since, 0.88), xycoords=ax.get_xaxis_transform(),
             xytext=(-4 if late else 4, 0), textcoords="offset points", fontsize=0.9 * _SIZE,
             color=ALARM, ha="right" if late else "left",
         )  # fmt: skip
@@ -137,7 +137,7 @@ def _rates(ax: Axes, view: MonitorView) -> None:
         ]
     low, high = _rate_range(view)
     ax.set_ylim(low, high)
-    percent(ax.yaxis, high - low)
+    percent(ax.yaxis)
     end_labels(ax, ends, _SIZE)
     _title(ax, title)
     ax.annotate(

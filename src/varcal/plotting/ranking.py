@@ -249,7 +249,7 @@ def _draw(dots: Dots, ax: Axes | None) -> Axes:
     left, right = dots.span
     ax.set_xlim(left, right)
     if dots.shares:
-        percent(ax.xaxis, right - left, sign="" if dots.errors else "%")
+        percent(ax.xaxis, sign="" if dots.errors else "%")
     else:
         ax.xaxis.set_major_locator(MaxNLocator(5))
     ax.set_xlabel(dots.axis, fontsize=size, color=INK, **PLAIN)

@@ -30,7 +30,7 @@ def draw_reliability(found: Reliability, ax: Axes | None) -> Axes:
     clean(ax, size)
     low = _lowest(found)
     ax.set_xlim(low, 1)
-    percent(ax.xaxis, 1)
+    percent(ax.xaxis)
     names = _axis_names(found)
     share_axis(ax, 1.0, names[1], size, low=low)
     ax.set_aspect("equal", adjustable="box")

@@ -46,7 +46,7 @@ def draw_slices(found: Slices, ax: Axes | None) -> Axes:
     ends = [end for one in found.slices for end in (one.score, *_rates(one))] or [0.0, 1.0]
     room = 0.06 * (max(ends) - min(ends)) or 0.05
     ax.set_xlim(max(0.0, min(ends) - room), min(1.0, max(ends) + room))
-    percent(ax.xaxis, float(np.ptp(ends)))
+    percent(ax.xaxis)
     for k, one in enumerate(found.slices):
         _row(ax, k, one, size)
     sure = claims == {CONFIDENCE}

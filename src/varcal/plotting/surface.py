@@ -40,7 +40,7 @@ def draw_surface(found: Surface, ax: Axes | None) -> Axes:
     if view.kind == "map":
         return _map(view, own_axes(ax, 6.4, 5.2))
     if view.kind == "table":
-        size = 2.4 + 0.62 * len(view.across), 1.9 + 0.34 * len(view.up)
+        size = max(6.4, 2.4 + 0.62 * len(view.across)), 1.9 + 0.34 * len(view.up)
         return _table(view, own_axes(ax, *size))
     rows = -(-len(view.up) // COLUMNS)
     return _strips(view, own_axes(ax, 8.4, 1.6 + 1.7 * rows))
@@ -74,7 +74,7 @@ def _table(view: SurfaceView, ax: Axes) -> Axes:
         )
     ax.set_title(view.title, fontsize=size, loc="left", color=INK, **PLAIN)
     ax.set_xlabel(
-        f"{short(view.across.name)}\neach cell: gap in points, rows; {view.legend}",
+        f"{short(view.across.name)}\neach cell: gap in points, rows\n{view.legend}",
         fontsize=0.9 * size,
         color=INK,
         **PLAIN,

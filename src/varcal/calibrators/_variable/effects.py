@@ -8,6 +8,8 @@ from typing import Any
 
 from varcal._arrays import Floats
 from varcal._input.frames import frame_of
+from varcal._text.html_tables import Shown
+from varcal._text.numbers import count, points
 from varcal.exceptions import InputError
 
 __all__ = ["Effect", "Effects", "Term"]
@@ -76,8 +78,8 @@ class Effect:
     missing: Floats | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class Effects:
+@dataclass(frozen=True, eq=False, repr=False)
+class Effects(Shown):
     """The effects of all variables, each at a low, a middle and a high score.
 
     Attributes
@@ -93,6 +95,16 @@ class Effects:
     scale: str
     curves: tuple[Effect, ...]
     terms: tuple[Term, ...]
+
+    def _shown(self) -> tuple[str, dict[str, list[str]], str]:
+        columns = {
+            "term": [term.name for term in self.terms],
+            "mean change, points": [points(term.moved) for term in self.terms],
+            "evidence": [f"{term.evidence:.1f}" for term in self.terms],
+            "active": ["yes" if term.active else "no" for term in self.terms],
+        }
+        note = "evidence: log Bayes factor; plot(name) draws a variable, to_frame() has all curves"
+        return f"Effects of {count(len(list(self)), 'variable')} on the {self.scale}", columns, note
 
     def __iter__(self) -> Iterator[str]:
         return iter(dict.fromkeys(curve.name for curve in self.curves))
