@@ -21,6 +21,7 @@ from varcal._measures.histogram import Histogram, histogram_of
 from varcal._options import checked
 from varcal._runtime.threads import one_blas_thread
 from varcal._saved.conform import restored
+from varcal._text.tables import wrapped
 from varcal.exceptions import InputError
 
 #: The arrays of a reliability diagram, with one value per bin.
@@ -168,10 +169,10 @@ class Reliability:
 
     def __repr__(self) -> str:
         outside = (self.accuracy < self.consistent_low) | (self.accuracy > self.consistent_high)
-        return (
+        return wrapped(
             f"Reliability (event {self.event}, {self.n_rows:,} rows): {outside.sum()} of "
             f"{len(outside)} bins are outside the range of a calibrated model by chance\n"
-            f"  {self.ece!r}"
+            f"{self.ece!r}"
         )
 
 

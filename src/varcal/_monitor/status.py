@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from math import floor
-from textwrap import fill
 from typing import Any
 
 from varcal._text.gaps import off_by
 from varcal._text.numbers import count, decimals, interval
 from varcal._text.sentences import Named, Sentence, cut, listed
+from varcal._text.tables import wrapped
 
 #: The share of an alarm's evidence from which on a monitor is close to one. While all gaps are
 #: within their limits, at most 20 % of monitors with alpha=0.05 ever come as far, to 5 of 20.
@@ -145,7 +145,7 @@ class Status:
         return str(self.sentence)
 
     def __repr__(self) -> str:
-        return fill(str(self), 100)
+        return wrapped(str(self))
 
 
 def fault(where: Where) -> Sentence:

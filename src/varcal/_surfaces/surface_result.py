@@ -24,6 +24,7 @@ from varcal._text.numbers import (
     share_text,
     signed,
 )
+from varcal._text.tables import wrapped
 
 #: The arrays of a surface, one number per cell.
 SERIES = ("share", "says", "happens", "gap", "low", "high")
@@ -253,7 +254,7 @@ class Surface:
             f"the band holds for all cells at once, {level_text(self.level)}."
         )
         lines = [head + count(self.n_rows, "row"), self.sentence, *self.notes, legend]
-        return "\n".join(lines)
+        return wrapped("\n".join(lines))
 
     def _repr_html_(self) -> str:
         surely = np.where(self.sure != 0, np.maximum(self.low, -self.high), -np.inf)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from html import escape
-from textwrap import wrap
 from typing import Any
 
-from varcal._text.tables import show_cell, text_table
+from varcal._text.tables import WIDTH, show_cell, text_table, wrapped
 
-#: Rows of a table that is shown, and characters of its lines in a terminal.
-_ROWS, _WIDTH = 25, 100
+#: Rows of a table that is shown.
+_ROWS = 25
 
 
 class Shown:
@@ -25,13 +24,9 @@ class Shown:
 
     def __repr__(self) -> str:
         heading, columns, note = self._parts()
-        above, below = (
-            [line for text in part.split("\n") for line in wrap(text, _WIDTH)]
-            for part in (heading, note)
-        )
         rows = text_table(columns).split("\n") if columns else []
-        rows = [row if len(row) <= _WIDTH else f"{row[: _WIDTH - 1]}…" for row in rows]
-        return "\n".join([*above, *rows, *below])
+        rows = [row if len(row) <= WIDTH else f"{row[: WIDTH - 1]}…" for row in rows]
+        return "\n".join([wrapped(heading), *rows, *([wrapped(note)] if note else [])])
 
     def _repr_html_(self) -> str:
         heading, columns, note = self._parts()
