@@ -15,6 +15,7 @@ from reproduction.loess import loess_line
 from reproduction.paper_protocol import PaperRun
 from reproduction.published import AUGMENTED, PUBLISHED, TREE
 from reproduction.theorems import THEOREMS, TheoryRun
+from varcal.plotting.before_after import draw_before_after
 
 ACTUAL, PREDICTED = "#0072B2", "#D55E00"
 DENSITY, FAINT, INK = "#C3C9D1", "#6B7280", "#1B1F24"
@@ -198,7 +199,7 @@ def corrected_pictures(run: CorrectedRun) -> dict[str, Any]:
         method: vc.curve(run.test.y, run.probabilities[method], x, classes=range(study.classes))
         for method in study.shown
     }
-    return {"splits": split_dots(run), "corrected-variable-plots": vc.plotting.before_after(curves)}
+    return {"splits": split_dots(run), "corrected-variable-plots": draw_before_after(curves)}
 
 
 def theory_picture(run: TheoryRun) -> Figure:

@@ -129,7 +129,6 @@ def test_import_is_light():
         "sklearn",
         "scipy",
         "matplotlib",
-        "plotly",
         "rich",
         "click",
     }

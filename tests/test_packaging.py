@@ -21,7 +21,7 @@ OPTIONAL = PROJECT["optional-dependencies"]
 BLOCK = """
 import sys
 OPTIONAL = {
-    "duckdb", "matplotlib", "numba", "onnx", "onnxruntime", "pandas", "plotly", "polars",
+    "duckdb", "matplotlib", "numba", "onnx", "onnxruntime", "pandas", "polars",
     "psycopg", "pyarrow", "pyspark", "requests", "sqlglot",
 }
 class Refuse:
@@ -96,7 +96,6 @@ MISSING = {
     ),
     "vc.curve(y, p, v).plot()": ("plot() needs matplotlib", "plot"),
     "vc.audit(y, p, v).plot()": ("plot() needs matplotlib", "plot"),
-    "vc.curve(y, p, v).plot(backend='plotly')": ('plot(backend="plotly") needs plotly', "plotly"),
     "vc.audit(y, p, v).to_frame()": ("to_frame() needs pandas", ""),
     "vc.datasets.load_adult().to_frame('polars')": ("to_frame() needs polars", "polars"),
     "vc.PlattCalibrator().fit(p, y).to_onnx()": ("exporting to ONNX needs onnx", "onnx"),

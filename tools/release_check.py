@@ -36,7 +36,6 @@ SMOKE = {
     + "import pyarrow.parquet as pq; pq.write_table(d.to_frame('pyarrow'), 'd.parquet'); "
     "vc.audit('y', 'p', data='d.parquet', repair=False)",
     "plot": ROWS + "import matplotlib; matplotlib.use('Agg'); vc.reliability(d.y, d.p).plot()",
-    "plotly": ROWS + "vc.reliability(d.y, d.p).plot(backend='plotly')",
     "duckdb": ROWS + "import duckdb; t = d.to_frame('pyarrow'); c = duckdb.connect(); "
     "vc.vece('y', 'p', 'age', data=c.sql('select * from t'))",
     "polars": ROWS + "vc.vece('y', 'p', 'age', data=d.to_frame('polars').lazy())",
@@ -45,7 +44,7 @@ SMOKE = {
     "onnx": ROWS + "vc.BetaCalibrator().fit(d.p, d.y).to_onnx().check()",
     "sql": ROWS + "import sqlglot; "
     "sqlglot.parse(vc.BetaCalibrator().fit(d.p, d.y).to_sql('bigquery').script, 'bigquery')",
-    "all": "import varcal, pyarrow, matplotlib, plotly, duckdb, polars, pyspark, numba, "
+    "all": "import varcal, pyarrow, matplotlib, duckdb, polars, pyspark, numba, "
     "onnx, onnxruntime, sqlglot",
     "docs": "import zensical, mkdocstrings, nbclient, latex2mathml",
 }

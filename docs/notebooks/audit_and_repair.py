@@ -77,7 +77,7 @@ for name in columns:
     print(f"{name:15} {before:4.0f} points before, {after:2.0f} after: {verdict}")
 
 # %%
-_ = vc.plotting.before_after(proof.curves["age"])
+_ = proof.plot_variable("age")
 
 # %% [markdown]
 # Along age and sex what is left could be chance; along marital status about a point is left.

@@ -15,7 +15,6 @@ if TYPE_CHECKING:  # the same names as in the table below, for type checkers and
     from varcal import calibrators as calibrators
     from varcal import datasets as datasets
     from varcal import exceptions as exceptions
-    from varcal import plotting as plotting
     from varcal import report as report
     from varcal._apply.apply import Applied as Applied
     from varcal._apply.apply import apply as apply
@@ -131,7 +130,7 @@ _PUBLIC = {
         "VectorScalingCalibrator",
     ),
 }
-_MODULES = ("calibrators", "datasets", "exceptions", "plotting", "report")
+_MODULES = ("calibrators", "datasets", "exceptions", "report")
 _HOME = {name: module for module, names in _PUBLIC.items() for name in names}
 
 __all__ = ["__version__", *_HOME, *_MODULES]  # noqa: PLE0604, RUF100

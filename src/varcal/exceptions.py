@@ -156,7 +156,6 @@ class InputError(VarcalError, ValueError):
 EXTRAS = {
     "pyarrow": "files",
     "matplotlib": "plot",
-    "plotly": "plotly",
     "duckdb": "duckdb",
     "polars": "polars",
     "pyspark": "spark",

@@ -73,6 +73,14 @@ def test_a_frozen_estimator_is_calibrated_and_not_touched():
     assert str(fit.describe()).startswith("VariableCalibrator.")
 
 
+def test_a_fitted_model_is_frozen_instead_of_prefit():
+    X, y = people(200)
+    model = LogisticRegression().fit(X, y)
+    refused = VariableCalibratedClassifier(model, variables="age", cv="prefit")
+    with pytest.raises(InputError, match=r"got 'prefit'\nhint: .*FrozenEstimator\(model\)"):
+        refused.fit(X, y)
+
+
 def test_cross_fitting_matches_its_definition():
     X, y = people(400)
     cv = KFold(4, shuffle=True, random_state=0)

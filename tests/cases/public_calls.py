@@ -93,7 +93,7 @@ SPECIAL = {
     "VariableCalibratedClassifier.scorer": {},
 }
 #: Modules whose functions are walked, and functions that are not calls on data.
-MODULES = ("datasets", "plotting", "report")
+MODULES = ("datasets", "report")
 LEFT_OUT = {"datasets.load_census"}
 #: Methods of scikit-learn that varcal inherits, and parts of the protocol between packages.
 FOREIGN = {"get_metadata_routing", "set_params", "get_params"}

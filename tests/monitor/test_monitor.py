@@ -465,8 +465,7 @@ def test_a_monitor_that_has_seen_no_label_can_be_shown(tmp_path):
     for name in ("page.html", "page.md", "page.json"):
         monitor.report(tmp_path / name)
     assert "After 1 batch with 0 rows" in (tmp_path / "page.md").read_text(encoding="utf-8")
-    for backend in ("matplotlib", "plotly"):
-        monitor.plot(backend=backend)
+    monitor.plot()
 
 
 def test_the_closest_place_has_rows(bins):

@@ -10,15 +10,13 @@ import matplotlib.dates as mdates
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle, StepPatch
 
 import varcal as vc
 from varcal._text.numbers import points
 from varcal.exceptions import InputError, MissingDependencyError
-from varcal.plotting._words import escape, sides
+from varcal.plotting.curve import sides
 
 NAMES = ["$\\frac$", "_hidden", "<b>bold</b> & <script>alert(1)</script>", "a" * 90, "%{x}", " "]
 
@@ -137,8 +135,9 @@ def test_any_name_can_be_drawn(tilt, name, ax):
     other = Figure(figsize=(3.4, 3)).add_subplot()
     vc.curve(tilt.y, tilt.p, {name: levels}, event="positive").plot(other)
     other.figure.canvas.draw()
-    vc.plotting.dots([name], [0.1], [0.0], [0.2], title=name, texts=[name]).figure.canvas.draw()
-    vc.plotting.before_after({name: curve, "other": curve}).canvas.draw()
+    compared = vc.compare(tilt.y, {name: tilt.p, "other": tilt.p}, {name: tilt.v})
+    compared.plot().figure.canvas.draw()
+    compared.plot_variable(name).canvas.draw()
     vc.estimate(tilt.y, tilt.p, {name: tilt.v}, event="positive").plot().figure.canvas.draw()
 
 
@@ -197,73 +196,29 @@ def test_the_reliability_diagram_holds_the_bins(tilt, ax):
 
 def test_before_and_after_share_their_axes(tilt):
     shifted = np.clip(tilt.p + 0.2, 0, 1)
-    curves = {
-        name: vc.curve(tilt.y, p, {"v": tilt.v}, event="positive")
-        for name, p in (("raw", tilt.p), ("shifted", shifted), ("third", tilt.p))
-    }
-    figure = vc.plotting.before_after(curves, columns=2)
+    found = vc.compare(tilt.y, {"raw": tilt.p, "shifted": shifted, "third": tilt.p}, {"v": tilt.v})
+    figure = found.plot_variable("v", columns=2)
     shown = [ax for ax in figure.axes if ax.get_visible()]
     assert len(shown) == 3
     assert len({ax.get_ylim() for ax in shown}) == len({ax.get_xlim() for ax in shown}) == 1
-    for ax, (name, curve) in zip(shown, curves.items(), strict=True):
+    for ax, (name, curve) in zip(shown, found.curves["v"].items(), strict=True):
         title = ax.get_title(loc="left")
         assert title.startswith(name) and f"VECE {points(curve.vece)} (" in title
         assert f"worst {points(curve.vce)}" in title
-    other = vc.curve(tilt.y, tilt.p, {"w": tilt.v}, event="positive")
-    with pytest.raises(InputError, match="curve 'b' differs from the first in variable: 'w'"):
-        vc.plotting.before_after({"a": curves["raw"], "b": other})
-    with pytest.raises(InputError, match="curves is empty"):
-        vc.plotting.before_after({})
+    with pytest.raises(InputError, match="variable must be one of 'v'; got 'w'"):
+        found.plot_variable("w")
     with pytest.raises(InputError, match="columns must be"):
-        vc.plotting.before_after(curves, columns=0)
+        found.plot_variable("v", columns=0)
 
 
-def test_dots_need_one_value_per_name():
-    with pytest.raises(InputError, match="low has 1 values for 2 names"):
-        vc.plotting.dots(["a", "b"], [1, 2], [1], [2, 3])
-    with pytest.raises(InputError, match="names is empty"):
-        vc.plotting.dots([], [], [], [])
-
-
-def test_backends_are_known_by_name(age, ax):
-    with pytest.raises(InputError, match="backend must be one of 'matplotlib', 'plotly'"):
-        age.plot(backend="plotty")
-    with pytest.raises(InputError, match='ax is for backend="matplotlib"'):
-        age.plot(ax, backend="plotly")
-
-
-def test_without_plotly_it_is_named(age, monkeypatch):
-    monkeypatch.setitem(sys.modules, "plotly", None)
-    with pytest.raises(MissingDependencyError, match="needs plotly\nhint: pip install"):
-        age.plot(backend="plotly")
-
-
-def traces(figure):
-    return {trace.name: trace for trace in figure.data if trace.name}
-
-
-def test_plotly_holds_the_same_numbers(age, audit, tilt):
-    drawn = traces(age.plot(backend="plotly"))
-    np.testing.assert_array_equal(drawn["actual"].x, age.x)
-    np.testing.assert_array_equal(drawn["actual"].y, age.error)
-    np.testing.assert_array_equal(drawn["predicted"].y, age.predicted_error)
-    np.testing.assert_array_equal(drawn["rows"].y, age.histogram.share)
-    levels = audit["occupation"]
-    drawn = traces(levels.plot(backend="plotly"))
-    np.testing.assert_array_equal(drawn["actual"].x, levels.error)
-    np.testing.assert_array_equal(drawn["predicted"].x, levels.predicted_error)
-    few = audit["education-num"]
-    np.testing.assert_array_equal(traces(few.plot(backend="plotly"))["actual"].y, few.error)
-    ranking = traces(audit.plot(backend="plotly", top=3))
-    np.testing.assert_array_equal(
-        ranking["estimate"].x, [row.beyond.debiased for row in audit.rows[:3]]
-    )
-    found = vc.reliability(tilt.y, tilt.p, event="positive")
-    drawn = traces(found.plot(backend="plotly"))
-    np.testing.assert_array_equal(drawn["bins"].x, found.confidence)
-    np.testing.assert_array_equal(drawn["smooth"].y, found.smooth)
-    one = traces(found.ece.plot(backend="plotly"))
-    assert one["plug-in"].x[0] == found.ece.value
+def test_axes_and_matplotlib_are_needed(age, monkeypatch):
+    with pytest.raises(InputError, match="ax must be axes of matplotlib; got 3"):
+        age.plot(3)
+    for name in [name for name in sys.modules if name.startswith("varcal.plotting")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(MissingDependencyError, match=r"plot\(\) needs matplotlib\nhint: pip"):
+        age.plot()
 
 
 @pytest.fixture(scope="module")
@@ -293,55 +248,46 @@ def score_names(curves):
     return [f"at score {curve.score:.2g}" for curve in curves]
 
 
-def test_both_backends_draw_the_same_effects(effects, ax):
+def test_effects_are_drawn_unchanged(effects, ax):
     curves = effects["income"]
     effects.plot("income", ax)
-    figure = effects.plot("income", backend="plotly")
     assert [text.get_text() for text in ax.get_legend().get_texts()] == score_names(curves)
     named = {line.get_label(): line for line in ax.get_lines()}
+    missing = {float(bar[0].get_ydata()[0]): bar[0].get_xdata()[0] for bar in ax.containers}
     for curve, name in zip(curves, score_names(curves), strict=True):
-        line, missing = (trace for trace in figure.data if trace.name == name)
-        np.testing.assert_array_equal(line.x, named[name].get_xdata())
-        np.testing.assert_array_equal(line.y, named[name].get_ydata())
-        held = np.isin(line.x, curve.at)
-        assert held.sum() == len(line.x) - 2  # but for the two ends
-        assert (line.x[0], line.x[-1]) == curve.inner
-        np.testing.assert_array_equal(line.y[held], curve.value[np.isin(curve.at, line.x)])
-        assert missing.y[0] == curve.missing[0] and missing.x[0] > curve.inner[1]
-        assert missing.error_y.array[0] == pytest.approx(curve.missing[2] - curve.missing[0])
-    assert figure.layout.xaxis.title.text == "income (1st–99th percentile)" == ax.get_xlabel()
-    assert figure.layout.yaxis.range == pytest.approx(ax.get_ylim())
+        x, y = named[name].get_data()
+        held = np.isin(x, curve.at)
+        assert held.sum() == len(x) - 2  # but for the two ends
+        assert (x[0], x[-1]) == curve.inner
+        np.testing.assert_array_equal(y[held], curve.value[np.isin(curve.at, x)])
+        assert missing[curve.missing[0]] > curve.inner[1]
+    assert ax.get_xlabel() == "income (1st–99th percentile)"
     assert "missing" in texts(ax) and ax.get_xlim()[1] > curves[0].inner[1]
 
 
 def test_effects_of_levels_and_few_numbers_are_dots(effects, ax):
     curves = effects["few"]
-    figure = effects.plot("few", backend="plotly")
-    for curve, trace in zip(curves, figure.data, strict=True):
-        assert trace.mode == "markers" and curve.at == (0.0, 1.0, 2.0)
-        np.testing.assert_array_equal(trace.y, curve.value)
-        np.testing.assert_allclose(trace.x, curve.at, atol=0.05)
+    drawn = [bar[0] for bar in effects.plot("few").containers]
+    for curve, dots in zip(curves, drawn, strict=True):
+        assert curve.at == (0.0, 1.0, 2.0)
+        np.testing.assert_array_equal(dots.get_ydata(), curve.value)
+        np.testing.assert_allclose(dots.get_xdata(), curve.at, atol=0.05)
     evil = "<b>$x$ %{y}"
     effects.plot(evil, ax)
     shown = [text.get_text() for text in ax.get_yticklabels()]
     assert shown[-1] == "(missing)" and len(shown) == 8 and max(map(len, shown)) <= 24
-    figure = effects.plot(evil, backend="plotly")
-    for curve, trace in zip(effects[evil], figure.data, strict=True):
-        np.testing.assert_array_equal(trace.x, [*curve.value, curve.missing[0]])
-    text = figure.to_json()
-    assert "script>alert" not in text and "<b>" not in text and "%{" not in text
-    assert "$" not in text.replace("&#36;", "")
+    for curve, bar in zip(effects[evil], ax.containers, strict=True):
+        np.testing.assert_array_equal(bar[0].get_xdata(), [*curve.value, curve.missing[0]])
 
 
-def test_effects_along_dates_many_levels_and_a_single_value(effects):
-    days = effects.plot("day", backend="plotly").data[2].x
-    assert days[0] == np.datetime64("2024-01-01") and days[-1] == np.datetime64("2024-10-26")
-    figure = effects.plot("many", backend="plotly")
-    assert len(figure.layout.yaxis.ticktext) == 20
-    assert figure.layout.yaxis.title.text == "many (20 of 45 levels, largest effects)"
-    for backend in ("matplotlib", "plotly"):
-        effects.plot("once", backend=backend)
-        effects.plot(backend=backend)
+def test_effects_along_dates_many_levels_and_a_single_value(effects, ax):
+    days = mdates.num2date(effects.plot("day").get_lines()[1].get_xdata())
+    assert str(days[0].date()) == "2024-01-01" and str(days[-1].date()) == "2024-10-26"
+    effects.plot("many", ax)
+    assert len(ax.get_yticks()) == 20
+    assert ax.get_ylabel() == "many (20 of 45 levels, largest effects)"
+    effects.plot("once").figure.canvas.draw()
+    effects.plot().figure.canvas.draw()
 
 
 def test_a_single_curve_has_no_legend():
@@ -352,37 +298,6 @@ def test_a_single_curve_has_no_legend():
     ax = found.plot()
     assert ax.get_legend() is None
     assert ax.get_ylabel() == "change of the log inverse temperature\n(above 0: confidence raised)"
-    assert not found.plot(backend="plotly").layout.showlegend
-
-
-def test_plotly_panels_and_dates(tilt):
-    days = np.datetime64("2024-01-01") + np.arange(len(tilt.y)) % 300
-    curve = vc.curve(tilt.y, tilt.p, {"day": days}, event="positive")
-    drawn = traces(curve.plot(backend="plotly"))
-    np.testing.assert_array_equal(drawn["actual"].x, np.array(np.round(curve.x * 1e6), "M8[us]"))
-    figure = vc.plotting.before_after({"raw": curve, "<b>": curve}, backend="plotly")
-    shown = [note.text for note in figure.layout.annotations]
-    assert any(text.startswith("&lt;b&gt;<br>VECE") for text in shown)
-    assert sum(trace.name == "actual" for trace in figure.data) == 2
-
-
-def test_plotly_escapes_names(tilt):
-    levels = np.array([*NAMES, "plain"], object)[np.arange(len(tilt.y)) % 7]
-    evil = "<b>$x$ %{y}"
-    curve = vc.curve(tilt.y, tilt.p, {evil: levels}, event="positive")
-    for figure in (
-        curve.plot(backend="plotly"),
-        vc.plotting.dots([evil], [0.1], [0], [0.2], title=evil, texts=[evil], backend="plotly"),
-        vc.plotting.before_after({evil: curve}, backend="plotly"),
-    ):
-        text = figure.to_json()
-        assert "script>alert" not in text and "<b>" not in text and "%{" not in text
-        assert "$" not in text.replace("&#36;", "")
-
-
-@given(st.text(max_size=30))
-def test_escaped_names_hold_no_markup(name):
-    assert not set("<>$\"'{") & set(escape(name))
 
 
 def test_notebooks_show_escaped_tables(tilt, audit):

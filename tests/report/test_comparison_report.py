@@ -125,16 +125,6 @@ def test_a_figure_that_is_not_known_anywhere_is_still_drawn(rng):
     assert only.plot(metric="AUC").get_xlim() == (0, 1)
 
 
-def test_plotly_holds_the_same_figures(found):
-    pytest.importorskip("plotly")
-    figure = found.plot(backend="plotly", top=1)
-    (head,) = [text for text in figure.layout.yaxis.ticktext if text.startswith("<b>")]
-    rows = [found.row(one, "VECE", head[3:-4]) for one in found.methods]
-    assert list(figure.data[0].x) == [row.noise_floor for row in rows]
-    assert list(figure.data[1].x) == [row.value for row in rows]
-    assert found.plot(backend="plotly", metric="log-loss").layout.xaxis.range[0] > 0
-
-
 def test_headlines_say_what_was_fixed(summary, found):
     truth, worse = map(str, summary.headlines)
     assert re.match(r"truth fixes VECE along \d of 4 variables", truth)

@@ -45,7 +45,7 @@ API = {
     "Files and large data": ("_apply", "_evidence", "_input"),
 }
 #: Public modules, which have a page each.
-MODULES = ("datasets", "plotting", "report", "exceptions")
+MODULES = ("datasets", "report", "exceptions")
 #: What to read before a page of the API, by its title.
 BEFORE = {
     "Metrics and estimates": "[Metrics](../metrics.md) and [uncertainty](../inference.md)",
@@ -55,7 +55,6 @@ BEFORE = {
     "Monitors": "[Watch a model in production](../monitor.md)",
     "Files and large data": "[From laptop to cluster](../scale.md)",
     "varcal.datasets": "[Data sets and simulators](../datasets.md)",
-    "varcal.plotting": "[Plots](../plots.md)",
     "varcal.report": "[Reports](../report.md)",
 }
 

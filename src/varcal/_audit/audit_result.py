@@ -328,14 +328,7 @@ class Audit:
         )
 
     @checked()
-    def plot(
-        self,
-        ax: Any = None,
-        *,
-        quantity: str = "beyond",
-        top: int = 20,
-        backend: str = "matplotlib",
-    ) -> Any:
+    def plot(self, ax: Any = None, *, quantity: str = "beyond", top: int = 20) -> Any:
         """Draw the ranking: one dot with its interval per variable.
 
         Grey bars show how large the value of a perfect model could be by chance; hollow dots are
@@ -349,17 +342,14 @@ class Audit:
             What lies beyond the overall gap, or VECE itself.
         top : int
             The largest number of variables to draw.
-        backend : {"matplotlib", "plotly"}
-            The library that draws.
 
         Returns
         -------
-        matplotlib Axes, or plotly Figure
+        matplotlib Axes
         """
-        from varcal.plotting import draw  # noqa: PLC0415
-        from varcal.plotting._rankings import audit_dots  # noqa: PLC0415
+        from varcal.plotting.ranking import draw_audit  # noqa: PLC0415
 
-        return draw("dots", audit_dots(self, quantity, top), ax=ax, backend=backend)
+        return draw_audit(self, ax, quantity, top)
 
     def to_frame(self) -> Any:
         """Return the ranking as a frame of the input's library, one row per variable."""

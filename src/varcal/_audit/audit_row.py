@@ -7,6 +7,8 @@ from typing import Any
 
 from varcal._audit.places import Place
 from varcal._inference.measured import Measured
+from varcal._text.html_tables import Shown
+from varcal._text.numbers import interval, p_text, points, points_with_interval
 
 
 @dataclass(frozen=True)
@@ -30,8 +32,8 @@ class ClaimFigures:
     high: float
 
 
-@dataclass(frozen=True)
-class AuditRow:
+@dataclass(frozen=True, repr=False)
+class AuditRow(Shown):
     """The results for one variable.
 
     Attributes
@@ -99,6 +101,22 @@ class AuditRow:
     others: tuple[ClaimFigures, ...]
     place: Place | None
     weakest: Place
+
+    def _shown(self) -> tuple[str, dict[str, list[str]], str]:
+        first = ClaimFigures(self.claim, self.vece, self.beyond, self.low, self.high)
+        claims = (first, *self.others)
+        columns = {
+            "claim": [one.claim for one in claims],
+            "hidden error, points": [points(one.beyond.debiased) for one in claims],
+            "for all variables": [interval(one.low, one.high) for one in claims],
+            "p": [p_text(one.beyond.p_value) for one in claims],
+            "VECE": [
+                points_with_interval(one.vece.debiased, one.vece.low, one.vece.high)
+                for one in claims
+            ],
+        }
+        where = self.where or f"largest gap {points(self.vce)} points at {self.worst}"
+        return f"{self.variable} ({self.kind}): {self.verdict}", columns, where
 
     def check_saved(self) -> None:
         """Raise ValueError unless the figures are shares, or missing."""

@@ -11,7 +11,7 @@ from varcal._audit.metric_text import metric_text
 from varcal._audit.verdicts import CHANGED, COMPARED
 from varcal._input.frames import frame_of
 from varcal._measures.curve_result import Curve
-from varcal._options import check_choice, check_text, checked
+from varcal._options import check_choice, check_text, checked, whole
 from varcal._saved.conform import restored
 from varcal._text.html_tables import html_table
 from varcal._text.tables import text_table
@@ -216,14 +216,7 @@ class Comparison:
         )
 
     @checked()
-    def plot(
-        self,
-        ax: Any = None,
-        *,
-        metric: str = "VECE",
-        top: int = 8,
-        backend: str = "matplotlib",
-    ) -> Any:
+    def plot(self, ax: Any = None, *, metric: str = "VECE", top: int = 8) -> Any:
         """Draw one figure of every set: dots with intervals, grouped by variable.
 
         The dot of the baseline is hollow. Beside each other set stand its verdict and its
@@ -239,17 +232,35 @@ class Comparison:
         top : int
             The largest number of variables to draw, those with the largest VECE of the baseline
             first.
-        backend : {"matplotlib", "plotly"}
-            The library that draws.
 
         Returns
         -------
-        matplotlib Axes, or plotly Figure
+        matplotlib Axes
         """
-        from varcal.plotting import draw  # noqa: PLC0415
-        from varcal.plotting._comparison_dots import comparison_dots  # noqa: PLC0415
+        from varcal.plotting.ranking import draw_comparison  # noqa: PLC0415
 
-        return draw("dots", comparison_dots(self, metric, top), ax=ax, backend=backend)
+        return draw_comparison(self, ax, metric, top)
+
+    @checked(columns=whole(1, 1_000))
+    def plot_variable(self, variable: str, *, columns: int = 4) -> Any:
+        """Draw the curves of all sets along one variable, side by side on shared axes.
+
+        Parameters
+        ----------
+        variable : str
+            The variable.
+        columns : int
+            The largest number of panels in a row.
+
+        Returns
+        -------
+        matplotlib Figure
+            The title of each panel gives VECE with its interval and the worst gap, in points.
+        """
+        from varcal.plotting.before_after import draw_before_after  # noqa: PLC0415
+
+        check_choice("variable", variable, list(self.curves))
+        return draw_before_after(self.curves[variable], columns)
 
     @checked()
     def report(self, path: str | PathLike[str], *, title: str = "Before and after") -> None:

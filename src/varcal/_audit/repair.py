@@ -21,6 +21,8 @@ from varcal._audit.audit_result import Audit
 from varcal._inference.paired import mean_interval, row_losses
 from varcal._input.predictions import Predictions
 from varcal._runtime.threads import one_blas_thread
+from varcal._text.html_tables import Shown
+from varcal._text.numbers import count, percent, points, signed
 from varcal.exceptions import InputError
 
 #: A repair is learned from at most this many rows: fitting then takes about two seconds with 14
@@ -73,8 +75,8 @@ class RepairFigures:
     worse: bool
 
 
-@dataclass(frozen=True, eq=False)
-class Repair:
+@dataclass(frozen=True, eq=False, repr=False)
+class Repair(Shown):
     """What a repair would achieve, learned from some rows of an audit and judged by others.
 
     Attributes
@@ -106,6 +108,28 @@ class Repair:
     def helps(self) -> bool:
         """Whether a repair is worth it; one without the protected columns if there are any."""
         return (self.allowed or self.full).helps
+
+    def _shown(self) -> tuple[str, dict[str, list[str]], str]:
+        tried = {"repaired": self.full}
+        if self.allowed is not None:
+            tried["repaired without protected columns"] = self.allowed
+        audits = {"before": self.before, **{name: one.after for name, one in tried.items()}}
+        losses = [self.full.log_loss[0], *(one.log_loss[1] for one in tried.values())]
+        shares = [self.full.accuracy[0], *(one.accuracy[1] for one in tried.values())]
+        columns = {
+            "": list(audits),
+            "log-loss": [f"{loss:.4f}" for loss in losses],
+            "accuracy": [percent(share) for share in shares],
+            "average gap, points": [signed(one.gap) for one in audits.values()],
+            "largest hidden error": [
+                points(max((row.beyond.debiased for row in one.rows), default=np.nan))
+                for one in audits.values()
+            ],
+        }
+        rows = f"learned from {count(self.n_learned, 'row')}, judged by {self.n_rows:,} others"
+        verdict = "worth it" if self.helps else "no clear gain"
+        note = f"{count(len(self.full.variables), 'variable')} read; a sample of the rows"
+        return f"Repair, {rows}: {verdict}", columns, note if self.sampled else ""
 
 
 def check_protected(protected: str | Sequence[str], names: Sequence[str]) -> tuple[str, ...]:

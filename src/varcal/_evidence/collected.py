@@ -24,6 +24,7 @@ from varcal._inference.scored_rows import ScoredRows
 from varcal._input.events import CORRECT, audit_keys, claim_keys
 from varcal._options import checked
 from varcal._text.numbers import count
+from varcal._text.sentences import short
 from varcal.exceptions import InputError
 
 #: The events of an audit, the one with the most claims first.
@@ -272,6 +273,6 @@ class Collected(Evidence):
         return self._tables[key, names]
 
     def __repr__(self) -> str:
-        names = ", ".join(variable.name for variable in self.along)
+        names = short(", ".join(variable.name for variable in self.along), 50)
         along = count(len(self.along), "variable")
         return f"Collected: {count(self.n_rows, 'row')} along {along} ({names})"

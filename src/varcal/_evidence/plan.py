@@ -19,6 +19,7 @@ from varcal._evidence.tally import Tally, Wanted
 from varcal._input.events import CORRECT
 from varcal._input.part import Part
 from varcal._text.numbers import count
+from varcal._text.sentences import short
 
 #: With more classes than this, the claims about classes have no fine cells, to save memory.
 MOST_FINE_CLASSES = 10
@@ -85,7 +86,7 @@ class BinPlan:
         )
 
     def __repr__(self) -> str:
-        names = ", ".join(variable.name for variable in self.along)
+        names = short(", ".join(variable.name for variable in self.along), 50)
         claims = {table.key for table in self.wanted}
         along = count(len(self.along), "variable")
         return f"BinPlan: {count(len(claims), 'claim')} along {along} ({names})"

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from varcal._arrays import Floats
+from varcal._export.made_up_rows import MadeUpRows
 from varcal._export.program import Program
+from varcal._text.html_tables import Shown
 from varcal._version import __version__
 from varcal.exceptions import VarcalError
 
-__all__ = ["Checked", "Difference", "ExportError", "compare", "heading"]
+__all__ = ["Checked", "Difference", "Export", "ExportError", "compare", "heading"]
 
 #: How far an exact export may be from `predict_proba`.
 TOLERANCE = 1e-8
@@ -19,6 +21,38 @@ TOLERANCE = 1e-8
 
 class ExportError(VarcalError):
     """An export does not give what `predict_proba` gives."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Export(Shown):
+    """A fitted calibrator, written for use elsewhere.
+
+    Attributes
+    ----------
+    rows : MadeUpRows
+        Made-up rows, with what `predict_proba` gives for them.
+    """
+
+    rows: MadeUpRows
+    _program: Program
+
+    def _what(self) -> tuple[str, int, str]:
+        """Return what it is, its size in bytes, and the name of the attribute that has it."""
+        raise NotImplementedError
+
+    def _shown(self) -> tuple[str, dict[str, list[str]], str]:
+        program = self._program
+        what, size, attribute = self._what()
+        score = "probability of the second class" if program.binary else "one per class"
+        columns = {
+            "input": ["p", *(program.schema.names[k] for k in program.used)],
+            "kind": [score, *(program.schema.kinds[k] for k in program.used)],
+        }
+        note = (
+            f"save(path) writes it and .{attribute} has it; check() compares "
+            f"{len(self.rows.p):,} made-up rows with predict_proba"
+        )
+        return f"{type(program.fitted).__name__} as {what}, {size / 1000:,.0f} kB", columns, note
 
 
 @dataclass(frozen=True)

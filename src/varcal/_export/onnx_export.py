@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from varcal._arrays import AnyArray, Floats
-from varcal._export.exported import Checked, compare, heading
+from varcal._export.exported import Checked, Export, compare, heading
 from varcal._export.level_texts import level_text, level_texts
 from varcal._export.made_up_rows import MadeUpRows
 from varcal._export.onnx_graph import OnnxGraph
@@ -30,8 +30,8 @@ __all__ = ["OnnxExport", "to_onnx"]
 BLOCK = 2_048
 
 
-@dataclass(frozen=True, eq=False)
-class OnnxExport:
+@dataclass(frozen=True, eq=False, repr=False)
+class OnnxExport(Export):
     """A fitted calibrator as an ONNX model.
 
     Its inputs are ``p``, of shape (n,) for two classes and (n, K) for more, and one of shape (n,)
@@ -51,8 +51,9 @@ class OnnxExport:
 
     model: Any
     missing: dict[str, str]
-    rows: MadeUpRows
-    _program: Program
+
+    def _what(self) -> tuple[str, int, str]:
+        return "an ONNX model", self.model.ByteSize(), "model"
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model to a file, completely or not at all."""
@@ -132,7 +133,7 @@ def to_onnx(calibrator: Calibrator) -> OnnxExport:
     ):
         entry = model.metadata_props.add()
         entry.key, entry.value = f"varcal {key}", json.dumps(value)
-    return OnnxExport(model, graph.missing, rows, program)
+    return OnnxExport(rows, program, model, graph.missing)
 
 
 def _plain(values: list[Any]) -> list[Any]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from varcal._export.exported import TOLERANCE, Checked, compare, heading
+from varcal._export.exported import TOLERANCE, Checked, Export, compare, heading
 from varcal._export.level_texts import level_texts
 from varcal._export.made_up_rows import MadeUpRows
 from varcal._export.program import Program
@@ -114,8 +114,8 @@ if __name__ == "__main__":
 '''
 
 
-@dataclass(frozen=True, eq=False)
-class PythonExport:
+@dataclass(frozen=True, eq=False, repr=False)
+class PythonExport(Export):
     """A fitted calibrator as the source of a Python module.
 
     Attributes
@@ -128,10 +128,9 @@ class PythonExport:
     """
 
     text: str
-    rows: MadeUpRows
 
-    def __str__(self) -> str:
-        return self.text
+    def _what(self) -> tuple[str, int, str]:
+        return "a Python module", len(self.text.encode()), "text"
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the file, completely or not at all."""
@@ -190,7 +189,7 @@ def to_python(calibrator: Calibrator) -> PythonExport:
         "",
         _CHECK.format(tolerance=TOLERANCE),
     ]
-    return PythonExport("\n".join(text).rstrip() + "\n", rows)
+    return PythonExport(rows, program, "\n".join(text).rstrip() + "\n")
 
 
 def _level_function(codes: dict[Any, int], n: int) -> str:

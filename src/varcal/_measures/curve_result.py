@@ -295,7 +295,7 @@ class Curve:
             self.backend,
         )
 
-    def plot(self, ax: Any = None, *, backend: str = "matplotlib") -> Any:
+    def plot(self, ax: Any = None) -> Any:
         """Draw actual against predicted error along the variable, as in the paper.
 
         The actual error is a solid line with its pointwise band, and the predicted error a dashed
@@ -308,16 +308,14 @@ class Curve:
         ----------
         ax : matplotlib Axes, optional
             Where to draw; a new figure by default.
-        backend : {"matplotlib", "plotly"}
-            The library that draws.
 
         Returns
         -------
-        matplotlib Axes, or plotly Figure
+        matplotlib Axes
         """
-        from varcal.plotting import draw  # noqa: PLC0415
+        from varcal.plotting.curve import draw_curve  # noqa: PLC0415
 
-        return draw("curve", self, ax=ax, backend=backend)
+        return draw_curve(self, ax)
 
     def _heading(self) -> tuple[str, str]:
         """Return what the curve is of, and how large its gap is."""

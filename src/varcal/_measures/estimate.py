@@ -35,6 +35,7 @@ from varcal._options import checked, one_of
 from varcal._runtime.threads import one_blas_thread
 from varcal._text.html_tables import html_table
 from varcal._text.numbers import level_text, p_text
+from varcal._text.sentences import short
 from varcal.exceptions import InputError
 
 TESTS = ("combined", *CUMULATIVE)
@@ -93,32 +94,30 @@ class Estimate:
         """Return everything in plain Python types, ready for JSON."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
-    def plot(self, ax: Any = None, *, backend: str = "matplotlib") -> Any:
+    def plot(self, ax: Any = None) -> Any:
         """Draw the estimate with its interval and the range of a perfect model by chance.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
             Where to draw; a new figure by default.
-        backend : {"matplotlib", "plotly"}
-            The library that draws.
 
         Returns
         -------
-        matplotlib Axes, or plotly Figure
+        matplotlib Axes
         """
-        from varcal.plotting import draw  # noqa: PLC0415
-        from varcal.plotting._rankings import estimate_dots  # noqa: PLC0415
+        from varcal.plotting.ranking import draw_estimate  # noqa: PLC0415
 
-        return draw("dots", estimate_dots(self), ax=ax, backend=backend)
+        return draw_estimate(self, ax)
 
     def __repr__(self) -> str:
-        along = "" if self.metric == "ECE" else f" along {self.variable}"
+        along = "" if self.metric == "ECE" else f" along {short(self.variable, 40)}"
         p = "p < 0.001" if self.p_value < SMALL_P else f"p = {self.p_value:.3f}"
         return (
             f"{self.metric}{along}: {self.debiased:.4f} ({self.low:.4f} to {self.high:.4f} at "
-            f"{level_text(self.level)}), {p}; plug-in {self.value:.4f}, noise floor "
-            f"{self.noise_floor:.4f}; {self.n_rows:,} rows, {self.n_bins} bins"
+            f"{level_text(self.level)}), {p}\n"
+            f"  plug-in {self.value:.4f}, noise floor {self.noise_floor:.4f}; "
+            f"{self.n_rows:,} rows, {self.n_bins} bins"
         )
 
     def _repr_html_(self) -> str:

@@ -21,6 +21,7 @@ from varcal._measures.histogram import Histogram, histogram_of
 from varcal._options import checked
 from varcal._runtime.threads import one_blas_thread
 from varcal._saved.conform import restored
+from varcal._text.tables import wrapped
 from varcal.exceptions import InputError
 
 #: The arrays of a reliability diagram, with one value per bin.
@@ -146,7 +147,7 @@ class Reliability:
         columns = {name: getattr(self, name) for name in (*BINS, "counts")}
         return frame_of(columns, self.backend)
 
-    def plot(self, ax: Any = None, *, backend: str = "matplotlib") -> Any:
+    def plot(self, ax: Any = None) -> Any:
         """Draw the reliability diagram.
 
         Bins are dots with intervals, and the smooth hit rate is a line with its band. The band
@@ -157,23 +158,21 @@ class Reliability:
         ----------
         ax : matplotlib Axes, optional
             Where to draw; a new figure by default.
-        backend : {"matplotlib", "plotly"}
-            The library that draws.
 
         Returns
         -------
-        matplotlib Axes, or plotly Figure
+        matplotlib Axes
         """
-        from varcal.plotting import draw  # noqa: PLC0415
+        from varcal.plotting.reliability import draw_reliability  # noqa: PLC0415
 
-        return draw("reliability", self, ax=ax, backend=backend)
+        return draw_reliability(self, ax)
 
     def __repr__(self) -> str:
         outside = (self.accuracy < self.consistent_low) | (self.accuracy > self.consistent_high)
-        return (
+        return wrapped(
             f"Reliability (event {self.event}, {self.n_rows:,} rows): {outside.sum()} of "
             f"{len(outside)} bins are outside the range of a calibrated model by chance\n"
-            f"  {self.ece!r}"
+            f"{self.ece!r}"
         )
 
 

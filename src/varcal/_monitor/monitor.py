@@ -28,6 +28,7 @@ from varcal._monitor.status import Status, Where
 from varcal._monitor.strongest import strongest
 from varcal._options import check_finite, check_share, checked, number
 from varcal._text.numbers import count
+from varcal._text.sentences import short
 from varcal.exceptions import InputError, VarcalWarning, shown
 
 #: The tolerance if neither the monitor nor its bins name one: two points.
@@ -340,22 +341,17 @@ class Monitor:
         """What a reader should know about how the evidence is computed."""
         return notes_of(self)
 
-    def plot(self, *, backend: str = "matplotlib") -> Any:
+    def plot(self) -> Any:
         """Draw the evidence over time, cells × time coloured by gap, and the strongest cell.
-
-        Parameters
-        ----------
-        backend : {"matplotlib", "plotly"}
-            The library that draws.
 
         Returns
         -------
-        matplotlib Figure, or plotly Figure
+        matplotlib Figure
         """
         from varcal._monitor.view import view_of  # noqa: PLC0415
-        from varcal.plotting import draw  # noqa: PLC0415
+        from varcal.plotting.monitor import draw_monitor  # noqa: PLC0415
 
-        return draw("monitor", view_of(self), backend=backend)
+        return draw_monitor(view_of(self))
 
     @checked()
     def report(self, path: str | PathLike[str], *, title: str = "Calibration monitor") -> None:
@@ -390,10 +386,10 @@ class Monitor:
 
     def __repr__(self) -> str:
         rate = f"alpha={self.alpha:g}" if self.alpha is not None else f"arl={self.arl:g}"
-        names = ", ".join(self.cells.variables)
+        names = short(", ".join(self.cells.variables), 60)
         return (
             f"Monitor: {len(self.cells)} cells along {len(self.cells.variables)} variables "
-            f"({names}), tolerance={self.tolerance:g}, {rate}\n{self.status}"
+            f"({names}),\ntolerance={self.tolerance:g}, {rate}\n{self.status!r}"
         )
 
     @property

@@ -9,6 +9,7 @@ from typing import Any
 from varcal._text.gaps import off_by
 from varcal._text.numbers import count, decimals, interval
 from varcal._text.sentences import Named, Sentence, cut, listed
+from varcal._text.tables import wrapped
 
 #: The share of an alarm's evidence from which on a monitor is close to one. While all gaps are
 #: within their limits, at most 20 % of monitors with alpha=0.05 ever come as far, to 5 of 20.
@@ -58,7 +59,7 @@ class Where:
     also: tuple[str, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Status:
     """What a monitor says after its latest batch.
 
@@ -142,6 +143,9 @@ class Status:
 
     def __str__(self) -> str:
         return str(self.sentence)
+
+    def __repr__(self) -> str:
+        return wrapped(str(self))
 
 
 def fault(where: Where) -> Sentence:

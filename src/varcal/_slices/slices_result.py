@@ -22,8 +22,8 @@ from varcal._saved.conform import restored
 from varcal._saved.document import Kind
 from varcal._slices.condition import Condition
 from varcal._text.gaps import CONFIDENCE, off_by
+from varcal._text.html_tables import Shown
 from varcal._text.numbers import count, interval, p_equation, percent, signed
-from varcal._text.tables import text_table
 from varcal._version import __version__
 from varcal.exceptions import InputError
 
@@ -62,8 +62,8 @@ _COLUMNS = (
 )
 
 
-@dataclass(frozen=True)
-class Slice:
+@dataclass(frozen=True, repr=False)
+class Slice(Shown):
     """A region of the variables in which the model is wrong.
 
     Attributes
@@ -130,6 +130,9 @@ class Slice:
             f"{says} {percent(self.score)} and {happens} {percent(self.rate)}: "
             f"{off_by(self.gap, self.claim)}."
         )
+
+    def _shown(self) -> tuple[str, dict[str, list[Any]], str]:
+        return self.sentence, _table((self,)), ""
 
     def mask(self, X: object, p: object = None) -> Bools:
         """Return which rows belong to the slice.
@@ -210,8 +213,8 @@ class Slice:
         return cls(conditions=conditions, **given)
 
 
-@dataclass(frozen=True)
-class Slices:
+@dataclass(frozen=True, repr=False)
+class Slices(Shown):
     """The slices where a model is most wrong, the clearest first.
 
     Attributes
@@ -321,40 +324,42 @@ class Slices:
         """Write the slices as JSON; `varcal.load` reads them."""
         SLICES.write(path, self.to_dict())
 
-    def plot(self, ax: Any = None, *, backend: str = "matplotlib") -> Any:
+    def plot(self, ax: Any = None) -> Any:
         """Draw each slice as a row: what the model says, what happens, and its rows.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
             Where to draw; a new figure by default.
-        backend : {"matplotlib", "plotly"}
-            The library that draws.
 
         Returns
         -------
-        matplotlib Axes, or plotly Figure
+        matplotlib Axes
         """
-        from varcal.plotting import draw  # noqa: PLC0415
+        from varcal.plotting.slices import draw_slices  # noqa: PLC0415
 
-        return draw("slices", self, ax=ax, backend=backend)
+        return draw_slices(self, ax)
 
-    def __repr__(self) -> str:
-        lines = [self.sentence] if not self.slices else []
-        if self.slices:
-            head = f"{count(len(self.slices), 'slice')}, {count(self.n, 'row')}, "
-            lines = [head + f"{count(self.n_variables, 'variable')} ({p_equation(self.p_value)})"]
-            table: dict[str, list[Any]] = {
-                "gap": [signed(one.gap) for one in self.slices],
-                "interval": [interval(one.low, one.high) for one in self.slices],
-                "rows": [one.rows for one in self.slices],
-                "says": [percent(one.score) for one in self.slices],
-                "happens": [percent(one.rate) for one in self.slices],
-                "claim": [one.claim for one in self.slices],
-                "rule": [one.rule for one in self.slices],
-            }
-            lines.append(text_table(table))
-        return "\n".join([*lines, *self.notes])
+    def _shown(self) -> tuple[str, dict[str, list[Any]], str]:
+        notes = "\n".join(self.notes)
+        if not self.slices:
+            return self.sentence, {}, notes
+        head = f"{count(len(self.slices), 'slice')}, {count(self.n, 'row')}, "
+        head += f"{count(self.n_variables, 'variable')} ({p_equation(self.p_value)})"
+        return head, _table(self.slices), notes
+
+
+def _table(slices: tuple[Slice, ...]) -> dict[str, list[Any]]:
+    """Return the columns of the table that is shown."""
+    return {
+        "gap": [signed(one.gap) for one in slices],
+        "interval": [interval(one.low, one.high) for one in slices],
+        "rows": [one.rows for one in slices],
+        "says": [percent(one.score) for one in slices],
+        "happens": [percent(one.rate) for one in slices],
+        "claim": [one.claim for one in slices],
+        "rule": [one.rule for one in slices],
+    }
 
 
 #: Saved slices.

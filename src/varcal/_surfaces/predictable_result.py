@@ -8,6 +8,7 @@ from typing import Any
 
 from varcal._saved.conform import restored
 from varcal._text.numbers import count, level_text, p_equation, points
+from varcal._text.tables import wrapped
 
 
 @dataclass(frozen=True)
@@ -126,4 +127,4 @@ class PredictableGap:
     def __repr__(self) -> str:
         size = f"{points(self.value)} points, at least {points(self.low)}"
         head = f"Predictable gap: {size} ({level_text(self.level)}, {p_equation(self.p_value)})"
-        return "\n".join([head, self.sentence, *self.notes])
+        return wrapped("\n".join([head, self.sentence, *self.notes]))

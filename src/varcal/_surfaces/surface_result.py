@@ -24,6 +24,7 @@ from varcal._text.numbers import (
     share_text,
     signed,
 )
+from varcal._text.tables import wrapped
 
 #: The arrays of a surface, one number per cell.
 SERIES = ("share", "says", "happens", "gap", "low", "high")
@@ -225,7 +226,7 @@ class Surface:
             others=tuple(cls.from_dict(one) for one in data["others"]),
         )
 
-    def plot(self, ax: Any = None, *, backend: str = "matplotlib") -> Any:
+    def plot(self, ax: Any = None) -> Any:
         """Draw the gap over both variables.
 
         Over two numbers or dates this is a heat map with contours, bars that show where the rows
@@ -236,16 +237,14 @@ class Surface:
         ----------
         ax : matplotlib Axes, optional
             Where to draw; a new figure by default.
-        backend : {"matplotlib", "plotly"}
-            The library that draws.
 
         Returns
         -------
-        matplotlib Axes, or plotly Figure
+        matplotlib Axes
         """
-        from varcal.plotting import draw  # noqa: PLC0415
+        from varcal.plotting.surface import draw_surface  # noqa: PLC0415
 
-        return draw("surface", self, ax=ax, backend=backend)
+        return draw_surface(self, ax)
 
     def __repr__(self) -> str:
         over, under = (gap_side(sign, self.claim) for sign in (1.0, -1.0))
@@ -255,7 +254,7 @@ class Surface:
             f"the band holds for all cells at once, {level_text(self.level)}."
         )
         lines = [head + count(self.n_rows, "row"), self.sentence, *self.notes, legend]
-        return "\n".join(lines)
+        return wrapped("\n".join(lines))
 
     def _repr_html_(self) -> str:
         surely = np.where(self.sure != 0, np.maximum(self.low, -self.high), -np.inf)

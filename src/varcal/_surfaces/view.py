@@ -12,7 +12,7 @@ from varcal._surfaces.axis import Axis
 from varcal._surfaces.surface_result import Surface
 from varcal._text.edges import edge_texts
 from varcal._text.gaps import gap_side, off_by
-from varcal._text.numbers import count, interval, level_text, percent, signed
+from varcal._text.numbers import count, level_text, signed
 from varcal._text.sentences import short
 
 #: How much of a cell's colour is left where the gap may be zero.
@@ -37,7 +37,7 @@ class SurfaceView:
         Two numeric variables; numbers by level; levels by level.
     across, up : Axis
         The variables; of strips, `up` has the levels.
-    gap, low, high, says, happens : ndarray of shape (len(up), len(across))
+    gap, low, high : ndarray of shape (len(up), len(across))
         The figures.
     n : ndarray of int
         Rows.
@@ -59,8 +59,6 @@ class SurfaceView:
     gap: Floats
     low: Floats
     high: Floats
-    says: Floats
-    happens: Floats
     n: Ints
     sure: Ints
     judged: Bools
@@ -91,8 +89,6 @@ class SurfaceView:
             gap=lay(found.gap),
             low=lay(found.low),
             high=lay(found.high),
-            says=lay(found.says),
-            happens=lay(found.happens),
             n=lay(found.n),
             sure=lay(found.sure),
             judged=lay(found.judged),
@@ -127,20 +123,6 @@ class SurfaceView:
         """Tell whether a cell needs white text."""
         strong = abs(self.gap[row, column]) > DARK * self.most
         return bool(self.sure[row, column] and strong)
-
-    def hover(self, row: int, column: int) -> str:
-        """Describe a cell in lines."""
-        n = int(self.n[row, column])
-        place = [self.across.text(column), self.up.text(row)]
-        if not n:
-            return "\n".join([*place, "no rows"])
-        if not self.judged[row, column]:
-            return "\n".join([*place, count(n, "row"), "too few rows to tell"])
-        rates = f"says {percent(self.says[row, column])}, "
-        rates += f"happens {percent(self.happens[row, column])}"
-        size = f"smoothed gap {signed(float(self.gap[row, column]))} points"
-        size += f" ({interval(self.low[row, column], self.high[row, column])})"
-        return "\n".join([*place, count(n, "row"), rates, size])
 
 
 def outline(mask: Ints) -> list[Segment]:

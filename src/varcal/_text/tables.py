@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from textwrap import fill
 from typing import Any
 
 from varcal._text.numbers import UNKNOWN
+
+#: The characters of a line in a terminal.
+WIDTH = 100
+
+
+def wrapped(text: str) -> str:
+    """Break the lines of a text that are too long for a terminal."""
+    return "\n".join(fill(line, WIDTH) for line in text.split("\n"))
 
 
 def text_table(columns: Mapping[str, Sequence[Any]]) -> str:

@@ -17,12 +17,13 @@ from varcal._export._sql._query.write_query import write_query
 from varcal._export._sql.dialects import DIALECTS, Dialect
 from varcal._export._sql.engines import Engine, engine_of
 from varcal._export._sql.statements import create_table
-from varcal._export.exported import Checked, Difference, compare, heading
+from varcal._export.exported import Checked, Difference, Export, compare, heading
 from varcal._export.made_up_rows import MadeUpRows
 from varcal._export.program import Program
 from varcal._files.atomic import write_whole
 from varcal._input.frames import frame_of
 from varcal._options import check_choice
+from varcal._text.numbers import count
 from varcal.calibrators._interface.rows import score_rows
 from varcal.calibrators._neutral.steps import sorted_steps
 from varcal.exceptions import InputError
@@ -42,8 +43,8 @@ MEASURED_ROWS = 10_000
 MOST_LEAVES = 16_000
 
 
-@dataclass(frozen=True, eq=False)
-class SqlExport:
+@dataclass(frozen=True, eq=False, repr=False)
+class SqlExport(Export):
     """A fitted calibrator as SQL.
 
     Attributes
@@ -64,12 +65,11 @@ class SqlExport:
     columns: dict[str, dict[str, AnyArray]]
     dialect: str
     difference: Difference | None
-    rows: MadeUpRows
-    _program: Program
     _options: dict[str, Any]
 
-    def __str__(self) -> str:
-        return self.script
+    def _what(self) -> tuple[str, int, str]:
+        tables = f" with {count(len(self.columns), 'look-up table')}" if self.columns else ""
+        return f"SQL for {self.dialect}{tables}", len(self.script.encode()), "script"
 
     @property
     def script(self) -> str:
@@ -239,7 +239,7 @@ def to_sql(
             f"{_harmless(prefix)}."
         ]
     shown = "\n".join([*(f"-- {_harmless(line)}" for line in comments), text])
-    return SqlExport(shown, query.tables, dialect, difference, made_up, program, options)
+    return SqlExport(made_up, program, shown, query.tables, dialect, difference, options)
 
 
 def _check_names(program: Program, options: dict[str, Any]) -> None:

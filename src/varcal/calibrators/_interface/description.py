@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from varcal._input.frames import frame_of
+from varcal._text.html_tables import Shown
 from varcal._text.tables import text_table
 
 __all__ = ["Description"]
 
 
-@dataclass(frozen=True)
-class Description:
+@dataclass(frozen=True, repr=False)
+class Description(Shown):
     """The description that a calibrator's `describe()` returns.
 
     Attributes
@@ -51,12 +52,13 @@ class Description:
         return frame_of({name: [row[name] for row in self.rows] for name in names}, backend)
 
     def __str__(self) -> str:
-        head = f"{self.calibrator}. {self.words}"
-        if not self.rows:
-            return head
-        names = list(self.rows[0])
+        head, cells, _ = self._shown()
+        return f"{head}\n{text_table(cells)}" if cells else head
+
+    def _shown(self) -> tuple[str, dict[str, list[str]], str]:
+        names = list(self.rows[0]) if self.rows else []
         cells = {name: [_formatted(row[name]) for row in self.rows] for name in names}
-        return f"{head}\n{text_table(cells)}"
+        return f"{self.calibrator}. {self.words}", cells, ""
 
 
 def _formatted(value: object) -> str:

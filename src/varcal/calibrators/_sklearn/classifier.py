@@ -190,6 +190,13 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
                 "for example LogisticRegression()",
                 argument="estimator",
             )
+        if isinstance(self.cv, str):
+            raise InputError(
+                f"cv must be a number of folds, a splitter or an iterable; got {self.cv!r}",
+                "wrap a fitted model, VariableCalibratedClassifier(FrozenEstimator(model)), with "
+                "FrozenEstimator from sklearn.frozen: then fit only calibrates",
+                argument="cv",
+            )
         check_flag("ensemble", self.ensemble)
         if self.n_jobs is not None:
             check_count("n_jobs", self.n_jobs, -MOST_JOBS, MOST_JOBS)

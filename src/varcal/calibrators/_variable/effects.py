@@ -8,6 +8,8 @@ from typing import Any
 
 from varcal._arrays import Floats
 from varcal._input.frames import frame_of
+from varcal._text.html_tables import Shown
+from varcal._text.numbers import count, points
 from varcal.exceptions import InputError
 
 __all__ = ["Effect", "Effects", "Term"]
@@ -76,8 +78,8 @@ class Effect:
     missing: Floats | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class Effects:
+@dataclass(frozen=True, eq=False, repr=False)
+class Effects(Shown):
     """The effects of all variables, each at a low, a middle and a high score.
 
     Attributes
@@ -93,6 +95,16 @@ class Effects:
     scale: str
     curves: tuple[Effect, ...]
     terms: tuple[Term, ...]
+
+    def _shown(self) -> tuple[str, dict[str, list[str]], str]:
+        columns = {
+            "term": [term.name for term in self.terms],
+            "mean change, points": [points(term.moved) for term in self.terms],
+            "evidence": [f"{term.evidence:.1f}" for term in self.terms],
+            "active": ["yes" if term.active else "no" for term in self.terms],
+        }
+        note = "evidence: log Bayes factor; plot(name) draws a variable, to_frame() has all curves"
+        return f"Effects of {count(len(list(self)), 'variable')} on the {self.scale}", columns, note
 
     def __iter__(self) -> Iterator[str]:
         return iter(dict.fromkeys(curve.name for curve in self.curves))
@@ -141,7 +153,7 @@ class Effects:
         names = ("variable", "score", "at", "effect", "low", "high")
         return frame_of({name: [row[k] for row in rows] for k, name in enumerate(names)}, backend)
 
-    def plot(self, name: str | None = None, ax: Any = None, *, backend: str = "matplotlib") -> Any:
+    def plot(self, name: str | None = None, ax: Any = None) -> Any:
         """Draw the effect of one variable, by default the one that changed probabilities most.
 
         Numbers have a curve with a pointwise 95 % band for each score, from the 1st to the 99th
@@ -154,14 +166,12 @@ class Effects:
             The variable.
         ax : matplotlib Axes, optional
             Where to draw; by default a new figure.
-        backend : {"matplotlib", "plotly"}
-            The plotting library.
 
         Returns
         -------
-        matplotlib Axes, or plotly Figure
+        matplotlib Axes
         """
-        from varcal.plotting import draw  # noqa: PLC0415
+        from varcal.plotting.effect import draw_effect  # noqa: PLC0415
 
         if name is None:
             known = set(self)
@@ -169,4 +179,4 @@ class Effects:
             name = next((term.name for term in ranked if term.name in known), None)
             if name is None:
                 raise InputError("there is no effect to draw", "fit with at least one variable")
-        return draw("effect", self[name], ax=ax, backend=backend, scale=self.scale)
+        return draw_effect(self[name], ax, self.scale)

@@ -1,4 +1,4 @@
-"""Axes, given or new: their ticks and texts, and the histogram and strip at the foot."""
+"""What pictures share: colours, axes given or new, their ticks and texts, and the foot."""
 
 from __future__ import annotations
 
@@ -9,16 +9,33 @@ import matplotlib.dates as _dates
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
-from matplotlib.ticker import FuncFormatter, MaxNLocator, MultipleLocator, PercentFormatter
+from matplotlib.ticker import FuncFormatter, MaxNLocator, MultipleLocator
 
 from varcal._arrays import Floats
 from varcal._measures.curve_result import Curve
 from varcal._measures.histogram import Histogram
 from varcal._text.edges import show_duration
 from varcal._text.gaps import claim_of, gap_said, gap_side
-from varcal.plotting._colours import DENSITY, FAINT, GROUND, INK, SIDES
+from varcal.exceptions import InputError, shown
 
 dates: Any = _dates  # untyped in matplotlib
+
+#: Safe for the colour-blind, and never the only sign.
+ACTUAL = "#0072B2"
+PREDICTED = "#D55E00"
+PREDICTED_TEXT = "#B84A00"
+OVER = "#B35806"
+UNDER = "#542788"
+DENSITY = "#C3C9D1"
+INK = "#1B1F24"
+FAINT = "#6B7280"
+GROUND = "#FFFFFF"
+ALARM = "#A4262C"
+
+#: Cells of a surface with too few rows.
+FEW = "#ECEEF1"
+
+SIDES = {"over": OVER, "under": UNDER}
 
 #: Names are plain text, even if they contain dollar signs.
 PLAIN: dict[str, Any] = {"parse_math": False, "usetex": False}
@@ -26,10 +43,28 @@ PLAIN: dict[str, Any] = {"parse_math": False, "usetex": False}
 BARS, STRIP, ZERO = 0.13, (0.15, 0.205), 0.24
 
 
+def shade(strength: float) -> str:
+    """Return the colour of a gap: white at 0, orange towards 1, violet towards −1.
+
+    >>> shade(0.0), shade(1.0), shade(-1.0)
+    ('#ffffff', '#b35806', '#542788')
+    """
+    end = OVER if strength > 0 else UNDER
+    full = [int(end[k : k + 2], 16) for k in (1, 3, 5)]
+    mixed = [255 + min(abs(strength), 1.0) * (part - 255) for part in full]
+    return "#" + "".join(f"{round(part):02x}" for part in mixed)
+
+
 def own_axes(ax: Axes | None, width: float, height: float) -> Axes:
     """Return the given axes, or those of a new figure."""
     if ax is not None:
-        return ax
+        if hasattr(ax, "get_figure") and hasattr(ax, "transAxes"):
+            return ax
+        raise InputError(
+            f"ax must be axes of matplotlib; got {shown(ax)}",
+            "for example ax=plt.subplots()[1]",
+            argument="ax",
+        )
     import matplotlib.pyplot as plt  # noqa: PLC0415  needed only for a new figure
 
     made: Axes = plt.subplots(figsize=(width, height), layout="constrained")[1]
@@ -67,17 +102,16 @@ def title(ax: Axes, text: str, size: float) -> None:
     ax.set_title(text, fontsize=size, loc="left", color=INK, **PLAIN)
 
 
-def percent(axis: Any, high: float, *, sign: str = "%") -> None:
-    """Show shares in percent, or errors in points, which have no sign."""
+def percent(axis: Any, *, sign: str = "%") -> None:
+    """Show shares in percent, or errors in points, with as many digits as their ticks need."""
     axis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
-    decimals = 0 if high > 0.04 else 1
-    axis.set_major_formatter(PercentFormatter(1.0, decimals=decimals, symbol=sign))
+    axis.set_major_formatter(FuncFormatter(lambda share, _: f"{round(100 * share, 4):g}{sign}"))
 
 
 def share_axis(ax: Axes, top: float, label: str, size: float, *, low: float = 0.0) -> None:
     """Set up a y axis in percent, with room for the foot below it."""
     ax.set_ylim(low - (top - low) * ZERO / (1 - ZERO), top)
-    percent(ax.yaxis, top - low)
+    percent(ax.yaxis)
     ticks = ax.yaxis.get_major_locator().tick_values(low, top)
     ax.set_yticks([tick for tick in ticks if low - 1e-9 <= tick <= top + 1e-9])
     ax.spines["left"].set_bounds(low, top)

@@ -3,42 +3,50 @@
 from __future__ import annotations
 
 from textwrap import fill
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
+from varcal._arrays import Floats
+from varcal._monitor.status import fault
 from varcal._monitor.view import FULL_COLOUR, HeatMap, MonitorView
-from varcal._text.gaps import claim_name, gap_said
-from varcal.plotting._colours import ACTUAL, ALARM, FAINT, GROUND, INK, OVER, PREDICTED, UNDER
-from varcal.plotting._matplotlib.axes import PLAIN, clean, percent
-from varcal.plotting._monitor_words import (
-    MOST_MAPS,
-    band_note,
-    evidence_axis,
-    evidence_shown,
-    headline,
-    rate_names,
-    rate_range,
-    shades,
-    time_ticks,
+from varcal._text.gaps import CONFIDENCE, claim_name, gap_said
+from varcal._text.numbers import level_text, number_text
+from varcal._text.sentences import short
+from varcal.plotting.axes import (
+    ACTUAL,
+    ALARM,
+    FAINT,
+    GROUND,
+    INK,
+    OVER,
+    PLAIN,
+    PREDICTED,
+    UNDER,
+    clean,
+    end_labels,
+    percent,
 )
-from varcal.plotting._words import short
 
 _SIZE = 9.0
+#: The strength of the colour of gaps that may be chance.
+_PALE = 0.3
+#: The largest number of variables of a picture.
+_MOST_MAPS = 3
 #: The characters of a line of the headline.
 _WIDTH = 84
 _COLOURS = LinearSegmentedColormap.from_list("gaps", [UNDER, GROUND, OVER])
 
 
-def draw(view: MonitorView, ax: Any) -> Figure:
-    """Draw a new figure."""
+def draw_monitor(view: MonitorView) -> Figure:
+    """Draw a monitor in a new figure."""
     import matplotlib.pyplot as plt  # noqa: PLC0415  needed only for a new figure
 
-    maps = view.maps[:MOST_MAPS]
+    maps = view.maps[:_MOST_MAPS]
     heights = [1.7, 2.0 if view.shown is not None else 0.1]
     heights += [0.35 + 0.16 * len(one.rows) for one in maps]
     figure, grid = plt.subplots(
@@ -53,7 +61,7 @@ def draw(view: MonitorView, ax: Any) -> Figure:
     places = grid[:, 0]
     urgent = view.status.alarm and not view.status.acknowledged
     figure.suptitle(
-        "\n".join(fill(line, _WIDTH) for line in headline(view).split("\n")),
+        "\n".join(fill(line, _WIDTH) for line in _headline(view).split("\n")),
         x=0.01,
         ha="left",
         fontsize=12,
@@ -74,7 +82,7 @@ def draw(view: MonitorView, ax: Any) -> Figure:
         _heat(where, one, view)
     if maps:
         _scale(figure, places[-1], maps[0].claim)
-    ticks, texts = time_ticks(view)
+    ticks, texts = _time_ticks(view)
     places[-1].set_xticks(ticks, texts, fontsize=_SIZE, **PLAIN)
     places[-1].set_xlabel("batch", fontsize=_SIZE, color=INK)
     return figure
@@ -85,12 +93,12 @@ def _title(ax: Axes, text: str) -> None:
 
 
 def _evidence(ax: Axes, view: MonitorView) -> None:
-    low, high, ticks, texts = evidence_axis(view)
     ax.set_yscale("log")
-    ax.set_ylim(low, high)
+    ax.set_ylim(*view.evidence_ends)
     ax.yaxis.set_minor_locator(NullLocator())
-    ax.set_yticks(ticks, texts)
-    shown = evidence_shown(view)
+    ticks = 10.0**view.evidence_powers
+    ax.set_yticks(ticks, [number_text(tick) for tick in ticks])
+    shown = np.clip(view.evidence, *view.evidence_ends)
     ax.plot(view.x, shown, color=INK, linewidth=1.6, clip_on=False)
     ax.axhline(view.status.threshold, color=ALARM, linewidth=1.2, linestyle=(0, (4, 3)))
     above = shown >= view.status.threshold
@@ -102,7 +110,7 @@ def _evidence(ax: Axes, view: MonitorView) -> None:
     if view.since is not None:
         late = view.since > 0.7 * float(view.columns[-1])
         ax.annotate(
-            "change began", (view.since, 0.06), xycoords=ax.get_xaxis_transform(),
+            "change began", (view.since, 0.88), xycoords=ax.get_xaxis_transform(),
             xytext=(-4 if late else 4, 0), textcoords="offset points", fontsize=0.9 * _SIZE,
             color=ALARM, ha="right" if late else "left",
         )  # fmt: skip
@@ -113,35 +121,27 @@ def _rates(ax: Axes, view: MonitorView) -> None:
     if view.shown is None:
         ax.set_visible(False)
         return
-    says, happens, title = rate_names(view)
+    says, happens, title = _rate_names(view)
     x, _, rate = view.rates
     ax.plot(x, rate, ".", color=ACTUAL, markersize=3, alpha=0.45)
-    ends: list[tuple[float, str]] = []
+    ends: list[tuple[float, str, str]] = []
     for stretch in (view.before, view.after):
         if stretch is None:
             continue
         ax.fill_between(stretch.x, stretch.low, stretch.high, color=ACTUAL, alpha=0.18, linewidth=0)
         ax.plot(stretch.x, stretch.happens, color=ACTUAL, linewidth=1.8)
         ax.plot(stretch.x, stretch.says, color=PREDICTED, linewidth=1.6, linestyle=(0, (4, 2)))
-        ends = [(float(stretch.says[-1]), says), (float(stretch.happens[-1]), happens)]
-    low, high = rate_range(view)
+        ends = [
+            (float(stretch.says[-1]), says, PREDICTED),
+            (float(stretch.happens[-1]), happens, ACTUAL),
+        ]
+    low, high = _rate_range(view)
     ax.set_ylim(low, high)
-    percent(ax.yaxis, high - low)
-    least = (high - low) / 9
-    order = sorted(range(len(ends)), key=lambda k: ends[k][0])
-    at = [ends[k][0] for k in order]
-    if len(at) == 2 and at[1] - at[0] < least:
-        middle = sum(at) / 2
-        at = [middle - least / 2, middle + least / 2]
-    for place, k in zip(at, order, strict=True):
-        ax.annotate(
-            ends[k][1], (1, place), xycoords=ax.get_yaxis_transform(), xytext=(4, 0),
-            textcoords="offset points", va="center", fontsize=_SIZE,
-            color=(PREDICTED, ACTUAL)[k], annotation_clip=False,
-        )  # fmt: skip
+    percent(ax.yaxis)
+    end_labels(ax, ends, _SIZE)
     _title(ax, title)
     ax.annotate(
-        band_note(view), (0, 0), xycoords="axes fraction", xytext=(4, 3),
+        _band_note(view), (0, 0), xycoords="axes fraction", xytext=(4, 3),
         textcoords="offset points", fontsize=0.85 * _SIZE, color=FAINT,
     )  # fmt: skip
 
@@ -149,7 +149,7 @@ def _rates(ax: Axes, view: MonitorView) -> None:
 def _heat(ax: Axes, one: HeatMap, view: MonitorView) -> None:
     edges = np.arange(len(one.rows) + 1) - 0.5
     ax.pcolormesh(
-        view.columns, edges, np.ma.masked_invalid(shades(one)), cmap=_COLOURS, vmin=-FULL_COLOUR,
+        view.columns, edges, np.ma.masked_invalid(_shades(one)), cmap=_COLOURS, vmin=-FULL_COLOUR,
         vmax=FULL_COLOUR, rasterized=True,
     )  # fmt: skip
     ax.set_ylim(len(one.rows) - 0.5, -0.5)
@@ -167,9 +167,6 @@ def _heat(ax: Axes, one: HeatMap, view: MonitorView) -> None:
 
 def _scale(figure: Figure, ax: Axes, claim: str) -> None:
     """Say what the colours mean."""
-    from matplotlib.cm import ScalarMappable  # noqa: PLC0415
-    from matplotlib.colors import Normalize  # noqa: PLC0415
-
     size = 100 * FULL_COLOUR
     mapped = ScalarMappable(Normalize(-size, size), _COLOURS)
     bar = figure.colorbar(mapped, ax=ax, location="bottom", aspect=60, shrink=0.6, pad=0.02)
@@ -177,3 +174,59 @@ def _scale(figure: Figure, ax: Axes, claim: str) -> None:
     bar.set_ticks([-size, 0, size], labels=words)
     bar.ax.tick_params(labelsize=0.85 * _SIZE, length=0)
     bar.outline.set_visible(False)
+
+
+def _headline(view: MonitorView) -> str:
+    """Say in one or two lines whether there is an alarm, where and since when."""
+    status = view.status
+    if not status.alarm or status.where is None:
+        return str(status)
+    word = "KNOWN ALARM" if status.acknowledged else "ALARM"
+    return f"{word} since {short(status.where.since, 30)}\n{fault(status.where)}"
+
+
+def _time_ticks(view: MonitorView, many: int = 5) -> tuple[list[float], list[str]]:
+    """Return some batches, evenly spaced, and their ids."""
+    if not len(view.x):
+        return [], []
+    which = np.unique(np.linspace(0, len(view.x) - 1, many).round().astype(int))
+    return [float(view.x[k]) for k in which], [short(view.ids[k], 14) for k in which]
+
+
+def _rate_names(view: MonitorView) -> tuple[str, str, str]:
+    """Name what the model says, what happens, and the cell."""
+    assert view.shown is not None
+    here = short(view.shown.label, 60)
+    if view.shown.claim == CONFIDENCE:
+        return "how sure", "is right", f"How sure and how often right: {here}"
+    about = "" if view.shown.claim == "risk" else f" ({view.shown.claim})"
+    return "predicted", "actual", f"Actual and predicted rate{about}: {here}"
+
+
+def _rate_range(view: MonitorView) -> tuple[float, float]:
+    """Return the ends of the axis of rates: most of the dots, and all lines."""
+    _, _, rate = view.rates
+    held = rate[np.isfinite(rate)]
+    ends = [*np.quantile(held, [0.02, 0.98])] if held.size else [0.0, 1.0]
+    for stretch in (view.before, view.after):
+        if stretch is not None:
+            last = (stretch.low[-1:], stretch.high[-1:])
+            lines = np.concatenate([stretch.says, stretch.happens, *last])
+            ends += lines[np.isfinite(lines)].tolist()
+    low, high = max(min(ends), 0.0), min(max(ends), 1.0)
+    pad = 0.12 * max(high - low, 0.02)
+    return max(low - 2 * pad, 0.0), min(high + pad, 1.0)
+
+
+def _band_note(view: MonitorView) -> str:
+    """Say what the lines of the strongest cell are."""
+    level = level_text(round(view.level, 6))
+    since = ", from the change on" if view.after is not None else ""
+    return f"dots: each batch; lines: mean so far{since}, {level} interval valid at all times"
+
+
+def _shades(one: HeatMap) -> Floats:
+    """Return the colours of a map as gaps, rows × columns; what may be chance is pale."""
+    gaps = np.array([row.gap for row in one.rows])
+    clear = np.array([row.clear for row in one.rows])
+    return np.where(clear, 1.0, _PALE) * np.clip(gaps, -FULL_COLOUR, FULL_COLOUR)

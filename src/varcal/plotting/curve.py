@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from matplotlib.axes import Axes
 
+from varcal._arrays import Floats
 from varcal._measures.curve import Curve
 from varcal._text.gaps import claim_of, gap_side
-from varcal._text.numbers import level_text
-from varcal.plotting._colours import ACTUAL, GROUND, INK, PREDICTED, PREDICTED_TEXT, SIDES
-from varcal.plotting._matplotlib.axes import (
+from varcal._text.numbers import level_text, points, points_with_interval
+from varcal._text.sentences import short
+from varcal.plotting.axes import (
+    ACTUAL,
+    GROUND,
+    INK,
     PLAIN,
+    PREDICTED,
+    PREDICTED_TEXT,
+    SIDES,
     STRIP,
     beside,
     clean,
@@ -26,11 +35,60 @@ from varcal.plotting._matplotlib.axes import (
     title,
     value_axis,
 )
-from varcal.plotting._ranges import Frame, frame_of
-from varcal.plotting._words import Sides, curve_note, curve_title, short, sides
 
 
-def draw(curve: Curve, ax: Axes | None) -> Axes:
+@dataclass(frozen=True)
+class Sides:
+    """The series of a curve that are drawn: errors, or rates for event "positive"."""
+
+    title: str
+    actual: Floats
+    low: Floats
+    high: Floats
+    predicted: Floats
+
+
+def sides(curve: Curve) -> Sides:
+    """Return errors where the claim is "correct", and rates where it is "positive"."""
+    if curve.event == "correct":
+        return Sides("error", curve.error, curve.error_low, curve.error_high, curve.predicted_error)
+    return Sides(
+        "actual rate",
+        1 - curve.error,
+        1 - curve.error_high,
+        1 - curve.error_low,
+        1 - curve.predicted_error,
+    )
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The ranges of both axes, and which texts are drawn."""
+
+    low: float
+    high: float
+    top: float
+    labels: bool = True
+    notes: bool = True
+
+
+def frame_of(curves: list[Curve]) -> Frame:
+    """Return the ranges that hold all of the curves."""
+    low = min(float(curve.histogram.edges[0]) for curve in curves)
+    high = max(float(curve.histogram.edges[-1]) for curve in curves)
+    tops = []
+    for curve in curves:
+        drawn = sides(curve)
+        seen = (curve.x >= low) & (curve.x <= high)
+        seen |= not seen.any()
+        tops += [drawn.actual[seen].max(), drawn.predicted[seen].max()]
+        tops.append(np.quantile(drawn.high[seen], 0.98))
+    # Levels need room for a word beside the dot furthest to the right.
+    space = 1.4 if curves[0].kind == "levels" else 1.08
+    return Frame(low, high, min(max(space * max(tops), 0.01), 1.0))
+
+
+def draw_curve(curve: Curve, ax: Axes | None) -> Axes:
     """Draw a curve on the given axes or a new figure."""
     if curve.kind == "levels":
         ax = own_axes(ax, 4.6, 1.3 + 0.34 * len(curve.x))
@@ -115,7 +173,7 @@ def _levels(ax: Axes, curve: Curve, frame: Frame, size: float) -> None:
     two_lines = 72 * height / len(places) > 2.3 * size
     ax.set_ylim(len(places) - 0.4, -0.6)
     ax.set_xlim(0, frame.top)
-    percent(ax.xaxis, frame.top)
+    percent(ax.xaxis)
     ax.spines["left"].set_visible(False)
     ax.grid(axis="y", color="#E8EAED", linewidth=0.6)
     ax.set_axisbelow(True)
@@ -192,3 +250,27 @@ def _name_marks(ax: Axes, drawn: Sides, row: int, frame: Frame, size: float) -> 
             color=colour,
             bbox={"boxstyle": "square,pad=0.05", "facecolor": GROUND, "linewidth": 0},
         )
+
+
+def worst_of(curve: Curve, most: int = 18) -> str:
+    """Return v* as text; dates that span more than a few days have no time of day."""
+    text = curve.worst_label
+    if curve.kind == "datetime" and np.ptp(curve.histogram.edges) > 3 * 86_400:
+        text = text.split(" ")[0]
+    return short(text, most)
+
+
+def curve_title(curve: Curve) -> str:
+    """Say how large the error along a variable is, and where it is worst."""
+    size = points_with_interval(curve.vece, curve.vece_low, curve.vece_high)
+    return f"VECE {size}, worst {points(curve.vce)} at {worst_of(curve)}"
+
+
+def curve_note(curve: Curve) -> str:
+    """Say which rows the plot of a curve shows."""
+    parts = [f"n = {curve.n_rows:,}"]
+    if curve.histogram.trimmed:
+        parts.insert(0, "1st–99th percentile")
+    if curve.n_missing:
+        parts.append(f"{curve.n_missing:,} missing (gap {points(curve.missing_gap)} points)")
+    return ", ".join(parts)

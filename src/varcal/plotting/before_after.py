@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from matplotlib.figure import Figure
 
 from varcal._measures.curve import Curve
-from varcal.plotting._colours import INK
-from varcal.plotting._matplotlib.axes import PLAIN, inches, text_size
-from varcal.plotting._matplotlib.curve import panel
-from varcal.plotting._ranges import frame_of
-from varcal.plotting._words import panel_title, short, sides
+from varcal._text.numbers import points
+from varcal._text.sentences import short
+from varcal.plotting.axes import INK, PLAIN, inches, text_size
+from varcal.plotting.curve import frame_of, panel, sides, worst_of
 
 
-def draw(curves: dict[str, Curve], ax: Any, columns: int) -> Figure:
-    """Draw one panel per curve in a new figure."""
+def draw_before_after(curves: Mapping[str, Curve], columns: int = 4) -> Figure:
+    """Draw one panel per curve, by name, in a new figure."""
     import matplotlib.pyplot as plt  # noqa: PLC0415  needed only for a new figure
 
     first = next(iter(curves.values()))
@@ -40,7 +39,7 @@ def draw(curves: dict[str, Curve], ax: Any, columns: int) -> Figure:
         panel(places[k], curve, replace(frame, labels=last, notes=False))
         size = text_size(places[k])
         most = int(inches(places[k])[0] * 72 / (0.55 * size))
-        text = panel_title(short(name, most), curve)
+        text = _panel_title(short(name, most), curve)
         places[k].set_title(text, fontsize=size, loc="left", color=INK, **PLAIN)
     for empty in places[len(curves) :]:
         empty.set_visible(False)
@@ -49,3 +48,9 @@ def draw(curves: dict[str, Curve], ax: Any, columns: int) -> Figure:
     figure.supxlabel(shown if levels else name, fontsize=size, color=INK, **PLAIN)
     figure.supylabel(name if levels else shown, fontsize=size, color=INK, **PLAIN)
     return figure
+
+
+def _panel_title(name: str, curve: Curve) -> str:
+    """Return the title of a panel: its name, VECE and the worst gap, in points."""
+    size = f"{points(curve.vece)} ({points(curve.vece_low)}–{points(curve.vece_high)})"
+    return f"{name}\nVECE {size}\nworst {points(curve.vce)} at {worst_of(curve)}"

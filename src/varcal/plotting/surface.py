@@ -12,9 +12,21 @@ from matplotlib.colors import LinearSegmentedColormap, Normalize, to_rgb
 
 from varcal._surfaces.surface_result import Surface
 from varcal._surfaces.view import SurfaceView, ticks
-from varcal.plotting._colours import DENSITY, FAINT, FEW, GROUND, INK, OVER, UNDER, shade
-from varcal.plotting._matplotlib.axes import PLAIN, clean, own_axes, text_size
-from varcal.plotting._words import short
+from varcal._text.sentences import short
+from varcal.plotting.axes import (
+    DENSITY,
+    FAINT,
+    FEW,
+    GROUND,
+    INK,
+    OVER,
+    PLAIN,
+    UNDER,
+    clean,
+    own_axes,
+    shade,
+    text_size,
+)
 
 #: Panels of curves side by side.
 COLUMNS = 4
@@ -22,13 +34,13 @@ COLUMNS = 4
 BARS = 0.09
 
 
-def draw(found: Surface, ax: Axes | None) -> Axes:
+def draw_surface(found: Surface, ax: Axes | None) -> Axes:
     """Draw a surface on the given axes or a new figure."""
     view = SurfaceView.of(found)
     if view.kind == "map":
         return _map(view, own_axes(ax, 6.4, 5.2))
     if view.kind == "table":
-        size = 2.4 + 0.62 * len(view.across), 1.9 + 0.34 * len(view.up)
+        size = max(6.4, 2.4 + 0.62 * len(view.across)), 1.9 + 0.34 * len(view.up)
         return _table(view, own_axes(ax, *size))
     rows = -(-len(view.up) // COLUMNS)
     return _strips(view, own_axes(ax, 8.4, 1.6 + 1.7 * rows))
@@ -62,7 +74,7 @@ def _table(view: SurfaceView, ax: Axes) -> Axes:
         )
     ax.set_title(view.title, fontsize=size, loc="left", color=INK, **PLAIN)
     ax.set_xlabel(
-        f"{short(view.across.name)}\neach cell: gap in points, rows; {view.legend}",
+        f"{short(view.across.name)}\neach cell: gap in points, rows\n{view.legend}",
         fontsize=0.9 * size,
         color=INK,
         **PLAIN,

@@ -8,8 +8,11 @@ from matplotlib.patches import Rectangle
 
 from varcal._measures.reliability import Reliability
 from varcal._text.numbers import points
-from varcal.plotting._colours import ACTUAL, DENSITY, FAINT, INK
-from varcal.plotting._matplotlib.axes import (
+from varcal.plotting.axes import (
+    ACTUAL,
+    DENSITY,
+    FAINT,
+    INK,
     PLAIN,
     clean,
     foot,
@@ -18,18 +21,17 @@ from varcal.plotting._matplotlib.axes import (
     share_axis,
     text_size,
 )
-from varcal.plotting._words import reliability_names
 
 
-def draw(found: Reliability, ax: Axes | None) -> Axes:
+def draw_reliability(found: Reliability, ax: Axes | None) -> Axes:
     """Draw the diagram on the given axes or a new figure."""
     ax = own_axes(ax, 3.6, 4.2)
     size = text_size(ax)
     clean(ax, size)
-    low = lowest(found)
+    low = _lowest(found)
     ax.set_xlim(low, 1)
-    percent(ax.xaxis, 1)
-    names = reliability_names(found)
+    percent(ax.xaxis)
+    names = _axis_names(found)
     share_axis(ax, 1.0, names[1], size, low=low)
     ax.set_aspect("equal", adjustable="box")
     foot(ax, found.histogram, "numeric", size, named=True)
@@ -68,7 +70,7 @@ def draw(found: Reliability, ax: Axes | None) -> Axes:
     return ax
 
 
-def lowest(found: Reliability) -> float:
+def _lowest(found: Reliability) -> float:
     """Return where both axes begin: at 0, or for event "correct" just below the lowest value."""
     if found.event != "correct":
         return 0.0
@@ -97,3 +99,10 @@ def _write_ece(ax: Axes, found: Reliability, size: float) -> None:
         ha="left" if at_top else "right", va="top" if at_top else "bottom", fontsize=size,
         color=INK, linespacing=1.3,
     )  # fmt: skip
+
+
+def _axis_names(found: Reliability) -> tuple[str, str]:
+    """Name the axes of a reliability diagram."""
+    if found.event == "correct":
+        return "confidence", "share right"
+    return "predicted probability", "actual rate"
