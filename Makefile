@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # A file of pinned dependencies with hashes, as .ci/lock.txt; by default the newest are installed.
 LOCK ?=
 
-.PHONY: demo check test test-oldest test-newest reproduce lock licences torture bench docs release-check clean
+.PHONY: demo check test test-kernels test-oldest test-newest reproduce lock licences torture bench docs release-check clean
 
 demo: $(VENV)/.core
 	$(BIN)/varcal demo
@@ -20,6 +20,16 @@ check: $(VENV)/.dev
 # PYTEST_ARGS adds options, as in: make test PYTEST_ARGS='-m "not slow"'
 test: check
 	$(BIN)/python -m pytest -n 2 --dist loadfile --cov --cov-report=term-missing:skip-covered --cov-fail-under=95 $(PYTEST_ARGS)
+
+# The figures as other processors round them: kernels of OpenBLAS, and numpy without wide registers.
+KERNELS := Haswell Prescott Zen
+test-kernels: $(VENV)/.dev
+	for kernel in $(KERNELS); do \
+	  OPENBLAS_CORETYPE=$$kernel NPY_DISABLE_CPU_FEATURES="X86_V3 X86_V4 AVX512_ICL AVX512_SPR" \
+	  $(BIN)/python -m pytest -n 2 \
+	    tests/docs tests/golden tests/cli/test_demo.py tests/report/test_audit_report.py \
+	    tests/test_architecture.py $(PYTEST_ARGS) || exit 1; \
+	done
 
 # The same tests with the oldest and the newest dependencies, in environments of their own.
 test-oldest test-newest:

@@ -174,29 +174,6 @@ def test_the_oldest_versions_are_those_of_pyproject():
     assert len(users | set(PROJECT["dependencies"])) <= len(versions.bounds())
 
 
-def test_the_oldest_environment_has_everything_but_what_builds_the_site():
-    versions = tool("versions")
-    assert versions.requirements("newest") == ["-e", ".[dev]"]
-    _, own, *others = versions.requirements("oldest")
-    assert own == ".[all]"
-    tools = names([*OPTIONAL["docs"], *OPTIONAL["dev"]])
-    assert tools - names(others) == {"varcal", versions.BUILDS_THE_SITE}
-
-
-def test_the_lock_has_all_dependencies_with_hashes_and_no_address():
-    from packaging.version import Version
-
-    versions = tool("versions")
-    text = versions.LOCK.read_text(encoding="utf-8")
-    assert "://" not in text
-    pins = dict(re.findall(r"^([\w-]+)(?:\[[\w,]+\])?==([^ ;]+)", text, re.MULTILINE))
-    for name, lowest in versions.bounds().items():
-        assert Version(pins[name]) >= Version(lowest)
-    assert {"hatchling", "editables"} <= set(pins)
-    entries = re.split(r"^(?=[\w-])", text, flags=re.MULTILINE)[1:]
-    assert len(entries) >= len(pins) and all("--hash=sha256:" in entry for entry in entries)
-
-
 #: What the licences of dependencies may consist of.
 ACCEPTED = {
     *("0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "CC0-1.0", "ISC", "LLVM-exception"),

@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 
 from cases.luck import log_loss
 from varcal import VariableCalibratedClassifier, VariableCalibrator, load
-from varcal.calibrators._variable.folds import Folds, RowKeys, make_folds, stretches
+from varcal.calibrators._variable.folds import RowKeys, make_folds, stretches
 from varcal.exceptions import InputError, VarcalWarning
 
 
@@ -95,20 +95,6 @@ def test_with_groups_a_held_out_group_does_not_fit():
     fit = VariableCalibrator().fit(p, rng.random(400) < p, groups=np.arange(400) // 2, time=time)
     assert fit.judged_.how == "time and groups"
     assert "by models of earlier rows, and on other groups." in str(fit.describe())
-
-
-def test_folds_of_time():
-    rng = np.random.default_rng(0)
-    time = rng.integers(0, 50, 1000).astype(float)
-    keys = RowKeys.of(time, np.arange(1000) % 2, None, time, [])
-    folds = make_folds(keys, time=time)
-    assert isinstance(folds, Folds) and folds.forward and folds.k == 5
-    assert (np.bincount(folds.fold + 1) > 100).all()
-    for train, held in folds.splits():
-        assert time[train].max() < time[held].min()
-    assert (folds.judged() == (folds.fold >= 0)).all()
-    order = rng.permutation(1000)
-    assert (folds.take(order).fold == make_folds(keys, time=time).fold[order]).all()
 
 
 def test_many_rows_at_one_time_leave_fewer_stretches():

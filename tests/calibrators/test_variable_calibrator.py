@@ -15,8 +15,6 @@ from sklearn.metrics import log_loss, roc_auc_score
 import varcal as vc
 from varcal import load
 from varcal.calibrators import PlattCalibrator, VariableCalibrator
-from varcal.calibrators._variable._columns.score_basis import log_odds
-from varcal.calibrators._variable._lookup.lookup import Lookup
 from varcal.calibrators._variable._reml.fit_gam import fit_gam
 from varcal.calibrators._variable._reml.losses import LogisticLoss
 from varcal.calibrators._variable.additive_model import Sample
@@ -197,9 +195,8 @@ def test_monotone_never_falls_along_the_score(seed, n):
         assert (np.diff(q) >= -1e-12).all()
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_preserve_ranking_keeps_the_auc(seed):
-    p, y, v, _ = world(800, seed)
+def test_preserve_ranking_keeps_the_auc():
+    p, y, v, _ = world(800, 0)
     p[:40], p[40:60] = 1e-7, 1 - 1e-9
     q = VariableCalibrator(preserve_ranking=True).fit(p, y, v).predict_proba(p, v)[:, 1]
     assert roc_auc_score(y, q) == pytest.approx(roc_auc_score(y, p), abs=1e-12)
@@ -525,19 +522,6 @@ def test_penalties_separate_signal_from_noise():
     assert fit.converged
     assert fit.beta[1] == pytest.approx(0.8, abs=0.15)
     assert fit.edf[0] > 0.95 and fit.edf[1] < 3
-
-
-def test_tables_equal_the_design():
-    p, y, v, _ = world(2000)
-    fit = VariableCalibrator().fit(p, y, v)
-    model, columns = fit.model_.full, fit.schema_.align(vc.Predictions.of(y, p, v).variables)
-    z = log_odds(p)
-    exact, spread = model.predictor(z, columns)
-    eta, near = model.lookup.predictor(z, columns)
-    assert isinstance(model.lookup, Lookup)
-    assert eta == pytest.approx(exact, abs=1e-3)
-    assert np.corrcoef(spread, near)[0, 1] > 0.9
-    assert near.mean() == pytest.approx(spread.mean(), rel=0.1)
 
 
 @pytest.mark.parametrize(

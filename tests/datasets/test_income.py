@@ -48,17 +48,3 @@ def test_it_is_wrong_for_groups(income):
     assert happens - says == pytest.approx(0.143, abs=0.002)
     says, happens = rates(income, income["age"] < 30)
     assert says - happens == pytest.approx(0.093, abs=0.002)
-
-
-def test_the_network_sees_the_work_record_only():
-    script = load_tool("make_income")
-    census = load_census()
-    before = script.numbers(census.X_test), script.labels(census.X_test)
-    others = {name for name in census.X_test if name not in script.WORK_RECORD}
-    assert others == {
-        *("age", "fnlwgt", "marital-status", "relationship", "race", "sex", "native-country")
-    }
-    kept = {name: census.X_test[name] for name in script.WORK_RECORD}
-    for one, again in zip(before, (script.numbers(kept), script.labels(kept)), strict=True):
-        np.testing.assert_array_equal(one, again)
-    assert before[0].shape == (16_281, 4) and before[1].shape == (16_281, 3)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import gzip
 from importlib import resources
 
 import numpy as np
 import pytest
 
 import varcal as vc
-from cases.tools import load_tool
 from varcal.datasets import Dataset, load_adult, load_yelp
 from varcal.exceptions import InputError
 
@@ -127,89 +125,3 @@ class TestYelp:
         assert frame.columns == ["y", "p", "split", *yelp.X]
         assert frame["split"].to_list() == yelp.split.tolist()
         np.testing.assert_array_equal(frame["p"].to_numpy(), yelp.p)
-
-
-class TestTrainYelp:
-    """The script that made the file, without training."""
-
-    @pytest.fixture
-    def script(self):
-        return load_tool("train_yelp")
-
-    def test_splits(self, script):
-        texts = [f"sentence {k % 700}" for k in range(1000)]  # 300 of them twice
-        sizes = {"train": 400, "calibration": 100, "test": 150}
-        found = script.draw_splits(texts, sizes)
-        assert {name: len(rows) for name, rows in found.items()} == sizes
-        drawn = [texts[row] for rows in found.values() for row in rows]
-        assert len(set(drawn)) == 650
-        again, other = script.draw_splits(texts, sizes), script.draw_splits(texts, sizes, seed=1)
-        for name in sizes:
-            np.testing.assert_array_equal(found[name], again[name])
-            assert (found[name] != other[name]).any()
-
-    def test_sizes_of_the_paper(self, script):
-        assert script.SIZES == {"train": 70_500, "calibration": 10_000, "test": 19_500}
-
-    def test_too_few_sentences(self, script):
-        with pytest.raises(SystemExit, match="2 distinct sentences, but 3 are"):
-            script.draw_splits(["a", "b", "a"], {"train": 2, "test": 1})
-
-    def test_describe(self, script):
-        tags = dict(
-            the="DT",
-            food="NN",
-            costs="VBZ",
-            _num_="CD",
-            dollars="NNS",
-            but="CC",
-            i="PRP",
-            love="VBP",
-        )
-        counts = script.describe(
-            "the food costs _num_ dollars , but i love it !",
-            frozenset({"the", "but", "i", "it"}),
-            lambda tokens: [tags.get(token, "PRP" if token == "it" else ".") for token in tokens],
-        )
-        assert counts == {
-            "length": 46,
-            "special_characters": 2,
-            "words": 9,
-            "stop_words": 4,
-            "nouns": 2,
-            "verbs": 2,
-            "adjectives": 0,
-            "adverbs": 0,
-            "pronouns": 2,
-            "determiners": 1,
-            "prepositions": 0,
-        }
-
-    def test_describe_punctuation_alone(self, script):
-        counts = script.describe("! ! :-)", frozenset(), lambda tokens: ["NN"] * len(tokens))
-        assert counts.pop("length") == 7 and counts.pop("special_characters") == 5
-        assert not any(counts.values())
-
-    def test_batches_hold_every_row_once(self, script):
-        lengths = np.random.default_rng(0).integers(4, 18, 5000)
-        found = list(script.batches(lengths, np.random.default_rng(0)))
-        assert len(found) == 79 and max(map(len, found)) == 64
-        assert sorted(np.concatenate(found)) == list(range(5000))
-        # Sorted within windows, so that a batch spans few lengths.
-        assert np.mean([np.ptp(lengths[rows]) for rows in found]) < 2
-
-    def test_read_sentences(self, script, tmp_path):
-        for name, label in script.FILES.items():
-            with gzip.open(tmp_path / name, "wt", encoding="utf-8") as file:
-                file.write(f"line of {name} \nlabel {label} .\n")
-        texts, labels = script.read_sentences(tmp_path)
-        assert len(texts) == 8 and texts[1] == "label 0 ."
-        assert labels.tolist() == [0, 0, 1, 1, 0, 0, 1, 1]
-
-    def test_missing_data(self, script, tmp_path):
-        with pytest.raises(SystemExit, match=r"has no file sentiment\.dev\.0\.gz"):
-            script.read_sentences(tmp_path)
-
-    def test_missing_package(self, script):
-        with pytest.raises(SystemExit, match="no_such_package is not installed; the top of"):
-            script.need("no_such_package.part")

@@ -2,8 +2,6 @@
 
 import difflib
 import re
-import sys
-from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -21,19 +19,6 @@ TEXTS = [
     *sorted((ROOT / "src").rglob("README.md")),
     *(ROOT / folder / "README.md" for folder in ("benchmarks", "reproduction", "tools", "torture")),
 ]
-# A block that needs the authors' files, which not everybody has.
-PAPER = "VARCAL_PAPER_DATA"
-
-
-# Other versions of numerical libraries, and other processors, round differently.
-NUMERICAL = ("numpy", "scipy", "scikit-learn")
-
-
-def as_locked():
-    """Tell whether libraries are those that made the pages: the lock's for the oldest Python."""
-    lock = (ROOT / ".ci" / "lock.txt").read_text(encoding="utf-8")
-    same = all(f"\n{one}=={version(one)} " in lock for one in NUMERICAL)
-    return same and sys.version_info[:2] == (3, 11)
 
 
 def name(page):
@@ -41,9 +26,9 @@ def name(page):
 
 
 def check(page):
-    exact, pages = as_locked(), load_tool("doc_pages")
+    pages = load_tool("doc_pages")
     for block, printed, figure in pages.run(page):
-        if block.result is not None and not pages.agrees(block.result, printed, exact=exact):
+        if block.result is not None and not pages.agrees(block.result, printed):
             pytest.fail("\n".join(difflib.ndiff(block.result.split("\n"), printed.split("\n"))))
         if block.picture is not None:
             drawn = figure or ".report(" in block.code  # a photograph of the report
@@ -59,35 +44,11 @@ def test_code_runs_and_prints_what_the_page_shows(page, tmp_path, monkeypatch):
         check(page)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name)
-def test_every_block_is_followed_by_what_it_gives(page):
-    for block in load_tool("doc_pages").blocks(page.read_text(encoding="utf-8")):
-        shown = block.result is not None or block.picture is not None
-        assert shown or PAPER in block.code, block.code
-
-
 @pytest.mark.parametrize("page", TEXTS, ids=name)
 def test_links_lead_to_files(page):
     for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
         if not re.match(r"[a-z]+:", target):
             assert (page.parent / target).exists(), target
-
-
-def test_every_image_is_shown_somewhere():
-    shown = {
-        (page.parent / target).resolve()
-        for page in PAGES
-        for target in re.findall(
-            r'(?:!\[[^\]]*\]\(|<img src="|srcset=")([^)"]+)', page.read_text(encoding="utf-8")
-        )
-    }
-    assert {path.resolve() for path in (DOCS / "images").rglob("*.png")} <= shown
-
-
-@pytest.mark.parametrize("page", PAGES[1:], ids=name)
-def test_pages_end_with_what_to_read_next(page):
-    last = page.read_text("utf-8").rpartition("\n## ")[2]
-    assert re.match(r"(Next|Where to go next)\n\n.*\]\(", last, re.S), page
 
 
 def test_nothing_is_installed_from_an_index_where_varcal_is_not():

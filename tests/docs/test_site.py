@@ -45,17 +45,6 @@ def test_the_api_has_every_public_name(assemble):
         assert re.search(rf"#varcal\.{name}\) \| \w", index), f"{name} says nothing"
 
 
-def test_links_and_lists_of_a_text_fit_the_site(assemble):
-    text = "See [it](docs/export.md#sql), [this](LICENSE) and [that](https://a.b):\n- one\n- two\n"
-    assert assemble.as_page(text, "CONTRIBUTING.md", "project/contributing.md") == (
-        "See [it](../export.md#sql), this (`LICENSE`) and [that](https://a.b):\n\n- one\n- two\n"
-    )
-    notebook = assemble.as_page("[n](../notebooks/a.ipynb)", "docs/guides/x.md", "guides/x.md")
-    assert notebook == "[n](../notebooks/a.md)\n"
-    fenced = "```python\n[a](b)\n- 1\n```\n"
-    assert assemble.as_page(fenced, "docs/a.md", "a.md") == fenced
-
-
 @pytest.fixture(scope="module")
 def site(assemble, tmp_path_factory):
     if not importlib.util.find_spec("zensical"):

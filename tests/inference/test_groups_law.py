@@ -8,7 +8,7 @@ import pytest
 
 from varcal._inference.cluster_law import cluster_law
 from varcal._inference.cluster_test import hotelling_test, hotelling_tests
-from varcal._inference.debias import UNCLEAR, _dense_shape, interval
+from varcal._inference.debias import interval
 from varcal._inference.error_sums import ErrorSums
 from varcal._inference.gap_law import GapLaw, plug_in_moments
 from varcal._inference.measured import LawErrors
@@ -58,26 +58,6 @@ def test_errors_of_many_laws_are_those_of_each(rng):
         found = [x for name, x in vars(one).items() if name != "p_value"]
         np.testing.assert_allclose(found, expected, rtol=1e-12)
         assert (one.low, one.high) == (low, high)
-
-
-def test_unclear_signs_are_those_for_which_the_error_varies_most(rng):
-    for _ in range(40):
-        law = law_of(rng)
-        shape = _dense_shape(law)
-        z = np.abs(law.gap) / law.standard_error
-        clear = (z >= UNCLEAR) | (z == z.max())
-        assert (np.sign(shape) == np.sign(law.gap))[clear].all()
-        options = [
-            np.where(clear, np.sign(law.gap), signs) for signs in product((-1.0, 1.0), repeat=6)
-        ]
-        variances = [(law.share * s) @ law.cov @ (law.share * s) for s in options]
-        signed = law.share * np.sign(shape)
-        assert signed @ law.cov @ signed == pytest.approx(max(variances))
-
-
-def test_bins_of_independent_rows_keep_their_signs(rng):
-    law = replace(law_of(rng), df=np.inf)
-    np.testing.assert_array_equal(np.sign(_dense_shape(law)), np.sign(law.gap))
 
 
 def test_the_error_of_bins_that_vary_together_is_skewed(rng):

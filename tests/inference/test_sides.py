@@ -3,7 +3,7 @@ import pytest
 import statsmodels.api as sm
 
 from varcal._inference._sides.sided_law import sided_law
-from varcal._inference._sides.sided_test import SidedSums, orthonormal_span, sided_test
+from varcal._inference._sides.sided_test import SidedSums, sided_test
 from varcal._inference.error_sums import ErrorSums
 from varcal._inference.scored_rows import ScoredRows
 
@@ -84,15 +84,6 @@ def test_swapping_the_classes_changes_nothing(rng):
     one = sided_test(sums_of(p, y, v, weight=weight)[0])
     two = sided_test(sums_of(1 - p, ~y, v, weight=weight)[0])
     np.testing.assert_allclose(one, two, rtol=1e-8)
-
-
-def test_the_span_is_orthonormal_and_loses_only_what_depends(rng):
-    columns = rng.normal(size=(30, 4))
-    columns[:, 3] = columns[:, 0] - columns[:, 1]
-    weight = rng.exponential(size=30)
-    found = orthonormal_span(columns, weight)
-    assert found.shape == (30, 3)
-    np.testing.assert_allclose(found.T @ (weight[:, None] * found), np.eye(3), atol=1e-9)
 
 
 def test_the_law_has_the_gaps_and_the_covariance_of_simulated_rows(rng):

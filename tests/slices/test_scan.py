@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from varcal._input.variables import Variable
-from varcal._slices import scan
-from varcal._slices.blocks import CLASSES, EXPONENT, PRIOR_LOG_N, BlockLaw, Sizes
+from varcal._slices.blocks import CLASSES, EXPONENT, BlockLaw
 from varcal._slices.cells import grid_of
 from varcal._slices.search import Rows, Rule, search
 from varcal._slices.shorten import _measured, shortened
@@ -103,22 +102,6 @@ def test_columns_do_not_depend_on_each_other():
     whole = search(rows, E)
     parts = [search(rows, np.ascontiguousarray(E[:, [k]])).top for k in range(5)]
     assert np.array_equal(whole.top, np.concatenate(parts, axis=2))
-
-
-def test_ranges():
-    low, high = scan.ranges_of(3)
-    assert list(zip(low.tolist(), high.tolist(), strict=True)) == [
-        (0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3),
-    ]  # fmt: skip
-
-
-def test_a_rule_knows_its_depth_and_size():
-    rule = Rule((0, 2), ((0, 3), (1, 2)), 1, 4.0, 1)
-    assert rule.depth == 2
-    assert Sizes.of(1000.0).block_of(np.array([251.0, 100.0, 99.0, 15.0, 3.0])).tolist() == [
-        0, 1, 2, 3, 4,
-    ]  # fmt: skip
-    assert PRIOR_LOG_N.shape == (3, len(CLASSES))
 
 
 def test_the_number_of_independent_maxima_is_recovered():

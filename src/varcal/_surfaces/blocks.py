@@ -11,6 +11,9 @@ from varcal._input.predictions import Predictions
 def sorted_rows(predictions: Predictions, columns: Floats) -> Ints:
     """Return the rows in an order that depends on their values only; equal rows are alike.
 
+    Variables come first and probabilities last: these may be computed, and what processors round
+    differently must not move rows to other blocks.
+
     Parameters
     ----------
     predictions : Predictions
@@ -18,12 +21,12 @@ def sorted_rows(predictions: Predictions, columns: Floats) -> Ints:
     columns : ndarray of shape (n, k)
         Their variables as numbers.
     """
-    keys = [*columns.T, *np.atleast_2d(predictions.p.T), predictions.y]
+    keys = [*np.atleast_2d(predictions.p.T), predictions.y]
     if predictions.weight is not None:
         keys.append(predictions.weight)
     if predictions.groups is not None:
         keys.append(predictions.groups)
-    return np.lexsort(keys)
+    return np.lexsort([*keys, *columns.T])  # the last key counts first
 
 
 def random_blocks(

@@ -36,6 +36,8 @@ FEWEST_ROWS = 200
 FEWEST_GROUPS = 16
 #: Above this number of classes only the confidence is judged, to save time.
 MOST_CLASSES = 10
+#: Decimals of the scores that learners see: processors round the last bits of equal ones apart.
+DECIMALS = 9
 
 
 def _slices_type() -> type:
@@ -226,8 +228,10 @@ def _claim(
     error, null = claim.hit - score, score * (1 - score)
     weight = np.ones(len(error)) if rows.weight is None else rows.weight
     scores = rows.p if key != CORRECT or rows.p.ndim == 2 else score
-    features = Features.of(rows.variables, len(rows)).with_scores(scores)
-    searcher = PastSlices(rows.variables, score, max_depth) if max_depth else None
+    features = Features.of(rows.variables, len(rows)).with_scores(scores.round(DECIMALS))
+    searcher = None
+    if max_depth:
+        searcher = PastSlices(rows.variables, score.round(DECIMALS), max_depth)
     predicted = np.zeros(len(error))
     what = "Learning from past blocks"
     for k in progress(range(1, BLOCKS), what, n_rows=len(error)):
