@@ -144,7 +144,7 @@ def test_import_is_light():
 
 @pytest.mark.parametrize("name", [name for _, name in modules() if "__main__" not in name])
 def test_doctests(name):
-    if name in ("varcal._engines.kernel_numba", "varcal._slices.scan_numba"):
+    if name == "varcal._slices.scan_numba":
         pytest.importorskip("numba", reason="the fast extra is not installed")
     result = doctest.testmod(import_module(name))
     assert not result.failed

@@ -162,7 +162,6 @@ EXTRAS = {
     "duckdb": "duckdb",
     "polars": "polars",
     "pyspark": "spark",
-    "numba": "fast",
     "onnx": "onnx",
     "onnxruntime": "onnx",
     "sqlglot": "sql",

@@ -32,9 +32,7 @@ def make_rows(n=4_000):
 
 
 @pytest.mark.parametrize("weight", [None, "w"])
-@pytest.mark.parametrize("engine", ["numpy", "fast"])
-def test_tables_of_two_claims_are_those_of_each(weight, engine, monkeypatch):
-    monkeypatch.setenv("VARCAL_ENGINE", engine)
+def test_tables_of_two_claims_are_those_of_each(weight):
     rows = make_rows()
     roles = Roles.of(list(rows), "y", "p", ["v", "kind"], weight)
     survey = Survey.of(Scan(roles, 1.0)(rows, 0), roles, None)
