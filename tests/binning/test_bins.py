@@ -54,7 +54,7 @@ def hostile_columns():
         "zeros": np.where(rng.random(N) < 0.9, 0.0, rng.exponential(5000, N)),
         "constant": np.full(N, 7.0),
         "heavy tails": rng.standard_cauchy(N),
-        "widest": rng.choice([-1.7e308, -1.0, 0.0, 1e-300, 1.7e308], N),
+        "widest": rng.choice([-8e307, -1.0, 0.0, 1e-300, 8e307], N),
         "hundreds of decades": 10 ** rng.uniform(-300, 300, N),
         "subnormal": rng.integers(0, 100_000, N) * 5e-324,
         "strided": np.repeat(normal, 2)[::2],
@@ -66,10 +66,8 @@ def hostile_columns():
 def test_edges_and_bins_of_hostile_columns_are_those_of_numpy(name, n_bins):
     values = hostile_columns()[name]
     bins = choose_bins([of(values)], n_bins=n_bins)
-    exact = np.sort(values.astype(np.float64))
-    with np.errstate(over="ignore"):
-        edges = np.unique(np.quantile(exact / 4, support_levels(n_bins)) * 4)
-    np.testing.assert_allclose(bins.edges, edges, rtol=4e-16)
+    edges = np.unique(np.quantile(values.astype(np.float64), support_levels(n_bins)))
+    np.testing.assert_array_equal(bins.cuts, edges[1:-1])
     for cut in bins.cuts[:: max(1, n_bins // 50)]:
         near = [np.nextafter(cut, -np.inf), cut, np.nextafter(cut, np.inf), np.inf, -np.inf]
         found = bins.index(of(np.array(near)))

@@ -23,8 +23,8 @@ class CutGrid:
 
     The cell of a value v is ⌊(v − cut₀)·scale⌋, clipped to the grid. Rounding keeps the order of
     values: a cut in an earlier cell is below v, and one in a later cell is not. Only the cuts in
-    the cell of v need to be compared with it. With many cuts, `numpy.searchsorted` takes five
-    times as long, and an audit twice as long.
+    the cell of v need to be compared with it. With a thousand cuts, `numpy.searchsorted` takes
+    five times as long, and an audit of ten million rows 1.4 times as long.
 
     Attributes
     ----------
