@@ -1,6 +1,6 @@
 """Cost of VECE on long and wide data, compared with a lower bound and with pandas, in one run.
 
-    python benchmarks/bench_scale.py [--rows N] [--variables K] [--large] [--plot FILE.png]
+    python benchmarks/bench_scale.py [--rows N] [--variables K] [--large]
 
 Prints Markdown: a table for N rows × K variables (10 M × 10 by default), with the memory needed in
 addition to the input (peak of traced allocations); then the cost by number of rows and by number of
@@ -12,14 +12,11 @@ few runs for each variable, summed over variables; wall-clock times are shown ne
 from __future__ import annotations
 
 import argparse
-import os
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -29,7 +26,6 @@ from numpy.typing import NDArray
 import varcal as vc
 
 Call = Callable[[], Any]
-ENGINES = ["numpy", "fast"] if find_spec("numba") else ["numpy"]
 
 
 @dataclass(frozen=True)
@@ -92,18 +88,6 @@ class Sample:
         return [partial(vece, name) for name in columns]
 
 
-@contextmanager
-def engine(name: str) -> Iterator[None]:
-    before = os.environ.get("VARCAL_ENGINE")
-    os.environ["VARCAL_ENGINE"] = name
-    try:
-        yield
-    finally:
-        os.environ.pop("VARCAL_ENGINE")
-        if before is not None:
-            os.environ["VARCAL_ENGINE"] = before
-
-
 def minimum(calls: list[Call], repeats: int) -> tuple[float, float]:
     """Return the CPU time and the wall-clock time of all calls, each the minimum of a few runs."""
     cpu, wall = np.empty((repeats, len(calls))), np.empty((repeats, len(calls)))
@@ -125,8 +109,7 @@ def peak(call: Call) -> float:
 def one_table(n: int, n_variables: int, repeats: int) -> None:
     sample = Sample.draw(n, n_variables)
     lean = sample.pandas_lean()
-    with engine("numpy"):
-        ours, theirs = sample.ours()[0](), lean[0]()
+    ours, theirs = sample.ours()[0](), lean[0]()
     assert abs(ours - theirs) < 1e-12, (ours, theirs)
     print(f"VECE of {n_variables} variables, {n:,} rows, 10 bins\n")
     print("| | CPU s | wall s | × floor | pandas / this | MB beyond input |")
@@ -149,13 +132,7 @@ def one_table(n: int, n_variables: int, repeats: int) -> None:
         '`varcal.vece`, `edges="sampled"`': sample.ours("sampled"),
     }
     for title, calls in tasks.items():
-        for name in ENGINES:
-            with engine(name):
-                calls[0]()  # load the kernels
-                times = minimum(calls, repeats)
-                row(f"{title}, {name}", calls, times, compared=True)
-    if "fast" not in ENGINES:
-        print("\nThe `fast` extra (numba) is not installed.")
+        row(title, calls, minimum(calls, repeats), compared=True)
 
 
 Series = dict[str, list[float]]
@@ -165,12 +142,13 @@ def costs(samples: Iterator[Sample], repeats: int) -> Series:
     """Measure all contestants on samples of growing size."""
     found: Series = {}
     for sample in samples:
-        contestants = [("np.sum", "numpy", sample.floor())]
-        contestants += [(f"varcal, {name}", name, sample.ours()) for name in ENGINES]
-        contestants += [("pandas, without copies", "numpy", sample.pandas_lean())]
-        for label, name, calls in contestants:
-            with engine(name):
-                found.setdefault(label, []).append(minimum(calls, repeats)[0])
+        contestants = {
+            "np.sum": sample.floor(),
+            "varcal": sample.ours(),
+            "pandas, without copies": sample.pandas_lean(),
+        }
+        for label, calls in contestants.items():
+            found.setdefault(label, []).append(minimum(calls, repeats)[0])
     return found
 
 
@@ -188,31 +166,12 @@ def show(title: str, sizes: Sequence[int], found: Series) -> None:
         print(f"| {label} | {times} | {slope(sizes, seconds):.2f} |")
 
 
-def draw(path: str, panels: dict[str, tuple[Sequence[int], Series]]) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot as plt
-
-    figure, axes = plt.subplots(1, len(panels), figsize=(10, 4.2), layout="constrained")
-    for ax, (title, (sizes, found)) in zip(axes, panels.items(), strict=True):
-        for (label, seconds), mark in zip(found.items(), "osD^", strict=False):
-            ax.loglog(
-                sizes, seconds, marker=mark, label=f"{label}: slope {slope(sizes, seconds):.2f}"
-            )
-        ax.set(xlabel=title, ylabel="CPU seconds")
-        ax.grid(which="major", alpha=0.3)
-        ax.legend(frameon=False, fontsize="small")
-    figure.savefig(path, dpi=150)
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--variables", type=int, default=10)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--large", action="store_true", help="also measure ten times as many rows")
-    parser.add_argument("--plot", help="draw the costs into this PNG file")
     options = parser.parse_args(arguments)
     one_table(options.rows, options.variables, options.repeats)
     top = round(np.log10(options.rows)) + options.large
@@ -223,14 +182,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     numbers = [1, 2, 5, 10, 20]
     by_variables = costs((Sample.draw(n, k) for k in numbers), options.repeats)
     show(f"{n:,} rows, by variables", numbers, by_variables)
-    if options.plot:
-        draw(
-            options.plot,
-            {
-                "rows (one variable)": (rows, by_rows),
-                f"variables ({n:,} rows)": (numbers, by_variables),
-            },
-        )
 
 
 if __name__ == "__main__":

@@ -127,7 +127,7 @@ class NearOutput(doctest.OutputChecker):
 
 @pytest.mark.parametrize("name", [name for _, name in modules() if "__main__" not in name])
 def test_doctests(name):
-    if name in ("varcal._engines.kernel_numba", "varcal._slices.scan_numba"):
+    if name == "varcal._slices.scan_numba":
         pytest.importorskip("numba", reason="the fast extra is not installed")
     runner = doctest.DocTestRunner(NearOutput())
     for case in doctest.DocTestFinder().find(import_module(name)):

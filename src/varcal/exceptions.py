@@ -159,7 +159,6 @@ EXTRAS = {
     "duckdb": "duckdb",
     "polars": "polars",
     "pyspark": "spark",
-    "numba": "fast",
     "onnx": "onnx",
     "onnxruntime": "onnx",
     "sqlglot": "sql",

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from varcal._binning.bins import JointBins, LevelBins, coarse_index, joint_index
-from varcal._binning.choose import choose_bins, fine_bins
+from varcal._binning.choose import choose_bins, fine_bins, support_levels
 from varcal._binning.summary import ArraySummary
 from varcal._engines.kernel_numpy import bin_rows
 from varcal._input.variables import Variable
@@ -38,26 +38,55 @@ def test_quantile_edges_and_rows_are_those_of_pandas_qcut(values, n_bins):
     np.testing.assert_array_equal(bins.index(of(values))[same], codes[same])
 
 
-@pytest.mark.parametrize(
-    "kind", ["normal", "tied", "zeros", "sorted", "reversed", "constant", "cyclic"]
-)
-def test_large_quantiles_are_exact(kind, rng):
-    n = 200_003
-    values = {
-        "normal": lambda: rng.normal(size=n),
-        "tied": lambda: np.round(rng.normal(size=n), 1),
-        "zeros": lambda: np.where(rng.random(n) < 0.92, 0.0, rng.lognormal(size=n)),
-        "sorted": lambda: np.sort(rng.normal(size=n)),
-        "reversed": lambda: -np.sort(rng.normal(size=n)),
-        "constant": lambda: np.full(n, 3.0),
-        "cyclic": lambda: (np.arange(n) % 10).astype(
-            float
-        ),  # a strided sample would have a single value
-    }[kind]()
-    levels = np.linspace(0, 1, 11)
-    np.testing.assert_array_equal(
-        ArraySummary(values).quantiles(levels), np.quantile(values, levels)
-    )
+N = 20_003
+
+
+def hostile_columns():
+    rng = np.random.default_rng(5)
+    normal = rng.normal(50, 15, N)
+    return {
+        "normal": normal,
+        "single precision": normal.astype(np.float32),
+        "extended precision": normal.astype(np.longdouble) / 3,
+        "whole numbers": rng.integers(17, 90, N),
+        "bytes": rng.integers(0, 200, N).astype(np.uint8),
+        "beyond 2**53": 2**60 + 256 * rng.integers(0, 10_000, N),
+        "zeros": np.where(rng.random(N) < 0.9, 0.0, rng.exponential(5000, N)),
+        "constant": np.full(N, 7.0),
+        "heavy tails": rng.standard_cauchy(N),
+        "widest": rng.choice([-8e307, -1.0, 0.0, 1e-300, 8e307], N),
+        "hundreds of decades": 10 ** rng.uniform(-300, 300, N),
+        "subnormal": rng.integers(0, 100_000, N) * 5e-324,
+        "strided": np.repeat(normal, 2)[::2],
+    }
+
+
+@pytest.mark.parametrize("name", hostile_columns())
+@pytest.mark.parametrize("n_bins", [10, 1000])
+def test_edges_and_bins_of_hostile_columns_are_those_of_numpy(name, n_bins):
+    values = hostile_columns()[name]
+    bins = choose_bins([of(values)], n_bins=n_bins)
+    edges = np.unique(np.quantile(values.astype(np.float64), support_levels(n_bins)))
+    np.testing.assert_array_equal(bins.cuts, edges[1:-1])
+    for cut in bins.cuts[:: max(1, n_bins // 50)]:
+        near = [np.nextafter(cut, -np.inf), cut, np.nextafter(cut, np.inf), np.inf, -np.inf]
+        found = bins.index(of(np.array(near)))
+        np.testing.assert_array_equal(found, np.searchsorted(bins.cuts, near))
+
+
+@pytest.mark.parametrize("name", ["normal", "whole numbers", "zeros", "subnormal"])
+def test_quantiles_and_counts_are_those_of_numpy(name):
+    values = hostile_columns()[name].astype(np.float64)
+    values[:50], values[50:80], values[80:99] = np.nan, np.inf, -np.inf
+    levels = np.linspace(0, 1, 101)
+    summary = ArraySummary(values)
+    wanted = np.quantile(values[np.isfinite(values)], levels)
+    np.testing.assert_array_equal(summary.quantiles(levels), wanted)
+    assert summary.n_missing == 50
+    for value in (-np.inf, np.inf, float(wanted[50])):
+        assert summary.count(value) == (values == value).sum()
+        assert summary.below(value) == (values < value).sum()
+        assert summary.above(value) == (values > value).sum()
 
 
 @given(

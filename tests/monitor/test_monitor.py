@@ -74,11 +74,7 @@ def test_overconfidence_on_both_sides_is_found_as_confidence(bins):
     assert "too sure by" in str(status) and str(status).count("over all rows") == 1
 
 
-@pytest.mark.parametrize("fast", [False, True])
-def test_any_form_and_split_of_a_batch_gives_the_same_state(bins, tmp_path, monkeypatch, fast):
-    if fast:
-        pytest.importorskip("numba")
-        monkeypatch.setenv("VARCAL_ENGINE", "fast")
+def test_any_form_and_split_of_a_batch_gives_the_same_state(bins, tmp_path):
     rows = make_rows(5000, 0.1, seed=5)
     table = pa.table(rows)
     parquet.write_table(table, tmp_path / "rows.parquet")

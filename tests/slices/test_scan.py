@@ -29,6 +29,13 @@ def world(n=900, columns=4, seed=0):
     return Rows(grid, np.column_stack([v, np.ones(n)]), 1, 3), E
 
 
+def use(engine, monkeypatch):
+    if engine == "fast":
+        pytest.importorskip("numba")
+    least = 0 if engine == "fast" else np.inf
+    monkeypatch.setattr("varcal._slices.search.LEAST_WORK", least)
+
+
 def t_of(rows, E, rule):
     inside = rows.inside(rule)
     return float(E[inside, 0].sum(dtype=float) / np.sqrt(rows.weights[inside, 0].sum()))
@@ -69,12 +76,11 @@ def test_the_t_of_a_rule_is_that_of_its_rows():
 
 
 def test_compiled_and_numpy_agree_to_the_bit(monkeypatch):
-    pytest.importorskip("numba")
     rows, E = world(n=1500, columns=6, seed=3)
     rows = Rows(rows.grid, rows.weights * np.array([1.0, 0.75]), 1, 3)
     found = {}
     for engine in ("numpy", "fast"):
-        monkeypatch.setenv("VARCAL_ENGINE", engine)
+        use(engine, monkeypatch)
         found[engine] = search(rows, E, kept=6)
     assert np.array_equal(found["numpy"].top, found["fast"].top)
     assert found["numpy"].rules == found["fast"].rules
@@ -82,9 +88,7 @@ def test_compiled_and_numpy_agree_to_the_bit(monkeypatch):
 
 @pytest.mark.parametrize("engine", ["numpy", "fast"])
 def test_needless_conditions_and_ends_are_dropped(engine, monkeypatch):
-    if engine == "fast":
-        pytest.importorskip("numba")
-    monkeypatch.setenv("VARCAL_ENGINE", engine)
+    use(engine, monkeypatch)
     rows, _ = world(n=2000, seed=5)
     inside = rows.grid.fine[0] >= 150
     e = np.where(inside, 0.25, 0.0).astype(np.float32)[:, None]

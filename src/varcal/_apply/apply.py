@@ -8,6 +8,8 @@ from itertools import chain
 from os import PathLike
 from typing import TYPE_CHECKING, Any, cast, overload
 
+import numpy as np
+
 from varcal._apply.batch import (
     added_columns,
     calibration_of,
@@ -15,6 +17,7 @@ from varcal._apply.batch import (
     score_columns,
     variable_columns,
 )
+from varcal._arrays import Floats
 from varcal._engines.open import lazy_rows
 from varcal._evidence.roles import rows_numbered_from
 from varcal._files.atomic import refuse_input, whole_file
@@ -22,7 +25,6 @@ from varcal._files.dialect import Dialect, Stated
 from varcal._files.find_sources import sources_of
 from varcal._files.formats import DELIMITERS, format_of
 from varcal._files.source import Source, check_not_input, warn_how_read
-from varcal._input.arrow_numbers import arrow_of
 from varcal._options import (
     check_arguments,
     check_names,
@@ -271,12 +273,20 @@ def _write(
     with open_sink(draft, *format, schema, dialect) as sink:
         for chunk in counted(chunks, "Applying", lambda chunk: chunk.kept.num_rows):
             new = new_columns(_calibrate(fitted, chunk, scores, variables), added)
-            columns = [*chunk.kept.columns, *(arrow_of(column) for column in new)]
+            columns = [*chunk.kept.columns, *map(_arrow_column, new)]
             sink.write(pa.RecordBatch.from_arrays(columns, schema=schema))
             n_rows += chunk.kept.num_rows
     if not n_rows:
         raise InputError(f"{rows.sources[0].shown} has no rows", "at least one row is needed")
     return n_rows
+
+
+def _arrow_column(values: Floats) -> Any:
+    """Return doubles as an Arrow array; `pyarrow.array` would load pandas."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    held = pa.py_buffer(np.ascontiguousarray(values, dtype=np.float64))
+    return pa.Array.from_buffers(pa.float64(), len(values), [None, held])
 
 
 def _calibrate(

@@ -9,7 +9,6 @@ from operator import add
 import numpy as np
 
 from varcal._arrays import AnyArray, Floats, Ints
-from varcal._binning.order_statistics import OrderStatistics
 from varcal._input.variables import extremes
 
 #: Finite values in a sample: the share of rows below a quantile is within 0.002 of its level
@@ -63,7 +62,7 @@ class Ends:
 
 
 class ArraySummary:
-    """Quantiles and counts of a numeric array: exact, and without sorting it whole.
+    """Exact quantiles and counts of a numeric array.
 
     Parameters
     ----------
@@ -80,7 +79,7 @@ class ArraySummary:
         self._n_ordered = ends.n_finite
         finite = values if ends.n_finite == len(values) else values[np.isfinite(values)]
         if ends.n_finite:
-            self._order = OrderStatistics(finite, ends.low, ends.high)
+            self._ordered = np.sort(finite).astype(np.float64, copy=False)
 
     def quantiles(self, levels: Floats) -> Floats:
         """Return linearly interpolated quantiles of the finite values, NaN if there are none.
@@ -133,10 +132,10 @@ class ArraySummary:
         return found + ends.n_high * ((values == np.inf) & equal)
 
     def _at(self, ranks: Ints) -> Floats:
-        return self._order.at(ranks)
+        return self._ordered[ranks]
 
     def _below(self, values: Floats, equal: bool) -> Ints:
-        return self._order.below(values, equal=equal)
+        return np.searchsorted(self._ordered, values, side="right" if equal else "left")
 
 
 class SampledSummary(ArraySummary):

@@ -6,7 +6,7 @@ from typing import Any
 
 from narwhals import dependencies as libraries
 
-from varcal._input.arrow_numbers import numpy_of
+from varcal._input.variables import arrow_numbers
 
 
 def batch_columns(frame: Any) -> Any:
@@ -30,8 +30,10 @@ def batch_columns(frame: Any) -> Any:
 
 
 def _from_arrow(column: Any) -> Any:
-    values = None if column.null_count else numpy_of(column)
-    return column if values is None else values
+    from pyarrow import types  # noqa: PLC0415
+
+    is_plain = types.is_integer(column.type) or types.is_floating(column.type)
+    return arrow_numbers(column) if is_plain and not column.null_count else column
 
 
 def _from_polars(column: Any) -> Any:

@@ -10,7 +10,6 @@ import numpy as np
 from varcal._arrays import Bools, Floats, Ints
 from varcal._binning.bets import BET_FIELDS, log_gains
 from varcal._binning.bins import Bins, joint_index
-from varcal._engines.kernel_choice import engine_for
 from varcal._input.events import SlicedColumn
 from varcal._input.variables import Variable
 
@@ -48,7 +47,6 @@ def sum_bets(
     hit: SlicedColumn,
     size: Floats | None,
     tolerance: float,
-    n_all: int | None = None,
 ) -> list[Floats]:
     """Sum the bets on one claim into tables of shape (fields, sides, bins).
 
@@ -58,12 +56,7 @@ def sum_bets(
         The tables; the gains of a row are computed once for all of them.
     score, hit, size, tolerance
         As in `log_gains`.
-    n_all : int, optional
-        The total number of rows, if these are one batch of many. It determines the kernel.
     """
-    add = add_rows
-    if engine_for(len(score) if n_all is None else n_all) == "fast":
-        from varcal._engines.kernel_numba import add_rows as add  # noqa: PLC0415
     sums = [np.zeros((table.n_sides * table.bins.size, len(BET_FIELDS))) for table in tables]
     for start in range(0, len(score), _CHUNK):
         rows = slice(start, start + _CHUNK)
@@ -74,14 +67,14 @@ def sum_bets(
             cell = joint_index(table.bins, [table.variable], rows)
             if table.side is not None:
                 cell = cell + table.bins.size * table.side[rows]
-            add(cell, values, total)
+            _add_rows(cell, values, total)
     return [
         total.T.reshape(len(BET_FIELDS), table.n_sides, table.bins.size)
         for table, total in zip(tables, sums, strict=True)
     ]
 
 
-def add_rows(cell: Ints, values: Floats, total: Floats) -> None:
+def _add_rows(cell: Ints, values: Floats, total: Floats) -> None:
     """Add rows of values to the rows of `total` that `cell` names."""
     width = values.shape[1]
     place = (cell[:, None] * width + np.arange(width)).ravel()

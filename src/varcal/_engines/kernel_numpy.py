@@ -1,4 +1,4 @@
-"""The reference kernel: sums rows into bins with numpy."""
+"""The kernel: sums rows into bins."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from varcal._binning.bins import Bins, NumericBins, joint_index
 from varcal._binning.stats import FIELDS, BinnedStats
-from varcal._engines.kernel_choice import engine_for
 from varcal._input.events import SlicedColumn
 from varcal._input.variables import Variable
 
@@ -27,7 +26,6 @@ def bin_rows(
     n_buckets: int = 1,
     *,
     moments: bool = True,
-    n_all: int | None = None,
 ) -> BinnedStats:
     """Sum rows into bins.
 
@@ -49,15 +47,10 @@ def bin_rows(
     moments : bool
         Whether to sum all fields. Otherwise only rows, weight, hit and score, which are all
         that a plain metric needs; the other fields are NaN.
-    n_all : int, optional
-        The total number of rows, if these are one batch of many. It determines the kernel.
     """
     size = n_buckets * bins.size
     step = max(_CHUNK, 2 * size)  # adding the sums of a chunk costs as much as some rows
-    kernel = sum_rows
-    if engine_for(len(score) if n_all is None else n_all) == "fast":
-        from varcal._engines.kernel_numba import sum_rows as kernel  # noqa: PLC0415
-    table = kernel(bins, variables, score, hit, weight, bucket, size, moments=moments, step=step)
+    table = _sum_rows(bins, variables, score, hit, weight, bucket, size, moments=moments, step=step)
     if weight is None:
         for target, source in _UNWEIGHTED.items():
             table[FIELDS.index(target)] = table[FIELDS.index(source)]
@@ -66,7 +59,7 @@ def bin_rows(
     return BinnedStats(bins, table.reshape(len(FIELDS), n_buckets, bins.size))
 
 
-def sum_rows(
+def _sum_rows(
     bins: Bins,
     variables: Sequence[Variable],
     score: SlicedColumn,

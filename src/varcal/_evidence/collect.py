@@ -172,7 +172,7 @@ def collect(batch: object, bins: BinPlan) -> Collected:
         for name in bins.roles.columns:
             if name not in rows.columns:
                 raise InputError.no_column(name, rows.columns, "batch")
-        collected = sum_up(rows, bins, rows.count())
+        collected = sum_up(rows, bins)
         check_finite(bins, collected.sums)
         return collected
     table = Table.of(batch, "batch")

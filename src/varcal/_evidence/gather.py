@@ -70,12 +70,12 @@ def gather(
     )
     if isinstance(found, Few):
         return InMemory(found.rows, question, found.engine)
-    rows, n_rows = found.rows, found.n_all
-    survey = survey_of(rows, found.roles, classes, n_rows)
+    rows = found.rows
+    survey = survey_of(rows, found.roles, classes, found.n_all)
     if question.options["edges"] == "exact":
         survey = with_exact_edges(rows, survey, question)
     plan = plan_of(survey, question)
-    return _not_empty(sum_up(rows, plan, n_rows, moments=question.moments))
+    return _not_empty(sum_up(rows, plan, moments=question.moments))
 
 
 def survey_of(
@@ -118,9 +118,9 @@ def with_exact_edges(rows: LazyRows, survey: Survey, question: Question) -> Surv
     return replace(survey, exact=exact)
 
 
-def sum_up(rows: LazyRows, plan: BinPlan, n_rows: int, *, moments: bool = True) -> Collected:
+def sum_up(rows: LazyRows, plan: BinPlan, *, moments: bool = True) -> Collected:
     """Read lazy rows and sum them into the bins of a plan."""
-    tally = plan.tally(row_numbers_known=rows.row_numbers_known, moments=moments, n_all=n_rows)
+    tally = plan.tally(row_numbers_known=rows.row_numbers_known, moments=moments)
     answers = rows.map(plan.roles.columns, tally)
     first = next(answers, None)
     sums: Sums = tally.nothing() if first is None else reduce(add, answers, first)

@@ -97,8 +97,6 @@ class Tally:
         Whether `start` is the number of a row.
     moments : bool
         Whether all fields are summed.
-    n_all : int, optional
-        The number of rows in all batches, if it is known.
     weight_cap : float, optional
         The largest weight that a row may have.
     """
@@ -110,7 +108,6 @@ class Tally:
     units: tuple[Hashable, ...] = ()
     row_numbers_known: bool = True
     moments: bool = True
-    n_all: int | None = None
     weight_cap: float | None = None
 
     def __call__(self, frame: Any, start: int) -> Sums:
@@ -144,7 +141,6 @@ class Tally:
                 rows.weight,
                 *sided_buckets(side, *unit_buckets),
                 moments=self.moments,
-                n_all=self.n_all,
             )
             yield stats.sums
         bets = [table for table in self.wanted if table.tolerance is not None]
@@ -160,7 +156,6 @@ class Tally:
                 claim.hits,
                 size,
                 float(several[0].tolerance or 0.0),
-                self.n_all,
             )
 
     def _sizes(self, weight: Floats | None, start: int) -> Floats | None:

@@ -40,14 +40,10 @@ class Derived:
         The number of rows.
     compute : callable
         Takes a slice of rows and returns their values.
-    source : tuple of ndarray
-        (p, y) for the claim "the prediction is correct" of two classes, so that an engine can
-        compute the column itself; empty otherwise.
     """
 
     n: int
     compute: Callable[[slice], AnyArray]
-    source: tuple[AnyArray, ...] = ()
 
     def __len__(self) -> int:
         return self.n
@@ -210,8 +206,7 @@ def _correct(predictions: Predictions) -> Claim:
             return (part[:, 1] > part[:, 0]) == (outcome == 1)
         return part.argmax(axis=1) == outcome
 
-    pair = (p, y) if p.ndim == 1 else ()
-    return Claim(Derived(len(y), score, pair), Derived(len(y), hit, pair))
+    return Claim(Derived(len(y), score), Derived(len(y), hit))
 
 
 def _about(predictions: Predictions, position: int) -> Claim:

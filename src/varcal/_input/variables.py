@@ -15,7 +15,6 @@ import narwhals as nw
 import numpy as np
 
 from varcal._arrays import AnyArray, Bools, Floats, Ints
-from varcal._input.arrow_numbers import codes_of, numpy_of
 from varcal._input.plain_types import is_plain
 from varcal.exceptions import InputError, VarcalWarning
 
@@ -276,11 +275,10 @@ def _from_series(series: nw.Series[Any], name: str, called: str) -> Variable:
     if dtype.is_decimal() or dtype in (nw.Int128, nw.UInt128):
         return Variable(name, "numeric", series.cast(nw.Float64).to_numpy())
     if dtype.is_numeric():
-        held = numpy_of(series.to_native()) if series.implementation.is_pyarrow() else None
-        if held is not None:
-            return _from_array(held, name, called)
         if series.null_count():
             series = series.cast(nw.Float64)
+        if series.implementation.is_pyarrow():
+            return _from_array(arrow_numbers(series.to_native()), name, called)
         return _from_array(series.to_numpy(), name, called)
     if isinstance(dtype, nw.Datetime):
         if dtype.time_zone is not None:
@@ -306,6 +304,27 @@ def _from_series(series: nw.Series[Any], name: str, called: str) -> Variable:
     )
 
 
+def arrow_numbers(column: Any, fill: float = np.nan) -> AnyArray:
+    """Return the numbers of a pyarrow column, with another number in place of null.
+
+    pyarrow's own conversions load pandas where it is installed, and so does its `fill_null`; this
+    takes longer than the work on a small file. DLPack does not.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> arrow_numbers(pa.chunked_array([[0.5, None], [2.0]]))
+    array([0.5, nan, 2. ])
+    """
+    array = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    if not array.null_count:
+        return np.from_dlpack(array)
+    held = [None, array.buffers()[1]]
+    whole = array.from_buffers(array.type, len(array), held, offset=array.offset)
+    valid = np.from_dlpack(array.is_valid().cast("uint8"))
+    return np.where(valid, np.from_dlpack(whole), fill)
+
+
 def _unknown_array(series: nw.Series[Any], called: str) -> AnyArray:
     """Read a type that narwhals does not know: nulls only, sparse, some time zones."""
     if series.null_count() == len(series):
@@ -323,7 +342,8 @@ def _library_codes(native: Any) -> tuple[Ints, list[Hashable]]:
         return np.asarray(codes, dtype=np.intp), levels.tolist()
     if hasattr(native, "dictionary_encode"):  # pyarrow
         encoded = native.dictionary_encode().combine_chunks()
-        return codes_of(encoded.indices), encoded.dictionary.to_pylist()
+        codes = arrow_numbers(nw.dependencies.get_pyarrow().chunked_array([encoded.indices]), -1)
+        return codes.astype(np.intp), encoded.dictionary.to_pylist()
     polars: Any = nw.dependencies.get_polars()
     physical = native.cast(polars.Categorical).to_physical().cast(polars.Int64)
     numbers = physical.fill_null(-1).to_numpy()

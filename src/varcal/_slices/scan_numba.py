@@ -2,18 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache, wraps
+from typing import Any
+
 import numba
 import numpy as np
 from numba import float32, float64, int64, uint8, uint32
 
 from varcal._arrays import Floats, Ints, Singles
-from varcal._engines.kernel_numba import compiled
 from varcal._slices.blocks import Sizes
 from varcal._slices.cells import Codes, Grid
 
 _floats, _table = float64[::1], float64[:, ::1]
 _ints, _places, _rules = int64[::1], int64[:, ::1], int64[:, :, ::1]
 _line, _codes, _cells, _singles = uint8[::1], uint8[:, ::1], uint32[:, ::1], float32[:, ::1]
+
+
+def compiled(*types: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Compile a function for arguments of these types when it is first called.
+
+    The machine code is cached for the next process if there is a writable folder for it.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        @cache
+        def kernel() -> Callable[..., Any]:
+            options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+            try:
+                return numba.njit(types, cache=True, **options)(function)
+            except (RuntimeError, OSError):
+                return numba.njit(types, **options)(function)
+
+        return wraps(function)(lambda *values: kernel()(*values))
+
+    return decorate
 
 
 @compiled(_line, _line, int64, int64, int64, _table, _floats, _floats, _table, _places)

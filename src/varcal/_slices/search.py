@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from importlib.util import find_spec
 from itertools import combinations
 from types import ModuleType
 
@@ -12,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from varcal._arrays import Floats, Ints, Singles
-from varcal._engines.kernel_choice import engine_for
 from varcal._slices import scan
 from varcal._slices.blocks import CLASSES, PRIOR_LOG_N, Sizes
 from varcal._slices.cells import Grid
@@ -96,7 +96,7 @@ class Rows:
     def engine(self) -> ModuleType:
         """The module with the kernels: compiled if numba is installed and there is much work."""
         work = self.grid.fine.shape[1] * max(1, len(self.pairs))
-        if engine_for(work, LEAST_WORK) == "numpy":
+        if work < LEAST_WORK or find_spec("numba") is None:
             return scan
         from varcal._slices import scan_numba  # noqa: PLC0415  loads numba
 
