@@ -19,7 +19,7 @@ from cases.command_line import run
 from varcal._input.variables import Variable
 from varcal.exceptions import InputError, VarcalError, VarcalWarning
 
-N = 120
+N = 240
 RNG = np.random.default_rng(0)
 P = RNG.random(N).round(3)
 Y = (RNG.random(N) < P).astype(int)
