@@ -110,7 +110,7 @@ def test_the_risk_of_the_other_class_is_the_opposite(rng):
     n = 3000
     v, p = rng.random(n), rng.beta(2, 2, n)
     y = (rng.random(n) < np.clip(p + 0.2 * (v - 0.5), 0, 1)).astype(int)
-    one, two = (vc.audit(y, p, {"v": v}, pos_label=label) for label in (1, 0))
+    one, two = (vc.audit(y, q, {"v": v}, pos_label=label) for label, q in ((1, p), (0, 1 - p)))
     a, b = one.rows[0], two.rows[0]
     assert two.claims["risk"].label == "0" and two.gap == pytest.approx(-one.gap)
     assert b.beyond.debiased == pytest.approx(a.beyond.debiased, rel=1e-9)

@@ -356,7 +356,7 @@ def _errors(record):
     weight = _weights(len(y))
     record.keep("ece/adult/weights", vc.ece(y, p, sample_weight=weight))
     record.keep("vece/adult/weights", vc.vece(y, p, two, sample_weight=weight, event="positive"))
-    record.keep("vece/adult/pos_label", vc.vece(y, p, X["sex"], event="positive", pos_label=0))
+    record.keep("vece/adult/pos_label", vc.vece(y, 1 - p, X["sex"], event="positive", pos_label=0))
     y, p, X = _overconfident_adult(0, 4000)
     record.keep("ece/overconfident", vc.ece(y, p, event="positive"))
     record.keep("vece/overconfident", vc.vece(y, p, X["age"], event="positive"))

@@ -115,9 +115,7 @@ def test_help_of_calibrate_names_every_method():
 def test_audit_ranks_and_explains(folder):
     done = run("audit", "rows.parquet", *COLUMNS, "--exclude", "w,who", cwd=folder)
     assert done.returncode == 0
-    assert done.stderr.startswith(
-        "warning: columns of these types cannot be variables and are ignored: tags (list"
-    )
+    assert "note: not audited: tags (cannot be a variable: it is of type List" in done.stdout
     lines = done.stdout.splitlines()
     assert lines[0].startswith("REPAIR FIRST  ")
     assert re.search(r"^age +off +\d\.\d \(\d\.\d, \d+\.\d\)", done.stdout, re.M)

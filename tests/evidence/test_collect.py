@@ -207,8 +207,10 @@ def test_events_that_are_collected(rows):
     assert found == pytest.approx(
         vc.vece(rows["y"], rows["p"], rows["v"], event="classwise"), abs=1e-12
     )
-    zero = vc.vece(total, v="v", event="positive", pos_label=0)
-    assert zero == pytest.approx(vc.vece(rows["y"], rows["p"], rows["v"], event="positive"))
+    one = vc.vece(total, v="v", event="positive", pos_label=1)
+    assert one == pytest.approx(vc.vece(rows["y"], rows["p"], rows["v"], event="positive"))
+    with pytest.raises(InputError, match=r"make_bins\(…, pos_label=…\)"):
+        vc.vece(total, v="v", event="positive", pos_label=0)
     with pytest.raises(InputError, match='event="correct" was not collected'):
         vc.vece(total, v="v")
     with pytest.raises(InputError, match="events must be one of"):
@@ -442,13 +444,13 @@ def test_an_audit_judges_what_was_collected(rows, events, expected):
     assert vc.audit(vc.collect(rows, bins)).event == expected
 
 
-def test_the_first_of_two_classes_is_collected_on_request(rows):
-    bins = vc.make_bins("y", "p", ["v"], data=rows, events=["both", "classwise"])
-    found = vc.audit(vc.collect(rows, bins), pos_label=0)
+def test_the_first_of_two_classes_is_collected_on_request(rows, tmp_path):
+    bins = vc.make_bins("y", "p", ["v"], data=rows, pos_label=0)
+    vc.collect(rows, bins).save(tmp_path / "day.json")
+    found = vc.audit(vc.load_collected(tmp_path / "day.json"))
     whole = vc.audit("y", "p", ["v"], data=rows, pos_label=0, repair=False)
     assert found.claims["risk"].label == "0"
     assert found.row("v").low == pytest.approx(whole.row("v").low, abs=1e-9)
     plain = vc.collect(rows, vc.make_bins("y", "p", ["v"], data=rows))
-    for options in ({"pos_label": 0}, {"event": "classwise"}):
-        with pytest.raises(InputError, match=r'events=\["both", "classwise"\]'):
-            vc.audit(plain, **options)
+    with pytest.raises(InputError, match=r'events=\["both", "classwise"\]'):
+        vc.audit(plain, event="classwise")

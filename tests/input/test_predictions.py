@@ -94,11 +94,6 @@ def test_arrays_of_several_variables_and_names_of_series():
     assert Predictions.of([0, 1], [0, 1]).p.dtype == np.float64
 
 
-def test_an_index_is_ignored():
-    y = pd.Series([0, 1, 1, 0], index=[3, 2, 1, 0])
-    assert vc.ece(y, pd.Series(P)) == vc.ece(Y, P)
-
-
 def test_valid_arrays_are_not_copied():
     y, p = np.array([0, 1]), np.array([0.1, 0.9])
     found = Predictions.of(y, p)

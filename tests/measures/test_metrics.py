@@ -53,12 +53,11 @@ def test_binary_forms_agree(seed):
     positive = vc.vece(y, one, v, event="positive")
     assert positive == pytest.approx(by_hand(one, y == 1, v), abs=1e-12)
     assert vc.vece(y, one, v, event="classwise") == pytest.approx(positive, abs=1e-12)
-    negative = vc.vece(y, one, v, event="positive", pos_label=0)
+    negative = vc.vece(y, 1 - one, v, event="positive", pos_label=0)
     assert negative == pytest.approx(positive, abs=1e-12)
     signed = vc.vece(y, one, v, event="positive", side="over")
-    assert vc.vece(y, one, v, event="positive", pos_label=0, side="under") == pytest.approx(
-        signed, abs=1e-12
-    )
+    under = vc.vece(y, 1 - one, v, event="positive", pos_label=0, side="under")
+    assert under == pytest.approx(signed, abs=1e-12)
 
 
 @given(seeds)

@@ -5,15 +5,21 @@ import warnings
 from decimal import Decimal
 from fractions import Fraction
 
+import duckdb
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset as ds
 import pytest
+from pyarrow import parquet
 
 import varcal as vc
+from cases.command_line import run
 from varcal._input.variables import Variable
 from varcal.exceptions import InputError, VarcalError, VarcalWarning
 
-N = 120
+N = 240
 RNG = np.random.default_rng(0)
 P = RNG.random(N).round(3)
 Y = (RNG.random(N) < P).astype(int)
@@ -236,3 +242,76 @@ def test_extreme_weights_and_values_audit_without_a_warning(y, p, v, weight):
         found = vc.audit(y, p, {"v": v}, sample_weight=weight, repair=False)
         assert "nan" not in str(found)
         vc.surface(y, p, v, v[::-1], sample_weight=weight)
+
+
+NESTED = {
+    "lists": pa.array([[1, 2]] * N),
+    "structs": pa.array([{"a": 1}] * N),
+    "bytes": pa.array([b"a", b"b"] * (N // 2)),
+    "times": pa.array([dt.time(1), dt.time(2)] * (N // 2)),
+}
+TABLE = pa.table({"y": Y, "p": P, "q": P / 2, "age": RNG.normal(size=N), **NESTED})
+OBJECTS = ("complex", "all types", "periods", "with and without zone", "decimals")
+SOURCES = {
+    "pandas": lambda path: TABLE.to_pandas().assign(**{name: COLUMNS[name] for name in OBJECTS}),
+    "polars": lambda path: pl.from_arrow(TABLE).with_columns(
+        pl.Series("objects", [{1}] * N, dtype=pl.Object)
+    ),
+    "pyarrow": lambda path: TABLE,
+    "parquet": str,
+    "relation": lambda path: duckdb.connect().sql(f"SELECT *, INTERVAL 1 DAY AS gap FROM '{path}'"),
+    "scan": pl.scan_parquet,
+    "dataset": ds.dataset,
+}
+
+
+@pytest.fixture(scope="module")
+def parquet_path(tmp_path_factory):
+    path = tmp_path_factory.mktemp("odd") / "rows.parquet"
+    parquet.write_table(TABLE, path)
+    return path
+
+
+@pytest.mark.parametrize("few", [True, False])
+@pytest.mark.parametrize("source", SOURCES)
+def test_columns_that_cannot_be_variables_are_left_out(source, few, parquet_path, monkeypatch):
+    if not few:
+        monkeypatch.setattr("varcal._engines.protocol.FEW_ROWS", 0)
+    data = SOURCES[source](parquet_path)
+    for use in (
+        lambda **more: vc.audit("y", "p", data=data, repair=False, **more),
+        lambda **more: vc.slices("y", "p", data=data, draws=19, **more),
+    ):
+        reasons = dict(use().left_out)
+        assert {"lists", "structs", "bytes"} <= set(reasons) and "age" not in reasons
+        assert reasons["lists"].startswith("cannot be a variable: it is of type List") or (
+            source == "pandas" and "holds ndarray" in reasons["lists"]
+        )
+        with pytest.raises(InputError, match="v 'lists' "):
+            use(include=["lists"])
+    with pytest.raises(InputError, match="v 'structs' "):
+        vc.audit("y", "p", ["age", "structs"], data=data)
+    bins = vc.make_bins("y", "p", data=data)
+    assert "lists" in dict(vc.audit(vc.collect(data, bins)).left_out)
+
+
+def test_a_table_of_nothing_else_and_comparisons():
+    odd = TABLE.select(["lists", "structs"])
+    with pytest.raises(InputError, match=r"X has no variable to audit: 'lists' \(cannot be"):
+        vc.audit(Y, P, odd)
+    with pytest.raises(InputError, match="X has no variable to audit"):
+        vc.slices(Y, P, odd, draws=19)
+    with pytest.warns(VarcalWarning, match="left out: 'lists' cannot be a variable"):
+        found = vc.compare("y", {"raw": "p", "half": "q"}, data=TABLE)
+    assert list(found.curves) == ["age"]
+    with pytest.raises(InputError, match="v 'lists'"):
+        vc.compare("y", {"raw": "p"}, ["lists"], data=TABLE)
+
+
+@pytest.mark.parametrize("command", ["audit", "slices", "compare"])
+def test_the_command_line_leaves_them_out(command, parquet_path):
+    done = run(command, parquet_path, "--label", "y", "--prob", "p", "--exclude", "q")
+    assert done.returncode == 0
+    assert "lists" in done.stdout + done.stderr
+    named = run(command, parquet_path, "--label", "y", "--prob", "p", "--variables", "age,lists")
+    assert named.returncode == 2 and "'lists' is of type List" in named.stderr

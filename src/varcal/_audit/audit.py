@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 
@@ -18,7 +19,8 @@ from varcal._evidence.gather import gather
 from varcal._evidence.in_memory import InMemory
 from varcal._evidence.question import ATOMS, BOTH, N_BINS, BinOptions, Default, Question
 from varcal._input.events import AUDIT_EVENTS
-from varcal._input.left_out import all_left_out, explicit_names
+from varcal._input.indexes import BY_POSITION
+from varcal._input.left_out import all_left_out, explicit_names, must_read
 from varcal._input.predictions import ALL, Predictions
 from varcal._options import check_flag, check_names, checked, one_of, or_none
 from varcal._runtime.threads import one_blas_thread
@@ -89,7 +91,8 @@ def audit(
         class. "positive": the risk (two classes). "classwise": the probability of each class.
         With "correct" and "positive" one overall gap is taken off, not that of each side.
     pos_label : label, optional
-        The class whose probability is the risk; the second one by default.
+        The class whose probability is the risk, and that a vector `p` is the probability of;
+        the second one by default.
     n_bins, binning, bins, edges
         As in `vece`, except that by default frequent values get bins of their own
         (``binning="atoms"``).
@@ -104,7 +107,8 @@ def audit(
     include : list of str, optional
         Columns that must not be left out. By default identifiers, row numbers, constants and free
         text are, unless they are named in `X`: they would only make the adjustment for the number
-        of variables stricter.
+        of variables stricter. Columns that cannot be variables, such as lists, are left out, too,
+        and raise an error if they are named.
     repair : bool
         Whether ``audit.repair`` tries what a repair would achieve, when it is first asked for.
     protected : str or sequence of str
@@ -147,8 +151,11 @@ def audit(
         groups=groups,
         from_logits=from_logits,
         unlabelled=unlabelled,
+        must_read=must_read(X, include),
     )
     if not evidence.along:
+        if evidence.odd:
+            raise all_left_out(evidence.odd)
         raise InputError("X is None", "give the variables to audit", argument="X")
     check_cut_names(bins, evidence.along)
     absent = evidence.absent()
@@ -160,9 +167,11 @@ def audit(
     named = None if X is ALL else X
     left_out = evidence.left_out(explicit_names(named, include, known))
     left_out |= dict.fromkeys(sorted(absent), "every value is missing")
-    if len(left_out) == len(known):
-        raise all_left_out(left_out)
+    if named is None or not isinstance(y, Collected):
+        left_out |= evidence.odd
     names = [name for name in known if name not in left_out]
+    if not names:
+        raise all_left_out(left_out)
     event = _event_of(evidence, event)
     keys = evidence.audit_keys(event, pos_label)
     # A repair reads no column that was left out, protected or not.
@@ -177,22 +186,24 @@ def audit(
     settings = Settings(str(event), keys, level, threshold, random_state)
     found = judge(evidence, names, settings, left_out=left_out)
     if slices:
-        searched = search(
-            y,
-            p,
-            names if isinstance(named, list | tuple) or named is None else X,
-            data=data,
-            event=event,
-            level=level,
-            classes=classes,
-            pos_label=pos_label,
-            sample_weight=sample_weight,
-            groups=groups,
-            from_logits=from_logits,
-            unlabelled=unlabelled,
-            include=include,
-            random_state=random_state,
-        )
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", BY_POSITION)  # it has been said once
+            searched = search(
+                y,
+                p,
+                names if isinstance(named, list | tuple) or named is None else X,
+                data=data,
+                event=event,
+                level=level,
+                classes=classes,
+                pos_label=pos_label,
+                sample_weight=sample_weight,
+                groups=groups,
+                from_logits=from_logits,
+                unlabelled=unlabelled,
+                include=include,
+                random_state=random_state,
+            )
         rows = _rows_of(evidence, data, names)
         assert rows is not None
         found = replace(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -31,14 +32,17 @@ from varcal._inference.paired import (
     unpaired_interval,
 )
 from varcal._input.events import CORRECT, Claim, audit_keys, claim_names, claim_of
+from varcal._input.frames import Table
 from varcal._input.groups import buckets
-from varcal._input.predictions import ALL, Predictions
+from varcal._input.indexes import check_indexes
+from varcal._input.left_out import must_read
+from varcal._input.predictions import ALL, Predictions, other_columns
 from varcal._input.variables import Variable
 from varcal._measures.curve import Curve, curve_of
 from varcal._measures.estimate import profile_test
 from varcal._options import checked, one_of
 from varcal._runtime.threads import one_blas_thread
-from varcal.exceptions import InputError
+from varcal.exceptions import InputError, VarcalWarning
 
 HITS = ("recomputed", "first")
 #: Without groups, the correlation of two ECEs comes from omitting each of this many parts once.
@@ -139,8 +143,14 @@ def compare(
         raise InputError(
             f"methods has two of the same name: {list(methods)}", "rename one", argument="methods"
         )
-    if X is ALL and data is None:
+    required = must_read(X, None)
+    if X is ALL:
         X = None
+        if data is not None:
+            table = Table.of(data, "data")
+            X = other_columns(table, y, *methods.values(), sample_weight, groups)
+    arrays = {"y": y, "p": methods, "X": X, "sample_weight": sample_weight, "groups": groups}
+    check_indexes(arrays if isinstance(data, Mapping) else arrays | {"data": data})
     checked = {
         str(name): Predictions.of(
             y,
@@ -148,14 +158,19 @@ def compare(
             X,
             data=data,
             classes=classes,
+            pos_label=pos_label,
             sample_weight=sample_weight,
             groups=groups,
             unlabelled=unlabelled,
+            must_read=required,
         )
         for name, p in methods.items()
     }
     options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins, "edges": edges}
     first = next(iter(checked.values()))
+    if first.odd:
+        shown = "; ".join(f"{name!r} {why}" for name, why in first.odd.items())
+        warnings.warn(f"X has columns that are left out: {shown}", VarcalWarning, stacklevel=2)
     keys = audit_keys(first.classes, event, pos_label)
     names = claim_names(first.classes, keys)
     work = _Work(tuple(checked.items()), names, options, hits, level, random_state)

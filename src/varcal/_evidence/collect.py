@@ -17,6 +17,7 @@ from varcal._evidence.roles import Roles
 from varcal._evidence.tally import Wanted
 from varcal._input.events import AUDIT_EVENTS
 from varcal._input.frames import Table
+from varcal._input.left_out import all_left_out, must_read
 from varcal._input.predictions import ALL
 from varcal._options import check_choice, check_names, checked, number, or_none
 from varcal.exceptions import InputError
@@ -39,6 +40,7 @@ def make_bins(
     bins: object = None,
     edges: str | None = None,
     classes: Sequence[Hashable] | None = None,
+    pos_label: Hashable = None,
     sample_weight: str | None = None,
     groups: str | None = None,
     from_logits: bool = False,
@@ -57,19 +59,19 @@ def make_bins(
     y : str
         The column of labels.
     p : str or sequence of str
-        The column of P(y = second class), or one column per class.
+        The column of P(y = pos_label), or one column per class.
     X : sequence of str, optional
         The variables; every column without another role by default.
     data : frame, dict of columns, path, relation or lazy frame
         Rows like those of the batches; a sample is enough.
     events : sequence of {"both", "correct", "positive", "classwise"}, optional
         What the probabilities claim. "both" has all that an audit needs, and contains the
-        others, except that with two classes the first one needs "classwise" as well. It is the
-        default, except that with more than ten classes only "correct" is collected, to save
-        memory.
+        others, except that with two classes the one that is not `pos_label` needs "classwise" as
+        well. It is the default, except that with more than ten classes only "correct" is
+        collected, to save memory.
     n_bins, binning, bins, edges
         As in `audit`.
-    classes, sample_weight, groups, from_logits, unlabelled
+    classes, pos_label, sample_weight, groups, from_logits, unlabelled
         As in `audit`, with columns by name. Without `classes`, batches may only have the labels
         of these rows. Groups are hashed into 256 buckets.
     monitor : float, optional
@@ -96,7 +98,16 @@ def make_bins(
     frame = None if rows is not None else Table.of(data, "data")
     names = rows.columns if rows is not None else frame.columns  # type: ignore[union-attr]
     roles = Roles.of(
-        names, y, p, X, sample_weight, groups, from_logits=from_logits, unlabelled=unlabelled
+        names,
+        y,
+        p,
+        X,
+        sample_weight,
+        groups,
+        from_logits=from_logits,
+        unlabelled=unlabelled,
+        pos_label=pos_label,
+        must_read=must_read(X, None),
     )
     if not roles.v:
         raise InputError("X is None", "name the variables", argument="X")
@@ -105,6 +116,8 @@ def make_bins(
         survey = Survey.of(Scan(roles, 1.0)(_plain(data), 0), roles, classes)
     else:
         survey = survey_of(rows, roles, classes, rows.count())
+    if not survey.roles.v:
+        raise all_left_out(survey.seen.odd)
     found = survey.part.classes
     few = len(found) <= MOST_FINE_CLASSES
     if events is not None and not events:
@@ -116,7 +129,7 @@ def make_bins(
     for event in chosen:
         check_choice("events", event, AUDIT_EVENTS)
         sided = event in ("both", "classwise")
-        question = Question(options, event, score=score, sided=sided)
+        question = Question(options, event, pos_label, score=score, sided=sided)
         question.keys(found)
         if rows is not None and edges == "exact":
             survey = with_exact_edges(rows, survey, question)

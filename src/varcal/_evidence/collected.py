@@ -110,8 +110,15 @@ class Collected(Evidence):
         """The variables."""
         return self.plan.along
 
+    @property
+    def pos_label(self) -> Hashable:
+        """The positive one of two classes, None with more."""
+        given = self.plan.roles.pos_label
+        return self.classes[1] if given is None and len(self.classes) == 2 else given
+
     def keys(self, event: str, pos_label: Hashable = None) -> list[int]:
         """Return the keys of the claims of an event."""
+        pos_label = self.pos_label if pos_label is None else pos_label
         keys = claim_keys(self.classes, event, pos_label)
         known = self._sided | {key for key, _ in self._tables}
         if not known.issuperset(keys):
@@ -120,6 +127,7 @@ class Collected(Evidence):
 
     def audit_keys(self, event: str, pos_label: Hashable = None) -> list[int]:
         """Return the keys of the claims that an audit judges."""
+        pos_label = self.pos_label if pos_label is None else pos_label
         keys = audit_keys(self.classes, event, pos_label)
         if event not in ("both", "classwise"):
             return self.keys(event, pos_label)
@@ -203,6 +211,12 @@ class Collected(Evidence):
         """Return the variables that an audit leaves out, with the reason; never explicit ones."""
         names = {variable.name for variable in self.along} - set(explicit)
         return {name: why for name, why in self.plan.left_out.items() if name in names}
+
+    @property
+    def odd(self) -> dict[str, str]:
+        """Columns that cannot be variables, with the reason."""
+        known = self.plan.roles.v
+        return {name: why for name, why in self.plan.left_out.items() if name not in known}
 
     def date_notes(self) -> tuple[str, ...]:
         """Return notes on text that was read as dates, or could not be."""

@@ -135,7 +135,7 @@ def _head(collected: Collected) -> dict[str, Any]:
 def plan_to_dict(plan: BinPlan) -> dict[str, Any]:
     """Return bins in the types of JSON."""
     return {
-        "roles": vars(plan.roles),
+        "roles": vars(plan.roles) | {"pos_label": _label(plan.roles.pos_label), "must_read": None},
         "part": vars(plan.part) | {"classes": _plain(plan.part.classes)},
         "along": [[one.name, one.kind] for one in plan.along],
         "units": _plain(plan.units),
@@ -162,7 +162,9 @@ def plan_to_dict(plan: BinPlan) -> dict[str, Any]:
 def plan_from_dict(head: dict[str, Any]) -> BinPlan:
     """Return the bins that `plan_to_dict` described."""
     roles = head["roles"]
-    roles = Roles(**roles | {"p": tuple(roles["p"]), "v": tuple(roles["v"])})
+    pos_label = None if roles["pos_label"] is None else _values([roles["pos_label"]])[0]
+    columns = {"p": tuple(roles["p"]), "v": tuple(roles["v"])}
+    roles = Roles(**roles | columns | {"pos_label": pos_label})
     part = Part(**head["part"] | {"classes": _values(head["part"]["classes"])})
     wanted = tuple(
         Wanted(
@@ -262,6 +264,11 @@ def _bins(data: dict[str, Any]) -> Bins:
         data["duration"],
         data["zone"],
     )
+
+
+def _label(value: Hashable) -> Any:
+    """Return one label, or None, in the types of JSON."""
+    return None if value is None else _plain((value,))[0]
 
 
 def _plain(values: tuple[Hashable, ...]) -> list[Any]:

@@ -89,6 +89,11 @@ class Evidence(ABC):
     def left_out(self, explicit: Collection[str] = ()) -> dict[str, str]:
         """Return the variables that an audit leaves out, with the reason; never explicit ones."""
 
+    @property
+    @abstractmethod
+    def odd(self) -> dict[str, str]:
+        """Columns that cannot be variables, with the reason."""
+
     @abstractmethod
     def date_notes(self) -> tuple[str, ...]:
         """Return notes on text that was read as dates, or could not be."""

@@ -43,6 +43,7 @@ def gather(
     groups: object = None,
     from_logits: bool = False,
     unlabelled: str = "raise",
+    must_read: tuple[str, ...] | None = None,
 ) -> Evidence:
     """Return the evidence of a call.
 
@@ -63,10 +64,12 @@ def gather(
         v,
         data=data,
         classes=classes,
+        pos_label=question.pos_label,
         sample_weight=sample_weight,
         groups=groups,
         from_logits=from_logits,
         unlabelled=unlabelled,
+        must_read=must_read,
     )
     if isinstance(found, Few):
         return InMemory(found.rows, question, found.engine)
@@ -155,12 +158,15 @@ def _of_collected(
                 argument,
             )
     options, plan = question.options, collected.plan
+    if len(plan.roles.p) == 1:
+        settings = settings | {"pos_label": question.pos_label}
     binning = QUANTILE if v is None else plan.binning  # the score's own bins
     own = vars(plan.roles) | {
         "bins": None,
         "edges": None,
         "n_bins": plan.n_bins,
         "binning": str(binning),
+        "pos_label": collected.pos_label,
     }
     for argument, value in (settings | dict(options)).items():
         if value is not None and value != own[argument] and not isinstance(value, Default):

@@ -139,6 +139,11 @@ class InMemory(Evidence):
         }
         return {name: reason for name, reason in found.items() if reason}
 
+    @property
+    def odd(self) -> dict[str, str]:
+        """Columns that cannot be variables, with the reason."""
+        return dict(self.predictions.odd)
+
     def date_notes(self) -> tuple[str, ...]:
         """Return notes on text that was read as dates, or could not be."""
         notes = (
@@ -198,7 +203,8 @@ def without_left_out(
     known = [variable.name for variable in rows.variables]
     left_out = evidence.left_out(explicit_names(X, include, known))
     left_out |= dict.fromkeys(sorted(evidence.absent()), "every value is missing")
-    if len(left_out) == len(known):
-        raise all_left_out(left_out)
+    left_out |= evidence.odd
     kept = tuple(variable for variable in rows.variables if variable.name not in left_out)
+    if not kept:
+        raise all_left_out(left_out)
     return replace(rows, variables=kept), left_out

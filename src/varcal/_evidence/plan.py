@@ -124,7 +124,7 @@ def plan_of(survey: Survey, question: Question) -> BinPlan:
         survey.units,
         options["n_bins"],
         options["binning"],
-        survey.left_out(1 / (RARE_LEVEL * options["n_bins"])),
+        survey.left_out(1 / (RARE_LEVEL * options["n_bins"])) | survey.seen.odd,
         survey.date_notes(),
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -26,8 +26,10 @@ class Roles:
         Probabilities and variables.
     sample_weight, groups : str or None
         Weights and units.
-    from_logits, unlabelled
+    from_logits, unlabelled, pos_label
         As in `Predictions.of`.
+    must_read : tuple of str or None
+        The variables that have to be readable, None for all.
     """
 
     y: str
@@ -37,6 +39,8 @@ class Roles:
     groups: str | None = None
     from_logits: bool = False
     unlabelled: str = "raise"
+    pos_label: Hashable = None
+    must_read: tuple[str, ...] | None = None
 
     @classmethod
     def of(
@@ -50,6 +54,8 @@ class Roles:
         *,
         from_logits: bool = False,
         unlabelled: str = "raise",
+        pos_label: Hashable = None,
+        must_read: tuple[str, ...] | None = None,
     ) -> Roles:
         """Find the columns that arguments name.
 
@@ -92,6 +98,8 @@ class Roles:
             names["groups"][0] if names["groups"] else None,
             from_logits,
             unlabelled,
+            pos_label,
+            must_read,
         )
 
     @property
@@ -114,11 +122,13 @@ class Roles:
             list(self.v) or None,
             data=frame,
             classes=classes,
+            pos_label=self.pos_label,
             sample_weight=self.sample_weight,
             groups=self.groups,
             from_logits=self.from_logits,
             unlabelled=self.unlabelled,
             part=part,
+            must_read=self.must_read,
         )
 
 

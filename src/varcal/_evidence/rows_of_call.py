@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 from varcal._engines.open import lazy_rows
 from varcal._engines.protocol import LazyRows, fits_in_memory
 from varcal._evidence.collected import Collected
 from varcal._evidence.roles import Roles
+from varcal._input.indexes import check_indexes
 from varcal._input.predictions import Predictions
 from varcal.exceptions import InputError
 
@@ -68,24 +69,30 @@ def rows_of_call(
     *,
     data: object,
     classes: Sequence[Hashable] | None,
+    pos_label: Hashable,
     sample_weight: object,
     groups: object,
     from_logits: bool,
     unlabelled: str,
+    must_read: tuple[str, ...] | None = None,
 ) -> Few | Many:
     """Return the rows that the arguments of a call name."""
     lazy = lazy_rows(data)
     if lazy is None:
+        arrays = {"y": y, "p": p, "X": v, "sample_weight": sample_weight, "groups": groups}
+        check_indexes(arrays if isinstance(data, Mapping) else arrays | {"data": data})
         rows = Predictions.of(
             y,
             p,
             v,
             data=data,
             classes=classes,
+            pos_label=pos_label,
             sample_weight=sample_weight,
             groups=groups,
             from_logits=from_logits,
             unlabelled=unlabelled,
+            must_read=must_read,
         )
         return Few(rows, "numpy", len(rows) + rows.n_dropped)
     roles = Roles.of(
@@ -97,6 +104,8 @@ def rows_of_call(
         groups,
         from_logits=from_logits,
         unlabelled=unlabelled,
+        pos_label=pos_label,
+        must_read=must_read,
     )
     n_all = lazy.count()
     if fits_in_memory(n_all, len(roles.columns)):

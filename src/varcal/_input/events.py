@@ -10,6 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from varcal._arrays import AnyArray, Bools, Floats
+from varcal._input.labels import position_of
 from varcal._input.predictions import Predictions
 from varcal._options import check_choice
 from varcal._text.gaps import CLASS, CONFIDENCE, RISK
@@ -114,16 +115,17 @@ def claim_keys(
     ([1], [0, 1, 2])
     """
     check_choice("event", event, EVENTS)
-    if pos_label is not None and event != "positive":
+    if event == "positive" and len(classes) != 2:
         raise InputError(
-            f"pos_label is {pos_label!r}, which has no meaning with event {event!r}",
-            "use {event}, or omit {pos_label}",
-            argument="pos_label",
-            settings={"event": "positive", "pos_label": None},
+            f"event is 'positive', which needs two classes; there are {len(classes)}",
+            'use {event}, or "classwise" for one figure over all classes',
+            argument="event",
+            settings={"event": "correct"},
         )
+    positive = position_of(classes, pos_label)
     if event == "correct":
         return [CORRECT]
-    return [_position(classes, pos_label)] if event == "positive" else list(range(len(classes)))
+    return [positive] if event == "positive" else list(range(len(classes)))
 
 
 def audit_keys(
@@ -140,16 +142,8 @@ def audit_keys(
     check_choice("event", event, AUDIT_EVENTS)
     if event != "both":
         return claim_keys(classes, event, pos_label)
-    if len(classes) == 2:
-        return [_position(classes, pos_label), CORRECT]
-    if pos_label is not None:
-        raise InputError(
-            f"pos_label is {pos_label!r}, which has no meaning with {len(classes)} classes",
-            "omit {pos_label}",
-            argument="pos_label",
-            settings={"pos_label": None},
-        )
-    return [CORRECT, *range(len(classes))]
+    positive = position_of(classes, pos_label)
+    return [positive, CORRECT] if len(classes) == 2 else [CORRECT, *range(len(classes))]
 
 
 def claim_names(classes: Sequence[Hashable], keys: Sequence[int]) -> dict[int, str]:
@@ -217,17 +211,3 @@ def _about(predictions: Predictions, position: int) -> Claim:
         scores = Derived(len(y), lambda rows: 1.0 - p[rows])
     hits = Derived(len(y), lambda rows: y[rows] == position)
     return Claim(scores, hits, predictions.classes[position])
-
-
-def _position(classes: Sequence[Hashable], pos_label: Hashable) -> int:
-    if len(classes) != 2:
-        raise InputError(
-            f"event is 'positive', which needs two classes; there are {len(classes)}",
-            'use {event}, or "classwise" for one figure over all classes',
-            argument="event",
-            settings={"event": "correct"},
-        )
-    if pos_label is None:
-        return 1
-    check_choice("pos_label", pos_label, classes)
-    return list(classes).index(pos_label)

@@ -10,6 +10,7 @@ import numpy as np
 
 from varcal._arrays import AnyArray, Bools, Floats, Ints
 from varcal._input.variables import LARGEST_EXACT, Variable, extremes, present_levels, sort_levels
+from varcal._options import check_choice
 from varcal.exceptions import InputError, shown
 
 
@@ -171,6 +172,25 @@ class Labels:
             )
         lookup = np.array([position[label] for label in found], dtype=np.intp)
         return lookup[codes], classes
+
+
+def position_of(classes: Sequence[Hashable], pos_label: Hashable) -> int:
+    """Return the position of the positive one of two classes, the second one by default.
+
+    >>> position_of(["bad", "good"], None), position_of(["bad", "good"], "bad")
+    (1, 0)
+    """
+    if pos_label is None:
+        return 1
+    if len(classes) != 2:
+        raise InputError(
+            f"pos_label is {shown(pos_label)}, which has no meaning with {len(classes)} classes",
+            "omit {pos_label}",
+            argument="pos_label",
+            settings={"pos_label": None},
+        )
+    check_choice("pos_label", pos_label, classes)
+    return list(classes).index(pos_label)
 
 
 def _integers(values: AnyArray) -> AnyArray:

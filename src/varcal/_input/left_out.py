@@ -57,7 +57,7 @@ _ORDER_WORDS = {
 
 
 class WholeTable(dict[str, Any]):
-    """The columns of a whole table, which nobody has chosen one by one."""
+    """The columns of a whole table, not selected by name."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,6 +186,17 @@ def explicit_names(X: object, include: object, known: Sequence[str]) -> set[str]
     if isinstance(X, list | tuple) and all(isinstance(name, str) for name in X):
         return {*chosen, *(X if set(X) <= set(known) else known)}  # names, or a column of text
     return {*chosen, *known} if _is_by_hand(X) else set(chosen)
+
+
+def must_read(X: object, include: str | Sequence[str] | None) -> tuple[str, ...] | None:
+    """Return the columns whose values have to be readable; None for all, if they are named.
+
+    >>> must_read(ALL, None), must_read(ALL, "age"), must_read(["age"], None)
+    ((), ('age',), None)
+    """
+    if isinstance(X, list | tuple) or _is_by_hand(X):
+        return None
+    return (include,) if isinstance(include, str) else tuple(include or ())
 
 
 def all_left_out(reasons: Mapping[str, str]) -> InputError:

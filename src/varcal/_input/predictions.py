@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -19,9 +19,10 @@ from varcal._input.probabilities import (
     check_order,
     check_probabilities,
     from_log_odds,
+    in_class_order,
     probabilities,
 )
-from varcal._input.variables import Variable, as_series, plain_array
+from varcal._input.variables import Variable, as_series, plain_array, read_columns
 from varcal._input.weights import checked_weights, weights
 from varcal._options import checked, of_type, or_none
 from varcal.exceptions import InputError
@@ -55,6 +56,8 @@ class Predictions:
         The number of rows dropped because their outcome is missing.
     backend : str or None
         The frame library that the data came in.
+    odd : mapping
+        Columns that cannot be variables, with the reason.
     """
 
     y: AnyArray
@@ -65,6 +68,7 @@ class Predictions:
     unit: Variable | None = None
     n_dropped: int = 0
     backend: str | None = None
+    odd: Mapping[str, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.y)
@@ -99,11 +103,13 @@ class Predictions:
         *,
         data: object = None,
         classes: Sequence[Hashable] | None = None,
+        pos_label: Hashable = None,
         sample_weight: object = None,
         groups: object = None,
         from_logits: bool = False,
         unlabelled: str = "raise",
         part: Part | None = None,
+        must_read: Collection[str] | None = None,
     ) -> Predictions:
         """Check predictions and bring them into one form.
 
@@ -112,7 +118,7 @@ class Predictions:
         y : array-like or column name
             Labels: integers, booleans, strings or categories.
         p : array-like, column name, or names of one column per class
-            Probabilities: (n,) is P(y = second class), (n, K) one column per class.
+            Probabilities: (n,) is P(y = pos_label), (n, K) one column per class.
         v : array-like, frame, dict of columns, or column names, optional
             The variables.
         data : frame or dict of columns, optional
@@ -120,16 +126,20 @@ class Predictions:
         classes : sequence, optional
             The labels in the order of the columns of `p`. By default labels 0/1 and booleans
             mean [0, 1], and any others are assigned to the columns in sorted order.
+        pos_label : label, optional
+            The class that a vector `p` is about, of two; the second one by default.
         sample_weight : array-like or column name, optional
             Sampling weights, not negative.
         groups : array-like or column name, optional
             The unit (patient, customer, …) that each row belongs to.
         from_logits : bool
-            Whether `p` holds logits: (n,) log-odds of the second class, (n, K) logits.
+            Whether `p` holds logits: (n,) log-odds of `pos_label`, (n, K) logits.
         unlabelled : {"raise", "drop"}
             What to do with rows whose label is missing.
         part : Part, optional
             Facts about all rows, if these are a batch of them.
+        must_read : collection of str, optional
+            Variables that have to be readable, by default all. Others that are not go to `odd`.
 
         Returns
         -------
@@ -151,8 +161,8 @@ class Predictions:
         probability = given.astype(np.float64, copy=False)
         labels = Labels.of(column_of(y, table, "y"))
         if v is ALL:
-            v = _other_columns(table, y, p, sample_weight, groups)
-        variables, v_backend = _variables(v, table)
+            v = other_columns(table, y, p, sample_weight, groups)
+        variables, v_backend, odd = _variables(v, table, must_read)
         variables = tuple(_dated(variable, part) for variable in variables)
         weight = None
         if sample_weight is not None:
@@ -211,6 +221,8 @@ class Predictions:
         else:
             y_codes, encoded = np.zeros(len(labels), np.intp), part.classes
         check_order(p_names, encoded)
+        if encoded:
+            probability = in_class_order(probability, encoded, pos_label)
         if weight is not None:
             weight = checked_weights(weight, part)
         return cls(
@@ -222,6 +234,7 @@ class Predictions:
             unit=None if unit is None else check_units(unit),
             n_dropped=n_dropped,
             backend=(table.backend if table is not None else None) or v_backend or p_backend,
+            odd=odd,
         )
 
     @classmethod
@@ -230,7 +243,7 @@ class Predictions:
         return cls(np.zeros(0, np.intp), np.zeros(0), part.classes, n_dropped=n_dropped)
 
 
-def _other_columns(table: Table | None, *roles: object) -> list[str]:
+def other_columns(table: Table | None, *roles: object) -> list[str]:
     """Return the columns of data that are neither outcome, probability, weight nor group."""
     if table is None:
         raise InputError("X is not given", "give a frame of variables, or data=", argument="X")
@@ -260,37 +273,42 @@ def _dated(variable: Variable, part: Part | None) -> Variable:
     return found
 
 
-def _variables(v: object, table: Table | None) -> tuple[tuple[Variable, ...], str | None]:
+def _variables(
+    v: object, table: Table | None, must_read: Collection[str] | None = None
+) -> tuple[tuple[Variable, ...], str | None, dict[str, str]]:
+    """Return the variables, their library, and columns that cannot be variables."""
     names = column_names(v, table)
     if v is None:
-        return (), None
+        return (), None, {}
     if names is not None and table is not None:
         if len(set(names)) < len(names):
             raise InputError(
                 f"v names a column twice: {names}", "name each variable once", argument="v"
             )
-        return tuple(Variable.of(table.column(n, "v"), n) for n in names), table.backend
+        found, odd = read_columns({n: table.column(n, "v") for n in names}, must_read)
+        return found, table.backend, odd
     if is_frame(v) or isinstance(v, Mapping):
         frame = Table.of(v, "v")
         if not frame.columns:
             raise InputError("v has no columns", "give at least one variable", argument="v")
-        columns = [frame.column(name, "v") for name in frame.columns]
-        found = [Variable.of(one, name) for one, name in zip(columns, frame.columns, strict=True)]
-        return tuple(found), frame.backend or _library(columns[0])
+        columns = {name: frame.column(name, "v") for name in frame.columns}
+        found, odd = read_columns(columns, must_read)
+        return found, frame.backend or _library(columns[frame.columns[0]]), odd
     column = column_of(v, table, "v")
     name = getattr(v, "name", None)
     name = name if isinstance(name, str) and name else "v"
     series = as_series(column)
     if series is not None:
-        return (Variable.of(column, name),), str(series.implementation.value)
+        return (Variable.of(column, name),), str(series.implementation.value), {}
     array = plain_array(column, "v")
     if array.ndim != 2:
-        return (Variable.of(array, name),), None
+        return (Variable.of(array, name),), None, {}
     if not array.shape[1]:
         raise InputError(
             f"v has shape {array.shape}: no columns", "give at least one variable", argument="v"
         )
-    return tuple(Variable.of(array[:, k], f"v{k}") for k in range(array.shape[1])), None
+    found, odd = read_columns({f"v{k}": array[:, k] for k in range(array.shape[1])}, must_read)
+    return found, None, odd
 
 
 def _library(column: object) -> str | None:

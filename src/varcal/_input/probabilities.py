@@ -10,6 +10,7 @@ import numpy as np
 from varcal._arrays import AnyArray, Bools, Floats
 from varcal._input.columns import column_names, column_of, numbers_of
 from varcal._input.frames import Table, is_frame
+from varcal._input.labels import position_of
 from varcal._input.variables import as_series, extremes
 from varcal.exceptions import InputError
 
@@ -59,7 +60,7 @@ def _shaped(p: AnyArray) -> AnyArray:
     if p.ndim not in (1, 2) or 0 in p.shape[1:]:
         raise InputError(
             f"p has shape {p.shape}",
-            "give (n,) for P(y = second class), or (n, K) with one column per class",
+            "give (n,) for P(y = pos_label), or (n, K) with one column per class",
             argument="p",
         )
     return p
@@ -109,6 +110,21 @@ def _raise_at(p: Floats, bad: Bools, problem: str, hint: str) -> None:
         column=column,
         settings={"from_logits": True},
     )
+
+
+def in_class_order(p: Floats, classes: Sequence[Hashable], pos_label: Hashable) -> Floats:
+    """Return p in the order of the classes: a vector of P(y = first class) as both columns.
+
+    A vector is P(y = pos_label). That of the second class stays a vector, and nothing behind this
+    function has to know which class a vector is about.
+
+    >>> in_class_order(np.array([0.2, 0.9]), ("bad", "good"), "bad")
+    array([[0.2, 0.8],
+           [0.9, 0.1]])
+    """
+    if position_of(classes, pos_label) == 1 or p.ndim == 2:
+        return p
+    return np.column_stack([p, 1.0 - p])
 
 
 def check_order(names: Sequence[str], classes: Sequence[Hashable]) -> None:

@@ -6,7 +6,7 @@ import datetime as dt
 import decimal
 import numbers
 import warnings
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
@@ -111,6 +111,36 @@ class Variable:
                 argument=_argument(called),
             )
         return _from_array(values, name, called)
+
+
+def read_columns(
+    columns: Mapping[str, object], must_read: Collection[str] | None
+) -> tuple[tuple[Variable, ...], dict[str, str]]:
+    """Read columns; also return those that cannot be variables, with the reason.
+
+    Parameters
+    ----------
+    columns : mapping
+        The columns by name.
+    must_read : collection of str or None
+        Columns that raise an error if they cannot be read; None for all.
+
+    Examples
+    --------
+    >>> found, odd = read_columns({"age": [31, 54], "both": ["a", 1]}, ())
+    >>> [one.name for one in found], odd
+    (['age'], {'both': 'cannot be a variable: it is an object array that holds int, str'})
+    """
+    found, odd = [], {}
+    for name, column in columns.items():
+        try:
+            found.append(Variable.of(column, name))
+        except InputError as error:
+            if must_read is None or name in must_read:
+                raise
+            what = error.message.removeprefix(f"v {name!r} ")
+            odd[name] = f"cannot be a variable: it {what}"
+    return tuple(found), odd
 
 
 #: Beyond this, a double cannot represent every whole number.
@@ -290,8 +320,7 @@ def _from_series(series: nw.Series[Any], name: str, called: str) -> Variable:
     if dtype == nw.Duration:
         return _from_array(series.to_numpy(), name, called)
     if dtype == nw.Object:
-        values = np.empty(len(series), dtype=object)
-        values[:] = series.to_list()
+        values = np.fromiter(series.to_list(), dtype=object, count=len(series))
         return _from_array(values, name, called)
     if dtype == nw.Unknown:
         zone = getattr(getattr(series.to_native(), "dt", None), "tz", None)

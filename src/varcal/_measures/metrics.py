@@ -49,7 +49,7 @@ def ece(
         Labels: integers, booleans, strings or categories. Or the result of `collect`, instead
         of predictions.
     p : array-like, column name, or names of one column per class
-        Probabilities: (n,) is P(y = second class), (n, K) one column per class.
+        Probabilities: (n,) is P(y = pos_label), (n, K) one column per class.
     data : frame, dict of columns, path, relation or lazy frame, optional
         With it, a string or a list of strings names columns; anything else is an array. Paths
         and globs of Parquet or CSV files, partitioned folders, DuckDB relations, polars lazy
@@ -78,7 +78,8 @@ def ece(
         The labels in the order of the columns of `p`. By default labels 0/1 and booleans
         mean [0, 1], and any others are assigned to the columns in sorted order.
     pos_label : label, optional
-        The positive class for ``event="positive"``, by default the second one.
+        The positive one of two classes, as in scikit-learn: the one that a vector `p` is the
+        probability of, and the event "positive". By default the second one.
     sample_weight : array-like or column name, optional
         Sampling weights. Edges are chosen without them.
     from_logits : bool
@@ -153,7 +154,7 @@ def vece(
         Labels: integers, booleans, strings or categories. Or the result of `collect`, instead
         of predictions.
     p : array-like, column name, or names of one column per class
-        Probabilities: (n,) is P(y = second class), (n, K) one column per class.
+        Probabilities: (n,) is P(y = pos_label), (n, K) one column per class.
     v : array-like, frame, dict of columns, or column names
         The variable: numbers, categories, strings, booleans or dates, missing values included
         (they have a bin of their own). Two or more variables are binned jointly.
@@ -187,7 +188,8 @@ def vece(
         The labels in the order of the columns of `p`. By default labels 0/1 and booleans
         mean [0, 1], and any others are assigned to the columns in sorted order.
     pos_label : label, optional
-        The positive class for ``event="positive"``, by default the second one.
+        The positive one of two classes, as in scikit-learn: the one that a vector `p` is the
+        probability of, and the event "positive". By default the second one.
     sample_weight : array-like or column name, optional
         Sampling weights. Edges are chosen without them.
     from_logits : bool

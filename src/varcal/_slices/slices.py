@@ -15,6 +15,7 @@ from varcal._evidence.roles import Roles
 from varcal._evidence.rows_of_call import Few, refuse_sums, rows_of_call
 from varcal._input.events import AUDIT_EVENTS, audit_keys, claim_names
 from varcal._input.groups import check_two_groups, distinct_groups
+from varcal._input.left_out import must_read
 from varcal._input.part import Part
 from varcal._input.predictions import ALL, Predictions
 from varcal._input.variables import Variable
@@ -119,7 +120,8 @@ def slices(
     event : {"both", "correct", "positive", "classwise"}
         The claims to judge, as in `audit`.
     pos_label : label, optional
-        The class whose probability is the risk; the second one by default.
+        The class whose probability is the risk, and that a vector `p` is the probability of;
+        the second one by default.
     most : int
         The largest number of slices to show.
     level : float
@@ -154,7 +156,18 @@ def slices(
     refuse_sums(y, "slices()")
     _check_options(max_depth, beyond, level, draws)
     source = _read(
-        y, p, X, data, classes, sample_weight, groups, from_logits, unlabelled, search_rows
+        y,
+        p,
+        X,
+        data,
+        classes,
+        pos_label,
+        sample_weight,
+        groups,
+        from_logits,
+        unlabelled,
+        must_read(X, include),
+        search_rows,
     )
     rows, left_out = _searchable(source.rows, X, include)
     keys = audit_keys(rows.classes, event, pos_label)
@@ -227,10 +240,12 @@ def _read(
     X: object,
     data: object,
     classes: Sequence[Hashable] | None,
+    pos_label: Hashable,
     sample_weight: object,
     groups: object,
     from_logits: bool,
     unlabelled: str,
+    required: tuple[str, ...] | None,
     search_rows: int,
 ) -> _Source:
     """Read rows in memory, or a sample of lazy rows."""
@@ -240,17 +255,20 @@ def _read(
         X,
         data=data,
         classes=classes,
+        pos_label=pos_label,
         sample_weight=sample_weight,
         groups=groups,
         from_logits=from_logits,
         unlabelled=unlabelled,
+        must_read=required,
     )
     if isinstance(found, Few):
         return _Source(_sampled(found.rows, search_rows), found.engine, found.rows)
-    lazy, roles = found.rows, found.roles
-    part = survey_of(lazy, roles, classes, found.n_all).part
-    rows = sample_rows(lazy, roles, part.classes, search_rows)
-    return _Source(rows, lazy.engine, lazy=lazy, roles=roles, part=part)
+    lazy = found.rows
+    survey = survey_of(lazy, found.roles, classes, found.n_all)
+    rows = sample_rows(lazy, survey.roles, survey.part.classes, search_rows)
+    rows = replace(rows, odd=survey.seen.odd)
+    return _Source(rows, lazy.engine, lazy=lazy, roles=survey.roles, part=survey.part)
 
 
 def _sampled(rows: Predictions, most: int) -> Predictions:
@@ -265,7 +283,7 @@ def _searchable(
     rows: Predictions, X: object, include: str | Sequence[str] | None
 ) -> tuple[Predictions, dict[str, str]]:
     """Check that there is enough to search; leave out identifiers and the like, and say why."""
-    if not rows.variables:
+    if not rows.variables and not rows.odd:
         raise InputError("X is None", "give the variables to search", argument="X")
     if len(rows) < FEWEST_ROWS:
         raise InputError(

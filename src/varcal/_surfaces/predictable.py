@@ -13,6 +13,7 @@ from varcal._arrays import Floats, Ints
 from varcal._evidence.in_memory import without_left_out
 from varcal._inference.multiplicity import cauchy
 from varcal._input.events import AUDIT_EVENTS, CORRECT, audit_keys, claim_names, claim_of
+from varcal._input.left_out import must_read
 from varcal._input.predictions import ALL, Predictions
 from varcal._options import check_names, checked, of_type, one_of, or_none, whole
 from varcal._runtime.threads import one_blas_thread
@@ -110,7 +111,8 @@ def predictable_gap(
         learners (the Cauchy mean of both p-values): the scan finds narrow regions, the learners
         what is spread over many variables.
     pos_label : label, optional
-        The class whose probability is the risk; the second one by default.
+        The class whose probability is the risk, and that a vector `p` is the probability of;
+        the second one by default.
     groups : array-like or column name, optional
         Units that rows belong to. A unit stays in one block, and variances allow for dependence
         within it.
@@ -136,14 +138,16 @@ def predictable_gap(
         X,
         data=data,
         classes=classes,
+        pos_label=pos_label,
         sample_weight=sample_weight,
         groups=groups,
         from_logits=from_logits,
         unlabelled=unlabelled,
+        must_read=must_read(X, include),
         what="predictable_gap()",
     )
     read = rows.predictions
-    if not read.variables:
+    if not read.variables and not read.odd:
         raise InputError("X is None", "give the variables", argument="X")
     kept, left_out = without_left_out(read, X, include)
     keys = audit_keys(kept.classes, event, pos_label)

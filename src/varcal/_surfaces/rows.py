@@ -48,11 +48,13 @@ def read_rows(
     *,
     data: object,
     classes: Sequence[Hashable] | None,
+    pos_label: Hashable,
     sample_weight: object,
     groups: object,
     from_logits: bool,
     unlabelled: str,
     what: str,
+    must_read: tuple[str, ...] | None = None,
 ) -> Rows:
     """Read and check the rows of a call; `what` names the result that needs them."""
     refuse_sums(y, what)
@@ -62,10 +64,12 @@ def read_rows(
         v,
         data=data,
         classes=classes,
+        pos_label=pos_label,
         sample_weight=sample_weight,
         groups=groups,
         from_logits=from_logits,
         unlabelled=unlabelled,
+        must_read=must_read,
     )
     if isinstance(found, Few):
         return Rows(found.rows, found.engine, found.n_all)

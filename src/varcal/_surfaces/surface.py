@@ -68,7 +68,8 @@ def surface(
         The claims to judge, as in `audit`. The surface is that of the claim with the clearest
         gap; ``surface.others`` has the others, and the mask holds for all of them.
     pos_label : label, optional
-        The class whose probability is the risk; the second one by default.
+        The class whose probability is the risk, and that a vector `p` is the probability of;
+        the second one by default.
     level : float
         Level of the band.
     groups : array-like or column name, optional
@@ -107,6 +108,7 @@ def surface(
         _pair(v1, v2, data),
         data=data,
         classes=classes,
+        pos_label=pos_label,
         sample_weight=sample_weight,
         groups=groups,
         from_logits=from_logits,

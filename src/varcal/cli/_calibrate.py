@@ -12,7 +12,7 @@ import click
 from varcal._text.numbers import count
 from varcal._text.progress import waiting
 from varcal.cli import _options as options
-from varcal.cli._input_files import Files, as_labels, read_roles, read_rows, roles_of
+from varcal.cli._input_files import Files, as_labels, one_label, read_roles, read_rows, roles_of
 from varcal.cli._program import WIDTH, say
 from varcal.cli._spelling import naming_columns
 from varcal.exceptions import InputError
@@ -89,6 +89,7 @@ def _complete(ctx: click.Context, option: click.Parameter, incomplete: str) -> l
     help="New rows will come from the same days, stores and the like.",
 )
 @options.classes
+@options.pos_label
 @options.drop_unlabelled
 @options.format_option
 @options.dialect
@@ -154,6 +155,7 @@ def calibrate(**given: Any) -> None:
             table.select(variables) if variables and calibrator._uses_variables else None,
             sample_weight=table.column(given["weight"]) if given["weight"] else None,
             classes=as_labels(given["classes"], labels),
+            pos_label=one_label(given["pos_label"], labels),
             groups=table.column(given["group"]) if given["group"] else None,
             time=table.column(given["time"]) if given["time"] else None,
             blocks=_blocks(table, given["blocks"], same=given["same_blocks"]),

@@ -58,14 +58,15 @@ def compare(**given: Any) -> None:
         given["exclude"],
     )
     from varcal._audit.compare import compare as run  # noqa: PLC0415  slow, and not needed to refuse
+    from varcal._input.predictions import ALL  # noqa: PLC0415
 
     labels = table.column(given["label"])
     with naming_columns(given, list(sets)):
         found = run(
             given["label"],
             sets,
-            variables or None,
-            data=table,
+            given["variables"] or (ALL if variables else None),
+            data=table.drop_columns(given["exclude"] or []),
             event=given["event"],
             level=given["level"],
             classes=as_labels(given["classes"], labels),

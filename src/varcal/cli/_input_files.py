@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import sys
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,9 +13,6 @@ from typing import Any
 from varcal._files.column_names import column_names, no_column
 from varcal._files.dialect import UNSTATED, Stated
 from varcal._files.find_sources import is_gzipped, source_of, sources_of
-from varcal._files.formats import DELIMITERS
-from varcal._files.open_files import json_blocks, read_json
-from varcal._files.read_errors import reading
 from varcal._files.read_table import read_table
 from varcal._files.source import Source, check_not_input, how_read
 from varcal.cli._program import say
@@ -145,16 +142,14 @@ def read_rows(
             table = _read(sources, [*taken, *variables])
             return table, list(dict.fromkeys(variables))
         table = _read(sources)
-    return table, _usable_columns(table.schema, {*taken, *(exclude or ())})
+    return table, _others(table.column_names, [*taken, *(exclude or ())])
 
 
 def read_roles(files: Files, roles: dict[str, Sequence[str]]) -> tuple[Any, list[str]]:
-    """Read the columns that have a role, and return the names of those that could be variables."""
+    """Read the columns that have a role, and return the names of the others."""
     with files.opened() as sources:
         taken = _checked_roles(sources[0], roles, None, None)
-        others = [name for name in column_names(sources[0]) if name not in taken]
-        unfit = _unfit(_known_types(sources[0]), others)
-        return _read(sources, list(taken)), [name for name in others if name not in unfit]
+        return _read(sources, list(taken)), _others(column_names(sources[0]), taken)
 
 
 @contextmanager
@@ -163,20 +158,19 @@ def rows_in_place(
     roles: dict[str, Sequence[str]],
     variables: Sequence[str] | None,
     exclude: Sequence[str] | None = None,
-    others: Mapping[str, Sequence[str]] | None = None,
+    named: Mapping[str, Sequence[str]] | None = None,
 ) -> Iterator[tuple[Any, Any]]:
     """Give rows with the columns that are needed, and some labels; read large files in batches.
 
     Parameters
     ----------
     files, roles, variables, exclude
-        As in `read_rows`. Without variables, the columns are those that have a role and those
-        that can be variables.
-    others : mapping, optional
+        As in `read_rows`.
+    named : mapping, optional
         Columns that other options name, which must exist.
     """
     with files.opened() as sources:
-        taken = _checked_roles(sources[0], roles, variables, exclude, others)
+        taken = _checked_roles(sources[0], roles, variables, exclude, named)
         if sum(source.path.stat().st_size for source in sources) <= LARGE:
             table = _read(sources, None if variables is None else [*taken, *variables])
             schema, data, labels = table.schema, table, table.column(roles["--label"][0])
@@ -191,8 +185,8 @@ def rows_in_place(
             labels = head.column(0)
             frames.close()
         if variables is None:
-            usable = _usable_columns(schema, {*taken, *(exclude or ())})
-            data = data.select([*taken, *usable])
+            others = _others(schema.names, [*taken, *(exclude or ())])
+            data = data.select([*taken, *others])
         yield data, labels
 
 
@@ -245,38 +239,9 @@ def _checked_roles(
     return dict.fromkeys(name for names in roles.values() for name in names)
 
 
-def _usable_columns(schema: Any, taken: set[str]) -> list[str]:
-    """Return the columns that can be variables, and warn about those that cannot."""
-    others = [name for name in schema.names if name not in taken]
-    unfit = _unfit(schema, others)
-    if unfit:
-        shown = ", ".join(f"{name} ({schema.field(name).type})" for name in unfit)
-        say("warning", f"columns of these types cannot be variables and are ignored: {shown}")
-    return [name for name in others if name not in unfit]
-
-
-def _unfit(schema: Any, names: Sequence[str]) -> list[str]:
-    """Return the columns whose type a variable cannot have; a schema may lack some."""
-    import pyarrow as pa  # noqa: PLC0415  pyarrow loads when a file is read
-
-    types = {field.name: field.type for field in schema}
-    return [
-        name
-        for name in names
-        if name in types and (pa.types.is_nested(types[name]) or pa.types.is_binary(types[name]))
-    ]
-
-
-def _known_types(source: Source) -> Any:
-    """Return the types that are known before a file is read: of text none, of JSON a few."""
-    from varcal._files.streams import common_types  # noqa: PLC0415  pyarrow is slow to load
-
-    if source.format in DELIMITERS:
-        return ()
-    if source.format == "jsonl":
-        with reading(source):
-            return read_json(next(json_blocks(source), b"")).schema
-    return common_types([source], column_names(source))
+def _others(names: Sequence[str], taken: Collection[str]) -> list[str]:
+    """Return the columns that have no role."""
+    return [name for name in names if name not in taken]
 
 
 def as_labels(texts: Sequence[str] | None, column: Any) -> list[Hashable] | None:

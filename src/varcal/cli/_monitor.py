@@ -11,7 +11,7 @@ import click
 
 from varcal._files.atomic import refuse_input
 from varcal.cli import _options as options
-from varcal.cli._input_files import Files, as_labels, roles_of, rows_in_place
+from varcal.cli._input_files import Files, as_labels, one_label, roles_of, rows_in_place
 from varcal.cli._program import say
 from varcal.cli._spelling import naming_columns
 from varcal.exceptions import InputError
@@ -81,6 +81,7 @@ def monitor() -> None:
 )
 @options.group
 @options.classes
+@options.pos_label
 @options.drop_unlabelled
 @options.format_option
 @options.dialect
@@ -113,6 +114,7 @@ def init(**given: Any) -> None:
             data=data,
             events=None if given["event"] is None else [given["event"]],
             classes=as_labels(given["classes"], labels),
+            pos_label=one_label(given["pos_label"], labels),
             sample_weight=given["weight"],
             groups=given["group"],
             unlabelled="drop" if given["drop_unlabelled"] else "raise",

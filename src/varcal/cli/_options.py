@@ -138,7 +138,7 @@ prob = click.option(
     required=True,
     multiple=True,
     metavar="COLUMN",
-    help="Column of P(second label); with more than two classes, one --prob per class.",
+    help="Column of P(--pos-label); with more than two classes, one --prob per class.",
 )
 from_logits = click.option("--from-logits", is_flag=True, help="The --prob columns contain logits.")
 weight = click.option("--weight", metavar="COLUMN", help="Column of sampling weights.")
@@ -186,8 +186,13 @@ def event(*allowed: str) -> Callable[[Command], Command]:
     )
 
 
+pos_label = click.option(
+    "--pos-label",
+    metavar="LABEL",
+    help="The label that a single --prob column is the probability of; by default the second.",
+)
 claim = together(
-    click.option("--pos-label", metavar="LABEL", help="The positive label; by default the second."),
+    pos_label,
     group,
     click.option(
         "--level",

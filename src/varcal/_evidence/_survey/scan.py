@@ -19,15 +19,22 @@ from varcal._evidence._survey.exact_edges import Column
 from varcal._evidence.question import BinOptions
 from varcal._evidence.roles import Roles, rows_numbered_from
 from varcal._input.date_texts import date_note
-from varcal._input.events import claim_of
+from varcal._input.events import CORRECT, claim_of
 from varcal._input.frames import Table
 from varcal._input.groups import N_BUCKETS, check_two_groups, check_units, distinct_groups
 from varcal._input.labels import Labels
 from varcal._input.left_out import ColumnFacts, reason_to_leave_out
 from varcal._input.part import Part
 from varcal._input.predictions import Predictions
-from varcal._input.probabilities import from_log_odds, probabilities
-from varcal._input.variables import Kind, Variable, as_series, present_levels, sort_levels
+from varcal._input.probabilities import from_log_odds, in_class_order, probabilities
+from varcal._input.variables import (
+    Kind,
+    Variable,
+    as_series,
+    present_levels,
+    read_columns,
+    sort_levels,
+)
 from varcal._input.weights import no_weight, weight_exponent, weights
 from varcal.exceptions import InputError
 
@@ -85,8 +92,8 @@ class LevelCounts:
 class Seen:
     """The result of a pass; `a + b` combines two batches.
 
-    `blank` has every variable without its rows, and `dates` the ways in which text can be read as
-    dates.
+    `blank` has every variable without its rows, `dates` the ways in which text can be read as
+    dates, and `odd` the columns that cannot be variables, with the reason.
     """
 
     n_rows: int
@@ -100,8 +107,10 @@ class Seen:
     p: list[Floats]
     sample: dict[str, list[Floats]] = field(default_factory=dict)
     dates: dict[str, dict[str, DateReading]] = field(default_factory=dict)
+    odd: dict[str, str] = field(default_factory=dict)
 
     def __add__(self, other: Seen) -> Seen:
+        odd = self.odd | other.odd
         units = None
         if self.units is not None and other.units is not None:
             union = {*self.units, *other.units}
@@ -112,18 +121,28 @@ class Seen:
             max(self.heaviest, other.heaviest),
             units,
             self.blank,
-            {name: one + other.ends[name] for name, one in self.ends.items()},
-            {name: one + other.levels[name] for name, one in self.levels.items()},
+            {name: one + other.ends[name] for name, one in self.ends.items() if name not in odd},
+            {
+                name: one + other.levels[name]
+                for name, one in self.levels.items()
+                if name not in odd
+            },
             (
                 np.minimum(self.score_ends[0], other.score_ends[0]),
                 np.maximum(self.score_ends[1], other.score_ends[1]),
             ),
             [*self.p, *other.p],
-            {name: [*parts, *other.sample[name]] for name, parts in self.sample.items()},
+            {
+                name: [*parts, *other.sample[name]]
+                for name, parts in self.sample.items()
+                if name not in odd
+            },
             {
                 name: common_readings(readings, other.dates[name])
                 for name, readings in self.dates.items()
+                if name not in odd
             },
+            odd,
         )
 
     def with_dates(self) -> tuple[Seen, dict[str, str]]:
@@ -173,7 +192,9 @@ class Scan:
             table = Table.of(batch_columns(frame), "data")
             labels = Labels.of(table.column(roles.y, "y"))
             p = probabilities(list(roles.p), table)[0]
-            variables = [Variable.of(table.column(name, "v"), name) for name in roles.v]
+            columns = {name: table.column(name, "v") for name in roles.v}
+            read, odd = read_columns(columns, roles.must_read)
+            variables = list(read)
             weight, unit = None, None
             if roles.sample_weight is not None:
                 weight = weights(roles.sample_weight, table).astype(np.float64, copy=False)
@@ -207,6 +228,7 @@ class Scan:
             [p[row].astype(np.float64)],
             {one.name: [one.values[row].astype(np.float64)] for one in ranked},
             {one.name: date_readings(one, row) for one in variables if one.kind == "levels"},
+            odd,
         )
 
 
@@ -239,6 +261,8 @@ class Survey:
         finite = np.isfinite(seen.heaviest) and seen.heaviest > 0
         exponent = weight_exponent(seen.heaviest) if finite else 0
         seen, date_formats = seen.with_dates()
+        usable = tuple(name for name in roles.v if name not in seen.odd)
+        roles = replace(roles, v=usable, must_read=None)
         return cls(seen, roles, Part(found, by_meaning, exponent, date_formats))
 
     @property
@@ -320,9 +344,12 @@ class Survey:
         if isinstance(column, str):
             return self._summary(np.concatenate(self.seen.sample[column]), self.seen.ends[column])
         p = _probabilities(np.concatenate(self.seen.p), from_logits=self.roles.from_logits)
-        blank = Predictions(np.zeros(len(p), np.intp), p, self.part.classes)
+        both = in_class_order(p, self.part.classes, self.roles.pos_label)
+        blank = Predictions(np.zeros(len(p), np.intp), both, self.part.classes)
         score = claim_of(blank, column).score
-        low, high = (float(ends[column]) for ends in self.seen.score_ends)
+        # The ends were found before it was known which class comes first.
+        turned = p.ndim < both.ndim and column != CORRECT
+        low, high = (float(ends[1 - column if turned else column]) for ends in self.seen.score_ends)
         ends = Ends(low, high, self.seen.n_rows) if low <= high else Ends(0, 1, self.seen.n_rows)
         return self._summary(score, ends)
 

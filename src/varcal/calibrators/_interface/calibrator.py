@@ -95,6 +95,7 @@ class Calibrator(BaseEstimator, ABC):
         *,
         sample_weight: object = None,
         classes: Sequence[Hashable] | None = None,
+        pos_label: Hashable = None,
         groups: object = None,
         time: object = None,
         blocks: object = "auto",
@@ -104,7 +105,7 @@ class Calibrator(BaseEstimator, ABC):
         Parameters
         ----------
         p : array-like of shape (n,) or (n, K)
-            The uncalibrated probabilities; a vector holds P(y = second class).
+            The uncalibrated probabilities; a vector holds P(y = pos_label).
         y : array-like of shape (n,)
             The labels.
         v : array-like, frame or dict of columns, optional
@@ -114,6 +115,10 @@ class Calibrator(BaseEstimator, ABC):
         classes : sequence, optional
             The labels in the order of the columns of `p`; needed if that is not their sorted order
             or if some classes have no rows.
+        pos_label : label, optional
+            The class that a vector `p` is about, of two; the second one by default. It becomes the
+            second of `classes_`, so that a vector and the second column of `predict_proba` are
+            about this class from then on, in exports as well.
         groups : array-like of shape (n,), optional
             The unit (patient, customer, …) of each row; used by calibrators that hold out rows.
         time : str or array-like of shape (n,), optional
@@ -130,7 +135,9 @@ class Calibrator(BaseEstimator, ABC):
         -------
         self
         """
-        rows, n_columns = labelled_rows(p, y, v, sample_weight, classes, groups, time, blocks)
+        rows, n_columns = labelled_rows(
+            p, y, v, sample_weight, classes, groups, time, blocks, pos_label
+        )
         # Of two classes both are present, or the rows would have been refused.
         absent = np.flatnonzero(~rows.present()) if rows.n_classes > 2 else np.empty(0, np.intp)
         if absent.size:
@@ -171,7 +178,7 @@ class Calibrator(BaseEstimator, ABC):
         Parameters
         ----------
         p : array-like of shape (n,) or (n, K)
-            The uncalibrated probabilities.
+            The uncalibrated probabilities; a vector holds P(y = second of `classes_`).
         v : array-like, frame or dict of columns, optional
             The variables that the calibrator was fitted on.
 

@@ -9,6 +9,8 @@ import numpy as np
 
 from varcal._arrays import AnyArray, Bools, Floats, Ints
 from varcal._input.frames import Table, is_frame
+from varcal._input.indexes import check_indexes
+from varcal._input.labels import position_of
 from varcal._input.predictions import Predictions, read_scores
 from varcal._input.variables import Variable, as_series
 from varcal.calibrators._interface.held_together import instants_of, units_of
@@ -122,16 +124,20 @@ def labelled_rows(
     groups: object = None,
     time: object = None,
     blocks: object = "auto",
+    pos_label: Hashable = None,
 ) -> tuple[CalibrationRows, int]:
     """Check the arguments of `fit`; also return the number of columns of p.
 
     Rows of weight 0 are left out, so that they cannot move an edge of a bin or a split.
     """
+    given = {"p": p, "y": y, "v": v, "sample_weight": sample_weight, "groups": groups}
+    check_indexes(given | {"time": time, "blocks": blocks})
     groups, together = units_of(groups, time, blocks, v)
     try:
         checked = Predictions.of(
             y, p, v, classes=classes, sample_weight=sample_weight, groups=groups
         )
+        turned = position_of(checked.classes, pos_label) == 0 and checked.p.ndim == 1
     except InputError as error:
         if together.startswith("blocks") and "groups" in error.message:
             message = error.message.replace("groups", "blocks", 1)
@@ -143,6 +149,9 @@ def labelled_rows(
         ) from None
     n_columns = 1 if checked.p.ndim == 1 else checked.p.shape[1]
     weight, variables, codes = checked.weight, checked.variables, checked.y
+    found = checked.classes
+    if turned:  # the class that a vector is about comes second, as everywhere in a calibrator
+        codes, found = 1 - codes, found[::-1]
     units = checked.groups
     instants = None if time is None else instants_of(time, v, len(codes))
     scores = second_column(checked.p)
@@ -154,7 +163,7 @@ def labelled_rows(
         instants = None if instants is None else instants[kept]
     rows = CalibrationRows(
         scores,
-        checked.classes,
+        found,
         codes,
         weight,
         variables,
@@ -164,7 +173,7 @@ def labelled_rows(
         look_for_blocks=units is None and instants is None and blocks is not False,
     )
     if rows.present().sum() < 2:
-        only = checked.classes[int(codes[0])]
+        only = found[int(codes[0])]
         raise InputError(
             f"y holds only the class {only!r}",
             "a calibrator needs rows of at least two classes",
@@ -188,6 +197,7 @@ def score_names(p: object) -> tuple[str, ...]:
 
 def score_rows(p: object, v: object, n_classes: int) -> CalibrationRows:
     """Check the arguments of `predict_proba`."""
+    check_indexes({"p": p, "v": v})
     scores, variables = read_scores(p, v)
     found = 2 if scores.ndim == 1 else scores.shape[1]
     if found != n_classes:
