@@ -15,7 +15,7 @@ SRC = Path(varcal.__file__).parent
 
 # Lower layers first; a package may import only from layers below its own.
 LAYERS = [
-    {"exceptions", "_version", "_arrays", "_runtime"},
+    {"exceptions", "_version", "_arrays", "_threads"},
     {"_options", "_text"},
     {"_files", "_input", "_smoothing"},
     {"_binning", "_saved", "datasets"},
@@ -94,6 +94,7 @@ def test_the_root_holds_only_shared_files():
         "__main__.py",
         "_arrays.py",
         "_options.py",
+        "_threads.py",
         "_version.py",
         "exceptions.py",
         "py.typed",

@@ -25,7 +25,7 @@ def run(outcome: Outcome) -> None:
     with tempfile.TemporaryDirectory() as home:
         folder = Path(home)
         folder.chmod(0o755)
-        kinds = [one for one in writers(folder) if not one.folder]
+        kinds = writers(folder)
         known = [_versions(one, folder) for one in kinds]
         for writer, versions in zip(kinds, known, strict=True):
             for size in SIZES:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import gzip
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,21 +28,16 @@ class Writer:
     Attributes
     ----------
     name : str
-        The name of the file, or of a folder of files.
+        The name of the file.
     write : callable
         Writes a version to a path.
-    folder : bool
-        Whether it writes a folder of files.
     """
 
     name: str
     write: Callable[[Path, int], Any]
-    folder: bool = False
 
     def content(self, path: Path) -> object:
         """Return what a complete file holds, in a form that can be compared."""
-        if path.is_dir():
-            return {one.name: one.read_bytes() for one in path.iterdir()}
         if self.name.endswith(".gz"):
             return gzip.decompress(path.read_bytes())
         if self.name.endswith((".parquet", ".arrow")):
@@ -84,7 +79,6 @@ def writers(folder: Path) -> list[Writer]:
         Writer("monitor.json", _watch(versions[0])),
         *map(report, ("report.html", "report.md", "figures.json")),
         *map(applied, ("out.csv", "out.csv.gz", "out.jsonl", "out.parquet", "out.arrow")),
-        Writer("tables", lambda path, k: versions[k]["theory"].write(path), folder=True),
         exported("export.py", lambda fitted: fitted.to_python()),
         exported("export.onnx", lambda fitted: fitted.to_onnx()),
         exported("export.sql", lambda fitted: fitted.to_sql("duckdb", table="rows", p=["p"])),
@@ -99,14 +93,11 @@ def _made(seed: int, folder: Path) -> dict[str, Any]:
         text = "id,p,age\n" + "".join(lines).replace("np.float64(", "").replace(")", "")
         (folder / "rows.csv").write_text(text, encoding="utf-8")
     bins = vc.make_bins("y", "p", data=rows, n_bins=5)
-    theory = vc.experiments.reproduce("theory")
     kind = np.where(sim.v < np.median(sim.v), "a", "b")
     return {
         "rows": rows,
         "grown": vc.VariableCalibrator().fit(sim.p, sim.y, {"age": sim.v, "kind": kind}),
         "slices": vc.slices(sim.y, sim.p, {"age": sim.v, "kind": kind}, draws=19),
-        # Drawing pictures takes longer than writing them.
-        "theory": replace(theory, title=f"{theory.title} {seed}", pictures={}),
         "tree": vc.TreeCalibrator().fit(sim.p, sim.y, {"age": sim.v}),
         "audit": vc.audit(sim.y, sim.p, {"age": sim.v}, repair=False),
         "collected": vc.collect(rows, bins),
