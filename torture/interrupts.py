@@ -143,6 +143,8 @@ def _judge(label: str, code: int, said: str, out: Path, outcome: Outcome) -> Non
         outcome.add("ended with 130 and one line")
     elif code in (130, -signal.SIGINT):
         outcome.add("ended by the interrupt")
-    else:
+    elif "KeyboardInterrupt" in said or "ImportError" in said:
         outcome.add("ended with an error that a library made of the interrupt")
+    else:
+        outcome.fail(f"{label}: code {code}, said {said[-200:]!r}")
     out.unlink(missing_ok=True)
