@@ -16,7 +16,7 @@ SRC = Path(varcal.__file__).parent
 
 # Lower layers first; a package may import only from layers below its own.
 LAYERS = [
-    {"exceptions", "_version", "_arrays", "_runtime"},
+    {"exceptions", "_version", "_arrays", "_threads"},
     {"_options", "_text"},
     {"_files", "_input", "_smoothing"},
     {"_binning", "_saved", "datasets"},

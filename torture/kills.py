@@ -1,8 +1,7 @@
 """Kills processes while they write, and looks at what is left.
 
 A child process writes a file again and again until it is killed (SIGKILL) at a random moment. The
-file must then be a complete version, and after the next write in its folder nothing else may be
-there. Half of the children write drafts that have names, as on systems without unnamed files.
+file must then be a complete version, and after the next write of it nothing else may be there.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ from random import Random
 
 from torture.outcome import Outcome
 from torture.writers import Writer, writers
-from varcal._files import draft
 from varcal.exceptions import InputError
 
 #: Seconds until a child is killed, at most. Writing a file takes 2 to 30 ms.
@@ -28,7 +26,7 @@ LOCKS = {".monitor.json.lock"}
 
 
 def run(first: int, n: int, outcome: Outcome) -> None:
-    """Kill `n` writing processes; the number of a case chooses writer, kind and moment."""
+    """Kill `n` writing processes; the number of a case chooses writer and moment."""
     with tempfile.TemporaryDirectory() as home:
         folder = Path(home)
         kinds = writers(folder)
@@ -65,15 +63,12 @@ def one_kill(
 ) -> None:
     """Kill one process that writes, and look at what is left."""
     random = Random(f"kill {number}")
-    named = random.random() < 0.5
     with tempfile.TemporaryDirectory(dir=home) as folder:
         path = Path(folder, writer.name)
         if random.random() < 0.8:
             writer.write(path, 0)
 
         def write_forever() -> None:
-            if named:
-                draft._open_unnamed = lambda folder, mode: None
             for k in range(10**9):
                 writer.write(path, k % 2)
 
@@ -81,7 +76,7 @@ def one_kill(
         time.sleep(random.random() * LONGEST)
         os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
-        label = f"case {number} ({writer.name}, {'named' if named else 'unnamed'})"
+        label = f"case {number} ({writer.name})"
         if not os.WIFSIGNALED(status):
             outcome.fail(f"{label}: the writer failed")
             return
@@ -99,11 +94,11 @@ def one_kill(
         elif _others(path):
             outcome.fail(f"{label}: left {_others(path)}")
         elif left:
-            outcome.add("whole, with a draft that the next write removed")
+            outcome.add("whole, with a temporary file that the next write removed")
         else:
             outcome.add("whole, with nothing beside it" if there else "nothing written")
 
 
 def _others(path: Path) -> list[str]:
-    """Return the drafts, and whatever else is beside a file."""
+    """Return what else is beside a file."""
     return sorted(set(os.listdir(path.parent)) - {path.name} - LOCKS)

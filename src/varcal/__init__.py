@@ -6,6 +6,8 @@ so that the import itself stays light.
 
 from __future__ import annotations
 
+from importlib import import_module
+
 from varcal._version import __version__ as __version__
 
 TYPE_CHECKING = False  # as in typing, which would take as long to load as all of this file
@@ -137,9 +139,6 @@ __all__ = ["__version__", *_HOME, *_MODULES]  # noqa: PLE0604, RUF100
 
 
 def __getattr__(name: str) -> Any:
-    # Not at the top: the command `varcal` cannot handle Ctrl-C before this file is loaded.
-    from importlib import import_module  # noqa: PLC0415
-
     if name in _MODULES:
         return import_module(f"varcal.{name}")
     if name not in _HOME:

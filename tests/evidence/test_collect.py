@@ -447,7 +447,7 @@ def test_an_audit_judges_what_was_collected(rows, events, expected):
 def test_the_first_of_two_classes_is_collected_on_request(rows, tmp_path):
     bins = vc.make_bins("y", "p", ["v"], data=rows, pos_label=0)
     vc.collect(rows, bins).save(tmp_path / "day.json")
-    found = vc.audit(vc.load_collected(tmp_path / "day.json"))
+    found = vc.audit(vc.load(tmp_path / "day.json"))
     whole = vc.audit("y", "p", ["v"], data=rows, pos_label=0, repair=False)
     assert found.claims["risk"].label == "0"
     assert found.row("v").low == pytest.approx(whole.row("v").low, abs=1e-9)

@@ -5,36 +5,20 @@ import signal
 import stat
 import subprocess
 import sys
+import time
 
 import pytest
 
-from varcal._files import draft, lock
+from varcal._files import atomic
 from varcal._files.atomic import refuse_input, same_file, whole_file, write_whole
-from varcal._files.lock import locked
 from varcal.exceptions import InputError
-
-linux_only = pytest.mark.skipif(sys.platform != "linux", reason="unnamed files are Linux's")
-
-
-@pytest.fixture(params=["unnamed", "named", "copied"])
-def kind(request, monkeypatch):
-    """The three ways in which a draft takes its place; each test runs with all of them."""
-    if request.param == "named":
-        monkeypatch.setattr(draft, "_open_unnamed", lambda folder, mode: None)
-    elif request.param == "copied":
-
-        def link(*_, **__):
-            raise PermissionError("no links here")
-
-        monkeypatch.setattr(os, "link", link)
-    return request.param
 
 
 def mode_of(path):
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def test_new_files_have_the_permissions_that_the_umask_allows(kind, tmp_path):
+def test_new_files_have_the_permissions_that_the_umask_allows(tmp_path):
     before = os.umask(0o027)
     try:
         write_whole(tmp_path / "new.txt", "text")
@@ -44,7 +28,7 @@ def test_new_files_have_the_permissions_that_the_umask_allows(kind, tmp_path):
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o664, 0o666])
-def test_a_file_that_is_replaced_keeps_its_permissions(kind, mode, tmp_path):
+def test_a_file_that_is_replaced_keeps_its_permissions(mode, tmp_path):
     path = tmp_path / "secret.txt"
     path.write_text("old")
     path.chmod(mode)
@@ -56,7 +40,7 @@ def test_a_file_that_is_replaced_keeps_its_permissions(kind, mode, tmp_path):
     assert not seen[0] & ~mode  # at no time can more people read it
 
 
-def test_an_error_leaves_the_file_and_nothing_else(kind, tmp_path):
+def test_an_error_leaves_the_file_and_nothing_else(tmp_path):
     path = tmp_path / "kept.txt"
     path.write_text("old")
 
@@ -71,13 +55,12 @@ def test_an_error_leaves_the_file_and_nothing_else(kind, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["n" * 255, "é" * 127, "日" * 85])
-def test_the_longest_names_can_be_written_and_locked(kind, name, tmp_path):
-    with locked(tmp_path / name):
-        write_whole(tmp_path / name, "text")
-    assert (tmp_path / name).read_text() == "text" and len(os.listdir(tmp_path)) == 2
+def test_the_longest_names_can_be_written(name, tmp_path):
+    write_whole(tmp_path / name, "text")
+    assert (tmp_path / name).read_text() == "text" and len(os.listdir(tmp_path)) == 1
 
 
-def test_links_stay_links(kind, tmp_path):
+def test_links_stay_links(tmp_path):
     (tmp_path / "real").mkdir()
     target, link = tmp_path / "real" / "file.txt", tmp_path / "link.txt"
     link.symlink_to(target)
@@ -127,7 +110,7 @@ def test_protected_files_are_refused(tmp_path, monkeypatch):
     assert path.read_text() == "old"
 
 
-def test_file_and_folder_reach_the_disk(kind, tmp_path, monkeypatch):
+def test_file_and_folder_reach_the_disk(tmp_path, monkeypatch):
     synced = []
     real = os.fsync
     monkeypatch.setattr(os, "fsync", lambda handle: synced.append(os.fstat(handle)) or real(handle))
@@ -137,11 +120,8 @@ def test_file_and_folder_reach_the_disk(kind, tmp_path, monkeypatch):
 
 
 HOLD = """
-import sys, time
-from varcal._files import draft
+import sys
 from varcal._files.atomic import whole_file
-if sys.argv[2] == "named":
-    draft._open_unnamed = lambda folder, mode: None
 with whole_file(sys.argv[1]) as file:
     file.write_text("half")
     print("writing", flush=True)
@@ -149,69 +129,45 @@ with whole_file(sys.argv[1]) as file:
 """
 
 
-@linux_only
-@pytest.mark.parametrize("how", ["named", "unnamed"])
-def test_a_killed_process_leaves_nothing_that_the_next_write_does_not_remove(how, tmp_path):
+def holding(path):
+    """Start a process that is writing a file until its input ends."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout.readline() == "writing\n"
+    return process
+
+
+def test_the_next_write_removes_what_a_killed_process_left_and_nothing_else(tmp_path):
     path = tmp_path / "file.txt"
     path.write_text("old")
-    killed, working = (
-        subprocess.Popen(
-            [sys.executable, "-c", HOLD, str(path), how],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for _ in range(2)
-    )
-    for one in (killed, working):
-        assert one.stdout.readline() == "writing\n"
-    killed.send_signal(signal.SIGKILL)
-    killed.communicate()
-    assert len(os.listdir(tmp_path)) == (3 if how == "named" else 1)
-    assert path.read_text() == "old"
-    write_whole(tmp_path / "other.txt", "another file of the same folder")
-    # The draft of the process that works is still there, and takes its place.
-    assert len(os.listdir(tmp_path)) == (3 if how == "named" else 2)
+    killed, working, other = holding(path), holding(path), holding(tmp_path / "other.txt")
+    for one in (killed, other):
+        one.send_signal(signal.SIGKILL)
+        one.communicate()
+    assert path.read_text() == "old" and len(os.listdir(tmp_path)) == 4
+    write_whole(path, "new")
+    # The file of the process that still writes takes its place; it wins as the last one.
+    assert path.read_text() == "new" and len(os.listdir(tmp_path)) == 3
     working.communicate()
     assert working.returncode == 0 and path.read_text() == "half"
+    write_whole(tmp_path / "other.txt", "text")
     assert sorted(os.listdir(tmp_path)) == ["file.txt", "other.txt"]
 
 
-def test_only_abandoned_drafts_are_removed(tmp_path):
-    for name in (".varcal-0123456789abcdef.draft", ".varcal-x.draft", "varcal.draft"):
-        (tmp_path / name).write_text("")
-    (tmp_path / "elsewhere").write_text("kept")
-    (tmp_path / ".varcal-aaaaaaaaaaaaaaaa.draft").symlink_to(tmp_path / "elsewhere")
-    (tmp_path / ".varcal-bbbbbbbbbbbbbbbb.draft").mkdir()
-    draft.remove_abandoned(tmp_path)
-    draft.remove_abandoned(tmp_path / "no" / "such")
-    assert sorted(os.listdir(tmp_path)) == [
-        ".varcal-aaaaaaaaaaaaaaaa.draft",
-        ".varcal-bbbbbbbbbbbbbbbb.draft",
-        ".varcal-x.draft",
-        "elsewhere",
-        "varcal.draft",
-    ]
-
-
-def test_waiting_for_a_lock_ends(tmp_path, monkeypatch):
-    monkeypatch.setattr(lock, "MAX_WAIT", 0.0)
-    path = tmp_path / "state.json"
-    with (
-        locked(path),
-        pytest.raises(InputError, match=r"another process has been writing .*state\.json"),
-        locked(path),
-    ):
-        pass
-    with locked(path):
-        pass
-
-
-def test_locks_of_what_cannot_be_a_file(tmp_path):
-    with pytest.raises(InputError, match="cannot write"), locked(tmp_path / "no" / "such"):
-        pass
-    with pytest.raises(InputError, match="cannot be the name of a file"), locked("a\0b"):
-        pass
+def test_a_temporary_file_that_nobody_writes_to_for_a_day_is_removed(tmp_path):
+    path = tmp_path / "file.txt"
+    fresh, old = (
+        tmp_path / f"{atomic._prefix(path)}{os.getpid()}-0000000{k}.tmp" for k in range(2)
+    )
+    for one in (fresh, old):
+        one.write_text("of a process that runs")
+    os.utime(old, (time.time() - 2 * atomic.MAX_AGE,) * 2)
+    write_whole(path, "text")
+    assert sorted(os.listdir(tmp_path)) == sorted([fresh.name, "file.txt"])
 
 
 def test_the_same_file_under_other_names(tmp_path):

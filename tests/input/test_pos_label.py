@@ -159,7 +159,7 @@ def test_a_calibrator_keeps_the_class_of_its_vector(method, tmp_path):
     expected = plain.predict_proba(P[:99], new)
     np.testing.assert_array_equal(fitted.predict_proba(P[:99], new), expected)
     fitted.save(tmp_path / "cal.json")
-    again = vc.load_calibrator(tmp_path / "cal.json")
+    again = vc.load(tmp_path / "cal.json")
     np.testing.assert_array_equal(again.predict_proba(P[:99], new), expected)
 
 

@@ -11,6 +11,7 @@ import pytest
 
 import varcal as vc
 from cases.monitors import assert_same_state, make_bins, make_rows
+from varcal._monitor import monitor_file
 from varcal._monitor.monitor_file import monitor_in_turn, to_dict
 from varcal.exceptions import InputError
 
@@ -160,3 +161,17 @@ def test_a_state_with_values_that_do_not_fit_is_refused(tmp_path, changed):
     path.write_text(json.dumps(json.loads(path.read_text()) | changed))
     with pytest.raises(InputError, match="is not a saved monitor"):
         vc.load(path)
+
+
+def test_waiting_for_another_process_ends(monitor, tmp_path, monkeypatch):
+    monkeypatch.setattr(monitor_file, "MAX_WAIT", 0.0)
+    path = tmp_path / "state.json"
+    monitor.save(path)
+    hold = "import sys, filelock\nwith filelock.FileLock(sys.argv[1]): print(flush=True), input()"
+    command = [sys.executable, "-c", hold, str(tmp_path / ".state.json.lock")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        holder.stdout.readline()
+        with pytest.raises(InputError, match=r"another process has been writing it for 0 seconds"):
+            monitor.save(path)
+        holder.communicate(b"\n")
+    monitor.save(path)

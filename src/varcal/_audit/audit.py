@@ -23,8 +23,8 @@ from varcal._input.indexes import BY_POSITION
 from varcal._input.left_out import all_left_out, explicit_names, must_read
 from varcal._input.predictions import ALL, Predictions
 from varcal._options import check_flag, check_names, checked, one_of, or_none
-from varcal._runtime.threads import one_blas_thread
 from varcal._slices.slices import slices as search
+from varcal._threads import one_blas_thread
 from varcal.exceptions import InputError
 
 
@@ -35,7 +35,7 @@ from varcal.exceptions import InputError
     protected=check_names,
     slices=check_flag,
 )
-@one_blas_thread
+@one_blas_thread()
 def audit(
     y: object,
     p: object = None,

@@ -41,7 +41,7 @@ from varcal._input.variables import Variable
 from varcal._measures.curve import Curve, curve_of
 from varcal._measures.estimate import profile_test
 from varcal._options import checked, one_of
-from varcal._runtime.threads import one_blas_thread
+from varcal._threads import one_blas_thread
 from varcal.exceptions import InputError, VarcalWarning
 
 HITS = ("recomputed", "first")
@@ -50,7 +50,7 @@ N_PARTS = 100
 
 
 @checked(hits=one_of(*HITS))
-@one_blas_thread
+@one_blas_thread()
 def compare(
     y: object,
     methods: Mapping[str, object],

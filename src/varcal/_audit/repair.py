@@ -20,9 +20,9 @@ from varcal._arrays import AnyArray, Ints
 from varcal._audit.audit_result import Audit
 from varcal._inference.paired import mean_interval, row_losses
 from varcal._input.predictions import Predictions
-from varcal._runtime.threads import one_blas_thread
 from varcal._text.html_tables import Shown
 from varcal._text.numbers import count, percent, points, signed
+from varcal._threads import one_blas_thread
 from varcal.exceptions import InputError
 
 #: A repair is learned from at most this many rows: fitting then takes about two seconds with 14
@@ -146,7 +146,7 @@ def check_protected(protected: str | Sequence[str], names: Sequence[str]) -> tup
     return tuple(dict.fromkeys(protected))
 
 
-@one_blas_thread
+@one_blas_thread()
 def repair_of(
     rows: Predictions,
     audit_rows: Callable[[Predictions], Audit],

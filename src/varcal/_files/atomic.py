@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import platform
+import re
+import secrets
+import stat
+import sys
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from os import PathLike
 from pathlib import Path
 
-from varcal._files.draft import Draft
 from varcal.exceptions import InputError
+
+#: Seconds after which a temporary file that nobody writes to is removed, whoever made it.
+MAX_AGE = 86_400.0
 
 
 @contextmanager
 def whole_file(path: str | PathLike[str]) -> Iterator[Path]:
-    """Yield a draft to write to, which replaces the target at the end of the block.
+    """Yield a temporary file to write to, which replaces the target at the end of the block.
 
-    If the block ends early, even by an interrupt, the draft is gone and the target stays as it
-    was. On Linux a draft has no name, so that not even a killed process leaves one behind; see
-    `varcal._files.draft`. A file that is replaced keeps its permissions, and a link to it stays a
-    link.
+    It lies beside the target. If the block ends early, even by an interrupt, it is removed and the
+    target stays as it was. The next write to the same target removes one that a killed process has
+    left. A file that is replaced keeps its owner and permissions, and a link to it stays a link.
+    If two processes write the same target, the last one wins.
 
     Parameters
     ----------
@@ -29,7 +38,7 @@ def whole_file(path: str | PathLike[str]) -> Iterator[Path]:
     Yields
     ------
     Path
-        The draft: a path to open and to write to.
+        The temporary file, which exists and is empty.
 
     Raises
     ------
@@ -43,55 +52,92 @@ def whole_file(path: str | PathLike[str]) -> Iterator[Path]:
     >>> [path.name for path in target.parent.iterdir()]
     ['note.txt']
     """
-    target = _target(path)
     try:
-        with Draft.open(target.parent, _replaced(target, path)) as draft:
-            yield draft.path
-            draft.replace(target)
+        target, replaced = target_of(path)
+        _remove_abandoned(target)
+        draft = target.with_name(f"{_prefix(target)}{os.getpid()}-{secrets.token_hex(4)}.tmp")
+        try:
+            # At no time may more people read it than the file that it replaces.
+            mode = 0o666 if replaced is None else replaced.st_mode & 0o666 | 0o600
+            os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode))
+            yield draft
+            _sync(draft, os.O_RDWR, replaced)
+            os.replace(draft, target)
+        finally:
+            with suppress(OSError):
+                draft.unlink()
+        with suppress(OSError):  # some systems cannot sync folders
+            _sync(target.parent, os.O_RDONLY)
     except OSError as error:
-        raise InputError(
-            f"cannot write {str(path)!r}: {error.strerror or error}",
-            "choose a folder that exists, is writable and has free space",
-            argument="path",
-        ) from None
+        hint = "choose a folder that exists, is writable and has free space"
+        raise cannot_write(path, error.strerror or str(error), hint) from None
 
 
-def _target(path: str | PathLike[str]) -> Path:
-    """Return the file that a path leads to, after all links."""
+def cannot_write(path: object, problem: str, hint: str) -> InputError:
+    """Return the error that a file cannot be written."""
+    return InputError(f"cannot write {str(path)!r}: {problem}", hint, argument="path")
+
+
+def target_of(path: str | PathLike[str]) -> tuple[Path, os.stat_result | None]:
+    """Return the file that a path leads to, after all links, and its status if it exists."""
     try:
         target = Path(os.path.realpath(path))
-        target.lstat()
+        found = target.lstat()
     except FileNotFoundError:
-        return target
+        target.parent.stat()  # that a folder does not exist is an error
+        return target, None
     except (TypeError, ValueError):
-        raise InputError(
-            f"path is {path!r}, which cannot be the name of a file",
-            "give the name of a file",
-            argument="path",
-        ) from None
-    except OSError:
-        return target  # writing will say what is wrong
-    if not target.is_file():
-        what = "a folder" if target.is_dir() else "not a regular file"
-        raise InputError(
-            f"cannot write {str(path)!r}: it is {what}", "give the name of a file", argument="path"
-        )
-    return target
-
-
-def _replaced(target: Path, path: str | PathLike[str]) -> os.stat_result | None:
-    """Return what is known of the file that is replaced; refuse one that is protected."""
-    try:
-        found = target.stat()
-    except OSError:
-        return None
+        problem = f"path is {path!r}, which cannot be the name of a file"
+        raise InputError(problem, "give the name of a file", argument="path") from None
+    if not stat.S_ISREG(found.st_mode):
+        what = "a folder" if stat.S_ISDIR(found.st_mode) else "not a regular file"
+        raise cannot_write(path, f"it is {what}", "give the name of a file")
     if not os.access(target, os.W_OK):
-        raise InputError(
-            f"cannot write {str(path)!r}: it is protected against writing",
-            "choose another name, or change the permissions of the file",
-            argument="path",
-        )
-    return found
+        hint = "choose another name, or change the permissions of the file"
+        raise cannot_write(path, "it is protected against writing", hint)
+    return target, found
+
+
+def _prefix(target: Path) -> str:
+    """Return how temporary files for a target begin; those of other computers begin differently.
+
+    The name of the target is hashed because it may be as long as names can be.
+    """
+    made_for = hashlib.sha256(os.fsencode(f"{platform.node()}/{target.name}"))
+    return f".varcal-{made_for.hexdigest()[:16]}-"
+
+
+def _remove_abandoned(target: Path) -> None:
+    """Remove temporary files for a target whose processes have ended."""
+    pattern = re.compile(_prefix(target) + r"(\d{1,9})-[0-9a-f]{8}\.tmp", re.ASCII)
+    with suppress(OSError):  # a folder that cannot be listed; writing says what is wrong
+        for found in filter(None, map(pattern.fullmatch, os.listdir(target.parent))):
+            left = target.with_name(found[0])
+            if time.time() - left.lstat().st_mtime > MAX_AGE or not _runs(int(found[1])):
+                left.unlink(missing_ok=True)
+
+
+def _runs(process: int) -> bool:
+    if sys.platform == "win32":  # where asking would send it Ctrl-C
+        return True
+    try:
+        os.kill(process, 0)
+    except OSError as error:
+        return not isinstance(error, ProcessLookupError)  # it may be another user's
+    return True
+
+
+def _sync(path: Path, flags: int, like: os.stat_result | None = None) -> None:
+    """Let a file, or the names in a folder, reach the disk, with owner and mode of another file."""
+    handle = os.open(path, flags)
+    try:
+        if like is not None and sys.platform != "win32":
+            with suppress(OSError):  # only the superuser can give files to others
+                os.fchown(handle, like.st_uid, like.st_gid)
+            os.fchmod(handle, stat.S_IMODE(like.st_mode))
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def write_whole(path: str | PathLike[str], text: str) -> None:

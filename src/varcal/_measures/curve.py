@@ -21,10 +21,10 @@ from varcal._measures.estimate import Estimate, measure_and_test
 from varcal._measures.histogram import histogram_of
 from varcal._measures.regions import regions_of
 from varcal._options import MOST_POINTS, check_count, check_flag, checked, number, one_of, or_none
-from varcal._runtime.threads import one_blas_thread
 from varcal._smoothing.bands import TRIM, Bands, curve_bands, level_bands, lines, span_bands
 from varcal._smoothing.cells import Cells
 from varcal._smoothing.density import density
+from varcal._threads import one_blas_thread
 from varcal.exceptions import InputError, shown
 
 __all__ = ["SERIES", "Curve", "curve", "curve_of"]
@@ -64,7 +64,7 @@ def _check_grid(argument: str, grid: object) -> int | Floats | None:
     grid=_check_grid,
     bands=check_flag,
 )
-@one_blas_thread
+@one_blas_thread()
 def curve(
     y: object,
     p: object = None,
@@ -196,7 +196,7 @@ def curve(
     )
 
 
-@one_blas_thread
+@one_blas_thread()
 def curve_of(
     found: Profile,
     event: str,

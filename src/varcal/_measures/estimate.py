@@ -32,10 +32,10 @@ from varcal._inference.multiplicity import two_sided_quantile
 from varcal._inference.power import minimum_detectable
 from varcal._inference.scored_rows import ScoredRows
 from varcal._options import checked, one_of
-from varcal._runtime.threads import one_blas_thread
 from varcal._text.html_tables import html_table
 from varcal._text.numbers import level_text, p_text
 from varcal._text.sentences import short
+from varcal._threads import one_blas_thread
 from varcal.exceptions import InputError
 
 TESTS = ("combined", *CUMULATIVE)
@@ -136,7 +136,7 @@ class Estimate:
 
 
 @checked(test=one_of(*TESTS))
-@one_blas_thread
+@one_blas_thread()
 def estimate(
     y: object,
     p: object = None,

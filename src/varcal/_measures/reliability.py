@@ -19,9 +19,9 @@ from varcal._measures.curve import Curve, curve_of
 from varcal._measures.estimate import Estimate, estimate_of
 from varcal._measures.histogram import Histogram, histogram_of
 from varcal._options import checked
-from varcal._runtime.threads import one_blas_thread
 from varcal._saved.conform import restored
 from varcal._text.tables import wrapped
+from varcal._threads import one_blas_thread
 from varcal.exceptions import InputError
 
 #: The arrays of a reliability diagram, with one value per bin.
@@ -177,7 +177,7 @@ class Reliability:
 
 
 @checked()
-@one_blas_thread
+@one_blas_thread()
 def reliability(
     y: object,
     p: object = None,

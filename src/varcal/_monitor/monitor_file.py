@@ -18,7 +18,7 @@ from varcal._evidence.collected import Collected
 from varcal._evidence.collected_checks import check_plan
 from varcal._evidence.collected_file import check_size, plan_from_dict, plan_to_dict
 from varcal._evidence.plan import BinPlan
-from varcal._files.lock import locked
+from varcal._files.atomic import cannot_write, target_of
 from varcal._input.groups import N_BUCKETS
 from varcal._monitor.cells import Cells
 from varcal._monitor.confidence import Running
@@ -44,12 +44,15 @@ _PLAIN: dict[str, tuple[type, ...]] = {
 }
 _DETECTOR = ("spent", "flow", "run", "start", "window")
 _RUNNING = ("n", "weight", "hit", "score", "spread", "first", "top")
+#: Seconds to wait for another process. An update takes seconds, or minutes if it reads a large
+#: file, so a process that holds the lock for ten minutes hangs.
+MAX_WAIT = 600.0
 
 
 def save(monitor: Monitor, path: str | PathLike[str]) -> None:
     """Write a monitor, unless another process has saved the file since this one read it."""
     _check_extension(path)
-    with locked(path):
+    with _locked(path):
         write_in_turn(monitor, path)
 
 
@@ -69,11 +72,33 @@ def monitor_in_turn(path: str | PathLike[str]) -> Iterator[Monitor]:
     """
     if not os.path.isfile(path):
         file_bytes(path)  # says why it cannot be read, before a lock is made for it
-    with locked(path):
+    with _locked(path):
         monitor = load_kind(path, "monitor")
         yield monitor
         if monitor.revision != monitor.saved_revision:
             write_in_turn(monitor, path)
+
+
+@contextmanager
+def _locked(path: str | PathLike[str]) -> Iterator[None]:
+    """Wait until no other process is in such a block for the same file."""
+    from filelock import FileLock, Timeout  # noqa: PLC0415  only saved monitors need it
+
+    try:
+        target, _ = target_of(path)
+        lock = FileLock(target.with_name(f".{target.name}.lock"), timeout=MAX_WAIT)
+        lock.acquire()
+    except Timeout:
+        problem = f"another process has been writing it for {MAX_WAIT:g} seconds"
+        hint = "try again when it has ended, or end it"
+        raise cannot_write(path, problem, hint) from None
+    except OSError as error:
+        hint = "choose a folder that exists and is writable"
+        raise cannot_write(path, error.strerror or str(error), hint) from None
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def to_dict(monitor: Monitor) -> dict[str, Any]:

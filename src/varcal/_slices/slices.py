@@ -27,7 +27,6 @@ from varcal._options import (
     or_none,
     whole,
 )
-from varcal._runtime.threads import one_blas_thread
 from varcal._slices.beyond import fit, overall_design, single_design
 from varcal._slices.cells import Grid, grid_of
 from varcal._slices.choose import ROUNDING, Chosen, choose, hunt
@@ -42,6 +41,7 @@ from varcal._slices.figures import (
 from varcal._slices.intervals import Reach, reach_of
 from varcal._slices.outcomes import Outcomes
 from varcal._slices.slices_result import Slice, Slices
+from varcal._threads import one_blas_thread
 from varcal.exceptions import InputError
 
 #: Known gaps that can be taken off before the search.
@@ -64,7 +64,7 @@ FEWEST_ROWS = 200
     search_rows=whole(FEWEST_ROWS, 100_000_000),
     include=or_none(check_names),
 )
-@one_blas_thread
+@one_blas_thread()
 def slices(
     y: object,
     p: object,

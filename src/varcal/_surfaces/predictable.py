@@ -16,7 +16,6 @@ from varcal._input.events import AUDIT_EVENTS, CORRECT, audit_keys, claim_names,
 from varcal._input.left_out import must_read
 from varcal._input.predictions import ALL, Predictions
 from varcal._options import check_names, checked, of_type, one_of, or_none, whole
-from varcal._runtime.threads import one_blas_thread
 from varcal._smoothing.critical import student_quantile
 from varcal._surfaces.blocks import random_blocks, sorted_rows
 from varcal._surfaces.learner import Features, predicted_errors
@@ -24,6 +23,7 @@ from varcal._surfaces.past_slices import PastSlices
 from varcal._surfaces.predictable_result import ClaimGap, PredictableGap
 from varcal._surfaces.rows import read_rows
 from varcal._text.progress import progress
+from varcal._threads import one_blas_thread
 from varcal.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def _slices_type() -> type:
     slices=or_none(of_type(_slices_type, "the result of varcal.slices()")),
     include=or_none(check_names),
 )
-@one_blas_thread
+@one_blas_thread()
 def predictable_gap(
     y: object,
     p: object = None,

@@ -16,16 +16,16 @@ from varcal._input.events import AUDIT_EVENTS, audit_keys, claim_names, claim_of
 from varcal._input.frames import Table, is_frame
 from varcal._input.groups import buckets
 from varcal._options import checked, one_of
-from varcal._runtime.threads import one_blas_thread
 from varcal._surfaces.axis import axis_of, bins_of
 from varcal._surfaces.bands import surface_band
 from varcal._surfaces.rows import Rows, read_rows
 from varcal._surfaces.surface_result import Surface
+from varcal._threads import one_blas_thread
 from varcal.exceptions import InputError
 
 
 @checked(event=one_of(*AUDIT_EVENTS))
-@one_blas_thread
+@one_blas_thread()
 def surface(
     y: object,
     p: object = None,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import codecs
 import os
 import re
-import signal
 import sys
 import warnings
 from typing import Any, NoReturn
@@ -19,44 +18,11 @@ from varcal.exceptions import InputError, VarcalError, VarcalWarning, nearest
 #: The width that all output fits in.
 WIDTH = 80
 #: Exit codes.
-BAD_INPUT, OUR_BUG, INTERRUPTED, BROKEN_PIPE, TERMINATED = 2, 3, 130, 141, 143
-
-
-class _ReaderLeftError(Exception):
-    """Standard output was closed; click would exit with 1, which here means a failed gate."""
-
-
-class _InterruptedError(Exception):
-    """Ctrl-C was pressed; click would write an empty line before it passes that on."""
-
-
-class _Interrupts:
-    """Notices Ctrl-C even where a library turns the exception into another, or drops it.
-
-    Extension modules do so while they are imported, and Python does in callbacks.
-    """
-
-    def __init__(self) -> None:
-        self.noticed = False
-
-    def listen(self) -> None:
-        # A process in the background ignores Ctrl-C, which stays so.
-        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-            signal.signal(signal.SIGINT, self._raise)
-
-    def _raise(self, number: int, frame: Any) -> NoReturn:
-        self.noticed = True
-        raise KeyboardInterrupt
+BAD_INPUT, OUR_BUG, INTERRUPTED, BROKEN_PIPE = 2, 3, 130, 141
 
 
 class _Commands(click.Group):
     """A group of commands whose errors are one readable message and an exit code."""
-
-    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
-        try:
-            return super().make_context(*args, **kwargs)
-        except KeyboardInterrupt:
-            raise _InterruptedError from None
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -65,29 +31,22 @@ class _Commands(click.Group):
             finally:
                 sys.stdout.flush()
         except BrokenPipeError:
-            raise _ReaderLeftError from None
-        except KeyboardInterrupt:
-            raise _InterruptedError from None
+            # What is still buffered goes nowhere. Click would exit with 1: here a failed gate.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            ctx.exit(BROKEN_PIPE)
 
     def main(self, *args: Any, **kwargs: Any) -> NoReturn:
         _write_in_any_encoding()
         _show_warnings()
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
-        interrupts = _Interrupts()
-        interrupts.listen()
         kwargs = {"prog_name": "varcal"} | kwargs | {"standalone_mode": False}
         try:
             code = super().main(*args, **kwargs)
-        except (click.Abort, KeyboardInterrupt, _InterruptedError):
-            code = _interrupted()
+        except click.Abort:
+            say("interrupted", "no file is left incomplete")
+            code = INTERRUPTED
         except Exception as error:
-            code = _interrupted() if interrupts.noticed else _code_of(error)
+            code = _code_of(error)
         sys.exit(code if isinstance(code, int) else 0)
-
-
-def _interrupted() -> int:
-    print("interrupted: no file is left incomplete", file=sys.stderr)
-    return INTERRUPTED
 
 
 def _code_of(error: Exception) -> int:
@@ -98,10 +57,6 @@ def _code_of(error: Exception) -> int:
         return _fail(error.message, error.hint)
     if isinstance(error, click.ClickException):
         return _fail(*_usage(error))
-    if isinstance(error, _ReaderLeftError):
-        # What is still buffered cannot be written any more.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return BROKEN_PIPE
     import traceback  # noqa: PLC0415  only a bug needs it
 
     traceback.print_exception(error)

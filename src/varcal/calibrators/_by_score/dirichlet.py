@@ -8,7 +8,7 @@ import numpy as np
 
 from varcal._arrays import Floats
 from varcal._options import EPS, check_eps, check_not_negative, one_of, or_none
-from varcal._runtime.threads import one_blas_thread
+from varcal._threads import one_blas_thread
 from varcal.calibrators._interface.calibrator import Calibrator
 from varcal.calibrators._interface.rows import CalibrationRows
 from varcal.calibrators._neutral.steps import Step, clipped, constant, dot, join, log
@@ -117,7 +117,7 @@ class DirichletCalibrator(Calibrator):
         self.coef_, self.intercept_ = theta[:, :k].copy(), theta[:, k].copy()
         self.separated_ = fit.separated
 
-    @one_blas_thread
+    @one_blas_thread()
     def _answer(self, rows: CalibrationRows) -> Floats:
         answer = np.empty((len(rows), rows.n_classes))
         for part in blocks(len(rows), rows.n_classes):

@@ -9,7 +9,7 @@ import numpy as np
 
 from varcal._arrays import Floats
 from varcal._options import check_choice, check_eps, check_flag, check_not_negative, one_of, whole
-from varcal._runtime.threads import one_blas_thread
+from varcal._threads import one_blas_thread
 from varcal.calibrators._by_score.beta import beta_features, beta_steps
 from varcal.calibrators._by_score.platt import platt_features, platt_step
 from varcal.calibrators._by_variable.augmented_terms import UNSEEN, terms_of
@@ -200,7 +200,7 @@ class AugmentedCalibrator(Calibrator):
         self.separated_ = self.separated_ or fit.separated
         return LinearMap(fit.coef, fit.intercept)
 
-    @one_blas_thread
+    @one_blas_thread()
     def _answer(self, rows: CalibrationRows) -> Floats:
         added = self._added(self.schema_.align(rows.variables, unseen=UNSEEN))
         if rows.p.ndim == 1:

@@ -9,6 +9,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from varcal._arrays import AnyArray, Floats
 from varcal._options import (
@@ -21,10 +22,9 @@ from varcal._options import (
     checked,
     or_none,
 )
-from varcal._runtime.threads import one_blas_thread
+from varcal._threads import one_blas_thread
 from varcal.calibrators._interface.answers import careful_answer
 from varcal.calibrators._interface.description import Description
-from varcal.calibrators._interface.estimator import estimator_class
 from varcal.calibrators._interface.rows import (
     CalibrationRows,
     labelled_rows,
@@ -35,13 +35,9 @@ from varcal.calibrators._neutral.steps import Step
 from varcal.exceptions import InputError, InSampleWarning, SharedLuckWarning, VarcalWarning, shown
 
 if TYPE_CHECKING:
-    from sklearn.base import BaseEstimator
-
     from varcal._export._sql.sql_export import SqlExport
     from varcal._export.onnx_export import OnnxExport
     from varcal._export.python_source import PythonExport
-else:
-    BaseEstimator = estimator_class()
 
 __all__ = ["Calibrator"]
 
@@ -148,7 +144,7 @@ class Calibrator(BaseEstimator, ABC):
                 VarcalWarning,
                 stacklevel=2,
             )
-        with one_blas_thread:
+        with one_blas_thread():
             self._fit_rows(rows)
         schema = getattr(self, "schema_", None)
         if schema is not None and schema.silent:

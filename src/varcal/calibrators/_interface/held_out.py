@@ -9,7 +9,7 @@ import numpy as np
 from varcal._arrays import Floats
 from varcal._input.predictions import Predictions
 from varcal._input.variables import Variable, present_levels
-from varcal._runtime.threads import one_blas_thread
+from varcal._threads import one_blas_thread
 from varcal.calibrators._interface.calibrator import Calibrator
 from varcal.calibrators._interface.row_counts import are_sampling_weights
 from varcal.calibrators._interface.rows import CalibrationRows, second_column
@@ -17,7 +17,7 @@ from varcal.calibrators._interface.rows import CalibrationRows, second_column
 __all__ = ["calibrate_held_out"]
 
 
-@one_blas_thread
+@one_blas_thread()
 def calibrate_held_out(calibrator: Calibrator, learn: Predictions, held: Predictions) -> Floats:
     """Fit on some rows; return probabilities of others, in the shape of those that they have.
 

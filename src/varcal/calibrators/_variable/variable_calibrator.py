@@ -9,7 +9,7 @@ from scipy.special import expit, ndtri
 
 from varcal._arrays import AnyArray, Floats
 from varcal._options import check_level, check_share, one_of, or_none
-from varcal._runtime.threads import one_blas_thread
+from varcal._threads import one_blas_thread
 from varcal.calibrators._interface.answers import consistent
 from varcal.calibrators._interface.calibrator import Calibrator
 from varcal.calibrators._interface.fitted_variables import Schema
@@ -318,7 +318,7 @@ class VariableCalibrator(Calibrator):
             return np.asarray(expit(eta))
         return np.asarray(self.model_.probabilities(p, eta).max(axis=1))
 
-    @one_blas_thread
+    @one_blas_thread()
     def _answer(self, rows: CalibrationRows) -> Floats:
         columns = self._columns(rows)
         return self._limited(rows, self._probabilities(rows.p, self._predictor(rows.p, columns)))
@@ -361,7 +361,7 @@ class VariableCalibrator(Calibrator):
         share = np.where(most > self.max_shift, self.max_shift / np.maximum(most, 1e-300), 1.0)
         return np.asarray(before + share[:, None] * (answer - before))
 
-    @one_blas_thread
+    @one_blas_thread()
     def predict_interval(
         self, p: object, v: object = None, *, level: float = 0.95
     ) -> tuple[Floats, Floats]:
@@ -408,7 +408,7 @@ class VariableCalibrator(Calibrator):
             high = np.minimum(high, np.maximum(answer, before + self.max_shift))
         return low, high
 
-    @one_blas_thread
+    @one_blas_thread()
     def effects(self) -> Effects:
         """Return the effect of each variable on the probability, as curves with bands."""
         self._check_fitted()

@@ -25,7 +25,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from varcal._arrays import AnyArray, Bools, Floats
-from varcal._runtime.threads import one_blas_thread
+from varcal._threads import one_blas_thread
 from varcal.calibrators._variable._columns.design import SCORE, Block, Design
 from varcal.calibrators._variable._lookup.one_row import FactorPlaces, one_row
 from varcal.calibrators._variable._lookup.tables import ModelParts, Track, tracks_of
@@ -112,7 +112,7 @@ class Lookup:
     rest: float
 
     @classmethod
-    @one_blas_thread
+    @one_blas_thread()
     def of(cls, design: Design, beta: Floats, V: Floats, ridge: Floats, mass: float) -> Lookup:
         """Tabulate a model.
 
@@ -150,20 +150,16 @@ class Lookup:
         eta, variance = np.empty(len(z)), np.empty(len(z))
 
         def fill(rows: slice) -> None:
-            with one_blas_thread:
-                eta[rows], variance[rows] = self._block(z[rows], [each[rows] for each in columns])
+            eta[rows], variance[rows] = self._block(z[rows], [each[rows] for each in columns])
 
         blocks = equal_blocks(len(z), BLOCK)
-        if len(blocks) < THREADED_BLOCKS:
-            for rows in blocks:
-                fill(rows)
-        else:
-            # The outer block keeps the limit of BLAS from changing between the tasks.
-            with (
-                one_blas_thread,
-                ThreadPoolExecutor(min(MOST_THREADS, os.cpu_count() or 1)) as pool,
-            ):
-                list(pool.map(fill, blocks))
+        with one_blas_thread():
+            if len(blocks) < THREADED_BLOCKS:
+                for rows in blocks:
+                    fill(rows)
+            else:
+                with ThreadPoolExecutor(min(MOST_THREADS, os.cpu_count() or 1)) as pool:
+                    list(pool.map(fill, blocks))
         return eta, variance
 
     def _block(self, z: Floats, columns: list[AnyArray]) -> tuple[Floats, Floats]:

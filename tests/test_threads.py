@@ -1,0 +1,152 @@
+"""BLAS computes with one thread inside varcal, and its limits are the same before and after."""
+
+import os
+
+import joblib
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from threadpoolctl import threadpool_info, threadpool_limits
+
+import varcal as vc
+from varcal import _threads
+from varcal._threads import one_blas_thread
+from varcal.calibrators import (
+    AugmentedCalibrator,
+    BetaCalibrator,
+    DirichletCalibrator,
+    TreeCalibrator,
+    VariableCalibratedClassifier,
+    VariableCalibrator,
+)
+from varcal.exceptions import InputError
+
+
+def limits():
+    """Return the number of threads of every BLAS library."""
+    return {one["filepath"]: one["num_threads"] for one in threadpool_info() if is_blas(one)}
+
+
+def is_blas(one):
+    return one["user_api"] == "blas"
+
+
+@pytest.fixture
+def three_threads():
+    """Let every BLAS library use three threads, as if the machine had three cores."""
+    with threadpool_limits(3, "blas"):
+        assert set(limits().values()) == {3}
+        yield
+        assert set(limits().values()) == {3}
+
+
+@pytest.fixture
+def inside(monkeypatch):
+    """Collect the limits at the beginning of every block."""
+    found = []
+    real = _threads._blas()
+
+    class Watched:
+        def limit(self, **given):
+            block = real.limit(**given)
+            found.append(set(limits().values()))
+            return block
+
+    monkeypatch.setattr(_threads, "_blas", Watched)
+    return found
+
+
+def rows(n=300, seed=0):
+    rng = np.random.default_rng(seed)
+    p = rng.uniform(0.05, 0.95, n)
+    v = {"a": rng.normal(size=n), "b": rng.normal(size=n)}
+    return p, (rng.random(n) < p).astype(int), v
+
+
+P, Y, V = rows()
+THREE = np.random.default_rng(1).dirichlet([1, 1, 1], 300)
+Y3 = np.arange(300) % 3
+BINARY = VariableCalibrator().fit(P, Y, V)
+DIRICHLET = DirichletCalibrator().fit(THREE, Y3)
+AUGMENTED = AugmentedCalibrator().fit(P, Y, V)
+MANY = {name: np.tile(values[:250], 300) for name, values in V.items()}
+
+ENTRIES = {
+    "audit": lambda: vc.audit(Y, P, V),
+    "compare": lambda: vc.compare(Y, {"raw": P, "squared": P**2}, V),
+    "curve": lambda: vc.curve(Y, P, V["a"]),
+    "estimate": lambda: vc.estimate(Y, P, V["a"]),
+    "reliability": lambda: vc.reliability(Y, P),
+    "beta": lambda: BetaCalibrator().fit(P, Y),
+    "dirichlet": lambda: DirichletCalibrator().fit(THREE, Y3),
+    "tree": lambda: TreeCalibrator().fit(P, Y, V),
+    "variable": lambda: VariableCalibrator().fit(P, Y, V),
+    "variable, three classes": lambda: VariableCalibrator().fit(THREE, Y3, V),
+    "classifier": lambda: VariableCalibratedClassifier(LogisticRegression(), variables=0).fit(
+        np.column_stack([*V.values()]), Y
+    ),
+    "predictions": lambda: BINARY.predict_proba(P[:9], {k: x[:9] for k, x in V.items()}),
+    "predictions of many rows": lambda: BINARY.predict_proba(np.tile(P[:250], 300), MANY),
+    "predictions of three classes": lambda: DIRICHLET.predict_proba(THREE[:9]),
+    "augmented predictions": lambda: AUGMENTED.predict_proba(
+        P[:9], {k: x[:9] for k, x in V.items()}
+    ),
+    "intervals": lambda: BINARY.predict_interval(P[:9], {k: x[:9] for k, x in V.items()}),
+    "effects": BINARY.effects,
+}
+
+
+@pytest.mark.parametrize("entry", ENTRIES.values(), ids=ENTRIES)
+@pytest.mark.filterwarnings("ignore::varcal.exceptions.VarcalWarning")
+def test_every_entry_computes_with_one_thread(entry, three_threads, inside):
+    entry()
+    assert inside
+    assert all(one == {1} for one in inside)
+
+
+def test_an_error_restores_the_limits(three_threads, inside):
+    with pytest.raises(InputError):
+        VariableCalibrator(max_shift=-1).fit(P, Y, V)
+    assert len(inside) == 1
+
+
+def test_blocks_may_be_nested(three_threads):
+    with one_blas_thread():
+        with one_blas_thread():
+            pass
+        assert set(limits().values()) == {1}
+
+
+def work(seed):
+    p, y, v = rows(200, seed)
+    VariableCalibrator().fit(p, y, v)
+
+
+def test_many_threads_leave_the_limits_as_they_were(three_threads):
+    joblib.Parallel(n_jobs=4, backend="threading")(map(joblib.delayed(work), range(8)))
+
+
+def test_processes_leave_the_limits_as_they_were():
+    def limited(seed):
+        with threadpool_limits(3, "blas"):
+            work(seed)
+            return set(limits().values())
+
+    assert joblib.Parallel(n_jobs=2)(map(joblib.delayed(limited), range(2))) == [{3}] * 2
+
+
+def test_other_pools_keep_their_sizes(tmp_path):
+    import duckdb
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    def sizes():
+        own = duckdb.sql("SELECT current_setting('threads')").fetchall()
+        others = [one for one in threadpool_info() if not is_blas(one)]
+        return own, pa.cpu_count(), pa.io_thread_count(), dict(os.environ), others
+
+    pq.write_table(pa.table({"p": P, "y": Y, **V}), tmp_path / "rows.parquet")
+    before = sizes()
+    vc.audit("y", "p", ["a"], data=tmp_path / "rows.parquet")
+    vc.audit("y", "p", ["a"], data=duckdb.sql(f"FROM '{tmp_path / 'rows.parquet'}'"))
+    assert sizes() == before
