@@ -4,7 +4,6 @@ Most tests run it in process. Tests of start-up, signals, pipes, terminals and e
 process of their own.
 """
 
-import contextlib
 import gzip
 import json
 import os
@@ -710,18 +709,7 @@ def test_a_run_in_process_leaves_nothing_behind(add_command):
 # ------------------------------------------------------------------ interrupts, pipes, terminals
 
 
-def writes_in(pid, folder):
-    """Tell whether a process has a file without a name open in a folder."""
-    for link in Path(f"/proc/{pid}/fd").iterdir():
-        with contextlib.suppress(OSError):
-            if os.readlink(link).startswith(f"{folder}/#"):
-                return True
-    return False
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
-@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_interrupted_run_leaves_no_file(sent, code, folder, calibrated, tmp_path):
+def test_interrupted_run_leaves_no_file(folder, calibrated, tmp_path):
     source = tmp_path / "big.csv.gz"
     source.write_bytes(gzip.compress(b"p,age\n" + b"0.5,40\n" * 1_500_000, 1))
     process = subprocess.Popen(
@@ -731,12 +719,12 @@ def test_interrupted_run_leaves_no_file(sent, code, folder, calibrated, tmp_path
         stderr=subprocess.PIPE,
         text=True,
     )
-    while not writes_in(process.pid, tmp_path):
+    while not list(tmp_path.glob(".varcal-*.tmp")):
         assert process.poll() is None, process.communicate()
         time.sleep(0.01)
-    process.send_signal(sent)
+    process.send_signal(signal.SIGINT)
     _, said = process.communicate()
-    assert process.returncode == code and "Traceback" not in said
+    assert process.returncode == 130 and "Traceback" not in said
     assert [path.name for path in tmp_path.iterdir()] == ["big.csv.gz"]
 
 
