@@ -99,7 +99,7 @@ def sklearn_bins(data: Data) -> Floats:
 
 def our_bins(data: Data) -> Floats:
     columns = vc.bin_table(data.y, data.p, event="positive").columns
-    return np.concatenate([columns["accuracy"], columns["confidence"]])
+    return np.concatenate([columns["observed"], columns["predicted"]])
 
 
 def diagnostics_bias(data: Data) -> Floats:
@@ -196,7 +196,7 @@ def lowess_curve(data: Data) -> Floats:
 def our_curve(data: Data, degree: int, bands: bool = True) -> Floats:
     at = grid(data)
     found = vc.curve(data.y, data.p, data.v, span=0.9, degree=degree, grid=at, bands=bands)
-    return np.concatenate([found.error, found.predicted_error])
+    return np.concatenate([1 - found.observed, 1 - found.predicted])
 
 
 def our_vece(data: Data) -> float:

@@ -81,15 +81,13 @@ class Batches:
         The population.
     histories, rows : int
         Histories, and rows per batch.
-    tolerance : float
+    limit : float
         Of the bets.
     seed : int
         Random seed.
     """
 
-    def __init__(
-        self, world: World, histories: int, rows: int, tolerance: float, seed: int
-    ) -> None:
+    def __init__(self, world: World, histories: int, rows: int, limit: float, seed: int) -> None:
         self.world, self.histories, self.rows = world, histories, rows
         self.cap = max(world.weights)
         tables = [
@@ -97,7 +95,7 @@ class Batches:
                 world.score,
                 np.full(LEVELS, bool(hit)),
                 np.full(LEVELS, weight / self.cap),
-                tolerance,
+                limit,
             )
             for weight in world.weights
             for hit in (0, 1)

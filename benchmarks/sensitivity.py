@@ -354,7 +354,7 @@ STUDIES: dict[str, Study] = {
         "VECE 0 to 0.1, 17 worlds at 500 and 2,000 rows, 60 replicates each per seed; percent and "
         "points",
     ),
-    "beyond": Study(
+    "uneven": Study(
         inference.beyond_intervals,
         range(400, 408),
         "the error beyond the overall gap in the same worlds, 20 replicates each per seed",
@@ -457,7 +457,7 @@ CONSTANTS: dict[str, tuple[str, ...]] = {
         "_inference.gap_law:NEVER_FOLDS",
         "_binning.stats:PRIOR_ROWS",
     ),
-    "beyond": (
+    "uneven": (
         "_inference.debias:CENTERED_SHAPE_SHIFT,CENTERED_FADE,SPARSE_SHIFT,DENSE_FLOOR,LUCK",
         "_inference.gap_law:MEHLER_TERMS",
         "_inference.quadratic_forms:LEAST_MODEL,MODEL_ROWS",

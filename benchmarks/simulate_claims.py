@@ -5,7 +5,7 @@
 Prints Markdown tables with Monte-Carlo standard errors: type-I error for two classes (also of
 biased models and of variables that follow the score), of Holm's adjustment over 100 variables and
 for rows in groups; power compared with the test of the one claim that is wrong; coverage of the
-interval of the larger hidden error; and the same for more classes.
+interval of the larger uneven error; and the same for more classes.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def audited(y, p, v, **more) -> vc.Audit:
 
 def p_value(y, p, v, event="both", seed=0, **more) -> float:
     """Return the p-value of one variable: of all claims, or of one event's own test."""
-    return audited(y, p, v, event=event, random_state=seed, **more).rows[0].beyond.p_value
+    return audited(y, p, v, event=event, random_state=seed, **more).rows[0].uneven.p_value
 
 
 def rate(hits: list[bool]) -> str:
@@ -173,7 +173,7 @@ def power(replicates: int) -> None:
 
 
 def truth_of(kind: str, size: float, n: int = 2_000_000) -> float:
-    """Return the larger hidden error of the two claims, from many rows without noise."""
+    """Return the larger uneven error of the two claims, from many rows without noise."""
     rng = np.random.default_rng(1)
     p, u = rng.beta(2, 2, n), rng.random(n)
     error = np.clip(p + shifts(kind, p, u, size), 0, 1) - p
@@ -185,7 +185,7 @@ def truth_of(kind: str, size: float, n: int = 2_000_000) -> float:
 
 
 def coverage(replicates: int) -> None:
-    print("\n## Coverage of the 95 % interval of the larger hidden error\n")
+    print("\n## Coverage of the 95 % interval of the larger uneven error\n")
     print("| what is wrong | n | true value | covered | mean width |\n|---|---|---|---|---|")
     for kind, size in (("risk", 0.0), ("risk", 0.06), ("confidence", 0.12), ("one side", 0.12)):
         true = truth_of(kind, size)
@@ -195,7 +195,7 @@ def coverage(replicates: int) -> None:
             for k in range(max(50, replicates // 2)):
                 p, u = rng.beta(2, 2, n), rng.random(n)
                 y = rng.random(n) < np.clip(p + shifts(kind, p, u, size), 0, 1)
-                found = audited(y, p, u, random_state=k).rows[0].beyond
+                found = audited(y, p, u, random_state=k).rows[0].uneven
                 hits.append(found.low <= true + 1e-9 and true <= found.high)
                 widths.append(found.high - found.low)
             print(

@@ -47,7 +47,7 @@ def type_one(replicates: int) -> None:
         print(f"| {score} | {variable} | {'yes' if weighted else 'no'} | {' | '.join(rates)} |")
 
 
-def beyond_type_one(replicates: int) -> None:
+def uneven_type_one(replicates: int) -> None:
     print("\n## Type-I error of the test of a constant gap, at overall gaps\n")
     print("| scores | overall gap | n = 1,000 | 10,000 |\n|---|---|---|---|")
     for score, offset in (
@@ -203,14 +203,14 @@ def groups(replicates: int) -> None:
             covered += test.low <= 0
             X, more = {"v": v}, {"event": "positive", "binning": "quantile", "repair": False}
             audited = vc.audit(y, s, X, groups=unit, include=["v"], **more)
-            constant += audited.rows[0].beyond.p_value < 0.05
+            constant += audited.rows[0].uneven.p_value < 0.05
         rates = [100 * x / replicates for x in (found, constant, covered)]
         print(f"| {many} | {size} | {rates[0]:.1f} % | {rates[1]:.1f} % | {rates[2]:.1f} % |")
 
 
 ALL = {
     "type-one": type_one,
-    "beyond": beyond_type_one,
+    "uneven": uneven_type_one,
     "coverage": coverage,
     "bias": bias,
     "power": power,

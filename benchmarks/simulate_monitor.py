@@ -55,14 +55,14 @@ def alternating(size: float):
     return lambda t: found
 
 
-#: The scenarios without a change: world, rows per batch, tolerance.
+#: The scenarios without a change: world, rows per batch, limit.
 CALM = {
     "independent variables, 1,000 rows": (World(), 1000, 0.0),
     "independent variables, 50 rows": (World(), 50, 0.0),
     "correlation 0.7, 300 rows": (World(correlation=0.7), 300, 0.0),
     "weights from 0.2 to 5, 300 rows": (World(weights=(0.2, 0.5, 1.0, 2.0, 5.0)), 300, 0.0),
     "1 % positives, 300 rows": (World(quantiles(stats.beta(0.5, 49.5))), 300, 0.0),
-    "gaps exactly ± 2 points, tolerance 2": (
+    "gaps exactly ± 2 points, limit 2": (
         World(quantiles(stats.uniform(0.05, 0.9)), alternating(0.02)),
         300,
         0.02,
@@ -79,14 +79,14 @@ def false_alarms(histories: int, batches: int) -> dict[float, float]:
     print("| without a change | bets, alpha | bets, arl | self-normalized, alpha | arl |")
     print("|---|---|---|---|---|")
     limits: dict[float, float] = {}
-    for number, (name, (world, rows, tolerance)) in enumerate(CALM.items()):
+    for number, (name, (world, rows, limit)) in enumerate(CALM.items()):
         start = time.perf_counter()
         counts, tops = np.zeros(4, int), []
         rivals = Rivals() if not number else None
         for chunk in range(0, histories, CHUNK):
             many = min(CHUNK, histories - chunk)
-            found = Batches(world, many, rows, tolerance, 1000 * number + chunk)
-            flat = np.full((CELLS, 2), tolerance)
+            found = Batches(world, many, rows, limit, 1000 * number + chunk)
+            flat = np.full((CELLS, 2), limit)
             detectors = [internals.Detector.new(many, CELLS) for _ in range(2)]
             alarms = np.zeros((4, many), bool)
             if rivals is not None:
@@ -216,11 +216,9 @@ class Rivals:
 class Ours:
     """One way to run the monitor on simulated histories."""
 
-    def __init__(
-        self, many: int, tolerance: float, *, claims: int, spent: bool, bets: bool
-    ) -> None:
+    def __init__(self, many: int, limit: float, *, claims: int, spent: bool, bets: bool) -> None:
         self.spent, self.bets = spent, bets
-        self.limits = np.full((claims * CELLS, 2), tolerance)
+        self.limits = np.full((claims * CELLS, 2), limit)
         self.part = np.concatenate([PART / claims] * claims)
         self.detector = internals.Detector.new(many, claims * CELLS)
         self.first = np.zeros(many, int)
@@ -234,8 +232,8 @@ class Ours:
         if not self.bets:
             moments = internals.Moments(**{**vars(moments), "gains": None})
         self.detector.update(internals.log_evidence(moments, self.limits), moments)
-        threshold = 1 / ALPHA if self.spent else ARL
-        new = (self.first == 0) & (self.detector.total(self.part, spent=self.spent) >= threshold)
+        alarm_at = 1 / ALPHA if self.spent else ARL
+        new = (self.first == 0) & (self.detector.total(self.part, spent=self.spent) >= alarm_at)
         for h in np.flatnonzero(new):
             flow = self.detector.flow[h] * self.part[:, None]
             cell, bet = np.unravel_index(flow.argmax(), flow.shape)
@@ -245,21 +243,21 @@ class Ours:
             self.partner[h] = changed >= internals.ALSO * flow[cell, bet]
 
 
-#: How the monitor is run: tolerance, number of claims, whether alpha is spent, whether by bets.
+#: How the monitor is run: limit, number of claims, whether alpha is spent, whether by bets.
 SETTINGS = {
-    "bets, arl = 20,000, tolerance 0, one claim": (0.0, 1, False, True),
+    "bets, arl = 20,000, limit 0, one claim": (0.0, 1, False, True),
     "self-normalized, the same": (0.0, 1, False, False),
-    "bets, alpha = 0.05, tolerance 0, one claim": (0.0, 1, True, True),
-    "bets, alpha = 0.05, tolerance 0, both claims": (0.0, 2, True, True),
-    "default: alpha = 0.05, tolerance 2 points, both claims": (0.02, 2, True, True),
+    "bets, alpha = 0.05, limit 0, one claim": (0.0, 1, True, True),
+    "bets, alpha = 0.05, limit 0, both claims": (0.0, 2, True, True),
+    "default: alpha = 0.05, limit 2 points, both claims": (0.02, 2, True, True),
 }
 
 
 def follow(world: World, histories: int, setting: str, seed: int, last: int = 400) -> Ours:
     """Run a setting until every history has raised an alarm."""
-    tolerance, claims, spent, bets = SETTINGS[setting]
-    found = Batches(world, histories, 1000, tolerance, seed)
-    ours = Ours(histories, tolerance, claims=claims, spent=spent, bets=bets)
+    limit, claims, spent, bets = SETTINGS[setting]
+    found = Batches(world, histories, 1000, limit, seed)
+    ours = Ours(histories, limit, claims=claims, spent=spent, bets=bets)
     for t in range(1, last + 1):
         ours.update(found.moments(*found.draw(t), claims=claims), t)
         if ours.first.all():

@@ -70,7 +70,7 @@ def null_design(name: str, seed: int, n_outcomes: int, draws: int = DRAWS) -> np
 
 def _alone(name: str, world: Design, rng: np.random.Generator, seed: int, draws: int) -> float:
     """Return the p-value of one outcome whose model is fitted, or of dependent rows."""
-    n, more = len(world), {"beyond": name}
+    n, more = len(world), {"after": name}
     if name == "groups":
         unit = np.repeat(np.arange(n // 10), 10)
         # The unit's own effect is beyond the score, and two variables are the unit's.

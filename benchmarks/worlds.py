@@ -199,7 +199,7 @@ def constant_p(rows: dict, seed: int) -> float:
             **{name: rows[name] for name in ("classes", "bins", "sample_weight")},
         )
         .rows[0]
-        .beyond.p_value
+        .uneven.p_value
     )
 
 
@@ -270,7 +270,7 @@ def _larger_claim(rng: Rng, kind: str, size: float, n: int, truth: float) -> Fou
     p, u = rng.beta(2, 2, n), rng.random(n)
     y = rng.random(n) < np.clip(p + claims.shifts(kind, p, u, size), 0, 1)
     seed = int(rng.integers(2**31))
-    found = claims.audited(y, p, u, random_state=seed).rows[0].beyond
+    found = claims.audited(y, p, u, random_state=seed).rows[0].uneven
     return Found(bool(found.low <= truth + 1e-9 <= found.high), found.high - found.low)
 
 
@@ -334,7 +334,7 @@ def _band_worlds() -> Iterator[World]:
 # Groups
 
 
-def grouped(rng: Rng, n_groups: int, variable: str, tilt: float, beyond: bool) -> Found:
+def grouped(rng: Rng, n_groups: int, variable: str, tilt: float, uneven: bool) -> Found:
     """Rows of a group share 70 % of their luck; v is that of the group, a site, or mixed."""
     unit = np.repeat(np.arange(n_groups), 30)
     own, shared = rng.random(len(unit)), rng.random(n_groups)[unit]
@@ -343,8 +343,8 @@ def grouped(rng: Rng, n_groups: int, variable: str, tilt: float, beyond: bool) -
     luck = np.where(rng.random(len(unit)) < 0.7, rng.random(n_groups)[unit], rng.random(len(unit)))
     y = luck < s - tilt * (2 * v - 1)
     bins = TENTHS if tilt else None
-    if beyond:
-        found = _audit(y, s, v, groups=unit, bins=bins).rows[0].beyond
+    if uneven:
+        found = _audit(y, s, v, groups=unit, bins=bins).rows[0].uneven
     else:
         found = vc.estimate(y, s, v, event="positive", groups=unit, bins=bins)
     return _covers(found, _tilted(variable, tilt))
@@ -423,13 +423,13 @@ def weighted(rng: Rng, n: int, weights: str, variable: str, gap: float) -> Found
     elif weights != "equal":
         w[0] = float(weights)
     found = _audit(rng.random(n) < s - gap, s, v, sample_weight=w)
-    return Found(found.rows[0].beyond.p_value < 0.05)
+    return Found(found.rows[0].uneven.p_value < 0.05)
 
 
 # Rare outcomes in many rows
 
 
-def rare(rng: Rng, n: int, rate: float, scores: str, level: float, beyond: bool) -> Found:
+def rare(rng: Rng, n: int, rate: float, scores: str, level: float, uneven: bool) -> Found:
     """Calibrated rows with so few positives that no bin has more than a few."""
     s, v = np.full(n, rate), rng.random(n)
     if scores in ("gamma", "near 1"):
@@ -442,8 +442,8 @@ def rare(rng: Rng, n: int, rate: float, scores: str, level: float, beyond: bool)
     # Sums alone: with so few rows the hits of rows would be simulated instead.
     bins = vc.make_bins("y", "p", "v", data=rows, binning="quantile", classes=(False, True))
     sums = vc.collect(rows, bins)
-    if beyond:
-        found = vc.audit(sums, event="positive", repair=False).rows[0].beyond
+    if uneven:
+        found = vc.audit(sums, event="positive", repair=False).rows[0].uneven
     else:
         found = vc.estimate(sums, event="positive")
     return Found(found.p_value < level)
@@ -688,10 +688,10 @@ ENDS = (
 
 def edge_worlds() -> Iterator[World]:
     """Yield groups, overall gaps, classes, heavy weights and rare outcomes."""
-    for beyond in (False, True):
+    for uneven in (False, True):
         for n_groups, variable, tilt in GROUPED:
-            draw = partial(grouped, n_groups=n_groups, variable=variable, tilt=tilt, beyond=beyond)
-            what = "beyond" if beyond else "VECE"
+            draw = partial(grouped, n_groups=n_groups, variable=variable, tilt=tilt, uneven=uneven)
+            what = "uneven" if uneven else "VECE"
             name = f"{what}, v {variable}, {n_groups} groups, tilt {tilt}"
             yield World(name, 0.95, "interval", draw, 400)
     for scores, n, gap in OVERALL:
@@ -703,12 +703,12 @@ def edge_worlds() -> Iterator[World]:
         yield World(f"{name}, size {size}", 0.95, "interval", draw, 300)
     for n, weights, variable, gap in WEIGHTED:
         draw = partial(weighted, n=n, weights=weights, variable=variable, gap=gap)
-        name = f"beyond, weights {weights}, {variable}, n = {n:,}, gap {gap}"
+        name = f"uneven, weights {weights}, {variable}, n = {n:,}, gap {gap}"
         yield World(name, 0.05, "test", draw, 1_000)
-    for n, rate, scores, beyond, level in RARE:
-        draw = partial(rare, n=n, rate=rate, scores=scores, level=level, beyond=beyond)
+    for n, rate, scores, uneven, level in RARE:
+        draw = partial(rare, n=n, rate=rate, scores=scores, level=level, uneven=uneven)
         name = f"{100 * rate:g} % positives, {scores}, n = {n:,}"
-        yield World(f"{'beyond, ' if beyond else ''}{name}", level, "test", draw, 2_000)
+        yield World(f"{'uneven, ' if uneven else ''}{name}", level, "test", draw, 2_000)
 
 
 def shifted_worlds() -> Iterator[World]:

@@ -29,12 +29,13 @@ def main() -> None:
     ).fit(train[:10_000], census.y_train[:10_000])
 
     hidden = test.drop(columns=[*NUMBERS, *TEXTS])
-    audit = vc.audit_estimator(model, test[NUMBERS + TEXTS], census.y_test, v=hidden, repair=False)
+    audit = vc.audit_estimator(
+        model, test[NUMBERS + TEXTS], census.y_test, variables=hidden, repair=False
+    )
     print(audit.sentence)
-    for place in audit.groups:
-        print(
-            f"  {place.variable} {place.text}: says {place.says:.0%}, happens {place.happens:.0%}"
-        )
+    for place in audit.places:
+        rates = f"says {place.predicted:.0%}, happens {place.observed:.0%}"
+        print(f"  {place.variable} {place.text}: {rates}")
     audit.report("report.html", title="Incomes above $50,000")
     print("wrote report.html")
 

@@ -25,7 +25,7 @@ def main() -> None:
     scores = pd.DataFrame({"id": range(len(new.y)), "score": new.p} | columns)
     with duckdb.connect() as connection:
         connection.register("scores", scores)
-        exported.check(connection)  # 200 made-up rows with known answers
+        exported.check(connection)  # 200 random rows with known answers
         inside = exported.run(connection)
 
     outside = calibrator.predict_proba(new.p, columns)

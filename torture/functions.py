@@ -148,7 +148,7 @@ def intersections(random: Random) -> None:
         str(vc.predictable_gap(y, p, v, **given))
 
 
-def _shared_luck(random: Random, n: int) -> dict[str, Any]:
+def _correlated_rows(random: Random, n: int) -> dict[str, Any]:
     """Return one of the arguments by which a fit learns which rows belong together, or none."""
     if random.random() < 0.5:
         return {}
@@ -169,7 +169,7 @@ def whole(random: Random) -> None:
         by_score = [vc.BetaCalibrator, vc.IsotonicCalibrator, vc.HistogramCalibrator]
         chosen = random.choice([*by_variable, *by_score, vc.TemperatureCalibrator])
         made, used = chosen(), v if chosen in by_variable else None
-        q = made.fit(p, y, used, **given, **_shared_luck(random, n)).predict_proba(p, used)
+        q = made.fit(p, y, used, **given, **_correlated_rows(random, n)).predict_proba(p, used)
         _finite(q, "probabilities")
         assert (q >= 0).all() and (q <= 1).all() and np.allclose(q.sum(1), 1)
     elif which == 2:

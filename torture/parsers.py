@@ -175,7 +175,7 @@ def option_text(random: Random) -> None:
     given = text(random, LETTERS, 8)
     if random.random() < 0.3:
         given = random.choice(TOKENS).decode("utf-8", "replace")
-    flag = random.choice(("--threshold", "--level", "--variables", "--sep", "--encoding"))
+    flag = random.choice(("--limit", "--level", "--variables", "--sep", "--encoding"))
     command = main.commands["audit"]
     try:
         with command.make_context("audit", ["rows.csv", "-y", "y", "-p", "p", f"{flag}={given}"]):

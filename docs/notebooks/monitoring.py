@@ -74,5 +74,5 @@ for group, which in {"married": married, "others": ~married}.items():
 #
 # ## Next
 #
-# - [Watch a model in production](../monitor.md): tolerance, late labels, guarantees
+# - [Watch a model in production](../monitor.md): limit, late labels, guarantees
 # - [Monitoring on a schedule](../guides/monitoring.md): cron, Airflow, exit codes

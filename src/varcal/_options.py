@@ -360,7 +360,7 @@ OPTIONS: dict[str, Check] = {
     "event": check_text,
     "level": lambda _, value: check_level(value),
     "n_bins": lambda _, value: check_n_bins(value),
-    "threshold": number(0, 1, ends="[)", hint="try 0.02"),
+    "limit": number(0, 1, ends="[)", hint="try 0.02"),
     "random_state": check_seed,
     "from_logits": check_flag,
     "unlabelled": one_of("raise", "drop"),

@@ -9,10 +9,10 @@ from types import ModuleType
 from typing import Any
 
 __all__ = [
+    "CorrelatedRowsWarning",
     "InSampleWarning",
     "InputError",
     "MissingDependencyError",
-    "SharedLuckWarning",
     "VarcalError",
     "VarcalWarning",
 ]
@@ -209,7 +209,7 @@ class VarcalWarning(UserWarning):
     """Something that a careful user should know, although the result is valid."""
 
 
-class SharedLuckWarning(VarcalWarning):
+class CorrelatedRowsWarning(VarcalWarning):
     """Calibration rows of the same day, patient or store are not independent of one another."""
 
 

@@ -277,8 +277,8 @@ def test_fitted_on_arrays(rows, tmp_path):
     with pytest.raises(InputError, match="no column 'v'"):
         vc.apply(cal, path, out, p="p")
     with pytest.raises(InputError, match=r"v names 2 columns, but .* 1"):
-        vc.apply(cal, path, out, p="p", v=["age", "city"])
-    vc.apply(cal, path, out, p="p", v="age")
+        vc.apply(cal, path, out, p="p", X=["age", "city"])
+    vc.apply(cal, path, out, p="p", X="age")
     np.testing.assert_array_equal(read(out)["p_calibrated"], cal.predict_proba(p, age)[:, 1])
 
 

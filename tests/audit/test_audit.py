@@ -19,17 +19,17 @@ def test_the_overall_gap_comes_first_and_the_ranking_goes_beyond_it(found):
     assert found.claims["confidence"].gap == pytest.approx(0.2065, abs=1e-3)
     assert found.gap_low < found.gap < found.gap_high
     assert [row.variable for row in found.rows[:2]] == ["relationship", "marital-status"]
-    beyond = [row.beyond.debiased for row in found]
-    assert beyond == sorted(beyond, reverse=True)
+    uneven = [row.uneven.debiased for row in found]
+    assert uneven == sorted(uneven, reverse=True)
     for row in found:
         overall = abs(found.claims[row.claim].gap)
         assert row.vece.debiased >= overall - 1e-3  # VECE is never below it
-        assert row.beyond.low <= row.beyond.debiased <= row.beyond.high
-        assert row.low <= row.beyond.low and row.beyond.high <= row.high
+        assert row.uneven.low <= row.uneven.debiased <= row.uneven.high
+        assert row.low <= row.uneven.low and row.uneven.high <= row.high
         (other,) = row.others
         assert {row.claim, other.claim} == {"risk", "confidence"}
-        assert other.beyond.debiased <= row.beyond.debiased
-        assert other.low <= other.beyond.low <= other.beyond.debiased <= other.high
+        assert other.uneven.debiased <= row.uneven.debiased
+        assert other.low <= other.uneven.low <= other.uneven.debiased <= other.high
         assert row.rank_low <= 1 + found.rows.index(row) <= row.rank_high
 
 
@@ -48,7 +48,7 @@ def test_a_predicted_probability_is_too_high_or_too_low_and_not_confident(rng):
 
 def test_many_zeros_do_not_hide_the_other_values(found):
     row = found.row("capital-gain")
-    assert row.n_bins > 2 and row.beyond.low > 0
+    assert row.n_bins > 2 and row.uneven.low > 0
 
 
 def test_noise_columns_are_not_found(rng):
@@ -74,7 +74,7 @@ def test_what_cancels_in_one_claim_shows_in_the_other(rng):
     row = found.rows[0]
     assert (row.variable, row.claim, row.verdict) == ("x", "risk", "off")
     assert row.where.startswith("risk too low by ") and "where x" in row.where
-    assert row.others[0].beyond.debiased < 0.01 and found.row("noise").verdict == "no evidence"
+    assert row.others[0].uneven.debiased < 0.01 and found.row("noise").verdict == "no evidence"
     assert vc.audit(y, p, {"x": x}, event="correct").rows[0].verdict == "no evidence"
     sure = rng.uniform(0.5, 1, n) * np.sign(rng.random(n) - 0.5)
     p = np.where(sure > 0, sure, 1 + sure)
@@ -82,7 +82,7 @@ def test_what_cancels_in_one_claim_shows_in_the_other(rng):
     y = rng.random(n) < np.clip(p + pull, 0, 1)
     row = vc.audit(y, p, {"x": x}).rows[0]
     assert (row.claim, row.verdict) == ("confidence", "off")
-    assert row.others[0].claim == "risk" and row.others[0].beyond.debiased < 0.01
+    assert row.others[0].claim == "risk" and row.others[0].uneven.debiased < 0.01
 
 
 def test_more_classes_have_a_claim_each(rng):
@@ -97,7 +97,7 @@ def test_more_classes_have_a_claim_each(rng):
     row = found.row("v")
     assert row.claim in ("class a", "class b") and row.verdict == "off"
     by_claim = {other.claim: other for other in row.others}
-    assert by_claim["class c"].beyond.debiased < 0.01
+    assert by_claim["class c"].uneven.debiased < 0.01
     assert found.row("noise").verdict == "no evidence"
     only = vc.audit(y, p, {"v": v}, classes=["a", "b", "c"], event="classwise")
     assert list(only.claims) == ["class a", "class b", "class c"]
@@ -113,8 +113,8 @@ def test_the_risk_of_the_other_class_is_the_opposite(rng):
     one, two = (vc.audit(y, q, {"v": v}, pos_label=label) for label, q in ((1, p), (0, 1 - p)))
     a, b = one.rows[0], two.rows[0]
     assert two.claims["risk"].label == "0" and two.gap == pytest.approx(-one.gap)
-    assert b.beyond.debiased == pytest.approx(a.beyond.debiased, rel=1e-9)
-    assert b.beyond.p_value == pytest.approx(a.beyond.p_value, rel=1e-6)
+    assert b.uneven.debiased == pytest.approx(a.uneven.debiased, rel=1e-9)
+    assert b.uneven.p_value == pytest.approx(a.uneven.p_value, rel=1e-6)
     assert b.place.gap == pytest.approx(-a.place.gap) and b.place.text == a.place.text
 
 
@@ -124,9 +124,9 @@ def test_intervals_agree_with_p_values(rng):
         p, v = rng.beta(2, 3, n), rng.random(n)
         y = rng.random(n) < np.clip(p + rng.uniform(0, 0.2) * (v - 0.5), 0, 1)
         for row in vc.audit(y, p, {"v": v, "w": rng.random(n), "g": rng.integers(0, 4, n)}):
-            assert (row.beyond.low > 0) == (row.beyond.p_value < 0.05)
+            assert (row.uneven.low > 0) == (row.uneven.p_value < 0.05)
             assert (row.low > 0) == (row.p_holm < 0.05)
-            assert row.low <= row.beyond.debiased <= row.high
+            assert row.low <= row.uneven.debiased <= row.high
 
 
 def test_curves_rows_and_missing_names(found):
@@ -234,8 +234,8 @@ def test_too_few_rows():
     ("options", "message"),
     [
         ({"event": "each"}, "event must be"),
-        ({"threshold": 2}, "threshold must lie in [0, 1)"),
-        ({"threshold": "2"}, "threshold must lie in [0, 1)"),
+        ({"limit": 2}, "limit must lie in [0, 1)"),
+        ({"limit": "2"}, "limit must lie in [0, 1)"),
         ({"level": 1.0}, "level must lie between 0 and 1"),
     ],
 )
@@ -323,7 +323,7 @@ def test_intervals_for_all_variables_contain_those_for_one():
     X = {"x": rng.normal(size=400), "level": rng.choice(list("abc"), 400)}
     row = vc.audit(y, p, X, repair=False).row("x")
     assert row.p_holm < 0.05 and row.low > 0  # found by its test, not by its size
-    assert row.low <= row.beyond.low <= row.beyond.debiased <= row.beyond.high <= row.high
+    assert row.low <= row.uneven.low <= row.uneven.debiased <= row.uneven.high <= row.high
 
 
 def test_places_have_the_ends_of_their_bins_with_many_classes(rng):
@@ -373,7 +373,7 @@ def test_more_levels_than_groups_can_tell_apart_are_tested_by_the_most_frequent(
     y = np.where(level == "a", 1, y)
     level = np.where(rng.random(300) < 0.3, "a", level)
     (row,) = vc.audit(y, p, {"level": level}, groups=np.arange(300) % 12, repair=False)
-    assert 0 < row.beyond.p_value < 0.9
+    assert 0 < row.uneven.p_value < 0.9
 
 
 def test_a_nearly_constant_column_has_a_bound(rng):

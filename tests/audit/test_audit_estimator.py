@@ -60,7 +60,7 @@ def test_variables_that_the_model_does_not_see(cancer, kind):
         "array": rest.to_numpy(),
     }[kind]
     name = "v" if kind == "array" else "mean area"
-    found = vc.audit_estimator(model, seen[300:], y[300:], v=v, repair=False)
+    found = vc.audit_estimator(model, seen[300:], y[300:], variables=v, repair=False)
     assert {row.variable for row in found} == {"mean radius", "mean texture", name}
     alone = vc.audit(y[300:], model.predict_proba(seen[300:]), rest, repair=False)
     assert found.row(name).vece.value == alone.rows[0].vece.value
@@ -70,11 +70,11 @@ def test_names_never_clash_silently(cancer):
     X, y = cancer
     model = GaussianNB().fit(X[:300], y[:300])
     with pytest.raises(InputError, match="v has columns that X has, too: 'mean area'") as caught:
-        vc.audit_estimator(model, X[300:], y[300:], v=X[["mean area"]][300:])
+        vc.audit_estimator(model, X[300:], y[300:], variables=X[["mean area"]][300:])
     assert "rename them" in caught.value.hint
     array = GaussianNB().fit(X.to_numpy()[:300, :2], y[:300])
     rest = X.to_numpy()[300:]
-    found = vc.audit_estimator(array, rest[:, :2], y[300:], v=rest[:, 5:7], repair=False)
+    found = vc.audit_estimator(array, rest[:, :2], y[300:], variables=rest[:, 5:7], repair=False)
     assert {row.variable for row in found} == {"x0", "x1", "v0", "v1"}
 
 
@@ -84,10 +84,10 @@ def test_identifiers_beside_x_are_left_out_unless_they_are_named(cancer):
     rows = X.iloc[300:, :2], y[300:]
     ids = pd.DataFrame({"case_id": np.arange(5000, 5269), "side": np.arange(269) % 2})
     ids.index = rows[0].index
-    whole = vc.audit_estimator(model, *rows, v=ids, repair=False)
+    whole = vc.audit_estimator(model, *rows, variables=ids, repair=False)
     assert "case_id" not in whole.curves and "side" in whole.curves
-    asked = vc.audit_estimator(model, *rows, v=ids, include=["case_id"], repair=False)
-    by_hand = vc.audit_estimator(model, *rows, v=dict(ids), repair=False)
+    asked = vc.audit_estimator(model, *rows, variables=ids, include=["case_id"], repair=False)
+    by_hand = vc.audit_estimator(model, *rows, variables=dict(ids), repair=False)
     assert "case_id" in asked.curves and "case_id" in by_hand.curves
 
 
@@ -95,7 +95,9 @@ def test_results_come_in_the_library_of_x(cancer):
     X, y = cancer
     X = pl.from_pandas(X[["mean radius", "mean area"]])
     model = GaussianNB().fit(X[:300], y[:300])
-    found = vc.audit_estimator(model, X[300:], y[300:], v={"k": np.arange(269) % 2}, repair=False)
+    found = vc.audit_estimator(
+        model, X[300:], y[300:], variables={"k": np.arange(269) % 2}, repair=False
+    )
     assert isinstance(found["k"].to_frame(), pl.DataFrame)
 
 

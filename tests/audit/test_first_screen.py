@@ -56,7 +56,7 @@ def test_right_on_average_wrong_for_groups():
     ]
     assert "Totals over everybody are right" in str(screen.steps[0].text)
     gate = [part for part in screen.steps[2].text.parts if isinstance(part, Code)]
-    assert gate == ["varcal audit new.csv … --max-beyond 2%"]
+    assert gate == ["varcal audit new.csv … --max-uneven 2%"]
 
 
 def test_checks_of_both_claims():
@@ -90,7 +90,7 @@ def test_what_a_repair_would_achieve():
     assert len(quick.columns) == 2
     assert "repair" not in str(quick.lede)
     left = audit(
-        claims(says=0.3, happens=0.3), [row("age", 0.022, 0.01, 0.03, others=[CONFIDENCE])]
+        claims(predicted=0.3, observed=0.3), [row("age", 0.022, 0.01, 0.03, others=[CONFIDENCE])]
     )
     before = repaired(before, after, allowed=left, protected=["sex", "race"])
     step = str(first_screen(before).steps[1].text)
@@ -108,7 +108,7 @@ def test_fine():
     assert (headline, badge) == ("No fault found", "Fine, to within 0.9 points")
     assert lede == (
         "Overall the model says 3.3% and 3.3% happens; by score it is off by 0.1 points (ECE), at "
-        "most 0.5. None of the 2 variables shows hidden error: more than 0.9 percentage points "
+        "most 0.5. None of the 2 variables shows uneven error: more than 0.9 percentage points "
         "along any of them can be ruled out. Where rows are few the check is weaker: for income: c "
         "(100 rows) an error of up to 7.0 points could still be there."
     )
@@ -119,7 +119,7 @@ def test_fine():
     assert "The outcome is rare: 3.3% of rows; 0.9 points are 27% of that" in str(
         screen.groups_after
     )
-    assert "threshold=0.005" in screen.groups_after.parts
+    assert "limit=0.005" in screen.groups_after.parts
     assert [step.title for step in screen.steps] == [
         "Use it, within what was checked",
         "Look again where it is thin",
@@ -131,7 +131,7 @@ def test_fine():
 
 
 def test_biased_only():
-    found = audit(claims(says=0.30, happens=0.25, ece=(0.05, 0.043, 0.057)), [quiet()])
+    found = audit(claims(predicted=0.30, observed=0.25, ece=(0.05, 0.043, 0.057)), [quiet()])
     screen, headline, badge, lede = told(found)
     assert (headline, badge) == ("Too high everywhere, by 5.0 points", "Repair first")
     assert lede == (
@@ -140,7 +140,9 @@ def test_biased_only():
     )
     assert "BetaCalibrator" in str(screen.steps[1].text)
     assert "single ones and totals are both wrong" in str(screen.steps[0].text)
-    unsure = audit(claims(says=0.30, happens=0.25, ece=(0.05, 0.043, 0.057)), [quiet(high=0.04)])
+    unsure = audit(
+        claims(predicted=0.30, observed=0.25, ece=(0.05, 0.043, 0.057)), [quiet(high=0.04)]
+    )
     assert first_screen(unsure).headline == "Too high by 5.0 points on average"
 
 
@@ -148,9 +150,9 @@ def test_both():
     far = place("sex", "Female", 0.2, 0.36)
     near = place("sex", "Male", 0.2, 0.21)
     found = audit(
-        claims(says=0.25, happens=0.30, ece=(0.05, 0.043, 0.057)),
+        claims(predicted=0.25, observed=0.30, ece=(0.05, 0.043, 0.057)),
         [row("sex", 0.05, 0.04, 0.06, others=[CONFIDENCE], where=far), quiet()],
-        groups=[near, far],
+        places=[near, far],
     )
     screen, headline, _, lede = told(found)
     assert headline == "Too low by 5.0 points, for some far more"
@@ -159,12 +161,12 @@ def test_both():
     assert not screen.groups[0].better
     assert str(screen.groups[1].better) == "better than the rest: 1.0 instead of 5.0"
     assert "not surely off" in str(screen.groups_after)
-    even = audit(found.claims.values(), found.rows, groups=[place("sex", "Female", 0.2, 0.26)])
+    even = audit(found.claims.values(), found.rows, places=[place("sex", "Female", 0.2, 0.26)])
     assert first_screen(even).headline == "Too low by 5.0 points, for some more"
 
 
 def test_by_score_only():
-    found = audit(claims(says=0.25, happens=0.25, ece=(0.05, 0.043, 0.057)), [quiet()])
+    found = audit(claims(predicted=0.25, observed=0.25, ece=(0.05, 0.043, 0.057)), [quiet()])
     _, headline, badge, lede = told(found)
     assert headline.startswith("Right on average, wrong by score")
     assert badge == "Repair first"
@@ -192,24 +194,24 @@ def test_scores_too_extreme_or_too_timid(rng, slope, word):
 
 def test_evidence_but_none_off():
     small = audit(
-        claims(says=0.25, happens=0.25), [row("sex", 0.01, 0.005, 0.015, others=[CONFIDENCE])]
+        claims(predicted=0.25, observed=0.25), [row("sex", 0.01, 0.005, 0.015, others=[CONFIDENCE])]
     )
     screen, headline, badge, lede = told(small)
     assert (headline, badge) == ("Small faults only", "Watch")
     assert lede.endswith(
-        "Along sex there is hidden error, but not surely more than 2.0 points: 1.0 points on "
+        "Along sex there is uneven error, but not surely more than 2.0 points: 1.0 points on "
         "average (0.5 to 1.5)."
     )
     assert screen.groups_title == "Where faults show"
     assert [str(group.about) for group in screen.groups] == ["8% of rows"]
     unclear = audit(
-        claims(says=0.25, happens=0.25),
+        claims(predicted=0.25, observed=0.25),
         [row("sex", 0.02, 0.005, 0.035, others=[CONFIDENCE]), quiet()],
     )
     _, headline, badge, lede = told(unclear)
     assert (headline, badge) == ("Faults found, size unclear", "Watch")
-    assert "Along 1 of 2 variables there is hidden error" in lede
-    by_score = audit(claims(says=0.25, happens=0.25, ece=(0.012, 0.006, 0.018)), [quiet()])
+    assert "Along 1 of 2 variables there is uneven error" in lede
+    by_score = audit(claims(predicted=0.25, observed=0.25, ece=(0.012, 0.006, 0.018)), [quiet()])
     assert told(by_score)[1:3] == ("Small faults only", "Watch")
 
 
@@ -258,20 +260,20 @@ def test_more_classes_have_a_column_for_the_worst():
     found = audit(
         many,
         [row("x", 0.05, 0.04, 0.06, name="class b", others=others, where=where)],
-        groups=[where],
+        places=[where],
     )
     screen, headline, _, lede = told(found)
     assert [column.title for column in screen.columns] == ["Confidence", "Worst class"]
     assert screen.checks[0].cells[1].label == "b"
     assert headline == "Too high by 5.0 points, for some far more"
     assert lede.startswith("Overall the model says 30.0% for class b and 25.0% happens")
-    only = audit(many[1:], found.rows, groups=[where], event="classwise")
+    only = audit(many[1:], found.rows, places=[where], event="classwise")
     assert [column.title for column in first_screen(only).columns] == ["Worst class"]
 
 
 def test_groups_of_several_claims_name_them():
     where = [place("a", "north", 0.3, 0.4), place("a", "south", 0.9, 0.7, name="confidence")]
-    found = audit(claims(says=0.25, happens=0.25), mock().rows, groups=where)
+    found = audit(claims(predicted=0.25, observed=0.25), mock().rows, places=where)
     screen = first_screen(found)
     assert "Each line names the claim that is wrong." in str(screen.groups_note)
     assert [group.side for group in screen.groups] == ["too low", "too sure"]
@@ -279,7 +281,9 @@ def test_groups_of_several_claims_name_them():
 
 def test_short_levels_are_named_with_their_variable():
     found = audit(
-        claims(says=0.25, happens=0.25), mock().rows, groups=[place("religious", "1", 0.3, 0.4)]
+        claims(predicted=0.25, observed=0.25),
+        mock().rows,
+        places=[place("religious", "1", 0.3, 0.4)],
     )
     assert str(first_screen(found).groups[0].name) == "religious: 1"
 

@@ -74,8 +74,8 @@ def test_rows_are_halved_and_judged_alike(found):
 
 def test_a_repair_helps_where_there_is_an_error(found):
     assert found.helps and found.full.helps and not found.full.worse
-    before = {row.variable: row.beyond for row in found.before}
-    after = {row.variable: row.beyond for row in found.full.after}
+    before = {row.variable: row.uneven for row in found.before}
+    after = {row.variable: row.uneven for row in found.full.after}
     assert after["x"].high < before["x"].low
     assert after["group"].debiased < 0.7 * before["group"].debiased
     loss = found.full.log_loss
@@ -87,8 +87,8 @@ def test_protected_columns_are_not_read(found):
     assert found.protected == ("group",)
     assert found.full.variables == ("group", "x", "noise")
     assert found.allowed.variables == ("x", "noise")
-    before = {row.variable: row.beyond for row in found.before}
-    after = {row.variable: row.beyond for row in found.allowed.after}
+    before = {row.variable: row.uneven for row in found.before}
+    after = {row.variable: row.uneven for row in found.allowed.after}
     assert after["x"].high < before["x"].low
     assert after["group"].debiased > before["group"].debiased / 2
     assert found.full.log_loss[1] < found.allowed.log_loss[1] < found.allowed.log_loss[0]
@@ -133,7 +133,7 @@ def test_intervals_after_the_repair_hold_the_truth():
         apart = part.p - rate_of
         by_level = np.bincount(level, apart - apart.mean())
         truth = np.abs(by_level).sum() / len(level)
-        held.append(after.beyond.low <= truth <= after.beyond.high)
+        held.append(after.uneven.low <= truth <= after.uneven.high)
     assert np.mean(held) >= 0.8
 
 
@@ -246,7 +246,7 @@ def test_more_classes():
     repair, _ = try_repair(y, p, {"x": x}, event="correct")
     assert repair.helps
     assert repair.full.accuracy[0] == repair.full.accuracy[1]
-    assert repair.full.after.rows[0].beyond.high < repair.before.rows[0].beyond.low
+    assert repair.full.after.rows[0].uneven.high < repair.before.rows[0].uneven.low
 
 
 def test_unknown_protected_column():

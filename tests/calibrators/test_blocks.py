@@ -9,14 +9,14 @@ from scipy.special import expit, logit
 
 from cases.luck import log_loss, lucky_days
 from varcal import VariableCalibrator, load
-from varcal.calibrators._variable._blocks.shared_luck import (
+from varcal.calibrators._variable._blocks.correlated_rows import (
     Blocking,
     Residuals,
     blockings_of,
-    shared_luck,
+    correlated_rows,
 )
 from varcal.calibrators._variable._reml.losses import LogisticLoss
-from varcal.exceptions import InputError, SharedLuckWarning, VarcalWarning
+from varcal.exceptions import CorrelatedRowsWarning, InputError, VarcalWarning
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def lucky():
 
 @pytest.fixture(scope="module")
 def fitted(lucky):
-    with pytest.warns(SharedLuckWarning, match="rows of the same month × day share luck"):
+    with pytest.warns(CorrelatedRowsWarning, match="rows of the same month × day share luck"):
         return VariableCalibrator().fit(lucky.p, lucky.y, lucky.v)
 
 
@@ -64,7 +64,7 @@ def test_the_description_and_the_file_say_how_trust_was_judged(fitted, lucky, tm
 def test_the_answer_does_not_depend_on_the_order_of_rows(lucky, fitted):
     order = np.random.default_rng(0).permutation(len(lucky.p))
     v = {name: column[order] for name, column in lucky.v.items()}
-    with pytest.warns(SharedLuckWarning):
+    with pytest.warns(CorrelatedRowsWarning):
         turned = VariableCalibrator().fit(lucky.p[order], lucky.y[order], v)
     assert turned.judged_.of == fitted.judged_.of
     some = {name: column[:200] for name, column in lucky.v.items()}
@@ -95,7 +95,7 @@ def test_days_of_a_date_are_found(kind):
     column = {"date": date, "text": date.strftime("%Y-%m-%d"), "number": number}[kind]
     v = pd.DataFrame({"when": column, "x": rows.v["x"]})
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SharedLuckWarning)
+        warnings.simplefilter("ignore", CorrelatedRowsWarning)
         fit = VariableCalibrator().fit(rows.p, rows.y, v)
     assert fit.judged_.of == ("when" if kind == "number" else "day of when")
 
@@ -106,7 +106,7 @@ def test_weeks_are_preferred_where_their_days_share_luck():
     p = expit(rng.normal(size=4000))
     y = rng.random(4000) < expit(logit(p) + 0.8 * rng.normal(size=60)[(day + 3) // 7])
     v = {"when": np.datetime64("1970-01-01") + day.astype("m8[D]")}
-    with pytest.warns(SharedLuckWarning, match="week of when"):
+    with pytest.warns(CorrelatedRowsWarning, match="week of when"):
         fit = VariableCalibrator().fit(p, y, v)
     assert fit.judged_.of == "week of when" and fit.judged_.n_units == 58
 
@@ -118,7 +118,7 @@ def test_three_classes_are_judged_on_blocks_too():
     tempered = p ** np.exp(0.9 * rng.normal(size=60))[day][:, None]
     tempered /= tempered.sum(axis=1, keepdims=True)
     y = (tempered.cumsum(axis=1) < rng.random((4000, 1))).sum(axis=1)
-    with pytest.warns(SharedLuckWarning, match="rows of the same day"):
+    with pytest.warns(CorrelatedRowsWarning, match="rows of the same day"):
         fit = VariableCalibrator().fit(p, y, {"day": day})
     assert fit.judged_.of == "day"
 
@@ -132,7 +132,7 @@ def test_a_model_that_survives_blocks_stays_as_it_is():
     y = rng.random(4000) < expit(logit(p) + x + trend + 0.5 * rng.normal(size=100)[day])
     v = {"day": day, "x": x}
     with warnings.catch_warnings():
-        warnings.simplefilter("error", SharedLuckWarning)
+        warnings.simplefilter("error", CorrelatedRowsWarning)
         fit = VariableCalibrator(growth=False).fit(p, y, v)
     known = VariableCalibrator(growth=False).fit(p, y, v, blocks=False)
     assert fit.judged_.of == "day" and fit.variables_trust_ == known.variables_trust_ == 1
@@ -166,7 +166,7 @@ def test_independent_rows_are_rarely_said_to_share_luck():
         loss = LogisticLoss((rng.random(n) < mean).astype(float), np.ones(n), logit(mean))
         many = [Blocking((str(k),), (rng.integers(0, 30 * (k + 1), n),)) for k in range(6)]
         rows = np.arange(n)
-        found += shared_luck(many, Residuals.of(loss, np.zeros(n), rows, rows)) is not None
+        found += correlated_rows(many, Residuals.of(loss, np.zeros(n), rows, rows)) is not None
     assert found <= 8  # 1 % are expected
 
 
@@ -180,7 +180,7 @@ def test_a_weight_counts_as_that_many_rows():
     for rows, mass in ((np.arange(900), weight.astype(float)), (twice, np.ones(len(twice)))):
         loss = LogisticLoss(y[rows], mass, logit(mean[rows]))
         blocks, n = [Blocking(("day",), (day[rows],))], len(rows)
-        lucks.append(shared_luck(blocks, Residuals.of(loss, np.zeros(n), rows, np.arange(n))))
+        lucks.append(correlated_rows(blocks, Residuals.of(loss, np.zeros(n), rows, np.arange(n))))
     assert lucks[0].worth == pytest.approx(lucks[1].worth)
     assert lucks[0].p_value == pytest.approx(lucks[1].p_value)
 
@@ -191,7 +191,7 @@ def test_categories_alone_are_not_blocks():
     p = expit(rng.normal(size=3000))
     y = rng.random(3000) < expit(logit(p) + rng.normal(size=60)[store])
     with warnings.catch_warnings():
-        warnings.simplefilter("error", SharedLuckWarning)
+        warnings.simplefilter("error", CorrelatedRowsWarning)
         fit = VariableCalibrator().fit(p, y, {"store": np.array([f"s{k}" for k in store])})
     assert fit.variables_trust_ == 1
 
@@ -213,11 +213,11 @@ def test_luck_of_neighbouring_rows_only_warns():
     p = expit(rng.normal(size=3000))
     y = rng.random(3000) < expit(logit(p) + 0.8 * np.repeat(rng.normal(size=100), 30))
     v = {"x": rng.normal(size=3000)}
-    with pytest.warns(SharedLuckWarning, match="stand near one another"):
+    with pytest.warns(CorrelatedRowsWarning, match="stand near one another"):
         here = VariableCalibrator().fit(p, y, v)
     order = rng.permutation(3000)
     with warnings.catch_warnings():
-        warnings.simplefilter("error", SharedLuckWarning)
+        warnings.simplefilter("error", CorrelatedRowsWarning)
         there = VariableCalibrator().fit(p[order], y[order], {"x": v["x"][order]})
         VariableCalibrator().fit(p, y, v, blocks=False)
     q = [each.predict_proba([0.2, 0.7], {"x": [0.0, 1.0]}) for each in (here, there)]
@@ -230,7 +230,7 @@ def test_rows_sorted_by_their_outcome_do_not_warn():
     y = rng.random(2000) < p
     order = np.argsort(y, kind="stable")
     with warnings.catch_warnings():
-        warnings.simplefilter("error", SharedLuckWarning)
+        warnings.simplefilter("error", CorrelatedRowsWarning)
         VariableCalibrator().fit(p[order], y[order], {"x": rng.normal(size=2000)})
 
 

@@ -255,18 +255,18 @@ def test_folds_need_not_be_a_partition():
 def test_v_may_be_separate_from_x():
     X, y = people(300)
     apart = VariableCalibratedClassifier(LogisticRegression(), cv=2)
-    fit = apart.fit(X[["x"]], y, v=X["age"])
+    fit = apart.fit(X[["x"]], y, variables=X["age"])
     inside = VariableCalibratedClassifier(LogisticRegression(), cv=2, ensemble=True)
-    inside.fit(X[["x"]], y, v={"age": X["age"]})
-    assert np.isfinite(fit.predict_proba(X[["x"]], v=X["age"])).all()
-    assert fit.predict(X[["x"]], v=X["age"]).shape == (300,)
+    inside.fit(X[["x"]], y, variables={"age": X["age"]})
+    assert np.isfinite(fit.predict_proba(X[["x"]], variables=X["age"])).all()
+    assert fit.predict(X[["x"]], variables=X["age"]).shape == (300,)
     with pytest.raises(InputError, match="v is missing, though it was given to fit"):
         fit.predict_proba(X[["x"]])
-    with pytest.raises(InputError, match="both v= and variables="):
-        clone(apart).set_params(variables="x").fit(X, y, v=X["age"])
+    with pytest.raises(InputError, match="variables are given to fit, and variables="):
+        clone(apart).set_params(variables="x").fit(X, y, variables=X["age"])
     plain = clone(apart).fit(X, y)
     with pytest.raises(InputError, match="v is given, though it was not given to fit"):
-        plain.predict_proba(X, v=X["age"])
+        plain.predict_proba(X, variables=X["age"])
 
 
 def test_v_and_weights_are_routed():
@@ -276,16 +276,16 @@ def test_v_and_weights_are_routed():
         inner = LogisticRegression().set_fit_request(sample_weight=True)
         ours = (
             VariableCalibratedClassifier(inner, cv=2)
-            .set_fit_request(v=True, sample_weight=True)
-            .set_predict_proba_request(v=True)
+            .set_fit_request(variables=True, sample_weight=True)
+            .set_predict_proba_request(variables=True)
         )
         pipe = make_pipeline(StandardScaler().set_fit_request(sample_weight=False), ours)
-        pipe.fit(X[["x"]], y, v=X["age"], sample_weight=weight)
-        routed = pipe.predict_proba(X[["x"]], v=X["age"])
+        pipe.fit(X[["x"]], y, variables=X["age"], sample_weight=weight)
+        routed = pipe.predict_proba(X[["x"]], variables=X["age"])
     scaled = StandardScaler().fit_transform(X[["x"]])
     plain = VariableCalibratedClassifier(LogisticRegression(), cv=2)
-    plain.fit(scaled, y, sample_weight=weight, v=X["age"])
-    assert routed == pytest.approx(plain.predict_proba(scaled, v=X["age"]))
+    plain.fit(scaled, y, sample_weight=weight, variables=X["age"])
+    assert routed == pytest.approx(plain.predict_proba(scaled, variables=X["age"]))
 
 
 def crowd(seed=0):
@@ -371,8 +371,8 @@ def test_separate_variables_must_fit_the_rows_and_reach_score():
     y = np.where(rng.random(300) < 0.5, "yes", "no")
     model = VariableCalibratedClassifier(LogisticRegression())
     with pytest.raises(InputError, match="lengths differ: X 300, v 600"):
-        model.fit(X, y, v=np.r_[v, v])
-    assert 0 <= model.fit(X, y, v=v).score(X, y, v=v) <= 1
+        model.fit(X, y, variables=np.r_[v, v])
+    assert 0 <= model.fit(X, y, variables=v).score(X, y, variables=v) <= 1
     with pytest.raises(InputError, match="no columns to take variables from"):
         VariableCalibratedClassifier(FrozenEstimator(Words())).fit(["a", "b"] * 20, [0, 1] * 20)
 
@@ -394,9 +394,9 @@ def test_a_frozen_model_keeps_its_own_order_of_classes():
     texts, y = np.array(["a", "b"] * 60), np.array([0, 1, 1, 1, 0, 0] * 20)
     v = np.arange(120.0)
     model = VariableCalibratedClassifier(FrozenEstimator(Words()), calibrator=BetaCalibrator())
-    fit = model.fit(texts, y, v=v)
+    fit = model.fit(texts, y, variables=v)
     assert fit.classes_.tolist() == [1, 0]
-    p = fit.predict_proba(texts, v=v)
+    p = fit.predict_proba(texts, variables=v)
     assert abs(p[:, 0].mean() - y.mean()) < 0.02  # the first column is P(y = 1)
 
 
@@ -438,10 +438,14 @@ def test_saved_pieces_of_other_kinds(tmp_path):
     again = saved_and_loaded(beta, tmp_path / "beta.json", frozen)
     np.testing.assert_array_equal(again.predict_proba(X), beta.predict_proba(X))
     assert isinstance(again.calibrator, BetaCalibrator)
-    apart = VariableCalibratedClassifier(frozen).fit(X[600:], y[600:], v={"age": X["age"][600:]})
+    apart = VariableCalibratedClassifier(frozen).fit(
+        X[600:], y[600:], variables={"age": X["age"][600:]}
+    )
     again = saved_and_loaded(apart, tmp_path / "apart.json", frozen)
     v = {"age": X["age"]}
-    np.testing.assert_array_equal(again.predict_proba(X, v=v), apart.predict_proba(X, v=v))
+    np.testing.assert_array_equal(
+        again.predict_proba(X, variables=v), apart.predict_proba(X, variables=v)
+    )
     with pytest.raises(InputError, match="v is missing, though it was given to fit"):
         again.predict_proba(X)
     several = VariableCalibratedClassifier(LogisticRegression(), ensemble=True, cv=3).fit(X, y)

@@ -266,7 +266,7 @@ def test_a_variable_without_values_is_ignored_later(empty, calibrator, tmp_path)
     p, y, v = binary()
     plain = clone(calibrator).fit(p, y, {"age": v[:, 0]})
     expected = plain.predict_proba(p[:4], {"age": v[:4, 0]})
-    with pytest.warns(VarcalWarning, match="v 'gone' is missing at every row, and left out"):
+    with pytest.warns(VarcalWarning, match="variable 'gone' is missing at every row, and left out"):
         fit = clone(calibrator).fit(p, y, {"age": v[:, 0], "gone": EMPTY[empty](len(y))})
     assert fit.schema_.kinds == ("numeric", "missing")
     fit.save(tmp_path / "cal.json")
@@ -286,7 +286,7 @@ def test_a_variable_without_values_is_ignored_later(empty, calibrator, tmp_path)
 def test_without_any_values_only_the_score_is_used():
     p, y, _ = binary()
     empty = pd.DataFrame({"a": [None] * len(y), "b": [np.nan] * len(y)})
-    with pytest.warns(VarcalWarning, match="v 'a', 'b' is missing at every row"):
+    with pytest.warns(VarcalWarning, match="variable 'a', 'b' is missing at every row"):
         fit = VariableCalibrator().fit(p, y, empty)
     assert (fit.predict_proba(p, empty) == VariableCalibrator().fit(p, y).predict_proba(p)).all()
     assert list(fit.effects()) == [] and "a, b." in str(fit.describe())

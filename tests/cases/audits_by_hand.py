@@ -47,15 +47,15 @@ def measured(value, low, high, p_value=None):
     )
 
 
-def claim(name, says, happens, reach=0.007, ece=(0.001, 0.0, 0.005), label="yes"):
+def claim(name, predicted, observed, reach=0.007, ece=(0.001, 0.0, 0.005), label="yes"):
     """Return one claim over all rows; the interval of its gap is symmetric."""
-    gap = says - happens
+    gap = predicted - observed
     score = template().first.score
     return ClaimSummary(
         claim=name,
         label="" if name == "confidence" else label,
-        says=says,
-        happens=happens,
+        predicted=predicted,
+        observed=observed,
         gap=gap,
         gap_low=gap - reach,
         gap_high=gap + reach,
@@ -63,18 +63,18 @@ def claim(name, says, happens, reach=0.007, ece=(0.001, 0.0, 0.005), label="yes"
     )
 
 
-def place(variable, text, says, happens, reach=0.02, *, n=1000, name="risk", level=True):
+def place(variable, text, predicted, observed, reach=0.02, *, n=1000, name="risk", level=True):
     """Return a part of a variable."""
     return Place(
         variable=variable,
         claim=name,
         text=text,
         label=f"{variable}: {text}" if level else f"{variable} {text}",
-        says=says,
-        happens=happens,
-        gap=says - happens,
-        low=says - happens - reach,
-        high=says - happens + reach,
+        predicted=predicted,
+        observed=observed,
+        gap=predicted - observed,
+        low=predicted - observed - reach,
+        high=predicted - observed + reach,
         n=n,
         share=n / 12_000,
     )
@@ -93,7 +93,7 @@ def row(variable, value, low, high, *, name="risk", others=(), ranks=(1, 1), whe
         verdict=verdict,
         claim=name,
         vece=measured(value, low, high),
-        beyond=measured(value, low, high),
+        uneven=measured(value, low, high),
         low=low,
         high=high,
         p_holm=0.001 if low > 0 else 0.8,
@@ -115,7 +115,7 @@ def row(variable, value, low, high, *, name="risk", others=(), ranks=(1, 1), whe
     )
 
 
-def audit(claims, rows, *, groups=(), event="both", n_rows=12_281, threshold=LIMIT, **more):
+def audit(claims, rows, *, places=(), event="both", n_rows=12_281, limit=LIMIT, **more):
     """Return an audit; curves and tables are those of the template."""
     base = template()
     names = [one.variable for one in rows]
@@ -124,14 +124,14 @@ def audit(claims, rows, *, groups=(), event="both", n_rows=12_281, threshold=LIM
         event=event,
         claims={one.claim: one for one in claims},
         rows=tuple(rows),
-        groups=tuple(groups),
+        places=tuple(places),
         curves={name: replace(base.curves["v"], variable=name) for name in names},
         other_curves={name: replace(base.curves["v"], variable=name) for name in names}
         if len(claims) == 2
         else {},
         tables=dict.fromkeys(names, base.tables["v"]),
         n_rows=n_rows,
-        threshold=threshold,
+        limit=limit,
         **more,
     )
 
@@ -185,12 +185,12 @@ def mock() -> Audit:
         row("native-country", 0.005, 0.001, 0.011, others=[("confidence", (0.0, 0.0, 0.01))]),
         row("noise", 0.001, 0.0, 0.012, others=[("confidence", (0.0, 0.0, 0.01))]),
     ]
-    groups = [
+    places = [
         married,
         place("age", "36 to 60", 0.262, 0.355, 0.02, n=5706, level=False),
         place("marital-status", "Never-married", 0.202, 0.044, 0.011, n=4097),
     ]
-    return audit(claims, rows, groups=groups)
+    return audit(claims, rows, places=places)
 
 
 def fine(n_rows=10_000, high=0.009) -> Audit:

@@ -37,20 +37,20 @@ N_ENDS = 5
 
 MEASURED = ("value", "debiased", "low", "high", "p_value", "noise_floor", "noise_high")
 SERIES = (
-    "error",
-    "predicted_error",
+    "predicted",
+    "observed",
     "gap",
-    "error_low",
-    "error_high",
-    "predicted_error_low",
-    "predicted_error_high",
+    "predicted_low",
+    "predicted_high",
+    "observed_low",
+    "observed_high",
     "gap_low",
     "gap_high",
     "band_low",
     "band_high",
     "density",
 )
-BAND = ("error", "gap", "band_low")
+BAND = ("observed", "gap", "band_low")
 CURVE_NUMBERS = (
     "worst",
     "vce",
@@ -69,10 +69,10 @@ REGION = ("low", "high", "gap_low", "gap_high", "share")
 ESTIMATE = (*MEASURED, "detectable", "n_rows", "n_bins", "variable", "edges")
 ROW = ("kind", "claim", "p_holm", "p_bh", "rank_low", "rank_high", "vce", "n_bins", "missing")
 RELIABILITY = (
-    "confidence",
-    "accuracy",
-    "accuracy_low",
-    "accuracy_high",
+    "predicted",
+    "observed",
+    "observed_low",
+    "observed_high",
     "consistent_low",
     "consistent_high",
     "counts",
@@ -403,7 +403,7 @@ def _keep_table(record, key, table):
         if name in table.columns:
             record.keep(f"{key}/{name}", table.columns[name], exact=chosen)
     record.keep(f"{key}/n", table.columns["n"], exact=True)
-    for name in ("share", "confidence", "accuracy", "gap", "gap_low", "gap_high"):
+    for name in ("share", "predicted", "observed", "gap", "gap_low", "gap_high"):
         record.keep(f"{key}/{name}", table.columns[name])
 
 
@@ -534,7 +534,9 @@ def _reliabilities(record):
 
 def _keep_audit(record, key, audit):
     for name, claim in audit.claims.items():
-        record.fields(f"{key}/{name}", claim, ("says", "happens", "gap", "gap_low", "gap_high"))
+        record.fields(
+            f"{key}/{name}", claim, ("predicted", "observed", "gap", "gap_low", "gap_high")
+        )
     record.fields(key, audit, ("n_rows", "n_bins", "grouped", "edges"))
     record.keep(f"{key}/order", [row.variable for row in audit])
     for row in audit:
@@ -542,9 +544,9 @@ def _keep_audit(record, key, audit):
         record.fields(own, row, ROW)
         record.keep(f"{own}/interval", [row.low, row.high])
         record.fields(f"{own}/vece", row.vece, MEASURED)
-        record.fields(f"{own}/beyond", row.beyond, MEASURED)
+        record.fields(f"{own}/beyond", row.uneven, MEASURED)
         for other in row.others:
-            record.fields(f"{own}/{other.claim}", other.beyond, MEASURED)
+            record.fields(f"{own}/{other.claim}", other.uneven, MEASURED)
         record.fields(f"{own}/curve", audit[row.variable], ("worst", "band_high"))
         table = audit.tables[row.variable]
         record.keep(f"{own}/n", table.columns["n"], exact=True)
@@ -554,7 +556,7 @@ def _keep_audit(record, key, audit):
     record.fields(f"{key}/score/ece", audit.score.ece, MEASURED)
     record.keep(f"{key}/score/n", audit.score.table.columns["n"], exact=True)
     record.keep(f"{key}/score/consistency", audit.score.consistency)
-    record.keep(f"{key}/score/error", audit.score.curve.error)
+    record.keep(f"{key}/score/observed", audit.score.curve.observed)
 
 
 def _audits(record, folder):
@@ -742,7 +744,7 @@ def _lazy_rows(record, folder):
         ranked = vc.audit("y", "p", ["age", "workclass", "capital-gain"], data=source)
         record.keep(f"{key}/audit/order", [row.variable for row in ranked])
         for row in ranked:
-            record.keep(f"{key}/audit/{row.variable}", row.beyond.debiased)
+            record.keep(f"{key}/audit/{row.variable}", row.uneven.debiased)
         plan = vc.make_bins("y", "p", ["age", "workclass"], data=source)
         total = vc.collect(source, plan) + vc.collect(sources["arrow"], plan)
         record.keep(f"{key}/collected/n_rows", total.n_rows)
@@ -972,12 +974,14 @@ def _classifiers(record):
     for name, classifier in found.items():
         record.keep(f"classifier/{name}/predict_proba", classifier.predict_proba(numbers[held]))
         record.keep(f"classifier/{name}/score", classifier.score(numbers[held], y[held]))
-    apart = make(GaussianNB()).fit(train, train_y, v=_part(sex, fit))
-    answer = apart.predict_proba(numbers[held], v=_part(sex, held))
+    apart = make(GaussianNB()).fit(train, train_y, variables=_part(sex, fit))
+    answer = apart.predict_proba(numbers[held], variables=_part(sex, held))
     record.keep("classifier/apart/predict_proba", answer)
     label, p, V = _multiclass(1500, 18, 1.0)
-    several = make(RidgeClassifier(), cv=4).fit(p[:1000], label[:1000], v=_part(V, slice(1000)))
-    answer = several.predict_proba(p[1000:], v=_part(V, slice(1000, None)))
+    several = make(RidgeClassifier(), cv=4).fit(
+        p[:1000], label[:1000], variables=_part(V, slice(1000))
+    )
+    answer = several.predict_proba(p[1000:], variables=_part(V, slice(1000, None)))
     record.keep("classifier/classes/predict_proba", answer)
 
 

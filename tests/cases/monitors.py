@@ -22,9 +22,9 @@ def make_rows(n=1000, shift=0.0, seed=0, **more):
 BINS = {"age": [20, 30, 40, 50, 60, 70]}
 
 
-def make_bins(tolerance=0.02, **options):
+def make_bins(limit=0.02, **options):
     rows = make_rows(3000, seed=99)
-    return vc.make_bins("y", "p", data=rows, bins=BINS, monitor=tolerance, **options)
+    return vc.make_bins("y", "p", data=rows, bins=BINS, monitor=limit, **options)
 
 
 def state_of(monitor):

@@ -14,7 +14,7 @@ assert_type(seen, vc.datasets.Dataset)
 audit = vc.audit(seen.y, seen.p, seen.X, event="positive", protected=["sex"])
 assert_type(audit, vc.Audit)
 assert_type(audit["age"], vc.Curve)
-worst = max(audit, key=lambda row: row.beyond.debiased)
+worst = max(audit, key=lambda row: row.uneven.debiased)
 limits: tuple[float, float] = (worst.low, worst.high)
 names: list[str] = [row.variable for row in audit if row.verdict == "off"]
 audit.report("report.html", title="Incomes")

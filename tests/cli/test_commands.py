@@ -118,7 +118,7 @@ def test_audit_ranks_and_explains(folder):
     lines = done.stdout.splitlines()
     assert lines[0].startswith("REPAIR FIRST  ")
     assert re.search(r"^age +off +\d\.\d \(\d\.\d, \d+\.\d\)", done.stdout, re.M)
-    assert "hidden error at most: noise" in done.stdout
+    assert "uneven error at most: noise" in done.stdout
     assert re.fullmatch(r"6,000 rows, 2 variables in [\d.]+s; repair in [\d.]+s", lines[-1])
     assert "\x1b" not in done.stdout
 
@@ -182,21 +182,21 @@ SIZE = r"\d+\.\d"
         ),
         (["--max-vece", "50%"], "PASSED  no variable above --max-vece 50%"),
         (
-            ["--max-beyond", "2"],
-            rf"FAILED  1 variable above --max-beyond 2%; worst age, {SIZE} or more",
+            ["--max-uneven", "2"],
+            rf"FAILED  1 variable above --max-uneven 2%; worst age, {SIZE} or more",
         ),
-        (["--max-beyond", "0.02", "--strict"], rf"FAILED  1 .* 2%; worst age, {SIZE}"),
+        (["--max-uneven", "0.02", "--strict"], rf"FAILED  1 .* 2%; worst age, {SIZE}"),
         (["--max-ece", "1.5%"], rf"FAILED  ECE of risk above --max-ece 1.5%: {SIZE} or more"),
         (["--max-ece", "20%"], "PASSED  ECE not above --max-ece 20%"),
         (["--max-gap", "20"], "PASSED  overall gap not above --max-gap 20%"),
         (["--max-gap", "0"], rf"FAILED  overall gap of risk above --max-gap 0%: {SIZE} or more"),
         (
             ["--fail-on", "evidence"],
-            r"FAILED  evidence of hidden error along 1 variable \(--fail-on evidence\); worst age",
+            r"FAILED  evidence of uneven error along 1 variable \(--fail-on evidence\); worst age",
         ),
         (["--fail-on", "off"], r"FAILED  1 variable off \(--fail-on off\); worst age"),
         (
-            ["--fail-on", "off", "--threshold", "40"],
+            ["--fail-on", "off", "--limit", "40"],
             r"PASSED  no variable off \(--fail-on off\)",
         ),
     ],
@@ -231,7 +231,7 @@ def biased(tmp_path_factory):
 
 
 def test_several_gates(biased):
-    gates = ["--max-gap", "10", "--max-ece", "1%", "--max-beyond", "1%"]
+    gates = ["--max-gap", "10", "--max-ece", "1%", "--max-uneven", "1%"]
     done = run(
         "audit", biased, *COLUMNS, "--event", "positive", "--variables", "age", *gates, *QUICK
     )
@@ -288,7 +288,7 @@ def test_a_gate_never_passes_what_it_cannot_judge(name, said, biased, tmp_path):
     out = tmp_path / "report.html"
     given = ["audit", biased, *COLUMNS, *QUICK, "--variables", f"noise,{name}"]
     assert run(*given).returncode == 0
-    done = run(*given, "--max-beyond", "20%", "-o", out)
+    done = run(*given, "--max-uneven", "20%", "-o", out)
     assert done.returncode == 2 and not done.stdout and not out.exists()
     assert done.stderr.startswith(
         f"error: --variables names {name!r}, which cannot be judged: {said}\nhint: "
@@ -298,7 +298,7 @@ def test_a_gate_never_passes_what_it_cannot_judge(name, said, biased, tmp_path):
 def test_a_gate_with_too_few_rows(biased, tmp_path):
     rows = biased.read_text().splitlines()
     (tmp_path / "few.csv").write_text("\n".join(rows[:20]))
-    given = ["audit", tmp_path / "few.csv", *COLUMNS, "--max-beyond", "2%"]
+    given = ["audit", tmp_path / "few.csv", *COLUMNS, "--max-uneven", "2%"]
     done = run(*given, "--variables", "noise")
     assert (
         done.returncode == 2 and "'noise', which cannot be judged: there are too few" in done.stderr

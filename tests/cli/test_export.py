@@ -26,14 +26,14 @@ def run(*arguments):
 def test_python_and_sql_are_checked_by_running_them(saved, tmp_path):
     path = tmp_path / "cal.py"
     done = run(saved, "--to", "python", "-o", path, "--check")
-    assert done.exit_code == 0 and "200 made-up rows agree with predict_proba" in done.output
+    assert done.exit_code == 0 and "200 random rows agree with predict_proba" in done.output
     found = runpy.run_path(str(path))["calibrate"](0.4, {"age": 33.0})
     wanted = vc.load(saved).predict_proba([0.4], {"age": [33.0]})[0, 1]
     assert found == pytest.approx(wanted, abs=1e-12)
     pytest.importorskip("duckdb", reason="duckdb is not installed")
     options = ["--table", "predictions", "--prob", "score", "--keep", "id,day", "--column", "q"]
     done = run(saved, "--to", "sql", *options, "-o", tmp_path / "cal.sql", "--check")
-    assert done.exit_code == 0 and "200 made-up rows agree" in done.output
+    assert done.exit_code == 0 and "200 random rows agree" in done.output
     text = (tmp_path / "cal.sql").read_text()
     for part in ('"predictions"', '"score"', '"id"', '"day"', '"q"'):
         assert part in text
@@ -52,7 +52,7 @@ def test_other_databases_are_only_parsed(saved, tmp_path):
 def test_onnx_is_run(saved, tmp_path):
     pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
     done = run(saved, "--to", "onnx", "-o", tmp_path / "cal.onnx", "--check")
-    assert done.exit_code == 0 and "200 made-up rows agree" in done.output
+    assert done.exit_code == 0 and "200 random rows agree" in done.output
     assert (tmp_path / "cal.onnx").stat().st_size > 1_000
 
 

@@ -95,9 +95,9 @@ def test_sums_of_workers_are_one_batch(folder):
 
 
 def test_settings_of_a_monitor(folder):
-    start(folder, "--tolerance", "3%", "--arl", "5000", "--event", "positive", "--exclude", "job")
+    start(folder, "--limit", "3%", "--arl", "5000", "--event", "positive", "--exclude", "job")
     monitor = vc.load(folder / "state.json")
-    assert (monitor.tolerance, monitor.arl, monitor.alpha) == (0.03, 5000, None)
+    assert (monitor.limit, monitor.arl, monitor.alpha) == (0.03, 5000, None)
     assert monitor.cells.variables == ("age",)
     assert {cell.claim for cell in monitor.cells.cells} == {"risk"}
     again = run("monitor", "init", "state.json", "first.csv", *COLUMNS, cwd=folder)

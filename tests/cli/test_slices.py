@@ -73,7 +73,7 @@ def test_outputs(files, tmp_path):
         (["--max-depth", "4"], "Invalid value for '--max-depth'"),
         (["--variables", "agee"], "did you mean 'age'?"),
         (["-o", "found.html"], "unknown file extension"),
-        (["--beyond", "all"], "Invalid value for '--beyond'"),
+        (["--after", "all"], "Invalid value for '--after'"),
     ],
 )
 def test_wrong_options_are_named(files, more, said):

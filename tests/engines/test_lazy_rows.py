@@ -89,7 +89,7 @@ def test_batches_equal_memory(opened, table, in_batches, whole_of, weight):
     for mine, theirs in zip(found, whole, strict=True):
         assert (mine.variable, mine.claim) == (theirs.variable, theirs.claim)
         assert mine.others[0].vece.value == pytest.approx(theirs.others[0].vece.value, abs=1e-9)
-        assert mine.beyond.value == pytest.approx(theirs.beyond.value, abs=1e-9)
+        assert mine.uneven.value == pytest.approx(theirs.uneven.value, abs=1e-9)
     np.testing.assert_allclose(found.score.table.columns["gap"], whole.score.table.columns["gap"])
     for name in names:
         if name == "empty":
@@ -104,7 +104,7 @@ def test_few_rows_are_read_and_equal_to_the_bit(opened, table):
     for name in names:
         gaps = [one.tables[name].columns["gap"] for one in (found, whole)]
         np.testing.assert_array_equal(*gaps)
-        assert found.row(name).beyond == whole.row(name).beyond
+        assert found.row(name).uneven == whole.row(name).uneven
     assert found.engine != "numpy" and found.to_dict()["engine"] == found.engine
 
 

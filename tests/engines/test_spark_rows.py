@@ -103,7 +103,7 @@ def test_few_rows_are_read_and_equal_to_the_bit(frame, table):
         np.testing.assert_array_equal(
             a.tables[name].columns["gap"], b.tables[name].columns["gap"], err_msg=name
         )
-        assert a.row(name).beyond == b.row(name).beyond
+        assert a.row(name).uneven == b.row(name).uneven
 
 
 @pytest.mark.usefixtures("in_parts")
@@ -179,7 +179,7 @@ def test_faults_are_named_without_a_trace(frame):
 
 def test_columns_that_cannot_be_variables(classic):
     rows = classic.sql("SELECT id % 2 AS y, 0.5D AS p, array(id) AS many FROM range(50)")
-    with pytest.raises(InputError, match="v 'many' is of type List"):
+    with pytest.raises(InputError, match="variable 'many' is of type List"):
         vc.audit("y", "p", data=rows)
 
 

@@ -53,7 +53,7 @@ def test_days_sum_up_to_the_same_audit(rows):
     assert [row.variable for row in found] == [row.variable for row in whole]
     for mine, theirs in zip(found, whole, strict=True):
         assert mine.vece.debiased == pytest.approx(theirs.vece.debiased, abs=1e-12)
-        assert mine.beyond.low == pytest.approx(theirs.beyond.low, abs=1e-9)
+        assert mine.uneven.low == pytest.approx(theirs.uneven.low, abs=1e-9)
         assert mine.p_holm == pytest.approx(theirs.p_holm, rel=1e-6)
     for name, table in found.tables.items():
         assert table.columns["bin"] == whole.tables[name].columns["bin"]
@@ -326,7 +326,7 @@ def test_forged_statistics_are_refused(rows, tmp_path, groups):
     forged = {
         "twice": dict(cell=[cell[0], *cell[:-1]]),
         "below": dict(cell=cell - cell[0] - 1),
-        "beyond": dict(cell=[*cell[:-1], 10**7]),
+        "uneven": dict(cell=[*cell[:-1], 10**7]),
         "fraction": dict(cell=cell + 0.5),
         "short": dict(cell=cell[:-1], sums=sums[:, :-1]),
         "transposed": dict(sums=sums.T),

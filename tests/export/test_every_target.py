@@ -12,8 +12,8 @@ from cases.calibrators import binary, every, fitted, many
 from cases.exports import AGE, BY_VARIABLE, PLAIN_SEX, SEX, awkward, drawn
 from varcal._export._sql._query import write_query
 from varcal._export.exported import ExportError
-from varcal._export.made_up_rows import MadeUpRows
 from varcal._export.program import Program
+from varcal._export.random_rows import MadeUpRows
 from varcal.exceptions import InputError
 
 duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
@@ -117,7 +117,7 @@ def test_a_temporary_table_of_the_user_is_kept(database):
     exported = awkward("VariableCalibrator").to_sql("duckdb")
     p, v = drawn(20, 8, hostile=False)
     database.register("scores", as_table(p, v))
-    for name in (next(iter(exported.columns)), "calibrator_made_up_rows"):
+    for name in (next(iter(exported.columns)), "calibrator_random_rows"):
         database.execute(f'CREATE TEMP TABLE "{name}" AS SELECT 1 AS kept')
         with pytest.raises(InputError, match=f"there already is a temporary table '{name}'"):
             exported.check(database)
@@ -219,7 +219,7 @@ def test_an_approximation_has_no_tables_and_says_how_far_it_is(database):
     assert f"by {100 * apart.max():.2g} points at most" in exported.query
     assert exported.check(database).largest < 1e-6
     assert "agree with the approximation" in str(exported.check(database))
-    assert "10,000 made-up rows" in model.to_sql("duckdb", exact=False).query
+    assert "10,000 random rows" in model.to_sql("duckdb", exact=False).query
 
 
 def test_a_wrong_export_is_noticed(database):
@@ -228,7 +228,7 @@ def test_a_wrong_export_is_noticed(database):
     wrong = exported.rows.expected.copy()
     wrong[3] += 1e-6
     changed = replace(exported, rows=replace(exported.rows, expected=wrong))
-    with pytest.raises(ExportError, match="at made-up row 3"):
+    with pytest.raises(ExportError, match="at random row 3"):
         changed.check(database)
 
 
@@ -248,7 +248,7 @@ def test_what_cannot_be_exported_is_refused():
     with pytest.raises(InputError, match="p names 2 columns, but the calibrator needs 1"):
         fitted_platt().to_sql("duckdb", p=["a", "b"])
     with pytest.raises(InputError, match="no column 'x'"):
-        awkward("TreeCalibrator").to_sql("duckdb", v={"x": "y"})
+        awkward("TreeCalibrator").to_sql("duckdb", X={"x": "y"})
     with pytest.raises(InputError, match="table has no name"):
         fitted_platt().to_sql("duckdb", table=[])
 
@@ -267,7 +267,7 @@ def test_a_variable_may_be_the_score(database):
     p = np.random.default_rng(0).random(3_000)
     y = np.random.default_rng(1).random(3_000) < np.where(p > 0.5, 0.9, 0.1)
     model = vc.TreeCalibrator().fit(p, y, {"P": p})
-    exported = model.to_sql("duckdb", v={"P": "p"})
+    exported = model.to_sql("duckdb", X={"P": "p"})
     database.register("scores", as_table(p, {}))
     assert np.abs(exported.run(database) - model.predict_proba(p, {"P": p})).max() <= CLOSE
     assert model.schema_.names == ("P",) and exported.check(database).n_rows == 200
@@ -303,14 +303,14 @@ def test_the_python_file_stands_alone(tmp_path):
     done = subprocess.run(
         [sys.executable, "-I", str(path)], capture_output=True, text=True, check=True
     )
-    assert done.stdout.startswith("200 made-up rows agree; largest difference ")
+    assert done.stdout.startswith("200 random rows agree; largest difference ")
     imports = [
         line for line in path.read_text().splitlines() if line.startswith(("from", "import"))
     ]
     assert [line.split()[1] for line in imports] == ["bisect", "math"]
 
 
-def test_made_up_rows_are_not_those_of_the_fit():
+def test_random_rows_are_not_those_of_the_fit():
     model = awkward("VariableCalibrator")
     p, v = drawn(1_500, 0, hostile=False)
     rows = model.to_python().rows
@@ -335,7 +335,7 @@ def test_variables_may_be_named_like_words_and_parts_of_a_query(database):
     # DuckDB does not tell names apart by their case.
     columns = {name: f"{name} {k}" for k, name in enumerate(names)}
     database.register("scores", as_table(p, {columns[name]: v[name] for name in names}))
-    found = model.to_sql("duckdb", v=columns).run(database)
+    found = model.to_sql("duckdb", X=columns).run(database)
     assert np.abs(found - model.predict_proba(p, v)).max() <= CLOSE
     onnx = model.to_onnx()
     backwards = dict(reversed(v.items()))

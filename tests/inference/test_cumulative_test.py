@@ -42,8 +42,8 @@ def test_tails_of_brownian_motion_by_simulation():
     steps = rng.normal(size=(4000, 2000)).cumsum(axis=1) / np.sqrt(2000)
     path = np.concatenate([np.zeros((4000, 1)), steps], axis=1)
     # Between two steps the path goes on: its extremes lie 0.5826 steps further out on average.
-    beyond = 0.5826 / np.sqrt(2000)
-    span, far = path.max(1) - path.min(1) + 2 * beyond, np.abs(path).max(1) + beyond
+    uneven = 0.5826 / np.sqrt(2000)
+    span, far = path.max(1) - path.min(1) + 2 * uneven, np.abs(path).max(1) + uneven
     for q in (0.5, 0.9, 0.95):
         assert range_tail(np.quantile(span, q)) == pytest.approx(1 - q, abs=0.03)
         assert largest_tail(np.quantile(far, q)) == pytest.approx(1 - q, abs=0.03)

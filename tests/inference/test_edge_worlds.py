@@ -33,7 +33,7 @@ def rate(edge, name, replicates):
     ("name", "before"),
     [
         ("VECE, v by group, 12 groups, tilt 0.0", 0.02),
-        ("beyond, v by group, 20 groups, tilt 0.0", 0.61),
+        ("uneven, v by group, 20 groups, tilt 0.0", 0.61),
         ("VECE, v by group, 20 groups, tilt 0.08", 0.72),
         ("overall gap 0.0, near .999, n = 1,000", 0.67),
         ("overall gap -0.003, .2 % predicted, n = 600", 0.8),
@@ -46,8 +46,8 @@ def test_intervals_cover_where_they_did_not(edge, name, before):
 @pytest.mark.parametrize(
     "name",
     [
-        "beyond, weights 1000, numeric, n = 60, gap 0.0",
-        "beyond, weights lognormal 2, numeric, n = 100, gap 0.0",
+        "uneven, weights 1000, numeric, n = 60, gap 0.0",
+        "uneven, weights lognormal 2, numeric, n = 100, gap 0.0",
     ],
 )
 def test_heavy_weights_do_not_make_a_gap_change(edge, name):
@@ -158,7 +158,7 @@ def test_no_positive_among_many_rows_is_not_a_gap_that_changes(edge):
     found, rows = edge._profile(
         np.zeros(12_000, bool), s, rng.random(12_000), classes=[False, True]
     )
-    assert profile_test(found, rows, grouped=False, beyond=True) > 0.2  # below 0.01 before
+    assert profile_test(found, rows, grouped=False, uneven=True) > 0.2  # below 0.01 before
 
 
 def test_the_overall_gap_of_groups_does_not_depend_on_the_bins(edge):

@@ -68,14 +68,14 @@ def test_the_error_of_bins_that_vary_together_is_skewed(rng):
     drawn = rng.multivariate_normal(np.zeros(bins), cov, 100_000)
     for theta in (0.0, 0.03, 0.06):
         sample = np.abs(theta + drawn) @ share
-        beyond = []
+        uneven = []
         for shared in (True, False):
             found = plug_in_moments(law, np.ones(bins), np.array([theta]), shared=shared)
             mean, sd, skew = (x[0] for x in found)
             assert mean == pytest.approx(sample.mean(), rel=0.01)
             assert sd == pytest.approx(sample.std(), rel=0.02)
-            beyond.append((sample > mean + (z + (z * z - 1) * skew / 6) * sd).mean())
-        assert 0.01 < beyond[0] < 0.026 < beyond[1]  # nominal 0.025
+            uneven.append((sample > mean + (z + (z * z - 1) * skew / 6) * sd).mean())
+        assert 0.01 < uneven[0] < 0.026 < uneven[1]  # nominal 0.025
 
 
 @pytest.mark.parametrize(("theta", "before"), [(0.04, 0.85), (0.06, 0.91)])
@@ -108,7 +108,7 @@ def mixed_law(rng, gap, *, mix, center, n_groups=50, rows=30):
         (lambda v: 0.2 * (2 * v - 1), 0.5, True, 0.0667, 0.91),
         (lambda v: 0.07 + 0 * v, 0.0, False, 0.07, 0.81),
     ],
-    ids=["hidden error, v mixed", "the same gap everywhere"],
+    ids=["uneven error, v mixed", "the same gap everywhere"],
 )
 def test_groups_with_rows_in_many_bins(gap, mix, center, truth, before):
     rng = np.random.default_rng(15)

@@ -115,7 +115,7 @@ def test_a_whole_frame_is_judged_without_them():
     frame = pd.DataFrame(columns | {"age": RNG.normal(size=N)})
     found = vc.audit(y, p, frame)
     assert list(found.curves) == ["age"]
-    assert found.row("age").p_holm == found.row("age").beyond.p_value
+    assert found.row("age").p_holm == found.row("age").uneven.p_value
     again = vc.audit(y, p, frame, include=["city", "version"])
     assert set(again.curves) == {"age", "city", "version"}
     by_name = vc.audit("y", "p", data=frame.assign(y=y, p=p))

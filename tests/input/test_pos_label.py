@@ -70,7 +70,7 @@ def figures(p, data, **options):
         found[f"reliability {event}"] = shape.ece.value
     audit = vc.audit("y", p, ["v", "sex"], data=data, repair=False, **options)
     risk = audit.claims["risk"]
-    found["audit"] = [risk.gap, *(row.beyond.debiased for row in audit)]
+    found["audit"] = [risk.gap, *(row.uneven.debiased for row in audit)]
     found["label"] = risk.label == "bad"
     bins = vc.make_bins("y", p, ["v", "sex"], data=data, **options)
     found["collect"] = vc.audit(vc.collect(data, bins)).claims["risk"].gap

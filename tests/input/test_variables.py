@@ -136,7 +136,7 @@ def test_masked_arrays_are_missing_not_used():
         ([object()], "holds object"),
         (pl.Series([[1], [2]]), "is of type List"),
         ([[1], [2, 3]], "cannot be read as an array"),
-        (iter([1]), "v 'age' is a single list_iterator, not a column"),
+        (iter([1]), "variable 'age' is a single list_iterator, not a column"),
         ([10**400], "holds a number too large for a float"),
         ([decimal.Decimal("sNaN")], "holds a number too large for a float"),
     ],

@@ -24,7 +24,7 @@ def test_columns_add_up_to_the_metric(make_frame, rng):
     )
     assert columns["low"][1:] == columns["high"][:-1]
     np.testing.assert_allclose(
-        np.subtract(columns["confidence"], columns["accuracy"]), columns["gap"]
+        np.subtract(columns["predicted"], columns["observed"]), columns["gap"]
     )
     assert all(
         a < g < b
@@ -67,9 +67,9 @@ def test_odd_values_of_the_variable():
     absent = vc.bin_table(y, p, [np.nan] * 3)
     assert absent.columns["bin"] == ["missing"] and absent.columns["n"] == [3]
     assert np.isnan(absent.columns["low"]).all()
-    beyond = vc.bin_table(y, p, [-np.inf, 20.0, np.inf], bins=[18, 25])
-    assert beyond.columns["n"] == [1, 1, 1] and beyond.columns["low"][0] == -np.inf
-    assert beyond.to_dict()["columns"]["high"] == [18.0, 25.0, None]
+    uneven = vc.bin_table(y, p, [-np.inf, 20.0, np.inf], bins=[18, 25])
+    assert uneven.columns["n"] == [1, 1, 1] and uneven.columns["low"][0] == -np.inf
+    assert uneven.to_dict()["columns"]["high"] == [18.0, 25.0, None]
 
 
 def test_dropped_rows_are_counted():

@@ -17,7 +17,7 @@ def test_a_curve_has_its_worst_value_and_intervals(age):
     assert (age.band_low <= age.gap_low + 1e-12).all() and (
         age.gap_high <= age.band_high + 1e-12
     ).all()
-    np.testing.assert_allclose(age.gap, age.error - age.predicted_error, atol=1e-9)
+    np.testing.assert_allclose(age.gap, age.predicted - age.observed, atol=1e-9)
     assert age.worst_set[np.abs(age.x - age.worst).argmin()]
     assert age.regions[0].n <= age.n_rows == 16_281
     assert "most at 48: too sure by" in repr(age)
@@ -40,7 +40,7 @@ def test_the_papers_fit_is_the_direct_local_quadratic(adult):
     error = 1.0 - ((adult.p > 0.5) == adult.y)
     order = np.argsort(v, kind="stable")
     direct = local_polynomial(v[order], error[order], None, found.x, span=0.9, degree=2)
-    np.testing.assert_allclose(found.error, direct.fit, atol=1e-3)
+    np.testing.assert_allclose(1 - found.observed, direct.fit, atol=1e-3)
     assert found.span == 0.9
 
 
@@ -171,14 +171,14 @@ def test_lines_without_bands_are_those_with_bands(fit, rng):
     y = rng.random(3000) < p
     whole = vc.curve(y, p, v, **fit)
     lines = vc.curve(y, p, v, bands=False, **fit)
-    for name in ("error", "predicted_error"):
+    for name in ("predicted", "observed"):
         wanted, low, high = (
             np.interp(lines.x, whole.x, getattr(whole, f"{name}{end}"))
             for end in ("", "_low", "_high")
         )
         # With bands, a line never leaves its pointwise one.
         np.testing.assert_allclose(np.clip(getattr(lines, name), low, high), wanted, atol=2e-3)
-    assert np.isnan(lines.band_low).all() and np.isnan(lines.error_high).all()
+    assert np.isnan(lines.band_low).all() and np.isnan(lines.observed_high).all()
     assert np.isnan(lines.vce_low) and lines.regions == () == lines.excess
     assert lines.vece == whole.vece and lines.worst_set.sum() == 1
     assert "nan" not in repr(lines)

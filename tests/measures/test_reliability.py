@@ -17,12 +17,12 @@ def test_bins_are_those_of_the_table_and_of_ece(rng):
     y = rng.random(3000) < p**1.5
     found = vc.reliability(y, p, event="positive", n_bins=7)
     table = vc.bin_table(y, p, event="positive", n_bins=7).columns
-    np.testing.assert_allclose(found.confidence, table["confidence"])
-    np.testing.assert_allclose(found.accuracy, table["accuracy"])
+    np.testing.assert_allclose(found.predicted, table["predicted"])
+    np.testing.assert_allclose(found.observed, table["observed"])
     assert found.counts.tolist() == table["n"]
     assert found.ece.value == pytest.approx(vc.ece(y, p, event="positive", n_bins=7))
     reach = np.array(table["gap_high"]) - np.array(table["gap"])
-    np.testing.assert_allclose(found.accuracy_high, np.clip(found.accuracy + reach, 0, 1))
+    np.testing.assert_allclose(found.observed_high, np.clip(found.observed + reach, 0, 1))
     again = Reliability.from_dict(json.loads(json.dumps(found.to_dict(), allow_nan=False)))
     assert again.to_dict() == found.to_dict()
     assert found.to_frame().shape == (7, 7)
@@ -45,7 +45,7 @@ def test_a_calibrated_model_is_mostly_inside(rng):
         p = rng.beta(0.7, 2, 800)
         found = vc.reliability(rng.random(800) < p, p, event="positive")
         inside += [
-            (found.consistent_low <= found.accuracy) & (found.accuracy <= found.consistent_high)
+            (found.consistent_low <= found.observed) & (found.observed <= found.consistent_high)
         ]
     assert 0.94 < np.mean(inside) < 0.985
 

@@ -12,7 +12,7 @@ from varcal._monitor.evidence import log_evidence
 from varcal._monitor.moments import Moments, moments_of_rows, moments_of_units
 
 
-def moments_of(score, hit, weight=None, cap=1.0, tolerance=0.02):
+def moments_of(score, hit, weight=None, cap=1.0, limit=0.02):
     """Sum rows of one cell, along the last axis but for that of histories."""
     w = np.ones_like(score) if weight is None else weight
     x = hit - score
@@ -27,7 +27,7 @@ def moments_of(score, hit, weight=None, cap=1.0, tolerance=0.02):
         "score2": (w**2 * score).sum(-1, keepdims=True),
         "square2": (w**2 * x**2).sum(-1, keepdims=True),
     }
-    flat = log_gains(score.ravel(), hit.ravel(), w.ravel() / cap, tolerance)
+    flat = log_gains(score.ravel(), hit.ravel(), w.ravel() / cap, limit)
     gains = flat.reshape(*score.shape, 2, len(STAKES)).sum(axis=-3)
     return moments_of_rows(sums, cap, gains[..., None, :, :])
 
@@ -36,18 +36,18 @@ def without_bets(moments):
     return Moments(**{**vars(moments), "gains": None})
 
 
-@pytest.mark.parametrize("tolerance", [0.0, 0.03])
+@pytest.mark.parametrize("limit", [0.0, 0.03])
 @pytest.mark.parametrize("sign", [1, -1])
-def test_the_mean_of_an_e_value_is_one_at_the_limit_exactly(tolerance, sign):
-    # All outcomes of four rows whose true rates are the scores plus the tolerance.
+def test_the_mean_of_an_e_value_is_one_at_the_limit_exactly(limit, sign):
+    # All outcomes of four rows whose true rates are the scores plus the limit.
     score = np.array([0.1, 0.3, 0.5, 0.8])
-    truth = score + sign * tolerance
+    truth = score + sign * limit
     mean = np.zeros((2, 2, len(STAKES)))
     for outcome in itertools.product([0, 1], repeat=4):
         hit = np.array(outcome, dtype=bool)
         chance = np.prod(np.where(hit, truth, 1 - truth))
-        found = moments_of(score, hit, tolerance=tolerance)
-        limits = np.full((1, 2), tolerance)
+        found = moments_of(score, hit, limit=limit)
+        limits = np.full((1, 2), limit)
         mean[0] += chance * np.exp(log_evidence(found, limits)[0])
         mean[1] += chance * np.exp(log_evidence(without_bets(found), limits)[0])
     side = 0 if sign == 1 else 1
@@ -62,7 +62,7 @@ def test_weighted_bets_are_fair_up_to_the_cap():
     for outcome in itertools.product([0, 1], repeat=3):
         hit = np.array(outcome, dtype=bool)
         chance = np.prod(np.where(hit, score, 1 - score))
-        found = moments_of(score, hit, weight, cap=3.0, tolerance=0.0)
+        found = moments_of(score, hit, weight, cap=3.0, limit=0.0)
         mean = mean + chance * np.exp(log_evidence(found, np.zeros((1, 2))))
     np.testing.assert_allclose(mean, 1.0, rtol=1e-12)
 
@@ -77,7 +77,7 @@ def test_bets_on_units_are_fair_although_their_rows_always_agree():
         units = moments_of_units({name: one[:, None] for name, one in sums.items()})
         by_unit = by_unit + chance * np.exp(log_evidence(units, np.zeros((1, 2))))
         rows = np.repeat(score, size.astype(int)), np.repeat(hit, size.astype(int)) == 1
-        found = moments_of(*rows, tolerance=0.0)
+        found = moments_of(*rows, limit=0.0)
         by_row = by_row + chance * np.exp(log_evidence(found, np.zeros((1, 2))))
     np.testing.assert_allclose(by_unit, 1.0, rtol=1e-12)
     assert by_row.max() > 2  # what the units are for
@@ -131,7 +131,7 @@ def test_false_alarms_are_rare_and_changes_are_found(bets):
     for t in range(140):
         score = rng.beta(1, 2, (400, 40))
         hit = rng.random(score.shape) < score + (0.15 if t >= 100 else 0.0)
-        found = moments_of(score, hit, tolerance=0.0)
+        found = moments_of(score, hit, limit=0.0)
         found = found if bets else without_bets(found)
         detector.update(log_evidence(found, limits), found)
         alarms[0 if t < 100 else 1] |= detector.total(part, spent=True) >= 20

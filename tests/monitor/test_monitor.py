@@ -43,7 +43,7 @@ def test_a_change_is_found_where_and_when_it_happened(alarmed):
     assert 20 < int(status.raised.split()[1]) < 32
     assert status.where.proven and status.where.also == ()
     assert status.where.low < -0.15 < status.where.high < 0
-    assert status.gap == pytest.approx(status.where.says - status.where.happens)
+    assert status.gap == pytest.approx(status.where.predicted - status.where.observed)
     assert re.fullmatch(
         r"Alarm: risk too low by 1\d\.\d points \(\d\.\d to 1\d\.\d\) where age 40 to 50, "
         r"since day \d+\.",
@@ -138,13 +138,13 @@ def test_a_batch_that_cannot_be_read_changes_nothing(bins):
 
 
 def test_another_tolerance_falls_back_and_says_so(bins):
-    with pytest.warns(VarcalWarning, match="for a tolerance of 0.02.*monitor=0.05"):
-        monitor = vc.Monitor(bins, tolerance=0.05)
+    with pytest.warns(VarcalWarning, match="for a limit of 0.02.*monitor=0.05"):
+        monitor = vc.Monitor(bins, limit=0.05)
     assert monitor.method == "sums" and "self-normalized" in monitor.notes[0]
     plain = vc.make_bins("y", "p", data=make_rows(1000))
     with pytest.warns(VarcalWarning, match="chosen without monitor"):
         monitor = vc.Monitor(plain)
-    assert monitor.tolerance == 0.02
+    assert monitor.limit == 0.02
     for day in range(30):
         status = monitor.update(make_rows(shift=0.2, seed=day), id=day)
     assert status.alarm and status.variable == "age"
@@ -152,10 +152,10 @@ def test_another_tolerance_falls_back_and_says_so(bins):
 
 def test_gaps_within_the_tolerance_raise_no_alarm_and_larger_ones_do():
     bins = make_bins(0.1)
-    within, beyond = vc.Monitor(bins), vc.Monitor(bins)
+    within, uneven = vc.Monitor(bins), vc.Monitor(bins)
     for day in range(60):
         assert not within.update(make_rows(shift=0.09, seed=day), id=day).alarm
-        status = beyond.update(make_rows(shift=0.25, seed=day), id=day)
+        status = uneven.update(make_rows(shift=0.25, seed=day), id=day)
     assert status.alarm and status.where.text == "40 to 50"
 
 
@@ -363,7 +363,7 @@ def test_the_frame_has_one_row_per_cell(alarmed):
 
 def test_arl_bounds_the_distance_of_false_alarms(bins):
     monitor = vc.Monitor(bins, arl=500)
-    assert monitor.threshold == 500 and monitor.level == 0.95
+    assert monitor.alarm_at == 500 and monitor.level == 0.95
     for day in range(20):
         status = monitor.update(make_rows(shift=0.2, seed=day), id=day)
     assert status.alarm and "arl=500" in repr(monitor)
@@ -375,7 +375,7 @@ def test_arl_bounds_the_distance_of_false_alarms(bins):
         ({"alpha": 0.05, "arl": 100}, "alpha and arl are both given"),
         ({"alpha": 1.5}, "alpha must lie between 0 and 1; got 1.5"),
         ({"arl": 0.5}, "arl must be a number of batches above 1; got 0.5"),
-        ({"tolerance": -0.1}, "tolerance must lie between 0 and 0.5; got -0.1"),
+        ({"limit": -0.1}, "limit must lie between 0 and 0.5; got -0.1"),
     ],
 )
 def test_arguments_are_checked(bins, given, what):

@@ -59,13 +59,13 @@ def lines(ax):
 def test_a_curve_is_drawn_unchanged(age, ax):
     assert age.plot(ax) is ax
     drawn = lines(ax)
-    for colour, values in (("#0072B2", age.error), ("#D55E00", age.predicted_error)):
+    for colour, values in (("#0072B2", 1 - age.observed), ("#D55E00", 1 - age.predicted)):
         np.testing.assert_array_equal(drawn[colour].get_xdata(), age.x)
         np.testing.assert_array_equal(drawn[colour].get_ydata(), values)
     assert drawn["#0072B2"].get_linestyle() == "-"
     assert drawn["#D55E00"].get_linestyle() == "--"
     band = ax.collections[0].get_paths()[0].vertices
-    for edge in (age.error_low, age.error_high):
+    for edge in (1 - age.observed_high, 1 - age.observed_low):
         assert np.isin(np.round(edge, 12), np.round(band[:, 1], 12)).all()
     (bars,) = (patch for patch in ax.patches if isinstance(patch, StepPatch))
     heights, edges, _ = bars.get_data()
@@ -89,16 +89,16 @@ def test_under_and_over_differ_without_colour(tilt, ax):
     assert {"^", "v"} <= markers
     assert ax.get_ylabel() == "actual rate"
     assert {"risk too high", "risk too low"} & set(texts(ax)) or {"too high"} <= set(texts(ax))
-    np.testing.assert_array_equal(lines(ax)["#0072B2"].get_ydata(), 1 - curve.error)
+    np.testing.assert_array_equal(lines(ax)["#0072B2"].get_ydata(), curve.observed)
 
 
 def test_levels_are_dots_against_dashes_with_their_rows(audit, ax):
     curve = audit["occupation"]
     curve.plot(ax)
     dots = [line for line in ax.get_lines() if line.get_marker() == "o"]
-    np.testing.assert_array_equal(dots[0].get_xdata(), curve.error)
+    np.testing.assert_array_equal(dots[0].get_xdata(), 1 - curve.observed)
     dashes = [line for line in ax.get_lines() if line.get_marker() == "|"]
-    np.testing.assert_array_equal(dashes[0].get_xdata(), curve.predicted_error)
+    np.testing.assert_array_equal(dashes[0].get_xdata(), 1 - curve.predicted)
     named = " ".join(texts(ax))
     assert all(f"{count:,}" in named for count in curve.counts)
     assert curve.counts.sum() == curve.n_rows
@@ -164,12 +164,12 @@ def test_without_axes_there_is_a_figure_of_its_own(age):
 def test_the_ranking_is_that_of_the_audit(audit, ax):
     audit.plot(ax, top=3)
     dots = ax.collections[-1].get_offsets()
-    np.testing.assert_array_equal(dots[:, 0], [row.beyond.debiased for row in audit.rows[:3]])
+    np.testing.assert_array_equal(dots[:, 0], [row.uneven.debiased for row in audit.rows[:3]])
     assert {row.variable for row in audit.rows[:3]} | {"… 1 more", "off"} <= set(texts(ax))
     bars = [patch.get_width() for patch in ax.patches]
-    np.testing.assert_array_equal(bars, [row.beyond.noise_high for row in audit.rows[:3]])
+    np.testing.assert_array_equal(bars, [row.uneven.noise_high for row in audit.rows[:3]])
     assert f"by {points(audit.gap)} points" in ax.get_title(loc="left").replace("\n", " ")
-    assert "limit 2.0" in texts(ax) and "hidden error" in ax.get_xlabel()
+    assert "limit 2.0" in texts(ax) and "uneven error" in ax.get_xlabel()
     assert "VECE, 95% interval, points" in texts(audit.plot(quantity="vece"))
     with pytest.raises(InputError, match="quantity must be one of 'beyond', 'vece'"):
         audit.plot(quantity="veces")

@@ -98,7 +98,7 @@ def slices_by_hand():
         draws=99,
         event="positive",
         max_depth=3,
-        beyond=None,
+        after=None,
         level=0.95,
         random_state=0,
     )

@@ -126,14 +126,14 @@ def test_charts_show_what_happened(adult, event):
     found = summarise(vc.audit(adult.y, adult.p, {"sex": sex}, event=event, repair=False))
     one = found.variables[0]
     y, p = np.asarray(adult.y), np.asarray(adult.p)
-    happens = y if event == "positive" else (p > 0.5) == y
-    says = p if event == "positive" else np.maximum(p, 1 - p)
+    observed = y if event == "positive" else (p > 0.5) == y
+    predicted = p if event == "positive" else np.maximum(p, 1 - p)
     line = one.main.line
     for k, level in enumerate(line.labels):
         inside = sex == level
-        assert line.actual[k] == pytest.approx(happens[inside].mean(), abs=2e-3)
-        assert line.predicted[k] == pytest.approx(says[inside].mean(), abs=2e-3)
-        assert one.bins[k].happens == pytest.approx(happens[inside].mean())
+        assert line.actual[k] == pytest.approx(observed[inside].mean(), abs=2e-3)
+        assert line.predicted[k] == pytest.approx(predicted[inside].mean(), abs=2e-3)
+        assert one.bins[k].observed == pytest.approx(observed[inside].mean())
         assert line.actual_low[k] < line.actual[k] < line.actual_high[k]
         assert line.n[k] == inside.sum()
     # A level that is named elsewhere has the same interval in the table.
@@ -171,7 +171,7 @@ def test_sentences(audit, summary):
     assert any("963 rows (6%) without a value" in str(note) for note in workclass.notes)
     hours = next(one for one in summary.variables if one.name == "hours-per-week")
     assert any("bin of their own: 40 (" in str(note) for note in hours.notes)
-    assert any("p of no hidden error" in str(line) for line in hours.statistics)
+    assert any("p of no uneven error" in str(line) for line in hours.statistics)
 
 
 def test_sentences_without_a_finding():
@@ -180,7 +180,7 @@ def test_sentences_without_a_finding():
     (one,) = found.variables
     assert one.verdict == "no evidence"
     assert one.spot is None and str(one.wrong) == ""
-    assert str(one.places[0]).startswith("Hidden error of more than ")
+    assert str(one.places[0]).startswith("Uneven error of more than ")
     page = html(found)
     assert "1 variable without evidence" in page
     assert "Move the slider" in page
@@ -213,7 +213,7 @@ def test_better_groups_carry_no_mark():
     near = audits_by_hand.place("sex", "Male", 0.2, 0.21)
     claims = [audits_by_hand.claim("risk", 0.25, 0.30, ece=(0.05, 0.043, 0.057))]
     rows = [audits_by_hand.row("sex", 0.05, 0.04, 0.06, where=far)]
-    found = audits_by_hand.audit(claims, rows, groups=[near, far], event="positive")
+    found = audits_by_hand.audit(claims, rows, places=[near, far], event="positive")
     summary = summarise(found)
     for form in (html(summary), markdown(summary), first_screen_html(summary.screen, 0.95)):
         assert "better than the rest" in form
@@ -338,7 +338,7 @@ def test_markdown_escapes_names(name):
     variables = {name: np.arange(200.0), "other": [0.0, 1] * 100}
     found = summarise(vc.audit(y, p, variables, include=list(variables), repair=False))
     form = markdown(found)
-    table = form[form.index("| # |") : form.index("Hidden error: how far")]
+    table = form[form.index("| # |") : form.index("Uneven error: how far")]
     rows = [line for line in table.splitlines() if re.match(r"\| \d", line)]
     assert len(rows) == 2
     assert all(len(re.findall(r"(?<!\\)\|", row)) == 6 for row in rows)

@@ -39,8 +39,8 @@ def test_the_summary_says_alarm_where_since_when_and_how_bad(alarmed):
     where = alarmed.status.where
     assert (summary.badge, summary.look) == ("Alarm", "bad")
     assert str(summary.headline) == f"Risk too low where age 40 to 50, since {where.since}"
-    says, happens = f"{100 * where.says:.1f}%", f"{100 * where.happens:.1f}%"
-    assert f"the model says {says} and {happens} happens: off by " in str(summary.lede)
+    predicted, observed = f"{100 * where.predicted:.1f}%", f"{100 * where.observed:.1f}%"
+    assert f"the model says {predicted} and {observed} happens: off by " in str(summary.lede)
     assert f"raised at {alarmed.status.raised}." in str(summary.lede)
     assert len(summary.steps) == 3
     known = vc.Monitor(alarmed.bins)
@@ -50,7 +50,7 @@ def test_the_summary_says_alarm_where_since_when_and_how_bad(alarmed):
 def test_calm_is_said_without_claiming_perfection(calm):
     summary = summarise_monitor(calm)
     assert (summary.badge, summary.look) == ("No alarm", "ok")
-    assert str(summary.headline) == "No sign of a gap beyond the tolerance"
+    assert str(summary.headline) == "No sign of a gap beyond the limit"
     assert "the evidence that a gap exceeds 2.0 points anywhere is 0." in str(summary.lede)
     assert not summary.steps
 
@@ -67,15 +67,15 @@ def test_it_says_how_near_an_alarm_is(rate, calm_until, weak_at, close_at):
         said.append((monitor.status, summarise_monitor(monitor)))
     for status, summary in said[: calm_until + 1]:
         assert status.evidence <= (1 if "alpha" in rate else status.n_batches)
-        assert str(summary.headline) == "No sign of a gap beyond the tolerance"
+        assert str(summary.headline) == "No sign of a gap beyond the limit"
     status, summary = said[weak_at]
-    assert str(summary.headline) == "Weak signs of a gap beyond the tolerance"
+    assert str(summary.headline) == "Weak signs of a gap beyond the limit"
     assert (status.close, summary.badge, summary.look) == (False, "No alarm", "ok")
     status, summary = said[close_at]
-    assert str(summary.headline) == "Signs of a gap beyond the tolerance, close to an alarm"
+    assert str(summary.headline) == "Signs of a gap beyond the limit, close to an alarm"
     assert (status.close, summary.badge, summary.look) == (True, "No alarm, but close", "watch")
-    share = int(100 * status.evidence / status.threshold)
-    assert f", {share}% of the {status.threshold:,.0f} that raise an alarm." in str(summary.lede)
+    share = int(100 * status.evidence / status.alarm_at)
+    assert f", {share}% of the {status.alarm_at:,.0f} that raise an alarm." in str(summary.lede)
     assert f", but close: evidence {evidence_text(status.evidence)}, {share}% of" in str(status)
     status, summary = said[-1]
     assert (status.close, summary.badge) == (False, "Alarm")
@@ -127,8 +127,8 @@ def test_what_is_drawn_are_the_sums(alarmed):
         gap = rows["p"][here].mean() - rows["y"][here].mean()
         assert first.rows[2].gap[day] == pytest.approx(gap)
     assert view.before is not None and view.after is not None
-    assert view.after.says[-1] - view.after.happens[-1] == pytest.approx(alarmed.status.gap)
-    assert view.after.low[-1] > view.after.says[-1]  # the interval excludes the prediction
+    assert view.after.predicted[-1] - view.after.observed[-1] == pytest.approx(alarmed.status.gap)
+    assert view.after.low[-1] > view.after.predicted[-1]  # the interval excludes the prediction
 
 
 def test_pictures(alarmed, calm):

@@ -31,7 +31,7 @@ def test_figures_are_like_the_papers(story):
 def test_audits_rank_what_is_left(story):
     before, after = story.audits["beta"], story.audits["tree on age"]
     assert before.row("age").verdict == "off"
-    assert after.row("age").beyond.debiased < before.row("age").beyond.debiased / 2
+    assert after.row("age").uneven.debiased < before.row("age").uneven.debiased / 2
     assert {row.variable for row in after.rows[:6]} >= {"education-num"}
 
 

@@ -50,9 +50,9 @@ def test_a_planted_slice_is_found(found):
     assert one.rows == inside.sum()
     assert one.share == pytest.approx(inside.mean())
     assert one.gap == pytest.approx(p[inside].mean() - y[inside].mean())
-    assert one.score - one.rate == pytest.approx(one.gap)
+    assert one.predicted - one.observed == pytest.approx(one.gap)
     assert one.low < 0.25 < one.high
-    assert one.beyond_parents == pytest.approx(one.gap, abs=0.08)
+    assert one.over_parents == pytest.approx(one.gap, abs=0.08)
 
 
 def test_words(found):
@@ -69,7 +69,7 @@ def test_words(found):
 def test_table_file_and_settings(found, tmp_path):
     frame = found.to_frame()
     assert list(frame["rule"]) == [found[0].rule]
-    assert {"rows", "share", "gap", "low", "high", "p_adjusted", "beyond_parents"} <= set(frame)
+    assert {"rows", "share", "gap", "low", "high", "p_adjusted", "over_parents"} <= set(frame)
     found.save(tmp_path / "slices.json")
     again = vc.load(tmp_path / "slices.json")
     assert again == found
@@ -122,8 +122,8 @@ def test_more_classes():
     found = vc.slices(y, p, X, draws=DRAWS)
     assert {one.claim for one in found} <= {"confidence", "class x", "class y", "class z"}
     assert jaccard(found[0].mask(X), wrong) > 0.7
-    for beyond in ("overall", "single"):
-        again = vc.slices(y, p, X, draws=DRAWS, beyond=beyond)
+    for after in ("overall", "single"):
+        again = vc.slices(y, p, X, draws=DRAWS, after=after)
         assert again.p_value < 0.1
 
 
@@ -214,13 +214,13 @@ def test_beyond_takes_off_what_is_known():
     p = rng.uniform(0.3, 0.7, n)
     overall = rng.random(n) < p - 0.15
     assert vc.slices(overall, p, X, event="positive", draws=DRAWS).p_value < 0.05
-    assert vc.slices(overall, p, X, event="positive", draws=DRAWS, beyond="overall").p_value > 0.05
+    assert vc.slices(overall, p, X, event="positive", draws=DRAWS, after="average").p_value > 0.05
     alone = rng.random(n) < p + 0.25 * (X["a"] - 0.5) - 0.1 * (X["kind"] == "u")
     assert vc.slices(alone, p, X, event="positive", draws=DRAWS).p_value < 0.05
-    assert vc.slices(alone, p, X, event="positive", draws=DRAWS, beyond="single").p_value > 0.05
+    assert vc.slices(alone, p, X, event="positive", draws=DRAWS, after="single").p_value > 0.05
     corner = (X["a"] > 0.5) == (X["b"] > 0.5)
     crossed = rng.random(n) < p + np.where(corner, 0.15, -0.15)
-    found = vc.slices(crossed, p, X, event="positive", draws=DRAWS, beyond="single")
+    found = vc.slices(crossed, p, X, event="positive", draws=DRAWS, after="single")
     assert found.p_value < 0.05
     assert all(one.depth > 1 for one in found)
 
@@ -294,8 +294,8 @@ def test_identifiers_are_left_out():
     ("options", "message"),
     [
         ({"max_depth": 4}, "max_depth must be one of 1, 2, 3; got 4"),
-        ({"beyond": "all"}, "beyond must be one of None, 'overall', 'single'; got 'all'"),
-        ({"beyond": "single", "max_depth": 1}, "no slice is left to search"),
+        ({"after": "all"}, "beyond must be one of None, 'overall', 'single'; got 'all'"),
+        ({"after": "single", "max_depth": 1}, "no slice is left to search"),
         ({"draws": 5}, "draws must be an integer of at least 19; got 5"),
         (
             {"draws": 19, "level": 0.99},

@@ -115,7 +115,7 @@ def test_integer_weights_of_levels_equal_repetition():
     weighted = vc.surface(**given, sample_weight=weight)
     repeated = vc.surface(**{name: np.repeat(one, weight) for name, one in given.items()})
     np.testing.assert_allclose(weighted.gap, repeated.gap, atol=1e-12)
-    np.testing.assert_allclose(weighted.says, repeated.says)
+    np.testing.assert_allclose(weighted.predicted, repeated.predicted)
     # A weight says how much a row counts, not that it was seen as often.
     assert weighted.n.sum() == n < repeated.n.sum()
 
@@ -143,7 +143,9 @@ def test_levels_and_dates():
     assert any(label.startswith("other") for label in found.first.labels)
     assert found.second.text(0).startswith("day 2024-01")
     table = vc.surface(given["y"], given["p"], {"kind": level}, {"half": given["v2"] > 0.5})
-    np.testing.assert_allclose(table.gap[table.n > 0], (table.says - table.happens)[table.n > 0])
+    np.testing.assert_allclose(
+        table.gap[table.n > 0], (table.predicted - table.observed)[table.n > 0]
+    )
 
 
 def test_claims_of_two_and_more_classes():

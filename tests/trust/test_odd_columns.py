@@ -287,9 +287,9 @@ def test_columns_that_cannot_be_variables_are_left_out(source, few, parquet_path
         assert reasons["lists"].startswith("cannot be a variable: it is of type List") or (
             source == "pandas" and "holds ndarray" in reasons["lists"]
         )
-        with pytest.raises(InputError, match="v 'lists' "):
+        with pytest.raises(InputError, match="variable 'lists' "):
             use(include=["lists"])
-    with pytest.raises(InputError, match="v 'structs' "):
+    with pytest.raises(InputError, match="variable 'structs' "):
         vc.audit("y", "p", ["age", "structs"], data=data)
     bins = vc.make_bins("y", "p", data=data)
     assert "lists" in dict(vc.audit(vc.collect(data, bins)).left_out)
@@ -304,7 +304,7 @@ def test_a_table_of_nothing_else_and_comparisons():
     with pytest.warns(VarcalWarning, match="left out: 'lists' cannot be a variable"):
         found = vc.compare("y", {"raw": "p", "half": "q"}, data=TABLE)
     assert list(found.curves) == ["age"]
-    with pytest.raises(InputError, match="v 'lists'"):
+    with pytest.raises(InputError, match="variable 'lists'"):
         vc.compare("y", {"raw": "p"}, ["lists"], data=TABLE)
 
 

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 _CHECKS = {
     "out": or_none(check_path),
     "p": or_none(check_names),
-    "v": or_none(check_names),
+    "X": or_none(check_names),
     "column": check_one_line,
     "format": or_none(check_text),
     "sep": or_none(check_text),
@@ -87,7 +87,7 @@ def apply(
     out: str | PathLike[str],
     *,
     p: str | Sequence[str] | None = ...,
-    v: str | Sequence[str] | None = ...,
+    X: str | Sequence[str] | None = ...,
     column: str = ...,
     format: str | None = ...,
     sep: str | None = ...,
@@ -103,7 +103,7 @@ def apply(
     out: None = ...,
     *,
     p: str | Sequence[str] | None = ...,
-    v: str | Sequence[str] | None = ...,
+    X: str | Sequence[str] | None = ...,
     column: str = ...,
 ) -> Any: ...
 
@@ -114,7 +114,7 @@ def apply(
     out: str | PathLike[str] | None = None,
     *,
     p: str | Sequence[str] | None = None,
-    v: str | Sequence[str] | None = None,
+    X: str | Sequence[str] | None = None,
     column: str = "p_calibrated",
     format: str | None = None,
     sep: str | None = None,
@@ -139,7 +139,7 @@ def apply(
     out : path
         The file to write all rows to; its extension determines the format. None for a Spark data
         frame, which Spark itself writes.
-    p, v : column name or names, optional
+    p, X : column name or names, optional
         The columns of uncalibrated probabilities and of variables, in the order of the fit. By
         default those with the same names as in the fit.
     column : str
@@ -192,17 +192,17 @@ def apply(
                 "leave out= out, and let Spark write the result: .write.parquet(path)",
                 argument="out",
             )
-        return apply_in_spark(calibrator, cast(Any, rows), p, v, column)
+        return apply_in_spark(calibrator, cast(Any, rows), p, X, column)
     if out is None:
         raise InputError("out is None", "give the path of the file to write", argument="out")
     if rows is not None:
         # The files of a PyArrow dataset are known, and those of a folder.
         files = getattr(getattr(rows, "dataset", None), "files", ())
         refuse_input(out, "an input file", *files)
-        return _apply_lazily(calibrator, rows, out, p, v, column)
+        return _apply_lazily(calibrator, rows, out, p, X, column)
     sources = sources_of(cast(Any, source), format, Stated(sep, decimal, encoding))
     warn_how_read(sources)
-    return apply_to(calibrator, sources, out, p=p, v=v, column=column)
+    return apply_to(calibrator, sources, out, p=p, X=X, column=column)
 
 
 def check_target(out: str | PathLike[str], calibrator: object) -> None:
@@ -217,7 +217,7 @@ def apply_to(
     out: str | PathLike[str],
     *,
     p: str | Sequence[str] | None,
-    v: str | Sequence[str] | None,
+    X: str | Sequence[str] | None,
     column: str,
 ) -> Applied:
     """Add calibrated probabilities to a list of files; see `apply`."""
@@ -235,7 +235,7 @@ def apply_to(
     )
     out_format, gzipped = format_of(out)
     dialect = output_dialect(sources, out_format)
-    scores, variables = score_columns(fitted, p), variable_columns(fitted, v)
+    scores, variables = score_columns(fitted, p), variable_columns(fitted, X)
     rows = RowStream(
         sources,
         tuple(dict.fromkeys([*scores, *variables.values()])),
@@ -321,14 +321,14 @@ def _apply_lazily(
     rows: LazyRows,
     out: str | PathLike[str],
     p: str | Sequence[str] | None,
-    v: str | Sequence[str] | None,
+    X: str | Sequence[str] | None,
     column: str,
 ) -> Applied:
     import_library("pyarrow", f"writing {str(out)!r}")
 
     from varcal._files.sinks import open_sink  # noqa: PLC0415
 
-    work = calibration_of(calibrator, rows, p, v, column)
+    work = calibration_of(calibrator, rows, p, X, column)
     tables = rows.map(rows.columns, work)
     first = next(tables, None)
     if first is None:

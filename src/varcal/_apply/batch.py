@@ -62,7 +62,7 @@ def calibration_of(
     calibrator: Calibrator | str | PathLike[str],
     rows: LazyRows,
     p: str | Sequence[str] | None,
-    v: str | Sequence[str] | None,
+    X: str | Sequence[str] | None,
     column: str,
 ) -> Calibrate:
     """Return the work that applies a calibrator, after checking that the rows have its columns."""
@@ -71,7 +71,7 @@ def calibration_of(
     fitted = (
         calibrator if isinstance(calibrator, Calibrator) else load_kind(calibrator, "calibrator")
     )
-    scores, variables = score_columns(fitted, p), variable_columns(fitted, v)
+    scores, variables = score_columns(fitted, p), variable_columns(fitted, X)
     for name in (*scores, *variables.values()):
         if name not in rows.columns:
             raise InputError.no_column(name, rows.columns, "source")
@@ -92,19 +92,19 @@ def score_columns(fitted: Calibrator, p: str | Sequence[str] | None) -> tuple[st
     return names
 
 
-def variable_columns(fitted: Calibrator, v: str | Sequence[str] | None) -> dict[str, str]:
+def variable_columns(fitted: Calibrator, X: str | Sequence[str] | None) -> dict[str, str]:
     """Return the column of each variable of the fit."""
     schema = getattr(fitted, "schema_", None)
     own: tuple[str, ...] = () if schema is None else schema.names
-    names = own if v is None else (v,) if isinstance(v, str) else tuple(v)
+    names = own if X is None else (X,) if isinstance(X, str) else tuple(X)
     if not own:
         return {}
     if len(names) != len(own):
         raise InputError(
-            f"v names {len(names)} columns, but the calibrator was fitted on {len(own)}: "
+            f"X names {len(names)} columns, but the calibrator was fitted on {len(own)}: "
             + ", ".join(map(repr, own)),
             "name one column per variable, in that order",
-            argument="v",
+            argument="X",
         )
     return dict(zip(own, names, strict=True))
 

@@ -52,13 +52,13 @@ def apply_in_spark(
     calibrator: Calibrator | str | PathLike[str],
     rows: SparkRows,
     p: str | Sequence[str] | None,
-    v: str | Sequence[str] | None,
+    X: str | Sequence[str] | None,
     column: str,
 ) -> Any:
     """Return the data frame with calibrated probabilities; see `apply`."""
     from pyspark.sql.types import DoubleType, StructField, StructType  # noqa: PLC0415
 
-    work = calibration_of(calibrator, rows, p, v, column)
+    work = calibration_of(calibrator, rows, p, X, column)
     rows.check_single([*work.scores, *work.variables.values()])
     worker = CalibrateWorker(replace(work, row_numbers_known=False), rows.columns)
     new = [StructField(name, DoubleType(), nullable=False) for name in work.added]

@@ -48,7 +48,7 @@ def audit(
     bins: object = None,
     edges: str | None = None,
     level: float = 0.95,
-    threshold: float = 0.02,
+    limit: float = 0.02,
     classes: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
     sample_weight: object = None,
@@ -65,9 +65,9 @@ def audit(
 
     VECE is never below the overall gap, so a model that is equally overconfident everywhere has
     the same VECE along every column, even along noise. Variables are therefore ranked by their
-    *hidden error*, what is left once the average gap is taken off,
+    *uneven error*, what is left once the average gap is taken off,
 
-    .. math:: \text{beyond} = \sum_b \frac{n_b}{n} \, |g_b - \bar g_b|,
+    .. math:: \text{uneven} = \sum_b \frac{n_b}{n} \, |g_b - \bar g_b|,
 
     where :math:`g_b` is the gap of bin b and :math:`\bar g_b` what it would be if every row had
     the average gap of its predicted side. It is debiased and has its own interval and test;
@@ -75,7 +75,7 @@ def audit(
 
     With two classes both claims of a model are judged: the *risk*, p against y, and the
     *confidence* in the predicted class. Errors that cancel in one of them show in the other. A
-    row has the figures of the claim with the larger hidden error and a p-value that is valid for
+    row has the figures of the claim with the larger uneven error and a p-value that is valid for
     both. With more classes the claims are the confidence and the probability of each class.
 
     Parameters
@@ -98,9 +98,9 @@ def audit(
         (``binning="atoms"``).
     level : float
         Level of intervals, bands and tests.
-    threshold : float
-        The hidden error that matters. With evidence, the verdict is "off" if the interval of the
-        hidden error lies above it, "small" if it lies below, and "size unclear" otherwise.
+    limit : float
+        The uneven error that matters. With evidence, the verdict is "off" if the interval of the
+        uneven error lies above it, "small" if it lies below, and "size unclear" otherwise.
     groups : array-like or column name, optional
         Units that rows belong to, such as patients or customers. Intervals, bands and tests
         then allow for dependence within a unit.
@@ -183,7 +183,7 @@ def audit(
             argument="slices",
             settings={"slices": None},
         )
-    settings = Settings(str(event), keys, level, threshold, random_state)
+    settings = Settings(str(event), keys, level, limit, random_state)
     found = judge(evidence, names, settings, left_out=left_out)
     if slices:
         with warnings.catch_warnings():

@@ -18,7 +18,7 @@ from varcal._text.tables import text_table
 
 @dataclass(frozen=True, eq=False)
 class Changes:
-    """How the hidden error (`beyond`) changed from one audit to the next, one row per variable.
+    """How the uneven error (`uneven`) changed from one audit to the next, one row per variable.
 
     The level holds for one look at two audits. Whoever looks again with every batch of rows, and
     stops at the first alarm, is alarmed far more often than 1 − level: of models that do not
@@ -68,7 +68,7 @@ class Changes:
     @property
     def _head(self) -> str:
         return (
-            f"Changes of the hidden error in points, {level_text(self.level)} intervals "
+            f"Changes of the uneven error in points, {level_text(self.level)} intervals "
             "for all variables at once"
         )
 

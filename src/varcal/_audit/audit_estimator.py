@@ -16,7 +16,9 @@ from varcal._input.left_out import WholeTable, explicit_names
 from varcal.exceptions import InputError
 
 
-def audit_estimator(model: Any, X: Any, y: object, *, v: object = None, **options: Any) -> Audit:
+def audit_estimator(
+    model: Any, X: Any, y: object, *, variables: object = None, **options: Any
+) -> Audit:
     """Audit a fitted classifier on rows that it was not trained on.
 
     Parameters
@@ -29,10 +31,10 @@ def audit_estimator(model: Any, X: Any, y: object, *, v: object = None, **option
         so. What is audited is then the model with this sigmoid.
     X : frame or array
         The features. Every column is audited; columns of an array are called v0, v1, …, or with
-        `v` x0, x1, …
+        `variables` x0, x1, …
     y : array-like
         The labels.
-    v : frame, dict of columns or array, optional
+    variables : frame, dict of columns or array, optional
         Variables that the model does not see, such as a protected attribute. They are audited
         beside the columns of X and must have other names.
     **options
@@ -62,11 +64,11 @@ def audit_estimator(model: Any, X: Any, y: object, *, v: object = None, **option
         )
     classes = list(model.classes_)
     p, note = _probabilities(model, X, y, options)
-    if v is not None:
-        own, others = columns_by_name(X, "X", "x"), columns_by_name(v, "v")
+    if variables is not None:
+        own, others = columns_by_name(X, "X", "x"), columns_by_name(variables, "variables")
         _check_names(own, others)
         chosen = explicit_names(None, options.get("include"), [*own, *others])
-        options["include"] = sorted(chosen | explicit_names(v, None, list(others)))
+        options["include"] = sorted(chosen | explicit_names(variables, None, list(others)))
         X = WholeTable(own | others)
     found = audit(y, p, X, classes=classes, **options)
     return replace(found, notes=(note, *found.notes)) if note else found
@@ -117,7 +119,7 @@ def _check_names(own: Mapping[str, Any], others: Mapping[str, Any]) -> None:
     both = [name for name in others if name in own]
     if both:
         raise InputError(
-            f"v has columns that X has, too: {', '.join(map(repr, both[:5]))}",
-            "rename them, or leave them out of v: the columns of X are audited already",
-            argument="v",
+            f"variables has columns that X has, too: {', '.join(map(repr, both[:5]))}",
+            "rename them, or leave them out of variables: the columns of X are audited already",
+            argument="variables",
         )

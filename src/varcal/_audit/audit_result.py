@@ -35,7 +35,7 @@ NOT_PICKLED = "audit.repair was not asked for before the audit was pickled or co
 _PLAIN = (
     "event",
     "level",
-    "threshold",
+    "limit",
     "n_rows",
     "n_dropped",
     "n_bins",
@@ -49,7 +49,7 @@ _PLAIN = (
 
 @dataclass(frozen=True, eq=False)
 class Audit:
-    """The variables of an audit, ranked by hidden error.
+    """The variables of an audit, ranked by uneven error.
 
     Attributes
     ----------
@@ -58,20 +58,20 @@ class Audit:
     claims : dict of ClaimSummary
         The claims that were judged, over all rows.
     rows : tuple of AuditRow
-        One per variable, the one with the largest `beyond` first.
+        One per variable, the one with the largest `uneven` first.
     curves, other_curves : dict of Curve
         The curve of each variable for the claim of its row, and for the other claim of two
         classes; ``audit["age"]`` is one of the former.
     tables : dict of BinTable
         The bins behind the figures of each row's claim.
-    groups : tuple of Place
+    places : tuple of Place
         For whom the model is wrong: at most five clear places of variables that are off.
     notes : tuple of str
         Remarks on the data and the results.
     left_out : tuple of (str, str)
         Columns that were not audited, each with the reason.
-    level, threshold : float
-        The level of all intervals and tests, and the hidden error that matters.
+    level, limit : float
+        The level of all intervals and tests, and the uneven error that matters.
     n_rows, n_dropped : int
         The rows audited, and the rows dropped because their outcome is missing.
     n_bins, binning
@@ -91,11 +91,11 @@ class Audit:
     curves: dict[str, Curve]
     other_curves: dict[str, Curve]
     tables: dict[str, BinTable]
-    groups: tuple[Place, ...]
+    places: tuple[Place, ...]
     notes: tuple[str, ...]
     left_out: tuple[tuple[str, str], ...]
     level: float
-    threshold: float
+    limit: float
     n_rows: int
     n_dropped: int
     n_bins: int
@@ -162,7 +162,7 @@ class Audit:
 
     @property
     def bound(self) -> float:
-        """The largest hidden error along any variable that cannot be ruled out."""
+        """The largest uneven error along any variable that cannot be ruled out."""
         return max(row.high for row in self.rows)
 
     def __contains__(self, variable: object) -> bool:
@@ -207,7 +207,7 @@ class Audit:
             "left_out": [list(pair) for pair in self.left_out],
             "claims": {name: claim.to_dict() for name, claim in self.claims.items()},
             "rows": [asdict(row) for row in self.rows],
-            "groups": [asdict(place) for place in self.groups],
+            "places": [asdict(place) for place in self.places],
             "curves": {name: curve.to_dict() for name, curve in self.curves.items()},
             "other_curves": {name: curve.to_dict() for name, curve in self.other_curves.items()},
             "tables": {name: table.to_dict() for name, table in self.tables.items()},
@@ -223,7 +223,7 @@ class Audit:
         """Raise ValueError unless every row has its claim, its curve and its table."""
         if not self.rows or not self.claims:
             raise ValueError("the audit has no variables or no claims")
-        if not 0 < self.level < 1 or not 0 <= self.threshold < 1 or self.event not in AUDIT_EVENTS:
+        if not 0 < self.level < 1 or not 0 <= self.limit < 1 or self.event not in AUDIT_EVENTS:
             raise ValueError("the level, the threshold or the event is not valid")
         if min(self.n_rows, self.n_bins) < 1 or self.n_dropped < 0:
             raise ValueError("there are no rows or bins")
@@ -240,7 +240,7 @@ class Audit:
                 raise ValueError("a row has an unknown claim or verdict")
             if row.direction not in ("over", "under", "mixed", "none"):
                 raise ValueError("a row has an unknown direction")
-        for place in (*self.groups, *(row.weakest for row in self.rows)):
+        for place in (*self.places, *(row.weakest for row in self.rows)):
             if place.variable not in names or place.claim not in self.claims:
                 raise ValueError("a place has an unknown variable or claim")
 
@@ -254,7 +254,7 @@ class Audit:
             left_out=tuple((name, reason) for name, reason in data["left_out"]),
             claims={name: ClaimSummary.from_dict(one) for name, one in data["claims"].items()},
             rows=tuple(AuditRow.from_dict(row) for row in data["rows"]),
-            groups=tuple(Place(**place) for place in data["groups"]),
+            places=tuple(Place(**place) for place in data["places"]),
             curves={name: Curve.from_dict(one) for name, one in data["curves"].items()},
             other_curves={name: Curve.from_dict(one) for name, one in data["other_curves"].items()},
             tables={name: BinTable.from_dict(one) for name, one in data["tables"].items()},
@@ -321,14 +321,14 @@ class Audit:
                 argument="previous",
             )
         return changes(
-            {row.variable: row.beyond for row in previous.rows},
-            {row.variable: row.beyond for row in self.rows},
+            {row.variable: row.uneven for row in previous.rows},
+            {row.variable: row.uneven for row in self.rows},
             self.level,
             self.backend,
         )
 
     @checked()
-    def plot(self, ax: Any = None, *, quantity: str = "beyond", top: int = 20) -> Any:
+    def plot(self, ax: Any = None, *, quantity: str = "uneven", top: int = 20) -> Any:
         """Draw the ranking: one dot with its interval per variable.
 
         Grey bars show how large the value of a perfect model could be by chance; hollow dots are
@@ -338,8 +338,8 @@ class Audit:
         ----------
         ax : matplotlib Axes, optional
             Where to draw; a new figure by default.
-        quantity : {"beyond", "vece"}
-            What lies beyond the overall gap, or VECE itself.
+        quantity : {"uneven", "vece"}
+            The uneven error, or VECE itself.
         top : int
             The largest number of variables to draw.
 
@@ -365,12 +365,12 @@ class Audit:
             "vece_high": [row.vece.high for row in self.rows],
             "vece_plug_in": [row.vece.value for row in self.rows],
             "noise_floor": [row.vece.noise_floor for row in self.rows],
-            "beyond": [row.beyond.debiased for row in self.rows],
-            "beyond_low": [row.beyond.low for row in self.rows],
-            "beyond_high": [row.beyond.high for row in self.rows],
+            "uneven": [row.uneven.debiased for row in self.rows],
+            "uneven_low": [row.uneven.low for row in self.rows],
+            "uneven_high": [row.uneven.high for row in self.rows],
             "low": [row.low for row in self.rows],
             "high": [row.high for row in self.rows],
-            "p_value": [row.beyond.p_value for row in self.rows],
+            "p_value": [row.uneven.p_value for row in self.rows],
             "p_holm": [row.p_holm for row in self.rows],
             "p_bh": [row.p_bh for row in self.rows],
             "rank_low": [row.rank_low for row in self.rows],

@@ -19,15 +19,15 @@ class ClaimFigures:
     ----------
     claim : str
         The claim.
-    vece, beyond : Measured
-        VECE and hidden error of the claim, each with the claim's own interval and p-value.
+    vece, uneven : Measured
+        VECE and uneven error of the claim, each with the claim's own interval and p-value.
     low, high : float
-        Interval of `beyond` that holds for all variables at once.
+        Interval of `uneven` that holds for all variables at once.
     """
 
     claim: str
     vece: Measured
-    beyond: Measured
+    uneven: Measured
     low: float
     high: float
 
@@ -41,25 +41,25 @@ class AuditRow(Shown):
     variable, kind : str
         The variable and its kind.
     verdict : {"off", "size unclear", "small", "no evidence", "too few rows"}
-        With evidence of a hidden error: whether it is surely above the audit's threshold, may be
+        With evidence of a uneven error: whether it is surely above the audit's limit, may be
         on either side of it, or is surely below. Otherwise whether there are enough rows to say.
     claim : str
-        The claim with the largest hidden error: with two classes "risk" (the probability of the
+        The claim with the largest uneven error: with two classes "risk" (the probability of the
         positive class) or "confidence" (in the predicted class); with more "confidence" or
         "class …".
     vece : Measured
         VECE of this claim.
-    beyond : Measured
-        Its hidden error: the same statistic once the average gap is taken off (of each predicted
-        side, if several claims are judged). The interval is that of the largest hidden error of
+    uneven : Measured
+        Its uneven error: the same statistic once the average gap is taken off (of each predicted
+        side, if several claims are judged). The interval is that of the largest uneven error of
         all claims, and the p-value is valid for all claims.
     low, high : float
-        Interval of `beyond` that holds for all variables at once; it excludes 0 where `p_holm`
+        Interval of `uneven` that holds for all variables at once; it excludes 0 where `p_holm`
         is below 1 − level.
     p_holm, p_bh : float
-        The p-value of `beyond`, adjusted for the number of variables.
+        The p-value of `uneven`, adjusted for the number of variables.
     rank_low, rank_high : int
-        The range of ranks that the interval of `beyond` allows.
+        The range of ranks that the interval of `uneven` allows.
     direction : {"over", "under", "mixed", "none"}
         Where the gap surely differs from zero: above it, below it, both, or nowhere.
     where : str
@@ -73,7 +73,7 @@ class AuditRow(Shown):
     missing : float
         The share of rows whose value is missing.
     others : tuple of ClaimFigures
-        The other claims, the one with the largest hidden error first.
+        The other claims, the one with the largest uneven error first.
     place : Place or None
         The place whose gap differs most clearly from the overall one; None without evidence.
     weakest : Place
@@ -85,7 +85,7 @@ class AuditRow(Shown):
     verdict: str
     claim: str
     vece: Measured
-    beyond: Measured
+    uneven: Measured
     low: float
     high: float
     p_holm: float
@@ -103,13 +103,13 @@ class AuditRow(Shown):
     weakest: Place
 
     def _shown(self) -> tuple[str, dict[str, list[str]], str]:
-        first = ClaimFigures(self.claim, self.vece, self.beyond, self.low, self.high)
+        first = ClaimFigures(self.claim, self.vece, self.uneven, self.low, self.high)
         claims = (first, *self.others)
         columns = {
             "claim": [one.claim for one in claims],
-            "hidden error, points": [points(one.beyond.debiased) for one in claims],
+            "uneven error, points": [points(one.uneven.debiased) for one in claims],
             "for all variables": [interval(one.low, one.high) for one in claims],
-            "p": [p_text(one.beyond.p_value) for one in claims],
+            "p": [p_text(one.uneven.p_value) for one in claims],
             "VECE": [
                 points_with_interval(one.vece.debiased, one.vece.low, one.vece.high)
                 for one in claims
@@ -128,9 +128,9 @@ class AuditRow(Shown):
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> AuditRow:
         """Return the row that `asdict` described."""
-        figures = {name: Measured(**data[name]) for name in ("vece", "beyond")}
+        figures = {name: Measured(**data[name]) for name in ("vece", "uneven")}
         others = tuple(
-            ClaimFigures(**one | {name: Measured(**one[name]) for name in ("vece", "beyond")})
+            ClaimFigures(**one | {name: Measured(**one[name]) for name in ("vece", "uneven")})
             for one in data["others"]
         )
         place = None if data["place"] is None else Place(**data["place"])

@@ -16,7 +16,7 @@ class ClaimSummary:
     ----------
     claim, label : str
         The claim, and the class that it is about (empty for "confidence").
-    says, happens : float
+    predicted, observed : float
         Mean score and hit rate.
     gap, gap_low, gap_high : float
         Their difference, with its interval.
@@ -26,8 +26,8 @@ class ClaimSummary:
 
     claim: str
     label: str
-    says: float
-    happens: float
+    predicted: float
+    observed: float
     gap: float
     gap_low: float
     gap_high: float
@@ -35,7 +35,7 @@ class ClaimSummary:
 
     def check_saved(self) -> None:
         """Raise ValueError unless the figures are shares."""
-        figures = (self.says, self.happens, self.gap, self.gap_low, self.gap_high)
+        figures = (self.predicted, self.observed, self.gap, self.gap_low, self.gap_high)
         if not all(abs(figure) <= 1e3 for figure in figures):
             raise ValueError("a figure of a claim is missing or too large")
 

@@ -86,7 +86,7 @@ def compare(
     accuracy or AUC, a fifth of a point of ECE or VECE, 0.001 of log-loss or 0.0005 of the Brier
     score count as "unchanged", however sure they are.
 
-    With ``event="both"``, VECE along a variable is that of the claim with the larger hidden error
+    With ``event="both"``, VECE along a variable is that of the claim with the larger uneven error
     in the first set, as in `audit`; all sets are compared by this claim, which `claim` names. ECE
     is that of the claim with the larger ECE in the first set (of confidence, with more than two
     classes).

@@ -47,17 +47,17 @@ class ClaimFinding:
         Its tables.
     hidden : ndarray
         The gap of each bin without the average gap.
-    vece, beyond : Measured
+    vece, uneven : Measured
         Its errors, with the claim's own intervals and p-values.
     low, high : float
-        Interval of `beyond` for all variables at once.
+        Interval of `uneven` for all variables at once.
     """
 
     key: int
     profile: Profile
     hidden: Floats
     vece: Measured
-    beyond: Measured
+    uneven: Measured
     low: float
     high: float
 
@@ -71,9 +71,9 @@ class Finding:
     name, kind : str
         The variable.
     claims : tuple of ClaimFinding
-        The claims, the one with the largest hidden error first.
-    beyond : Measured
-        The largest hidden error, with an interval and a p-value that are valid for all claims.
+        The claims, the one with the largest uneven error first.
+    uneven : Measured
+        The largest uneven error, with an interval and a p-value that are valid for all claims.
     low, high : float
         Its interval for all variables at once, before p-values are adjusted.
     """
@@ -81,13 +81,13 @@ class Finding:
     name: str
     kind: Kind
     claims: tuple[ClaimFinding, ...]
-    beyond: Measured
+    uneven: Measured
     low: float
     high: float
 
     @property
     def main(self) -> ClaimFinding:
-        """The claim with the largest hidden error."""
+        """The claim with the largest uneven error."""
         return self.claims[0]
 
     @property
@@ -165,20 +165,20 @@ def look(
                     profile=found,
                     hidden=law.gap,
                     vece=with_p(next(vece), p_vece, level),
-                    beyond=with_p(next(each), p_value, level),
+                    uneven=with_p(next(each), p_value, level),
                     low=next(low_own),
                     high=next(high_own),
                 )
             )
             lows.append(next(low))
             lows_all.append(next(low_all))
-        claims.sort(key=lambda claim: (-claim.beyond.debiased, -claim.beyond.value))
-        largest = claims[0].beyond
+        claims.sort(key=lambda claim: (-claim.uneven.debiased, -claim.uneven.value))
+        largest = claims[0].uneven
         together = Measured(
             value=largest.value,
             debiased=largest.debiased,
             low=min(max(lows), largest.debiased),
-            high=max(claim.beyond.high for claim in claims),
+            high=max(claim.uneven.high for claim in claims),
             p_value=one.p_values[0],
             noise_floor=largest.noise_floor,
             noise_high=largest.noise_high,
@@ -187,7 +187,7 @@ def look(
             name=claims[0].profile.name,
             kind=claims[0].profile.kind,
             claims=tuple(claims),
-            beyond=with_p(together, one.p_values[0], level),
+            uneven=with_p(together, one.p_values[0], level),
             low=min(max(lows_all), largest.debiased),
             high=max(claim.high for claim in claims),
         )
@@ -201,10 +201,10 @@ def see_claim(evidence: Evidence, keys: Sequence[int], name: str, random_state: 
         found,
         evidence.rows(key, name, found),
         grouped=evidence.grouped,
-        beyond=True,
+        uneven=True,
         random_state=random_state,
     )
-    return Seen({key: found}, [gap_law(found.coarse, beyond=True)], [p_value, p_value])
+    return Seen({key: found}, [gap_law(found.coarse, uneven=True)], [p_value, p_value])
 
 
 def see_sides(evidence: Evidence, keys: Sequence[int], name: str, random_state: int) -> Seen:

@@ -73,7 +73,7 @@ class Group:
         The group; its variable and its share of the rows.
     claim : str
         The claim that is wrong.
-    says, happens : float
+    predicted, observed : float
         The mean of what the model says, and what happens.
     gap, low, high : float
         Says − happens, with an interval that holds for all groups at once.
@@ -88,8 +88,8 @@ class Group:
     name: Sentence
     about: Sentence
     claim: str
-    says: float
-    happens: float
+    predicted: float
+    observed: float
     gap: float
     low: float
     high: float
@@ -107,7 +107,7 @@ class Bound:
     variable : str
         The variable.
     at_most : float
-        The largest hidden error that cannot be ruled out.
+        The largest uneven error that cannot be ruled out.
     place : Sentence
         Where least is known.
     n : int
@@ -204,7 +204,7 @@ def first_screen(audit: Audit, *, repair: bool = True) -> FirstScreen:
         checks_after=_checks_after(attempt) if _is_shown(attempt) else Sentence(),
         intersections=(Sentence() if audit.intersections is None else audit.intersections.sentence),
         steps=next_steps(audit, found, attempt),
-        limit=audit.threshold,
+        limit=audit.limit,
     )
 
 
@@ -233,7 +233,7 @@ def _title(found: Judgement, groups: tuple[Group, ...]) -> str:
 
 
 def _groups(audit: Audit, found: Judgement) -> tuple[Group, ...]:
-    places = [place for place in audit.groups if is_sure(place) or better_words(audit, place)]
+    places = [place for place in audit.places if is_sure(place) or better_words(audit, place)]
     if not places:
         clear = [row.place for row in found.rows if row.place is not None]
         places = [place for place in clear if is_sure(place)]
@@ -248,8 +248,8 @@ def _group(audit: Audit, place: Place) -> Group:
         name=name,
         about=Sentence.of(variable, f" · {share}") if variable else Sentence.of(share),
         claim=place.claim,
-        says=place.says,
-        happens=place.happens,
+        predicted=place.predicted,
+        observed=place.observed,
         gap=place.gap,
         low=place.low,
         high=place.high,
@@ -263,7 +263,7 @@ def better_words(audit: Audit, place: Place) -> Sentence:
     """Say that a model that is off everywhere is less so at a place; empty if it is not."""
     one = audit.claims[place.claim]
     biased = one.gap_low > 0 or one.gap_high < 0
-    same = place.gap * one.gap >= 0 or abs(place.gap) <= audit.threshold
+    same = place.gap * one.gap >= 0 or abs(place.gap) <= audit.limit
     if not (biased and same and abs(place.gap) < abs(one.gap)):
         return Sentence()
     sizes = f"{points(abs(place.gap))} instead of {points(abs(one.gap))}"
@@ -297,7 +297,7 @@ def _groups_note(audit: Audit, groups: tuple[Group, ...]) -> Sentence:
         return Sentence.of(
             "The most that these rows cannot rule out, with "
             f"{level_text(audit.level)} certainty for all variables at once. "
-            f"Dashed: the limit of {limit_text(audit.threshold)} points."
+            f"Dashed: the limit of {limit_text(audit.limit)} points."
         )
     claims = list(dict.fromkeys(group.claim for group in groups))
     many = "The clearest groups; they may overlap." if len(groups) > 1 else ""
@@ -343,21 +343,21 @@ def _groups_after(audit: Audit, groups: tuple[Group, ...]) -> Sentence:
 def _rare(audit: Audit) -> Sentence:
     """Relate the bound to the rate of a rare outcome."""
     one = audit.claims.get(RISK)
-    if one is None or not 0 < one.happens < RARE:
+    if one is None or not 0 < one.observed < RARE:
         return Sentence()
-    ratio = audit.bound / one.happens
-    lower = float(f"{max(one.happens * OF_THE_RATE, 0.0005):.1g}")
+    ratio = audit.bound / one.observed
+    lower = float(f"{max(one.observed * OF_THE_RATE, 0.0005):.1g}")
     compared = (
         f"{points(audit.bound)} points are {percent(ratio).split('.')[0]}% of that"
         if ratio < 1
         else f"{points(audit.bound)} points are more than that"
     )
-    if lower >= audit.threshold:
-        return Sentence.of(f"The outcome is rare: {percent(one.happens)} of rows; {compared}.")
+    if lower >= audit.limit:
+        return Sentence.of(f"The outcome is rare: {percent(one.observed)} of rows; {compared}.")
     return Sentence.of(
-        f"The outcome is rare: {percent(one.happens)} of rows; {compared}. If this matters to you, "
-        "set a lower limit: ",
-        Code(f"threshold={lower:g}"),
+        f"The outcome is rare: {percent(one.observed)} of rows; {compared}. If this matters to "
+        "you, set a lower limit: ",
+        Code(f"limit={lower:g}"),
         ".",
     )
 
@@ -365,7 +365,7 @@ def _rare(audit: Audit) -> Sentence:
 def _checks_note(audit: Audit) -> Sentence:
     many = f", after allowing for all {count(len(audit.rows), 'variable')}" * (len(audit.rows) > 1)
     return Sentence.of(
-        f"Limit that matters: {limit_text(audit.threshold)} points. ✓ below it, ◐ may be on either "
+        f"Limit that matters: {limit_text(audit.limit)} points. ✓ below it, ◐ may be on either "
         f"side, ✕ surely above{many}."
     )
 
@@ -379,7 +379,7 @@ def _after_column(attempt: Repair | None) -> Column:
 _INTERVALS = (
     ("On average", "all rows together", average),
     ("By score", "ECE, the usual check", by_score),
-    ("Along variables", "hidden error, the worst", along_variables),
+    ("Along variables", "uneven error, the worst", along_variables),
 )
 
 
@@ -394,7 +394,7 @@ def _checks(audit: Audit, columns: tuple[Column, ...], attempt: Repair | None) -
     ]
     off = tuple(variables_off(*place) for place in places)
     either = variables_off(audit, tuple(audit.claims))
-    note = f"surely by more than {limit_text(audit.threshold)}"
+    note = f"surely by more than {limit_text(audit.limit)}"
     if len(columns) > 1 and either.n > max(one.n for one in off[: len(columns)]):
         note = f"either claim: {either.n} of {either.of}"
     return (*found, Check("Variables off", note, off))

@@ -46,8 +46,8 @@ class Settings:
         The claims to judge.
     keys : sequence of int
         Their keys.
-    level, threshold : float
-        The level of intervals and tests, and the hidden error that matters.
+    level, limit : float
+        The level of intervals and tests, and the uneven error that matters.
     random_state : int
         Seed of simulated null distributions.
     """
@@ -55,7 +55,7 @@ class Settings:
     event: str
     keys: Sequence[int]
     level: float
-    threshold: float
+    limit: float
     random_state: int
 
     @property
@@ -94,7 +94,7 @@ def judge(
         _looked(finding, evidence, claims, level, len(names))
         for _, finding in zip(steps, findings, strict=True)
     ]
-    ranked = _ranked(found, settings.threshold, level)
+    ranked = _ranked(found, settings.limit, level)
     edges = "sampled" if any(one.main.bins.sampled for one in found) else "exact"
     by_name = {one.name: one for one in found}
     order = [by_name[row.variable] for row in ranked]
@@ -105,11 +105,11 @@ def judge(
         curves={one.name: one.curve for one in order},
         other_curves={one.name: one.other_curve for one in order if one.other_curve is not None},
         tables={one.name: one.table for one in order},
-        groups=_groups(evidence, ranked, by_name),
+        places=_places(evidence, ranked, by_name),
         notes=_notes(evidence, ranked, edges),
         left_out=tuple((left_out or {}).items()),
         level=level,
-        threshold=settings.threshold,
+        limit=settings.limit,
         n_rows=evidence.n_rows,
         n_dropped=evidence.n_dropped,
         n_bins=evidence.options["n_bins"],
@@ -129,7 +129,7 @@ class _Looked:
     kind: Kind
     claim: str
     vece: Measured
-    beyond: Measured
+    uneven: Measured
     low: float
     high: float
     others: tuple[ClaimFigures, ...]
@@ -170,11 +170,11 @@ def _looked(
         kind=finding.kind,
         claim=claims[main.key],
         vece=main.vece,
-        beyond=finding.beyond,
+        uneven=finding.uneven,
         low=finding.low,
         high=finding.high,
         others=tuple(
-            ClaimFigures(claims[one.key], one.vece, one.beyond, one.low, one.high)
+            ClaimFigures(claims[one.key], one.vece, one.uneven, one.low, one.high)
             for one in finding.claims[1:]
         ),
         main=main.profile.coarse,
@@ -188,8 +188,8 @@ def _looked(
     )
 
 
-def _ranked(found: list[_Looked], threshold: float, level: float) -> tuple[AuditRow, ...]:
-    sizes = [one.beyond for one in found]
+def _ranked(found: list[_Looked], limit: float, level: float) -> tuple[AuditRow, ...]:
+    sizes = [one.uneven for one in found]
     p = [size.p_value for size in sizes]
     adjusted = list(zip(holm(p).tolist(), benjamini_hochberg(p).tolist(), strict=True))
     order = sorted(range(len(found)), key=lambda k: (-sizes[k].debiased, -sizes[k].value))
@@ -202,7 +202,7 @@ def _ranked(found: list[_Looked], threshold: float, level: float) -> tuple[Audit
         joint = with_p(replace(sizes[k], low=one.low, high=one.high), p_holm, level)
         # What holds for all variables at once never says more than what holds for this one.
         low = min(joint.low, sizes[k].low)
-        verdict = _verdict(one, p_holm, low, joint.high, threshold, level)
+        verdict = _verdict(one, p_holm, low, joint.high, limit, level)
         place = one.parts[0].place if one.parts and verdict in FINDINGS else None
         rows.append(
             AuditRow(
@@ -211,7 +211,7 @@ def _ranked(found: list[_Looked], threshold: float, level: float) -> tuple[Audit
                 verdict=verdict,
                 claim=one.claim,
                 vece=one.vece,
-                beyond=sizes[k],
+                uneven=sizes[k],
                 low=low,
                 high=joint.high,
                 p_holm=p_holm,
@@ -233,10 +233,10 @@ def _ranked(found: list[_Looked], threshold: float, level: float) -> tuple[Audit
 
 
 def _verdict(
-    one: _Looked, p_holm: float, low: float, high: float, threshold: float, level: float
+    one: _Looked, p_holm: float, low: float, high: float, limit: float, level: float
 ) -> str:
     if p_holm < 1 - level:
-        return OFF if low > threshold else SMALL if high <= threshold else SIZE_UNCLEAR
+        return OFF if low > limit else SMALL if high <= limit else SIZE_UNCLEAR
     stats = one.main
     one_bin = (stats.total("weight") > 0).sum() < 2 and one.kind == "levels"
     if one_bin or int(stats.n.sum()) < FEW_ROWS or detectable_of(stats, level) > TOO_COARSE:
@@ -244,7 +244,7 @@ def _verdict(
     return NO_EVIDENCE
 
 
-def _groups(
+def _places(
     evidence: Evidence, rows: tuple[AuditRow, ...], looked: dict[str, _Looked]
 ) -> tuple[Place, ...]:
     """Choose for whom the model is wrong, from the variables that are off."""
@@ -267,8 +267,8 @@ def _claim_summaries(
         found[name] = ClaimSummary(
             claim=name,
             label="" if key == CORRECT else str(evidence.label(key)),
-            says=overall.confidence,
-            happens=overall.accuracy,
+            predicted=overall.confidence,
+            observed=overall.accuracy,
             gap=overall.gap,
             gap_low=overall.low,
             gap_high=overall.high,

@@ -42,7 +42,7 @@ class Place:
         The variable, and the claim whose figures these are.
     text, label : str
         The part as text ("36 to 60"), and with the name of the variable ("age 36 to 60").
-    says, happens : float
+    predicted, observed : float
         Mean score and hit rate of the claim.
     gap, low, high : float
         The difference of the two, with an interval that holds for all places of all variables.
@@ -56,8 +56,8 @@ class Place:
     claim: str
     text: str
     label: str
-    says: float
-    happens: float
+    predicted: float
+    observed: float
     gap: float
     low: float
     high: float
@@ -71,7 +71,7 @@ class Place:
 
     def check_saved(self) -> None:
         """Raise ValueError unless the figures are shares, or missing."""
-        figures = (self.says, self.happens, self.gap, self.low, self.high, self.share)
+        figures = (self.predicted, self.observed, self.gap, self.low, self.high, self.share)
         if any(abs(figure) > 1e3 for figure in figures) or self.n < 0:
             raise ValueError("a figure of a place is too large, or its rows are negative")
 
@@ -176,8 +176,8 @@ class Places:
             claim=self.claim,
             text=text,
             label=label,
-            says=float(stats.total("score")[bins].sum() / weight),
-            happens=float(stats.total("hit")[bins].sum() / weight),
+            predicted=float(stats.total("score")[bins].sum() / weight),
+            observed=float(stats.total("hit")[bins].sum() / weight),
             gap=gap,
             low=low,
             high=high,

@@ -4,7 +4,7 @@ Rows are split once: a repair is learned from one half and judged by the other. 
 which every row is judged by a calibrator that has not seen it, would use all rows, but audits of
 its pooled probabilities see next to no error: the outcomes of a level serve in the predictions of
 all other rows of the level, so that its mean prediction follows its mean outcome. In a simulation
-with 20 levels and 1,000 rows the hidden error of the repaired model was 4.3 points on average;
+with 20 levels and 1,000 rows the uneven error of the repaired model was 4.3 points on average;
 cross-fitting gave 0.0, and its 95 % intervals held the truth in 4 of 40 draws. A split gave 4.8
 where the truth was 5.0, and its intervals held it in 39 of 40.
 """
@@ -32,7 +32,7 @@ REPAIR_ROWS = 5_000
 JUDGED_ROWS = 10_000
 #: The rows that are drawn where they are not in memory, to be split in half.
 MOST_ROWS = 2 * JUDGED_ROWS
-#: It reads at most this many variables, those with the largest hidden error: a fit with 85 took
+#: It reads at most this many variables, those with the largest uneven error: a fit with 85 took
 #: minutes.
 MOST_VARIABLES = 30
 #: Below this number of rows nothing is tried: a calibrator leaves scores as they are if it learns
@@ -57,10 +57,10 @@ class RepairFigures:
     variables : tuple of str
         The columns that the repair reads.
     least_change : float
-        The change of the log-loss that matters: what an error of `threshold` everywhere costs.
+        The change of the log-loss that matters: what an error of `limit` everywhere costs.
     helps : bool
         Whether it is worth it: the log-loss surely falls, and by `least_change` or more; or the
-        worst hidden error was surely above the threshold and surely falls. Never if it is `worse`.
+        worst uneven error was surely above the threshold and surely falls. Never if it is `worse`.
     worse : bool
         Whether the log-loss surely rises, and by `least_change` or more.
     """
@@ -121,8 +121,8 @@ class Repair(Shown):
             "log-loss": [f"{loss:.4f}" for loss in losses],
             "accuracy": [percent(share) for share in shares],
             "average gap, points": [signed(one.gap) for one in audits.values()],
-            "largest hidden error": [
-                points(max((row.beyond.debiased for row in one.rows), default=np.nan))
+            "largest uneven error": [
+                points(max((row.uneven.debiased for row in one.rows), default=np.nan))
                 for one in audits.values()
             ],
         }
@@ -268,7 +268,7 @@ def _figures(
         return mean_interval(old[name], *settings)[0], mean_interval(new[name], *settings)[0]
 
     change = mean_interval(new["log-loss"] - old["log-loss"], *settings)
-    least = _least_change(judged, before.threshold)
+    least = _least_change(judged, before.limit)
     worse = change[1] > 0 and change[0] >= least
     return RepairFigures(
         after=after,
@@ -286,7 +286,7 @@ def _figures(
 def _unread(learned: Predictions, audit_rows: Callable[[Predictions], Audit]) -> tuple[str, ...]:
     """Return the variables that a repair does not read because there are too many.
 
-    It reads those with the largest hidden error among the rows that it is learned from.
+    It reads those with the largest uneven error among the rows that it is learned from.
     """
     if len(learned.variables) <= MOST_VARIABLES:
         return ()
@@ -297,8 +297,8 @@ def _unread(learned: Predictions, audit_rows: Callable[[Predictions], Audit]) ->
     return tuple(ranked[MOST_VARIABLES:])
 
 
-def _least_change(rows: Predictions, threshold: float) -> float:
-    """Return what an error of `threshold` at every row costs in log-loss.
+def _least_change(rows: Predictions, limit: float) -> float:
+    """Return what an error of `limit` at every row costs in log-loss.
 
     A probability that is off by t from a rate r costs about t² / (2 r (1 − r)). The rate is the
     share of a class, of that nearest to one half with more than two.
@@ -310,13 +310,13 @@ def _least_change(rows: Predictions, threshold: float) -> float:
     share = np.bincount(rows.y, rows.weight, len(rows.classes))
     share = share / share.sum()
     spread = float((share * (1 - share)).max())
-    return threshold**2 / (2 * spread) if spread else 0.0
+    return limit**2 / (2 * spread) if spread else 0.0
 
 
 def _worst_falls(before: Audit, after: Audit) -> bool:
-    """Return whether the worst hidden error was surely above the threshold and surely falls."""
+    """Return whether the worst uneven error was surely above the threshold and surely falls."""
     worst = max(row.low for row in before.rows)
-    return worst >= before.threshold and max(row.high for row in after.rows) < worst
+    return worst >= before.limit and max(row.high for row in after.rows) < worst
 
 
 def _outcomes(rows: Predictions) -> AnyArray:

@@ -13,7 +13,7 @@ NO_EVIDENCE = "no evidence"
 TOO_FEW_ROWS = "too few rows"
 #: The verdicts of an audit, the strongest first.
 VERDICTS = (OFF, SIZE_UNCLEAR, SMALL, NO_EVIDENCE, TOO_FEW_ROWS)
-#: Those with evidence of a hidden error; a report opens the cards of these variables.
+#: Those with evidence of a uneven error; a report opens the cards of these variables.
 FINDINGS = (OFF, SIZE_UNCLEAR, SMALL)
 #: The verdicts at which a gate fails, by the name of the gate.
 GATES = {"evidence": FINDINGS, "off": (OFF,)}

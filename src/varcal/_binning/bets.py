@@ -1,4 +1,4 @@
-"""Bets: sums by which a monitor weighs the evidence of a batch against its tolerance."""
+"""Bets: sums by which a monitor weighs the evidence of a batch against its limit."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ BET_FIELDS = (
 assert len(BET_FIELDS) == len(FIELDS)
 
 
-def log_gains(score: Floats, hit: Bools, size: Floats | None, tolerance: float) -> Floats:
+def log_gains(score: Floats, hit: Bools, size: Floats | None, limit: float) -> Floats:
     r"""Return the logarithm of what each bet gains from each row, shape (rows, 2 × stakes).
 
-    With the error :math:`x = h - s` and the tolerance :math:`\tau`, a row multiplies a bet by
+    With the error :math:`x = h - s` and the limit :math:`\tau`, a row multiplies a bet by
     :math:`1 + \lambda (\pm x - \tau) / (1 + \tau)`. Its mean is at most 1 while the gap is within
-    the tolerance.
+    the limit.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ def log_gains(score: Floats, hit: Bools, size: Floats | None, tolerance: float) 
     size : ndarray, optional
         Sampling weights as parts of the largest one that is allowed: a row of weight 0.5 risks
         half of the stake.
-    tolerance : float
+    limit : float
         The gap that does not count as a fault.
 
     Examples
@@ -46,7 +46,7 @@ def log_gains(score: Floats, hit: Bools, size: Floats | None, tolerance: float) 
     """
     error = hit - score
     sides = np.stack([error, -error], axis=1)
-    part = (sides - tolerance) / (1.0 + tolerance)
+    part = (sides - limit) / (1.0 + limit)
     if size is not None:
         part *= size[:, None]
     gains: Floats = np.log1p(part[:, :, None] * np.array(STAKES))

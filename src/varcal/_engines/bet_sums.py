@@ -46,7 +46,7 @@ def sum_bets(
     score: SlicedColumn,
     hit: SlicedColumn,
     size: Floats | None,
-    tolerance: float,
+    limit: float,
 ) -> list[Floats]:
     """Sum the bets on one claim into tables of shape (fields, sides, bins).
 
@@ -61,7 +61,7 @@ def sum_bets(
     for start in range(0, len(score), _CHUNK):
         rows = slice(start, start + _CHUNK)
         part = None if size is None else size[rows]
-        gains = log_gains(score[rows], hit[rows], part, tolerance)
+        gains = log_gains(score[rows], hit[rows], part, limit)
         values = np.concatenate([np.ones((len(gains), 1)), gains], axis=1)
         for table, total in zip(tables, sums, strict=True):
             cell = joint_index(table.bins, [table.variable], rows)

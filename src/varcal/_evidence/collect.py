@@ -197,7 +197,7 @@ def _plain(data: object) -> Any:
     return dict(data) if isinstance(data, Mapping) else data
 
 
-def _bets(tables: Sequence[Wanted], tolerance: float) -> list[Wanted]:
+def _bets(tables: Sequence[Wanted], limit: float) -> list[Wanted]:
     """Return the tables of bets that go with some tables, claim by claim.
 
     The bets on "the prediction is correct" follow from those on classes by predicted side.
@@ -205,7 +205,7 @@ def _bets(tables: Sequence[Wanted], tolerance: float) -> list[Wanted]:
     along = [table for table in tables if len(table.names) == 1]
     sided = {table.names for table in along if table.sided}
     bets = [
-        replace(table, fine=table.coarse, tolerance=tolerance)
+        replace(table, fine=table.coarse, limit=limit)
         for table in along
         if table.sided or table.names not in sided
     ]

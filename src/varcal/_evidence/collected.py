@@ -277,7 +277,7 @@ class Collected(Evidence):
                 BinnedStats(wanted.fine, np.asarray(table)), wanted.coarse
             )
             for wanted, table in pairs
-            if wanted.tolerance is None
+            if wanted.limit is None
         }
 
     def _table(self, key: int, names: tuple[str, ...]) -> tuple[BinnedStats, Any]:

@@ -44,7 +44,7 @@ def check_cells(cell: AnyArray, sums: AnyArray, n_cells: int, wanted: Wanted) ->
     n = sums[0]
     if not np.isfinite(sums).all() or (n < 1).any() or (n != np.floor(n)).any():
         raise ValueError("a cell has no valid number of rows")
-    if wanted.tolerance is None and (sums[FIELDS.index("weight")] < 0).any():
+    if wanted.limit is None and (sums[FIELDS.index("weight")] < 0).any():
         raise ValueError("a cell has a negative weight")
 
 
@@ -78,7 +78,7 @@ def _check_wanted(wanted: Wanted, kinds: dict[str, Any], n_classes: int) -> None
     fine, coarse = wanted.fine, wanted.coarse
     if not CORRECT <= wanted.key < n_classes or not set(wanted.names) <= set(kinds):
         raise ValueError("a table has an unknown claim or variable")
-    if wanted.tolerance is not None and (len(wanted.names) != 1 or fine != coarse):
+    if wanted.limit is not None and (len(wanted.names) != 1 or fine != coarse):
         raise ValueError("a table of bets has fine cells, or not one variable")
     if wanted.sided and (wanted.key == CORRECT or len(wanted.names) != 1):
         raise ValueError("only a claim about a class along one variable has sides")

@@ -150,7 +150,7 @@ def plan_to_dict(plan: BinPlan) -> dict[str, Any]:
                 "fine": _bins_plain(one.fine),
                 "coarse": _bins_plain(one.coarse),
                 "sided": one.sided,
-                "tolerance": one.tolerance,
+                "limit": one.limit,
             }
             for one in plan.wanted
         ],
@@ -173,7 +173,7 @@ def plan_from_dict(head: dict[str, Any]) -> BinPlan:
             _bins(one["fine"]),
             _bins(one["coarse"]),
             one["sided"],
-            one["tolerance"],
+            one["limit"],
         )
         for one in head["wanted"]
     )

@@ -40,8 +40,8 @@ class Wanted:
     sided : bool
         Whether rows of which the claim's class is not the predicted one, and rows of which it
         is, are summed separately: a table has the buckets of the former, then of the latter.
-    tolerance : float or None
-        If given, the table has the sums of bets against this tolerance (`BET_FIELDS`) instead of
+    limit : float or None
+        If given, the table has the sums of bets against this limit (`BET_FIELDS`) instead of
         the usual ones (`FIELDS`). Tables of bets come last.
     """
 
@@ -50,17 +50,17 @@ class Wanted:
     fine: Bins
     coarse: Bins
     sided: bool = False
-    tolerance: float | None = None
+    limit: float | None = None
 
     @property
     def slot(self) -> tuple[int, tuple[str, ...], bool]:
         """What distinguishes the table from the others of a plan."""
-        return self.key, self.names, self.tolerance is not None
+        return self.key, self.names, self.limit is not None
 
     @property
     def fields(self) -> tuple[str, ...]:
         """The names of its sums."""
-        return FIELDS if self.tolerance is None else BET_FIELDS
+        return FIELDS if self.limit is None else BET_FIELDS
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +126,7 @@ class Tally:
         unit_buckets = buckets(rows.unit, self.units)
         variables = {variable.name: self._checked(variable) for variable in rows.variables}
         claims: dict[int, Claim] = {}
-        for table in (one for one in self.wanted if one.tolerance is None):
+        for table in (one for one in self.wanted if one.limit is None):
             if table.key not in claims:
                 claims[table.key] = claim_of(rows, table.key)
             claim = claims[table.key]
@@ -143,7 +143,7 @@ class Tally:
                 moments=self.moments,
             )
             yield stats.sums
-        bets = [table for table in self.wanted if table.tolerance is not None]
+        bets = [table for table in self.wanted if table.limit is not None]
         for key, tables in groupby(bets, lambda one: one.key):
             claim, several = claims.get(key) or claim_of(rows, key), list(tables)
             side = predicted(rows, key)
@@ -155,7 +155,7 @@ class Tally:
                 claim.scores,
                 claim.hits,
                 size,
-                float(several[0].tolerance or 0.0),
+                float(several[0].limit or 0.0),
             )
 
     def _sizes(self, weight: Floats | None, start: int) -> Floats | None:

@@ -1,4 +1,4 @@
-"""What every export has: made-up rows with expected values, and a check against them."""
+"""What every export has: random rows with expected values, and a check against them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from varcal._arrays import Floats
-from varcal._export.made_up_rows import MadeUpRows
 from varcal._export.program import Program
+from varcal._export.random_rows import MadeUpRows
 from varcal._text.html_tables import Shown
 from varcal._version import __version__
 from varcal.exceptions import VarcalError
@@ -30,7 +30,7 @@ class Export(Shown):
     Attributes
     ----------
     rows : MadeUpRows
-        Made-up rows, with what `predict_proba` gives for them.
+        Random rows, with what `predict_proba` gives for them.
     """
 
     rows: MadeUpRows
@@ -50,7 +50,7 @@ class Export(Shown):
         }
         note = (
             f"save(path) writes it and .{attribute} has it; check() compares "
-            f"{len(self.rows.p):,} made-up rows with predict_proba"
+            f"{len(self.rows.p):,} random rows with predict_proba"
         )
         return f"{type(program.fitted).__name__} as {what}, {size / 1000:,.0f} kB", columns, note
 
@@ -62,7 +62,7 @@ class Checked:
     Attributes
     ----------
     n_rows : int
-        The made-up rows that were compared.
+        The random rows that were compared.
     largest : float
         The largest difference.
     wanted : str
@@ -75,7 +75,7 @@ class Checked:
 
     def __str__(self) -> str:
         return (
-            f"{self.n_rows:,} made-up rows agree with {self.wanted} "
+            f"{self.n_rows:,} random rows agree with {self.wanted} "
             f"(largest difference {self.largest:.1e})"
         )
 
@@ -88,25 +88,25 @@ class Difference:
     ----------
     n_rows : int
         The rows on which it was measured.
-    made_up : bool
+    random_rows : bool
         Whether these were made up.
     largest, mean : float
         The largest and the mean difference of a probability.
     """
 
     n_rows: int
-    made_up: bool
+    random_rows: bool
     largest: float
     mean: float
 
     @classmethod
-    def of(cls, found: Floats, wanted: Floats, *, made_up: bool) -> Difference:
+    def of(cls, found: Floats, wanted: Floats, *, random_rows: bool) -> Difference:
         """Compare probabilities."""
         apart = np.abs(found - wanted)
-        return cls(len(apart), made_up, float(apart.max()), float(apart.mean()))
+        return cls(len(apart), random_rows, float(apart.max()), float(apart.mean()))
 
     def __str__(self) -> str:
-        kind = "made-up rows" if self.made_up else "rows"
+        kind = "random rows" if self.random_rows else "rows"
         return (
             f"on {self.n_rows:,} {kind} it differs from predict_proba by "
             f"{100 * self.largest:.2g} points at most and {100 * self.mean:.2g} on average"
@@ -114,7 +114,7 @@ class Difference:
 
 
 def compare(found: Floats, wanted: Floats, *, allowed: float = TOLERANCE) -> Checked:
-    """Compare what made-up rows give with what they should give."""
+    """Compare what random rows give with what they should give."""
     if found.shape != wanted.shape:
         raise ExportError(
             f"the export gives an array of shape {found.shape} instead of {wanted.shape}",
@@ -127,7 +127,7 @@ def compare(found: Floats, wanted: Floats, *, allowed: float = TOLERANCE) -> Che
         column = int(wrong[row].argmax())
         raise ExportError(
             f"the export gives {float(found[row, column])!r} instead of "
-            f"{float(wanted[row, column])!r} at made-up row {row} "
+            f"{float(wanted[row, column])!r} at random row {row} "
             f"({int(wrong.any(axis=1).sum()):,} such rows)",
             "do not use this export, and report the error with the calibrator's file",
         )

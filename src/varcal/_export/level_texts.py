@@ -20,14 +20,14 @@ def level_texts(program: Program, k: int) -> list[str]:
     for level in program.schema.levels[k]:
         if not isinstance(level, str | bool | int):
             raise InputError(
-                f"v {name!r} has the level {level!r}, which is neither text, a truth value nor a "
-                "whole number",
+                f"variable {name!r} has the level {level!r}, which is neither text, a truth "
+                "value nor a whole number",
                 "convert the column to text before fit",
             )
         text = level_text(level)
         if text in found:
             raise InputError(
-                f"v {name!r} has two levels that are written {text!r}",
+                f"variable {name!r} has two levels that are written {text!r}",
                 "convert the column to text before fit",
             )
         found.append(text)

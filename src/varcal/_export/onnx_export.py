@@ -13,9 +13,9 @@ import numpy as np
 from varcal._arrays import AnyArray, Floats
 from varcal._export.exported import Checked, Export, compare, heading
 from varcal._export.level_texts import level_text, level_texts
-from varcal._export.made_up_rows import MadeUpRows
 from varcal._export.onnx_graph import OnnxGraph
 from varcal._export.program import Program
+from varcal._export.random_rows import MadeUpRows
 from varcal._files.atomic import whole_file
 from varcal._input.variables import Variable
 from varcal.calibrators._interface.rows import score_rows
@@ -42,11 +42,11 @@ class OnnxExport(Export):
     Attributes
     ----------
     model : onnx.ModelProto
-        The model. Its metadata hold made-up rows with what `predict_proba` gives for them.
+        The model. Its metadata hold random rows with what `predict_proba` gives for them.
     missing : dict of str to str
         The string that stands for a missing level of each category: "", unless that is a level.
     rows : MadeUpRows
-        The made-up rows.
+        The random rows.
     """
 
     model: Any
@@ -66,7 +66,7 @@ class OnnxExport(Export):
         return self._run(given.columns(), self._program.matched(given.variables))
 
     def check(self) -> Checked:
-        """Compare made-up rows, run by onnxruntime, with what `predict_proba` gives for them."""
+        """Compare random rows, run by onnxruntime, with what `predict_proba` gives for them."""
         return compare(self._run(self.rows.p, self.rows.variables), self.rows.expected)
 
     @cached_property
@@ -121,7 +121,7 @@ def to_onnx(calibrator: Calibrator) -> OnnxExport:
     model.doc_string = " ".join(heading(program))
     onnx.checker.check_model(model)
     names = [program.schema.names[k] for k in program.used]
-    made_up = {
+    random_rows = {
         "p": rows.p.tolist(),
         "v": {name: _plain(rows.values(k)) for name, k in zip(names, program.used, strict=True)},
         "expected": rows.expected.tolist(),
@@ -129,7 +129,7 @@ def to_onnx(calibrator: Calibrator) -> OnnxExport:
     for key, value in (
         ("classes", [str(label) for label in program.classes]),
         ("missing levels", graph.missing),
-        ("made-up rows", made_up),
+        ("random rows", random_rows),
     ):
         entry = model.metadata_props.add()
         entry.key, entry.value = f"varcal {key}", json.dumps(value)

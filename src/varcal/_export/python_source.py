@@ -15,8 +15,8 @@ import numpy as np
 
 from varcal._export.exported import TOLERANCE, Checked, Export, compare, heading
 from varcal._export.level_texts import level_texts
-from varcal._export.made_up_rows import MadeUpRows
 from varcal._export.program import Program
+from varcal._export.random_rows import MadeUpRows
 from varcal._export.row_code import RowCode, input_lines, level_codes
 from varcal._files.atomic import write_whole
 
@@ -97,7 +97,7 @@ def _refuse(p):
 """
 _CHECK = '''
 def check():
-    """Return the largest difference from predict_proba on the made-up rows."""
+    """Return the largest difference from predict_proba on the random rows."""
     largest = 0.0
     for p, v, wanted in MADE_UP_ROWS:
         found = calibrate(p, v)
@@ -110,7 +110,7 @@ def check():
 
 
 if __name__ == "__main__":
-    print(f"{{len(MADE_UP_ROWS)}} made-up rows agree; largest difference {{check():.1e}}")
+    print(f"{{len(MADE_UP_ROWS)}} random rows agree; largest difference {{check():.1e}}")
 '''
 
 
@@ -121,7 +121,7 @@ class PythonExport(Export):
     Attributes
     ----------
     text : str
-        The source. It defines ``calibrate(p, v)``, and ``check()``, which compares the made-up
+        The source. It defines ``calibrate(p, v)``, and ``check()``, which compares the random
         rows that the module carries with what `predict_proba` gave for them.
     rows : MadeUpRows
         These rows.
@@ -137,7 +137,7 @@ class PythonExport(Export):
         write_whole(path, self.text)
 
     def check(self) -> Checked:
-        """Run the source on its made-up rows."""
+        """Run the source on its random rows."""
         names: dict[str, Any] = {"__name__": "calibrator"}
         exec(compile(self.text, "<calibrator>", "exec"), names)
         found = np.array([names["calibrate"](p, v) for p, v, _ in names["MADE_UP_ROWS"]])
@@ -163,7 +163,7 @@ def to_python(calibrator: Calibrator) -> PythonExport:
         f'"""{" ".join(heading(program))}',
         "",
         "calibrate(p, v) returns the calibrated probability of one row. Run this file to compare",
-        f"{len(rows.p)} made-up rows with what predict_proba gave for them.",
+        f"{len(rows.p)} random rows with what predict_proba gave for them.",
         '"""',
         "",
         "from bisect import bisect_left, bisect_right",

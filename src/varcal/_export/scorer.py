@@ -149,7 +149,7 @@ def _number(schema: Schema, value: object, name: str, kind: str) -> float:
     if variable.kind != kind and not variable.missing()[0]:
         wanted = "a date" if kind == "datetime" else "a number"
         raise InputError(
-            f"v {name!r} must be {wanted}, as in the fit; got {value!r}",
+            f"variable {name!r} must be {wanted}, as in the fit; got {value!r}",
             "convert it to the type that it had in fit",
             argument="v",
         )

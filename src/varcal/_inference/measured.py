@@ -57,17 +57,17 @@ class Measured:
             raise ValueError("a figure is too large for an error")
 
 
-def measure(stats: BinnedStats, level: float, *, beyond: bool = False) -> Measured:
+def measure(stats: BinnedStats, level: float, *, uneven: bool = False) -> Measured:
     """Measure the mean absolute gap over bins, or what of it lies beyond the overall gap."""
-    return measure_all([stats], level, beyond=beyond)[0]
+    return measure_all([stats], level, uneven=uneven)[0]
 
 
 def measure_all(
-    tables: Sequence[BinnedStats], level: float, *, beyond: bool = False
+    tables: Sequence[BinnedStats], level: float, *, uneven: bool = False
 ) -> list[Measured]:
     """Measure many tables at once: those with equally many bins share one computation."""
     found: list[Measured | None] = [None] * len(tables)
-    for places, law in _stacked_laws(tables, beyond=beyond):
+    for places, law in _stacked_laws(tables, uneven=uneven):
         for place, one in zip(places, _measured(law, level, debiased(law)), strict=True):
             found[place] = one
     return [one for one in found if one is not None]
@@ -152,7 +152,7 @@ def _measured(law: GapLaw, level: float, middle: Floats) -> list[Measured]:
 
 
 def _stacked_laws(
-    tables: Sequence[BinnedStats], *, beyond: bool = False
+    tables: Sequence[BinnedStats], *, uneven: bool = False
 ) -> Iterator[tuple[list[int], GapLaw]]:
     """Yield the laws of tables with equally many bins as one, and which tables they are.
 
@@ -165,20 +165,20 @@ def _stacked_laws(
         chosen = [tables[place] for place in places]
         if chosen[0].sums.shape[1] == 1:
             sums = np.concatenate([stats.sums for stats in chosen], axis=1)
-            yield places, GapLaw.from_cells(_sums(sums), center=beyond)
+            yield places, GapLaw.from_cells(_sums(sums), center=uneven)
         else:
             for place, stats in zip(places, chosen, strict=True):
-                yield [place], GapLaw.stack([gap_law(stats, beyond=beyond)])
+                yield [place], GapLaw.stack([gap_law(stats, uneven=uneven)])
 
 
-def gap_law(stats: BinnedStats, *, beyond: bool = False) -> GapLaw:
-    """Return the law of the gaps of bins; with `beyond` the overall gap is subtracted.
+def gap_law(stats: BinnedStats, *, uneven: bool = False) -> GapLaw:
+    """Return the law of the gaps of bins; with `uneven` the overall gap is subtracted.
 
     With groups, variances come from the sums of buckets of groups (`cluster_law`).
     """
     if stats.sums.shape[1] == 1:
-        return GapLaw.from_cells(error_sums(stats), center=beyond)
-    return cluster_law(error_sums_by_bucket(stats), center=beyond)
+        return GapLaw.from_cells(error_sums(stats), center=uneven)
+    return cluster_law(error_sums_by_bucket(stats), center=uneven)
 
 
 def error_sums(stats: BinnedStats) -> ErrorSums:

@@ -20,7 +20,7 @@ def rank_range(estimate: ArrayLike, low: ArrayLike, high: ArrayLike) -> tuple[In
 
     the interval of a difference of independent estimates (Zou and Donner, 2008). This finds more
     than asking for intervals that do not overlap. It is not adjusted for the number of pairs:
-    the intervals of `beyond` are cautious enough (`benchmarks/worlds.py`).
+    the intervals of `uneven` are cautious enough (`benchmarks/worlds.py`).
 
     Parameters
     ----------

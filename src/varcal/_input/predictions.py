@@ -172,7 +172,7 @@ class Predictions:
             unit = Variable.of(column_of(groups, table, "groups"), "groups", "groups")
 
         lengths = {"y": len(labels), "p": len(probability)}
-        lengths |= {f"v {variable.name!r}": len(variable) for variable in variables}
+        lengths |= {f"variable {variable.name!r}": len(variable) for variable in variables}
         if weight is not None:
             lengths["sample_weight"] = len(weight)
         if unit is not None:
@@ -266,7 +266,7 @@ def _dated(variable: Variable, part: Part | None) -> Variable:
     found = as_dates(variable, form)
     if found is None:
         raise InputError(
-            f"v {variable.name!r} holds text that is not a date written as {form}",
+            f"variable {variable.name!r} holds text that is not a date written as {form}",
             "correct it, or convert the column to dates",
             argument="v",
         )
@@ -330,7 +330,7 @@ def read_scores(p: object, v: object = None) -> tuple[Floats, tuple[Variable, ..
     scores = given.astype(np.float64, copy=False)
     variables = tuple(with_dates(variable) for variable in _variables(v, None)[0])
     lengths = {"p": len(scores)}
-    lengths |= {f"v {variable.name!r}": len(variable) for variable in variables}
+    lengths |= {f"variable {variable.name!r}": len(variable) for variable in variables}
     check_lengths(lengths, by_name=False)
     check_probabilities(scores, given.dtype)
     return scores, variables

@@ -138,7 +138,7 @@ def read_columns(
         except InputError as error:
             if must_read is None or name in must_read:
                 raise
-            what = error.message.removeprefix(f"v {name!r} ")
+            what = error.message.removeprefix(f"variable {name!r} ")
             odd[name] = f"cannot be a variable: it {what}"
     return tuple(found), odd
 
@@ -159,7 +159,7 @@ def warn_if_merged(variable: Variable) -> None:
     kept = len(np.unique(exact.astype(np.float64)))
     if kept < len(exact):
         warnings.warn(
-            f"v {variable.name!r} holds whole numbers beyond 2**53, of which {len(exact):,} "
+            f"variable {variable.name!r} holds whole numbers beyond 2**53, of which {len(exact):,} "
             f"distinct ones become {kept:,} in double precision; subtract a constant before, or "
             "pass them as strings if they are names",
             VarcalWarning,

@@ -35,7 +35,7 @@ class BinTable:
         What the probabilities claim.
     columns : dict of lists
         The table: `bin` (its name), `low` and `high` (its edges; only for a numeric variable),
-        `n`, `share`, `confidence`, `accuracy`, `gap`, `gap_low`, `gap_high`; with
+        `n`, `share`, `predicted`, `observed`, `gap`, `gap_low`, `gap_high`; with
         ``event="classwise"`` also `class`.
     level : float
         Level of the interval of each gap.
@@ -93,7 +93,7 @@ class BinTable:
 
     def check_saved(self) -> None:
         """Raise ValueError unless the columns have the same length and their types."""
-        numbers = ("share", "confidence", "accuracy", "gap", "gap_low", "gap_high")
+        numbers = ("share", "predicted", "observed", "gap", "gap_low", "gap_high")
         if not {"bin", "n", *numbers} <= set(self.columns) or not self.columns["n"]:
             raise ValueError("a column is missing")
         if len({len(column) for column in self.columns.values()}) > 1:
@@ -158,7 +158,7 @@ def bin_table(
     from_logits: bool = False,
     unlabelled: str = "raise",
 ) -> BinTable:
-    r"""Tabulate confidence, accuracy and gap by bins of a variable, or of the score itself.
+    r"""Tabulate predicted, observed and gap by bins of a variable, or of the score itself.
 
     The gap of bin b is :math:`g_b = \text{Conf}_b - \text{Acc}_b` (positive: overconfident). Its
     interval is :math:`g_b \pm z \, \text{se}_b` with the sandwich standard error, shrunk towards
@@ -258,8 +258,8 @@ def _bin_columns(stats: BinnedStats, reach: Floats) -> dict[str, list[Any]]:
     figures: dict[str, list[Any]] = {
         "n": stats.n.tolist(),
         "share": stats.share.tolist(),
-        "confidence": stats.confidence.tolist(),
-        "accuracy": stats.accuracy.tolist(),
+        "predicted": stats.confidence.tolist(),
+        "observed": stats.accuracy.tolist(),
         "gap": stats.gap.tolist(),
         "gap_low": (stats.gap - reach).tolist(),
         "gap_high": (stats.gap + reach).tolist(),

@@ -175,7 +175,9 @@ def curve(
     found = evidence.profile(key, name)
     if not len(found.cells()):
         raise InputError(
-            f"v {name!r} is missing at every row", "give a variable with values", argument="v"
+            f"variable {name!r} is missing at every row",
+            "give a variable with values",
+            argument="v",
         )
     if evidence.grouped and not enough_groups(found.coarse):
         vece = measure(found.coarse, level)
@@ -284,15 +286,17 @@ def _series(bands: Bands, mass: Floats, score: Floats | None) -> dict[str, Float
         if score is None:
             predicted = np.clip(predicted, *bands.pointwise("predicted_error"))
     series = {
-        "error": error,
-        "predicted_error": predicted,
+        "predicted": 1 - predicted,
+        "observed": 1 - error,
         "gap": error - predicted,
         "band_low": bands.low,
         "band_high": bands.high,
         "density": mass,
     }
-    for name in ("error", "predicted_error", "gap"):
-        series[f"{name}_low"], series[f"{name}_high"] = bands.pointwise(name)
+    series["gap_low"], series["gap_high"] = bands.pointwise("gap")
+    for name, error_name in (("predicted", "predicted_error"), ("observed", "error")):
+        low, high = bands.pointwise(error_name)
+        series[f"{name}_low"], series[f"{name}_high"] = 1 - high, 1 - low
     return {name: series[name] for name in SERIES}
 
 

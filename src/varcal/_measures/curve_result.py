@@ -1,4 +1,4 @@
-"""Curve: error and predicted error along one variable, to read, save and draw."""
+"""Curve: what is predicted and observed along one variable, to read, save and draw."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from varcal._text.numbers import (
 
 #: The arrays of a curve, in the order in which tables show them.
 SERIES = (
-    "error",
-    "predicted_error",
+    "predicted",
+    "observed",
     "gap",
-    "error_low",
-    "error_high",
-    "predicted_error_low",
-    "predicted_error_high",
+    "predicted_low",
+    "predicted_high",
+    "observed_low",
+    "observed_high",
     "gap_low",
     "gap_high",
     "band_low",
@@ -61,7 +61,7 @@ DIRECTIONS = ("over", "under")
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """Error, predicted error and their gap along a variable, with bands.
+    """What is predicted and observed along a variable, and their gap, with bands.
 
     Attributes
     ----------
@@ -72,9 +72,10 @@ class Curve:
         Values of the variable (seconds since 1970 for dates, 0, 1, … for levels).
     labels : tuple of str
         The levels, empty for numbers and dates.
-    error, predicted_error, gap : ndarray
-        1 − accuracy, 1 − mean confidence, and mean confidence − accuracy, smoothed.
-    error_low, …, gap_high : ndarray
+    predicted, observed, gap : ndarray
+        Mean score, hit rate and their difference, smoothed. Of the confidence ("correct"), the
+        paper's error is 1 − observed.
+    predicted_low, …, gap_high : ndarray
         Pointwise bands.
     band_low, band_high : ndarray
         The simultaneous band, which contains the whole true gap curve in `level` of all samples.
@@ -119,13 +120,13 @@ class Curve:
     event: str
     x: Floats
     labels: tuple[str, ...]
-    error: Floats
-    predicted_error: Floats
+    predicted: Floats
+    observed: Floats
     gap: Floats
-    error_low: Floats
-    error_high: Floats
-    predicted_error_low: Floats
-    predicted_error_high: Floats
+    predicted_low: Floats
+    predicted_high: Floats
+    observed_low: Floats
+    observed_high: Floats
     gap_low: Floats
     gap_high: Floats
     band_low: Floats

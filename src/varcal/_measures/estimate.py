@@ -303,7 +303,7 @@ def profile_test(
     rows: ScoredRows | None,
     *,
     grouped: bool,
-    beyond: bool = False,
+    uneven: bool = False,
     random_state: int = 0,
 ) -> float:
     """Test that the gap is 0 along a variable, or that it is the same everywhere."""
@@ -313,11 +313,11 @@ def profile_test(
     ordered = fine if found.kind != "levels" else None
     if grouped:
         order = None if found.kind == "levels" else placed
-        return cluster_test(found.coarse, found.fine, order, constant=beyond, seed=random_state)
+        return cluster_test(found.coarse, found.fine, order, constant=uneven, seed=random_state)
     p = calibration_test(
         coarse,
         ordered,
-        constant=beyond,
+        constant=uneven,
         merge=coarse_index(found.fine.bins, found.coarse.bins),
         rows=rows,
         placed=placed,

@@ -26,10 +26,10 @@ from varcal.exceptions import InputError
 
 #: The arrays of a reliability diagram, with one value per bin.
 BINS = (
-    "confidence",
-    "accuracy",
-    "accuracy_low",
-    "accuracy_high",
+    "predicted",
+    "observed",
+    "observed_low",
+    "observed_high",
     "consistent_low",
     "consistent_high",
 )
@@ -45,9 +45,9 @@ class Reliability:
     ----------
     event : str
         What the probabilities claim.
-    confidence, accuracy : ndarray
+    predicted, observed : ndarray
         Mean score and hit rate of each bin with rows.
-    accuracy_low, accuracy_high : ndarray
+    observed_low, observed_high : ndarray
         The interval of each hit rate.
     consistent_low, consistent_high : ndarray
         The range of the hit rate of a calibrated model by chance, for each bin.
@@ -66,10 +66,10 @@ class Reliability:
     """
 
     event: str
-    confidence: Floats
-    accuracy: Floats
-    accuracy_low: Floats
-    accuracy_high: Floats
+    predicted: Floats
+    observed: Floats
+    observed_low: Floats
+    observed_high: Floats
     consistent_low: Floats
     consistent_high: Floats
     counts: NDArray[np.int64]
@@ -89,17 +89,17 @@ class Reliability:
     @property
     def smooth(self) -> Floats:
         """The hit rate as a smooth function of the score."""
-        return 1 - self.curve.error
+        return self.curve.observed
 
     @property
     def smooth_low(self) -> Floats:
         """The lower end of its pointwise band."""
-        return 1 - self.curve.error_high
+        return self.curve.observed_low
 
     @property
     def smooth_high(self) -> Floats:
         """The upper end of its pointwise band."""
-        return 1 - self.curve.error_low
+        return self.curve.observed_high
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything in plain Python types, ready for JSON."""
@@ -168,7 +168,7 @@ class Reliability:
         return draw_reliability(self, ax)
 
     def __repr__(self) -> str:
-        outside = (self.accuracy < self.consistent_low) | (self.accuracy > self.consistent_high)
+        outside = (self.observed < self.consistent_low) | (self.observed > self.consistent_high)
         return wrapped(
             f"Reliability (event {self.event}, {self.n_rows:,} rows): {outside.sum()} of "
             f"{len(outside)} bins are outside the range of a calibrated model by chance\n"
@@ -233,7 +233,7 @@ def reliability(
     >>> import varcal as vc
     >>> adult = vc.datasets.load_adult()
     >>> found = vc.reliability(adult.y, adult.p)
-    >>> bool((found.accuracy < found.consistent_low).all())
+    >>> bool((found.observed < found.consistent_low).all())
     True
     """
     if event == "classwise":
@@ -277,14 +277,14 @@ def _bins(stats: BinnedStats, level: float) -> dict[str, Any]:
     """Return the arrays of the bins with rows."""
     filled = stats.total("weight") > 0
     law = gap_law(stats)
-    confidence, accuracy = stats.confidence[filled], stats.accuracy[filled]
+    predicted, observed = stats.confidence[filled], stats.accuracy[filled]
     reach = law.quantile(level) * law.standard_error[filled]
-    low, high = _central(confidence, np.diag(law.null_cov)[filled], level)
+    low, high = _central(predicted, np.diag(law.null_cov)[filled], level)
     return {
-        "confidence": confidence,
-        "accuracy": accuracy,
-        "accuracy_low": np.clip(accuracy - reach, 0.0, 1.0),
-        "accuracy_high": np.clip(accuracy + reach, 0.0, 1.0),
+        "predicted": predicted,
+        "observed": observed,
+        "observed_low": np.clip(observed - reach, 0.0, 1.0),
+        "observed_high": np.clip(observed + reach, 0.0, 1.0),
         "consistent_low": low,
         "consistent_high": high,
         "counts": stats.n[filled],

@@ -21,7 +21,7 @@ class ScoreProfile:
     Attributes
     ----------
     curve : Curve
-        Along the score; the hit rate is ``1 - curve.error``.
+        Along the score; the hit rate is ``curve.observed``.
     table : BinTable
         Bins of equal support over the score.
     consistency : tuple of float

@@ -88,7 +88,7 @@ class Cells:
         tables = {
             (one.key, one.names[0]): one
             for one in plan.wanted
-            if len(one.names) == 1 and one.tolerance is None
+            if len(one.names) == 1 and one.limit is None
         }
         keys = _keys(plan, tables, event)
         names = [
@@ -122,7 +122,7 @@ class Cells:
         bets = [
             one
             for one in plan.wanted
-            if one.tolerance is not None
+            if one.limit is not None
             and any((one.key, one.names) == (used.key, used.names) for used in needed)
         ]
         self.has_bets = bool(bets)

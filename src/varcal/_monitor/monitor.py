@@ -31,8 +31,8 @@ from varcal._text.numbers import count
 from varcal._text.sentences import short
 from varcal.exceptions import InputError, VarcalWarning, shown
 
-#: The tolerance if neither the monitor nor its bins name one: two points.
-TOLERANCE = 0.02
+#: The limit if neither the monitor nor its bins name one: two points.
+LIMIT = 0.02
 #: Evidence is a double, and 1e300 is nearly the largest; an alarm must be possible.
 MOST_EVIDENCE = 1e300
 #: The level of intervals if false alarms are controlled by their distance (`arl`).
@@ -65,20 +65,20 @@ class Event:
 
 
 class Monitor:
-    """Watch calibration batch by batch; raise an alarm if a gap exceeds the tolerance anywhere.
+    """Watch calibration batch by batch; raise an alarm if a gap exceeds the limit anywhere.
 
     Look at every batch, for as long as you like: the probability of ever raising a false alarm
     is at most `alpha`, or with `arl` the mean number of batches until a false alarm is at least
     `arl`. An alarm is false if the gap of every cell (a bin of a variable, or all rows) was within
-    the tolerance in every batch. Neither statement needs the variables to be independent, large
+    the limit in every batch. Neither statement needs the variables to be independent, large
     batches, or a constant number of rows.
 
     Parameters
     ----------
     bins : BinPlan
-        The result of ``make_bins(…, monitor=tolerance)``. Bins without `monitor`, or with another
-        tolerance, also work, but need up to half as many rows again to find the same change.
-    tolerance : float, optional
+        The result of ``make_bins(…, monitor=limit)``. Bins without `monitor`, or with another
+        limit, also work, but need up to half as many rows again to find the same change.
+    limit : float, optional
         The largest gap that is not a fault; by default that of the bins, or else 0.02.
     alpha : float, optional
         The largest probability of ever raising a false alarm; 0.05 by default.
@@ -89,7 +89,7 @@ class Monitor:
         The claims to watch; by default all that the bins were chosen for.
     reference : Collected, frame or lazy rows, optional
         A period that counts as normal. The gaps may then be those of the reference, plus or minus
-        the tolerance and what is uncertain about them; that the latter is too small in any cell
+        the limit and what is uncertain about them; that the latter is too small in any cell
         has a probability of at most 0.01, which adds to alpha.
 
     Notes
@@ -120,7 +120,7 @@ class Monitor:
         self,
         bins: BinPlan,
         *,
-        tolerance: float | None = None,
+        limit: float | None = None,
         alpha: float | None = None,
         arl: float | None = None,
         event: str | None = None,
@@ -128,16 +128,16 @@ class Monitor:
     ) -> None:
         _check_plan(bins)
         _check_rate(alpha, arl)
-        if tolerance is None:
-            tolerance = TOLERANCE if bins.monitor is None else bins.monitor
-        check_share("tolerance", tolerance, 0.5)
+        if limit is None:
+            limit = LIMIT if bins.monitor is None else bins.monitor
+        check_share("limit", limit, 0.5)
         self.bins = bins
-        self.tolerance = float(tolerance)
+        self.limit = float(limit)
         self.arl = None if arl is None else float(arl)
         self.alpha = None if arl is not None else float(0.05 if alpha is None else alpha)
         self.event = event
         self.cells = Cells(bins, event)
-        self.limits = np.full((len(self.cells), 2), self.tolerance)
+        self.limits = np.full((len(self.cells), 2), self.limit)
         self.has_reference = reference is not None
         self.method = self._method()
         if reference is not None:
@@ -210,7 +210,7 @@ class Monitor:
         self._remember(id)
         evidence = self.evidence
         self.history.add(id, n_rows, self.epoch, evidence, moments, self.running)
-        if evidence >= self.threshold:
+        if evidence >= self.alarm_at:
             first, self.alarmed = not self.raised, self.strongest()
             if first:
                 self.raised = id
@@ -230,7 +230,7 @@ class Monitor:
         return float(self.detector.total(self.cells.part, spent=self.alpha is not None))
 
     @property
-    def threshold(self) -> float:
+    def alarm_at(self) -> float:
         """The evidence that raises an alarm."""
         return 1 / self.alpha if self.alpha is not None else float(self.arl or math.inf)
 
@@ -251,7 +251,7 @@ class Monitor:
             n_rows=self.n_rows,
             n_dropped=self.n_dropped,
             evidence=self.evidence,
-            threshold=self.threshold,
+            alarm_at=self.alarm_at,
             where=self.alarmed,
         )
 
@@ -323,8 +323,8 @@ class Monitor:
             "variable": [cell.variable or None for cell in cells],
             "where": [cell.text for cell in cells],
             "n": running.n.astype(np.int64).tolist(),
-            "says": ratio_or_nan(running.score, running.weight).tolist(),
-            "happens": ratio_or_nan(running.hit, running.weight).tolist(),
+            "predicted": ratio_or_nan(running.score, running.weight).tolist(),
+            "observed": ratio_or_nan(running.hit, running.weight).tolist(),
             "gap": np.where(filled, gap, np.nan).tolist(),
             "low": np.where(filled, low, np.nan).tolist(),
             "high": np.where(filled, high, np.nan).tolist(),
@@ -389,7 +389,7 @@ class Monitor:
         names = short(", ".join(self.cells.variables), 60)
         return (
             f"Monitor: {len(self.cells)} cells along {len(self.cells.variables)} variables "
-            f"({names}),\ntolerance={self.tolerance:g}, {rate}\n{self.status!r}"
+            f"({names}),\nlimit={self.limit:g}, {rate}\n{self.status!r}"
         )
 
     @property
@@ -403,23 +403,23 @@ class Monitor:
             return UNITS
         if self.has_reference:
             return SUMS
-        if self.cells.has_bets and self.bins.monitor == self.tolerance:
+        if self.cells.has_bets and self.bins.monitor == self.limit:
             return BETS
         had = (
             "without monitor"
             if self.bins.monitor is None
-            else f"for a tolerance of {self.bins.monitor:g}"
+            else f"for a limit of {self.bins.monitor:g}"
         )
         warnings.warn(
             f"the bins were chosen {had}: evidence is self-normalized, which needs up to half "
-            f"as many rows again; choose them with make_bins(…, monitor={self.tolerance:g})",
+            f"as many rows again; choose them with make_bins(…, monitor={self.limit:g})",
             VarcalWarning,
             stacklevel=3,
         )
         return SUMS
 
     def _take_reference(self, reference: object) -> None:
-        """Set the limits to the ends of the intervals of the reference, and the tolerance."""
+        """Set the limits to the ends of the intervals of the reference, and the limit."""
         found = (
             reference if isinstance(reference, Collected) else collect(reference, self.cells.slim)
         )
@@ -430,7 +430,7 @@ class Monitor:
         odds = np.log(2 / (REFERENCE_ERROR * self.cells.part))
         _, low, high = running.interval(odds, grouped=self.grouped)
         # An error is the opposite of a gap. At 1 and above no error exceeds the limit.
-        limits = np.stack([-low, high], axis=1) + self.tolerance
+        limits = np.stack([-low, high], axis=1) + self.limit
         self.limits = np.where((running.weight > 0)[:, None], np.minimum(limits, 1.0), 1.0)
 
 

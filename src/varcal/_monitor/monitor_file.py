@@ -38,7 +38,7 @@ _PLAIN: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("key", "method", "last_id", "raised"), (str,)),
     **dict.fromkeys(("revision", "epoch", "n_batches", "n_rows", "n_dropped"), (int,)),
     **dict.fromkeys(("has_reference", "acknowledged"), (bool,)),
-    "tolerance": (float,),
+    "limit": (float,),
     **dict.fromkeys(("alpha", "arl"), (float, NoneType)),
     "event": (str, NoneType),
 }
@@ -185,13 +185,13 @@ def from_dict(data: dict[str, Any]) -> Monitor:
 def _check_numbers(monitor: Monitor) -> None:
     """Refuse numbers that no monitor has."""
     if (
-        not 0 <= monitor.tolerance <= 0.5
+        not 0 <= monitor.limit <= 0.5
         or min(
             monitor.revision, monitor.epoch, monitor.n_batches, monitor.n_rows, monitor.n_dropped
         )
         < 0
     ):
-        raise BrokenError("a count is negative, or the tolerance no share")
+        raise BrokenError("a count is negative, or the limit no share")
     if monitor.alpha is not None and not 0 < monitor.alpha < 1:
         raise BrokenError("alpha is not a share")
     if monitor.arl is not None and not 1 < monitor.arl < MOST_EVIDENCE:

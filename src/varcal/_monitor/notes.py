@@ -24,7 +24,7 @@ def notes_of(monitor: Monitor) -> tuple[str, ...]:
             "limits come from a reference"
             if monitor.has_reference
             else "the bins were not chosen with monitor="
-            f"{monitor.tolerance:g}, so that the stronger bets are not available"
+            f"{monitor.limit:g}, so that the stronger bets are not available"
         )
         notes.append(
             f"Evidence is self-normalized, because {why}. It holds as well, but needs up "
@@ -42,7 +42,7 @@ def notes_of(monitor: Monitor) -> tuple[str, ...]:
         )
     if monitor.has_reference:
         blind = int((monitor.limits >= 1).any(axis=1).sum())
-        text = "Gaps may be those of the reference, plus or minus the tolerance."
+        text = "Gaps may be those of the reference, plus or minus the limit."
         if blind:
             text += f" {blind} cells have too few reference rows to be judged."
         notes.append(text)

@@ -32,7 +32,7 @@ class Where:
         The id of the batch at which the change seems to have begun.
     n : int
         Rows of the place since then.
-    says, happens : float
+    predicted, observed : float
         Mean score and hit rate of these rows.
     gap, low, high : float
         Their difference with its interval, which holds for whichever place and start are chosen,
@@ -50,8 +50,8 @@ class Where:
     direction: str
     since: str
     n: int
-    says: float
-    happens: float
+    predicted: float
+    observed: float
     gap: float
     low: float
     high: float
@@ -66,7 +66,7 @@ class Status:
     Attributes
     ----------
     alarm : bool
-        Whether the evidence reached the threshold since the last reset.
+        Whether the evidence reached the level of an alarm since the last reset.
     raised : str
         The id of the batch at which it did; empty without an alarm.
     acknowledged : bool
@@ -75,7 +75,7 @@ class Status:
         The id of the latest batch.
     n_batches, n_rows, n_dropped : int
         Batches, rows and rows without a label since the last reset.
-    evidence, threshold : float
+    evidence, alarm_at : float
         The evidence now, and how much raises an alarm.
     where : Where or None
         The place of the alarm; None without an alarm.
@@ -89,13 +89,13 @@ class Status:
     n_rows: int
     n_dropped: int
     evidence: float
-    threshold: float
+    alarm_at: float
     where: Where | None
 
     @property
     def close(self) -> bool:
         """Whether there is no alarm, but a quarter or more of the evidence that raises one."""
-        return self.where is None and self.evidence >= CLOSE * self.threshold
+        return self.where is None and self.evidence >= CLOSE * self.alarm_at
 
     # The most asked-for facts, without going through `where`.
     @property
@@ -192,7 +192,7 @@ def no_alarm(status: Status) -> Sentence:
         )
     return Sentence.of(
         f"No alarm {after}: "
-        f"evidence {evidence_text(status.evidence)}, alarm at {evidence_text(status.threshold)}."
+        f"evidence {evidence_text(status.evidence)}, alarm at {evidence_text(status.alarm_at)}."
     )
 
 
@@ -203,8 +203,8 @@ def share_text(status: Status, does: str) -> str:
     >>> share_text(found, "an alarm needs")
     'just below 20, 99% of the 20 that an alarm needs'
     """
-    evidence, needed = evidence_text(status.evidence), evidence_text(status.threshold)
-    share = floor(100 * status.evidence / status.threshold)
+    evidence, needed = evidence_text(status.evidence), evidence_text(status.alarm_at)
+    share = floor(100 * status.evidence / status.alarm_at)
     below = "just below " if evidence == needed else ""
     return f"{below}{evidence}, {share}% of the {needed} that {does}"
 

@@ -23,7 +23,7 @@ def strongest(monitor: Monitor) -> Where:
     """Return the place with the most evidence, whether or not there is an alarm."""
     detector, part = monitor.detector, monitor.cells.part
     # Without an alarm, detectors of cells with few rows lead only because time passes.
-    alarm = monitor.evidence >= monitor.threshold
+    alarm = monitor.evidence >= monitor.alarm_at
     cell, bet = detector.strongest(part) if alarm else detector.latest()
     here = monitor.cells.cells[cell]
     window = dict(zip(WINDOW, detector.window[:, cell, bet], strict=True))
@@ -49,12 +49,12 @@ def strongest(monitor: Monitor) -> Where:
         direction="under" if bet < detector.flow.shape[-1] // 2 else "over",
         since=monitor.ids.get(start, ""),
         n=int(window["n"]),
-        says=float(window["score"] / weight),
-        happens=float(window["hit"] / weight),
+        predicted=float(window["score"] / weight),
+        observed=float(window["hit"] / weight),
         gap=float(gap[0]),
         low=float(low[0]),
         high=float(high[0]),
-        proven=bool(share[own].sum() >= monitor.threshold),
+        proven=bool(share[own].sum() >= monitor.alarm_at),
         also=_also(monitor, cell, bet),
     )
 

@@ -20,9 +20,9 @@ MOST_COLUMNS = 40
 MOST_VARIABLES = 6
 #: A gap is called clear if it is this many standard errors from zero.
 CLEAR = 2.0
-#: The smallest evidence that is shown, and the end of its axis as a multiple of the threshold: what
-#: matters is when that is crossed.
-LEAST_EVIDENCE, MOST_THRESHOLDS = 0.05, 100.0
+#: The smallest evidence that is shown, and the end of its axis as a multiple of that of an alarm:
+#: what matters is when that is crossed.
+LEAST_EVIDENCE, MOST_OF_ALARM = 0.05, 100.0
 #: Gaps of at least this size have the full colour.
 FULL_COLOUR = 0.10
 
@@ -41,8 +41,8 @@ class Stretch:
     """
 
     x: Floats
-    says: Floats
-    happens: Floats
+    predicted: Floats
+    observed: Floats
     low: Floats
     high: Floats
 
@@ -68,8 +68,8 @@ class HeatRow:
     text: str
     gap: Floats
     clear: Bools
-    says: float
-    happens: float
+    predicted: float
+    observed: float
     off: float
     low: float
     high: float
@@ -95,7 +95,7 @@ class MonitorView:
         The status.
     shown : Where or None
         The place with the most evidence; None before the first row.
-    tolerance, level : float
+    limit, level : float
         Of the monitor.
     x : ndarray
         The number of the last batch of each block.
@@ -121,7 +121,7 @@ class MonitorView:
 
     status: Status
     shown: Where | None
-    tolerance: float
+    limit: float
     level: float
     x: Floats
     ids: tuple[str, ...]
@@ -139,9 +139,9 @@ class MonitorView:
     @property
     def evidence_ends(self) -> tuple[float, float]:
         """The ends of the axis of evidence."""
-        threshold = self.status.threshold
-        most = max(float(self.evidence.max(initial=1.0)), 3 * threshold)
-        return LEAST_EVIDENCE, min(most, MOST_THRESHOLDS * threshold)
+        alarm_at = self.status.alarm_at
+        most = max(float(self.evidence.max(initial=1.0)), 3 * alarm_at)
+        return LEAST_EVIDENCE, min(most, MOST_OF_ALARM * alarm_at)
 
     @property
     def evidence_powers(self) -> Floats:
@@ -172,7 +172,7 @@ def view_of(monitor: Monitor) -> MonitorView:
     return MonitorView(
         status=status,
         shown=shown,
-        tolerance=monitor.tolerance,
+        limit=monitor.limit,
         level=monitor.level,
         x=ends,
         ids=tuple(block.last for block in blocks),
@@ -253,13 +253,13 @@ def _stretch(
         odds + float(price[cell]),
         1 + MOST_PREDICTED,
     )
-    says = ratio_or_nan(named["score"], named["weight"])
+    predicted = ratio_or_nan(named["score"], named["weight"])
     return Stretch(
         ends[which.start : which.stop],
-        says,
-        says - gap,
-        np.clip(says - high, 0, 1),
-        np.clip(says - low, 0, 1),
+        predicted,
+        predicted - gap,
+        np.clip(predicted - high, 0, 1),
+        np.clip(predicted - low, 0, 1),
     )
 
 
@@ -303,11 +303,13 @@ def _maps(
                 continue
             n, weight, hit, score = sums[:, :, k].T
             gap = ratio_or_nan(score - hit, weight)
-            says = np.clip(ratio_or_nan(score, weight), 0.01, 0.99)
+            predicted = np.clip(ratio_or_nan(score, weight), 0.01, 0.99)
             # The second term keeps a few rows from looking clear by chance.
-            variance = ratio_or_nan(says * (1 - says) + ratio_or_nan(np.ones_like(n), n), n)
+            variance = ratio_or_nan(
+                predicted * (1 - predicted) + ratio_or_nan(np.ones_like(n), n), n
+            )
             clear = np.abs(gap) > CLEAR * np.sqrt(variance)
-            facts = {key: columns[key][k] for key in ("says", "happens", "low", "high", "n")}
+            facts = {key: columns[key][k] for key in ("predicted", "observed", "low", "high", "n")}
             rows.append(HeatRow(one.text, gap, clear, off=columns["gap"][k], **facts))
         maps.append(HeatMap(name, shown.claim, tuple(rows)))
     return tuple(maps), len(names) - len(maps)

@@ -57,19 +57,19 @@ class Figures:
         return float(self.sums[1])
 
     @property
-    def score(self) -> float:
+    def predicted(self) -> float:
         """What the model says on average."""
         return float(self.sums[2] / self.sums[1])
 
     @property
-    def rate(self) -> float:
+    def observed(self) -> float:
         """How often it happens."""
         return float(self.sums[3] / self.sums[1])
 
     @property
     def gap(self) -> float:
         """The mean score minus the hit rate."""
-        return self.score - self.rate
+        return self.predicted - self.observed
 
     @property
     def standard_error(self) -> float:

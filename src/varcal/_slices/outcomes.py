@@ -2,7 +2,7 @@
 
 A residual is w·(hit − score). Residuals, variances and weights are whole multiples of a power of
 two, small enough that sums of them are exact; the search then has the same result in any order of
-rows. Outcomes are drawn from the model's own probabilities (or those that `beyond` explains), so
+rows. Outcomes are drawn from the model's own probabilities (or those that `after` explains), so
 that the whole null holds in them. With groups they are drawn from a Gaussian copula: each row keeps
 its probability, and rows of a group are as dependent as the residuals of the data are
 (`group_dependence.py`).
@@ -17,8 +17,8 @@ import numpy as np
 from varcal._arrays import Bools, Floats, Ints, Singles
 from varcal._input.events import CORRECT
 from varcal._input.predictions import Predictions
-from varcal._slices.beyond import Explained
 from varcal._slices.group_dependence import Dependence
+from varcal._slices.known_gaps import Explained
 
 #: Binary digits of the largest residual, and of the largest variance and weight.
 _RESIDUAL_DIGITS, _WEIGHT_DIGITS = 21, 28
@@ -45,7 +45,7 @@ class Outcomes:
     dependence : Dependence, optional
         How rows of a group depend on each other.
     explained : dict
-        What lies within `beyond`, by the key of a claim; with two classes by key 1 only.
+        What lies within `after`, by the key of a claim; with two classes by key 1 only.
     """
 
     p: Floats

@@ -27,7 +27,6 @@ from varcal._options import (
     or_none,
     whole,
 )
-from varcal._slices.beyond import fit, overall_design, single_design
 from varcal._slices.cells import Grid, grid_of
 from varcal._slices.choose import ROUNDING, Chosen, choose, hunt
 from varcal._slices.condition import SCORE, Condition
@@ -39,13 +38,14 @@ from varcal._slices.figures import (
     lazy_figures,
 )
 from varcal._slices.intervals import Reach, reach_of
+from varcal._slices.known_gaps import fit, overall_design, single_design
 from varcal._slices.outcomes import Outcomes
 from varcal._slices.slices_result import Slice, Slices
 from varcal._threads import one_blas_thread
 from varcal.exceptions import InputError
 
 #: Known gaps that can be taken off before the search.
-BEYOND = (None, "overall", "single")
+AFTER = (None, "average", "single")
 #: Rows that are searched; figures are those of all rows.
 SEARCH_ROWS = 200_000
 #: Slices that are shown at most.
@@ -56,7 +56,7 @@ FEWEST_ROWS = 200
 
 @checked(
     event=one_of(*AUDIT_EVENTS),
-    beyond=one_of(*BEYOND),
+    after=one_of(*AFTER),
     max_depth=one_of(1, 2, 3),
     score=check_flag,
     most=whole(1, 1_000),
@@ -72,7 +72,7 @@ def slices(
     *,
     data: object = None,
     max_depth: int = 3,
-    beyond: str | None = None,
+    after: str | None = None,
     score: bool = False,
     event: str = "both",
     most: int = MOST,
@@ -111,7 +111,7 @@ def slices(
         As in `audit`. Missing values are a level of their own.
     max_depth : {1, 2, 3}
         The largest number of variables of a slice.
-    beyond : {None, "overall", "single"}
+    after : {None, "average", "single"}
         What is known already and taken off before the search: nothing; the overall gap (of each
         predicted side if both claims are judged); or the gaps along all single variables and the
         score, so that only slices of two and three variables are searched that they do not explain.
@@ -154,7 +154,7 @@ def slices(
     (1, True)
     """
     refuse_sums(y, "slices()")
-    _check_options(max_depth, beyond, level, draws)
+    _check_options(max_depth, after, level, draws)
     source = _read(
         y,
         p,
@@ -174,8 +174,8 @@ def slices(
     names = claim_names(rows.classes, keys)
     outcomes = Outcomes.of(rows, random_state)
     grids = {key: _grid(rows, outcomes, key, score=score) for key in keys}
-    outcomes = _known_gaps(outcomes, rows, keys, beyond)
-    depths = (2 if beyond == "single" else 1), max_depth
+    outcomes = _known_gaps(outcomes, rows, keys, after)
+    depths = (2 if after == "single" else 1), max_depth
     found = hunt(grids, outcomes, keys, depths=depths, draws=draws)
     chosen = choose(found, outcomes, alpha=1 - level, most=most)
     wanted = [Wanted(_conditions(grids[one.key], one), one.key) for one in chosen]
@@ -205,7 +205,7 @@ def slices(
         draws=draws,
         event=event,
         max_depth=max_depth,
-        beyond=beyond,
+        after=after,
         level=level,
         random_state=random_state,
         grouped=rows.unit is not None,
@@ -314,10 +314,10 @@ def _grid(rows: Predictions, outcomes: Outcomes, key: int, *, score: bool) -> Gr
 
 
 def _known_gaps(
-    outcomes: Outcomes, rows: Predictions, keys: Sequence[int], beyond: str | None
+    outcomes: Outcomes, rows: Predictions, keys: Sequence[int], after: str | None
 ) -> Outcomes:
     """Take off what is known already."""
-    if beyond is None:
+    if after is None:
         return outcomes
     explained = {}
     about = [1] if outcomes.two else keys
@@ -327,7 +327,7 @@ def _known_gaps(
         if outcomes.two and len(keys) > 1:
             side = outcomes.predicted
         design = overall_design(side)
-        if beyond == "single":
+        if after == "single":
             score = Variable(SCORE, "numeric", s)
             grid = grid_of([*rows.variables, score], s, [False] * (len(rows.variables) + 1))
             design = single_design(grid, side)
@@ -355,20 +355,20 @@ def _slice(
     gap = own.gap
     low, high = reach.interval(gap, own.standard_error, positive=one.rule.sign == 0)
     # The condition whose removal changes the gap least.
-    beyond = [gap - rest.gap for rest in joining if rest.weight > 0]
+    after = [gap - rest.gap for rest in joining if rest.weight > 0]
     return Slice(
         conditions=wanted.conditions,
         claim=claim,
         rows=own.rows,
         share=own.weight / total,
         weight=own.weight,
-        score=own.score,
-        rate=own.rate,
+        predicted=own.predicted,
+        observed=own.observed,
         gap=gap,
         low=low,
         high=high,
         p_adjusted=one.p_adjusted,
-        beyond_parents=min(beyond, key=abs, default=gap),
+        over_parents=min(after, key=abs, default=gap),
         key=one.key,
     )
 
@@ -384,11 +384,11 @@ def _notes(n_searched: int, figures: FiguresOfAll) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _check_options(max_depth: int, beyond: str | None, level: float, draws: int) -> None:
+def _check_options(max_depth: int, after: str | None, level: float, draws: int) -> None:
     """Refuse options that leave nothing to search, or nothing to find."""
-    if beyond == "single" and max_depth == 1:
+    if after == "single" and max_depth == 1:
         raise InputError(
-            "max_depth is 1, and beyond is 'single': no slice is left to search",
+            "max_depth is 1, and after is 'single': no slice is left to search",
             "use {max_depth} or more",
             argument="max_depth",
             settings={"max_depth": 2},

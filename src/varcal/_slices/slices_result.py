@@ -37,7 +37,7 @@ _PLAIN = (
     "draws",
     "event",
     "max_depth",
-    "beyond",
+    "after",
     "level",
     "random_state",
     "grouped",
@@ -57,7 +57,7 @@ _COLUMNS = (
     "low",
     "high",
     "p_adjusted",
-    "beyond_parents",
+    "over_parents",
     "depth",
 )
 
@@ -94,13 +94,13 @@ class Slice(Shown):
     rows: int
     share: float
     weight: float
-    score: float
-    rate: float
+    predicted: float
+    observed: float
     gap: float
     low: float
     high: float
     p_adjusted: float
-    beyond_parents: float
+    over_parents: float
     key: int
 
     def check_saved(self) -> None:
@@ -127,7 +127,7 @@ class Slice(Shown):
         happens = "it is right in" if self.claim == CONFIDENCE else "it happens in"
         return (
             f"Where {self.rule} ({count(self.rows, 'row')}, {percent(self.share)}), the model "
-            f"{says} {percent(self.score)} and {happens} {percent(self.rate)}: "
+            f"{says} {percent(self.predicted)} and {happens} {percent(self.observed)}: "
             f"{off_by(self.gap, self.claim)}."
         )
 
@@ -221,7 +221,7 @@ class Slices(Shown):
     ----------
     p_value : float
         How likely slices as clear as the clearest one would be if there were no gap anywhere (or
-        none beyond `beyond`).
+        none beyond `after`).
     slices : tuple of Slice
         Those with an adjusted p-value of at most 1 − level; possibly none.
     n, n_searched, n_dropped, n_variables : int
@@ -229,7 +229,7 @@ class Slices(Shown):
         is missing, and variables.
     draws : int
         Simulated sets of outcomes that were searched in the same way.
-    event, max_depth, beyond, level, random_state
+    event, max_depth, after, level, random_state
         The settings of the search.
     grouped : bool
         Whether rows belong to groups.
@@ -252,7 +252,7 @@ class Slices(Shown):
     draws: int
     event: str
     max_depth: int
-    beyond: str | None
+    after: str | None
     level: float
     random_state: int
     grouped: bool = False
@@ -273,7 +273,7 @@ class Slices(Shown):
     @property
     def settings(self) -> dict[str, Any]:
         """The settings of the search."""
-        names = ("event", "max_depth", "beyond", "level", "draws", "random_state")
+        names = ("event", "max_depth", "after", "level", "draws", "random_state")
         return {name: getattr(self, name) for name in names}
 
     @property
@@ -282,8 +282,8 @@ class Slices(Shown):
         found = len(self.slices)
         searched = f"{count(self.n_variables, 'variable')} and {count(self.n, 'row')}"
         if not found:
-            what = {None: "is clearly off", "overall": "is clearly worse than the average"}.get(
-                self.beyond, "is clearly off beyond what single variables explain"
+            what = {None: "is clearly off", "average": "is clearly worse than the average"}.get(
+                self.after, "is clearly off beyond what single variables explain"
             )
             return f"No slice of {searched} {what} ({p_equation(self.p_value)})."
         return f"{count(found, 'slice')} of {searched}. {self.slices[0].sentence}"
@@ -355,8 +355,8 @@ def _table(slices: tuple[Slice, ...]) -> dict[str, list[Any]]:
         "gap": [signed(one.gap) for one in slices],
         "interval": [interval(one.low, one.high) for one in slices],
         "rows": [one.rows for one in slices],
-        "says": [percent(one.score) for one in slices],
-        "happens": [percent(one.rate) for one in slices],
+        "says": [percent(one.predicted) for one in slices],
+        "happens": [percent(one.observed) for one in slices],
         "claim": [one.claim for one in slices],
         "rule": [one.rule for one in slices],
     }

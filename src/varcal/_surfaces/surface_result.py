@@ -27,7 +27,7 @@ from varcal._text.numbers import (
 from varcal._text.tables import wrapped
 
 #: The arrays of a surface, one number per cell.
-SERIES = ("share", "says", "happens", "gap", "low", "high")
+SERIES = ("share", "predicted", "observed", "gap", "low", "high")
 #: Rows of the table in a notebook.
 MOST_LINES = 5
 
@@ -49,7 +49,7 @@ class Surface:
         Rows of each cell.
     share : ndarray
         Each cell's share of the weight.
-    says, happens : ndarray
+    predicted, observed : ndarray
         Mean score and hit rate of the rows of a cell, not smoothed; NaN without rows.
     gap : ndarray
         Says minus happens, smoothed over neighbouring cells; NaN without rows.
@@ -80,8 +80,8 @@ class Surface:
     claim: str
     n: Ints
     share: Floats
-    says: Floats
-    happens: Floats
+    predicted: Floats
+    observed: Floats
     gap: Floats
     low: Floats
     high: Floats
@@ -266,8 +266,8 @@ class Surface:
             self.second.name: [self.second.labels[int(j)] for _, j in cells],
             "gap, points": [signed(float(self.gap[cell])) for cell in cells],
             "band": [interval(float(self.low[cell]), float(self.high[cell])) for cell in cells],
-            "says": [percent(float(self.says[cell])) for cell in cells],
-            "happens": [percent(float(self.happens[cell])) for cell in cells],
+            "says": [percent(float(self.predicted[cell])) for cell in cells],
+            "happens": [percent(float(self.observed[cell])) for cell in cells],
             "rows": [int(self.n[cell]) for cell in cells],
         }
         return html_table(table, self.sentence, " ".join(self.notes))

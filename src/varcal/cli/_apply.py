@@ -57,7 +57,7 @@ def apply(**given: Any) -> None:
             sources,
             given["output"],
             p=list(given["prob"]) or None,
-            v=given["variables"],
+            X=given["variables"],
             column=given["column"],
         )
     took = time.perf_counter() - start

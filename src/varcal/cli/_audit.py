@@ -53,12 +53,12 @@ def _limit(option: str, what: str) -> Any:
 @options.drop_unlabelled
 @options.from_logits
 @click.option(
-    "--threshold",
+    "--limit",
     callback=options.size,
     default="2%",
     show_default=True,
     metavar="SIZE",
-    help="The size of hidden error that matters.",
+    help="The size of uneven error that matters.",
 )
 @options.several_names("--protected", help="Variables that a repair may not read.")
 @click.option("--slices", is_flag=True, help="Also search combinations of variables; slower.")
@@ -69,13 +69,13 @@ def _limit(option: str, what: str) -> Any:
 @options.as_json
 @_limit("--max-gap", "the overall gap")
 @_limit("--max-ece", "ECE")
-@_limit("--max-beyond", "the hidden error along a variable")
+@_limit("--max-uneven", "the uneven error along a variable")
 @_limit("--max-vece", "the VECE of a variable")
 @click.option(
     "--fail-on",
     type=click.Choice([*GATES, SLICE]),
-    help="Fail if there is evidence of hidden error along a variable (evidence), if it is surely "
-    "above --threshold (off), or if a slice is clearly off (slice, which implies --slices).",
+    help="Fail if there is evidence of uneven error along a variable (evidence), if it is surely "
+    "above --limit (off), or if a slice is clearly off (slice, which implies --slices).",
 )
 @click.option(
     "--strict",
@@ -97,7 +97,7 @@ def audit(ctx: click.Context, /, **given: Any) -> None:
     Examples:
       varcal audit preds.parquet --label y --prob p
       varcal audit preds.csv --label y --prob p --variables age,sex -o page.html
-      varcal audit preds.csv --label y --prob p --max-beyond 2% --max-ece 3%
+      varcal audit preds.csv --label y --prob p --max-uneven 2% --max-ece 3%
       varcal audit 'parts/*.csv.gz' --label kind --prob p_cat --prob p_dog
       varcal audit export.csv --sep ';' --decimal , --label y --prob p
       cat preds.csv.gz | varcal audit - --label y --prob p --json
@@ -121,7 +121,7 @@ def audit(ctx: click.Context, /, **given: Any) -> None:
             given["label"],
             list(given["prob"]),
             given["variables"] or ALL,
-            threshold=given["threshold"],
+            limit=given["limit"],
             repair=not given["no_repair"],
             protected=given["protected"] or (),
             slices=given["slices"] or given["fail_on"] == SLICE,

@@ -87,7 +87,7 @@ def proof(before: Audit, after: Audit, new: Dataset, repaired: Floats) -> list[s
 
     def hidden(one: Audit, name: str) -> str:
         row = next(row for row in one.rows if row.variable == name)
-        return f"{points(row.beyond.debiased)} ({points(row.low)}, {points(row.high)})"
+        return f"{points(row.uneven.debiased)} ({points(row.low)}, {points(row.high)})"
 
     def by_score(one: Audit) -> str:
         ece = max((claim.score.ece for claim in one.claims.values()), key=lambda ece: ece.debiased)

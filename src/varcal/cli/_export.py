@@ -50,12 +50,12 @@ _OF_SQL = ("dialect", "table", "prob", "keep", "column", "approximate")
     is_flag=True,
     help="Write a query without look-up tables; its comment says how exact it is.",
 )
-@click.option("--check", is_flag=True, help="Compare 200 made-up rows with predict_proba.")
+@click.option("--check", is_flag=True, help="Compare 200 random rows with predict_proba.")
 def export(**given: Any) -> None:
     """Write a calibrator as SQL, ONNX or Python, to run where predictions are made.
 
     The result gives what `varcal apply` gives, within 1e-8. A file of SQL creates look-up tables
-    first, if there are any. With --check, ONNX, Python and the SQL of DuckDB are run on made-up
+    first, if there are any. With --check, ONNX, Python and the SQL of DuckDB are run on random
     rows; SQL for other databases is only parsed.
 
     \b

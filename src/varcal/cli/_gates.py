@@ -22,7 +22,7 @@ OVERALL = {"--max-gap": "overall gap", "--max-ece": "ECE"}
 #: The value of --fail-on that is about slices.
 SLICE = "slice"
 #: The gates on variables.
-ALONG = ("--max-beyond", "--max-vece")
+ALONG = ("--max-uneven", "--max-vece")
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def outcomes(
     measure = {
         "--max-gap": _gaps,
         "--max-ece": _eces,
-        "--max-beyond": _beyond,
+        "--max-uneven": _uneven,
         "--max-vece": _veces,
     }
     unjudged = tuple(row.variable for row in found.rows if row.verdict == TOO_FEW_ROWS)
@@ -116,8 +116,8 @@ def _eces(found: Audit, strict: bool) -> dict[str, float]:
     return {name: _end(claim.score.ece, strict) for name, claim in found.claims.items()}
 
 
-def _beyond(found: Audit, strict: bool) -> dict[str, float]:
-    return {row.variable: row.beyond.debiased if strict else row.low for row in _judged(found)}
+def _uneven(found: Audit, strict: bool) -> dict[str, float]:
+    return {row.variable: row.uneven.debiased if strict else row.low for row in _judged(found)}
 
 
 def _veces(found: Audit, strict: bool) -> dict[str, float]:
@@ -180,8 +180,8 @@ def _why_not_judged(found: Audit, name: str) -> str:
 def gate_line(outcome: Outcome) -> str:
     """Say in one line whether a gate is passed.
 
-    >>> print(gate_line(Outcome("--max-beyond", 0.02, False, ("age", "sex"), 0.1453, False)))
-    FAILED  2 variables above --max-beyond 2%; worst age, 14.5 or more
+    >>> print(gate_line(Outcome("--max-uneven", 0.02, False, ("age", "sex"), 0.1453, False)))
+    FAILED  2 variables above --max-uneven 2%; worst age, 14.5 or more
     >>> print(gate_line(Outcome("--max-ece", 0.02, False, ("risk",), 0.1, False)))
     FAILED  ECE of risk above --max-ece 2%: 10.0 or more
     >>> print(gate_line(Outcome("--max-ece", 0.02, True, (), 0.0, False)))
@@ -218,7 +218,7 @@ def _along_line(outcome: Outcome) -> str:
         named = f"(--fail-on {outcome.limit})"
         text = f"{many} off {named}"
         if outcome.limit != "off":
-            text = f"evidence of hidden error along {many} {named}"
+            text = f"evidence of uneven error along {many} {named}"
     if outcome.passed:
         unseen = outcome.unjudged
         return text + (f"; {len(unseen)} not judged: {', '.join(unseen)}" if unseen else "")

@@ -47,7 +47,7 @@ def monitor() -> None:
 @options.variables
 @options.exclude
 @click.option(
-    "--tolerance",
+    "--limit",
     callback=options.size,
     default="2%",
     show_default=True,
@@ -118,7 +118,7 @@ def init(**given: Any) -> None:
             sample_weight=given["weight"],
             groups=given["group"],
             unlabelled="drop" if given["drop_unlabelled"] else "raise",
-            monitor=given["tolerance"],
+            monitor=given["limit"],
             weight_cap=given["weight_cap"],
         )
         made = Monitor(

@@ -38,8 +38,8 @@ OUTPUTS = (".json", ".md")
     help="Variables of a slice at most.",
 )
 @click.option(
-    "--beyond",
-    type=click.Choice(["overall", "single"]),
+    "--after",
+    type=click.Choice(["average", "single"]),
     help="Take off what is known: the overall gap, or the gaps along single variables.",
 )
 @click.option(
@@ -75,7 +75,7 @@ def slices(ctx: click.Context, /, **given: Any) -> None:
     Examples:
       varcal slices preds.csv --label y --prob p
       varcal slices preds.parquet --label y --prob p --variables age,sex,region
-      varcal slices preds.csv --label y --prob p --beyond single --max-depth 2
+      varcal slices preds.csv --label y --prob p --after single --max-depth 2
       varcal slices preds.csv --label y --prob p --fail-on slice -o slices.json
     """
     start = time.perf_counter()
@@ -99,7 +99,7 @@ def slices(ctx: click.Context, /, **given: Any) -> None:
         found = run(
             *columns,
             max_depth=given["max_depth"],
-            beyond=given["beyond"],
+            after=given["after"],
             draws=given["draws"],
             **settings,
         )
@@ -107,7 +107,7 @@ def slices(ctx: click.Context, /, **given: Any) -> None:
             from varcal._surfaces.predictable import predictable_gap  # noqa: PLC0415
 
             # Beyond something, the scan tests another hypothesis.
-            scan = found if given["beyond"] is None else None
+            scan = found if given["after"] is None else None
             number = predictable_gap(*columns, slices=scan, **settings)
     if output and output.lower().endswith(".json"):
         found.save(output)

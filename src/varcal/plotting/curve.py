@@ -51,13 +51,19 @@ class Sides:
 def sides(curve: Curve) -> Sides:
     """Return errors where the claim is "correct", and rates where it is "positive"."""
     if curve.event == "correct":
-        return Sides("error", curve.error, curve.error_low, curve.error_high, curve.predicted_error)
+        return Sides(
+            "error",
+            1 - curve.observed,
+            1 - curve.observed_high,
+            1 - curve.observed_low,
+            1 - curve.predicted,
+        )
     return Sides(
         "actual rate",
-        1 - curve.error,
-        1 - curve.error_high,
-        1 - curve.error_low,
-        1 - curve.predicted_error,
+        curve.observed,
+        curve.observed_low,
+        curve.observed_high,
+        curve.predicted,
     )
 
 

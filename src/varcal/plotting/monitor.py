@@ -100,11 +100,11 @@ def _evidence(ax: Axes, view: MonitorView) -> None:
     ax.set_yticks(ticks, [number_text(tick) for tick in ticks])
     shown = np.clip(view.evidence, *view.evidence_ends)
     ax.plot(view.x, shown, color=INK, linewidth=1.6, clip_on=False)
-    ax.axhline(view.status.threshold, color=ALARM, linewidth=1.2, linestyle=(0, (4, 3)))
-    above = shown >= view.status.threshold
-    ax.fill_between(view.x, view.status.threshold, shown, where=above, color=ALARM, alpha=0.2)
+    ax.axhline(view.status.alarm_at, color=ALARM, linewidth=1.2, linestyle=(0, (4, 3)))
+    above = shown >= view.status.alarm_at
+    ax.fill_between(view.x, view.status.alarm_at, shown, where=above, color=ALARM, alpha=0.2)
     ax.annotate(
-        "alarm from here on up", (0, view.status.threshold), xycoords=ax.get_yaxis_transform(),
+        "alarm from here on up", (0, view.status.alarm_at), xycoords=ax.get_yaxis_transform(),
         xytext=(4, 3), textcoords="offset points", fontsize=0.9 * _SIZE, color=ALARM,
     )  # fmt: skip
     if view.since is not None:
@@ -114,7 +114,7 @@ def _evidence(ax: Axes, view: MonitorView) -> None:
             xytext=(-4 if late else 4, 0), textcoords="offset points", fontsize=0.9 * _SIZE,
             color=ALARM, ha="right" if late else "left",
         )  # fmt: skip
-    _title(ax, "Evidence that a gap exceeds the tolerance anywhere")
+    _title(ax, "Evidence that a gap exceeds the limit anywhere")
 
 
 def _rates(ax: Axes, view: MonitorView) -> None:
@@ -129,11 +129,11 @@ def _rates(ax: Axes, view: MonitorView) -> None:
         if stretch is None:
             continue
         ax.fill_between(stretch.x, stretch.low, stretch.high, color=ACTUAL, alpha=0.18, linewidth=0)
-        ax.plot(stretch.x, stretch.happens, color=ACTUAL, linewidth=1.8)
-        ax.plot(stretch.x, stretch.says, color=PREDICTED, linewidth=1.6, linestyle=(0, (4, 2)))
+        ax.plot(stretch.x, stretch.observed, color=ACTUAL, linewidth=1.8)
+        ax.plot(stretch.x, stretch.predicted, color=PREDICTED, linewidth=1.6, linestyle=(0, (4, 2)))
         ends = [
-            (float(stretch.says[-1]), says, PREDICTED),
-            (float(stretch.happens[-1]), happens, ACTUAL),
+            (float(stretch.predicted[-1]), says, PREDICTED),
+            (float(stretch.observed[-1]), happens, ACTUAL),
         ]
     low, high = _rate_range(view)
     ax.set_ylim(low, high)
@@ -211,7 +211,7 @@ def _rate_range(view: MonitorView) -> tuple[float, float]:
     for stretch in (view.before, view.after):
         if stretch is not None:
             last = (stretch.low[-1:], stretch.high[-1:])
-            lines = np.concatenate([stretch.says, stretch.happens, *last])
+            lines = np.concatenate([stretch.predicted, stretch.observed, *last])
             ends += lines[np.isfinite(lines)].tolist()
     low, high = max(min(ends), 0.0), min(max(ends), 1.0)
     pad = 0.12 * max(high - low, 0.02)

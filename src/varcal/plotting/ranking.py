@@ -34,7 +34,7 @@ from varcal.plotting.axes import (
     title,
 )
 
-QUANTITIES = ("beyond", "vece")
+QUANTITIES = ("uneven", "vece")
 #: Figures that are mean gaps; they have a noise floor and start at zero.
 ERRORS = ("VECE", "ECE")
 #: The height of a heading with the space above it, in rows.
@@ -48,10 +48,10 @@ def draw_audit(audit: Audit, ax: Axes | None, quantity: str, top: int) -> Axes:
     found = [getattr(row, quantity) for row in rows]
     level = level_text(audit.level)
     lines: tuple[tuple[float, str], ...] = ()
-    if quantity == "beyond":
+    if quantity == "uneven":
         ends = [(row.low, row.high) for row in rows]
-        lines = ((audit.threshold, f"limit {limit_text(audit.threshold)}"),)
-        label = f"hidden error, {level} intervals for all at once"
+        lines = ((audit.limit, f"limit {limit_text(audit.limit)}"),)
+        label = f"uneven error, {level} intervals for all at once"
     else:
         ends = [(one.low, one.high) for one in found]
         label = f"VECE, {level} interval"

@@ -42,7 +42,7 @@ def draw_reliability(found: Reliability, ax: Axes | None) -> Axes:
         **PLAIN,
     )
     ax.fill_between(
-        found.confidence, found.consistent_low, found.consistent_high, color=DENSITY, alpha=0.6,
+        found.predicted, found.consistent_low, found.consistent_high, color=DENSITY, alpha=0.6,
         linewidth=0, zorder=1,
     )  # fmt: skip
     ax.plot([low, 1], [low, 1], color=FAINT, linewidth=1.0, linestyle=(0, (4, 2)), zorder=2)
@@ -53,12 +53,12 @@ def draw_reliability(found: Reliability, ax: Axes | None) -> Axes:
         band.set_clip_path(Rectangle((low, low), 1 - low, 1 - low, transform=ax.transData))
         ax.plot(found.score, found.smooth, color=ACTUAL, linewidth=1.6)
     reach = [
-        np.maximum(found.accuracy - found.accuracy_low, 0),
-        np.maximum(found.accuracy_high - found.accuracy, 0),
+        np.maximum(found.observed - found.observed_low, 0),
+        np.maximum(found.observed_high - found.observed, 0),
     ]
     ax.errorbar(
-        found.confidence,
-        found.accuracy,
+        found.predicted,
+        found.observed,
         yerr=reach,
         fmt="o",
         markersize=0.45 * size,
@@ -76,7 +76,7 @@ def _lowest(found: Reliability) -> float:
         return 0.0
     ends = [
         found.histogram.edges[:-1][found.histogram.share > 0].min(),
-        found.accuracy_low.min(),
+        found.observed_low.min(),
         found.smooth.min(),
     ]
     return float(np.floor(10 * min(ends) + 1e-9) / 10)
@@ -90,7 +90,7 @@ def _write_ece(ax: Axes, found: Reliability, size: float) -> None:
         part[at < low + 0.45 * (1 - low)].max(initial=0.0)
         for at, part in (
             (found.score, found.smooth_high),
-            (found.confidence, found.accuracy_high),
+            (found.predicted, found.observed_high),
         )
     ]
     at_top = max(beneath) < low + 0.82 * (1 - low)

@@ -43,7 +43,7 @@ def draw_slices(found: Slices, ax: Axes | None) -> Axes:
     names = [_name(one, len(claims) > 1) for one in found.slices]
     ax.set_yticks(np.arange(len(names)), names, fontsize=0.9 * size, **PLAIN)
     ax.set_ylim(many - 0.4, -0.75)
-    ends = [end for one in found.slices for end in (one.score, *_rates(one))] or [0.0, 1.0]
+    ends = [end for one in found.slices for end in (one.predicted, *_rates(one))] or [0.0, 1.0]
     room = 0.06 * (max(ends) - min(ends)) or 0.05
     ax.set_xlim(max(0.0, min(ends) - room), min(1.0, max(ends) + room))
     percent(ax.xaxis)
@@ -69,10 +69,10 @@ def _row(ax: Axes, k: int, one: Slice, size: float) -> None:
     """Draw the whisker, both dots and the texts of a slice."""
     colour = OVER if one.gap > 0 else UNDER
     ax.plot(_rates(one), [k, k], color=ACTUAL, linewidth=1.2, alpha=0.7)
-    ax.plot([one.score, one.rate], [k, k], color=colour, linewidth=3.5, alpha=0.45)
-    ax.plot(one.rate, k, "o", color=ACTUAL, markersize=0.7 * size, clip_on=False)
+    ax.plot([one.predicted, one.observed], [k, k], color=colour, linewidth=3.5, alpha=0.45)
+    ax.plot(one.observed, k, "o", color=ACTUAL, markersize=0.7 * size, clip_on=False)
     ax.plot(
-        one.score, k, "o", color=PREDICTED, markerfacecolor=GROUND, markersize=0.7 * size,
+        one.predicted, k, "o", color=PREDICTED, markerfacecolor=GROUND, markersize=0.7 * size,
         markeredgewidth=1.8, clip_on=False,
     )  # fmt: skip
     low, high = sorted(abs(end) for end in (one.low, one.high))
@@ -88,11 +88,11 @@ def _row(ax: Axes, k: int, one: Slice, size: float) -> None:
 
 def _name_dots(ax: Axes, first: Slice, happens: str, size: float) -> None:
     """Name the two dots of the first slice, away from each other but not beyond the axes."""
-    left = first.score < first.rate
+    left = first.predicted < first.observed
     low, high = ax.get_xlim()
     for value, text, colour, before in (
-        (first.score, "model says", PREDICTED_TEXT, left),
-        (first.rate, happens, ACTUAL, not left),
+        (first.predicted, "model says", PREDICTED_TEXT, left),
+        (first.observed, happens, ACTUAL, not left),
     ):
         place = (value - low) / (high - low)
         right = place > 0.85 or (before and place > 0.15)
@@ -105,7 +105,7 @@ def _name_dots(ax: Axes, first: Slice, happens: str, size: float) -> None:
 
 def _rates(one: Slice) -> tuple[float, float]:
     """Return where the hit rate would lie by the interval of the gap."""
-    return max(one.score - one.high, 0.0), min(one.score - one.low, 1.0)
+    return max(one.predicted - one.high, 0.0), min(one.predicted - one.low, 1.0)
 
 
 def _name(one: Slice, several: bool) -> str:

@@ -96,7 +96,7 @@ def _rates(curve: Curve) -> list[Floats]:
     The line is the centre of the simultaneous band of the gap, from which v*, VCE and regions
     come, so that the band excludes the prediction exactly in the regions.
     """
-    predicted = 1 - _predicted_error(curve)
+    predicted = _predicted(curve)
     banded = np.isfinite(curve.band_low) & np.isfinite(curve.band_high)
     low = np.where(banded, curve.band_low, curve.gap)
     high = np.where(banded, curve.band_high, curve.gap)
@@ -106,10 +106,10 @@ def _rates(curve: Curve) -> list[Floats]:
     ]
 
 
-def _predicted_error(curve: Curve) -> Floats:
-    low, high = curve.predicted_error_low, curve.predicted_error_high
+def _predicted(curve: Curve) -> Floats:
+    low, high = curve.predicted_low, curve.predicted_high
     clipped = ~((low > 0) & (high < 1))
-    return np.where(clipped, curve.predicted_error, (low + high) / 2)
+    return np.where(clipped, curve.predicted, (low + high) / 2)
 
 
 def value_text(curve: Curve, value: float) -> str:

@@ -31,8 +31,8 @@ def slices_markdown(found: Slices, number: PredictableGap | None = None) -> str:
         ends = interval(one.low, one.high)
         lines.append(
             f"| {escape(cut(one.rule, 200))} | {escape(one.claim)} | {count(one.rows)} | "
-            f"{percent(one.score)} | {percent(one.rate)} | **{signed(one.gap)}** ({ends}) | "
-            f"{p_text(one.p_adjusted)} |"
+            f"{percent(one.predicted)} | {percent(one.observed)} | **{signed(one.gap)}** ({ends}) "
+            f"| {p_text(one.p_adjusted)} |"
         )
     if number is not None:
         lines += ["", number.sentence]

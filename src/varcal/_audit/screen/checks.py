@@ -94,7 +94,7 @@ def average(audit: Audit, claims: tuple[str, ...]) -> Cell:
     """Return the gap over all rows, the largest of some claims."""
     one = max((audit.claims[claim] for claim in claims), key=lambda one: abs(one.gap))
     label = one.label if one.claim.startswith(CLASS) else ""
-    state = signed_state(one.gap_low, one.gap_high, audit.threshold)
+    state = signed_state(one.gap_low, one.gap_high, audit.limit)
     return Cell(state, one.gap, one.gap_low, one.gap_high, signed=True, label=label)
 
 
@@ -104,19 +104,19 @@ def by_score(audit: Audit, claims: tuple[str, ...]) -> Cell:
     label = one.label if one.claim.startswith(CLASS) else ""
     ece = one.score.ece
     return Cell(
-        state_of(ece.low, ece.high, audit.threshold), ece.debiased, ece.low, ece.high, label=label
+        state_of(ece.low, ece.high, audit.limit), ece.debiased, ece.low, ece.high, label=label
     )
 
 
 def along_variables(audit: Audit, claims: tuple[str, ...]) -> Cell:
-    """Return the largest hidden error along any variable, for some claims.
+    """Return the largest uneven error along any variable, for some claims.
 
     The intervals of the variables hold for all of them at once, so that the largest of the lower
     and of the upper ends are an interval of the largest error.
     """
     figures = [one for row in audit.rows for one in hidden_errors(row, claims)]
     value, low, high = (max(ends) for ends in zip(*figures, strict=True))
-    return Cell(state_of(low, high, audit.threshold), value, low, high)
+    return Cell(state_of(low, high, audit.limit), value, low, high)
 
 
 def rows_off(audit: Audit, claims: tuple[str, ...]) -> list[AuditRow]:
@@ -124,8 +124,7 @@ def rows_off(audit: Audit, claims: tuple[str, ...]) -> list[AuditRow]:
     return [
         row
         for row in audit.rows
-        if row.verdict == OFF
-        and any(low > audit.threshold for _, low, _ in hidden_errors(row, claims))
+        if row.verdict == OFF and any(low > audit.limit for _, low, _ in hidden_errors(row, claims))
     ]
 
 
@@ -135,10 +134,10 @@ def variables_off(audit: Audit, claims: tuple[str, ...]) -> Off:
 
 
 def hidden_errors(row: AuditRow, claims: tuple[str, ...]) -> list[tuple[float, float, float]]:
-    """Return the hidden error along a variable with its interval, for each of some claims."""
-    own = [(row.beyond.debiased, row.low, row.high)] if row.claim in claims else []
+    """Return the uneven error along a variable with its interval, for each of some claims."""
+    own = [(row.uneven.debiased, row.low, row.high)] if row.claim in claims else []
     return own + [
-        (one.beyond.debiased, one.low, one.high) for one in row.others if one.claim in claims
+        (one.uneven.debiased, one.low, one.high) for one in row.others if one.claim in claims
     ]
 
 

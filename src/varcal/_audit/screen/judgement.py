@@ -42,7 +42,7 @@ class Judgement:
     badge : str
         The decision.
     rows, off : tuple of AuditRow
-        The variables with evidence of hidden error, and those that are surely off by more than the
+        The variables with evidence of uneven error, and those that are surely off by more than the
         limit.
     biased : ClaimSummary or None
         A claim whose average is surely off by more than the limit.
@@ -65,7 +65,7 @@ class Judgement:
 
 def judgement_of(audit: Audit) -> Judgement:
     """Weigh the findings of an audit against its limit."""
-    limit, claims = audit.threshold, list(audit.claims.values())
+    limit, claims = audit.limit, list(audit.claims.values())
     rows = tuple(row for row in audit.rows if row.verdict in FINDINGS)
     off = tuple(row for row in rows if row.verdict == OFF)
     biased = [one for one in claims if signed_state(one.gap_low, one.gap_high, limit) == ABOVE]
@@ -127,7 +127,7 @@ def headline(audit: Audit, found: Judgement) -> str:
         trend = score_trend(found.by_score)
         return f"{_on_average(audit)}, wrong by score" + (f": scores too {trend}" if trend else "")
     if found.evidence:
-        small = all(row.high <= audit.threshold for row in found.rows) and _overall_is_small(audit)
+        small = all(row.high <= audit.limit for row in found.rows) and _overall_is_small(audit)
         return "Small faults only" if small else "Faults found, size unclear"
     return "No fault found" if found.badge == FINE else "Too few rows to tell"
 
@@ -135,10 +135,10 @@ def headline(audit: Audit, found: Judgement) -> str:
 def _biased_headline(audit: Audit, found: Judgement, one: ClaimSummary) -> str:
     side, size = gap_side(one.gap, one.claim).capitalize(), points(abs(one.gap))
     if found.off:
-        worst = max((abs(place.gap / one.gap) for place in audit.groups), default=1.0)
+        worst = max((abs(place.gap / one.gap) for place in audit.places), default=1.0)
         uneven = "for some far more" if worst >= FAR_MORE else "for some more"
         return f"{side} by {size} points, {uneven}"
-    if not found.rows and audit.bound <= max(audit.threshold, abs(one.gap) / 2):
+    if not found.rows and audit.bound <= max(audit.limit, abs(one.gap) / 2):
         return f"{side} everywhere, by {size} points"
     return f"{side} by {size} points on average"
 
@@ -168,7 +168,7 @@ def is_sure(place: Place) -> bool:
 def score_trend(one: ClaimSummary) -> str:
     """Say whether scores are too extreme or too timid; "" if neither is clear."""
     columns = one.score.table.columns
-    n, score, gap = (np.asarray(columns[name], np.float64) for name in ("n", "confidence", "gap"))
+    n, score, gap = (np.asarray(columns[name], np.float64) for name in ("n", "predicted", "gap"))
     held = n > 0
     n, score, gap = n[held], score[held], gap[held]
     if one.claim == CONFIDENCE:
@@ -188,5 +188,5 @@ def least_known(audit: Audit) -> Place:
 
 
 def worst_hidden_error(audit: Audit) -> float:
-    """Return the largest hidden error along any variable, whatever the claim."""
+    """Return the largest uneven error along any variable, whatever the claim."""
     return along_variables(audit, tuple(audit.claims)).value

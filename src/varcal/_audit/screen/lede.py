@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from varcal._audit.claim_summary import ClaimSummary
     from varcal._audit.repair import Repair
 
-#: A repair brings the worst hidden error down if at most this share of it is left.
+#: A repair brings the worst uneven error down if at most this share of it is left.
 LESS = 0.75
 
 
@@ -45,17 +45,17 @@ def lede(audit: Audit, found: Judgement, attempt: Repair | None) -> Sentence:
 
 
 def _overall(one: ClaimSummary) -> Sentence:
-    says, happens = percent(one.says), percent(one.happens)
+    predicted, observed = percent(one.predicted), percent(one.observed)
     if one.claim == CONFIDENCE:
         return Sentence.of(
-            f"Overall the model is {says} sure of its answers and right {happens} of the time"
+            f"Overall the model is {predicted} sure of its answers and right {observed} of the time"
         )
     if one.claim == RISK:
-        return Sentence.of(f"Overall the model says {says} and {happens} happens")
+        return Sentence.of(f"Overall the model says {predicted} and {observed} happens")
     return Sentence.of(
-        f"Overall the model says {says} for class ",
+        f"Overall the model says {predicted} for class ",
         Named(cut(one.label)),
-        f" and {happens} happens",
+        f" and {observed} happens",
     )
 
 
@@ -67,18 +67,18 @@ def _score(one: ClaimSummary, *, bound: bool) -> str:
 
 def _off(audit: Audit, found: Judgement) -> Sentence:
     """Name the variables along which the model is surely off by more than the limit."""
-    limit, off, many = limit_text(audit.threshold), found.off, len(audit.rows)
-    beyond = "also " if found.biased is not None else ""
+    limit, off, many = limit_text(audit.limit), found.off, len(audit.rows)
+    also = "also " if found.biased is not None else ""
     more = " once that is taken off" if found.biased is not None else ""
     if many == 1:
         return Sentence.of(
             "But along ",
             StrongName(cut(off[0].variable)),
-            f" it is {beyond}surely off by more than {limit} points{more}: by "
-            f"{points(off[0].beyond.debiased)} on average.",
+            f" it is {also}surely off by more than {limit} points{more}: by "
+            f"{points(off[0].uneven.debiased)} on average.",
         )
     top = _top(off)
-    sizes = list(dict.fromkeys(points(row.beyond.debiased) for row in top))
+    sizes = list(dict.fromkeys(points(row.uneven.debiased) for row in top))
     each = "each " if len(top) > len(sizes) else ""
     names: list[str] = []
     for row in top:
@@ -86,7 +86,7 @@ def _off(audit: Audit, found: Judgement) -> Sentence:
     return Sentence.of(
         "But along ",
         Strong(f"{len(off)} of {count(many, 'variable')}"),
-        f" it is {beyond}surely off by more than {limit} points{more}: "
+        f" it is {also}surely off by more than {limit} points{more}: "
         + ("most along " if len(off) > 1 else "along "),
         *names[1:],
         f", by {' and '.join(sizes)} points {each}on average.",
@@ -115,7 +115,7 @@ def _fine(audit: Audit) -> Sentence:
     along = "along it" if many == 1 else "along any of them"
     weak = least_known(audit)
     return Sentence.of(
-        f"{which} hidden error: ",
+        f"{which} uneven error: ",
         Strong(f"more than {points(audit.bound)} percentage points"),
         f" {along} can be ruled out. Where rows are few the check is weaker: for ",
         Named(cut(weak.label)),
@@ -136,26 +136,26 @@ def _trend(found: Judgement) -> str:
 
 def _not_off(audit: Audit, found: Judgement) -> Sentence:
     """Say what variables show when none is surely off by more than the limit."""
-    limit, bound = limit_text(audit.threshold), points(audit.bound)
+    limit, bound = limit_text(audit.limit), points(audit.bound)
     change = "this change" if found.biased is not None else "the error change"
-    if not found.rows and audit.bound <= audit.threshold:
+    if not found.rows and audit.bound <= audit.limit:
         return Sentence.of(f"Along no variable does {change} by more than {bound} points.")
     if not found.rows:
         return Sentence.of(
-            f"No variable shows hidden error, but up to {bound} points could be there."
+            f"No variable shows uneven error, but up to {bound} points could be there."
         )
-    most = max(found.rows, key=lambda row: row.beyond.debiased)
-    size = f"{points(most.beyond.debiased)} points on average ({interval(most.low, most.high)})"
+    most = max(found.rows, key=lambda row: row.uneven.debiased)
+    size = f"{points(most.uneven.debiased)} points on average ({interval(most.low, most.high)})"
     if len(audit.rows) == 1:
         return Sentence.of(
             "Along ",
             StrongName(cut(most.variable)),
-            f" there is hidden error, but not surely more than {limit} points: {size}.",
+            f" there is uneven error, but not surely more than {limit} points: {size}.",
         )
     return Sentence.of(
         "Along ",
         Strong(f"{len(found.rows)} of {count(len(audit.rows), 'variable')}"),
-        f" there is hidden error, but along none of them surely more than {limit} points: most "
+        f" there is uneven error, but along none of them surely more than {limit} points: most "
         "along ",
         StrongName(cut(most.variable)),
         f", {size}.",
@@ -163,9 +163,9 @@ def _not_off(audit: Audit, found: Judgement) -> Sentence:
 
 
 def _too_few(audit: Audit, found: Judgement) -> Sentence:
-    needed = rows_needed(audit.n_rows, found.bound, audit.threshold)
-    limit = limit_text(audit.threshold)
-    enough = f"; about {count(needed, 'row')} would show {limit} points" if audit.threshold else ""
+    needed = rows_needed(audit.n_rows, found.bound, audit.limit)
+    limit = limit_text(audit.limit)
+    enough = f"; about {count(needed, 'row')} would show {limit} points" if audit.limit else ""
     return Sentence.of(
         f"Nothing was found in {count(audit.n_rows, 'row')}, but ",
         Strong(f"errors of up to {points(found.bound)} points"),

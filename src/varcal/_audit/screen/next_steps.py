@@ -73,7 +73,7 @@ def _no_repair(attempt: Repair) -> Step:
         if losses[0] == losses[1]
         else f"log-loss {losses[0]} before and {losses[1]} after"
     )
-    sizes = f"the worst hidden error is {points(before)} points before and {points(after)} after"
+    sizes = f"the worst uneven error is {points(before)} points before and {points(after)} after"
     if attempt.full.helps:
         return Step(
             "Repair it only if that is easy",
@@ -86,7 +86,7 @@ def _no_repair(attempt: Repair) -> Step:
 
 
 def _thin(audit: Audit) -> Step:
-    place, limit = least_known(audit), audit.threshold
+    place, limit = least_known(audit), audit.limit
     if place.largest_gap <= limit:
         return _keep(audit, "Keep it so")
     needed = count(rows_needed(place.n, place.largest_gap, limit), "row")
@@ -113,11 +113,11 @@ def _wait(found: Judgement) -> Step:
 
 
 def _collect(audit: Audit, found: Judgement) -> Step:
-    needed = rows_needed(audit.n_rows, found.bound, audit.threshold)
+    needed = rows_needed(audit.n_rows, found.bound, audit.limit)
     return Step(
         "Collect more rows",
         Sentence.of(
-            f"About {count(needed, 'row')} would show errors of {limit_text(audit.threshold)} "
+            f"About {count(needed, 'row')} would show errors of {limit_text(audit.limit)} "
             f"points along every variable; there are {count(audit.n_rows)}. With fewer variables "
             "or a higher limit, fewer rows are enough."
         ),
@@ -128,7 +128,7 @@ def _with_care(audit: Audit) -> Step:
     return Step(
         "Use it with care",
         Sentence.of(
-            f"Nothing is surely off by more than {limit_text(audit.threshold)} points on average "
+            f"Nothing is surely off by more than {limit_text(audit.limit)} points on average "
             "along a variable, but single groups may be. Look at the places below before you rely "
             "on them.",
             _combinations(audit),
@@ -172,7 +172,7 @@ def _repair(audit: Audit, found: Judgement, attempt: Repair | None) -> Step:
                     command="varcal calibrate … --method "
                     f"{calibrator.removesuffix('Calibrator').lower()} -o repair.json",
                 ),
-                " A curve of the score is enough, as no variable shows hidden error.",
+                " A curve of the score is enough, as no variable shows uneven error.",
             ),
         )
     if attempt is not None and not attempt.full.helps:
@@ -203,7 +203,7 @@ def _without(attempt: Repair, allowed: RepairFigures) -> Sentence:
     if not allowed.helps:
         return Sentence.of("Without ", names, " it gains nothing.")
     cell = along_variables(allowed.after, tuple(allowed.after.claims))
-    worst = max(allowed.after.rows, key=lambda row: row.beyond.debiased)
+    worst = max(allowed.after.rows, key=lambda row: row.uneven.debiased)
     return Sentence.of(
         "Without ",
         names,
@@ -218,7 +218,7 @@ def _change_the_model(attempt: Repair) -> Step:
     return Step(
         "Do not repair it this way",
         Sentence.of(
-            "A repair was tried, and gains nothing: the worst hidden error is "
+            "A repair was tried, and gains nothing: the worst uneven error is "
             f"{points(before)} points before and {points(after)} after. Collect more rows, or give "
             "the model itself the variables that are off."
         ),
@@ -244,4 +244,4 @@ def _keep(audit: Audit, title: str) -> Step:
 
 
 def _gate(audit: Audit) -> Code:
-    return Code(f"varcal audit new.csv … --max-beyond {100 * audit.threshold:g}%")
+    return Code(f"varcal audit new.csv … --max-uneven {100 * audit.limit:g}%")

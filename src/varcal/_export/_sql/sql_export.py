@@ -18,8 +18,8 @@ from varcal._export._sql.dialects import DIALECTS, Dialect
 from varcal._export._sql.engines import Engine, engine_of
 from varcal._export._sql.statements import create_table
 from varcal._export.exported import Checked, Difference, Export, compare, heading
-from varcal._export.made_up_rows import MadeUpRows
 from varcal._export.program import Program
+from varcal._export.random_rows import MadeUpRows
 from varcal._files.atomic import write_whole
 from varcal._input.frames import frame_of
 from varcal._options import check_choice
@@ -35,7 +35,7 @@ __all__ = ["SqlExport", "to_sql"]
 
 #: Digits of the numbers of an approximation, and how far rounding them may change a result.
 APPROXIMATE_DIGITS, ROUNDED = 9, 1e-6
-#: Made-up rows on which an approximation is measured if no rows are given.
+#: Random rows on which an approximation is measured if no rows are given.
 MEASURED_ROWS = 10_000
 
 #: Leaves of trees at most: each takes about 40 characters, and BigQuery and Snowflake read queries
@@ -116,7 +116,7 @@ class SqlExport(Export):
             return self._run(engine, self._options, key)
 
     def check(self, connection: Any) -> Checked:
-        """Compare made-up rows, in a temporary table, with what `predict_proba` gives for them.
+        """Compare random rows, in a temporary table, with what `predict_proba` gives for them.
 
         Raises
         ------
@@ -125,10 +125,10 @@ class SqlExport(Export):
             with the approximation itself.
         """
         engine = engine_of(connection, self.dialect)
-        name = f"{self._options['prefix']}_made_up_rows"
+        name = f"{self._options['prefix']}_random_rows"
         table = DIALECTS[self.dialect].identifier(name)
         options = _apart(self._options) | {"table": table}
-        columns = self._made_up_columns(options)
+        columns = self._random_rows_columns(options)
         key = next(each for each in ("row", "row_", "row__") if each not in columns)
         columns[key] = np.arange(len(self.rows.p))
         with engine.temporary_tables({**self.columns, name: columns}):
@@ -153,7 +153,7 @@ class SqlExport(Export):
             return np.column_stack([1.0 - found[:, 0], found[:, 0]])
         return found
 
-    def _made_up_columns(self, options: dict[str, Any]) -> dict[str, AnyArray]:
+    def _random_rows_columns(self, options: dict[str, Any]) -> dict[str, AnyArray]:
         columns: dict[str, AnyArray] = {}
         for k, column in enumerate(options["scores"]):
             columns[column.name] = self.rows.p[:, 1 if self._program.binary else k]
@@ -190,7 +190,7 @@ def to_sql(
     *,
     table: str | Sequence[str] = "scores",
     p: str | Sequence[str] | None = None,
-    v: Mapping[str, str] | None = None,
+    X: Mapping[str, str] | None = None,
     keep: str | Sequence[str] = (),
     column: str = "p_calibrated",
     prefix: str = "calibrator",
@@ -207,7 +207,7 @@ def to_sql(
         )
     program = Program.of(calibrator, exact=exact)
     _check_size(program)
-    made_up = MadeUpRows.of(program)
+    random_rows = MadeUpRows.of(program)
     difference = None if exact else _difference(program, rows)
     words = _words(dialect, exact=exact)
     parts = table.split(".") if isinstance(table, str) else list(table)
@@ -216,7 +216,7 @@ def to_sql(
     options: dict[str, Any] = {
         "table": ".".join(words.identifier(part) for part in parts),
         "scores": _score_columns(program, p),
-        "variables": _variable_columns(program, v),
+        "variables": _variable_columns(program, X),
         "others": [Column(name, f"keep_{k + 1}") for k, name in enumerate(_listed(keep))],
         "row_number": "" if keep else words.number_of_row(None),
         "prefix": prefix,
@@ -239,7 +239,7 @@ def to_sql(
             f"{_harmless(prefix)}."
         ]
     shown = "\n".join([*(f"-- {_harmless(line)}" for line in comments), text])
-    return SqlExport(made_up, program, shown, query.tables, dialect, difference, options)
+    return SqlExport(random_rows, program, shown, query.tables, dialect, difference, options)
 
 
 def _check_names(program: Program, options: dict[str, Any]) -> None:
@@ -332,11 +332,11 @@ def _score_columns(program: Program, p: str | Sequence[str] | None) -> list[Colu
     return [Column(*pair) for pair in zip(names, inside, strict=True)]
 
 
-def _variable_columns(program: Program, v: Mapping[str, str] | None) -> dict[int, Column]:
-    renamed = dict(v or {})
+def _variable_columns(program: Program, X: Mapping[str, str] | None) -> dict[int, Column]:
+    renamed = dict(X or {})
     for name in renamed:
         if name not in program.schema.names:
-            raise InputError.no_column(name, program.schema.names, "v")
+            raise InputError.no_column(name, program.schema.names, "X")
     found: dict[int, Column] = {}
     taken: set[str] = set()
     for k in program.used:
@@ -353,14 +353,14 @@ def _variable_columns(program: Program, v: Mapping[str, str] | None) -> dict[int
 def _difference(program: Program, rows: tuple[object, object] | None) -> Difference:
     """Measure how far an approximation is from `predict_proba`."""
     if rows is None:
-        made_up = MadeUpRows.of(program, MEASURED_ROWS, plausible=True)
-        found = program.evaluate(made_up.p, made_up.variables)
-        return Difference.of(found, made_up.expected, made_up=True)
+        random_rows = MadeUpRows.of(program, MEASURED_ROWS, plausible=True)
+        found = program.evaluate(random_rows.p, random_rows.variables)
+        return Difference.of(found, random_rows.expected, random_rows=True)
     given = score_rows(rows[0], rows[1], len(program.outputs))
     variables = program.matched(given.variables)
     p = given.columns()
     wanted = program.expected(p, variables)
-    return Difference.of(program.evaluate(p, variables), wanted, made_up=False)
+    return Difference.of(program.evaluate(p, variables), wanted, random_rows=False)
 
 
 def _harmless(text: str) -> str:

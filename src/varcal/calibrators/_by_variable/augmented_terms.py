@@ -184,7 +184,7 @@ def _check_powers(name: str, far: float, degree: int) -> None:
     most = MOST_SQUARE ** (0.5 / degree)
     if far > most:
         raise InputError(
-            f"v {name!r} holds values up to {far:g}: those beyond {most:.2g} overflow in a "
+            f"variable {name!r} holds values up to {far:g}: those beyond {most:.2g} overflow in a "
             f"polynomial of degree {degree}",
             "divide the column by a constant, or use standardize=True",
             argument="v",

@@ -32,7 +32,13 @@ from varcal.calibrators._interface.rows import (
     score_rows,
 )
 from varcal.calibrators._neutral.steps import Step
-from varcal.exceptions import InputError, InSampleWarning, SharedLuckWarning, VarcalWarning, shown
+from varcal.exceptions import (
+    CorrelatedRowsWarning,
+    InputError,
+    InSampleWarning,
+    VarcalWarning,
+    shown,
+)
 
 if TYPE_CHECKING:
     from varcal._export._sql.sql_export import SqlExport
@@ -47,8 +53,8 @@ def _check_pair(argument: str, rows: object) -> object:
     if isinstance(rows, tuple | list) and len(rows) == 2:
         return tuple(rows)
     raise InputError(
-        f"{argument} must be a pair of p and v; got {shown(rows)}",
-        "for example rows=(p, v)",
+        f"{argument} must be a pair of p and X; got {shown(rows)}",
+        "for example rows=(p, X)",
         argument=argument,
     )
 
@@ -87,7 +93,7 @@ class Calibrator(BaseEstimator, ABC):
         self,
         p: object,
         y: object,
-        v: object = None,
+        X: object = None,
         *,
         sample_weight: object = None,
         classes: Sequence[Hashable] | None = None,
@@ -104,7 +110,7 @@ class Calibrator(BaseEstimator, ABC):
             The uncalibrated probabilities; a vector holds P(y = pos_label).
         y : array-like of shape (n,)
             The labels.
-        v : array-like, frame or dict of columns, optional
+        X : array-like, frame or dict of columns, optional
             The variables; score-based calibrators ignore them.
         sample_weight : array-like of shape (n,), optional
             A weight of 2 counts as two equal rows; a row of weight 0 is left out.
@@ -118,21 +124,21 @@ class Calibrator(BaseEstimator, ABC):
         groups : array-like of shape (n,), optional
             The unit (patient, customer, …) of each row; used by calibrators that hold out rows.
         time : str or array-like of shape (n,), optional
-            When each row was made: dates or numbers, or the name of a column of `v`. Calibrators
+            When each row was made: dates or numbers, or the name of a column of `X`. Calibrators
             that hold out rows then judge a model on rows that are later than those that fitted it.
         blocks : "auto", False, str or array-like of shape (n,)
-            Which rows share luck, as those of the same day do. By default, calibrators that hold
-            out rows look for such blocks in the variables, unless `groups` or `time` is given, and
-            trust only what helps in blocks that the fit has not seen. False: new rows will
-            come from the same blocks. Otherwise the name of a column of `v`, or the block of each
-            row.
+            Which rows are correlated, as those of the same day often are. By default, calibrators
+            that hold out rows search the variables for such blocks, unless `groups` or `time` is
+            given, and apply only what helps in blocks that the fit has not seen. False: new rows
+            will come from the same blocks. Otherwise the name of a column of `X`, or the block of
+            each row.
 
         Returns
         -------
         self
         """
         rows, n_columns = labelled_rows(
-            p, y, v, sample_weight, classes, groups, time, blocks, pos_label
+            p, y, X, sample_weight, classes, groups, time, blocks, pos_label
         )
         # Of two classes both are present, or the rows would have been refused.
         absent = np.flatnonzero(~rows.present()) if rows.n_classes > 2 else np.empty(0, np.intp)
@@ -150,13 +156,13 @@ class Calibrator(BaseEstimator, ABC):
         if schema is not None and schema.silent:
             shown = ", ".join(map(repr, schema.silent[:5]))
             warnings.warn(
-                f"v {shown}{' …' if len(schema.silent) > 5 else ''} is missing at every row, and "
-                "left out: its values in predict_proba will be ignored",
+                f"variable {shown}{' …' if len(schema.silent) > 5 else ''} is missing at every "
+                "row, and left out: its values in predict_proba will be ignored",
                 VarcalWarning,
                 stacklevel=2,
             )
         for caution in self._cautions():
-            warnings.warn(caution, SharedLuckWarning, stacklevel=2)
+            warnings.warn(caution, CorrelatedRowsWarning, stacklevel=2)
         self.n_features_in_ = n_columns
         self.score_names_: tuple[str, ...] = score_names(p)
         if self.separated_:
@@ -168,21 +174,21 @@ class Calibrator(BaseEstimator, ABC):
             )
         return self
 
-    def predict_proba(self, p: object, v: object = None) -> Floats:
+    def predict_proba(self, p: object, X: object = None) -> Floats:
         """Return calibrated probabilities, one column per class.
 
         Parameters
         ----------
         p : array-like of shape (n,) or (n, K)
             The uncalibrated probabilities; a vector holds P(y = second of `classes_`).
-        v : array-like, frame or dict of columns, optional
+        X : array-like, frame or dict of columns, optional
             The variables that the calibrator was fitted on.
 
         Returns
         -------
         ndarray of shape (n, K)
         """
-        rows = self._new_rows(p, v)
+        rows = self._new_rows(p, X)
         read = self.read_from_file
         answer = self._careful(rows) if read else self._answer(rows)
         if self._is_of_fit(rows):
@@ -223,11 +229,11 @@ class Calibrator(BaseEstimator, ABC):
 
             check_is_fitted(self)
 
-    def _new_rows(self, p: object, v: object) -> CalibrationRows:
+    def _new_rows(self, p: object, X: object) -> CalibrationRows:
         """Check rows to predict, against what the calibrator was fitted on."""
         self._check_fitted()
         self._check_names(p)
-        rows = score_rows(p, v, len(self.classes_))
+        rows = score_rows(p, X, len(self.classes_))
         schema = getattr(self, "schema_", None)
         if schema is not None:
             schema.check_zones(rows.variables)
@@ -244,9 +250,9 @@ class Calibrator(BaseEstimator, ABC):
             "give the same columns in the same order",
         )
 
-    def predict(self, p: object, v: object = None) -> AnyArray:
+    def predict(self, p: object, X: object = None) -> AnyArray:
         """Return the label of the largest calibrated probability, the first one if tied."""
-        winners = self.predict_proba(p, v).argmax(axis=1)
+        winners = self.predict_proba(p, X).argmax(axis=1)
         labels: AnyArray = self.classes_[winners]
         return labels
 
@@ -294,7 +300,7 @@ class Calibrator(BaseEstimator, ABC):
     def to_python(self) -> PythonExport:
         """Return the source of a Python module that imports nothing but `math` and `bisect`.
 
-        Its function ``calibrate(p, v)`` gives for one row what `predict_proba` gives.
+        Its function ``calibrate(p, X)`` gives for one row what `predict_proba` gives.
 
         Examples
         --------
@@ -320,7 +326,7 @@ class Calibrator(BaseEstimator, ABC):
     @checked(
         table=check_names,
         p=or_none(check_names),
-        v=or_none(check_renamed),
+        X=or_none(check_renamed),
         keep=check_names,
         column=check_one_line,
         prefix=check_one_line,
@@ -333,7 +339,7 @@ class Calibrator(BaseEstimator, ABC):
         *,
         table: str | Sequence[str] = "scores",
         p: str | Sequence[str] | None = None,
-        v: Mapping[str, str] | None = None,
+        X: Mapping[str, str] | None = None,
         keep: str | Sequence[str] = (),
         column: str = "p_calibrated",
         prefix: str = "calibrator",
@@ -352,7 +358,7 @@ class Calibrator(BaseEstimator, ABC):
         p : str or sequence of str, optional
             The column of the score, or one per class if there are more than two. By default the
             names in `fit`, otherwise ``p``, or ``p_`` and the label of each class.
-        v : mapping of str to str, optional
+        X : mapping of str to str, optional
             The columns of variables that have other names than in `fit`.
         keep : str or sequence of str
             Columns that the result repeats, such as a key. Without any, it has a row number.
@@ -364,8 +370,8 @@ class Calibrator(BaseEstimator, ABC):
         exact : bool
             Whether results are those of `predict_proba` within 1e-8. Otherwise the query needs no
             tables, and its comment says how far it is from `predict_proba`.
-        rows : tuple of (p, v), optional
-            Rows on which that is measured; by default 10,000 made-up ones.
+        rows : tuple of (p, X), optional
+            Rows on which that is measured; by default 10,000 random ones.
 
         Returns
         -------
@@ -387,7 +393,7 @@ class Calibrator(BaseEstimator, ABC):
             dialect,
             table=table,
             p=p,
-            v=v,
+            X=X,
             keep=keep,
             column=column,
             prefix=prefix,

@@ -67,8 +67,8 @@ class Schema:
         """
         if not variables:
             raise InputError(
-                f"v is missing: {calibrator} learns from at least one variable",
-                "call fit(p, y, v) with an array, a frame or a dict of columns",
+                f"X is missing: {calibrator} learns from at least one variable",
+                "call fit(p, y, X) with an array, a frame or a dict of columns",
             )
         for variable in variables:
             warn_if_merged(variable)
@@ -135,10 +135,10 @@ class Schema:
             if bool(variable.zone) != self.zoned[k] and not variable.missing().all():
                 have, had = ("no", "a") if self.zoned[k] else ("a", "no")
                 raise InputError(
-                    f"v {name!r} holds dates with {have} time zone, but the calibrator was fitted "
-                    f"on dates with {had} time zone",
+                    f"variable {name!r} holds dates with {have} time zone, but the calibrator was "
+                    f"fitted on dates with {had} time zone",
                     "convert the column to what it was in fit, with tz_localize or tz_convert",
-                    argument="v",
+                    argument="X",
                 )
 
     def _nameless(self, variables: tuple[Variable, ...]) -> bool:
@@ -152,17 +152,17 @@ class Schema:
         wanted = ", ".join(map(repr, self.names))
         if not variables:
             return InputError(
-                f"v is missing: the calibrator was fitted on {wanted}", "call predict_proba(p, v)"
+                f"X is missing: the calibrator was fitted on {wanted}", "call predict_proba(p, X)"
             )
         found = [variable.name for variable in variables]
         absent = [name for name in self.names if name not in found]
         if len(found) != len(self.names) and found[0] in ("v", "v0"):
             return InputError(
-                f"v has {len(found)} columns, but the calibrator was fitted on "
+                f"X has {len(found)} columns, but the calibrator was fitted on "
                 f"{len(self.names)}: {wanted}",
                 "give the same columns in the same order",
             )
-        return InputError.no_column(absent[0], found, "v")
+        return InputError.no_column(absent[0], found, "X")
 
     def _column(self, k: int, variable: Variable, unseen: int) -> AnyArray:
         if self.kinds[k] == "missing":
@@ -174,8 +174,8 @@ class Schema:
                 size = len(variable)
                 return np.full(size, -1, dtype=np.intp) if is_levels else np.full(size, np.nan)
             raise InputError(
-                f"v {self.names[k]!r} holds {_KIND_NAMES[variable.kind]}, but the calibrator was "
-                f"fitted on {_KIND_NAMES[self.kinds[k]]}",
+                f"variable {self.names[k]!r} holds {_KIND_NAMES[variable.kind]}, but the "
+                f"calibrator was fitted on {_KIND_NAMES[self.kinds[k]]}",
                 "convert the column to the type that it had in fit",
             )
         if not is_levels:
@@ -196,8 +196,8 @@ class Schema:
             levels = as_text(variable).levels
             wrong = next(level for level in levels if read_as([str(level)], form) is None)
             raise InputError(
-                f"v {self.names[k]!r} holds {wrong!r}, but the calibrator was fitted on dates that "
-                f"are written as {form}",
+                f"variable {self.names[k]!r} holds {wrong!r}, but the calibrator was fitted on "
+                f"dates that are written as {form}",
                 "write it in that way, convert the column to dates, or leave the value missing",
             )
         return found or variable

@@ -15,13 +15,13 @@ from varcal.exceptions import InputError
 __all__ = ["instants_of", "units_of"]
 
 
-def units_of(groups: object, time: object, blocks: object, v: object) -> tuple[object, str]:
+def units_of(groups: object, time: object, blocks: object, X: object) -> tuple[object, str]:
     """Return the column of units that belong together, and what it is called.
 
     Parameters
     ----------
-    groups, time, blocks, v
-        Arguments of `fit`. `blocks` is "auto", False, the name of a column of `v`, or a column.
+    groups, time, blocks, X
+        Arguments of `fit`. `blocks` is "auto", False, the name of a column of `X`, or a column.
 
     Examples
     --------
@@ -33,7 +33,7 @@ def units_of(groups: object, time: object, blocks: object, v: object) -> tuple[o
     if blocks is True or blocks is None:
         raise InputError(
             f"blocks is {blocks}",
-            'give "auto", False, the name of a column of v, or one value per row',
+            'give "auto", False, the name of a column of X, or one value per row',
             "blocks",
         )
     if (isinstance(blocks, str) and blocks == "auto") or blocks is False:
@@ -46,18 +46,18 @@ def units_of(groups: object, time: object, blocks: object, v: object) -> tuple[o
                 "blocks",
             )
     if isinstance(blocks, str):
-        return _named(blocks, v, "blocks"), f"blocks of {blocks!r}"
+        return _named(blocks, X, "blocks"), f"blocks of {blocks!r}"
     return blocks, "blocks"
 
 
-def instants_of(time: object, v: object, n: int) -> Floats:
+def instants_of(time: object, X: object, n: int) -> Floats:
     """Return the times of rows as numbers; dates are seconds since 1970 in UTC.
 
     Parameters
     ----------
     time : str or array-like
-        The name of a column of `v`, or dates, texts that are dates, or numbers.
-    v : object
+        The name of a column of `X`, or dates, texts that are dates, or numbers.
+    X : object
         The variables.
     n : int
         The number of rows.
@@ -68,7 +68,7 @@ def instants_of(time: object, v: object, n: int) -> Floats:
     array([1.7092512e+09, 1.7093376e+09])
     """
     if isinstance(time, str):
-        time = _named(time, v, "time")
+        time = _named(time, X, "time")
     column = with_dates(Variable.of(time, "time", "time"))
     if len(column) != n:
         raise InputError(
@@ -120,16 +120,16 @@ def _not_a_time(column: Variable) -> InputError:
     )
 
 
-def _named(name: str, v: object, argument: str) -> object:
-    """Return a column of v by its name."""
-    if not (is_frame(v) or isinstance(v, Mapping)):
+def _named(name: str, X: object, argument: str) -> object:
+    """Return a column of X by its name."""
+    if not (is_frame(X) or isinstance(X, Mapping)):
         raise InputError(
-            f"{argument} is {name!r}, but v has no named columns",
-            "give the column itself, or v as a frame or a dict",
+            f"{argument} is {name!r}, but X has no named columns",
+            "give the column itself, or X as a frame or a dict",
             argument,
         )
-    table = Table.of(v, "v")
+    table = Table.of(X, "X")
     if name not in table.columns:
-        raise InputError.no_column(name, table.columns, argument, where="v")
+        raise InputError.no_column(name, table.columns, argument, where="X")
     column: object = table.column(name, argument)
     return column

@@ -118,7 +118,7 @@ class CalibrationRows:
 def labelled_rows(
     p: object,
     y: object,
-    v: object,
+    X: object,
     sample_weight: object,
     classes: Sequence[Hashable] | None,
     groups: object = None,
@@ -130,12 +130,12 @@ def labelled_rows(
 
     Rows of weight 0 are left out, so that they cannot move an edge of a bin or a split.
     """
-    given = {"p": p, "y": y, "v": v, "sample_weight": sample_weight, "groups": groups}
+    given = {"p": p, "y": y, "X": X, "sample_weight": sample_weight, "groups": groups}
     check_indexes(given | {"time": time, "blocks": blocks})
-    groups, together = units_of(groups, time, blocks, v)
+    groups, together = units_of(groups, time, blocks, X)
     try:
         checked = Predictions.of(
-            y, p, v, classes=classes, sample_weight=sample_weight, groups=groups
+            y, p, X, classes=classes, sample_weight=sample_weight, groups=groups
         )
         turned = position_of(checked.classes, pos_label) == 0 and checked.p.ndim == 1
     except InputError as error:
@@ -145,7 +145,7 @@ def labelled_rows(
         if "swapped" not in error.hint:
             raise
         raise InputError(
-            error.message, "p and y seem to be swapped: fit takes the scores first, fit(p, y, v)"
+            error.message, "p and y seem to be swapped: fit takes the scores first, fit(p, y, X)"
         ) from None
     n_columns = 1 if checked.p.ndim == 1 else checked.p.shape[1]
     weight, variables, codes = checked.weight, checked.variables, checked.y
@@ -153,7 +153,7 @@ def labelled_rows(
     if turned:  # the class that a vector is about comes second, as everywhere in a calibrator
         codes, found = 1 - codes, found[::-1]
     units = checked.groups
-    instants = None if time is None else instants_of(time, v, len(codes))
+    instants = None if time is None else instants_of(time, X, len(codes))
     scores = second_column(checked.p)
     if weight is not None and not weight.all():
         kept = weight > 0
@@ -195,10 +195,10 @@ def score_names(p: object) -> tuple[str, ...]:
     return (name,) if isinstance(name, str) and name else ()
 
 
-def score_rows(p: object, v: object, n_classes: int) -> CalibrationRows:
+def score_rows(p: object, X: object, n_classes: int) -> CalibrationRows:
     """Check the arguments of `predict_proba`."""
-    check_indexes({"p": p, "v": v})
-    scores, variables = read_scores(p, v)
+    check_indexes({"p": p, "X": X})
+    scores, variables = read_scores(p, X)
     found = 2 if scores.ndim == 1 else scores.shape[1]
     if found != n_classes:
         raise InputError(

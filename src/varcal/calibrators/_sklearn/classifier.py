@@ -56,7 +56,7 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         It needs `predict_proba`, or `decision_function`, whose values are then taken as log-odds.
     variables : str, int, or list of them, optional
         The columns of X that are used as variables, by name or number; None means all. Instead,
-        variables can be passed as ``v=`` to `fit` and `predict_proba`.
+        variables can be passed as ``variables=`` to `fit` and `predict_proba`.
     calibrator : Calibrator, optional
         None means `VariableCalibrator`.
     cv : int, splitter or iterable, optional
@@ -120,7 +120,7 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         y: Any,
         sample_weight: Any = None,
         *,
-        v: Any = None,
+        variables: Any = None,
         groups: Any = None,
         time: Any = None,
         blocks: Any = "auto",
@@ -136,7 +136,7 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
             The labels.
         sample_weight : array-like of shape (n,), optional
             Weights for the estimator, if its `fit` accepts them, and for the calibrator.
-        v : array-like, frame or dict of columns, optional
+        variables : array-like, frame or dict of columns, optional
             The variables, if they are not columns of X.
         groups : array-like of shape (n,), optional
             The unit (patient, customer, …) of each row. The rows of a unit share a fold of the
@@ -154,14 +154,14 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         -------
         self
         """
-        self._check_parameters(v)
+        self._check_parameters(variables)
         check_classification_targets(y)
         X, y = indexable(X, y)
         y = column_or_1d(y, warn=True)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
-        self._separate_v = v is not None
-        given = FitArguments.of(X, y, v, sample_weight, groups, time, blocks)
+        self._separate = variables is not None
+        given = FitArguments.of(X, y, variables, sample_weight, groups, time, blocks)
         routed = self._routed(sample_weight, groups, fit_params)
         if isinstance(self.estimator, FrozenEstimator):
             self.classes_ = np.asarray(self.estimator.classes_)
@@ -178,7 +178,7 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
                 setattr(self, name, getattr(self.pairs_[0][0], name))
         return self
 
-    def _check_parameters(self, v: Any) -> None:
+    def _check_parameters(self, variables: Any) -> None:
         if self.calibrator is not None and not isinstance(self.calibrator, Calibrator):
             raise InputError(
                 f"calibrator must be a calibrator of varcal; got {self.calibrator!r}",
@@ -202,10 +202,10 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
             check_count("n_jobs", self.n_jobs, -MOST_JOBS, MOST_JOBS)
             if not self.n_jobs:
                 raise InputError("n_jobs is 0", "give None, 1 or −1", argument="n_jobs")
-        if v is not None and self.variables is not None:
+        if variables is not None and self.variables is not None:
             raise InputError(
-                f"both v= and variables={self.variables!r} are given",
-                "take the variables from columns of X or pass them as v=, not both",
+                f"variables are given to fit, and variables={self.variables!r} names columns of X",
+                "take the variables from columns of X or pass them to fit, not both",
             )
 
     def _routed(self, sample_weight: Any, groups: Any, fit_params: dict[str, Any]) -> Bunch:
@@ -278,49 +278,51 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         calibrator.classes_ = self.classes_
         return calibrator
 
-    def predict_proba(self, X: Any, *, v: Any = None) -> Floats:
+    def predict_proba(self, X: Any, *, variables: Any = None) -> Floats:
         """Return calibrated probabilities, one column per class.
 
         Parameters
         ----------
         X : array-like or frame of shape (n, features)
             The features of the estimator.
-        v : array-like, frame or dict of columns, optional
-            The variables, if they were passed as ``v=`` to `fit`.
+        variables : array-like, frame or dict of columns, optional
+            The variables, if they were passed as ``variables=`` to `fit`.
         """
         check_is_fitted(self)
         scores = [estimator_scores(model, X, self.classes_) for model, _ in self.pairs_]
-        if self._separate_v != (v is not None):
+        if self._separate != (variables is not None):
             raise InputError(
-                "v is missing, though it was given to fit"
-                if self._separate_v
-                else "v is given, though it was not given to fit",
-                "give v= to both or to neither",
+                "variables is missing, though it was given to fit"
+                if self._separate
+                else "variables is given, though it was not given to fit",
+                "give variables= to both or to neither",
             )
-        variables = v if self._separate_v else self._choice.columns(X)
+        columns = variables if self._separate else self._choice.columns(X)
         answers = [
-            calibrator.predict_proba(p, variables)
+            calibrator.predict_proba(p, columns)
             for p, (_, calibrator) in zip(scores, self.pairs_, strict=True)
         ]
         return answers[0] if len(answers) == 1 else np.mean(answers, axis=0)
 
-    def predict(self, X: Any, *, v: Any = None) -> AnyArray:
+    def predict(self, X: Any, *, variables: Any = None) -> AnyArray:
         """Return the label of the largest calibrated probability, the first one if tied."""
-        winners = self.predict_proba(X, v=v).argmax(axis=1)
+        winners = self.predict_proba(X, variables=variables).argmax(axis=1)
         labels: AnyArray = self.classes_[winners]
         return labels
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None, *, v: Any = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, variables: Any = None) -> float:
         """Return the accuracy on rows.
 
         Parameters
         ----------
         X, y, sample_weight
             Features, labels and weights.
-        v : array-like, frame or dict of columns, optional
-            The variables, if they were passed as ``v=`` to `fit`.
+        variables : array-like, frame or dict of columns, optional
+            The variables, if they were passed as ``variables=`` to `fit`.
         """
-        return float(accuracy_score(y, self.predict(X, v=v), sample_weight=sample_weight))
+        return float(
+            accuracy_score(y, self.predict(X, variables=variables), sample_weight=sample_weight)
+        )
 
     @checked()
     def save(self, path: str | PathLike[str]) -> None:
@@ -354,7 +356,7 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         saved = SavedClassifier(
             calibrators=tuple(calibrator for _, calibrator in self.pairs_),
             classes=self.classes_,
-            choice=None if self._separate_v else self._choice,
+            choice=None if self._separate else self._choice,
             variables=self.variables,
             calibrator=self.calibrator,
             ensemble=self.ensemble,
@@ -376,7 +378,7 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         )
         found.classes_ = saved.classes
         found.pairs_ = pairs
-        found._separate_v = saved.choice is None
+        found._separate = saved.choice is None
         if saved.choice is not None:
             found._choice = saved.choice
         if len(pairs) == 1:

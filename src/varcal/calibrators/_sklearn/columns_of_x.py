@@ -48,7 +48,7 @@ class ColumnChoice:
             return cls(tuple(known[k] for k in positions), tuple(positions), True)
         if _array(X).ndim < 2:
             raise InputError(
-                "X has no columns to take variables from", "pass the variables as v= to fit"
+                "X has no columns to take variables from", "pass them as variables= to fit"
             )
         width = _array(X).shape[1]
         wanted = _listed(variables, width)
@@ -59,7 +59,7 @@ class ColumnChoice:
                     f"{type(X).__name__} without column names",
                     "an earlier step of the pipeline dropped them: keep them with "
                     'pipeline.set_output(transform="pandas"), number the column '
-                    f"(0 to {width - 1}), or pass it as v=",
+                    f"(0 to {width - 1}), or pass it to fit as variables=",
                 )
         positions = [_position(each, tuple(f"x{k}" for k in range(width))) for each in wanted]
         return cls(tuple(f"x{k}" for k in positions), tuple(positions), False)

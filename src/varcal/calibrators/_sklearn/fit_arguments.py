@@ -47,14 +47,14 @@ def _check_length(v: Any, n: int) -> None:
         single = shape == () or isinstance(column, str | bytes)
         if single or (shape is None and not hasattr(column, "__len__")):
             raise InputError(
-                f"v is {shown(v)}, not columns of values",
+                f"variables is {shown(v)}, not columns of values",
                 "give an array, a frame or a dict of columns",
-                argument="v",
+                argument="variables",
             )
         held = shape[0] if shape else len(column)
         if held != n:
             raise InputError(
-                f"lengths differ: X {n:,}, v {held:,}", "give one value per row in each"
+                f"lengths differ: X {n:,}, variables {held:,}", "give one value per row in each"
             )
 
 

@@ -26,7 +26,7 @@ class SavedClassifier:
     classes : ndarray
         The labels.
     choice : ColumnChoice or None
-        The columns of X that are variables; None if variables are passed as ``v=``.
+        The columns of X that are variables; None if variables are passed as ``variables=``.
     variables, calibrator, ensemble
         Parameters of the classifier.
     estimators : tuple of str

@@ -22,7 +22,7 @@ import numpy as np
 
 from varcal._arrays import AnyArray, Bools, Floats, Ints
 from varcal.calibrators._solvers.softmax import softmax
-from varcal.calibrators._variable._blocks.shared_luck import Search
+from varcal.calibrators._variable._blocks.correlated_rows import Search
 from varcal.calibrators._variable._columns.design import SCORE, Block, Design
 from varcal.calibrators._variable.additive_model import (
     AdditiveModel,

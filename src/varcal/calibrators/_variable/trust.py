@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from varcal._arrays import Floats, Ints
-from varcal.calibrators._variable._blocks.shared_luck import (
+from varcal.calibrators._variable._blocks.correlated_rows import (
     Luck,
     Residuals,
     Search,
     blockings_of,
+    correlated_rows,
     luck_of_order,
-    shared_luck,
 )
 from varcal.calibrators._variable._blocks.within_units import constant_within
 from varcal.calibrators._variable._columns.design import SCORE, Block, Design
@@ -211,7 +211,7 @@ def fit_surviving(
         return Surviving(fitted, design, rows, some, picked)
     eta = fitted.full.model.of_sample(some)[0]
     residuals = Residuals.of(some.loss, eta, keys.row[picked], picked)
-    luck = shared_luck(blockings_of(search.variables, picked), residuals)
+    luck = correlated_rows(blockings_of(search.variables, picked), residuals)
     if luck is None:
         nearby = luck_of_order(search.position, residuals, keys.y)
         return Surviving(replace(fitted, lucky_order=nearby), design, rows, some, picked)

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import expit
 
 from varcal._arrays import AnyArray, Floats, Ints
-from varcal.calibrators._variable._blocks.shared_luck import Search
+from varcal.calibrators._variable._blocks.correlated_rows import Search
 from varcal.calibrators._variable._columns.design import SCORE, Design
 from varcal.calibrators._variable._columns.score_basis import log_odds
 from varcal.calibrators._variable._growth import growth as second_stage

@@ -18,8 +18,8 @@ from varcal.calibrators._interface.rows import CalibrationRows
 from varcal.calibrators._neutral.steps import Step
 from varcal.calibrators._solvers.logistic import two_columns
 from varcal.calibrators._variable import trust
+from varcal.calibrators._variable._blocks.correlated_rows import Search
 from varcal.calibrators._variable._blocks.judgement import cautions, judgement_of
-from varcal.calibrators._variable._blocks.shared_luck import Search
 from varcal.calibrators._variable._columns.score_basis import log_odds
 from varcal.calibrators._variable._growth.explain_growth import growth_sentences
 from varcal.calibrators._variable._growth.growth import Growth
@@ -363,7 +363,7 @@ class VariableCalibrator(Calibrator):
 
     @one_blas_thread()
     def predict_interval(
-        self, p: object, v: object = None, *, level: float = 0.95
+        self, p: object, X: object = None, *, level: float = 0.95
     ) -> tuple[Floats, Floats]:
         """Return intervals of the calibrated probabilities.
 
@@ -387,7 +387,7 @@ class VariableCalibrator(Calibrator):
         low, high : ndarray of shape (n, K)
         """
         check_level(level)
-        rows = self._new_rows(p, v)
+        rows = self._new_rows(p, X)
         with consistent(self.read_from_file):
             return self._interval(rows, level)
 

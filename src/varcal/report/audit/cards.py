@@ -45,9 +45,9 @@ def _unknown(one: VariableSummary) -> float:
 def _card(one: VariableSummary, summary: Summary, *, open_: bool) -> Markup:
     number = f"v{one.rank}"
     size = (
-        f"hidden error {points(one.hidden)} points ({interval(one.low, one.high)})"
+        f"uneven error {points(one.hidden)} points ({interval(one.low, one.high)})"
         if one.verdict in FINDINGS
-        else f"hidden error at most {points(one.high)} points"
+        else f"uneven error at most {points(one.high)} points"
     )
     heading = el(
         "summary",
@@ -91,9 +91,9 @@ def _charts(one: VariableSummary, summary: Summary, words: ClaimWords) -> Markup
         caption = el(
             "figcaption",
             "Gap: says minus happens, with its band",
-            el("small", f"Green: within the limit, ±{limit_text(summary.threshold)}."),
+            el("small", f"Green: within the limit, ±{limit_text(summary.limit)}."),
         )
-        chart = gap_chart(one.main.line, f"{number}-gap", summary.threshold, variable=one.name)
+        chart = gap_chart(one.main.line, f"{number}-gap", summary.limit, variable=one.name)
         small.append(el("figure", caption, chart))
     for key, panel in (("other", one.other), ("repaired", one.repaired)):
         if panel is not None and not (small and key == "other" and one.repaired):

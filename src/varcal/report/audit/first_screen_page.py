@@ -83,8 +83,8 @@ def _dumbbell(group: Group, *, named: bool) -> Dumbbell:
     return Dumbbell(
         name=group.name,
         about=Sentence.of(claim_name(group.claim), " · ", group.about) if named else group.about,
-        says=group.says,
-        happens=group.happens,
+        says=group.predicted,
+        happens=group.observed,
         low=group.low,
         high=group.high,
         side=Sentence.of(group.side),
@@ -103,7 +103,7 @@ def _bounds(screen: FirstScreen) -> Markup:
         el("th", "Variable", role="columnheader", scope="col"),
         el(
             "th",
-            "Hidden error is at most, points",
+            "Uneven error is at most, points",
             el("svg", ticks, class_="ticks", aria_hidden="true"),
             role="columnheader",
             scope="col",

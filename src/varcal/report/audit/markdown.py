@@ -78,14 +78,13 @@ def _group(group: Group, *, named: bool) -> str:
         off = f"{gap_mark(group.gap)} **{size}** {side} ({interval(low, high)})"
     variable = str(group.about).rpartition(" · ")[0]
     name = f"{escape(variable)}: {text(group.name)}" if variable else text(group.name)
-    return (
-        f"| {name} | {percent(group.says)} | {percent(group.happens)} | {off} | {count(group.n)} |"
-    )
+    rates = f"{percent(group.predicted)} | {percent(group.observed)}"
+    return f"| {name} | {rates} | {off} | {count(group.n)} |"
 
 
 def _bounds(screen: FirstScreen) -> list[str]:
     return [
-        f"| {screen.groups_title} | Hidden error at most, points | Weakest place | Rows "
+        f"| {screen.groups_title} | Uneven error at most, points | Weakest place | Rows "
         "| Off there at most |",
         "|:--|--:|:--|--:|--:|",
         *(_bound(one) for one in screen.bounds),
@@ -134,16 +133,16 @@ def _intersections(summary: Summary) -> list[str]:
 def _ranking(summary: Summary) -> list[str]:
     repaired = any(one.after is not None for one in summary.variables)
     lines = [
-        "| # | Variable | Verdict | Hidden error, points | Clearest place |"
+        "| # | Variable | Verdict | Uneven error, points | Clearest place |"
         + (" After repair |" if repaired else ""),
         "|--:|:--|:--|:--|:--|" + ("--:|" if repaired else ""),
     ]
     lines += [_row(one, repaired) for one in summary.variables]
     lines += [
         "",
-        "Hidden error: how far what the model says and what happens are apart along the variable, "
+        "Uneven error: how far what the model says and what happens are apart along the variable, "
         "on average over rows, once the average gap is taken off. Intervals hold for all variables "
-        f"at once. Limit: {limit_text(summary.threshold)} points.",
+        f"at once. Limit: {limit_text(summary.limit)} points.",
     ]
     return _fold(f"All {count(len(summary.variables), 'variable')}", lines)
 

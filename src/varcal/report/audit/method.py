@@ -84,11 +84,11 @@ def glossary(audit: Audit) -> tuple[tuple[str, Sentence], ...]:
             ),
         ),
         (
-            "Hidden error",
+            "Uneven error",
             Sentence.of(
                 "How far off the model is along a variable, on average over rows, once the average "
                 "gap (of each predicted side) is taken off: what the average hides. In code ",
-                Code("beyond"),
+                Code("uneven"),
                 "; with the gap left in it is VECE, the variable-based calibration error.",
             ),
         ),
@@ -113,7 +113,7 @@ def glossary(audit: Audit) -> tuple[tuple[str, Sentence], ...]:
 
 def method(audit: Audit) -> tuple[str, ...]:
     """Say how the figures of an audit were computed."""
-    level, limit = level_text(audit.level), limit_text(audit.threshold)
+    level, limit = level_text(audit.level), limit_text(audit.limit)
     many = count(len(audit.rows), "variable")
     several = len(audit.claims) > 1
     steps = [
@@ -125,10 +125,10 @@ def method(audit: Audit) -> tuple[str, ...]:
         "Gap: what the model says minus what happens.",
         _bins(audit.n_bins, audit.binning),
         "VECE: the mean of |gap| over the bins, weighted by their rows (Kelly and Smyth, 2023). "
-        "Hidden error (beyond): the same once the average gap of each predicted side is taken off. "
+        "Uneven error (uneven): the same once the average gap of each predicted side is taken off. "
         "Both are debiased, as noise alone makes |gap| positive.",
         f"Test: one p-value per variable{' that holds for all claims' if several else ''}, "
-        f"adjusted for {many} (Holm). Intervals of hidden error hold for {many} at once, those of "
+        f"adjusted for {many} (Holm). Intervals of uneven error hold for {many} at once, those of "
         "groups for all places of all variables at once.",
         _curves(level),
     ]

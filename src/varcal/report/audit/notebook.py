@@ -46,7 +46,7 @@ def _groups(screen: FirstScreen) -> Markup:
         ]
         name: list[Child] = [one.name, el("br"), el("small", one.about)]
         said: list[Child] = [one.better] if one.better else off
-        rows.append([name, percent(one.says), percent(one.happens), said, count(one.n)])
+        rows.append([name, percent(one.predicted), percent(one.observed), said, count(one.n)])
     return _table([screen.groups_title, "Says", "Happens", "Off by, points", "Rows"], rows)
 
 
@@ -61,7 +61,7 @@ def _bounds(screen: FirstScreen) -> Markup:
         ]
         for one in screen.bounds
     ]
-    heads = [screen.groups_title, "Hidden error at most, points", "Weakest place", "Rows"]
+    heads = [screen.groups_title, "Uneven error at most, points", "Weakest place", "Rows"]
     return _table([*heads, "Off there at most"], rows)
 
 

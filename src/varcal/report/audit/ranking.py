@@ -1,4 +1,4 @@
-"""The ranking: all variables by hidden error; those without evidence are folded."""
+"""The ranking: all variables by uneven error; those without evidence are folded."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def ranking(summary: Summary) -> Markup:
         el("h2", "Variables, ranked"),
         el(
             "p",
-            _note(summary) if found else "No variable has evidence of hidden error.",
+            _note(summary) if found else "No variable has evidence of uneven error.",
             class_="sub",
         ),
         tools if many > MANY else None,
@@ -49,15 +49,15 @@ def _note(summary: Summary) -> str:
     many = len(summary.variables)
     valid = f", valid for all {many} at once" if many > 1 else ""
     return (
-        "By hidden error: how far what the model says and what happens are apart along the "
+        "By uneven error: how far what the model says and what happens are apart along the "
         "variable, on average over rows, once the average gap is taken off. "
         f"{marks}line through them: interval of the larger{valid}; dashed: the limit of "
-        f"{limit_text(summary.threshold)} points."
+        f"{limit_text(summary.limit)} points."
     )
 
 
 def _table(summary: Summary, rows: list[VariableSummary]) -> Markup:
-    axis = points_axis(max(summary.threshold * 1.2, *(one.high for one in rows)))
+    axis = points_axis(max(summary.limit * 1.2, *(one.high for one in rows)))
     ticks = [
         el("text", text, x=axis.percent(at), y=11, class_=f"tick {axis.anchor(at)}")
         for at, text in axis.ticks
@@ -68,7 +68,7 @@ def _table(summary: Summary, rows: list[VariableSummary]) -> Markup:
         _head("#", "n"),
         _head("Variable", "name", "claim that is wrong" if several else ""),
         _head("Verdict", "verdict-cell"),
-        _head("Hidden error", "size", "points, interval"),
+        _head("Uneven error", "size", "points, interval"),
         el(
             "th",
             f"0 to {axis.ticks[-1][1]} points",
@@ -82,11 +82,11 @@ def _table(summary: Summary, rows: list[VariableSummary]) -> Markup:
     ]
     return el(
         "table",
-        el("caption", "Variables ranked by hidden error", class_="quiet"),
+        el("caption", "Variables ranked by uneven error", class_="quiet"),
         el("thead", el("tr", head, role="row"), role="rowgroup"),
         el(
             "tbody",
-            [_row(one, axis, summary.threshold, repaired, several) for one in rows],
+            [_row(one, axis, summary.limit, repaired, several) for one in rows],
             role="rowgroup",
         ),
         id="ranking-table",
@@ -178,7 +178,7 @@ def _folded(rows: list[VariableSummary]) -> Markup:
     head = [
         _head("Variable", "name"),
         _head("Verdict", "verdict-cell"),
-        _head("Hidden error", "size", "at most, points"),
+        _head("Uneven error", "size", "at most, points"),
         _head("Where least is known", "place"),
         _head("Off there", "num", "at most, points"),
     ]
@@ -226,7 +226,7 @@ def _folded(rows: list[VariableSummary]) -> Markup:
         ),
         el(
             "table",
-            el("caption", "Variables without evidence of hidden error", class_="quiet"),
+            el("caption", "Variables without evidence of uneven error", class_="quiet"),
             el("thead", el("tr", head, role="row"), role="rowgroup"),
             el("tbody", body, role="rowgroup"),
             class_="rank quiet-rank",

@@ -97,7 +97,7 @@ def summarise(
         n_rows=audit.n_rows,
         n_dropped=audit.n_dropped,
         level=audit.level,
-        threshold=audit.threshold,
+        limit=audit.limit,
         variables=tuple(_variable(audit, row, k, columns) for k, row in enumerate(audit.rows, 1)),
         scores=tuple(_score(_worst_by_score(audit, column)) for column in columns),
         intersections=intersections_of(audit.intersections),
@@ -135,7 +135,7 @@ def _variable(
         verdict=row.verdict,
         claim=row.claim,
         wrong=_wrong(audit, row),
-        hidden=row.beyond.debiased,
+        hidden=row.uneven.debiased,
         low=row.low,
         high=row.high,
         claims=tuple(_hidden(row, column) for column in columns),
@@ -155,7 +155,7 @@ def _variable(
 
 def _wrong(audit: Audit, row: AuditRow) -> Sentence:
     """Name the claims that are wrong along a variable."""
-    least = audit.threshold if row.verdict == OFF else 0.0
+    least = audit.limit if row.verdict == OFF else 0.0
     wrong = [row.claim] if row.verdict in FINDINGS else []
     wrong += [one.claim for one in row.others if wrong and one.low > least]
     wrong.sort(key=list(audit.claims).index)
@@ -176,15 +176,15 @@ def _after(repair: Repair | None, name: str) -> Hidden | None:
     if repair is None or name not in repair.full.after:
         return None
     row = repair.full.after.row(name)
-    return Hidden("After repair", row.beyond.debiased, row.low, row.high)
+    return Hidden("After repair", row.uneven.debiased, row.low, row.high)
 
 
 def _spot(audit: Audit, place: Place) -> Spot:
     return Spot(
         place.text,
         place.claim,
-        place.says,
-        place.happens,
+        place.predicted,
+        place.observed,
         place.gap,
         place.low,
         place.high,
@@ -199,7 +199,7 @@ def _places(audit: Audit, row: AuditRow) -> tuple[Sentence, ...]:
         weak = row.weakest
         return (
             Sentence.of(
-                f"Hidden error of more than {points(row.high)} points can be ruled out. Least is "
+                f"Uneven error of more than {points(row.high)} points can be ruled out. Least is "
                 "known for ",
                 StrongName(cut(weak.text)),
                 f" ({count(weak.n, 'row')}): up to {points(weak.largest_gap)} points could still "
@@ -208,7 +208,7 @@ def _places(audit: Audit, row: AuditRow) -> tuple[Sentence, ...]:
         )
     if row.kind == "levels":
         return ()
-    same = [place for place in audit.groups if place.variable == row.variable]
+    same = [place for place in audit.places if place.variable == row.variable]
     places = [row.place, *(place for place in same if place.text != row.place.text)]
     told = [_place_sentence(audit, place) for place in places if is_sure(place)]
     curve = audit.curves[row.variable]
@@ -218,10 +218,11 @@ def _places(audit: Audit, row: AuditRow) -> tuple[Sentence, ...]:
 def _place_sentence(audit: Audit, place: Place) -> Sentence:
     """Say what is wrong at a place."""
     low, high = sorted((abs(place.low), abs(place.high)))
+    says, happens = percent(place.predicted), percent(place.observed)
     rates = (
-        f"The model is {percent(place.says)} sure and right {percent(place.happens)} of the time"
+        f"The model is {says} sure and right {happens} of the time"
         if place.claim == CONFIDENCE
-        else f"The model says {percent(place.says)}, {percent(place.happens)} happens"
+        else f"The model says {says}, {happens} happens"
     )
     better = better_words(audit, place)
     name = StrongName(cut(place.text))
@@ -239,7 +240,7 @@ def _place_sentence(audit: Audit, place: Place) -> Sentence:
 
 def _levels(audit: Audit, row: AuditRow, line: Line) -> tuple[Spot, ...]:
     """Return the levels; one that is named elsewhere has the same interval as there."""
-    named = [row.place, *audit.groups]
+    named = [row.place, *audit.places]
     known = {
         place.text: place for place in named if place is not None and place.variable == row.variable
     }
@@ -330,8 +331,8 @@ def _bins(table: BinTable) -> tuple[Bin, ...]:
             label=str(columns["bin"][k]),
             n=columns["n"][k],
             share=columns["share"][k],
-            says=columns["confidence"][k],
-            happens=columns["accuracy"][k],
+            says=columns["predicted"][k],
+            happens=columns["observed"][k],
             gap=columns["gap"][k],
             low=columns["gap_low"][k],
             high=columns["gap_high"][k],
@@ -395,7 +396,7 @@ def _tie_notes(table: BinTable) -> list[str]:
 def _statistics(audit: Audit, row: AuditRow) -> tuple[Sentence, ...]:
     """Return the figures that statisticians ask for."""
     level = level_text(audit.level)
-    vece, beyond = row.vece, row.beyond
+    vece, uneven = row.vece, row.uneven
     told = [
         Sentence.of(
             "Of the claim with the larger error (",
@@ -406,10 +407,10 @@ def _statistics(audit: Audit, row: AuditRow) -> tuple[Sentence, ...]:
         )
     ]
     figures = [
-        f"Hidden error (beyond) {points(beyond.debiased)} points, by itself "
-        f"{interval(beyond.low, beyond.high)}, for all variables at once "
-        f"{interval(row.low, row.high)}; before debiasing {points(beyond.value)}.",
-        f"p of no hidden error in any claim: {p_text(beyond.p_value)}; adjusted for "
+        f"Uneven error (uneven) {points(uneven.debiased)} points, by itself "
+        f"{interval(uneven.low, uneven.high)}, for all variables at once "
+        f"{interval(row.low, row.high)}; before debiasing {points(uneven.value)}.",
+        f"p of no uneven error in any claim: {p_text(uneven.p_value)}; adjusted for "
         f"{count(len(audit.rows), 'variable')}: {p_text(row.p_holm)} (Holm), {p_text(row.p_bh)} "
         "(Benjamini–Hochberg).",
         f"{row.n_bins} bins; its rank could be {_ranks(row)}.",
@@ -421,14 +422,14 @@ def _statistics(audit: Audit, row: AuditRow) -> tuple[Sentence, ...]:
             Sentence.of(
                 first.capitalize(),
                 *label,
-                f": VECE {points(one.vece.debiased)} points, hidden error "
-                f"{points(one.beyond.debiased)} ({interval(one.low, one.high)}).",
+                f": VECE {points(one.vece.debiased)} points, uneven error "
+                f"{points(one.uneven.debiased)} ({interval(one.low, one.high)}).",
             )
         )
-    if beyond.debiased > vece.debiased:
+    if uneven.debiased > vece.debiased:
         told.append(
             Sentence.of(
-                "Hidden error is above VECE here: the average gap is taken off for each predicted "
+                "Uneven error is above VECE here: the average gap is taken off for each predicted "
                 "side, and both are estimates."
             )
         )

@@ -41,7 +41,7 @@ class Bin:
 
 @dataclass(frozen=True)
 class Hidden:
-    """The hidden error of one claim along a variable, with its interval."""
+    """The uneven error of one claim along a variable, with its interval."""
 
     title: str
     value: float
@@ -122,19 +122,19 @@ class VariableSummary:
     rank : int
         Its rank.
     claim : str
-        The claim with the larger hidden error.
+        The claim with the larger uneven error.
     wrong : Sentence
         The claims that are wrong.
     hidden, low, high : float
-        Hidden error, with an interval that holds for all variables at once.
+        Uneven error, with an interval that holds for all variables at once.
     claims : tuple of Hidden
-        The hidden error of each column of the checks.
+        The uneven error of each column of the checks.
     spot : Spot or None
         The clearest place; None without evidence.
     weakest : Spot
         Where least is known.
     after : Hidden or None
-        Hidden error after a repair.
+        Uneven error after a repair.
     places : tuple of Sentence
         What is wrong where, in words.
     main, other, repaired : Panel or None
@@ -286,7 +286,7 @@ class Summary:
     n_rows: int
     n_dropped: int
     level: float
-    threshold: float
+    limit: float
     variables: tuple[VariableSummary, ...]
     scores: tuple[ScoreSummary, ...]
     intersections: IntersectionSummary | None

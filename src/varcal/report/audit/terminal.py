@@ -107,8 +107,8 @@ def _groups(screen: FirstScreen) -> list[str]:
         table.append(
             [
                 f"  {_flat(name)}",
-                percent(group.says),
-                percent(group.happens),
+                percent(group.predicted),
+                percent(group.observed),
                 _off(group, named=named),
                 count(group.n, "row"),
             ]
@@ -124,7 +124,7 @@ def _off(group: Group, *, named: bool) -> str:
 
 
 def _bounds(screen: FirstScreen) -> list[str]:
-    table = [["Hidden error at most", "points", "weakest place", "rows", "there at most"]]
+    table = [["Uneven error at most", "points", "weakest place", "rows", "there at most"]]
     table += [
         [
             "  " + _short(one.variable, VARIABLE),
@@ -143,7 +143,7 @@ def _ranking(audit: Audit, screen: FirstScreen) -> list[str]:
     quiet = [row for row in audit.rows if row.verdict not in FINDINGS]
     lines: list[str] = []
     if found:
-        table = [["Variable", "verdict", "hidden error", "clearest place"]]
+        table = [["Variable", "verdict", "uneven error", "clearest place"]]
         table += [_row(row) for row in found]
         lines += _aligned(_fitted(table, 3))
     if len(quiet) > len(screen.bounds):
@@ -153,12 +153,12 @@ def _ranking(audit: Audit, screen: FirstScreen) -> list[str]:
         ]
         more = len(quiet) - len(shown)
         sizes = f"{', '.join(shown)} points" + (f"; {more} more at most that" if more else "")
-        lines += wrap(f"No evidence, hidden error at most: {sizes}", WIDTH)
+        lines += wrap(f"No evidence, uneven error at most: {sizes}", WIDTH)
     return [*lines, ""] if lines else []
 
 
 def _row(row: AuditRow) -> list[str]:
-    size = f"{points(row.beyond.debiased):>4} ({points(row.low)}, {points(row.high)})"
+    size = f"{points(row.uneven.debiased):>4} ({points(row.low)}, {points(row.high)})"
     place = ""
     if row.place is not None:
         one = row.place

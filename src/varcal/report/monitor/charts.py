@@ -49,12 +49,12 @@ def _times(x: Axis) -> Markup:
 
 def evidence_chart(view: MonitorView) -> Markup:
     """Draw the evidence against its threshold."""
-    x, threshold = time_axis(view), view.status.threshold
+    x, alarm_at = time_axis(view), view.status.alarm_at
     low, high = view.evidence_ends
     ticks = tuple((float(k), number_text(10.0**k)) for k in view.evidence_powers)
     y = Axis(math.log10(low), math.log10(high), ticks)
     logs = np.log10(np.maximum(view.evidence, low)).tolist()
-    at = f"{HEIGHT * (1 - y.place(math.log10(threshold))):.1f}"
+    at = f"{HEIGHT * (1 - y.place(math.log10(alarm_at))):.1f}"
     return svg(
         y_ticks(y, height=HEIGHT),
         _times(x),
@@ -65,7 +65,7 @@ def evidence_chart(view: MonitorView) -> Markup:
         number="evidence",
         title="Evidence over time",
         text=f"Evidence is now {evidence_text(view.status.evidence)}; an alarm is raised at "
-        f"{evidence_text(threshold)}.",
+        f"{evidence_text(alarm_at)}.",
         class_="time",
     )
 
@@ -80,14 +80,14 @@ def rate_chart(view: MonitorView) -> Markup:
     held = dots[np.isfinite(dots)]
     ends = np.quantile(held, [0.02, 0.98]).tolist() if held.size else [0.0, 1.0]
     for one in stretches:
-        ends += [*_finite(one.says), *_finite(one.happens), one.low[-1], one.high[-1]]
+        ends += [*_finite(one.predicted), *_finite(one.observed), one.low[-1], one.high[-1]]
     y = share_axis(min(max(ends), 1.0), max(min(ends), 0.0), many=4)
     shapes, names = [], []
     for one in stretches:
         xs = one.x.tolist()
         shapes.append(band(x, y, xs, one.low.tolist(), one.high.tolist(), "band"))
-        shapes.append(path(x, y, xs, one.happens.tolist(), "actual"))
-        shapes.append(path(x, y, xs, one.says.tolist(), "predicted"))
+        shapes.append(path(x, y, xs, one.observed.tolist(), "actual"))
+        shapes.append(path(x, y, xs, one.predicted.tolist(), "predicted"))
     points = [
         el("circle", cx=x.percent(a), cy=f"{HEIGHT * (1 - y.place(b)):.1f}", r=1.8, class_="speck")
         for a, b in zip(view.rates[0].tolist(), dots.tolist(), strict=True)
@@ -96,8 +96,8 @@ def rate_chart(view: MonitorView) -> Markup:
     if stretches:
         last = stretches[-1]
         pairs = [
-            (float(last.says[-1]), words.predicted, "predicted"),
-            (float(last.happens[-1]), words.actual, "actual"),
+            (float(last.predicted[-1]), words.predicted, "predicted"),
+            (float(last.observed[-1]), words.actual, "actual"),
         ]
         pairs.sort(reverse=True)
         places = [HEIGHT * (1 - y.place(value)) for value, _, _ in pairs]

@@ -60,6 +60,6 @@ def _row(row: HeatRow, claim: str) -> str:
     sure = row.low > 0 or row.high < 0
     off = f"{points(abs(row.off))} {marked_side(row.off, claim)}" if sure else "not sure"
     return (
-        f"| {escape(cut(row.text))} | {percent(row.says)} | {percent(row.happens)} | {off} | "
+        f"| {escape(cut(row.text))} | {percent(row.predicted)} | {percent(row.observed)} | {off} | "
         f"{interval(row.low, row.high)} | {count(row.n)} |"
     )

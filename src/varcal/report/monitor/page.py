@@ -43,7 +43,7 @@ def _top(summary: MonitorSummary) -> Markup:
         charts.append(
             el(
                 "figure",
-                el("figcaption", "Evidence that a gap exceeds the tolerance anywhere"),
+                el("figcaption", "Evidence that a gap exceeds the limit anywhere"),
                 evidence_chart(view),
             )
         )
@@ -187,8 +187,8 @@ def _row(row: HeatRow, one: HeatMap, view: MonitorView) -> Markup:
         "tr",
         el("th", el("b", name) if here else name, scope="row", class_="bad" if here else None),
         el("td", heat_strip(row, view), class_="bar"),
-        el("td", percent(row.says), class_="num"),
-        el("td", percent(row.happens), class_="num"),
+        el("td", percent(row.predicted), class_="num"),
+        el("td", percent(row.observed), class_="num"),
         el("td", off, class_="num"),
         el("td", count(row.n), class_="num"),
     )

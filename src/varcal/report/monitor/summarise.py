@@ -78,8 +78,8 @@ def _headline(monitor: Monitor, status: Status) -> Sentence:
     if where is None:
         if not status.n_batches:
             return Sentence.of("No batch yet")
-        beyond = "gaps beyond those of the reference"
-        what = beyond if monitor.has_reference else "a gap beyond the tolerance"
+        changed = "gaps beyond those of the reference"
+        what = changed if monitor.has_reference else "a gap beyond the limit"
         if status.close:
             return Sentence.of(f"Signs of {what}, close to an alarm")
         # The mean of the evidence without any gap is at most this.
@@ -92,7 +92,7 @@ def _headline(monitor: Monitor, status: Status) -> Sentence:
 
 def _lede(monitor: Monitor, status: Status) -> Sentence:
     where = status.where
-    limit = limit_text(monitor.tolerance)
+    limit = limit_text(monitor.limit)
     exceeds = (
         f"differs from that of the reference by more than {limit} points"
         if monitor.has_reference
@@ -108,7 +108,7 @@ def _lede(monitor: Monitor, status: Status) -> Sentence:
                 f"{share_text(status, 'raise an alarm')}."
                 if status.close
                 else f"{evidence_text(status.evidence)}; an alarm is raised at "
-                f"{evidence_text(status.threshold)}."
+                f"{evidence_text(status.alarm_at)}."
             )
         )
     says, happens = (
@@ -130,8 +130,8 @@ def _lede(monitor: Monitor, status: Status) -> Sentence:
         )
     )
     return Sentence.of(
-        f"Since then {says} {percent(where.says)} {happens} {percent(where.happens)}{after}: off "
-        "by ",
+        f"Since then {says} {percent(where.predicted)} {happens} {percent(where.observed)}{after}: "
+        "off by ",
         Strong(f"{points(abs(where.gap))} points"),
         f" ({off_interval(where)}), {count(where.n, 'row')}. The alarm was raised at ",
         Named(cut(status.raised)),
@@ -188,11 +188,11 @@ def _facts(monitor: Monitor, status: Status) -> tuple[tuple[str, str], ...]:
         ("Batches since the last reset", count(status.n_batches)),
         ("Rows", count(status.n_rows)),
         ("Latest batch", cut(status.id or "–")),
-        ("Tolerance", f"{limit_text(monitor.tolerance)} points"),
+        ("Limit", f"{limit_text(monitor.limit)} points"),
         ("False alarms", rate),
         (
             "Evidence",
-            f"{evidence_text(status.evidence)}, alarm at {evidence_text(status.threshold)}",
+            f"{evidence_text(status.evidence)}, alarm at {evidence_text(status.alarm_at)}",
         ),
     )
 
@@ -213,7 +213,7 @@ def _method(monitor: Monitor) -> tuple[str, ...]:
     level = level_text(round(monitor.level, 6))
     bets = {
         BETS: "For each cell, twelve bets are made on every row that outcomes are more, or less, "
-        "frequent than predicted by more than the tolerance.",
+        "frequent than predicted by more than the limit.",
         UNITS: "For each cell, twelve bets are made on the mean error of every unit.",
     }
     first = bets.get(
@@ -227,11 +227,11 @@ def _method(monitor: Monitor) -> tuple[str, ...]:
     )
     guarantee = (
         f"While all gaps are within their limits, the probability that it ever reaches "
-        f"{evidence_text(monitor.threshold)} is at most {percent(monitor.alpha)}, however many "
+        f"{evidence_text(monitor.alarm_at)} is at most {percent(monitor.alpha)}, however many "
         "batches are looked at."
         if monitor.alpha is not None
         else "While all gaps are within their limits, the mean number of batches until it reaches "
-        f"{evidence_text(monitor.threshold)} is at least that number."
+        f"{evidence_text(monitor.alarm_at)} is at least that number."
     )
     return (
         first,

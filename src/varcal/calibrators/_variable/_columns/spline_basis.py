@@ -218,7 +218,7 @@ class NumberBasis:
             low, high = found[0], found[-1]
         if max(-low, high) > MOST_VALUE:
             raise InputError(
-                f"v holds values up to {max(-low, high):g}, beyond {MOST_VALUE:g}",
+                f"a variable holds values up to {max(-low, high):g}, beyond {MOST_VALUE:g}",
                 "divide the column by a constant",
                 argument="v",
             )

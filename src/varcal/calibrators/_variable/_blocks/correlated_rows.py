@@ -37,8 +37,8 @@ __all__ = [
     "Residuals",
     "Search",
     "blockings_of",
+    "correlated_rows",
     "luck_of_order",
-    "shared_luck",
 ]
 
 # Tuned constants; README.md says how they were chosen.
@@ -230,7 +230,7 @@ def _many(number: Ints, least: float, each: float) -> bool:
     return n_blocks >= least and len(number) >= each * n_blocks
 
 
-def shared_luck(blockings: Sequence[Blocking], residuals: Residuals) -> Luck | None:
+def correlated_rows(blockings: Sequence[Blocking], residuals: Residuals) -> Luck | None:
     """Return the luck that rows of the same block share, None where there is none worth knowing.
 
     Of several blockings it is the one with the most luck, or a coarser one with half of it.
@@ -251,7 +251,7 @@ def shared_luck(blockings: Sequence[Blocking], residuals: Residuals) -> Luck | N
     >>> loss = LogisticLoss(y, np.ones(3000), np.zeros(3000))
     >>> rows = np.arange(3000)
     >>> left = Residuals.of(loss, np.zeros(3000), rows, rows)
-    >>> luck = shared_luck([Blocking(("day",), (day,))], left)
+    >>> luck = correlated_rows([Blocking(("day",), (day,))], left)
     >>> luck.n_blocks, round(luck.worth, 2)
     (100, 0.09)
     """
