@@ -26,7 +26,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import RidgeClassifier
 from sklearn.model_selection import cross_val_score
 from sklearn.naive_bayes import GaussianNB
-from threadpoolctl import threadpool_info, threadpool_limits
+from threadpoolctl import threadpool_limits
 
 import varcal as vc
 
@@ -174,13 +174,6 @@ def results():
             home.mkdir()
             part(record, home)
     return {"exact": record.exact, "close": record.close}
-
-
-def linear_algebra():
-    """Say which libraries of linear algebra are loaded, and for which processor."""
-    names = ("internal_api", "version", "architecture")
-    loaded = [one for one in threadpool_info() if one["user_api"] == "blas"]
-    return sorted({" ".join(str(one.get(name)) for name in names) for one in loaded})
 
 
 # Rows
@@ -1020,7 +1013,7 @@ def _applied(record, folder):
 def main():
     """Write the results file again, one result a line."""
     found = results()
-    groups = [f'"linear algebra": {_text(linear_algebra())}']
+    groups = []
     for group in ("exact", "close"):
         lines = [f"{_text(key)}: {_text(value)}" for key, value in sorted(found[group].items())]
         groups.append(f"{_text(group)}: {{\n" + ",\n".join(lines) + "\n}")

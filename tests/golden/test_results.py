@@ -27,11 +27,15 @@ def test_counts_edges_and_orders_are_the_same(found, wanted):
 
 
 def test_figures_are_the_same_but_for_rounding(found, wanted):
-    # Other libraries of linear algebra and other processors round differently, so that iterative
-    # fits may stop at slightly different values.
-    same = set(wanted["linear algebra"]) <= set(golden_results.linear_algebra())
-    near = {"rel": 1e-9, "abs": 1e-12} if same else {"rel": 1e-4, "abs": 1e-6}
-    assert differing(found["close"], wanted["close"], lambda a, b: is_close(a, b, near)) == {}
+    # Processors round differently, so that iterative fits may stop at slightly different values.
+    fitted = [key for key in wanted["close"] if "/variable" in key or "classifier/" in key]
+    fitted.append("estimate/rare/combined/p_value")  # from simulated outcomes
+    for keys, near in (
+        (fitted, {"rel": 1e-4, "abs": 1e-6}),
+        (wanted["close"].keys() - set(fitted), {"rel": 1e-9, "abs": 1e-12}),
+    ):
+        mine, theirs = ({key: one["close"][key] for key in keys} for one in (found, wanted))
+        assert differing(mine, theirs, lambda a, b, near=near: is_close(a, b, near)) == {}
 
 
 def differing(found, wanted, agree):
