@@ -52,11 +52,11 @@ def cases() -> list[tuple[str, object, tuple, int]]:
     found = [
         (f"{cls.__name__}, array", cls().fit(p, y), (score,), SCORE_TARGET)
         for cls in (
-            vc.PlattCalibrator,
+            vc.calibrators.PlattCalibrator,
             vc.BetaCalibrator,
-            vc.IsotonicCalibrator,
-            vc.HistogramCalibrator,
-            vc.TemperatureCalibrator,
+            vc.calibrators.IsotonicCalibrator,
+            vc.calibrators.HistogramCalibrator,
+            vc.calibrators.TemperatureCalibrator,
         )
     ]
     beta = found[1][1]
@@ -64,7 +64,11 @@ def cases() -> list[tuple[str, object, tuple, int]]:
     rng = np.random.default_rng(2)
     many = rng.dirichlet(np.ones(3), len(p))
     labels = rng.integers(0, 3, len(p))
-    for cls in (vc.TemperatureCalibrator, vc.DirichletCalibrator, vc.BetaCalibrator):
+    for cls in (
+        vc.calibrators.TemperatureCalibrator,
+        vc.calibrators.DirichletCalibrator,
+        vc.BetaCalibrator,
+    ):
         model = cls().fit(many, labels)
         found.append((f"{cls.__name__}, 3 classes", model, (many[:1].copy(),), SCORE_TARGET))
     words = {name: values[:1] for name, values in v.items()}

@@ -81,7 +81,7 @@ def lightgbm(cal: Rows, test: Rows) -> np.ndarray:
     options = {"objective": "binary", "learning_rate": 0.05, "num_leaves": 7, "verbose": -1,
                "min_data_in_leaf": 20, "num_threads": 1, "seed": 0}  # fmt: skip
 
-    platt = vc.PlattCalibrator.paper().fit(*cal[:2])
+    platt = vc.calibrators.PlattCalibrator.paper().fit(*cal[:2])
 
     def start(rows: Rows) -> np.ndarray:
         return logit(platt.predict_proba(rows[0])[:, 1])
@@ -123,8 +123,8 @@ def methods(name: str, k: int) -> dict[str, Method]:
     if k > 2:
         return {
             "uncalibrated": lambda cal, test: test[0],
-            "temperature": ours(vc.TemperatureCalibrator()),
-            "Dirichlet": ours(vc.DirichletCalibrator()),
+            "temperature": ours(vc.calibrators.TemperatureCalibrator()),
+            "Dirichlet": ours(vc.calibrators.DirichletCalibrator()),
             "tree + Dirichlet (the paper)": ours(vc.TreeCalibrator.paper("cifar"), 0),
             "temperature by V (recipe)": lambda cal, test: temperature(*cal, test[0], test[2]),
             OURS: ours(vc.VariableCalibrator()),
@@ -132,10 +132,10 @@ def methods(name: str, k: int) -> dict[str, Method]:
     preset = "bank" if name in ("bank", "cardio") else "adult"
     found: dict[str, Method] = {
         "uncalibrated": lambda cal, test: test[0],
-        "Platt": ours(vc.PlattCalibrator.paper()),
-        "Platt on logits": ours(vc.PlattCalibrator()),
+        "Platt": ours(vc.calibrators.PlattCalibrator.paper()),
+        "Platt on logits": ours(vc.calibrators.PlattCalibrator()),
         "beta": ours(vc.BetaCalibrator.paper()),
-        "isotonic": ours(vc.IsotonicCalibrator()),
+        "isotonic": ours(vc.calibrators.IsotonicCalibrator()),
         "tree (the paper)": ours(vc.TreeCalibrator.paper(preset), 0),
         "augmented beta (the paper)": ours(vc.AugmentedCalibrator.paper(preset), 0),
         "augmented beta, all variables": ours(vc.AugmentedCalibrator()),
@@ -252,7 +252,7 @@ def worst_pair(q: np.ndarray, y: np.ndarray, V: np.ndarray) -> float:
 
 def xor(seeds: list[int]) -> None:
     p, y, V = load("cardio")
-    base = vc.PlattCalibrator.paper().fit(p, y).predict_proba(p)[:, 1]
+    base = vc.calibrators.PlattCalibrator.paper().fit(p, y).predict_proba(p)[:, 1]
     sign = np.sign(V[:, [0, 2]] - np.median(V[:, [0, 2]], axis=0) + 1e-9).prod(axis=1)
     print("\n### XOR of age and weight on Cardio: worst pair minus that of the truth, in %\n")
     print("| strength (logit) | uncalibrated | without pairs | VariableCalibrator |")

@@ -36,9 +36,9 @@ def calibrators(adult: vc.datasets.Dataset) -> dict[str, vc.calibrators.Calibrat
     rows = np.random.default_rng(0).permutation(len(adult))[:3_000]
     p, y, v = adult.p[rows], adult.y[rows], {name: adult[name][rows] for name in NAMES}
     return {
-        "Platt": vc.PlattCalibrator().fit(p, y),
+        "Platt": vc.calibrators.PlattCalibrator().fit(p, y),
         "beta": vc.BetaCalibrator().fit(p, y),
-        "isotonic": vc.IsotonicCalibrator().fit(p, y),
+        "isotonic": vc.calibrators.IsotonicCalibrator().fit(p, y),
         "tree, 4 variables": vc.TreeCalibrator().fit(p, y, v),
         "augmented, 4 variables": vc.AugmentedCalibrator().fit(p, y, v),
         "variable, age": vc.VariableCalibrator().fit(p, y, {"age": v["age"]}),

@@ -67,7 +67,7 @@ def by_score(calibrator: vc.calibrators.Calibrator) -> Method:
 
 def _start(cal: Rows, test: Rows) -> tuple[np.ndarray, np.ndarray]:
     """Return the logits of a Platt curve, fitted on the first rows."""
-    platt = vc.PlattCalibrator().fit(cal.p, cal.y)
+    platt = vc.calibrators.PlattCalibrator().fit(cal.p, cal.y)
     first, last = (
         logit(np.clip(platt.predict_proba(rows.p)[:, 1], 1e-9, 1 - 1e-9)) for rows in (cal, test)
     )
@@ -130,8 +130,8 @@ def mcgrad(cal: Rows, test: Rows) -> np.ndarray:
 
 METHODS: dict[str, Method] = {
     "raw": lambda cal, test: test.p,
-    "Platt": by_score(vc.PlattCalibrator()),
-    "isotonic": by_score(vc.IsotonicCalibrator()),
+    "Platt": by_score(vc.calibrators.PlattCalibrator()),
+    "isotonic": by_score(vc.calibrators.IsotonicCalibrator()),
     "MCGrad": mcgrad,
     "EBM": ebm,
     "LightGBM": lightgbm,

@@ -306,7 +306,7 @@ def fine_cells(seed: int) -> Figures:
     }
 
 
-def _band_figures(found: list[tuple[vc.Curve, np.ndarray]]) -> Figures:
+def _band_figures(found: list[tuple[vc.results.Curve, np.ndarray]]) -> Figures:
     covered = [np.all((one.band_low <= truth) & (truth <= one.band_high)) for one, truth in found]
     star = [
         one.worst_set[np.argmax(np.where(searched(one), np.abs(truth), -1))]

@@ -48,12 +48,12 @@ def draw(rng: np.random.Generator, u: Floats, scores: str, wanted: Floats) -> tu
     return s, (rng.random(len(u)) < s - wanted).astype(float)
 
 
-def curve(v: Floats, s: Floats, hit: Floats, **more) -> vc.Curve:
+def curve(v: Floats, s: Floats, hit: Floats, **more) -> vc.results.Curve:
     """Return the curve of the gap."""
     return vc.curve(hit, s, v, event="positive", classes=(0, 1), **more)
 
 
-def searched(found: vc.Curve) -> NDArray[np.bool_]:
+def searched(found: vc.results.Curve) -> NDArray[np.bool_]:
     """Return which places were searched for v*."""
     low, high = found.searched
     return (low <= found.x) & (found.x <= high)
@@ -66,7 +66,7 @@ class Tally:
         self.name = name
         self.rows: list[tuple[float, ...]] = []
 
-    def add(self, found: vc.Curve, truth: Floats) -> None:
+    def add(self, found: vc.results.Curve, truth: Floats) -> None:
         """Add one sample."""
         covered = np.all((found.band_low <= truth) & (truth <= found.band_high))
         size = np.where(searched(found), np.abs(truth), -1)

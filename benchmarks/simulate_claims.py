@@ -41,7 +41,7 @@ VARIABLES: dict[str, Callable[[Rng, np.ndarray], np.ndarray]] = {
 }
 
 
-def audited(y, p, v, **more) -> vc.Audit:
+def audited(y, p, v, **more) -> vc.results.Audit:
     """Audit along one variable, or several in a dict."""
     X = v if isinstance(v, dict) else {"v": v}
     return vc.audit(y, p, X, include=list(X), repair=False, **more)

@@ -42,7 +42,7 @@ NULLS = {
 FEW = ("x0", "x1", "x3", "x7", "count0", "count2", "kind1", "kind3")
 
 
-def searched(world: Design, y: np.ndarray, seed: int, **more) -> vc.Slices:
+def searched(world: Design, y: np.ndarray, seed: int, **more) -> vc.results.Slices:
     """Search the clearest slice of one set of outcomes."""
     given = {"event": "positive", "classes": (0, 1), "most": 1, "random_state": seed} | more
     return vc.slices(y, world.s, world.X, include=list(world.X), **given)
@@ -138,7 +138,7 @@ def run_power(n: int, runs: int, designs: int, first: int, intervals: int) -> No
     _print_power(n, table, covered)
 
 
-def _covers(one: vc.Slice, gaps: np.ndarray, s: np.ndarray) -> tuple[bool, float]:
+def _covers(one: vc.results.Slice, gaps: np.ndarray, s: np.ndarray) -> tuple[bool, float]:
     """Return whether the interval covers, and its half-width in standard errors."""
     error = np.sqrt((s * (1 - s)).sum()) / len(s)
     return bool(one.low <= gaps.mean() <= one.high), (one.high - one.low) / 2 / error

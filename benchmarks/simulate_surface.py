@@ -117,7 +117,7 @@ def draw(world: World, n: int, seed: int) -> tuple[dict[str, Any], Floats]:
     return given | {"sample_weight": weight, "groups": unit}, s - rate
 
 
-def truth(given: dict[str, Any], gap: Floats, found: vc.Surface) -> Floats:
+def truth(given: dict[str, Any], gap: Floats, found: vc.results.Surface) -> Floats:
     """Return the mean true gap of the rows of each cell."""
     places = [cells_of(given[f"v{k}"], axis) for k, axis in ((1, found.first), (2, found.second))]
     shape = found.gap.shape

@@ -225,7 +225,7 @@ class World:
     replicates: int
 
 
-def _audit(y, s, v, **more) -> vc.Audit:
+def _audit(y, s, v, **more) -> vc.results.Audit:
     """Audit the risk along one variable, or several in a dict, over quantile bins."""
     X = v if isinstance(v, dict) else {"v": v}
     more = {"event": "positive", "binning": "quantile", "repair": False} | more
@@ -521,7 +521,7 @@ def any_verdict(rng: Rng, n: int) -> Found:
 # Several variables
 
 
-def _tilts(rng: Rng, n: int, tilts: Floats) -> vc.Audit:
+def _tilts(rng: Rng, n: int, tilts: Floats) -> vc.results.Audit:
     """Audit along variables with the given tilts."""
     variables = rng.random((len(tilts), n))
     s = rng.uniform(0.35, 0.65, n)

@@ -16,6 +16,7 @@ from sklearn.preprocessing import OneHotEncoder
 import varcal as vc
 from reproduction.results import Results
 from reproduction.tables import Table
+from varcal._plotting.before_after import draw_before_after
 
 N_CALIBRATION = 2_500
 HIDDEN = (100, 75)
@@ -39,8 +40,8 @@ class Story:
         For each model, every variable ranked.
     """
 
-    comparison: vc.Comparison
-    audits: dict[str, vc.Audit]
+    comparison: vc.results.Comparison
+    audits: dict[str, vc.results.Audit]
 
     def conclusions(self) -> dict[str, bool]:
         """Return whether the paper's conclusions hold.
@@ -164,7 +165,7 @@ def census_results() -> Results:
             ),
         ),
         {
-            "variable-plots": vc.plotting.before_after(
+            "variable-plots": draw_before_after(
                 {name: story.audits[name]["age"] for name in METHODS}
             )
         },

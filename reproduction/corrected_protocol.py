@@ -50,7 +50,7 @@ class CorrectedRun:
     study: Study
     methods: tuple[str, ...]
     values: dict[Target, np.ndarray]
-    first: dict[Target, vc.Estimate]
+    first: dict[Target, vc.results.Estimate]
     test: Rows
     probabilities: dict[str, np.ndarray]
     claims: tuple[ClaimResult, ...]
@@ -98,7 +98,7 @@ def run_corrected(study: Study, rows: Rows, *, n_splits: int = 50) -> CorrectedR
 def recalibrated(study: Study, split: Split) -> tuple[dict[str, np.ndarray], set[str]]:
     """Return the probabilities by method, scaling-binning normalized, and all warnings."""
     methods = dict(study.methods)
-    methods[BINNING] = vc.ScalingBinningCalibrator
+    methods[BINNING] = vc.calibrators.ScalingBinningCalibrator
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         probabilities = calibrated(study, split, methods)
@@ -120,9 +120,9 @@ def _figures(study: Study, test: Rows, probabilities: dict[str, np.ndarray]) -> 
 
 def _estimates(
     study: Study, test: Rows, probabilities: dict[str, np.ndarray]
-) -> dict[Target, vc.Estimate]:
+) -> dict[Target, vc.results.Estimate]:
     """Return ECE and VECE with their intervals."""
-    found: dict[Target, vc.Estimate] = {}
+    found: dict[Target, vc.results.Estimate] = {}
     for method, q in probabilities.items():
         score, right = q.max(axis=1), q.argmax(axis=1) == test.y
         found[method, "ECE", ""] = vc.estimate(right, score, event="positive")
@@ -137,11 +137,11 @@ def _judged(
     test: Rows,
     probabilities: dict[str, np.ndarray],
     values: dict[Target, np.ndarray],
-    first: dict[Target, vc.Estimate],
+    first: dict[Target, vc.results.Estimate],
 ) -> Iterator[ClaimResult]:
     """Count the splits in which each claim is true, and get its interval on the paper's split."""
     X = {name: test.variables[name] for name in (study.variable, *study.others)}
-    compared: dict[str, vc.Comparison] = {}
+    compared: dict[str, vc.results.Comparison] = {}
     for claim in claims_of(study):
         against = claim.against
         if against == CHANCE:

@@ -15,7 +15,7 @@ from reproduction.loess import loess_line
 from reproduction.paper_protocol import PaperRun
 from reproduction.published import AUGMENTED, PUBLISHED, TREE
 from reproduction.theorems import THEOREMS, TheoryRun
-from varcal.plotting.before_after import draw_before_after
+from varcal._plotting.before_after import draw_before_after
 
 ACTUAL, PREDICTED = "#0072B2", "#D55E00"
 DENSITY, FAINT, INK = "#C3C9D1", "#6B7280", "#1B1F24"

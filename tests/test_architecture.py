@@ -24,7 +24,7 @@ LAYERS = [
     {"_evidence", "_export"},
     {"_measures", "_slices", "_surfaces"},
     {"_audit", "_apply", "_monitor"},
-    {"plotting", "report"},
+    {"_plotting", "_report"},
     {"cli"},
 ]
 # The two entry points may load anything.
@@ -32,17 +32,17 @@ ENTRANCES = {"__init__", "__main__"}
 # Methods for convenience that import from a higher layer, inside a function.
 LATE = {
     ("_binning", "_engines"),  # the compiled kernels
-    ("_audit", "plotting"),
-    ("_audit", "report"),
+    ("_audit", "_plotting"),
+    ("_audit", "_report"),
     ("_surfaces", "_slices"),
-    ("_monitor", "plotting"),
+    ("_monitor", "_plotting"),
     ("_saved", "_evidence"),  # load() reads Parquet files of sums
-    ("_slices", "plotting"),
-    ("_monitor", "report"),
-    ("_measures", "plotting"),
-    ("_surfaces", "plotting"),
+    ("_slices", "_plotting"),
+    ("_monitor", "_report"),
+    ("_measures", "_plotting"),
+    ("_surfaces", "_plotting"),
     ("calibrators", "_export"),
-    ("calibrators", "plotting"),
+    ("calibrators", "_plotting"),
 }
 
 

@@ -85,7 +85,7 @@ def test_the_demo_needs_no_optional_library(tmp_path):
 MISSING = {
     "vc.audit('y', 'p', data='rows.csv')": ("reading 'rows.csv' needs pyarrow", "files"),
     "vc.audit('y', 'p', data='rows.pq')": ("reading 'rows.pq' needs pyarrow", "files"),
-    "vc.apply(vc.PlattCalibrator().fit(p, y), 'rows.csv', 'out.csv', p='p')": (
+    "vc.apply(vc.calibrators.PlattCalibrator().fit(p, y), 'rows.csv', 'out.csv', p='p')": (
         "reading 'rows.csv' needs pyarrow",
         "files",
     ),
@@ -98,7 +98,10 @@ MISSING = {
     "vc.audit(y, p, v).plot()": ("plot() needs matplotlib", "plot"),
     "vc.audit(y, p, v).to_frame()": ("to_frame() needs pandas", ""),
     "vc.datasets.load_adult().to_frame('polars')": ("to_frame() needs polars", "polars"),
-    "vc.PlattCalibrator().fit(p, y).to_onnx()": ("exporting to ONNX needs onnx", "onnx"),
+    "vc.calibrators.PlattCalibrator().fit(p, y).to_onnx()": (
+        "exporting to ONNX needs onnx",
+        "onnx",
+    ),
 }
 
 

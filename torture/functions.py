@@ -166,8 +166,12 @@ def whole(random: Random) -> None:
     elif which == 1:
         given.pop("event", None)
         by_variable = [vc.VariableCalibrator, vc.TreeCalibrator]
-        by_score = [vc.BetaCalibrator, vc.IsotonicCalibrator, vc.HistogramCalibrator]
-        chosen = random.choice([*by_variable, *by_score, vc.TemperatureCalibrator])
+        by_score = [
+            vc.BetaCalibrator,
+            vc.calibrators.IsotonicCalibrator,
+            vc.calibrators.HistogramCalibrator,
+        ]
+        chosen = random.choice([*by_variable, *by_score, vc.calibrators.TemperatureCalibrator])
         made, used = chosen(), v if chosen in by_variable else None
         q = made.fit(p, y, used, **given, **_correlated_rows(random, n)).predict_proba(p, used)
         _finite(q, "probabilities")

@@ -186,7 +186,11 @@ def option_text(random: Random) -> None:
 
 CALIBRATORS = [
     *(vc.VariableCalibrator, vc.TreeCalibrator, vc.AugmentedCalibrator, vc.BetaCalibrator),
-    *(vc.HistogramCalibrator, vc.ScalingBinningCalibrator, vc.TemperatureCalibrator),
+    *(
+        vc.calibrators.HistogramCalibrator,
+        vc.calibrators.ScalingBinningCalibrator,
+        vc.calibrators.TemperatureCalibrator,
+    ),
 ]
 
 

@@ -247,7 +247,7 @@ def test_more_than_two_classes(tmp_path):
     p = rng.dirichlet(np.ones(3), 300)
     table = pa.table({f"p{k}": p[:, k] for k in range(3)})
     y = np.array(["cat", "dog", "owl"])[[rng.choice(3, p=one) for one in p]]
-    cal = vc.TemperatureCalibrator().fit(table, y)
+    cal = vc.calibrators.TemperatureCalibrator().fit(table, y)
     cal.save(tmp_path / "cal.json")
     write(table, tmp_path / "in.parquet")
     done = vc.apply(

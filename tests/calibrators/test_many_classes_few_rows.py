@@ -7,7 +7,8 @@ import pytest
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 
-from varcal import TemperatureCalibrator, VariableCalibrator, ece
+from varcal import VariableCalibrator, ece
+from varcal.calibrators import TemperatureCalibrator
 from varcal.calibrators._solvers.softmax import softmax
 from varcal.calibrators._variable.many_classes import last_shift, log_rows
 

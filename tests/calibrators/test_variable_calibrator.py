@@ -172,7 +172,7 @@ def test_many_classes_get_a_temperature_that_depends_on_the_variable():
     fit = VariableCalibrator().fit(p, y, v)
     q = fit.predict_proba(p2, v2)
     assert (q.argmax(1) == p2.argmax(1)).all()
-    plain = vc.TemperatureCalibrator().fit(p, y).predict_proba(p2)
+    plain = vc.calibrators.TemperatureCalibrator().fit(p, y).predict_proba(p2)
     assert log_loss(y2, q) < log_loss(y2, plain) - 0.02
     assert log_loss(y2, q) < log_loss(y2, truth) + 0.02
     assert vc.vece(y2, q, v2[:, 0]) < 0.03 < vc.vece(y2, plain, v2[:, 0])

@@ -157,7 +157,6 @@ def results():
             _curves,
             _reliabilities,
             _comparisons,
-            _predictions,
             _scorers,
             _classifiers,
         ):
@@ -628,26 +627,10 @@ def _comparisons(record):
     }
     y, p, X = _multiclass(2000, 11)
     fit, held = slice(None, 1000), slice(1000, None)
-    mended = vc.TemperatureCalibrator().fit(p[fit], y[fit]).predict_proba(p[held])
+    mended = vc.calibrators.TemperatureCalibrator().fit(p[fit], y[fit]).predict_proba(p[held])
     found["classes"] = vc.compare(y[held], {"raw": p[held], "mended": mended}, _part(X, held))
     for name, one in found.items():
         _keep_comparison(record, f"compare/{name}", one)
-
-
-def _predictions(record):
-    y, p, X = _multiclass(500, 13)
-    unknown = np.where(np.arange(len(y)) % 9 == 0, None, y)
-    found = {
-        "classes": vc.Predictions.of(y, p, X, groups=_groups(len(y), 7)),
-        "dropped": vc.Predictions.of(unknown, p, unlabelled="drop", sample_weight=_weights(len(y))),
-        "logits": vc.Predictions.of(y == "a", np.log(p[:, 0]), from_logits=True),
-    }
-    for name, one in found.items():
-        key = f"predictions/{name}"
-        record.fields(key, one, ("y", "p", "n_dropped"))
-        record.keep(f"{key}/classes", [str(label) for label in one.classes])
-        for field in ("weight", "groups"):
-            record.keep(f"{key}/{field}", getattr(one, field))
 
 
 def _scorers(record):
@@ -782,20 +765,22 @@ def _every_calibrator():
         "beta": vc.BetaCalibrator(),
         "beta/am": vc.BetaCalibrator(parameters="am"),
         "beta/paper": vc.BetaCalibrator.paper(),
-        "dirichlet": vc.DirichletCalibrator(),
-        "dirichlet/odir": vc.DirichletCalibrator(penalty="off_diagonal", l2=0.01),
-        "dirichlet/paper": vc.DirichletCalibrator.paper(),
-        "histogram": vc.HistogramCalibrator(),
-        "histogram/uniform": vc.HistogramCalibrator(binning="uniform", n_bins=7),
-        "isotonic": vc.IsotonicCalibrator(),
-        "platt": vc.PlattCalibrator(),
-        "platt/probability": vc.PlattCalibrator(on="probability"),
-        "scaling-binning": vc.ScalingBinningCalibrator(),
-        "scaling-binning/paper": vc.ScalingBinningCalibrator.paper(),
-        "temperature": vc.TemperatureCalibrator(),
+        "dirichlet": vc.calibrators.DirichletCalibrator(),
+        "dirichlet/odir": vc.calibrators.DirichletCalibrator(penalty="off_diagonal", l2=0.01),
+        "dirichlet/paper": vc.calibrators.DirichletCalibrator.paper(),
+        "histogram": vc.calibrators.HistogramCalibrator(),
+        "histogram/uniform": vc.calibrators.HistogramCalibrator(binning="uniform", n_bins=7),
+        "isotonic": vc.calibrators.IsotonicCalibrator(),
+        "platt": vc.calibrators.PlattCalibrator(),
+        "platt/probability": vc.calibrators.PlattCalibrator(on="probability"),
+        "scaling-binning": vc.calibrators.ScalingBinningCalibrator(),
+        "scaling-binning/paper": vc.calibrators.ScalingBinningCalibrator.paper(),
+        "temperature": vc.calibrators.TemperatureCalibrator(),
         "tree": vc.TreeCalibrator(),
-        "tree/isotonic": vc.TreeCalibrator(vc.IsotonicCalibrator(), max_depth=2, min_leaf=0.2),
-        "vector-scaling": vc.VectorScalingCalibrator(),
+        "tree/isotonic": vc.TreeCalibrator(
+            vc.calibrators.IsotonicCalibrator(), max_depth=2, min_leaf=0.2
+        ),
+        "vector-scaling": vc.calibrators.VectorScalingCalibrator(),
     }
 
 
@@ -879,8 +864,8 @@ def _more_fits(record, key, y, p, X, new_p, new_X):
     weight, groups = _weights(len(y)), _groups(len(y), 100)
     for name, calibrator in {
         "beta": vc.BetaCalibrator(),
-        "isotonic": vc.IsotonicCalibrator(),
-        "dirichlet": vc.DirichletCalibrator(),
+        "isotonic": vc.calibrators.IsotonicCalibrator(),
+        "dirichlet": vc.calibrators.DirichletCalibrator(),
         "tree": vc.TreeCalibrator(),
         "augmented": vc.AugmentedCalibrator(),
         "variable": vc.VariableCalibrator(),
@@ -905,7 +890,7 @@ def _adult_fits(record, folder):
         "augmented": vc.AugmentedCalibrator(),
         "augmented/paper": vc.AugmentedCalibrator.paper("adult"),
         "beta": vc.BetaCalibrator(),
-        "platt": vc.PlattCalibrator(),
+        "platt": vc.calibrators.PlattCalibrator(),
         "tree": vc.TreeCalibrator(),
         "tree/paper": vc.TreeCalibrator.paper("bank"),
         "variable": vc.VariableCalibrator(),
@@ -935,9 +920,9 @@ def _many_classes(record):
     p /= p.sum(axis=1, keepdims=True)
     y = (rng.random(len(p))[:, None] > np.sqrt(p.cumsum(axis=1))).sum(axis=1)
     for name, calibrator in {
-        "dirichlet": vc.DirichletCalibrator(),
-        "vector-scaling": vc.VectorScalingCalibrator(),
-        "temperature": vc.TemperatureCalibrator(),
+        "dirichlet": vc.calibrators.DirichletCalibrator(),
+        "vector-scaling": vc.calibrators.VectorScalingCalibrator(),
+        "temperature": vc.calibrators.TemperatureCalibrator(),
         "variable": vc.VariableCalibrator(),
     }.items():
         calibrator.fit(p[:600], y[:600], {"half": np.arange(600) % 2})
@@ -1001,7 +986,7 @@ def _applied(record, folder):
         record.keep(f"apply/{name}", parquet.read_table(again.out)["q"].to_numpy())
     y, p, X = _multiclass(1200, 21, 1.0)
     names = [*"abcd"]
-    calibrator = vc.DirichletCalibrator().fit(p[:800], y[:800])
+    calibrator = vc.calibrators.DirichletCalibrator().fit(p[:800], y[:800])
     parquet.write_table(pa.table(dict(zip(names, p[800:].T, strict=True))), folder / "many.parquet")
     done = vc.apply(calibrator, folder / "many.parquet", folder / "many-out.parquet", p=names)
     record.keep("apply/classes/columns", list(done.columns))

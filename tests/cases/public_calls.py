@@ -46,7 +46,7 @@ class Call:
 
 def valid_values(folder: Path) -> dict[str, Any]:
     """Return a valid value for every parameter that is required somewhere, by its name."""
-    calibrator = vc.PlattCalibrator().fit(P, Y)
+    calibrator = vc.calibrators.PlattCalibrator().fit(P, Y)
     bins = vc.make_bins("y", "p", data=FRAME, monitor=0.02)
     collected = vc.collect(FRAME, bins)
     audit = vc.audit(Y, P, {"v": V}, repair=False)
@@ -93,14 +93,13 @@ SPECIAL = {
     "VariableCalibratedClassifier.scorer": {},
 }
 #: Modules whose functions are walked, and functions that are not calls on data.
-MODULES = ("datasets", "report")
+MODULES = ("datasets",)
 LEFT_OUT = {"datasets.load_census"}
 #: Methods of scikit-learn that varcal inherits, and parts of the protocol between packages.
 FOREIGN = {"get_metadata_routing", "set_params", "get_params"}
 INTERNAL = {
     "Collected": {"save"},
     "BinPlan": set(),
-    "Predictions": {"of"},
     "Monitor": {"acknowledge", "plot", "report", "reset", "save", "to_frame", "update"},
 }  # for these classes only the methods named here are for users
 
@@ -110,17 +109,15 @@ def calls(folder: Path) -> list[Call]:
     os.chdir(folder)
     values = valid_values(folder)
     found: list[Call] = []
-    instances: dict[str, Any] = {"Predictions": vc.Predictions.of(Y, P, V)}
+    instances: dict[str, Any] = {}
     for name, function in _functions():
         call = _call(name, function, values)
         found.append(call)
         result = function(**call.given)
         if type(result).__module__.startswith("varcal"):
             instances.setdefault(type(result).__name__, result)
-    for name in vc.__all__:
-        cls = getattr(vc, name)
-        if not inspect.isclass(cls):
-            continue
+    classes = {name: getattr(vc.calibrators, name) for name in vc.calibrators.__all__}
+    for name, cls in (classes | {"Monitor": vc.Monitor}).items():
         if hasattr(cls, "fit"):
             found.append(_fit_with_parameters(name, cls, values))
             instances[name] = _fitted(cls)
@@ -165,7 +162,7 @@ def _call(name, function, values, special=()):
     for one in named:
         data = one.name in ("p", "v", "X", "v1", "v2") and "data" not in given
         wanted = one.default is one.empty or data
-        if one.name in given or not wanted or (name.endswith(".to_sql") and one.name in "pv"):
+        if one.name in given or not wanted or (name.endswith(".to_sql") and one.name in "pX"):
             continue
         if one.default is not one.empty and (one.name not in values or name == "apply"):
             continue
@@ -176,7 +173,7 @@ def _call(name, function, values, special=()):
 
 def _fitted(cls):
     if "estimator" in inspect.signature(cls).parameters:
-        return cls(_model(), cv=2, calibrator=vc.PlattCalibrator()).fit(X, Y)
+        return cls(_model(), cv=2, calibrator=vc.calibrators.PlattCalibrator()).fit(X, Y)
     return cls().fit(P, Y, V)
 
 

@@ -12,9 +12,9 @@ from sklearn.linear_model import LogisticRegression
 import varcal as vc
 from cases.calibrators import check_probabilities
 from varcal._export._sql.dialects import DIALECTS
+from varcal._report import inline_report, summarise_monitor
+from varcal._report.slices_markdown import slices_markdown
 from varcal.exceptions import VarcalError
-from varcal.report import inline_report, summarise_monitor
-from varcal.report.slices_markdown import slices_markdown
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,13 +53,13 @@ def saved_results(folder):
             (vc.TreeCalibrator(), two),
             (vc.AugmentedCalibrator(), three),
             (vc.BetaCalibrator(), two),
-            (vc.DirichletCalibrator(), three),
-            (vc.HistogramCalibrator(), three),
-            (vc.IsotonicCalibrator(), two),
-            (vc.PlattCalibrator(), three),
-            (vc.ScalingBinningCalibrator(), two),
-            (vc.TemperatureCalibrator(), three),
-            (vc.VectorScalingCalibrator(), three),
+            (vc.calibrators.DirichletCalibrator(), three),
+            (vc.calibrators.HistogramCalibrator(), three),
+            (vc.calibrators.IsotonicCalibrator(), two),
+            (vc.calibrators.PlattCalibrator(), three),
+            (vc.calibrators.ScalingBinningCalibrator(), two),
+            (vc.calibrators.TemperatureCalibrator(), three),
+            (vc.calibrators.VectorScalingCalibrator(), three),
         ]:
             yield _calibrator(folder, make.fit(*data), data)
         yield _grown(folder)

@@ -12,8 +12,8 @@ seen, new = income.part("audit"), income.part("test")
 assert_type(seen, vc.datasets.Dataset)
 
 audit = vc.audit(seen.y, seen.p, seen.X, event="positive", protected=["sex"])
-assert_type(audit, vc.Audit)
-assert_type(audit["age"], vc.Curve)
+assert_type(audit, vc.results.Audit)
+assert_type(audit["age"], vc.results.Curve)
 worst = max(audit, key=lambda row: row.uneven.debiased)
 limits: tuple[float, float] = (worst.low, worst.high)
 names: list[str] = [row.variable for row in audit if row.verdict == "off"]
@@ -22,7 +22,7 @@ audit.report("report.html", title="Incomes")
 assert_type(vc.ece(seen.y, seen.p), float)
 assert_type(vc.vece("y", "p", "age", data={"y": seen.y, "p": seen.p, "age": seen["age"]}), float)
 estimate = vc.estimate(seen.y, seen.p, seen["age"])
-assert_type(estimate, vc.Estimate)
+assert_type(estimate, vc.results.Estimate)
 assert_type(vc.rows_needed(0.05), int)
 
 calibrator = vc.VariableCalibrator(max_shift=0.2).fit(seen.p, seen.y, seen.X)
@@ -32,7 +32,7 @@ low, high = calibrator.predict_interval(new.p, new.X)
 calibrator.save("calibrator.json")
 
 compared = vc.compare(new.y, {"raw": new.p, "repaired": q}, new.X)
-assert_type(compared, vc.Comparison)
+assert_type(compared, vc.results.Comparison)
 verdict: str = compared.row("repaired", "VECE", "age").verdict
 
 bins = vc.make_bins("y", "p", ["age"], data={"y": seen.y, "p": seen.p, "age": seen["age"]})

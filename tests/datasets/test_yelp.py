@@ -80,7 +80,7 @@ class TestYelp:
         fit, held = yelp.part("calibration"), yelp.part("test")
         found = {
             "uncalibrated": held.p,
-            "platt": vc.PlattCalibrator.paper().fit(fit.p, fit.y).predict_proba(held.p),
+            "platt": vc.calibrators.PlattCalibrator.paper().fit(fit.p, fit.y).predict_proba(held.p),
             "beta": vc.BetaCalibrator.paper().fit(fit.p, fit.y).predict_proba(held.p),
         }
         for calibrator in (vc.TreeCalibrator, vc.AugmentedCalibrator):

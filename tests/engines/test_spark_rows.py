@@ -228,7 +228,9 @@ def test_columns_of_any_type_stay(classic, tree):
 def test_several_classes_and_other_names(classic):
     rng = np.random.default_rng(5)
     p = rng.dirichlet([1, 2, 3], 400)
-    fitted = vc.TemperatureCalibrator().fit(p, np.array(["a", "b", "c"])[rng.integers(0, 3, 400)])
+    fitted = vc.calibrators.TemperatureCalibrator().fit(
+        p, np.array(["a", "b", "c"])[rng.integers(0, 3, 400)]
+    )
     names = ["q.0", "q.1", "q.2"]
     rows = pa.table(list(p.T), names)
     found = vc.apply(fitted, classic.createDataFrame(rows), p=names, column="new").toArrow()

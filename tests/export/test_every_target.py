@@ -167,7 +167,7 @@ def test_a_long_curve_is_a_table(database, monkeypatch):
     monkeypatch.setattr(write_query, "_CASE_PIECES", 20)
     rng = np.random.default_rng(0)
     p = rng.random(40_000)
-    model = vc.IsotonicCalibrator().fit(p, rng.random(40_000) < p)
+    model = vc.calibrators.IsotonicCalibrator().fit(p, rng.random(40_000) < p)
     exported = model.to_sql("duckdb")
     assert len(model.maps_[0].knots) > 20 and exported.columns
     p[:4] = 0.0, 1.0, model.maps_[0].knots[3], model.maps_[0].knots[-1]
@@ -280,7 +280,7 @@ def test_rows_need_an_approximation():
 
 
 def fitted_platt():
-    return vc.PlattCalibrator().fit([0.2, 0.4, 0.6, 0.9], [0, 1, 0, 1])
+    return vc.calibrators.PlattCalibrator().fit([0.2, 0.4, 0.6, 0.9], [0, 1, 0, 1])
 
 
 def test_arguments_of_a_scorer():

@@ -19,7 +19,9 @@ def both(model):
     return model.scorer(), names["calibrate"]
 
 
-@pytest.mark.parametrize("calibrator", [vc.IsotonicCalibrator(), vc.PlattCalibrator()])
+@pytest.mark.parametrize(
+    "calibrator", [vc.calibrators.IsotonicCalibrator(), vc.calibrators.PlattCalibrator()]
+)
 def test_scores_of_single_precision_are_computed_with_in_double(calibrator):
     model = fitted(calibrator, binary)
     p = np.random.default_rng(1).random(300).astype(np.float32)
@@ -32,14 +34,14 @@ def test_scores_of_single_precision_are_computed_with_in_double(calibrator):
 
 @pytest.mark.parametrize("bad", [None, "0.5", [0.5], np.array([0.5]), np.array([0.5, 0.5])])
 def test_what_is_not_one_score_is_refused(bad):
-    for function in both(fitted(vc.PlattCalibrator(), binary)):
+    for function in both(fitted(vc.calibrators.PlattCalibrator(), binary)):
         with pytest.raises(ValueError, match="p must be a number"):
             function(bad)
 
 
 @pytest.mark.parametrize("bad", [None, 0.5, [1.0], [0.5, 0.3, 0.1, 0.1, 0.0, 0.0]])
 def test_what_is_not_one_score_per_class_is_refused(bad):
-    model = fitted(vc.TemperatureCalibrator(), many)
+    model = fitted(vc.calibrators.TemperatureCalibrator(), many)
     for function in both(model):
         with pytest.raises(ValueError, match=r"p must be a sequence of \d numbers"):
             function(bad)

@@ -47,7 +47,7 @@ def test_many_classes_and_bad_scores(spark_session):
 def test_a_query_without_tables(spark_session):
     p, v = drawn(1_500, 0, hostile=False, sex=PLAIN_SEX)
     y = np.random.default_rng(0).random(1_500) < p
-    model = vc.IsotonicCalibrator().fit(p, y)
+    model = vc.calibrators.IsotonicCalibrator().fit(p, y)
     load(spark_session, p, v)
     exported = model.to_sql("spark", keep=AGE, exact=False)
     assert exported.statements() == []

@@ -82,7 +82,9 @@ def test_levels_that_cannot_be_told_apart_are_refused():
 def test_a_comment_cannot_be_left():
     name = "x\n; DROP TABLE a; --"
     query = (
-        vc.PlattCalibrator().fit([0.2, 0.4, 0.6, 0.9], ["no", name, "no", name]).to_sql("duckdb")
+        vc.calibrators.PlattCalibrator()
+        .fit([0.2, 0.4, 0.6, 0.9], ["no", name, "no", name])
+        .to_sql("duckdb")
     )
     assert len(sqlglot.parse(query.query, dialect="duckdb")) == 1
     assert not any(line.startswith(";") for line in query.query.splitlines())

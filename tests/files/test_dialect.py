@@ -75,7 +75,7 @@ def test_what_pandas_writes_is_read_and_told(
 
 @pytest.mark.parametrize(("sep", "decimal", "encoding", "told"), WAYS)
 def test_apply_writes_what_it_reads(sep, decimal, encoding, told, frame, tmp_path):
-    fitted = vc.PlattCalibrator().fit(frame[["p"]], frame["y"])
+    fitted = vc.calibrators.PlattCalibrator().fit(frame[["p"]], frame["y"])
     named = frame.rename(columns={"größe": "size"}) if encoding == "utf-16-le" else frame
     text = named.to_csv(sep=sep, decimal=decimal, index=False, lineterminator="\r\n")
     path, out = tmp_path / "in.csv", tmp_path / "out.csv"
@@ -97,7 +97,7 @@ def test_apply_writes_what_it_reads(sep, decimal, encoding, told, frame, tmp_pat
 
 
 def test_output_dialect_follows_the_extension(frame, tmp_path):
-    fitted = vc.PlattCalibrator().fit(frame[["p"]], frame["y"])
+    fitted = vc.calibrators.PlattCalibrator().fit(frame[["p"]], frame["y"])
     frame.to_csv(tmp_path / "in.tsv", sep="\t", decimal=",", index=False)
     with pytest.warns(VarcalWarning, match="tab-separated, decimal comma"):
         vc.apply(fitted, tmp_path / "in.tsv", tmp_path / "out.csv")
@@ -118,7 +118,7 @@ def test_output_dialect_follows_the_extension(frame, tmp_path):
 
 
 def test_new_columns_that_the_encoding_lacks(frame, tmp_path):
-    fitted = vc.PlattCalibrator().fit(frame[["p"]], frame["y"])
+    fitted = vc.calibrators.PlattCalibrator().fit(frame[["p"]], frame["y"])
     frame.to_csv(tmp_path / "in.csv", index=False, encoding="cp1252")
     with (
         pytest.warns(VarcalWarning, match="cp1252"),

@@ -150,7 +150,9 @@ def test_searches_and_surfaces_follow_the_positive_class():
     assert gaps[0] == gaps[1]
 
 
-@pytest.mark.parametrize("method", [vc.PlattCalibrator, vc.IsotonicCalibrator, vc.TreeCalibrator])
+@pytest.mark.parametrize(
+    "method", [vc.calibrators.PlattCalibrator, vc.calibrators.IsotonicCalibrator, vc.TreeCalibrator]
+)
 def test_a_calibrator_keeps_the_class_of_its_vector(method, tmp_path):
     fitted = method().fit(P, Y, {"v": V}, pos_label="bad")
     plain = method().fit(P, (Y == "bad").astype(int), {"v": V})
@@ -192,7 +194,7 @@ def test_unknown_classes_are_named():
     for use in (
         lambda: vc.ece(Y, P, pos_label="worse"),
         lambda: vc.audit(Y, P, {"v": V}, pos_label="worse"),
-        lambda: vc.PlattCalibrator().fit(P, Y, pos_label="worse"),
+        lambda: vc.calibrators.PlattCalibrator().fit(P, Y, pos_label="worse"),
         lambda: vc.make_bins("y", "p", ["v"], data=ROWS, pos_label="worse"),
     ):
         with pytest.raises(InputError, match="pos_label must be one of 'bad', 'good'; got 'worse'"):

@@ -6,7 +6,7 @@ import pytest
 from scipy.sparse import csr_array
 
 import varcal as vc
-from varcal import Predictions
+from varcal._input.predictions import Predictions
 from varcal.exceptions import InputError
 
 Y, P = [0, 1, 1, 0], [0.2, 0.9, 0.4, 0.1]

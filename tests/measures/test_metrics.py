@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import varcal as vc
-from varcal import Predictions
 from varcal._binning.choose import choose_bins
 from varcal._engines.kernel_numpy import bin_rows
 from varcal._input.events import claims
+from varcal._input.predictions import Predictions
 from varcal._input.variables import Variable
 from varcal._measures.metrics import calibration_error
 from varcal.exceptions import InputError

@@ -14,9 +14,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle, StepPatch
 
 import varcal as vc
+from varcal._plotting.curve import sides
 from varcal._text.numbers import points
 from varcal.exceptions import InputError, MissingDependencyError
-from varcal.plotting.curve import sides
 
 NAMES = ["$\\frac$", "_hidden", "<b>bold</b> & <script>alert(1)</script>", "a" * 90, "%{x}", " "]
 
@@ -214,7 +214,7 @@ def test_before_and_after_share_their_axes(tilt):
 def test_axes_and_matplotlib_are_needed(age, monkeypatch):
     with pytest.raises(InputError, match="ax must be axes of matplotlib; got 3"):
         age.plot(3)
-    for name in [name for name in sys.modules if name.startswith("varcal.plotting")]:
+    for name in [name for name in sys.modules if name.startswith("varcal._plotting")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MissingDependencyError, match=r"plot\(\) needs matplotlib\nhint: pip"):

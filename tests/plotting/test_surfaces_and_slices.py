@@ -12,10 +12,10 @@ import matplotlib.pyplot as plt
 from matplotlib.colors import to_rgb
 
 import varcal as vc
+from varcal._plotting.axes import shade
 from varcal._slices.condition import Condition
 from varcal._slices.slices_result import Slice, Slices
 from varcal._surfaces.view import SurfaceView, outline, ticks
-from varcal.plotting.axes import shade
 
 
 @pytest.fixture(scope="module")

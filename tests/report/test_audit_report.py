@@ -11,21 +11,21 @@ import pytest
 
 import varcal as vc
 from cases import audits_by_hand
+from varcal._report import summarise
+from varcal._report.audit.charts import coincides
+from varcal._report.audit.markdown import escape, markdown, text
+from varcal._report.audit.notebook import first_screen_html
+from varcal._report.audit.page import html
+from varcal._report.audit.terminal import WIDTH, audit_lines
+from varcal._report.claim_words import claim_words
+from varcal._report.html.axes import date_axis, duration_axis, number_axis, share_axis
+from varcal._report.html.label_places import Box, place_label
+from varcal._report.html.markup import el
+from varcal._report.json_form import SCHEMA_VERSION, json_text, plain
 from varcal._smoothing.density import density
 from varcal._text.numbers import interval, number_text, percent, points, signed
 from varcal._text.sentences import Code, Named, Sentence, Strong, StrongName
 from varcal.exceptions import InputError
-from varcal.report import summarise
-from varcal.report.audit.charts import coincides
-from varcal.report.audit.markdown import escape, markdown, text
-from varcal.report.audit.notebook import first_screen_html
-from varcal.report.audit.page import html
-from varcal.report.audit.terminal import WIDTH, audit_lines
-from varcal.report.claim_words import claim_words
-from varcal.report.html.axes import date_axis, duration_axis, number_axis, share_axis
-from varcal.report.html.label_places import Box, place_label
-from varcal.report.html.markup import el
-from varcal.report.json_form import SCHEMA_VERSION, json_text, plain
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "report.json"
 FIXED = {"created": "2024-01-01 00:00 UTC", "versions": (("varcal", "0"),)}

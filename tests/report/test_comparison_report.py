@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 import varcal as vc
+from varcal._report import summarise_comparison
+from varcal._report.comparison.markdown import comparison_markdown
+from varcal._report.comparison.page import comparison_html
+from varcal._report.json_form import json_text
 from varcal.exceptions import InputError
-from varcal.report import summarise_comparison
-from varcal.report.comparison.markdown import comparison_markdown
-from varcal.report.comparison.page import comparison_html
-from varcal.report.json_form import json_text
 
 EVIL = "<script>alert(1)</script>"
 PIPE = "a | *b* `c` [d](http://e)"
@@ -63,14 +63,14 @@ def test_curves_are_those_of_the_same_rows(found, world):
 
 def test_a_comparison_survives_json(found):
     kept = json.loads(json.dumps(found.to_dict(), allow_nan=False))
-    again = vc.Comparison.from_dict(kept)
+    again = vc.results.Comparison.from_dict(kept)
     assert again.to_dict() == found.to_dict()
     assert again.rows[0].verdict == found.rows[0].verdict
     assert np.isnan(again.row("raw", "accuracy").noise_floor)
     first, second = (summarise_comparison(one, created="now") for one in (found, again))
     assert comparison_html(first) == comparison_html(second)
     kept.pop("curves")
-    assert not vc.Comparison.from_dict(kept).curves
+    assert not vc.results.Comparison.from_dict(kept).curves
 
 
 def test_notebooks_show_a_table(world):

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import varcal as vc
+from varcal._report.audit.terminal import audit_lines
 from varcal.exceptions import InputError
-from varcal.report.audit.terminal import audit_lines
 
 
 @pytest.fixture(scope="module")

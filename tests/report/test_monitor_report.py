@@ -10,8 +10,8 @@ import varcal as vc
 from cases.monitors import make_bins, make_rows
 from varcal._monitor.status import evidence_text
 from varcal._monitor.view import MOST_COLUMNS, view_of
+from varcal._report import summarise_monitor
 from varcal.exceptions import InputError
-from varcal.report import summarise_monitor
 
 mpl.use("Agg")
 

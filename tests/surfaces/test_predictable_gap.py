@@ -32,7 +32,9 @@ def test_a_planted_gap_is_found_and_its_lower_limit_holds():
     assert found.low < true and found.p_value < 0.001
     assert found.claim == "risk" and found.p_slices is None
     assert "At least" in found.sentence and "Predictable gap" in repr(found)
-    again = vc.PredictableGap.from_dict(json.loads(json.dumps(found.to_dict(), allow_nan=False)))
+    again = vc.results.PredictableGap.from_dict(
+        json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    )
     assert again == found
 
 

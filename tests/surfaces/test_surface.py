@@ -187,7 +187,7 @@ def test_frames_lazy_rows_and_saved_forms():
     np.testing.assert_array_equal(found.gap, lazy.gap)
     assert isinstance(found.to_frame(), pl.DataFrame)
     assert set(found.to_frame().columns) >= {"a", "b", "rows", "gap", "sure"}
-    again = vc.Surface.from_dict(json.loads(json.dumps(found.to_dict(), allow_nan=False)))
+    again = vc.results.Surface.from_dict(json.loads(json.dumps(found.to_dict(), allow_nan=False)))
     np.testing.assert_array_equal(found.sure, again.sure)
     assert again.sentence == found.sentence
     assert "Surface of 'a' and 'b'" in repr(found) and "<table" in found._repr_html_()

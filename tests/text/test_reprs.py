@@ -33,7 +33,7 @@ def results(tmp_path_factory):
     monitor = vc.Monitor(bins)
     monitor.update(data, id=1)
     slices = vc.slices(y, p, few, draws=19)
-    platt = vc.PlattCalibrator().fit(p, y)
+    platt = vc.calibrators.PlattCalibrator().fit(p, y)
     source = tmp_path_factory.mktemp("rows") / "in.csv"
     np.savetxt(source, p, header="p", comments="")
     found = [

@@ -152,7 +152,7 @@ def test_special_files_are_refused(tmp_path):
 def test_a_probability_from_a_file_is_checked_when_it_is_given(tmp_path):
     p, y, _ = rows()
     path = tmp_path / "steps.json"
-    vc.HistogramCalibrator(n_bins=50, binning="uniform").fit(p, y).save(path)
+    vc.calibrators.HistogramCalibrator(n_bins=50, binning="uniform").fit(p, y).save(path)
     changed = json.loads(path.read_text())
     values = changed["calibrator"]["state"]["maps_"][0]["fields"]["values"]["data"]
     values[20] = 7.0

@@ -96,7 +96,7 @@ USES = {
         vc.AugmentedCalibrator().fit(P, Y, {"v": v}).predict_proba(P[:9], {"v": v[:9]})
     ),
     "labels": lambda v: vc.ece(v, P),
-    "labels of a fit": lambda v: vc.PlattCalibrator().fit(P, v).predict(P),
+    "labels of a fit": lambda v: vc.calibrators.PlattCalibrator().fit(P, v).predict(P),
     "groups": lambda v: vc.estimate(Y, P, P, groups=v),
     "weights": lambda v: vc.estimate(Y, P, P, sample_weight=v),
 }
@@ -154,7 +154,7 @@ def test_large_labels_are_kept_exactly(tmp_path):
     assert again.predict(P).tolist() == fit.predict(P).tolist()
     assert vc.ece(labels, P) == vc.ece(Y, P)
     mixed_sizes = np.array([1, 2**64 - 1], dtype=np.uint64)[Y]
-    assert vc.PlattCalibrator().fit(P, mixed_sizes).classes_.tolist() == [1, 2**64 - 1]
+    assert vc.calibrators.PlattCalibrator().fit(P, mixed_sizes).classes_.tolist() == [1, 2**64 - 1]
 
 
 @pytest.mark.parametrize("use", ["vece", "curve", "tree", "augmented"])

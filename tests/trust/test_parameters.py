@@ -110,8 +110,8 @@ LARGE = [
     ("n_bins", lambda n: vc.vece(Y, P, P, n_bins=n), MOST_BINS),
     ("n_bins", lambda n: vc.ece(Y, P, n_bins=n, binning="uniform"), MOST_BINS),
     ("n_bins", lambda n: vc.audit(Y, P, {"v": P}, n_bins=n), MOST_BINS),
-    ("n_bins", lambda n: vc.HistogramCalibrator(n_bins=n).fit(P, Y), MOST_BINS),
-    ("n_bins", lambda n: vc.ScalingBinningCalibrator(n_bins=n).fit(P, Y), MOST_BINS),
+    ("n_bins", lambda n: vc.calibrators.HistogramCalibrator(n_bins=n).fit(P, Y), MOST_BINS),
+    ("n_bins", lambda n: vc.calibrators.ScalingBinningCalibrator(n_bins=n).fit(P, Y), MOST_BINS),
     ("n_bins", lambda n: vc.rows_needed(0.1, n_bins=n), MOST_BINS),
     ("n_bins", lambda n: vc.datasets.make_gap(9).vece_in_bins(n), 10_000),
     ("grid", lambda n: vc.curve(Y, P, P, grid=n), MOST_POINTS),
@@ -133,7 +133,9 @@ def test_every_size_has_a_bound(argument, call, most, times):
 def test_the_largest_sizes_work():
     assert 0 <= vc.ece(Y, P, n_bins=MOST_BINS, binning="uniform") <= 1
     assert len(vc.curve(Y, P, P, grid=MOST_POINTS).x) == MOST_POINTS
-    vc.HistogramCalibrator(n_bins=MOST_BINS, binning="uniform").fit(P, Y).predict_proba(P[:9])
+    vc.calibrators.HistogramCalibrator(n_bins=MOST_BINS, binning="uniform").fit(P, Y).predict_proba(
+        P[:9]
+    )
     assert vc.rows_needed(0.1, n_bins=MOST_BINS) > 1000
 
 

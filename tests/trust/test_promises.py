@@ -90,7 +90,7 @@ def test_batches_add_up_to_the_whole():
 
 
 def test_predictions_do_not_depend_on_the_rows_beside_them():
-    for make in (vc.PlattCalibrator(), vc.TreeCalibrator(), vc.AugmentedCalibrator()):
+    for make in (vc.calibrators.PlattCalibrator(), vc.TreeCalibrator(), vc.AugmentedCalibrator()):
         fit = make.fit(P, Y, V)
         together = fit.predict_proba(P, V)
         parts = np.concatenate(

@@ -33,7 +33,7 @@ TEXTS = {
     "src/varcal/_surfaces/README.md": "inside/surfaces.md",
     "src/varcal/calibrators/README.md": "inside/calibrators.md",
     "src/varcal/calibrators/_variable/README.md": "inside/variable-calibrator.md",
-    "src/varcal/report/README.md": "inside/report.md",
+    "src/varcal/_report/README.md": "inside/report.md",
 }
 #: The pages of the API, and the packages that define the names on each.
 API = {
@@ -45,7 +45,7 @@ API = {
     "Files and large data": ("_apply", "_evidence", "_input"),
 }
 #: Public modules, which have a page each.
-MODULES = ("datasets", "report", "exceptions")
+MODULES = ("datasets", "results", "exceptions")
 #: What to read before a page of the API, by its title.
 BEFORE = {
     "Metrics and estimates": "[Metrics](../metrics.md) and [uncertainty](../inference.md)",
@@ -55,7 +55,6 @@ BEFORE = {
     "Monitors": "[Watch a model in production](../monitor.md)",
     "Files and large data": "[From laptop to cluster](../scale.md)",
     "varcal.datasets": "[Data sets and simulators](../datasets.md)",
-    "varcal.report": "[Reports](../report.md)",
 }
 
 _LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)\s]+)\)")

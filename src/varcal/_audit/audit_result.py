@@ -293,7 +293,7 @@ class Audit:
         >>> path.read_text(encoding="utf-8")[:15]
         '<!doctype html>'
         """
-        from varcal.report import inline_report, write_report  # noqa: PLC0415  loads when first used
+        from varcal._report import inline_report, write_report  # noqa: PLC0415  loads when first used
 
         if path is None:
             return inline_report(self, title=title)
@@ -347,7 +347,7 @@ class Audit:
         -------
         matplotlib Axes
         """
-        from varcal.plotting.ranking import draw_audit  # noqa: PLC0415
+        from varcal._plotting.ranking import draw_audit  # noqa: PLC0415
 
         return draw_audit(self, ax, quantity, top)
 
@@ -384,12 +384,12 @@ class Audit:
         }
 
     def __repr__(self) -> str:
-        from varcal.report.audit.terminal import audit_lines  # noqa: PLC0415
+        from varcal._report.audit.terminal import audit_lines  # noqa: PLC0415
 
         return "\n".join(audit_lines(self, repair=False))
 
     def _repr_html_(self) -> str:
-        from varcal.report.audit.notebook import first_screen_html  # noqa: PLC0415
+        from varcal._report.audit.notebook import first_screen_html  # noqa: PLC0415
 
         return first_screen_html(first_screen(self), self.level)
 

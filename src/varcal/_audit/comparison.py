@@ -237,7 +237,7 @@ class Comparison:
         -------
         matplotlib Axes
         """
-        from varcal.plotting.ranking import draw_comparison  # noqa: PLC0415
+        from varcal._plotting.ranking import draw_comparison  # noqa: PLC0415
 
         return draw_comparison(self, ax, metric, top)
 
@@ -257,7 +257,7 @@ class Comparison:
         matplotlib Figure
             The title of each panel gives VECE with its interval and the worst gap, in points.
         """
-        from varcal.plotting.before_after import draw_before_after  # noqa: PLC0415
+        from varcal._plotting.before_after import draw_before_after  # noqa: PLC0415
 
         check_choice("variable", variable, list(self.curves))
         return draw_before_after(self.curves[variable], columns)
@@ -284,7 +284,7 @@ class Comparison:
         >>> path.read_text(encoding="utf-8")[:18]
         '# Before and after'
         """
-        from varcal.report import write_comparison  # noqa: PLC0415  loads when first used
+        from varcal._report import write_comparison  # noqa: PLC0415  loads when first used
 
         write_comparison(self, path, title=title)
 

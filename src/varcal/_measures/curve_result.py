@@ -314,7 +314,7 @@ class Curve:
         -------
         matplotlib Axes
         """
-        from varcal.plotting.curve import draw_curve  # noqa: PLC0415
+        from varcal._plotting.curve import draw_curve  # noqa: PLC0415
 
         return draw_curve(self, ax)
 

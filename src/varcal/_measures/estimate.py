@@ -106,7 +106,7 @@ class Estimate:
         -------
         matplotlib Axes
         """
-        from varcal.plotting.ranking import draw_estimate  # noqa: PLC0415
+        from varcal._plotting.ranking import draw_estimate  # noqa: PLC0415
 
         return draw_estimate(self, ax)
 

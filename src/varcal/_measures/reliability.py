@@ -163,7 +163,7 @@ class Reliability:
         -------
         matplotlib Axes
         """
-        from varcal.plotting.reliability import draw_reliability  # noqa: PLC0415
+        from varcal._plotting.reliability import draw_reliability  # noqa: PLC0415
 
         return draw_reliability(self, ax)
 

@@ -349,7 +349,7 @@ class Monitor:
         matplotlib Figure
         """
         from varcal._monitor.view import view_of  # noqa: PLC0415
-        from varcal.plotting.monitor import draw_monitor  # noqa: PLC0415
+        from varcal._plotting.monitor import draw_monitor  # noqa: PLC0415
 
         return draw_monitor(view_of(self))
 
@@ -364,7 +364,7 @@ class Monitor:
         title : str
             The heading.
         """
-        from varcal.report import write_monitor  # noqa: PLC0415
+        from varcal._report import write_monitor  # noqa: PLC0415
 
         write_monitor(self, path, title=title)
 
@@ -380,7 +380,7 @@ class Monitor:
         save(self, path)
 
     def _repr_html_(self) -> str:
-        from varcal.report.monitor.notebook import status_html  # noqa: PLC0415
+        from varcal._report.monitor.notebook import status_html  # noqa: PLC0415
 
         return status_html(self)
 

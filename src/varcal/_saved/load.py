@@ -51,7 +51,7 @@ def load(path: str | PathLike[str], *, estimator: Any = None) -> Any:
     --------
     >>> import pathlib, tempfile
     >>> import varcal as vc
-    >>> fitted = vc.PlattCalibrator().fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1])
+    >>> fitted = vc.calibrators.PlattCalibrator().fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1])
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "calibrator.json"
     >>> fitted.save(path)
     >>> vc.load(path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from varcal._audit.audit_result import Audit
-from varcal.report.audit.terminal import audit_lines as report_lines
+from varcal._report.audit.terminal import audit_lines as report_lines
 
 #: Characters that some encodings lack, and what is written instead.
 PLAIN = str.maketrans({"−": "-", "–": "-", "…": ".", "·": "|", "“": '"', "”": '"', "’": "'"})

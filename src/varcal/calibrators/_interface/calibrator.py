@@ -305,7 +305,7 @@ class Calibrator(BaseEstimator, ABC):
         Examples
         --------
         >>> import varcal as vc
-        >>> fitted = vc.PlattCalibrator().fit([0.2, 0.4, 0.6, 0.9], [0, 1, 0, 1])
+        >>> fitted = vc.calibrators.PlattCalibrator().fit([0.2, 0.4, 0.6, 0.9], [0, 1, 0, 1])
         >>> exported = fitted.to_python()
         >>> exported.check().n_rows
         200
@@ -381,7 +381,7 @@ class Calibrator(BaseEstimator, ABC):
         Examples
         --------
         >>> import varcal as vc
-        >>> fitted = vc.PlattCalibrator().fit([0.2, 0.4, 0.6, 0.9], [0, 1, 0, 1])
+        >>> fitted = vc.calibrators.PlattCalibrator().fit([0.2, 0.4, 0.6, 0.9], [0, 1, 0, 1])
         >>> exported = fitted.to_sql("duckdb", table="predictions", p="score", keep="id")
         >>> print(exported.query.splitlines()[-1])
         FROM step_3 AS r

@@ -171,7 +171,7 @@ class Effects(Shown):
         -------
         matplotlib Axes
         """
-        from varcal.plotting.effect import draw_effect  # noqa: PLC0415
+        from varcal._plotting.effect import draw_effect  # noqa: PLC0415
 
         if name is None:
             known = set(self)

@@ -1,0 +1,40 @@
+"""The types of results, for annotations and `isinstance`. Functions of varcal make them."""
+
+from varcal._apply.apply import Applied
+from varcal._audit.audit_changes import Changes
+from varcal._audit.audit_result import Audit
+from varcal._audit.audit_row import AuditRow
+from varcal._audit.comparison import Comparison
+from varcal._audit.places import Place
+from varcal._audit.repair import Repair
+from varcal._evidence.collected import Collected
+from varcal._evidence.plan import BinPlan
+from varcal._measures.bin_table import BinTable
+from varcal._measures.curve_result import Curve
+from varcal._measures.estimate import Estimate
+from varcal._measures.reliability import Reliability
+from varcal._monitor.status import Status
+from varcal._slices.slices_result import Slice, Slices
+from varcal._surfaces.predictable_result import PredictableGap
+from varcal._surfaces.surface_result import Surface
+
+__all__ = [
+    "Applied",
+    "Audit",
+    "AuditRow",
+    "BinPlan",
+    "BinTable",
+    "Changes",
+    "Collected",
+    "Comparison",
+    "Curve",
+    "Estimate",
+    "Place",
+    "PredictableGap",
+    "Reliability",
+    "Repair",
+    "Slice",
+    "Slices",
+    "Status",
+    "Surface",
+]
