@@ -13,6 +13,9 @@ from typing import Any
 from varcal._files.column_names import column_names, no_column
 from varcal._files.dialect import UNSTATED, Stated
 from varcal._files.find_sources import is_gzipped, source_of, sources_of
+from varcal._files.formats import DELIMITERS
+from varcal._files.open_files import json_blocks, read_json
+from varcal._files.read_errors import reading
 from varcal._files.read_table import read_table
 from varcal._files.source import Source, check_not_input, how_read
 from varcal.cli._program import say
@@ -146,10 +149,12 @@ def read_rows(
 
 
 def read_roles(files: Files, roles: dict[str, Sequence[str]]) -> tuple[Any, list[str]]:
-    """Read the columns that have a role, and return the names of the others."""
+    """Read the columns that have a role, and return the names of those that could be variables."""
     with files.opened() as sources:
         taken = _checked_roles(sources[0], roles, None, None)
-        return _read(sources, list(taken)), _others(column_names(sources[0]), taken)
+        others = _others(column_names(sources[0]), taken)
+        unfit = _unfit(_known_types(sources[0]), others)
+        return _read(sources, list(taken)), _others(others, unfit)
 
 
 @contextmanager
@@ -242,6 +247,30 @@ def _checked_roles(
 def _others(names: Sequence[str], taken: Collection[str]) -> list[str]:
     """Return the columns that have no role."""
     return [name for name in names if name not in taken]
+
+
+def _unfit(schema: Any, names: Sequence[str]) -> list[str]:
+    """Return the columns whose type a variable cannot have; a schema may lack some."""
+    import pyarrow as pa  # noqa: PLC0415  pyarrow loads when a file is read
+
+    types = {field.name: field.type for field in schema}
+    return [
+        name
+        for name in names
+        if name in types and (pa.types.is_nested(types[name]) or pa.types.is_binary(types[name]))
+    ]
+
+
+def _known_types(source: Source) -> Any:
+    """Return the types that are known before a file is read: of text none, of JSON a few."""
+    from varcal._files.streams import common_types  # noqa: PLC0415  pyarrow is slow to load
+
+    if source.format in DELIMITERS:
+        return ()
+    if source.format == "jsonl":
+        with reading(source):
+            return read_json(next(json_blocks(source), b"")).schema
+    return common_types([source], column_names(source))
 
 
 def as_labels(texts: Sequence[str] | None, column: Any) -> list[Hashable] | None:
