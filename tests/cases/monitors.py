@@ -29,11 +29,11 @@ def make_bins(limit=0.02, **options):
 
 def state_of(monitor):
     """Return the numbers of a state."""
-    detector, running = monitor.detector, monitor.running
+    detector, running = monitor._detector, monitor._running
     return [detector.spent, detector.flow, detector.run, detector.window, running.spread]
 
 
 def assert_same_state(a, b):
     for one, other in zip(state_of(a), state_of(b), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
-    assert (a.detector.start == b.detector.start).all()
+    assert (a._detector.start == b._detector.start).all()

@@ -98,8 +98,8 @@ def test_settings_of_a_monitor(folder):
     start(folder, "--limit", "3%", "--arl", "5000", "--event", "positive", "--exclude", "job")
     monitor = vc.load(folder / "state.json")
     assert (monitor.limit, monitor.arl, monitor.alpha) == (0.03, 5000, None)
-    assert monitor.cells.variables == ("age",)
-    assert {cell.claim for cell in monitor.cells.cells} == {"risk"}
+    assert monitor._cells.variables == ("age",)
+    assert {cell.claim for cell in monitor._cells.cells} == {"risk"}
     again = run("monitor", "init", "state.json", "first.csv", *COLUMNS, cwd=folder)
     assert again.returncode == 2 and "holds another monitor" in again.stderr
     both = ["--alpha", "0.01", "--arl", "50"]

@@ -173,7 +173,7 @@ def test_a_reference_with_gaps_of_its_own(bins):
         status = monitor.update(make_rows(shift=0.45, seed=100 + day), id=day)
     assert status.alarm and status.where.text == "40 to 50" and int(status.since) >= 18
     assert any("reference" in note for note in monitor.notes)
-    assert np.allclose(vc.Monitor(bins, reference=normal[0]).limits[:, 0] >= 0.02, True)
+    assert np.allclose(vc.Monitor(bins, reference=normal[0])._limits[:, 0] >= 0.02, True)
     empty = {name: column[:0] for name, column in normal[0].items()}
     with pytest.raises(InputError, match="reference has no rows"):
         vc.Monitor(bins, reference=empty)
@@ -264,16 +264,16 @@ def test_many_classes_have_a_claim_each():
 
     bins = vc.make_bins("y", ["a", "b", "c"], ["v"], data=rows(2000, 0, 1), monitor=0.02)
     monitor = vc.Monitor(bins)
-    assert {cell.claim for cell in monitor.cells.cells} == {
+    assert {cell.claim for cell in monitor._cells.cells} == {
         "confidence", "class a", "class b", "class c",
     }  # fmt: skip
-    assert monitor.cells.part.sum() == pytest.approx(1)
+    assert monitor._cells.part.sum() == pytest.approx(1)
     for day in range(20):
         status = monitor.update(rows(1500, day >= 5, 10 + day), id=day)
     assert status.alarm and status.variable == "v" and status.where.text == "2"
     assert status.claim in ("class a", "class b")
     one = vc.Monitor(bins, event="correct")
-    assert {cell.claim for cell in one.cells.cells} == {"confidence"}
+    assert {cell.claim for cell in one._cells.cells} == {"confidence"}
 
 
 def test_claims_of_two_classes_are_those_collected_separately():
@@ -285,7 +285,7 @@ def test_claims_of_two_classes_are_those_collected_separately():
         assert monitor.method == "bets"
         assert_same_state(monitor, monitors[0])
     single = make_bins(events=["correct"])
-    assert {cell.claim for cell in vc.Monitor(single).cells.cells} == {"confidence"}
+    assert {cell.claim for cell in vc.Monitor(single)._cells.cells} == {"confidence"}
     with pytest.raises(InputError, match="event is 'both', which the bins were not chosen for"):
         vc.Monitor(single, event="both")
 
@@ -300,8 +300,8 @@ def test_very_many_classes_are_watched_if_asked_for():
     plain = vc.Monitor(vc.make_bins("y", names, ["v"], data=rows, monitor=0.02))
     every = vc.make_bins("y", names, ["v"], data=rows, events=["both"], monitor=0.02)
     whole = vc.Monitor(every)
-    assert len({cell.claim for cell in whole.cells.cells}) == 13
-    assert {cell.claim for cell in plain.cells.cells} == {"confidence"}
+    assert len({cell.claim for cell in whole._cells.cells}) == 13
+    assert {cell.claim for cell in plain._cells.cells} == {"confidence"}
     one = vc.Monitor(every, event="correct")
     for monitor in (plain, whole, one):
         monitor.update(rows, id=1)
@@ -323,7 +323,7 @@ def test_correlated_variables_are_named_beside_the_strongest():
         status = monitor.update(rows(day, 0.2), id=day)
         if status.raised == str(day):
             assert {status.variable, *status.where.also} == {"age", "months"}
-    assert (monitor.detector.flow >= MOST).any()
+    assert (monitor._detector.flow >= MOST).any()
     assert {status.variable, *status.where.also} == {"age", "months"}
 
 
@@ -349,7 +349,7 @@ def test_acknowledged_alarms_and_resets(alarmed):
 
 def test_the_frame_has_one_row_per_cell(alarmed):
     frame = alarmed.to_frame("polars")
-    assert len(frame) == len(alarmed.cells)
+    assert len(frame) == len(alarmed._cells)
     place = frame.filter(claim="risk", variable="age", where="40 to 50").row(0, named=True)
     assert place["n"] == sum(
         int(((rows["age"] > 40) & (rows["age"] <= 50)).sum())
@@ -393,45 +393,45 @@ def test_bins_are_checked():
 def test_identifiers_are_not_watched():
     rows = make_rows(1000) | {"id": np.arange(1000)}
     monitor = vc.Monitor(vc.make_bins("y", "p", data=rows, monitor=0.02))
-    assert monitor.cells.variables == ("age", "job")
+    assert monitor._cells.variables == ("age", "job")
     assert any(note.startswith("id is not watched: ") for note in monitor.notes)
 
 
 def test_an_empty_batch_is_a_batch_without_evidence(bins):
     monitor = vc.Monitor(bins)
     monitor.update(make_rows(), id=1)
-    before = monitor.detector.flow.copy()
+    before = monitor._detector.flow.copy()
     status = monitor.update({name: column[:0] for name, column in make_rows().items()}, id=2)
     assert (status.n_batches, status.n_rows) == (2, 1000)
-    np.testing.assert_array_equal(monitor.detector.flow, before)
+    np.testing.assert_array_equal(monitor._detector.flow, before)
 
 
 def test_memory_stays_the_same_over_many_batches(bins):
     monitor = vc.Monitor(bins)
-    batches = [vc.collect(make_rows(200, seed=k), monitor.cells.slim) for k in range(20)]
+    batches = [vc.collect(make_rows(200, seed=k), monitor._cells.slim) for k in range(20)]
     sizes = {}
     for day in range(1, 3001):
         monitor.update(batches[day % 20], id=day)
         if day in (1000, 3000):
             sizes[day] = len(str(to_dict(monitor)))
-        assert len(monitor.history.blocks) <= MOST_BLOCKS
+        assert len(monitor._history.blocks) <= MOST_BLOCKS
     assert sizes[3000] < 1.1 * sizes[1000]
-    blocks = monitor.history.blocks
+    blocks = monitor._history.blocks
     assert sum(block.batches for block in blocks) == 3000
     assert sum(block.rows for block in blocks) == 600_000
     total = sum(block.sums[0] for block in blocks)
-    np.testing.assert_allclose(total, monitor.running.n)
+    np.testing.assert_allclose(total, monitor._running.n)
     assert len({block.batches for block in blocks[:-1]}) == 1
     # Ids are kept for as long as evidence that began at their batch is followed.
-    assert set(np.unique(monitor.detector.start).tolist()) <= set(monitor.ids)
-    assert len(monitor.ids) < 1500
+    assert set(np.unique(monitor._detector.start).tolist()) <= set(monitor._ids)
+    assert len(monitor._ids) < 1500
 
 
 def test_the_place_is_named_when_several_cells_exceed_the_evidence_that_is_followed(bins):
     monitor = vc.Monitor(bins)
     status = monitor.update(make_rows(200_000, shift=0.4), id=1)
-    saturated = np.flatnonzero((monitor.detector.flow >= MOST).any(axis=1))
-    assert len(saturated) > 1 and not monitor.cells.cells[saturated[0]].variable
+    saturated = np.flatnonzero((monitor._detector.flow >= MOST).any(axis=1))
+    assert len(saturated) > 1 and not monitor._cells.cells[saturated[0]].variable
     assert (status.variable, status.where.text) == ("age", "40 to 50")
     assert status.where.also == ()
 
@@ -472,8 +472,8 @@ def test_the_closest_place_has_rows(bins):
     even = {name: column[young] for name, column in rows.items()}
     even["p"] = np.full(young.sum(), even["y"].mean())
     monitor.update(even, id=1)
-    filled = monitor.running.n > 0
-    assert (monitor.detector.run[filled & (monitor.cells.variable_number == 2)] <= 0).all()
+    filled = monitor._running.n > 0
+    assert (monitor._detector.run[filled & (monitor._cells.variable_number == 2)] <= 0).all()
     assert monitor.strongest().n > 0
 
 

@@ -57,7 +57,7 @@ def test_weights_groups_and_references_are_saved(tmp_path):
         for monitor in (one, other):
             monitor.update(rows, id="b")
         assert_same_state(one, other)
-        np.testing.assert_array_equal(one.limits, other.limits)
+        np.testing.assert_array_equal(one._limits, other._limits)
         assert one.notes == other.notes
 
 
@@ -147,7 +147,7 @@ def test_two_processes_that_are_killed_lose_no_update(tmp_path):
     final = vc.load(path)
     # A process may be killed between writing the state and saying so.
     assert len(said) <= final.n_batches <= len(said) + 2
-    assert final.n_rows == 200 * final.n_batches and max(said) <= int(final.last_id)
+    assert final.n_rows == 200 * final.n_batches and max(said) <= int(final._last_id)
     final.update(make_rows(10), id=10**7)
     final.save(path)
 

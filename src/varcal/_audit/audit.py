@@ -13,7 +13,7 @@ from varcal._audit.repair import MOST_ROWS, Repair, check_protected, repair_of
 from varcal._binning.choose import check_cut_names
 from varcal._engines.open import lazy_rows
 from varcal._evidence._survey.row_sample import sample_rows
-from varcal._evidence.collected import Collected
+from varcal._evidence.collected import Collected, CollectedEvidence
 from varcal._evidence.evidence import Evidence
 from varcal._evidence.gather import gather
 from varcal._evidence.in_memory import InMemory
@@ -249,7 +249,7 @@ def _rows_of(evidence: Evidence, data: object, names: Sequence[str]) -> Predicti
     """Return the rows with some variables, or a sample of them; None if there are only sums."""
     if isinstance(evidence, InMemory):
         rows = evidence.predictions
-    elif isinstance(evidence, Collected) and (lazy := lazy_rows(data)) is not None:
+    elif isinstance(evidence, CollectedEvidence) and (lazy := lazy_rows(data)) is not None:
         rows = sample_rows(lazy, evidence.plan.roles, evidence.classes, MOST_ROWS)
     else:
         return None
@@ -258,6 +258,6 @@ def _rows_of(evidence: Evidence, data: object, names: Sequence[str]) -> Predicti
 
 def _event_of(evidence: Evidence, event: str) -> str:
     """Return the event, or the first one that was collected if the default one was not."""
-    if isinstance(event, Default) and isinstance(evidence, Collected):
+    if isinstance(event, Default) and isinstance(evidence, CollectedEvidence):
         return evidence.default_event()
     return event

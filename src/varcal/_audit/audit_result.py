@@ -219,7 +219,7 @@ class Audit:
         """Return the audit that `to_dict` described."""
         return restored(lambda: cls._of(data), cls, "an audit")
 
-    def check_saved(self) -> None:
+    def _check_saved(self) -> None:
         """Raise ValueError unless every row has its claim, its curve and its table."""
         if not self.rows or not self.claims:
             raise ValueError("the audit has no variables or no claims")

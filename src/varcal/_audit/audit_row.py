@@ -118,7 +118,7 @@ class AuditRow(Shown):
         where = self.where or f"largest gap {points(self.vce)} points at {self.worst}"
         return f"{self.variable} ({self.kind}): {self.verdict}", columns, where
 
-    def check_saved(self) -> None:
+    def _check_saved(self) -> None:
         """Raise ValueError unless the figures are shares, or missing."""
         figures = [self.low, self.high, self.vce, self.missing]
         figures += [limit for one in self.others for limit in (one.low, one.high)]

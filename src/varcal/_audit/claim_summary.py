@@ -33,7 +33,7 @@ class ClaimSummary:
     gap_high: float
     score: ScoreProfile
 
-    def check_saved(self) -> None:
+    def _check_saved(self) -> None:
         """Raise ValueError unless the figures are shares."""
         figures = (self.predicted, self.observed, self.gap, self.gap_low, self.gap_high)
         if not all(abs(figure) <= 1e3 for figure in figures):

@@ -173,7 +173,7 @@ class Comparison:
         """Return the comparison that `to_dict` described."""
         return restored(lambda: cls._of(data), cls, "a comparison")
 
-    def check_saved(self) -> None:
+    def _check_saved(self) -> None:
         """Raise ValueError unless every figure has a row for every method."""
         if not self.methods or not 0 < self.level < 1 or self.n_rows < 0:
             raise ValueError("there are no methods, or the level is not a share")

@@ -69,7 +69,7 @@ class Place:
         """The largest gap, in whichever direction, that cannot be ruled out."""
         return max(abs(self.low), abs(self.high))
 
-    def check_saved(self) -> None:
+    def _check_saved(self) -> None:
         """Raise ValueError unless the figures are shares, or missing."""
         figures = (self.predicted, self.observed, self.gap, self.low, self.high, self.share)
         if any(abs(figure) > 1e3 for figure in figures) or self.n < 0:

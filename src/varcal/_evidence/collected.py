@@ -32,7 +32,7 @@ _BY_CLAIMS = ("both", "classwise", "correct", "positive")
 
 
 @dataclass(frozen=True, eq=False)
-class Collected(Evidence):
+class Collected:
     """The binned statistics of a batch of predictions; `a + b` merges two batches.
 
     It is the result of `collect`. `audit`, `estimate`, `curve`, `vece`, `ece`, `bin_table` and
@@ -76,7 +76,7 @@ class Collected(Evidence):
         return self.sums.n_rows
 
     @property
-    def classes(self) -> tuple[Hashable, ...]:  # type: ignore[override]
+    def classes(self) -> tuple[Hashable, ...]:
         """The labels."""
         return self.plan.classes
 
@@ -86,9 +86,44 @@ class Collected(Evidence):
         return self.sums.n_rows
 
     @property
-    def n_dropped(self) -> int:  # type: ignore[override]
+    def n_dropped(self) -> int:
         """Rows dropped because their outcome is missing."""
         return self.sums.n_dropped
+
+    @checked()
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the statistics to a ``.json`` or ``.parquet`` file, which `varcal.load` reads.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile
+        >>> import varcal as vc
+        >>> sim = vc.datasets.make_gap(500)
+        >>> rows = {"y": sim.y, "p": sim.p, "age": sim.v}
+        >>> day = vc.collect(rows, vc.make_bins("y", "p", data=rows))
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "day.json"
+        >>> day.save(path)
+        >>> len(vc.load(path) + day)
+        1000
+        """
+        from varcal._evidence.collected_file import save  # noqa: PLC0415  pyarrow loads when first used
+
+        save(self, path)
+
+    def __repr__(self) -> str:
+        names = short(", ".join(variable.name for variable in self.plan.along), 50)
+        along = count(len(self.plan.along), "variable")
+        return f"Collected: {count(self.n_rows, 'row')} along {along} ({names})"
+
+
+@dataclass(frozen=True, eq=False)
+class CollectedEvidence(Collected, Evidence):
+    """Collected sums as the evidence of a call."""
+
+    @classmethod
+    def of(cls, found: Collected) -> CollectedEvidence:
+        """Return the same sums as evidence."""
+        return cls(found.plan, found.sums, found.engine, found.backend)
 
     @property
     def grouped(self) -> bool:
@@ -234,7 +269,7 @@ class Collected(Evidence):
             argument="test",
         )
 
-    def about(self, v: object) -> Collected:
+    def about(self, v: object) -> CollectedEvidence:
         """Return the statistics of some variables, or of the score alone (None)."""
         names = [] if v is None else [v] if isinstance(v, str) else v
         if not isinstance(names, list | tuple) or not all(isinstance(x, str) for x in names):
@@ -248,26 +283,6 @@ class Collected(Evidence):
             if name not in known:
                 raise InputError.no_column(name, known, "v")
         return replace(self, plan=replace(self.plan, along=tuple(known[x] for x in names)))
-
-    @checked()
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the statistics to a ``.json`` or ``.parquet`` file, which `varcal.load` reads.
-
-        Examples
-        --------
-        >>> import pathlib, tempfile
-        >>> import varcal as vc
-        >>> sim = vc.datasets.make_gap(500)
-        >>> rows = {"y": sim.y, "p": sim.p, "age": sim.v}
-        >>> day = vc.collect(rows, vc.make_bins("y", "p", data=rows))
-        >>> path = pathlib.Path(tempfile.mkdtemp()) / "day.json"
-        >>> day.save(path)
-        >>> len(vc.load(path) + day)
-        1000
-        """
-        from varcal._evidence.collected_file import save  # noqa: PLC0415  pyarrow loads when first used
-
-        save(self, path)
 
     @cached_property
     def _tables(self) -> dict[tuple[int, tuple[str, ...]], tuple[BinnedStats, Any]]:
@@ -285,8 +300,3 @@ class Collected(Evidence):
             shown = " × ".join(names) or "the score"
             raise InputError(f"{shown} was not collected", "collect it, or pass rows instead")
         return self._tables[key, names]
-
-    def __repr__(self) -> str:
-        names = short(", ".join(variable.name for variable in self.along), 50)
-        along = count(len(self.along), "variable")
-        return f"Collected: {count(self.n_rows, 'row')} along {along} ({names})"

@@ -35,11 +35,19 @@ class Evidence(ABC):
     the score itself.
     """
 
-    classes: tuple[Hashable, ...]
-    n_dropped: int
     backend: str | None
     #: What summed the rows.
     engine: str
+
+    @property
+    @abstractmethod
+    def classes(self) -> tuple[Hashable, ...]:
+        """The labels."""
+
+    @property
+    @abstractmethod
+    def n_dropped(self) -> int:
+        """Rows dropped because their outcome is missing."""
 
     @property
     @abstractmethod

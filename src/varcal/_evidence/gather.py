@@ -15,7 +15,7 @@ from varcal._binning.summary import ArraySummary, SampledSummary
 from varcal._engines.protocol import LazyRows
 from varcal._evidence._survey.exact_edges import Column, exact_summaries
 from varcal._evidence._survey.scan import Scan, Survey, sample_share
-from varcal._evidence.collected import Collected
+from varcal._evidence.collected import Collected, CollectedEvidence
 from varcal._evidence.evidence import SCORE, Evidence
 from varcal._evidence.in_memory import InMemory
 from varcal._evidence.plan import BinPlan, plan_of
@@ -57,7 +57,9 @@ def gather(
             "from_logits": from_logits or None,
             "unlabelled": None if unlabelled == "raise" else unlabelled,
         }
-        return _of_collected(y, v, question, given | {"groups": groups}, settings)
+        return _of_collected(
+            CollectedEvidence.of(y), v, question, given | {"groups": groups}, settings
+        )
     found = rows_of_call(
         y,
         p,
@@ -78,7 +80,8 @@ def gather(
     if question.options["edges"] == "exact":
         survey = with_exact_edges(rows, survey, question)
     plan = plan_of(survey, question)
-    return _not_empty(sum_up(rows, plan, moments=question.moments))
+    summed = sum_up(rows, plan, moments=question.moments)
+    return _not_empty(CollectedEvidence.of(summed))
 
 
 def survey_of(
@@ -130,7 +133,7 @@ def sum_up(rows: LazyRows, plan: BinPlan, *, moments: bool = True) -> Collected:
     return Collected(plan, sums, rows.engine, rows.backend)
 
 
-def _not_empty(collected: Collected) -> Collected:
+def _not_empty(collected: CollectedEvidence) -> CollectedEvidence:
     """Refuse statistics without labelled rows or without weight."""
     if not collected.n_rows:
         raise InputError(
@@ -143,12 +146,12 @@ def _not_empty(collected: Collected) -> Collected:
 
 
 def _of_collected(
-    collected: Collected,
+    collected: CollectedEvidence,
     v: object,
     question: Question,
     given: dict[str, object],
     settings: dict[str, object],
-) -> Collected:
+) -> CollectedEvidence:
     """Refuse arguments that collected statistics fix; return them for the given variables."""
     for argument, value in given.items():
         if value is not None:

@@ -39,12 +39,12 @@ class InMemory(Evidence):
     _claims: dict[int, Claim] = field(default_factory=dict)
 
     @property
-    def classes(self) -> tuple[Hashable, ...]:  # type: ignore[override]
+    def classes(self) -> tuple[Hashable, ...]:
         """The labels."""
         return self.predictions.classes
 
     @property
-    def n_dropped(self) -> int:  # type: ignore[override]
+    def n_dropped(self) -> int:
         """Rows dropped because their outcome is missing."""
         return self.predictions.n_dropped
 

@@ -51,7 +51,7 @@ class Measured:
     noise_floor: float
     noise_high: float
 
-    def check_saved(self) -> None:
+    def _check_saved(self) -> None:
         """Raise ValueError unless the figures are shares, or missing."""
         if any(abs(figure) > 1e3 for figure in vars(self).values()):
             raise ValueError("a figure is too large for an error")

@@ -91,7 +91,7 @@ class BinTable:
         }
         return cls(**data | {"columns": columns})
 
-    def check_saved(self) -> None:
+    def _check_saved(self) -> None:
         """Raise ValueError unless the columns have the same length and their types."""
         numbers = ("share", "predicted", "observed", "gap", "gap_low", "gap_high")
         if not {"bin", "n", *numbers} <= set(self.columns) or not self.columns["n"]:

@@ -220,7 +220,7 @@ class Curve:
         """Return the curve that `to_dict` described."""
         return restored(lambda: cls._of(data), cls, "a curve")
 
-    def check_saved(self) -> None:
+    def _check_saved(self) -> None:
         """Raise ValueError unless the series have one value for each value of the variable."""
         n = self.x.size
         series = [self.x, *(getattr(self, name) for name in SERIES), self.worst_set]

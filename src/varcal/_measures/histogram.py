@@ -65,7 +65,7 @@ class Histogram:
             data["trimmed"],
         )
 
-    def check_saved(self) -> None:
+    def _check_saved(self) -> None:
         """Raise ValueError unless there is one more edge than bars, in increasing order."""
         if self.edges.shape != (self.share.size + 1,) or self.share.ndim != 1:
             raise ValueError("edges and shares do not match")

@@ -119,7 +119,7 @@ class Reliability:
         """Return the diagram that `to_dict` described."""
         return restored(lambda: cls._of(data), cls, "a reliability diagram")
 
-    def check_saved(self) -> None:
+    def _check_saved(self) -> None:
         """Raise ValueError unless all arrays have one value per bin."""
         arrays = [*(getattr(self, name) for name in BINS), self.counts]
         if any(one.shape != self.counts.shape or one.ndim != 1 for one in arrays):

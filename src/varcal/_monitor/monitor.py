@@ -136,31 +136,31 @@ class Monitor:
         self.arl = None if arl is None else float(arl)
         self.alpha = None if arl is not None else float(0.05 if alpha is None else alpha)
         self.event = event
-        self.cells = Cells(bins, event)
-        self.limits = np.full((len(self.cells), 2), self.limit)
+        self._cells = Cells(bins, event)
+        self._limits = np.full((len(self._cells), 2), self.limit)
         self.has_reference = reference is not None
         self.method = self._method()
         if reference is not None:
             self._take_reference(reference)
-        self.key = secrets.token_hex(8)
-        self.revision = 0
-        self.saved_revision: int | None = None
-        self.epoch = 0
+        self._key = secrets.token_hex(8)
+        self._revision = 0
+        self._saved_revision: int | None = None
+        self._epoch = 0
         self.n_batches = 0
-        self.last_id = ""
-        self.history = History()
+        self._last_id = ""
+        self._history = History()
         self.events: list[Event] = []
         self._start_over()
 
     def _start_over(self) -> None:
-        self.detector = Detector.new(len(self.cells))
-        self.running = Running.new(len(self.cells))
-        self.ids: dict[int, str] = {}
+        self._detector = Detector.new(len(self._cells))
+        self._running = Running.new(len(self._cells))
+        self._ids: dict[int, str] = {}
         self.n_rows = 0
         self.n_dropped = 0
         self.raised = ""
         self.acknowledged = False
-        self.alarmed: Where | None = None
+        self._alarmed: Where | None = None
 
     def update(self, batch: object, *, id: object) -> Status:
         """Add a batch: a closed window of predictions whose outcomes are known.
@@ -188,46 +188,46 @@ class Monitor:
         >>> print(monitor.update(rows, id="2026-11-16"))
         No alarm after 1 batch (500 rows): evidence 0.78, alarm at 20.
         """
-        name = checked_id(id, self.last_id)
-        found = batch if isinstance(batch, Collected) else collect(batch, self.cells.slim)
+        name = checked_id(id, self._last_id)
+        found = batch if isinstance(batch, Collected) else collect(batch, self._cells.slim)
         if found.n_dropped and not found.n_rows:
             raise InputError(
                 f"batch {name!r} has {count(found.n_dropped, 'row')} and no outcome",
                 "update when the outcomes are known: the batch could not be counted again",
                 argument="batch",
             )
-        moments = self.cells.moments(found, bets=self.method == BETS)
+        moments = self._cells.moments(found, bets=self.method == BETS)
         self._add(moments, name, found.n_rows, found.n_dropped)
         return self.status
 
     def _add(self, moments: Moments, id: str, n_rows: int, n_dropped: int) -> None:
-        self.detector.update(log_evidence(moments, self.limits), moments)
-        self.running.update(moments)
+        self._detector.update(log_evidence(moments, self._limits), moments)
+        self._running.update(moments)
         self.n_batches += 1
         self.n_rows += n_rows
         self.n_dropped += n_dropped
-        self.last_id = id
+        self._last_id = id
         self._remember(id)
         evidence = self.evidence
-        self.history.add(id, n_rows, self.epoch, evidence, moments, self.running)
+        self._history.add(id, n_rows, self._epoch, evidence, moments, self._running)
         if evidence >= self.alarm_at:
-            first, self.alarmed = not self.raised, self.strongest()
+            first, self._alarmed = not self.raised, self.strongest()
             if first:
                 self.raised = id
                 self._log("alarm", str(self.status))
-        self.revision += 1
+        self._revision += 1
 
     def _remember(self, id: str) -> None:
         """Keep the id as long as evidence that began at its batch is followed."""
-        self.ids[self.detector.t] = id
-        if len(self.ids) > _FORGET + 2 * len(self.cells):
-            begun = set(np.unique(self.detector.start).tolist())
-            self.ids = {t: one for t, one in self.ids.items() if t in begun}
+        self._ids[self._detector.t] = id
+        if len(self._ids) > _FORGET + 2 * len(self._cells):
+            begun = set(np.unique(self._detector.start).tolist())
+            self._ids = {t: one for t, one in self._ids.items() if t in begun}
 
     @property
     def evidence(self) -> float:
         """The evidence of all cells together."""
-        return float(self.detector.total(self.cells.part, spent=self.alpha is not None))
+        return float(self._detector.total(self._cells.part, spent=self.alpha is not None))
 
     @property
     def alarm_at(self) -> float:
@@ -246,13 +246,13 @@ class Monitor:
             alarm=bool(self.raised),
             raised=self.raised,
             acknowledged=self.acknowledged,
-            id=self.last_id,
-            n_batches=self.detector.t,
+            id=self._last_id,
+            n_batches=self._detector.t,
             n_rows=self.n_rows,
             n_dropped=self.n_dropped,
             evidence=self.evidence,
             alarm_at=self.alarm_at,
-            where=self.alarmed,
+            where=self._alarmed,
         )
 
     def strongest(self) -> Where:
@@ -276,7 +276,7 @@ class Monitor:
             )
         self.acknowledged = True
         self._log("acknowledged", note)
-        self.revision += 1
+        self._revision += 1
 
     @checked()
     def reset(self, note: str = "") -> None:
@@ -290,12 +290,12 @@ class Monitor:
             What to write into the log.
         """
         self._start_over()
-        self.epoch += 1
+        self._epoch += 1
         self._log("reset", note)
-        self.revision += 1
+        self._revision += 1
 
     def _log(self, what: str, note: str) -> None:
-        self.events = [*self.events, Event(what, self.last_id, note)][-_MOST_EVENTS:]
+        self.events = [*self.events, Event(what, self._last_id, note)][-_MOST_EVENTS:]
 
     def to_frame(self, backend: str | None = None) -> Any:
         """Return one row per cell: its gap since the last reset, with its interval, and evidence.
@@ -312,12 +312,12 @@ class Monitor:
 
     def columns(self) -> dict[str, list[Any]]:
         """Return the columns of `to_frame` as lists."""
-        running, detector = self.running, self.detector
+        running, detector = self._running, self._detector
         gap, low, high = self.intervals(running)
-        bet = detector.log_strength(self.cells.part).argmax(axis=1)
+        bet = detector.log_strength(self._cells.part).argmax(axis=1)
         start = np.take_along_axis(detector.start, bet[:, None], axis=1)[:, 0]
         filled = running.weight > 0
-        cells = self.cells.cells
+        cells = self._cells.cells
         return {
             "claim": [cell.claim for cell in cells],
             "variable": [cell.variable or None for cell in cells],
@@ -328,8 +328,8 @@ class Monitor:
             "gap": np.where(filled, gap, np.nan).tolist(),
             "low": np.where(filled, low, np.nan).tolist(),
             "high": np.where(filled, high, np.nan).tolist(),
-            "evidence": detector.shares(self.cells.part, spent=self.alpha is not None).tolist(),
-            "since": [self.ids.get(int(t)) for t in start],
+            "evidence": detector.shares(self._cells.part, spent=self.alpha is not None).tolist(),
+            "since": [self._ids.get(int(t)) for t in start],
         }
 
     def intervals(self, running: Running) -> tuple[Floats, Floats, Floats]:
@@ -386,9 +386,9 @@ class Monitor:
 
     def __repr__(self) -> str:
         rate = f"alpha={self.alpha:g}" if self.alpha is not None else f"arl={self.arl:g}"
-        names = short(", ".join(self.cells.variables), 60)
+        names = short(", ".join(self._cells.variables), 60)
         return (
-            f"Monitor: {len(self.cells)} cells along {len(self.cells.variables)} variables "
+            f"Monitor: {len(self._cells)} cells along {len(self._cells.variables)} variables "
             f"({names}),\nlimit={self.limit:g}, {rate}\n{self.status!r}"
         )
 
@@ -403,7 +403,7 @@ class Monitor:
             return UNITS
         if self.has_reference:
             return SUMS
-        if self.cells.has_bets and self.bins.monitor == self.limit:
+        if self._cells.has_bets and self.bins.monitor == self.limit:
             return BETS
         had = (
             "without monitor"
@@ -421,17 +421,17 @@ class Monitor:
     def _take_reference(self, reference: object) -> None:
         """Set the limits to the ends of the intervals of the reference, and the limit."""
         found = (
-            reference if isinstance(reference, Collected) else collect(reference, self.cells.slim)
+            reference if isinstance(reference, Collected) else collect(reference, self._cells.slim)
         )
         if not found.n_rows:
             raise InputError("reference has no rows", "give rows that count as normal", "reference")
-        running = Running.new(len(self.cells))
-        running.update(self.cells.moments(found, bets=False))
-        odds = np.log(2 / (REFERENCE_ERROR * self.cells.part))
+        running = Running.new(len(self._cells))
+        running.update(self._cells.moments(found, bets=False))
+        odds = np.log(2 / (REFERENCE_ERROR * self._cells.part))
         _, low, high = running.interval(odds, grouped=self.grouped)
         # An error is the opposite of a gap. At 1 and above no error exceeds the limit.
         limits = np.stack([-low, high], axis=1) + self.limit
-        self.limits = np.where((running.weight > 0)[:, None], np.minimum(limits, 1.0), 1.0)
+        self._limits = np.where((running.weight > 0)[:, None], np.minimum(limits, 1.0), 1.0)
 
 
 def _check_plan(bins: object) -> None:

@@ -42,6 +42,8 @@ _PLAIN: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("alpha", "arl"), (float, NoneType)),
     "event": (str, NoneType),
 }
+#: Those of them that users do not see.
+_PRIVATE = ("key", "last_id", "revision", "epoch")
 _DETECTOR = ("spent", "flow", "run", "start", "window")
 _RUNNING = ("n", "weight", "hit", "score", "spread", "first", "top")
 #: Seconds to wait for another process. An update takes seconds, or minutes if it reads a large
@@ -61,7 +63,7 @@ def write_in_turn(monitor: Monitor, path: str | PathLike[str]) -> None:
     if Path(path).exists():
         _check_ours(monitor, path)
     MONITOR.write(path, to_dict(monitor))
-    monitor.saved_revision = monitor.revision
+    monitor._saved_revision = monitor._revision
 
 
 @contextmanager
@@ -75,7 +77,7 @@ def monitor_in_turn(path: str | PathLike[str]) -> Iterator[Monitor]:
     with _locked(path):
         monitor = load_kind(path, "monitor")
         yield monitor
-        if monitor.revision != monitor.saved_revision:
+        if monitor._revision != monitor._saved_revision:
             write_in_turn(monitor, path)
 
 
@@ -101,22 +103,26 @@ def _locked(path: str | PathLike[str]) -> Iterator[None]:
         lock.release()
 
 
+def _attribute(name: str) -> str:
+    return f"_{name}" if name in _PRIVATE else name
+
+
 def to_dict(monitor: Monitor) -> dict[str, Any]:
     """Return the state in the types of JSON."""
-    detector, running, blocks = monitor.detector, monitor.running, monitor.history.blocks
-    shape = (0, len(BLOCK_SUMS), len(monitor.cells))
+    detector, running, blocks = monitor._detector, monitor._running, monitor._history.blocks
+    shape = (0, len(BLOCK_SUMS), len(monitor._cells))
     return {
-        **{name: getattr(monitor, name) for name in _PLAIN},
+        **{name: getattr(monitor, _attribute(name)) for name in _PLAIN},
         "bins": plan_to_dict(monitor.bins),
-        "limits": entry_of(monitor.limits),
+        "limits": entry_of(monitor._limits),
         "detector": {name: entry_of(getattr(detector, name)) for name in _DETECTOR}
         | {"t": detector.t},
-        "ids": [[t, id] for t, id in monitor.ids.items()],
+        "ids": [[t, id] for t, id in monitor._ids.items()],
         "running": {name: entry_of(getattr(running, name)) for name in _RUNNING},
-        "where": None if monitor.alarmed is None else asdict(monitor.alarmed),
+        "where": None if monitor._alarmed is None else asdict(monitor._alarmed),
         "events": [asdict(event) for event in monitor.events],
         "history": {
-            "span": monitor.history.span,
+            "span": monitor._history.span,
             "blocks": [
                 [one.first, one.last, one.batches, one.rows, one.epoch, one.evidence]
                 for one in blocks
@@ -133,7 +139,7 @@ def from_dict(data: dict[str, Any]) -> Monitor:
     for name, types in _PLAIN.items():
         if type(data[name]) not in types:
             raise ValueError(f"{name} has another type")
-        setattr(monitor, name, data[name])
+        setattr(monitor, _attribute(name), data[name])
     if (monitor.alpha is None) == (monitor.arl is None):
         raise ValueError("it has both alpha and arl, or neither")
     monitor.bins = plan_from_dict(data["bins"])
@@ -141,25 +147,25 @@ def from_dict(data: dict[str, Any]) -> Monitor:
     check_plan(monitor.bins)
     _check_numbers(monitor)
     check_size(monitor.bins, N_BUCKETS if monitor.bins.roles.groups else 1)
-    monitor.cells = Cells(monitor.bins, monitor.event)
-    many = len(monitor.cells)
+    monitor._cells = Cells(monitor.bins, monitor.event)
+    many = len(monitor._cells)
     fresh = Detector.new(many)
     kept = data["detector"]
     arrays = {name: _array(kept[name], getattr(fresh, name)) for name in _DETECTOR}
     conform(kept["t"], int, "the number of batches")
     if kept["t"] < 0 or (arrays["start"] < 0).any() or (arrays["start"] > kept["t"]).any():
         raise BrokenError("evidence began at a batch that there was not")
-    monitor.detector = Detector(kept["t"], **arrays)
-    monitor.limits = _array(data["limits"], np.zeros((many, 2)))
+    monitor._detector = Detector(kept["t"], **arrays)
+    monitor._limits = _array(data["limits"], np.zeros((many, 2)))
     zero = np.zeros(many)
-    monitor.running = Running(*(_array(data["running"][name], zero) for name in _RUNNING))
-    if any((getattr(monitor.running, name) < 0).any() for name in ("n", "weight", "hit", "score")):
+    monitor._running = Running(*(_array(data["running"][name], zero) for name in _RUNNING))
+    if any((getattr(monitor._running, name) < 0).any() for name in ("n", "weight", "hit", "score")):
         raise BrokenError("a sum of rows is negative")
     conform(data["ids"], list[list[int | str]], "the names of batches")
-    monitor.ids = {int(t): str(id) for t, id in data["ids"]}
+    monitor._ids = {int(t): str(id) for t, id in data["ids"]}
     where = data["where"]
-    monitor.alarmed = None if where is None else Where(**where | {"also": tuple(where["also"])})
-    conform(monitor.alarmed, Where | None, "the alarm")
+    monitor._alarmed = None if where is None else Where(**where | {"also": tuple(where["also"])})
+    conform(monitor._alarmed, Where | None, "the alarm")
     monitor.events = [Event(**event) for event in data["events"]]
     conform(monitor.events, list[Event], "the log")
     past = data["history"]
@@ -175,10 +181,10 @@ def from_dict(data: dict[str, Any]) -> Monitor:
     conform(past["span"], int, "the span of the history")
     if not 1 <= past["span"] <= 2**40 or len(blocks) > MOST_BLOCKS + 1:
         raise BrokenError("the history is longer than any that is written")
-    monitor.history = History(blocks, past["span"])
-    monitor.saved_revision = monitor.revision
-    nothing = Collected(monitor.cells.slim, monitor.cells.slim.tally().nothing())
-    monitor.cells.moments(nothing, bets=monitor.method == BETS)  # raises if a table is missing
+    monitor._history = History(blocks, past["span"])
+    monitor._saved_revision = monitor._revision
+    nothing = Collected(monitor._cells.slim, monitor._cells.slim.tally().nothing())
+    monitor._cells.moments(nothing, bets=monitor.method == BETS)  # raises if a table is missing
     return monitor
 
 
@@ -187,7 +193,7 @@ def _check_numbers(monitor: Monitor) -> None:
     if (
         not 0 <= monitor.limit <= 0.5
         or min(
-            monitor.revision, monitor.epoch, monitor.n_batches, monitor.n_rows, monitor.n_dropped
+            monitor._revision, monitor._epoch, monitor.n_batches, monitor.n_rows, monitor.n_dropped
         )
         < 0
     ):
@@ -212,16 +218,16 @@ def _array(entry: dict[str, Any], like: AnyArray) -> AnyArray:
 def _check_ours(monitor: Monitor, path: str | PathLike[str]) -> None:
     """Refuse to overwrite a state that this monitor does not come from."""
     found = load_kind(path, "monitor")
-    if found.key != monitor.key:
+    if found._key != monitor._key:
         raise InputError(
             f"{str(path)!r} holds another monitor",
             "choose another name, or remove the file first",
             argument="path",
         )
-    if monitor.saved_revision != found.revision:
+    if monitor._saved_revision != found._revision:
         raise InputError(
             f"{str(path)!r} has changed since it was read: another process saved it, with the "
-            f"batches up to {found.last_id!r}",
+            f"batches up to {found._last_id!r}",
             "load it again with varcal.load(), and update that",
             argument="path",
         )

@@ -41,7 +41,7 @@ def notes_of(monitor: Monitor) -> tuple[str, ...]:
             "The guarantee holds if whether a label is missing does not depend on the outcome."
         )
     if monitor.has_reference:
-        blind = int((monitor.limits >= 1).any(axis=1).sum())
+        blind = int((monitor._limits >= 1).any(axis=1).sum())
         text = "Gaps may be those of the reference, plus or minus the limit."
         if blind:
             text += f" {blind} cells have too few reference rows to be judged."

@@ -21,14 +21,14 @@ ALSO = 0.05
 
 def strongest(monitor: Monitor) -> Where:
     """Return the place with the most evidence, whether or not there is an alarm."""
-    detector, part = monitor.detector, monitor.cells.part
+    detector, part = monitor._detector, monitor._cells.part
     # Without an alarm, detectors of cells with few rows lead only because time passes.
     alarm = monitor.evidence >= monitor.alarm_at
     cell, bet = detector.strongest(part) if alarm else detector.latest()
-    here = monitor.cells.cells[cell]
+    here = monitor._cells.cells[cell]
     window = dict(zip(WINDOW, detector.window[:, cell, bet], strict=True))
     start = max(int(detector.start[cell, bet]), 1)
-    cap, price = monitor.running.cap(grouped=monitor.grouped)
+    cap, price = monitor._running.cap(grouped=monitor.grouped)
     # The interval is that of this place and start among all, each with its part of the error.
     odds = math.log(2 * start * (start + 1) / ((1 - monitor.level) * here.part))
     gap, low, high = gap_interval(
@@ -40,14 +40,14 @@ def strongest(monitor: Monitor) -> Where:
     )
     weight = window["weight"] or math.nan
     share = detector.shares(part, spent=monitor.alpha is not None)
-    own = monitor.cells.variable_number == monitor.cells.variable_number[cell]
+    own = monitor._cells.variable_number == monitor._cells.variable_number[cell]
     return Where(
         claim=here.claim,
         variable=here.variable,
         text=here.text,
         label=here.label,
         direction="under" if bet < detector.flow.shape[-1] // 2 else "over",
-        since=monitor.ids.get(start, ""),
+        since=monitor._ids.get(start, ""),
         n=int(window["n"]),
         predicted=float(window["score"] / weight),
         observed=float(window["hit"] / weight),
@@ -61,8 +61,8 @@ def strongest(monitor: Monitor) -> Where:
 
 def _also(monitor: Monitor, cell: int, bet: int) -> tuple[str, ...]:
     """Return other variables with about as much evidence as the strongest cell."""
-    strength = monitor.detector.log_strength(monitor.cells.part)
-    number, names = monitor.cells.variable_number, monitor.cells.variables
+    strength = monitor._detector.log_strength(monitor._cells.part)
+    number, names = monitor._cells.variable_number, monitor._cells.variables
     best = np.full(len(names) + 1, -np.inf)
     np.maximum.at(best, number, strength.max(axis=1))
     best[[number[cell], -1]] = -np.inf

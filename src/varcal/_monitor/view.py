@@ -153,7 +153,7 @@ class MonitorView:
 
 def view_of(monitor: Monitor) -> MonitorView:
     """Return what is drawn of a monitor."""
-    status, blocks = monitor.status, monitor.history.blocks
+    status, blocks = monitor.status, monitor._history.blocks
     shown = status.where or (monitor.strongest() if monitor.n_rows else None)
     ends = np.cumsum([block.batches for block in blocks], dtype=np.float64)
     starts = ends - [block.batches for block in blocks]
@@ -194,7 +194,7 @@ def _number(monitor: Monitor, shown: Where | None) -> int:
     if shown is None:
         return 0
     wanted = (shown.claim, shown.variable, shown.text)
-    found = [(one.claim, one.variable, one.text) for one in monitor.cells.cells]
+    found = [(one.claim, one.variable, one.text) for one in monitor._cells.cells]
     return found.index(wanted)
 
 
@@ -216,7 +216,7 @@ def _stretches(
     monitor: Monitor, blocks: list[Block], ends: Floats, cell: int, since: float | None
 ) -> tuple[Stretch | None, Stretch | None]:
     """Follow one cell since the last reset, and from the change on."""
-    current = [k for k, block in enumerate(blocks) if block.epoch == monitor.epoch]
+    current = [k for k, block in enumerate(blocks) if block.epoch == monitor._epoch]
     if not current:
         return None, None
     first = current[0]
@@ -226,7 +226,7 @@ def _stretches(
     start = ends[first] - blocks[first].batches
     batch = 1 + (ends[split - 1] - start if split > first and split < len(blocks) else 0)
     alpha = 1 - monitor.level
-    part = monitor.cells.part[cell]
+    part = monitor._cells.part[cell]
     plain, chosen = math.log(2 / alpha), math.log(2 * batch * (batch + 1) / (alpha * part))
     old = _stretch(monitor, blocks, ends, cell, range(first, split), plain)
     new = _stretch(monitor, blocks, ends, cell, range(split, len(blocks)), chosen)
@@ -241,10 +241,10 @@ def _stretch(
     sums = np.array([blocks[k].sums[:, cell] for k in which]).cumsum(axis=0)
     named = dict(zip(BLOCK_SUMS, sums.T, strict=True))
     earlier = 0.0
-    if which.start and blocks[which.start - 1].epoch == monitor.epoch:
+    if which.start and blocks[which.start - 1].epoch == monitor._epoch:
         earlier = float(blocks[which.start - 1].spread[cell])
     spread = np.array([blocks[k].spread[cell] for k in which]) - earlier
-    cap, price = monitor.running.cap(grouped=monitor.grouped)
+    cap, price = monitor._running.cap(grouped=monitor.grouped)
     gap, low, high = gap_interval(
         named["score"] - named["hit"],
         named["weight"],
@@ -285,11 +285,11 @@ def _maps(
     """Return the cells of the variables with the most evidence, of the claim that is shown."""
     if shown is None:
         return (), 0
-    cells, names = monitor.cells.cells, monitor.cells.variables
-    best = monitor.detector.log_strength(monitor.cells.part).max(axis=1)
+    cells, names = monitor._cells.cells, monitor._cells.variables
+    best = monitor._detector.log_strength(monitor._cells.part).max(axis=1)
     claim = np.array([one.claim == shown.claim for one in cells])
     top = {
-        name: float(best[claim & (monitor.cells.variable_number == k)].max(initial=-math.inf))
+        name: float(best[claim & (monitor._cells.variable_number == k)].max(initial=-math.inf))
         for k, name in enumerate(names)
     }
     ordered = sorted(names, key=lambda name: (name != shown.variable, -top[name]))

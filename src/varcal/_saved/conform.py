@@ -1,7 +1,7 @@
 """The schema of saved results: the annotations of the classes that they are made of.
 
 What is read from a file has the types that its dataclasses declare, down to the last number, or it
-is refused. A class with further conditions has a method `check_saved` that raises ValueError.
+is refused. A class with further conditions has a method `_check_saved` that raises ValueError.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def conform_fields(value: Any, where: str) -> None:
     hints = hints_of(cast(Hashable, type(value)))
     for field in fields(value):
         conform(getattr(value, field.name), hints[field.name], f"{where}.{field.name}")
-    check = getattr(value, "check_saved", None)
+    check = getattr(value, "_check_saved", None)
     if check is not None:
         try:
             check()

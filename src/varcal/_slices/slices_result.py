@@ -103,7 +103,7 @@ class Slice(Shown):
     over_parents: float
     key: int
 
-    def check_saved(self) -> None:
+    def _check_saved(self) -> None:
         """Raise ValueError unless the slice has a condition."""
         if not self.conditions:
             raise ValueError("a slice has no conditions")

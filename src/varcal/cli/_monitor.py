@@ -132,8 +132,8 @@ def init(**given: Any) -> None:
     for note in made.notes:
         say("note", note)
     print(
-        f"watching {len(made.cells)} cells along {len(made.cells.variables)} variables: "
-        f"{', '.join(made.cells.variables)} → {given['state']}"
+        f"watching {len(made._cells)} cells along {len(made._cells.variables)} variables: "
+        f"{', '.join(made._cells.variables)} → {given['state']}"
     )
 
 

@@ -220,7 +220,7 @@ def _method(monitor: Monitor) -> tuple[str, ...]:
         monitor.method,
         "For each cell, twelve self-normalized bets are made from the sums of each batch.",
     )
-    cells = len(monitor.cells)
+    cells = len(monitor._cells)
     combined = (
         f"Evidence is the mean of what the bets of {count(cells)} cells gained, restarted at each "
         "batch: 20% for all rows, the rest evenly over variables and their bins."

@@ -43,7 +43,7 @@ class Schema:
     pooled: tuple[bool, ...] = ()
     zoned: tuple[bool, ...] = ()
 
-    def check_saved(self) -> None:
+    def _check_saved(self) -> None:
         """Raise ValueError unless every column has a kind, levels and a format of its own."""
         n = len(self.names)
         lengths = {len(self.kinds), len(self.levels), len(self.date_formats) or n}

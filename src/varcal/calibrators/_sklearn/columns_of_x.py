@@ -32,7 +32,7 @@ class ColumnChoice:
     positions: tuple[int, ...]
     named: bool
 
-    def check_saved(self) -> None:
+    def _check_saved(self) -> None:
         """Raise ValueError unless every variable has a position."""
         if len(self.names) != len(self.positions) or len(set(self.names)) < len(self.names):
             raise ValueError("names and positions do not match")

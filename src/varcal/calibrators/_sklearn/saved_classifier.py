@@ -47,7 +47,7 @@ class SavedClassifier:
     n_features_in: int | None
     feature_names_in: tuple[str, ...] | None
 
-    def check_saved(self) -> None:
+    def _check_saved(self) -> None:
         """Raise ValueError unless every calibrator has an estimator and these classes."""
         if not self.calibrators or len(self.calibrators) != len(self.estimators):
             raise ValueError("calibrators and estimators do not match")

@@ -69,7 +69,7 @@ class AdditiveModel:
     ridge: Floats
     mass: float
 
-    def check_saved(self) -> None:
+    def _check_saved(self) -> None:
         """Raise ValueError unless every coefficient has its penalty and its covariances."""
         size = self.beta.size
         if self.beta.shape != (size,) or self.ridge.shape != (size,):

@@ -98,7 +98,7 @@ class LogisticModel:
     growth: Growth | None = None
     most: float = np.inf
 
-    def check_saved(self) -> None:
+    def _check_saved(self) -> None:
         """Raise ValueError unless the second stage is about variables of the first."""
         if not self.most > 0:
             raise ValueError("the largest logit is not positive")

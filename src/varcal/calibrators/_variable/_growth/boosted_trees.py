@@ -63,7 +63,7 @@ class Trees:
     value: Floats
     used: Floats
 
-    def check_saved(self) -> None:
+    def _check_saved(self) -> None:
         """Raise ValueError unless trees are complete and split by variables that exist."""
         if self.place.ndim != 2 or self.used.shape != self.place.shape[:1]:
             raise ValueError("the cells of trees do not match their variables")

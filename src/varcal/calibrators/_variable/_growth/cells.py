@@ -40,7 +40,7 @@ class NumberCells:
 
     cuts: Floats
 
-    def check_saved(self) -> None:
+    def _check_saved(self) -> None:
         """Raise ValueError unless cuts increase and are as many as codes allow."""
         if self.cuts.ndim != 1 or not 0 < len(self.cuts) <= MOST_CELLS - 2:
             raise ValueError("a number has no cuts or too many")
@@ -81,7 +81,7 @@ class LevelCells:
 
     cell: Ints
 
-    def check_saved(self) -> None:
+    def _check_saved(self) -> None:
         """Raise ValueError unless all levels have a cell."""
         if self.cell.ndim != 1 or len(self.cell) < 2:
             raise ValueError("levels have no cells")

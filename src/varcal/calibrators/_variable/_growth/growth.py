@@ -101,7 +101,7 @@ class Growth:
     effects: tuple[Floats, ...] = ()
     shift: float = 0.0
 
-    def check_saved(self) -> None:
+    def _check_saved(self) -> None:
         """Raise ValueError unless tables, trees and effects have an entry for every cell."""
         numbers = (self.share, self.gain, self.error, self.variance, self.shift)
         if not np.isfinite(numbers).all() or not 0 <= self.share <= 1 or self.variance < 0:

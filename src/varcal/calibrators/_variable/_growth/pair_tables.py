@@ -59,7 +59,7 @@ class PairTable:
     gain: float
     error: float
 
-    def check_saved(self) -> None:
+    def _check_saved(self) -> None:
         """Raise ValueError unless the table holds numbers of two variables."""
         if self.added.ndim != 2 or not np.isfinite(self.added).all():
             raise ValueError("a table of two variables does not hold numbers")
