@@ -356,7 +356,7 @@ def test_the_frame_has_one_row_per_cell(alarmed):
         for rows in (make_rows(seed=day) for day in range(40))
     )
     assert place["low"] < place["gap"] < place["high"] < 0
-    assert place["gap"] == pytest.approx(place["says"] - place["happens"])
+    assert place["gap"] == pytest.approx(place["predicted"] - place["observed"])
     assert frame["evidence"].arg_max() == frame["gap"].arg_min()
     assert frame["evidence"].sum() + 1 / 41 == pytest.approx(alarmed.status.evidence)
 

@@ -71,7 +71,7 @@ def test_a_state_that_another_process_saved_is_not_overwritten(monitor, tmp_path
     with pytest.raises(InputError, match=r"has changed since it was read.*up to '10'") as caught:
         other.save(path)
     assert "load it again" in caught.value.hint
-    assert vc.load(path).last_id == "10"
+    assert vc.load(path)._last_id == "10"
     with pytest.raises(InputError, match="holds another monitor"):
         vc.Monitor(monitor.bins).save(path)
     one.save(path)  # its own state may be written again
