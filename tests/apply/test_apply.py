@@ -75,7 +75,7 @@ def test_every_format_to_every_other(source, out, rows, tree, expected, tmp_path
     monkeypatch.setattr(_streams, "CHUNK_ROWS", 90)
     path = write(rows, tmp_path / source)
     done = vc.apply(tree, path, tmp_path / out)
-    assert done == vc.Applied(str(tmp_path / out), N, ("p_calibrated",))
+    assert done == vc.results.Applied(str(tmp_path / out), N, ("p_calibrated",))
     back = read(tmp_path / out)
     assert back.column_names == [*rows.column_names, "p_calibrated"]
     np.testing.assert_array_equal(back["p_calibrated"].to_numpy(), expected)
@@ -84,7 +84,7 @@ def test_every_format_to_every_other(source, out, rows, tree, expected, tmp_path
 
 
 def test_result_is_ready_for_json():
-    done = vc.Applied("out.csv", 3, ("p_calibrated",))
+    done = vc.results.Applied("out.csv", 3, ("p_calibrated",))
     assert json.loads(json.dumps(done.to_dict())) == {
         "out": "out.csv",
         "n_rows": 3,
@@ -276,7 +276,7 @@ def test_fitted_on_arrays(rows, tmp_path):
         vc.apply(cal, path, out)
     with pytest.raises(InputError, match="no column 'v'"):
         vc.apply(cal, path, out, p="p")
-    with pytest.raises(InputError, match=r"v names 2 columns, but .* 1"):
+    with pytest.raises(InputError, match=r"X names 2 columns, but .* 1"):
         vc.apply(cal, path, out, p="p", X=["age", "city"])
     vc.apply(cal, path, out, p="p", X="age")
     np.testing.assert_array_equal(read(out)["p_calibrated"], cal.predict_proba(p, age)[:, 1])

@@ -69,7 +69,9 @@ def test_variables_that_the_model_does_not_see(cancer, kind):
 def test_names_never_clash_silently(cancer):
     X, y = cancer
     model = GaussianNB().fit(X[:300], y[:300])
-    with pytest.raises(InputError, match="v has columns that X has, too: 'mean area'") as caught:
+    with pytest.raises(
+        InputError, match="variables has columns that X has, too: 'mean area'"
+    ) as caught:
         vc.audit_estimator(model, X[300:], y[300:], variables=X[["mean area"]][300:])
     assert "rename them" in caught.value.hint
     array = GaussianNB().fit(X.to_numpy()[:300, :2], y[:300])

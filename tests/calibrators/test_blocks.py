@@ -241,7 +241,7 @@ def test_rows_sorted_by_their_outcome_do_not_warn():
     ("given", "message"),
     [
         ({"blocks": True}, "blocks is True"),
-        ({"blocks": "da"}, "blocks: no column 'da' in v\nhint: did you mean 'day'"),
+        ({"blocks": "da"}, "blocks: no column 'da' in X\nhint: did you mean 'day'"),
         ({"blocks": [1, 2]}, "lengths differ: .*blocks 2"),
         ({"blocks": "day", "groups": np.arange(100)}, "blocks is given together with groups"),
         ({"blocks": "day", "time": np.arange(100)}, "blocks is given together with time"),
@@ -257,5 +257,5 @@ def test_errors(given, message):
 
 def test_a_name_needs_named_columns():
     p = np.linspace(0.1, 0.9, 100)
-    with pytest.raises(InputError, match="blocks is 'day', but v has no named columns"):
+    with pytest.raises(InputError, match="blocks is 'day', but X has no named columns"):
         VariableCalibrator().fit(p, p > 0.5, p, blocks="day")

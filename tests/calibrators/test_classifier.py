@@ -260,12 +260,12 @@ def test_v_may_be_separate_from_x():
     inside.fit(X[["x"]], y, variables={"age": X["age"]})
     assert np.isfinite(fit.predict_proba(X[["x"]], variables=X["age"])).all()
     assert fit.predict(X[["x"]], variables=X["age"]).shape == (300,)
-    with pytest.raises(InputError, match="v is missing, though it was given to fit"):
+    with pytest.raises(InputError, match="variables is missing, though it was given to fit"):
         fit.predict_proba(X[["x"]])
     with pytest.raises(InputError, match="variables are given to fit, and variables="):
         clone(apart).set_params(variables="x").fit(X, y, variables=X["age"])
     plain = clone(apart).fit(X, y)
-    with pytest.raises(InputError, match="v is given, though it was not given to fit"):
+    with pytest.raises(InputError, match="variables is given, though it was not given to fit"):
         plain.predict_proba(X, variables=X["age"])
 
 
@@ -370,7 +370,7 @@ def test_separate_variables_must_fit_the_rows_and_reach_score():
     X, v = rng.normal(size=(300, 2)), rng.random(300)
     y = np.where(rng.random(300) < 0.5, "yes", "no")
     model = VariableCalibratedClassifier(LogisticRegression())
-    with pytest.raises(InputError, match="lengths differ: X 300, v 600"):
+    with pytest.raises(InputError, match="lengths differ: X 300, variables 600"):
         model.fit(X, y, variables=np.r_[v, v])
     assert 0 <= model.fit(X, y, variables=v).score(X, y, variables=v) <= 1
     with pytest.raises(InputError, match="no columns to take variables from"):
@@ -446,7 +446,7 @@ def test_saved_pieces_of_other_kinds(tmp_path):
     np.testing.assert_array_equal(
         again.predict_proba(X, variables=v), apart.predict_proba(X, variables=v)
     )
-    with pytest.raises(InputError, match="v is missing, though it was given to fit"):
+    with pytest.raises(InputError, match="variables is missing, though it was given to fit"):
         again.predict_proba(X)
     several = VariableCalibratedClassifier(LogisticRegression(), ensemble=True, cv=3).fit(X, y)
     models = [model for model, _ in several.pairs_]

@@ -155,7 +155,7 @@ def test_bad_input_is_refused(calibrator):
         fit.fit(p[1:], y, v)
     with pytest.raises(InputError, match="only the class 1"):
         fit.fit(p, np.ones(50, int), v)
-    with pytest.raises(InputError, match=r"fit\(p, y, v\)"):
+    with pytest.raises(InputError, match=r"fit\(p, y, X\)"):
         fit.fit(y, p, v)
     fit.fit(p, y, v)
     with pytest.raises(InputError, match="3 classes, but the calibrator was fitted on 2"):

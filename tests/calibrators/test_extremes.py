@@ -116,7 +116,7 @@ def test_ten_rows_are_enough(calibrator):
 
 @pytest.mark.parametrize("calibrator", [TreeCalibrator(), AugmentedCalibrator()])
 @pytest.mark.parametrize("value", [7.0, np.nan, "same"])
-@pytest.mark.filterwarnings("ignore:v 'v' is missing at every row")
+@pytest.mark.filterwarnings("ignore:variable 'v' is missing at every row")
 def test_a_constant_variable_leaves_beta(calibrator, value):
     rng = np.random.default_rng(0)
     p = rng.uniform(0.01, 0.99, 300)

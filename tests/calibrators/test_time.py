@@ -132,7 +132,7 @@ def test_a_classifier_passes_time_on():
         (["03/04/2024"] * 100, "day and month cannot be told apart"),
         ([np.inf, *range(99)], "time is infinite: inf at row 0"),
         (range(7), "lengths differ: p 100, time 7"),
-        ("month", "time: no column 'month' in v"),
+        ("month", "time: no column 'month' in X"),
     ],
 )
 def test_errors(time, message):

@@ -160,7 +160,7 @@ def test_variables_must_be_those_of_the_fit():
     frame = pd.DataFrame({"age": np.arange(100.0), "weight": np.arange(100.0)[::-1]})
     y = np.arange(100) % 2
     fit = TreeCalibrator(min_leaf=0.3).fit(p, y, frame)
-    with pytest.raises(InputError, match="v is missing: the calibrator was fitted on 'age'"):
+    with pytest.raises(InputError, match="X is missing: the calibrator was fitted on 'age'"):
         fit.predict_proba(p)
     with pytest.raises(InputError, match="no column 'weight'"):
         fit.predict_proba(p, frame.rename(columns={"weight": "wait"}))

@@ -269,7 +269,7 @@ def test_the_order_of_rows_does_not_matter():
     assert other == pytest.approx(one, abs=1e-6)
 
 
-@pytest.mark.filterwarnings("ignore:v 'gone' is missing at every row")
+@pytest.mark.filterwarnings("ignore:variable 'gone' is missing at every row")
 def test_constant_columns_and_copies_do_no_harm():
     p, y, v, truth = world(3000)
     more = v.assign(same=7.0, gone=np.nan, word="x", again=v["age"], mirrored=-v["age"])

@@ -95,12 +95,6 @@ CASES = [
     ),
     (
         "y,p,v\n0,0.1,1\n1,0.2,2\n",
-        ["--event", "correct", "--pos-label", "1"],
-        "error: --pos-label is 1, which has no meaning with event 'correct'\n"
-        "hint: use --event positive, or omit --pos-label\n",
-    ),
-    (
-        "y,p,v\n0,0.1,1\n1,0.2,2\n",
         ["--level", "2"],
         "error: --level must lie between 0 and 1; got 2.0\nhint: try 0.95\n",
     ),

@@ -100,7 +100,7 @@ def test_every_function_takes_collected_rows(rows):
     assert a.columns["bin"] == b.columns["bin"] and a.columns["n"] == b.columns["n"]
     assert vc.curve(total, v="v").n_missing == vc.curve(y, p, given).n_missing > 0
     a, b = vc.reliability(total), vc.reliability(y, p)
-    np.testing.assert_allclose(a.accuracy, b.accuracy)
+    np.testing.assert_allclose(a.observed, b.observed)
 
 
 def test_values_that_the_first_day_did_not_have(rows):

@@ -11,7 +11,6 @@ from varcal._inference.error_sums import ErrorSums
 from varcal._inference.gap_law import GapLaw
 from varcal._inference.quadratic_forms import LEAST_MODEL, MODEL_ROWS, constant_gap_moments
 from varcal._inference.simulated_null import draw_cells
-from varcal._measures.estimate import overall_gap, profile_test
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 
@@ -134,45 +133,6 @@ def test_equal_scores_are_drawn_exactly():
     hits = draw_cells(cells, 50_000, 0)[:, 0] + 2
     expected = [0.9**20, 20 * 0.1 * 0.9**19]
     np.testing.assert_allclose([(np.rint(hits) == k).mean() for k in (0, 1)], expected, atol=0.01)
-
-
-def test_hits_drawn_by_cell_give_the_p_values_of_hits_drawn_by_row(edge):
-    rng = np.random.default_rng(4)
-    compared = 0
-    for _ in range(12):
-        s, v = np.minimum(rng.gamma(0.8, 0.004, 3000), 0.9), rng.random(3000)
-        y = rng.random(3000) < s * (1 + 2 * v)
-        found, rows = edge._profile(y, s, v)
-        by_row, by_cell = (profile_test(found, x, grouped=False) for x in (rows, None))
-        if 0.01 < by_row < 0.2:
-            compared += 1
-            # Four standard errors of 666 and of 2,000 draws.
-            error = 4 * np.sqrt(by_row * (1 - by_row) * (1 / 666 + 1 / 2000))
-            assert by_cell == pytest.approx(by_row, abs=error)
-    assert compared >= 3
-
-
-def test_no_positive_among_many_rows_is_not_a_gap_that_changes(edge):
-    rng = np.random.default_rng(5)
-    s = rng.gamma(0.8, 0.0002 / 0.8, 12_000)
-    found, rows = edge._profile(
-        np.zeros(12_000, bool), s, rng.random(12_000), classes=[False, True]
-    )
-    assert profile_test(found, rows, grouped=False, uneven=True) > 0.2  # below 0.01 before
-
-
-def test_the_overall_gap_of_groups_does_not_depend_on_the_bins(edge):
-    rng = np.random.default_rng(6)
-    unit = np.repeat(np.arange(40), 25)
-    s = rng.uniform(0.3, 0.7, 1000)
-    y = rng.random(40)[unit] < s
-    by_group, mixed = (
-        overall_gap(edge._profile(y, s, v, groups=unit)[0].coarse, 0.95)
-        for v in (rng.random(40)[unit], rng.random(1000))
-    )
-    rows = overall_gap(edge._profile(y, s, rng.random(1000))[0].coarse, 0.95)
-    assert by_group.high - by_group.low == pytest.approx(mixed.high - mixed.low, rel=1e-3)
-    assert mixed.high - mixed.low > 2 * (rows.high - rows.low)
 
 
 def test_a_law_over_classes_refuses_nothing_that_one_class_allows():

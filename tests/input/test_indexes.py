@@ -76,7 +76,7 @@ def test_several_levels_and_mixed_labels():
 
 def test_predictions_and_columns_in_a_dict():
     fitted = vc.TreeCalibrator().fit(P, Y, X)
-    with pytest.raises(InputError, match="v has the index labels of p in another order"):
+    with pytest.raises(InputError, match="X has the index labels of p in another order"):
         fitted.predict_proba(P[:50], X[:50][::-1])
     with pytest.raises(InputError, match="X 'age' has the index labels of y"):
         vc.audit(Y, P, {"age": X["age"][::-1]})

@@ -65,7 +65,7 @@ def figures(p, data, **options):
     for event in ("correct", "positive"):
         found[f"curve {event}"] = vc.curve("y", p, "v", data=data, event=event, **options).gap
         table = vc.bin_table("y", p, "v", data=data, event=event, **options)
-        found[f"table {event}"] = np.array([table.columns["confidence"], table.columns["accuracy"]])
+        found[f"table {event}"] = np.array([table.columns["predicted"], table.columns["observed"]])
         shape = vc.reliability("y", p, data=data, event=event, **options)
         found[f"reliability {event}"] = shape.ece.value
     audit = vc.audit("y", p, ["v", "sex"], data=data, repair=False, **options)
@@ -128,8 +128,8 @@ def test_scikit_learn_says_the_same():
     cuts = np.linspace(0, 1, 8)
     observed, predicted = calibration_curve(Y, P, pos_label="bad", n_bins=7)
     table = vc.bin_table(Y, P, event="positive", pos_label="bad", bins=cuts)
-    np.testing.assert_allclose(table.columns["confidence"], predicted)
-    np.testing.assert_allclose(table.columns["accuracy"], observed)
+    np.testing.assert_allclose(table.columns["predicted"], predicted)
+    np.testing.assert_allclose(table.columns["observed"], observed)
     found = vc.compare(Y, {"a": P, "b": np.column_stack([P, 1 - P])}, pos_label="bad")
     brier = brier_score_loss(Y, P, pos_label="bad")
     for name in ("a", "b"):
@@ -174,8 +174,8 @@ def test_monitors_watch_the_positive_class():
         monitor = vc.Monitor(bins)
         monitor.update(data, id="day 1")
         states.append(monitor)
-    assert [cell.claim for cell in states[0].cells.cells] == [
-        cell.claim for cell in states[1].cells.cells
+    assert [cell.claim for cell in states[0]._cells.cells] == [
+        cell.claim for cell in states[1]._cells.cells
     ]
     assert states[0].status.alarm == states[1].status.alarm
 

@@ -162,7 +162,7 @@ REJECTED = {
         "one column for every class",
     ),
     "lengths": (dict(y=[0, 1, 1], p=[0.5, 0.5]), "lengths differ: y 3, p 2", "one value per row"),
-    "length of v": (dict(y=[0, 1], p=[0.5, 0.5], v=[1, 2, 3]), "y 2, p 2, v 'v' 3", ""),
+    "length of v": (dict(y=[0, 1], p=[0.5, 0.5], v=[1, 2, 3]), "y 2, p 2, variable 'v' 3", ""),
     "length of weight": (dict(y=[0, 1], p=[0.5, 0.5], sample_weight=[1]), "sample_weight 1", ""),
     "length of groups": (dict(y=[0, 1], p=[0.5, 0.5], groups=[1]), "groups 1", ""),
     "unknown label": (
@@ -266,7 +266,7 @@ REJECTED = {
     "empty v": (dict(y=[0], p=[0.1], v={}), "v has no columns", "at least one"),
     "length of a variable named p": (
         dict(y=[0, 1], p=[0.5, 0.5], v={"p": [1, 2, 3]}),
-        "lengths differ: y 2, p 2, v 'p' 3",
+        "lengths differ: y 2, p 2, variable 'p' 3",
         "one value per row",
     ),
     "table without columns": (

@@ -171,7 +171,7 @@ def test_the_ranking_is_that_of_the_audit(audit, ax):
     assert f"by {points(audit.gap)} points" in ax.get_title(loc="left").replace("\n", " ")
     assert "limit 2.0" in texts(ax) and "uneven error" in ax.get_xlabel()
     assert "VECE, 95% interval, points" in texts(audit.plot(quantity="vece"))
-    with pytest.raises(InputError, match="quantity must be one of 'beyond', 'vece'"):
+    with pytest.raises(InputError, match="quantity must be one of 'uneven', 'vece'"):
         audit.plot(quantity="veces")
 
 
@@ -187,8 +187,8 @@ def test_the_reliability_diagram_holds_the_bins(tilt, ax):
     found = vc.reliability(tilt.y, tilt.p, event="positive")
     found.plot(ax)
     (dots,) = (line for line in ax.get_lines() if line.get_marker() == "o")
-    np.testing.assert_array_equal(dots.get_xdata(), found.confidence)
-    np.testing.assert_array_equal(dots.get_ydata(), found.accuracy)
+    np.testing.assert_array_equal(dots.get_xdata(), found.predicted)
+    np.testing.assert_array_equal(dots.get_ydata(), found.observed)
     np.testing.assert_array_equal(lines(ax)["#0072B2"].get_ydata(), found.smooth)
     assert any(text.startswith(f"ECE {points(found.ece.debiased)} points") for text in texts(ax))
     assert ax.get_aspect() == 1

@@ -133,7 +133,7 @@ def test_charts_show_what_happened(adult, event):
         inside = sex == level
         assert line.actual[k] == pytest.approx(observed[inside].mean(), abs=2e-3)
         assert line.predicted[k] == pytest.approx(predicted[inside].mean(), abs=2e-3)
-        assert one.bins[k].observed == pytest.approx(observed[inside].mean())
+        assert one.bins[k].happens == pytest.approx(observed[inside].mean())
         assert line.actual_low[k] < line.actual[k] < line.actual_high[k]
         assert line.n[k] == inside.sum()
     # A level that is named elsewhere has the same interval in the table.

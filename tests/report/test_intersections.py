@@ -49,7 +49,7 @@ def test_every_form_says_it(audit, tmp_path):
         for name in ("report.html", "report.md", "report.json")
     )
     first = audit.intersections.slices[0]
-    said = f"{100 * first.score:.1f}%"
+    said = f"{100 * first.predicted:.1f}%"
     assert "Combinations of variables" in page and 'id="intersections"' in page
     assert page.count('class="map"') == 1 and "<b>sex" not in page
     assert said in page and said in text

@@ -207,7 +207,7 @@ def test_a_calibrated_model_shows_nothing():
     assert repr(found) == found.sentence
 
 
-def test_beyond_takes_off_what_is_known():
+def test_after_takes_off_what_is_known():
     rng = np.random.default_rng(9)
     n = 4000
     X = {"a": rng.random(n), "b": rng.random(n), "kind": rng.choice(["u", "v"], n)}
@@ -294,7 +294,7 @@ def test_identifiers_are_left_out():
     ("options", "message"),
     [
         ({"max_depth": 4}, "max_depth must be one of 1, 2, 3; got 4"),
-        ({"after": "all"}, "beyond must be one of None, 'overall', 'single'; got 'all'"),
+        ({"after": "all"}, "after must be one of None, 'average', 'single'; got 'all'"),
         ({"after": "single", "max_depth": 1}, "no slice is left to search"),
         ({"draws": 5}, "draws must be an integer of at least 19; got 5"),
         (

@@ -99,7 +99,8 @@ class Variable:
         >>> grade.kind, grade.values, grade.levels
         ('levels', array([ 1,  0, -1,  1]), ('a', 'b'))
         """
-        called = argument if argument == name else f"{argument} {name!r}"
+        kind = "variable" if argument in ("v", "X") else argument
+        called = argument if argument == name else f"{kind} {name!r}"
         series = as_series(column)
         if series is not None:
             return _from_series(series, name, called)
@@ -186,8 +187,9 @@ def _double(values: AnyArray, called: str) -> Floats:
 
 
 def _argument(called: str) -> str:
-    """Return the argument that a column was given as, for example v for "v 'age'"."""
-    return called.split(" ")[0]
+    """Return the argument that a column was given as, for example v for "variable 'age'"."""
+    first = called.split(" ")[0]
+    return "v" if first == "variable" else first
 
 
 def as_series(column: object) -> nw.Series[Any] | None:
