@@ -164,7 +164,7 @@ def test_variables_must_be_those_of_the_fit():
         fit.predict_proba(p)
     with pytest.raises(InputError, match="no column 'weight'"):
         fit.predict_proba(p, frame.rename(columns={"weight": "wait"}))
-    with pytest.raises(InputError, match="v has 3 columns, but the calibrator was fitted on 2"):
+    with pytest.raises(InputError, match="X has 3 columns, but the calibrator was fitted on 2"):
         fit.predict_proba(p, np.ones((100, 3)))
     with pytest.raises(InputError, match="holds categories, but the calibrator was fitted on num"):
         fit.predict_proba(p, frame.assign(age="old"))

@@ -122,7 +122,7 @@ def test_more_classes():
     found = vc.slices(y, p, X, draws=DRAWS)
     assert {one.claim for one in found} <= {"confidence", "class x", "class y", "class z"}
     assert jaccard(found[0].mask(X), wrong) > 0.7
-    for after in ("overall", "single"):
+    for after in ("average", "single"):
         again = vc.slices(y, p, X, draws=DRAWS, after=after)
         assert again.p_value < 0.1
 

@@ -73,10 +73,6 @@ def test_a_curve_says_which_ends_were_not_searched():
     assert again.search_note == found.search_note and again.searched == found.searched
     whole = vc.curve(y, p, {"v": v}, event="positive", trim=0)
     assert whole.unsearched == 0 and whole.search_note == ""
-    older = {
-        key: one for key, one in found.to_dict().items() if key not in ("searched", "unsearched")
-    }
-    assert type(found).from_dict(older).search_note == ""
 
 
 def test_a_polynomial_of_a_transformed_axis_is_reproduced():

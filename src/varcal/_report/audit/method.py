@@ -125,7 +125,7 @@ def method(audit: Audit) -> tuple[str, ...]:
         "Gap: what the model says minus what happens.",
         _bins(audit.n_bins, audit.binning),
         "VECE: the mean of |gap| over the bins, weighted by their rows (Kelly and Smyth, 2023). "
-        "Uneven error (uneven): the same once the average gap of each predicted side is taken off. "
+        "Uneven error: the same once the average gap of each predicted side is taken off. "
         "Both are debiased, as noise alone makes |gap| positive.",
         f"Test: one p-value per variable{' that holds for all claims' if several else ''}, "
         f"adjusted for {many} (Holm). Intervals of uneven error hold for {many} at once, those of "

@@ -407,7 +407,7 @@ def _statistics(audit: Audit, row: AuditRow) -> tuple[Sentence, ...]:
         )
     ]
     figures = [
-        f"Uneven error (uneven) {points(uneven.debiased)} points, by itself "
+        f"Uneven error {points(uneven.debiased)} points, by itself "
         f"{interval(uneven.low, uneven.high)}, for all variables at once "
         f"{interval(row.low, row.high)}; before debiasing {points(uneven.value)}.",
         f"p of no uneven error in any claim: {p_text(uneven.p_value)}; adjusted for "
