@@ -58,8 +58,6 @@ def worlds(draw):
         options["sample_weight"] = rng.lognormal(0, 1, n)
     if draw(st.booleans()):
         options["groups"] = rng.integers(0, draw(st.sampled_from([8, 25])), n)
-    else:
-        options["test"] = draw(st.sampled_from(["combined", "kuiper"]))
     return y.astype(int), s, v, options
 
 
