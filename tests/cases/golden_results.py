@@ -480,7 +480,6 @@ def _curves(record):
         "age/groups": vc.curve(y, p, age, groups=_groups(len(y), 400)),
         "sex/groups": vc.curve(y, p, {"sex": X["sex"]}, groups=_groups(len(y), 30)),
         "age/span": vc.curve(y, p, age, span=0.9),
-        "age/bandwidth": vc.curve(y, p, age, bandwidth=8, degree=1),
         "age/grid": vc.curve(y, p, age, grid=25),
         "age/points": vc.curve(y, p, age, span=0.5, grid=[20, 35.5, 61]),
     }
