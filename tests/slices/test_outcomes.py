@@ -8,7 +8,7 @@ from scipy.optimize import brentq
 from scipy.special import logit
 
 from varcal._evidence.roles import Roles
-from varcal._input.part import Part
+from varcal._input.labels import Part
 from varcal._input.predictions import Predictions
 from varcal._input.variables import Variable
 from varcal._slices.cells import grid_of

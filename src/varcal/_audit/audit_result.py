@@ -9,8 +9,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from varcal._audit.audit_changes import Changes, changes
-from varcal._audit.audit_row import AuditRow
-from varcal._audit.claim_summary import ClaimSummary
+from varcal._audit.audit_row import AuditRow, ClaimSummary
 from varcal._audit.first_screen import first_screen
 from varcal._audit.intersections import Intersections
 from varcal._audit.places import Place

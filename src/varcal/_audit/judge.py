@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from varcal._audit.audit_result import Audit
-from varcal._audit.audit_row import AuditRow, ClaimFigures
-from varcal._audit.claim_summary import ClaimSummary
+from varcal._audit.audit_row import AuditRow, ClaimFigures, ClaimSummary
 from varcal._audit.findings import ClaimFinding, Finding, look
 from varcal._audit.places import Part, Place, Places, chosen_groups, describe_place
 from varcal._audit.verdicts import FINDINGS, NO_EVIDENCE, OFF, SIZE_UNCLEAR, SMALL, TOO_FEW_ROWS
@@ -16,8 +15,7 @@ from varcal._binning.stats import BinnedStats
 from varcal._evidence.evidence import Evidence
 from varcal._inference.duality import with_p
 from varcal._inference.measured import Measured, gap_law
-from varcal._inference.multiplicity import benjamini_hochberg, holm
-from varcal._inference.ranks import rank_range
+from varcal._inference.multiplicity import benjamini_hochberg, holm, rank_range
 from varcal._input.events import CORRECT, claim_names
 from varcal._input.variables import Kind
 from varcal._measures.bin_table import BinTable, table_of

@@ -13,10 +13,9 @@ import numpy as np
 from varcal._arrays import Floats
 from varcal._binning.stats import FIELDS, BinnedStats
 from varcal._inference.cluster_law import cluster_law
-from varcal._inference.debias import debiased, interval, lower_limit, upper_limit
+from varcal._inference.debias import debiased, interval, lower_limit, noise_floor, upper_limit
 from varcal._inference.error_sums import ErrorSums, plug_in
 from varcal._inference.gap_law import GapLaw
-from varcal._inference.noise_floor import noise_floor
 
 T = TypeVar("T")
 

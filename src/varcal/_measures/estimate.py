@@ -30,6 +30,7 @@ from varcal._inference.measured import (
 from varcal._inference.multiplicity import two_sided_quantile
 from varcal._inference.power import minimum_detectable
 from varcal._inference.scored_rows import ScoredRows
+from varcal._options import checked
 from varcal._text.html_tables import html_table
 from varcal._text.numbers import level_text, p_text
 from varcal._text.sentences import short
@@ -131,6 +132,7 @@ class Estimate:
         return html_table(facts, f"{head}, {level_text(self.level)} interval, event {self.event}")
 
 
+@checked()
 @one_blas_thread()
 def estimate(
     y: object,

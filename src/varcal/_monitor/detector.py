@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from varcal._arrays import Floats, Ints
-from varcal._binning.bets import STAKES
+from varcal._engines.bets import STAKES
 from varcal._monitor.moments import Moments
 
 #: Evidence is not followed beyond this, so that it cannot overflow. A smaller value is safe.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from varcal._arrays import Floats
-from varcal._binning.bets import STAKES
+from varcal._engines.bets import STAKES
 from varcal._monitor.moments import Moments
 
 #: How the evidence of a batch is computed.

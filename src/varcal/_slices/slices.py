@@ -15,8 +15,8 @@ from varcal._evidence.roles import Roles
 from varcal._evidence.rows_of_call import Few, refuse_sums, rows_of_call
 from varcal._input.events import AUDIT_EVENTS, audit_keys, claim_names
 from varcal._input.groups import check_two_groups, distinct_groups
+from varcal._input.labels import Part
 from varcal._input.left_out import must_read
-from varcal._input.part import Part
 from varcal._input.predictions import ALL, Predictions
 from varcal._input.variables import Variable
 from varcal._options import (

@@ -114,7 +114,7 @@ class Simulation:
         >>> from varcal.datasets import make_gap
         >>> sim = make_gap(100, "tilt", vece=0.04)
         >>> round(sim.ece, 4), round(sim.ece_in_bins(10), 4)
-        (0.025, 0.024)
+        (0.0127, 0.0126)
         """
         return _in_bins(self.score_gap(self.score_quantile(_cell_ranks(n_bins))), n_bins)
 

@@ -12,7 +12,7 @@ from varcal._report.comparison.summary import (
     VariableChange,
 )
 from varcal._report.html.axes import Axis, share_axis
-from varcal._report.html.badge import verdict_badge
+from varcal._report.html.chart_parts import verdict_badge
 from varcal._report.html.markup import Markup, el
 from varcal._report.lines import Line
 from varcal._text.numbers import count

@@ -16,7 +16,7 @@ from varcal._report.comparison.summary import (
     VariableChange,
 )
 from varcal._report.html.axes import Axis
-from varcal._report.html.badge import verdict_badge
+from varcal._report.html.chart_parts import verdict_badge
 from varcal._report.html.markup import Child, Markup, el
 from varcal._report.html.page import method_section, page
 from varcal._text.numbers import count, level_text
