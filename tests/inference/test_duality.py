@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import varcal as vc
-from varcal._inference.duality import with_p
-from varcal._inference.measured import Measured
+from varcal._inference.measured import Measured, with_p
 
 
 @given(

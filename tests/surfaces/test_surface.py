@@ -9,7 +9,7 @@ import pytest
 
 import varcal as vc
 from varcal._surfaces.axis import Axis
-from varcal._surfaces.smoother import hat_matrix
+from varcal._surfaces.bands import hat_matrix
 from varcal.exceptions import InputError
 
 

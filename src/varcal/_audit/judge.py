@@ -13,8 +13,7 @@ from varcal._audit.places import Part, Place, Places, chosen_groups, describe_pl
 from varcal._audit.verdicts import FINDINGS, NO_EVIDENCE, OFF, SIZE_UNCLEAR, SMALL, TOO_FEW_ROWS
 from varcal._binning.stats import BinnedStats
 from varcal._evidence.evidence import Evidence
-from varcal._inference.duality import with_p
-from varcal._inference.measured import Measured, gap_law
+from varcal._inference.measured import Measured, gap_law, with_p
 from varcal._inference.multiplicity import benjamini_hochberg, holm, rank_range
 from varcal._input.events import CORRECT, claim_names
 from varcal._input.variables import Kind

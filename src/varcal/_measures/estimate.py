@@ -17,7 +17,6 @@ from varcal._evidence.profile import Profile
 from varcal._evidence.question import N_BINS, QUANTILE, BinOptions, Question
 from varcal._inference.calibration_test import calibration_test
 from varcal._inference.cluster_test import cluster_test
-from varcal._inference.duality import with_p, with_p_of_classes
 from varcal._inference.gap_law import GapLaw
 from varcal._inference.measured import (
     Measured,
@@ -26,6 +25,8 @@ from varcal._inference.measured import (
     measure,
     measure_all,
     measure_classes,
+    with_p,
+    with_p_of_classes,
 )
 from varcal._inference.multiplicity import two_sided_quantile
 from varcal._inference.power import minimum_detectable

@@ -18,8 +18,7 @@ from varcal._evidence.plan import BinPlan
 from varcal._input.frames import frame_of
 from varcal._monitor.cells import Cells
 from varcal._monitor.confidence import Running
-from varcal._monitor.detector import Detector
-from varcal._monitor.evidence import BETS, SUMS, UNITS, log_evidence
+from varcal._monitor.detector import BETS, SUMS, UNITS, Detector, log_evidence
 from varcal._monitor.history import History, checked_id
 from varcal._monitor.moments import Moments
 from varcal._monitor.status import Status, Where, notes_of

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from math import floor
 from typing import TYPE_CHECKING, Any
 
-from varcal._monitor.evidence import SUMS, UNITS
+from varcal._monitor.detector import SUMS, UNITS
 from varcal._text.gaps import off_by
 from varcal._text.numbers import count, decimals, interval
 from varcal._text.sentences import Named, Sentence, cut, listed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from varcal._monitor.evidence import BETS, UNITS
+from varcal._monitor.detector import BETS, UNITS
 from varcal._monitor.monitor import Monitor
 from varcal._monitor.status import (
     Status,

@@ -23,10 +23,10 @@ from varcal._options import (
     or_none,
 )
 from varcal._threads import one_blas_thread
-from varcal.calibrators._interface.answers import careful_answer
 from varcal.calibrators._interface.description import Description
 from varcal.calibrators._interface.rows import (
     CalibrationRows,
+    careful_answer,
     labelled_rows,
     score_names,
     score_rows,

@@ -4,7 +4,7 @@ A file names a class of the closed registry (`registry.py`), the parameters of i
 its fitted attributes; large arrays stand in a table of their own. Reading a file builds objects of
 these classes and nothing else: it holds no import by name, no pickle and no expression. What it
 holds must have the types that the classes declare; the answers of a loaded calibrator are checked
-when they are given (`_interface/answers.py`).
+when they are given (`_interface/rows.py`).
 """
 
 from __future__ import annotations

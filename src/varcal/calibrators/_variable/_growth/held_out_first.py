@@ -9,8 +9,7 @@ import numpy as np
 from varcal._arrays import Bools, Floats
 from varcal.calibrators._variable._columns.design import Design, group_numbers
 from varcal.calibrators._variable._reml.losses import LogisticLoss, Loss
-from varcal.calibrators._variable._reml.refine import refine
-from varcal.calibrators._variable._reml.without_each import without_each
+from varcal.calibrators._variable._reml.without_each import refine, without_each
 from varcal.calibrators._variable.additive_model import (
     AdditiveModel,
     Fitted,
