@@ -6,7 +6,7 @@ import pytest
 from scipy.integrate import trapezoid
 
 import varcal as vc
-from varcal._measures.curve import SERIES, Curve
+from varcal._measures.curve_result import SERIES, Curve
 from varcal._smoothing.local_polynomial import smoother_weights
 from varcal.exceptions import InputError
 

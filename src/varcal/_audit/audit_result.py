@@ -17,7 +17,7 @@ from varcal._audit.verdicts import VERDICTS
 from varcal._input.events import AUDIT_EVENTS
 from varcal._input.frames import frame_of
 from varcal._measures.bin_table import BinTable
-from varcal._measures.curve import Curve
+from varcal._measures.curve_result import Curve
 from varcal._measures.score_profile import ScoreProfile
 from varcal._options import check_path, check_text, checked, or_none
 from varcal._saved.conform import restored

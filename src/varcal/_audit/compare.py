@@ -37,7 +37,8 @@ from varcal._input.indexes import check_indexes
 from varcal._input.left_out import must_read
 from varcal._input.predictions import ALL, Predictions, other_columns
 from varcal._input.variables import Variable
-from varcal._measures.curve import Curve, curve_of
+from varcal._measures.curve import curve_of
+from varcal._measures.curve_result import Curve
 from varcal._measures.estimate import profile_test
 from varcal._options import checked, one_of
 from varcal._threads import one_blas_thread

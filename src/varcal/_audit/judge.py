@@ -18,7 +18,8 @@ from varcal._inference.multiplicity import benjamini_hochberg, holm, rank_range
 from varcal._input.events import CORRECT, claim_names
 from varcal._input.variables import Kind
 from varcal._measures.bin_table import BinTable, table_of
-from varcal._measures.curve import Curve, curve_of
+from varcal._measures.curve import curve_of
+from varcal._measures.curve_result import Curve
 from varcal._measures.estimate import detectable_of, overall_gap
 from varcal._measures.score_profile import score_profile
 from varcal._text.progress import progress

@@ -23,7 +23,6 @@ from varcal.exceptions import import_library
 if TYPE_CHECKING:
     from varcal.calibrators import Calibrator
 
-__all__ = ["OnnxExport", "to_onnx"]
 
 #: Rows that are run together, so that what is computed for them stays in cache.
 BLOCK = 2_048

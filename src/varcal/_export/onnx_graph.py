@@ -16,8 +16,6 @@ from varcal._arrays import AnyArray, Floats
 from varcal._export.program import Program, level_texts
 from varcal.calibrators._neutral.steps import Curve, Forest, Step, sorted_steps
 
-__all__ = ["OPSET", "OnnxGraph", "missing_text"]
-
 #: The version of ONNX's operators, of 2022; onnxruntime knows it from version 1.12 on.
 OPSET = 17
 #: Cuts that each number is compared with; more are searched in two rounds.

@@ -18,9 +18,6 @@ from varcal.calibrators._neutral.evaluate import evaluate
 from varcal.calibrators._neutral.steps import Step, score, sorted_steps
 from varcal.exceptions import InputError
 
-__all__ = ["Program", "level_text", "level_texts"]
-
-
 _NO_VARIABLES = Schema((), (), ())
 
 

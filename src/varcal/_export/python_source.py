@@ -22,7 +22,6 @@ from varcal._files.atomic import write_whole
 if TYPE_CHECKING:
     from varcal.calibrators import Calibrator
 
-__all__ = ["PythonExport", "to_python"]
 
 #: Characters in a line of numbers.
 _LINE = 100

@@ -26,8 +26,6 @@ from varcal._smoothing.density import density
 from varcal._threads import one_blas_thread
 from varcal.exceptions import InputError, shown
 
-__all__ = ["SERIES", "Curve", "curve", "curve_of"]
-
 
 def _check_grid(argument: str, grid: object) -> int | Floats | None:
     """Return the number of points, or the points in increasing order."""

@@ -26,8 +26,6 @@ from varcal._smoothing.variance import (
     group_factor,
 )
 
-__all__ = ["Bands", "curve_bands", "level_bands", "lines", "span_bands"]
-
 #: The largest number of cells that a curve is fitted to.
 MOST_CELLS = 300
 #: The half-spans from which generalized cross-validation chooses.

@@ -14,8 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from varcal._arrays import Floats
 
-__all__ = ["nearest_bandwidth", "smoother_weights"]
-
 #: Numbers in one working array, which then stays in the processor's cache.
 _BLOCK = 1 << 15
 #: A polynomial with a smaller norm depends on rows with almost no weight, and is dropped.

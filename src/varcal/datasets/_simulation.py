@@ -14,8 +14,6 @@ from varcal._input.frames import frame_of
 from varcal._options import check_seed, checked, whole
 from varcal.exceptions import InputError, shown
 
-__all__ = ["Simulation"]
-
 #: Cells per bin in numerical integrals over bins. It is even, so that a jump in the middle of a bin
 #: falls between two cells.
 CELLS_PER_BIN = 1000

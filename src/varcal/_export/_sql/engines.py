@@ -13,9 +13,6 @@ from varcal._arrays import AnyArray, Floats
 from varcal._export._sql.dialects import DIALECTS, Dialect
 from varcal.exceptions import InputError
 
-__all__ = ["Engine", "create_table", "engine_of"]
-
-
 #: Rows of a table in one INSERT.
 INSERTED = 500
 

@@ -30,7 +30,6 @@ from varcal.exceptions import InputError
 if TYPE_CHECKING:
     from varcal.calibrators import Calibrator
 
-__all__ = ["SqlExport", "to_sql"]
 
 #: Digits of the numbers of an approximation, and how far rounding them may change a result.
 APPROXIMATE_DIGITS, ROUNDED = 9, 1e-6

@@ -15,7 +15,7 @@ from varcal._audit.screen.checks import Column, columns_of, hidden_errors
 from varcal._audit.screen.judgement import is_sure
 from varcal._audit.verdicts import FINDINGS, OFF
 from varcal._measures.bin_table import BinTable
-from varcal._measures.curve import Curve
+from varcal._measures.curve_result import Curve
 from varcal._measures.histogram import Histogram
 from varcal._report.audit.intersections import intersections_of
 from varcal._report.audit.method import citation, glossary, method

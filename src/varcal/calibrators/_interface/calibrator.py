@@ -45,8 +45,6 @@ if TYPE_CHECKING:
     from varcal._export.onnx_export import OnnxExport
     from varcal._export.python_source import PythonExport
 
-__all__ = ["Calibrator"]
-
 
 def _check_pair(argument: str, rows: object) -> object:
     """Refuse anything but a pair of scores and variables."""

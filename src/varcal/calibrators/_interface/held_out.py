@@ -15,8 +15,6 @@ from varcal.calibrators._interface.calibrator import Calibrator
 from varcal.calibrators._interface.rows import CalibrationRows, second_column
 from varcal.exceptions import VarcalWarning
 
-__all__ = ["are_sampling_weights", "calibrate_held_out", "row_counts", "warn_of_sampling_weights"]
-
 
 @one_blas_thread()
 def calibrate_held_out(calibrator: Calibrator, learn: Predictions, held: Predictions) -> Floats:

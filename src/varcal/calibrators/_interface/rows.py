@@ -17,17 +17,6 @@ from varcal._input.variables import Variable, as_series
 from varcal.calibrators._interface.held_together import instants_of, units_of
 from varcal.exceptions import InputError, VarcalError
 
-__all__ = [
-    "CalibrationRows",
-    "careful_answer",
-    "consistent",
-    "labelled_rows",
-    "score_names",
-    "score_rows",
-    "second_column",
-    "valid",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class CalibrationRows:

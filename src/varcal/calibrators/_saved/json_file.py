@@ -24,8 +24,6 @@ from varcal.calibrators._saved.registry import CALIBRATORS, PARTS, STATE, saved_
 from varcal.calibrators._sklearn.saved_classifier import SavedClassifier
 from varcal.exceptions import InputError
 
-__all__ = ["CALIBRATOR", "CLASSIFIER", "saved_body"]
-
 _DTYPES = {"f": "float64", "i": "int64", "u": "int64", "b": "bool", "U": "str", "O": "object"}
 #: The most dimensions of an array in plain JSON.
 _MOST_DIMENSIONS = 4

@@ -40,8 +40,6 @@ from varcal.calibrators._sklearn.saved_classifier import SavedClassifier, estima
 from varcal.calibrators._variable.variable_calibrator import VariableCalibrator
 from varcal.exceptions import InputError, VarcalWarning, shown
 
-__all__ = ["VariableCalibratedClassifier"]
-
 #: The most folds that are fitted at once, by number or by all cores but some.
 MOST_JOBS = 10_000
 

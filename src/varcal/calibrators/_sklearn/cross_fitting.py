@@ -21,8 +21,6 @@ from varcal.calibrators._interface.held_together import instants_of
 from varcal.calibrators._solvers.softmax import softmax
 from varcal.exceptions import InputError, shown
 
-__all__ = ["FitArguments", "OutOfFold", "cross_fit", "estimator_scores", "positions"]
-
 
 class OutOfFold(NamedTuple):
     """One fold: the estimator of the other rows, and its scores of the fold's own rows."""

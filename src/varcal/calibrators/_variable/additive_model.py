@@ -19,9 +19,6 @@ from varcal.calibrators._variable._reml.without_each import refine
 from varcal.calibrators._variable.folds import Folds
 from varcal.calibrators._variable.pairs import held_out_gain, pair_scores
 
-__all__ = ["AdditiveModel", "Fitted", "PairTrial", "Sample", "fit_additive", "refit"]
-
-
 # Tuned constants; README.md shows what changes at half and at twice each value.
 
 #: Rows below which no pairs are looked for.

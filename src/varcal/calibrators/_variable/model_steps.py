@@ -41,9 +41,6 @@ from varcal.calibrators._variable.confusion import LOG_FLOOR, LOG_UNIT, TIE_MARG
 from varcal.calibrators._variable.many_classes import LARGEST_LOG_POWER, TemperatureModel
 from varcal.calibrators._variable.two_classes import MODERATION, LogisticModel
 
-__all__ = ["blended_steps", "limited", "logistic_model_steps", "temperature_model_steps"]
-
-
 #: The least p and the least 1 − p before the logarithm, as in `log_odds`.
 TINY, LEAST_REST = float(np.finfo(np.float64).tiny), 2.0**-54
 

@@ -23,21 +23,6 @@ from varcal.calibrators._variable.folds import RowKeys, make_folds
 from varcal.calibrators._variable.gain import Gain, cautious_gain, gain_of
 from varcal.exceptions import VarcalWarning
 
-__all__ = [
-    "FEW_SAVINGS",
-    "Surviving",
-    "Trusted",
-    "constant_within",
-    "fit_surviving",
-    "fit_trusted",
-    "gain_over",
-    "held_out",
-    "share_of",
-    "too_few",
-    "warn_of_few",
-]
-
-
 # Tuned constants; README.md shows what changes at half and at twice each value.
 
 #: With fewer rows the marginal likelihood, an approximation for many rows, decides nothing. In four

@@ -51,8 +51,6 @@ from varcal.calibrators._variable.two_classes import (
 )
 from varcal.exceptions import InputError
 
-__all__ = ["VariableCalibrator"]
-
 #: Rows on which the sizes of terms are measured.
 MEASURED_ROWS = 10_000
 #: The least slope along the score's logit with `preserve_ranking`, which keeps distinct scores

@@ -11,8 +11,6 @@ from varcal._export._sql._query.layers import free_name
 from varcal._export._sql._query.query import Column
 from varcal._export._sql._query.scalars import Scalar
 
-__all__ = ["Graph", "JoinedTable", "joined_tables"]
-
 
 class Graph:
     """The operations that outputs depend on.

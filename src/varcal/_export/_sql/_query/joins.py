@@ -13,9 +13,6 @@ from varcal._export._sql._query.placement import Placement
 from varcal._export._sql._query.query import Request
 from varcal._export._sql._query.scalars import Scalar
 
-__all__ = ["CutCells", "Joins"]
-
-
 #: Cells for each interval, and intervals in the fullest cell from which another scale is tried.
 _CELLS_PER_INTERVAL = (1, 4)
 _CROWDED = 24

@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 from varcal._export._sql._query.expressions import ATOM, Expression, indent
 from varcal._export._sql.dialects import Dialect
 
-__all__ = ["Layer", "Layers", "comment_on", "free_name"]
-
 
 @dataclass
 class Layer:

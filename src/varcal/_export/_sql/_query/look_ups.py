@@ -17,8 +17,6 @@ from varcal._export._sql._query.query import Request
 from varcal._export._sql._query.scalars import Scalar
 from varcal._export.program import level_texts
 
-__all__ = ["LookUps"]
-
 #: Levels of a category up to which its positions are written as a CASE instead of being joined.
 _CASE_LEVELS = 200
 

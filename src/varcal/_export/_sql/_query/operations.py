@@ -26,9 +26,6 @@ from varcal._export._sql._query.placement import Placement
 from varcal._export._sql._query.query import Request
 from varcal._export._sql._query.scalars import Scalar
 
-__all__ = ["Operations"]
-
-
 #: The exponents beyond which results are 0 or infinite for all purposes, and PostgreSQL refuses to
 #: compute them.
 _LARGEST_EXPONENT = 600.0

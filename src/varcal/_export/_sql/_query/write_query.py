@@ -21,9 +21,6 @@ from varcal._export._sql._query.scalars import Scalars
 from varcal._export._sql.dialects import Dialect
 from varcal._export.program import Program
 
-__all__ = ["first_layers", "write_query"]
-
-
 #: Pieces of a curve up to which it is written as a CASE instead of being joined.
 _CASE_PIECES = 256
 

@@ -39,17 +39,6 @@ from varcal.calibrators._variable.additive_model import AdditiveModel
 from varcal.calibrators._variable.folds import Folds
 from varcal.calibrators._variable.last_curve import fit_link
 
-__all__ = [
-    "LEAST_ROWS",
-    "MOST_ROWS",
-    "Growth",
-    "GrowthRows",
-    "error_variance",
-    "fewer_folds",
-    "fit_growth",
-]
-
-
 # Tuned constants; ../README.md tells how they were chosen.
 
 #: The number of rows below which there is no second stage.

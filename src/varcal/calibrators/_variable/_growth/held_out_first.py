@@ -20,8 +20,6 @@ from varcal.calibrators._variable.additive_model import (
 from varcal.calibrators._variable.last_curve import left_out
 from varcal.calibrators._variable.trust import Trusted
 
-__all__ = ["held_out_predictors"]
-
 #: Rows from which held-out fits keep the pairs of all rows, which halves the time of a fit. Pairs
 #: that saw the held-out rows look better than they are: at 3,000 rows that cost .0016 ± .0007 of
 #: log-loss in the world of spikes, at 10,000 rows at most .0003 ± .0001 in five worlds.

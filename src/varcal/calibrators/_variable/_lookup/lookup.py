@@ -30,8 +30,6 @@ from varcal._threads import one_blas_thread
 from varcal.calibrators._variable._columns.design import SCORE, Block, Design
 from varcal.calibrators._variable._lookup.tables import ModelParts, Track, tracks_of
 
-__all__ = ["FactorPlaces", "Lookup", "equal_blocks", "of_one_variable", "one_row"]
-
 
 @dataclass(frozen=True, eq=False)
 class FactorPlaces:

@@ -11,19 +11,6 @@ from scipy.linalg import lapack
 from varcal._arrays import Floats
 from varcal.calibrators._variable._reml.losses import Loss
 
-__all__ = [
-    "GUARD_STRIDE",
-    "descent",
-    "gram",
-    "in_short_precision",
-    "inverse",
-    "inverse_root",
-    "not_worse",
-    "quadratic_form",
-    "with_certain_rows",
-]
-
-
 #: Rows from which curvature and variance are summed in single precision.
 SINGLE_PRECISION_ROWS = 1_000
 

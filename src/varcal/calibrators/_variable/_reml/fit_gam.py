@@ -42,9 +42,6 @@ from varcal.calibrators._variable._reml.penalties import (
     ridge_of,
 )
 
-__all__ = ["GamFit", "fit_gam"]
-
-
 # Limits of the iteration. They bound time and rounding; the optimum does not depend on them.
 
 #: Newton steps at most.

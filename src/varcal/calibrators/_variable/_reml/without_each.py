@@ -19,9 +19,6 @@ from varcal.calibrators._variable._reml.curvature import (
 from varcal.calibrators._variable._reml.losses import Loss
 from varcal.calibrators._variable._reml.penalties import LEAST_PENALTY, learn_penalties, ridge_of
 
-__all__ = ["refine", "without_each"]
-
-
 #: Rounds of the penalty update at most; they start at the penalties of all rows.
 HELD_OUT_ROUNDS = 4
 
