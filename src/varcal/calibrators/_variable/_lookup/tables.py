@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from varcal._arrays import AnyArray, Bools, Floats, Ints, Singles
-from varcal._binning.cut_grid import CutGrid
+from varcal._binning.bins import CutGrid
 from varcal.calibrators._variable._columns.design import SCORE, Block, Design, few_columns
 from varcal.calibrators._variable._columns.spline_basis import LevelBasis, NumberBasis, Parts
 
