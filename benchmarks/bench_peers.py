@@ -123,16 +123,6 @@ def our_even_ece(data: Data) -> float:
     return vc.ece(data.y, data.p, event="positive", bins=EQUAL_WIDTH)
 
 
-def mcgrad_cumulative(data: Data) -> float:
-    from mcgrad.metrics import ecce_sigma
-
-    return float(ecce_sigma(data.y, data.p))
-
-
-def our_kuiper(data: Data) -> object:
-    return vc.estimate(data.y, data.p, event="positive", test="kuiper")
-
-
 def mcgrad_worst(data: Data) -> float:
     import pandas as pd
     from mcgrad.metrics import MulticalibrationError
@@ -214,8 +204,6 @@ PEERS = [
          mcgrad_ece, our_even_ece, 1e-6),
     Peer("MCGrad `MulticalibrationError`", "mcgrad", "worst segment of a variable (ours: an audit)",
          mcgrad_worst, our_audit, None),
-    Peer("MCGrad `ecce_sigma`", "mcgrad", "cumulative gap along the score (ours: estimate)",
-         mcgrad_cumulative, our_kuiper, None),
     Peer("relplot `binnedECE`", "relplot", "ECE, equal-width bins",
          relplot_even_ece, our_even_ece, 1e-9),
     Peer("netcal `ECE`", "netcal", "ECE, equal-width bins",

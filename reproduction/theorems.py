@@ -9,7 +9,8 @@ import numpy as np
 
 import varcal as vc
 from reproduction.tables import Table
-from varcal.datasets import Simulation, make_consistent, make_ece_bound, make_vece_bound
+from reproduction.theorem_worlds import make_consistent, make_ece_bound, make_vece_bound
+from varcal.datasets import Simulation
 
 CLASSES = (2, 3, 10, 100)
 ALPHAS = (0.02, 0.05, 0.1, 0.15, 0.2, 0.25)

@@ -27,8 +27,8 @@ LAYERS = [
     {"_plotting", "_report"},
     {"cli"},
 ]
-# The two entry points may load anything.
-ENTRANCES = {"__init__", "__main__"}
+# The entry points and the list of result types may load anything.
+ENTRANCES = {"__init__", "__main__", "results"}
 # Methods for convenience that import from a higher layer, inside a function.
 LATE = {
     ("_binning", "_engines"),  # the compiled kernels

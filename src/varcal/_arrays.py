@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["AnyArray", "Bools", "Floats", "Ints", "Singles", "ratio_or_nan", "ratio_or_zero"]
-
 #: An array of any type, such as one column of a table.
 AnyArray = NDArray[Any]
 #: Numbers, in double precision unless said otherwise.

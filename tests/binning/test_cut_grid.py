@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from varcal._binning.cut_grid import CutGrid
+from varcal._binning.bins import CutGrid
 
 floats = st.floats(allow_nan=False, allow_infinity=False)
 

@@ -8,8 +8,7 @@ import numpy as np
 
 import varcal as vc
 from varcal._audit.audit_result import Audit
-from varcal._audit.audit_row import AuditRow, ClaimFigures
-from varcal._audit.claim_summary import ClaimSummary
+from varcal._audit.audit_row import AuditRow, ClaimFigures, ClaimSummary
 from varcal._audit.places import Place
 from varcal._audit.verdicts import FINDINGS, NO_EVIDENCE, OFF, SIZE_UNCLEAR, SMALL
 from varcal._inference.measured import Measured

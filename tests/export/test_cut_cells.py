@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from varcal._export._sql._query.cut_cells import CutCells
+from varcal._export._sql._query.joins import CutCells
 
 CASES = {
     "even": np.arange(100.0),

@@ -12,9 +12,8 @@ from varcal._audit.audit_changes import changes
 from varcal._inference.error_sums import ErrorSums
 from varcal._inference.gap_law import GapLaw
 from varcal._inference.measured import LawErrors, Measured
-from varcal._inference.multiplicity import p_of_interval
+from varcal._inference.multiplicity import p_of_interval, rank_range
 from varcal._inference.paired import change_law, paired_interval
-from varcal._inference.ranks import rank_range
 
 number = st.floats(-1, 1, allow_nan=False)
 

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import varcal as vc
-from varcal._inference.duality import with_p
-from varcal._inference.measured import Measured
+from varcal._inference.measured import Measured, with_p
 
 
 @given(
@@ -58,8 +57,6 @@ def worlds(draw):
         options["sample_weight"] = rng.lognormal(0, 1, n)
     if draw(st.booleans()):
         options["groups"] = rng.integers(0, draw(st.sampled_from([8, 25])), n)
-    else:
-        options["test"] = draw(st.sampled_from(["combined", "kuiper"]))
     return y.astype(int), s, v, options
 
 

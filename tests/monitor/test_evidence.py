@@ -5,10 +5,9 @@ import itertools
 import numpy as np
 import pytest
 
-from varcal._binning.bets import STAKES, log_gains
+from varcal._engines.bets import STAKES, log_gains
 from varcal._monitor.confidence import Running, reach_of
-from varcal._monitor.detector import MOST, Detector
-from varcal._monitor.evidence import log_evidence
+from varcal._monitor.detector import MOST, Detector, log_evidence
 from varcal._monitor.moments import Moments, moments_of_rows, moments_of_units
 
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import matplotlib as mpl
 
@@ -41,7 +42,7 @@ def found(world):
 
 @pytest.fixture(scope="module")
 def summary(found):
-    return summarise_comparison(found, created="now", versions=(("varcal", "0"),))
+    return summarise_comparison(found)
 
 
 @pytest.fixture(autouse=True)
@@ -67,7 +68,7 @@ def test_a_comparison_survives_json(found):
     assert again.to_dict() == found.to_dict()
     assert again.rows[0].verdict == found.rows[0].verdict
     assert np.isnan(again.row("raw", "accuracy").noise_floor)
-    first, second = (summarise_comparison(one, created="now") for one in (found, again))
+    first, second = (replace(summarise_comparison(one), created="now") for one in (found, again))
     assert comparison_html(first) == comparison_html(second)
     kept.pop("curves")
     assert not vc.results.Comparison.from_dict(kept).curves
@@ -163,7 +164,7 @@ def test_headlines_of_few_sets_and_figures(world):
 def test_the_page_says_what_was_checked(world, event):
     sim, X = world
     found = vc.compare(sim.y, {"raw": sim.p, "truth": sim.rate}, {"v": X["v"]}, event=event)
-    text = comparison_markdown(summarise_comparison(found, created="now", versions=()))
+    text = comparison_markdown(summarise_comparison(found))
     assert re.search(r"Checked: [\w ]+(?:, [\w ]+)?, for 1 set of probabilities", text)
 
 

@@ -7,7 +7,6 @@ import pytest
 
 pytest.importorskip("skmisc")
 
-import varcal as vc
 from reproduction.claims import Claim, ClaimResult
 from reproduction.corrected_protocol import recalibrated, run_corrected
 from reproduction.figure import Figure
@@ -16,6 +15,7 @@ from reproduction.paper_protocol import run_paper
 from reproduction.published import PUBLISHED, Published
 from reproduction.rows import paper_rows
 from reproduction.studies import STUDIES
+from reproduction.theorem_worlds import make_consistent, make_ece_bound, make_vece_bound
 from reproduction.theorems import run_theory, simulated
 
 OUTPUTS = ("adult", "bank", "cardio", "cifar")
@@ -207,10 +207,10 @@ def test_theorems_are_simulated_across_classes_and_alpha():
 @pytest.mark.parametrize(
     ("theorem", "make", "alpha"),
     [
-        (1, vc.datasets.make_vece_bound, 0.02),
-        (1, vc.datasets.make_vece_bound, 0.25),
-        (2, vc.datasets.make_ece_bound, 0.02),
-        (3, vc.datasets.make_consistent, 0.02),
+        (1, make_vece_bound, 0.02),
+        (1, make_vece_bound, 0.25),
+        (2, make_ece_bound, 0.02),
+        (3, make_consistent, 0.02),
     ],
 )
 @pytest.mark.parametrize("figure", ["ece", "vece"])
@@ -224,10 +224,10 @@ def test_a_wrong_closed_form_is_noticed(theorem, make, alpha, figure):
 @pytest.mark.parametrize(
     ("theorem", "make", "alpha", "gap"),
     [
-        (1, vc.datasets.make_vece_bound, 0.02, "gap"),
-        (2, vc.datasets.make_ece_bound, 0.02, "score_gap"),
-        (3, vc.datasets.make_consistent, 0.02, "gap"),
-        (3, vc.datasets.make_consistent, 0.02, "score_gap"),
+        (1, make_vece_bound, 0.02, "gap"),
+        (2, make_ece_bound, 0.02, "score_gap"),
+        (3, make_consistent, 0.02, "gap"),
+        (3, make_consistent, 0.02, "score_gap"),
     ],
 )
 def test_rows_that_do_not_follow_the_theorem_are_noticed(theorem, make, alpha, gap):

@@ -8,15 +8,14 @@ from scipy.optimize import brentq
 from scipy.special import logit
 
 from varcal._evidence.roles import Roles
-from varcal._input.part import Part
+from varcal._input.labels import Part
 from varcal._input.predictions import Predictions
 from varcal._input.variables import Variable
 from varcal._slices.cells import grid_of
 from varcal._slices.condition import Condition
 from varcal._slices.figures import Wanted, _FiguresWork, figures_of
-from varcal._slices.group_dependence import Dependence
 from varcal._slices.known_gaps import RIDGE, fit, overall_design, single_design
-from varcal._slices.outcomes import Outcomes
+from varcal._slices.outcomes import Dependence, Outcomes
 
 
 def two_classes(n=2000, **more):

@@ -8,8 +8,8 @@ import pytest
 from varcal._input.variables import Variable
 from varcal._slices.blocks import CLASSES, EXPONENT, BlockLaw
 from varcal._slices.cells import grid_of
+from varcal._slices.choose import _measured, shortened
 from varcal._slices.search import Rows, Rule, search
-from varcal._slices.shorten import _measured, shortened
 
 
 def world(n=900, columns=4, seed=0):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import varcal as vc
-from varcal._surfaces.blocks import random_blocks
+from varcal._surfaces.predictable import random_blocks
 from varcal.exceptions import InputError
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import varcal as vc
 from varcal._surfaces.axis import Axis
-from varcal._surfaces.smoother import hat_matrix
+from varcal._surfaces.bands import hat_matrix
 from varcal.exceptions import InputError
 
 
@@ -128,7 +128,7 @@ def test_missing_values_are_a_level_of_their_own():
     assert found.n[-1].sum() == 700
     assert found.first.text(24) == "v1: missing"
     # They borrow nothing from the others: the strip is a smooth of its own gaps.
-    strip = found.claim_surface("risk")
+    (strip,) = (one for one in (found, *found.others) if one.claim == "risk")
     raw = (given["p"] - given["y"])[:700].mean()
     smooth = np.average(strip.gap[-1], weights=strip.n[-1])
     assert abs(smooth - raw) < 0.02
@@ -151,9 +151,6 @@ def test_levels_and_dates():
 def test_claims_of_two_and_more_classes():
     found = vc.surface(**world())
     assert {found.claim, found.others[0].claim} == {"risk", "confidence"}
-    assert found.claim_surface("risk").claim == "risk"
-    with pytest.raises(InputError, match="claim must be one of"):
-        found.claim_surface("luck")
     assert not vc.surface(**world(), event="correct").others
     both = vc.surface(**world(), event="classwise")
     assert {both.claim, both.others[0].claim} == {"class 0", "class 1"}

@@ -118,7 +118,6 @@ LARGE = [
     ("max_depth", lambda n: vc.TreeCalibrator(max_depth=n).fit(P, Y, P), 64),
     ("degree", lambda n: vc.AugmentedCalibrator(degree=n).fit(P, Y, P), 20),
     ("n", lambda n: vc.datasets.make_gap(n), 100_000_000),
-    ("n_classes", lambda n: vc.datasets.make_ece_bound(9, n_classes=n), 10_000),
 ]
 
 

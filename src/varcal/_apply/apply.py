@@ -23,8 +23,7 @@ from varcal._evidence.roles import rows_numbered_from
 from varcal._files.atomic import refuse_input, whole_file
 from varcal._files.dialect import Dialect, Stated
 from varcal._files.find_sources import sources_of
-from varcal._files.formats import DELIMITERS, format_of
-from varcal._files.source import Source, check_not_input, warn_how_read
+from varcal._files.source import DELIMITERS, Source, check_not_input, format_of, warn_how_read
 from varcal._options import (
     check_arguments,
     check_names,

@@ -12,12 +12,12 @@ from varcal._audit.judge import Settings, judge
 from varcal._audit.repair import MOST_ROWS, Repair, check_protected, repair_of
 from varcal._binning.choose import check_cut_names
 from varcal._engines.open import lazy_rows
-from varcal._evidence._survey.row_sample import sample_rows
 from varcal._evidence.collected import Collected, CollectedEvidence
 from varcal._evidence.evidence import Evidence
 from varcal._evidence.gather import gather
 from varcal._evidence.in_memory import InMemory
 from varcal._evidence.question import ATOMS, BOTH, N_BINS, BinOptions, Default, Question
+from varcal._evidence.rows_of_call import sample_rows
 from varcal._input.events import AUDIT_EVENTS
 from varcal._input.indexes import BY_POSITION
 from varcal._input.left_out import all_left_out, explicit_names, must_read

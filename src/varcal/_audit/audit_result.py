@@ -9,8 +9,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from varcal._audit.audit_changes import Changes, changes
-from varcal._audit.audit_row import AuditRow
-from varcal._audit.claim_summary import ClaimSummary
+from varcal._audit.audit_row import AuditRow, ClaimSummary
 from varcal._audit.first_screen import first_screen
 from varcal._audit.intersections import Intersections
 from varcal._audit.places import Place
@@ -18,7 +17,7 @@ from varcal._audit.verdicts import VERDICTS
 from varcal._input.events import AUDIT_EVENTS
 from varcal._input.frames import frame_of
 from varcal._measures.bin_table import BinTable
-from varcal._measures.curve import Curve
+from varcal._measures.curve_result import Curve
 from varcal._measures.score_profile import ScoreProfile
 from varcal._options import check_path, check_text, checked, or_none
 from varcal._saved.conform import restored

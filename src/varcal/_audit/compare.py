@@ -19,8 +19,7 @@ from varcal._engines.kernel_numpy import bin_rows
 from varcal._evidence.in_memory import InMemory
 from varcal._evidence.profile import Profile, profile, rows_behind
 from varcal._evidence.question import ATOMS, N_BINS, QUANTILE, BinOptions, Question
-from varcal._inference.duality import with_p
-from varcal._inference.measured import Measured, gap_law, measure, plug_in_without
+from varcal._inference.measured import Measured, gap_law, measure, plug_in_without, with_p
 from varcal._inference.multiplicity import holm, p_of_interval
 from varcal._inference.paired import (
     auc_parts,
@@ -38,7 +37,8 @@ from varcal._input.indexes import check_indexes
 from varcal._input.left_out import must_read
 from varcal._input.predictions import ALL, Predictions, other_columns
 from varcal._input.variables import Variable
-from varcal._measures.curve import Curve, curve_of
+from varcal._measures.curve import curve_of
+from varcal._measures.curve_result import Curve
 from varcal._measures.estimate import profile_test
 from varcal._options import checked, one_of
 from varcal._threads import one_blas_thread

@@ -16,7 +16,6 @@ from varcal._evidence.sided import SidedProfile, correct_of
 from varcal._inference._sides.sided_clusters import sided_cluster_law, sided_cluster_tests
 from varcal._inference._sides.sided_law import sided_law
 from varcal._inference._sides.sided_test import SidedSums, sided_test
-from varcal._inference.duality import with_p
 from varcal._inference.gap_law import GapLaw
 from varcal._inference.measured import (
     LawErrors,
@@ -24,6 +23,7 @@ from varcal._inference.measured import (
     error_sums_of,
     gap_law,
     measure_all,
+    with_p,
 )
 from varcal._inference.multiplicity import cauchy
 from varcal._input.events import CORRECT

@@ -7,21 +7,19 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from varcal._audit.audit_result import Audit
-from varcal._audit.audit_row import AuditRow, ClaimFigures
-from varcal._audit.claim_summary import ClaimSummary
+from varcal._audit.audit_row import AuditRow, ClaimFigures, ClaimSummary
 from varcal._audit.findings import ClaimFinding, Finding, look
 from varcal._audit.places import Part, Place, Places, chosen_groups, describe_place
 from varcal._audit.verdicts import FINDINGS, NO_EVIDENCE, OFF, SIZE_UNCLEAR, SMALL, TOO_FEW_ROWS
 from varcal._binning.stats import BinnedStats
 from varcal._evidence.evidence import Evidence
-from varcal._inference.duality import with_p
-from varcal._inference.measured import Measured, gap_law
-from varcal._inference.multiplicity import benjamini_hochberg, holm
-from varcal._inference.ranks import rank_range
+from varcal._inference.measured import Measured, gap_law, with_p
+from varcal._inference.multiplicity import benjamini_hochberg, holm, rank_range
 from varcal._input.events import CORRECT, claim_names
 from varcal._input.variables import Kind
 from varcal._measures.bin_table import BinTable, table_of
-from varcal._measures.curve import Curve, curve_of
+from varcal._measures.curve import curve_of
+from varcal._measures.curve_result import Curve
 from varcal._measures.estimate import detectable_of, overall_gap
 from varcal._measures.score_profile import score_profile
 from varcal._text.progress import progress

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from varcal._engines.faults import reading_rows
 from varcal._engines.parquet_files import ParquetFiles
-from varcal._engines.protocol import BATCH_ROWS, T, Work, map_batches
+from varcal._engines.protocol import BATCH_ROWS, T, Work, map_batches, reading_rows
 
 #: Batches and files that PyArrow reads in advance. Its defaults (16 and 4) can hold whole files in
 #: memory without being faster.

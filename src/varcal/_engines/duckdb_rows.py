@@ -8,9 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from varcal._engines.faults import reading_rows
 from varcal._engines.parquet_files import ParquetFiles
-from varcal._engines.protocol import BATCH_ROWS, T, Work, map_batches
+from varcal._engines.protocol import BATCH_ROWS, T, Work, map_batches, reading_rows
 from varcal.exceptions import InputError, MissingDependencyError, import_library
 
 

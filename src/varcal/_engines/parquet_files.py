@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from varcal._files.column_names import same_columns
-from varcal._files.read_errors import reading
-from varcal._files.source import Source
+from varcal._files.source import Source, reading
 from varcal.exceptions import InputError
 
 if TYPE_CHECKING:

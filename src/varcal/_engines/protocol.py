@@ -19,14 +19,20 @@ adds them up as well.
 from __future__ import annotations
 
 import os
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from threading import Condition
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
+from narwhals import dependencies as libraries
 from numpy.typing import NDArray
+
+from varcal._input.variables import arrow_numbers
+from varcal.exceptions import InputError
 
 T = TypeVar("T")
 Work = Callable[[Any, int], T]
@@ -190,3 +196,81 @@ class _Total:
 
     def _is_turn(self, number: int, k: int) -> bool:
         return self._added[k] == number or self._failed < number
+
+
+#: For each library, the base class of the errors that it raises for data, files and queries.
+_BASE_ERRORS = {
+    "duckdb": "Error",
+    "pyarrow": "ArrowException",
+    "polars.exceptions": "PolarsError",
+}
+
+
+@contextmanager
+def reading_rows(shown: str) -> Iterator[None]:
+    """Turn the errors of a reader into an `InputError` that names the rows.
+
+    Parameters
+    ----------
+    shown : str
+        The name of the rows in the message.
+
+    Examples
+    --------
+    >>> with reading_rows("rows.parquet"):
+    ...     raise OSError(5, "Input/output error")
+    Traceback (most recent call last):
+    varcal.exceptions.InputError: cannot read rows.parquet: Input/output error
+    hint: check that the files are complete, and that the query runs on its own
+    """
+    try:
+        yield
+    except _base_errors() as error:
+        reason = getattr(error, "strerror", None) or str(error).strip() or type(error).__name__
+        raise InputError(
+            f"cannot read {shown}: {reason.splitlines()[0]}",
+            "check that the files are complete, and that the query runs on its own",
+        ) from error
+
+
+def _base_errors() -> tuple[type[Exception], ...]:
+    """Return the errors of the operating system and of those libraries that are loaded."""
+    loaded = [
+        getattr(sys.modules[library], name)
+        for library, name in _BASE_ERRORS.items()
+        if hasattr(sys.modules.get(library), name)
+    ]
+    return (OSError, *loaded)
+
+
+def batch_columns(frame: Any) -> Any:
+    """Return a PyArrow table or a polars frame as a dict of columns, and anything else as it is.
+
+    Integers and floats without nulls become arrays, without a copy where they are in one chunk;
+    other columns stay what they are. Reading arrays costs much less than reading series, which
+    matters for thousands of batches.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> batch_columns(pa.table({"x": [1.5, 2.5]}))
+    {'x': array([1.5, 2.5])}
+    """
+    if libraries.is_pyarrow_table(frame):
+        return dict(zip(frame.column_names, map(_from_arrow, frame.columns), strict=True))
+    if libraries.is_polars_dataframe(frame):
+        return {column.name: _from_polars(column) for column in frame.get_columns()}
+    return frame
+
+
+def _from_arrow(column: Any) -> Any:
+    from pyarrow import types  # noqa: PLC0415
+
+    is_plain = types.is_integer(column.type) or types.is_floating(column.type)
+    return arrow_numbers(column) if is_plain and not column.null_count else column
+
+
+def _from_polars(column: Any) -> Any:
+    is_plain = column.dtype.is_integer() or column.dtype.is_float()
+    is_wide = str(column.dtype) in ("Int128", "UInt128")
+    return column if not is_plain or is_wide or column.null_count() else column.to_numpy()

@@ -261,14 +261,6 @@ class CollectedEvidence(Collected, Evidence):
         """Return None: the rows are not available."""
         return None
 
-    def cumulative(self, key: int, name: str | None, statistic: str) -> float:
-        """Refuse a test that needs the rows."""
-        raise InputError(
-            f'test="{statistic}" needs all rows in memory, but only their sums are available',
-            'use test="combined", or pass fewer rows as arrays or a frame',
-            argument="test",
-        )
-
     def about(self, v: object) -> CollectedEvidence:
         """Return the statistics of some variables, or of the score alone (None)."""
         names = [] if v is None else [v] if isinstance(v, str) else v

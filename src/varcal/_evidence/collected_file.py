@@ -22,7 +22,7 @@ from varcal._evidence.roles import Roles
 from varcal._evidence.tally import Sums, Wanted
 from varcal._files.atomic import whole_file
 from varcal._input.groups import N_BUCKETS
-from varcal._input.part import Part
+from varcal._input.labels import Part
 from varcal._saved.conform import conform
 from varcal._saved.document import BrokenError, Kind, parsed
 from varcal.exceptions import InputError, import_library, shown

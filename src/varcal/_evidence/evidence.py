@@ -110,10 +110,6 @@ class Evidence(ABC):
     def rows(self, key: int, name: str | None, found: Profile) -> ScoredRows | None:
         """Return the rows behind a profile; None if there are many or only sums are available."""
 
-    @abstractmethod
-    def cumulative(self, key: int, name: str | None, statistic: str) -> float:
-        """Return the p-value of a test that needs the rows in the order of the variable."""
-
     def keys(self, event: str, pos_label: Hashable = None) -> list[int]:
         """Return the keys of the claims of an event."""
         return claim_keys(self.classes, event, pos_label)

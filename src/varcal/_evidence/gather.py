@@ -23,7 +23,7 @@ from varcal._evidence.question import QUANTILE, Default, Question
 from varcal._evidence.roles import Roles
 from varcal._evidence.rows_of_call import Few, rows_of_call
 from varcal._evidence.tally import Sums, Tally
-from varcal._input.part import Part
+from varcal._input.labels import Part
 from varcal._input.predictions import ALL
 from varcal._input.variables import Variable
 from varcal._input.weights import no_weight

@@ -157,14 +157,6 @@ class InMemory(Evidence):
         variable = self._variable(key, name)
         return rows_behind(self.predictions, self._claim(key), variable, found)
 
-    def cumulative(self, key: int, name: str | None, statistic: str) -> float:
-        """Return the p-value of a test that needs the rows in the order of the variable."""
-        claim, weight = self._claim(key), self.predictions.weight
-        variable = self._variable(key, name)
-        from varcal._inference.cumulative_test import cumulative_test  # noqa: PLC0415  scipy loads
-
-        return cumulative_test(variable, claim.score, claim.hit, weight, statistic=statistic)
-
     @cached_property
     def _joint_bins(self) -> Bins | None:
         variables = self.predictions.variables

@@ -17,7 +17,7 @@ from varcal._evidence.question import N_FINE, Question
 from varcal._evidence.roles import Roles
 from varcal._evidence.tally import Tally, Wanted
 from varcal._input.events import CORRECT
-from varcal._input.part import Part
+from varcal._input.labels import Part
 from varcal._text.numbers import count
 from varcal._text.sentences import short
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from varcal._input.part import Part
+from varcal._input.labels import Part
 from varcal._input.predictions import ALL, Predictions
 from varcal._options import check_choice
 from varcal.exceptions import InputError

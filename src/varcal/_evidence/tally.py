@@ -11,16 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from varcal._arrays import AnyArray, Floats
-from varcal._binning.bets import BET_FIELDS
 from varcal._binning.bins import Bins
 from varcal._binning.stats import FIELDS
-from varcal._engines.batch_columns import batch_columns
-from varcal._engines.bet_sums import BetTable, sum_bets
+from varcal._engines.bets import BET_FIELDS, BetTable, sum_bets
 from varcal._engines.kernel_numpy import bin_rows
+from varcal._engines.protocol import batch_columns
 from varcal._evidence.roles import Roles, rows_numbered_from
 from varcal._input.events import Claim, claim_of, predicted
 from varcal._input.groups import N_BUCKETS, buckets, sided_buckets
-from varcal._input.part import Part
+from varcal._input.labels import Part
 from varcal._input.variables import Kind, Variable
 from varcal.exceptions import InputError
 

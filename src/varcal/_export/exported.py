@@ -13,8 +13,6 @@ from varcal._text.html_tables import Shown
 from varcal._version import __version__
 from varcal.exceptions import VarcalError
 
-__all__ = ["Checked", "Difference", "Export", "ExportError", "compare", "heading"]
-
 #: How far an exact export may be from `predict_proba`.
 TOLERANCE = 1e-8
 

@@ -12,9 +12,8 @@ import numpy as np
 
 from varcal._arrays import AnyArray, Floats
 from varcal._export.exported import Checked, Export, compare, heading
-from varcal._export.level_texts import level_text, level_texts
 from varcal._export.onnx_graph import OnnxGraph
-from varcal._export.program import Program
+from varcal._export.program import Program, level_text, level_texts
 from varcal._export.random_rows import MadeUpRows
 from varcal._files.atomic import whole_file
 from varcal._input.variables import Variable
@@ -24,7 +23,6 @@ from varcal.exceptions import import_library
 if TYPE_CHECKING:
     from varcal.calibrators import Calibrator
 
-__all__ = ["OnnxExport", "to_onnx"]
 
 #: Rows that are run together, so that what is computed for them stays in cache.
 BLOCK = 2_048

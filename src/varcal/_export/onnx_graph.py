@@ -13,11 +13,8 @@ from typing import Any
 import numpy as np
 
 from varcal._arrays import AnyArray, Floats
-from varcal._export.level_texts import level_texts
-from varcal._export.program import Program
+from varcal._export.program import Program, level_texts
 from varcal.calibrators._neutral.steps import Curve, Forest, Step, sorted_steps
-
-__all__ = ["OPSET", "OnnxGraph", "missing_text"]
 
 #: The version of ONNX's operators, of 2022; onnxruntime knows it from version 1.12 on.
 OPSET = 17

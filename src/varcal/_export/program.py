@@ -16,8 +16,7 @@ from varcal.calibrators._interface.fitted_variables import Schema
 from varcal.calibrators._interface.rows import CalibrationRows
 from varcal.calibrators._neutral.evaluate import evaluate
 from varcal.calibrators._neutral.steps import Step, score, sorted_steps
-
-__all__ = ["Program"]
+from varcal.exceptions import InputError
 
 _NO_VARIABLES = Schema((), (), ())
 
@@ -101,3 +100,29 @@ class Program:
             columns = self.schema.align(variables, unseen=-2)
         n_levels = {k: len(levels) for k, levels in enumerate(self.schema.levels)}
         return evaluate(self.outputs, p, dict(enumerate(columns)), n_levels)
+
+
+def level_text(level: object) -> str:
+    """Return a level as text; truth values are "true" and "false"."""
+    return str(level).lower() if isinstance(level, bool) else str(level)
+
+
+def level_texts(program: Program, k: int) -> list[str]:
+    """Return the levels of variable k as texts, which must differ."""
+    found: list[str] = []
+    name = program.schema.names[k]
+    for level in program.schema.levels[k]:
+        if not isinstance(level, str | bool | int):
+            raise InputError(
+                f"variable {name!r} has the level {level!r}, which is neither text, a truth "
+                "value nor a whole number",
+                "convert the column to text before fit",
+            )
+        text = level_text(level)
+        if text in found:
+            raise InputError(
+                f"variable {name!r} has two levels that are written {text!r}",
+                "convert the column to text before fit",
+            )
+        found.append(text)
+    return found

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from varcal._export.exported import TOLERANCE, Checked, Export, compare, heading
-from varcal._export.level_texts import level_texts
-from varcal._export.program import Program
+from varcal._export.program import Program, level_texts
 from varcal._export.random_rows import MadeUpRows
 from varcal._export.row_code import RowCode, input_lines, level_codes
 from varcal._files.atomic import write_whole
@@ -23,7 +22,6 @@ from varcal._files.atomic import write_whole
 if TYPE_CHECKING:
     from varcal.calibrators import Calibrator
 
-__all__ = ["PythonExport", "to_python"]
 
 #: Characters in a line of numbers.
 _LINE = 100

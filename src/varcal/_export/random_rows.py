@@ -18,8 +18,6 @@ from varcal._input.variables import Variable
 from varcal.calibrators._neutral.steps import Step, sorted_steps
 from varcal.exceptions import InputError
 
-__all__ = ["MadeUpRows"]
-
 #: Rows that an export carries.
 CARRIED = 200
 #: A level that no calibrator was fitted on, with what may be misread in SQL.

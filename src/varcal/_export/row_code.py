@@ -16,8 +16,6 @@ from varcal._arrays import AnyArray
 from varcal._export.program import Program
 from varcal.calibrators._neutral.steps import Curve, Forest, Step, sorted_steps
 
-__all__ = ["RowCode", "input_lines", "level_codes"]
-
 #: Elements of a vector that are written out one by one.
 SHORT = 8
 _SIGNS = {

@@ -20,7 +20,6 @@ from varcal.exceptions import InputError
 if TYPE_CHECKING:
     from varcal.calibrators import Calibrator
 
-__all__ = ["Score", "scorer"]
 
 #: A function of one row: a score and variables by name.
 Score = Callable[..., Any]

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from varcal._files._detection.separator import cut
-from varcal._files.formats import DELIMITERS
 from varcal._files.open_files import json_blocks, open_arrow, open_csv, read_json
-from varcal._files.read_errors import reading
-from varcal._files.source import Source
+from varcal._files.source import DELIMITERS, Source, reading
 from varcal.exceptions import InputError
 
 

@@ -11,9 +11,7 @@ from pathlib import Path
 
 from varcal._files._detection.detect import HEAD_BYTES, Detected, detect
 from varcal._files.dialect import UNSTATED, Stated
-from varcal._files.formats import DELIMITERS, FORMATS, TEXT_FORMATS, format_of
-from varcal._files.read_errors import reading
-from varcal._files.source import Source
+from varcal._files.source import DELIMITERS, FORMATS, TEXT_FORMATS, Source, format_of, reading
 from varcal.exceptions import InputError
 
 #: The first bytes of a gzipped file.

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from varcal._files.column_names import same_columns
-from varcal._files.formats import DELIMITERS
 from varcal._files.json_guard import CheckedLines, line_blocks
 from varcal._files.open_files import (
     JSON_BLOCK_BYTES,
@@ -18,8 +17,7 @@ from varcal._files.open_files import (
     refuse_bytes,
     validated,
 )
-from varcal._files.read_errors import reading
-from varcal._files.source import Source
+from varcal._files.source import DELIMITERS, Source, reading
 from varcal.exceptions import InputError
 
 if TYPE_CHECKING:

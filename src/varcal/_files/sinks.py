@@ -14,8 +14,7 @@ from typing import IO, Any, Self, cast
 import pyarrow as pa
 
 from varcal._files.dialect import Dialect, encoding_name
-from varcal._files.formats import DELIMITERS
-from varcal._files.source import Source
+from varcal._files.source import DELIMITERS, Source
 from varcal.exceptions import InputError
 
 
@@ -77,7 +76,7 @@ def open_sink(
     path : Path
         The file.
     format : str
-        One of the keys of `varcal._files.formats.FORMATS`.
+        One of the keys of `varcal._files.source.FORMATS`.
     gzipped : bool
         Whether to compress a text format.
     schema : pyarrow.Schema

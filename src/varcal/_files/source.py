@@ -3,15 +3,69 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from os import PathLike
 from pathlib import Path
 
 from varcal._files.atomic import refuse_input
 from varcal._files.dialect import PLAIN, Dialect
-from varcal._files.formats import DELIMITERS
-from varcal.exceptions import VarcalWarning
+from varcal._options import check_choice
+from varcal.exceptions import InputError, VarcalWarning, import_library
+
+#: Each format and its file extensions.
+FORMATS = {
+    "csv": (".csv", ".txt"),
+    "tsv": (".tsv", ".tab"),
+    "parquet": (".parquet", ".pq"),
+    "arrow": (".arrow", ".feather", ".ipc"),
+    "jsonl": (".jsonl", ".ndjson", ".json"),
+}
+#: The text formats, which may be gzipped.
+TEXT_FORMATS = ("csv", "tsv", "jsonl")
+#: The usual separator of each format with columns separated by a character.
+DELIMITERS = {"csv": ",", "tsv": "\t"}
+
+
+def format_of(path: str | PathLike[str], format: str | None = None) -> tuple[str, bool]:
+    """Return the format of a file, by its extension, and whether it is gzipped.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    format : str, optional
+        The format, if it is known; the extension is then ignored.
+
+    Raises
+    ------
+    InputError
+        If the extension is unknown.
+
+    Examples
+    --------
+    >>> format_of("rows.csv.gz"), format_of("rows.feather"), format_of("rows", "csv")
+    (('csv', True), ('arrow', False), ('csv', False))
+    """
+    name = Path(path).name.lower()
+    gzipped = name.endswith(".gz")
+    if format is not None:
+        check_choice("format", format, tuple(FORMATS))
+        return format, gzipped
+    stem = name.removesuffix(".gz")
+    for known, extensions in FORMATS.items():
+        if stem.endswith(extensions) and (known in TEXT_FORMATS or not gzipped):
+            return known, gzipped
+    all_extensions = ", ".join(chain.from_iterable(FORMATS.values()))
+    raise InputError(
+        f"unknown file extension: {str(path)!r}",
+        f"use one of {all_extensions} (also with .gz if it is text), or name the format with "
+        "{format}",
+        settings={"format": ...},
+    )
 
 
 @dataclass(frozen=True)
@@ -83,3 +137,36 @@ def warn_how_read(sources: Sequence[Source]) -> None:
 def check_not_input(out: str | PathLike[str], sources: Sequence[Source]) -> None:
     """Refuse an output that would replace one of the files that are read."""
     refuse_input(out, "an input file", *(source.path for source in sources))
+
+
+@contextmanager
+def reading(source: Source) -> Iterator[None]:
+    """Turn the errors of a reader into an `InputError` that names the file."""
+    pa = import_library("pyarrow", f"reading {source.shown}")
+    try:
+        yield
+    except (pa.ArrowException, OSError, EOFError, UnicodeError, zlib.error) as error:
+        reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
+        raise InputError(
+            f"cannot read {source.shown} as {source.format}: {reason}",
+            _hint(source, reason),
+            settings={"encoding": ..., "sep": ..., "format": ...},
+        ) from None
+
+
+def _hint(source: Source, reason: str) -> str:
+    """Say what to do about an error of a reader."""
+    if "UTF8" in reason or "codec" in reason:
+        return "the file is not in one encoding throughout: convert it, or pass {encoding}"
+    if "Empty" in reason:
+        return "the file has no rows"
+    if "columns, got" in reason:
+        return (
+            "fields that contain the separator must be in quotes, also numbers with a decimal "
+            "comma; another separator is chosen with {sep}"
+        )
+    if source.format in ("parquet", "arrow"):
+        return "the file is truncated or has another format: write it again"
+    if source.format == "jsonl":
+        return "JSON lines have one object per line"
+    return "check that the file is complete, and that its format is right ({format})"

@@ -14,7 +14,6 @@ from typing import Any
 import pyarrow as pa
 
 from varcal._files.column_names import column_names, same_columns
-from varcal._files.formats import DELIMITERS
 from varcal._files.open_files import (
     json_blocks,
     open_arrow,
@@ -23,8 +22,7 @@ from varcal._files.open_files import (
     refuse_bytes,
     validated,
 )
-from varcal._files.read_errors import reading
-from varcal._files.source import Source
+from varcal._files.source import DELIMITERS, Source, reading
 from varcal.exceptions import InputError
 
 #: Rows per chunk of Parquet and Arrow files. A chunk of ten numeric columns takes 5 MB.

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from varcal._arrays import Floats, ratio_or_zero
 from varcal._inference.gap_law import GapLaw, plug_in_mean, plug_in_moments
-from varcal._inference.noise_floor import noise_floor
+from varcal._smoothing.critical import student_quantile
 
 #: How many standard errors are added to the absolute gaps to get the shape of the debiased value,
 #: and over how many standard deviations above the null mean it is faded in. The second pair is
@@ -180,3 +181,31 @@ def _solve(function: Callable[[Floats], Floats], target: Floats) -> Floats:
     start, stop = (np.take_along_axis(value, i, -1) for i in (before, index))
     share = np.clip(ratio_or_zero(target[..., None] - start, stop - start), 0.0, 1.0)
     return np.asarray((low + width * share)[..., 0])
+
+
+def noise_floor(law: GapLaw, *, level: float = 0.95) -> tuple[Floats, Floats]:
+    r"""Return mean and quantile of the plug-in error if there were no gap at all.
+
+    The mean is :math:`\sqrt{2/\pi} \sum_b \pi_b\, se_{0b}`, the quantile a Cornish–Fisher one.
+
+    Parameters
+    ----------
+    law : GapLaw
+        Gaps and their covariance under the null.
+    level : float
+        Level of the quantile.
+
+    Examples
+    --------
+    >>> from varcal._inference.error_sums import ErrorSums
+    >>> s = np.full(2000, 0.5)
+    >>> cells = ErrorSums.from_rows(np.arange(2000) // 200, s, np.arange(2000) % 2, n_bins=10)
+    >>> mean, high = noise_floor(GapLaw.from_cells(cells))
+    >>> round(float(mean), 4), round(float(high), 4)
+    (0.0282, 0.0399)
+    """
+    blank = replace(law, gap=0 * law.gap, cov=law.null_cov, centered=False)
+    moments = plug_in_moments(blank, np.zeros_like(law.gap), np.zeros((*law.value.shape, 1)))
+    mean, sd, skew = (moment[..., 0] for moment in moments)
+    z = student_quantile(level, law.df)
+    return mean, mean + (z + (z * z - 1) * skew / 6) * sd

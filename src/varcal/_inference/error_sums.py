@@ -9,8 +9,6 @@ from numpy.typing import ArrayLike
 
 from varcal._arrays import Floats, ratio_or_zero
 
-__all__ = ["ErrorSums", "plug_in"]
-
 
 @dataclass(frozen=True)
 class ErrorSums:

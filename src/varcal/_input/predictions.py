@@ -13,8 +13,7 @@ from varcal._input.columns import check_lengths, column_names, column_of
 from varcal._input.date_texts import as_dates, with_dates
 from varcal._input.frames import Table, is_frame
 from varcal._input.groups import check_units, group_numbers
-from varcal._input.labels import Labels
-from varcal._input.part import Part
+from varcal._input.labels import Labels, Part
 from varcal._input.probabilities import (
     check_order,
     check_probabilities,

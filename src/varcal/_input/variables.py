@@ -15,7 +15,7 @@ import narwhals as nw
 import numpy as np
 
 from varcal._arrays import AnyArray, Bools, Floats, Ints
-from varcal._input.plain_types import is_plain
+from varcal._input.frames import is_plain
 from varcal.exceptions import InputError, VarcalWarning
 
 Kind = Literal["numeric", "datetime", "duration", "levels"]

@@ -7,7 +7,7 @@ import numpy as np
 from varcal._arrays import AnyArray, Floats
 from varcal._input.columns import column_of, numbers_of
 from varcal._input.frames import Table
-from varcal._input.part import Part
+from varcal._input.labels import Part
 from varcal.exceptions import InputError
 
 #: Weights are scaled if the largest is above 2 to this power, or below 2 to minus this power.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,8 +25,6 @@ from varcal._smoothing.cells import Cells
 from varcal._smoothing.density import density
 from varcal._threads import one_blas_thread
 from varcal.exceptions import InputError, shown
-
-__all__ = ["SERIES", "Curve", "curve", "curve_of"]
 
 
 def _check_grid(argument: str, grid: object) -> int | Floats | None:
@@ -58,7 +55,6 @@ def _check_grid(argument: str, grid: object) -> int | Floats | None:
 
 @checked(
     span=or_none(number(0, 1_000, hint="try 0.9")),
-    bandwidth=or_none(number(0, hint="omit it to choose the span from the data")),
     degree=one_of(0, 1, 2, 3, 4),
     trim=number(0, 0.5, ends="[)", hint="try 0.05"),
     grid=_check_grid,
@@ -73,7 +69,6 @@ def curve(
     data: object = None,
     event: str = "correct",
     span: float | None = None,
-    bandwidth: float | None = None,
     degree: int = 2,
     level: float = 0.95,
     trim: float = TRIM,
@@ -96,7 +91,7 @@ def curve(
     By default the span is chosen by generalized cross-validation, and the bands come from a
     local quartic with a narrower span. Its bias is small compared with its standard error, so
     that the simultaneous band keeps its level as the number of rows grows. With `span=` (0.9 in
-    the paper) or `bandwidth=` the curve is the local polynomial of that span, and the bands are
+    the paper) the curve is the local polynomial of that span, and the bands are
     for the smoothed truth.
 
     Parameters
@@ -109,10 +104,8 @@ def curve(
         As in `vece`; `event` is "correct" or "positive".
     span : float, optional
         Share of the rows in each neighbourhood (nearest neighbours).
-    bandwidth : float, optional
-        Half-width of the kernel in units of the variable (seconds for dates), instead.
     degree : int
-        Degree of the local polynomial at the given span or bandwidth.
+        Degree of the local polynomial at the given span.
     level : float
         Level of all bands.
     trim : float
@@ -183,7 +176,6 @@ def curve(
         vece = measure(found.coarse, level)
     else:
         vece = measure_and_test(evidence, key, name, found, level=level)
-    fit: dict[str, Any] = {"span": span, "bandwidth": bandwidth, "degree": degree}
     return curve_of(
         found,
         event,
@@ -194,7 +186,8 @@ def curve(
         vece=vece,
         backend=evidence.backend,
         engine=evidence.engine,
-        **fit,
+        span=span,
+        degree=degree,
     )
 
 
@@ -207,7 +200,6 @@ def curve_of(
     trim: float = TRIM,
     grid: int | Floats | None = None,
     span: float | None = None,
-    bandwidth: float | None = None,
     degree: int = 2,
     with_bands: bool = True,
     vece: Measured | Estimate,
@@ -219,11 +211,9 @@ def curve_of(
     if found.kind == "levels":
         bands = level_bands(cells, level=level)
     elif not with_bands:
-        bands = lines(cells, span=span, bandwidth=bandwidth, degree=degree, trim=trim)
-    elif span is not None or bandwidth is not None:
-        bands = span_bands(
-            cells, span=span, bandwidth=bandwidth, degree=degree, level=level, trim=trim
-        )
+        bands = lines(cells, span=span, degree=degree, trim=trim)
+    elif span is not None:
+        bands = span_bands(cells, span=span, degree=degree, level=level, trim=trim)
     else:
         bands = curve_bands(cells, level=level, trim=trim)
     kept = bands.cells

@@ -17,8 +17,6 @@ from varcal._evidence.profile import Profile
 from varcal._evidence.question import N_BINS, QUANTILE, BinOptions, Question
 from varcal._inference.calibration_test import calibration_test
 from varcal._inference.cluster_test import cluster_test
-from varcal._inference.cumulative_test import CUMULATIVE
-from varcal._inference.duality import with_p, with_p_of_classes
 from varcal._inference.gap_law import GapLaw
 from varcal._inference.measured import (
     Measured,
@@ -27,18 +25,19 @@ from varcal._inference.measured import (
     measure,
     measure_all,
     measure_classes,
+    with_p,
+    with_p_of_classes,
 )
 from varcal._inference.multiplicity import two_sided_quantile
 from varcal._inference.power import minimum_detectable
 from varcal._inference.scored_rows import ScoredRows
-from varcal._options import checked, one_of
+from varcal._options import checked
 from varcal._text.html_tables import html_table
 from varcal._text.numbers import level_text, p_text
 from varcal._text.sentences import short
 from varcal._threads import one_blas_thread
 from varcal.exceptions import InputError
 
-TESTS = ("combined", *CUMULATIVE)
 #: Smaller p-values are not shown with their digits.
 SMALL_P = 0.001
 
@@ -51,8 +50,8 @@ class Estimate:
     ----------
     metric : {"ECE", "VECE"}
         The metric.
-    variable, event, test : str
-        The binned variable, what the probabilities claim, and the test of the p-value.
+    variable, event : str
+        The binned variable, and what the probabilities claim.
     value, debiased : float
         The plug-in value, which is biased upwards, and the value without this bias.
     low, high, level : float
@@ -83,7 +82,6 @@ class Estimate:
     noise_floor: float
     noise_high: float
     detectable: float
-    test: str
     n_rows: int
     n_bins: int
     n_dropped: int = 0
@@ -135,7 +133,7 @@ class Estimate:
         return html_table(facts, f"{head}, {level_text(self.level)} interval, event {self.event}")
 
 
-@checked(test=one_of(*TESTS))
+@checked()
 @one_blas_thread()
 def estimate(
     y: object,
@@ -149,7 +147,6 @@ def estimate(
     bins: object = None,
     edges: str | None = None,
     level: float = 0.95,
-    test: str = "combined",
     classes: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
     sample_weight: object = None,
@@ -162,7 +159,9 @@ def estimate(
 
     The plug-in value :math:`T = \sum_b \pi_b |g_b|` is biased upwards, because noise adds to
     absolute values. Its sampling distribution is known in closed form for gaps of the observed
-    shape. It is inverted to get the debiased value and the interval, without resampling.
+    shape. It is inverted to get the debiased value and the interval, without resampling. The
+    p-value is the Cauchy combination of a chi-square test over the bins and a score test on smooth
+    trends.
 
     Parameters
     ----------
@@ -176,13 +175,9 @@ def estimate(
         As in `vece`. With ``event="classwise"`` values are means over classes.
     level : float
         Level of the interval.
-    test : {"combined", "kuiper", "kolmogorov-smirnov"}
-        "combined" is the Cauchy combination of a chi-square test over the bins and a score test
-        on smooth trends. The other two do not use bins: their statistic is the range, or the
-        largest distance from 0, of the cumulative sum of hit − score along the variable.
     groups : array-like or column name, optional
-        Units that rows belong to, such as patients or customers. The interval and the combined
-        test then allow for dependence within a unit.
+        Units that rows belong to, such as patients or customers. The interval and the test
+        then allow for dependence within a unit.
     random_state : int
         Seed of the simulated null distributions that are used if outcomes are sparse.
 
@@ -217,15 +212,7 @@ def estimate(
             "give one column; audit() accepts several and tests each of them",
             argument="v",
         )
-    if test != "combined" and evidence.grouped:
-        raise InputError(
-            f"test is {test!r}, which assumes independent rows, but groups are given",
-            'use test="combined"',
-            argument="test",
-        )
-    return estimate_of(
-        evidence, event, level=level, test=test, pos_label=pos_label, random_state=random_state
-    )
+    return estimate_of(evidence, event, level=level, pos_label=pos_label, random_state=random_state)
 
 
 def estimate_of(
@@ -233,7 +220,6 @@ def estimate_of(
     event: str,
     *,
     level: float = 0.95,
-    test: str = "combined",
     pos_label: Hashable = None,
     random_state: int = 0,
 ) -> Estimate:
@@ -243,16 +229,10 @@ def estimate_of(
     for key in evidence.keys(event, pos_label):
         found = evidence.profile(key, name)
         tables.append(found.coarse)
-        if test == "combined":
-            p_value = profile_test(
-                found,
-                evidence.rows(key, name, found),
-                grouped=evidence.grouped,
-                random_state=random_state,
-            )
-        else:
-            p_value = evidence.cumulative(key, name, test)
-        p_values.append(p_value)
+        rows = evidence.rows(key, name, found)
+        p_values.append(
+            profile_test(found, rows, grouped=evidence.grouped, random_state=random_state)
+        )
     classes = measure_all(tables, 1 - (1 - level) / len(tables))
     mean = with_p_of_classes(measure_classes(tables, level), classes, p_values, level)
     return Estimate(
@@ -268,7 +248,6 @@ def estimate_of(
         noise_floor=mean.noise_floor,
         noise_high=mean.noise_high,
         detectable=float(np.mean([detectable_of(stats, level) for stats in tables])),
-        test=test,
         n_rows=evidence.n_rows,
         n_bins=max(int((stats.total("weight") > 0).sum()) for stats in tables),
         n_dropped=evidence.n_dropped,

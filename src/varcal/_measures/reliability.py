@@ -15,7 +15,8 @@ from varcal._evidence.gather import gather
 from varcal._evidence.question import N_BINS, QUANTILE, BinOptions, Question
 from varcal._inference.measured import gap_law
 from varcal._input.frames import frame_of
-from varcal._measures.curve import Curve, curve_of
+from varcal._measures.curve import curve_of
+from varcal._measures.curve_result import Curve
 from varcal._measures.estimate import Estimate, estimate_of
 from varcal._measures.histogram import Histogram, histogram_of
 from varcal._options import checked

@@ -10,7 +10,8 @@ import numpy as np
 from varcal._evidence.evidence import Evidence
 from varcal._inference.measured import Measured, gap_law
 from varcal._measures.bin_table import BinTable, table_of
-from varcal._measures.curve import Curve, curve_of
+from varcal._measures.curve import curve_of
+from varcal._measures.curve_result import Curve
 from varcal._measures.estimate import measure_and_test
 
 

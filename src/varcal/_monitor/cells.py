@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from varcal._arrays import Bools, Floats, Ints
-from varcal._binning.bets import STAKES
 from varcal._binning.bins import Bins, NumericBins, coarse_index
 from varcal._binning.stats import FIELDS
+from varcal._engines.bets import STAKES
 from varcal._evidence.collected import Collected
 from varcal._evidence.plan import BinPlan
 from varcal._evidence.tally import Wanted

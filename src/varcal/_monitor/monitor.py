@@ -16,15 +16,12 @@ from varcal._evidence.collect import collect
 from varcal._evidence.collected import Collected
 from varcal._evidence.plan import BinPlan
 from varcal._input.frames import frame_of
-from varcal._monitor.batch_ids import checked_id
 from varcal._monitor.cells import Cells
 from varcal._monitor.confidence import Running
-from varcal._monitor.detector import Detector
-from varcal._monitor.evidence import BETS, SUMS, UNITS, log_evidence
-from varcal._monitor.history import History
+from varcal._monitor.detector import BETS, SUMS, UNITS, Detector, log_evidence
+from varcal._monitor.history import History, checked_id
 from varcal._monitor.moments import Moments
-from varcal._monitor.notes import notes_of
-from varcal._monitor.status import Status, Where
+from varcal._monitor.status import Status, Where, notes_of
 from varcal._monitor.strongest import strongest
 from varcal._options import check_finite, check_share, checked, number
 from varcal._text.numbers import count
@@ -380,7 +377,7 @@ class Monitor:
         save(self, path)
 
     def _repr_html_(self) -> str:
-        from varcal._report.monitor.notebook import status_html  # noqa: PLC0415
+        from varcal._report.monitor.page import status_html  # noqa: PLC0415
 
         return status_html(self)
 

@@ -22,8 +22,7 @@ from varcal._files.atomic import cannot_write, target_of
 from varcal._input.groups import N_BUCKETS
 from varcal._monitor.cells import Cells
 from varcal._monitor.confidence import Running
-from varcal._monitor.detector import Detector
-from varcal._monitor.evidence import BETS, SUMS, UNITS
+from varcal._monitor.detector import BETS, SUMS, UNITS, Detector
 from varcal._monitor.history import BLOCK_SUMS, MOST_BLOCKS, Block, History
 from varcal._monitor.monitor import MOST_EVIDENCE, Event, Monitor
 from varcal._monitor.status import Where

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from math import floor
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from varcal._monitor.detector import SUMS, UNITS
 from varcal._text.gaps import off_by
 from varcal._text.numbers import count, decimals, interval
 from varcal._text.sentences import Named, Sentence, cut, listed
 from varcal._text.tables import wrapped
+
+if TYPE_CHECKING:
+    from varcal._monitor.monitor import Monitor
+
 
 #: The share of an alarm's evidence from which on a monitor is close to one. While all gaps are
 #: within their limits, at most 20 % of monitors with alpha=0.05 ever come as far, to 5 of 20.
@@ -232,3 +237,42 @@ def evidence_text(value: float) -> str:
         mantissa, power = f"{value:.1e}".split("e")
         return f"{mantissa}e{int(power)}"
     return f"{value:,.0f}" if value >= 10 else decimals(value, 2)
+
+
+def notes_of(monitor: Monitor) -> tuple[str, ...]:
+    """Return what a reader should know about how the evidence is computed."""
+    notes = []
+    if monitor.method == UNITS:
+        notes.append(
+            "Rows of one unit belong together: evidence is computed from the mean errors of "
+            "units, hashed into 256 buckets, and holds if the size of a unit does not depend "
+            "on its outcomes."
+        )
+    elif monitor.method == SUMS:
+        why = (
+            "limits come from a reference"
+            if monitor.has_reference
+            else "the bins were not chosen with monitor="
+            f"{monitor.limit:g}, so that the stronger bets are not available"
+        )
+        notes.append(
+            f"Evidence is self-normalized, because {why}. It holds as well, but needs up "
+            "to half as many rows again to find the same change."
+        )
+    for name, why in monitor.bins.left_out.items():
+        notes.append(f"{name} is not watched: {why}")
+    if monitor.bins.weight_cap is not None:
+        notes.append(f"Weights are at most {monitor.bins.weight_cap:g}; larger ones are refused.")
+    if monitor.n_dropped:
+        share = monitor.n_dropped / (monitor.n_dropped + monitor.n_rows)
+        notes.append(
+            f"{monitor.n_dropped:,} rows ({100 * share:.1f}%) had no label and were left out. "
+            "The guarantee holds if whether a label is missing does not depend on the outcome."
+        )
+    if monitor.has_reference:
+        blind = int((monitor._limits >= 1).any(axis=1).sum())
+        text = "Gaps may be those of the reference, plus or minus the limit."
+        if blind:
+            text += f" {blind} cells have too few reference rows to be judged."
+        notes.append(text)
+    return tuple(notes)

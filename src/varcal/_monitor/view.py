@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from varcal._arrays import Bools, Floats, ratio_or_nan
-from varcal._monitor.batch_ids import id_order
 from varcal._monitor.confidence import MOST_PREDICTED, gap_interval
-from varcal._monitor.history import BLOCK_SUMS, Block
+from varcal._monitor.history import BLOCK_SUMS, Block, id_order
 from varcal._monitor.monitor import Monitor
 from varcal._monitor.status import Status, Where
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from matplotlib.figure import Figure
 
-from varcal._measures.curve import Curve
+from varcal._measures.curve_result import Curve
 from varcal._plotting.axes import INK, PLAIN, inches, text_size
 from varcal._plotting.curve import frame_of, panel, sides, worst_of
 from varcal._text.numbers import points

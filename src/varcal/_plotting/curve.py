@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from varcal._arrays import Floats
-from varcal._measures.curve import Curve
+from varcal._measures.curve_result import Curve
 from varcal._plotting.axes import (
     ACTUAL,
     GROUND,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from varcal._arrays import Floats
-from varcal._measures.curve import Curve
+from varcal._measures.curve_result import Curve
 from varcal._measures.regions import value_label
 from varcal._text.numbers import percent
 

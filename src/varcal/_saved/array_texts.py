@@ -10,8 +10,6 @@ import numpy as np
 
 from varcal._arrays import AnyArray
 
-__all__ = ["ArrayTexts", "array_of", "entry_of"]
-
 #: Arrays with more entries than this are written as text; smaller ones stay readable.
 LARGE = 64
 #: No saved array has more dimensions than this.

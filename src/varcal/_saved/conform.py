@@ -19,8 +19,6 @@ import numpy as np
 from varcal._saved.document import ERRORS, BrokenError
 from varcal.exceptions import InputError
 
-__all__ = ["conform", "restored"]
-
 R = TypeVar("R")
 
 #: The largest whole number in a file: counts of rows fit into 63 bits.

@@ -24,8 +24,6 @@ from varcal._files.atomic import write_whole
 from varcal._version import __version__
 from varcal.exceptions import InputError
 
-__all__ = ["BrokenError", "Kind", "file_bytes", "parsed"]
-
 #: The largest file that is read.
 MOST_BYTES = 2**30
 #: The deepest nesting. The deepest document is that of a tree, with two levels per split.

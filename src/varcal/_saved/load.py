@@ -10,8 +10,6 @@ from varcal._options import checked
 from varcal._saved.document import HINT, BrokenError, Kind, file_bytes, parsed
 from varcal.exceptions import InputError
 
-__all__ = ["load", "load_kind"]
-
 #: Where each kind of document is defined, by its name in files; loaded when it is first needed.
 KINDS = {
     "audit": "_audit.audit_result.AUDIT",

@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 
 from varcal._arrays import Bools, Floats
-from varcal._engines.batch_columns import batch_columns
-from varcal._engines.protocol import LazyRows
+from varcal._engines.protocol import LazyRows, batch_columns
 from varcal._evidence.roles import Roles, rows_numbered_from
 from varcal._input.events import claim_of
 from varcal._input.groups import N_BUCKETS, buckets
-from varcal._input.part import Part
+from varcal._input.labels import Part
 from varcal._input.predictions import Predictions
 from varcal._input.variables import Variable
 from varcal._slices.condition import Condition

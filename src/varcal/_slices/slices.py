@@ -8,15 +8,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from varcal._engines.protocol import LazyRows
-from varcal._evidence._survey.row_sample import sample_rows
 from varcal._evidence.gather import survey_of
 from varcal._evidence.in_memory import without_left_out
 from varcal._evidence.roles import Roles
-from varcal._evidence.rows_of_call import Few, refuse_sums, rows_of_call
+from varcal._evidence.rows_of_call import Few, refuse_sums, rows_of_call, sample_rows
 from varcal._input.events import AUDIT_EVENTS, audit_keys, claim_names
 from varcal._input.groups import check_two_groups, distinct_groups
+from varcal._input.labels import Part
 from varcal._input.left_out import must_read
-from varcal._input.part import Part
 from varcal._input.predictions import ALL, Predictions
 from varcal._input.variables import Variable
 from varcal._options import (

@@ -26,8 +26,6 @@ from varcal._smoothing.variance import (
     group_factor,
 )
 
-__all__ = ["Bands", "curve_bands", "level_bands", "lines", "span_bands"]
-
 #: The largest number of cells that a curve is fitted to.
 MOST_CELLS = 300
 #: The half-spans from which generalized cross-validation chooses.
@@ -178,13 +176,12 @@ def curve_bands(cells: Cells, *, level: float = 0.95, trim: float = TRIM) -> Ban
 def span_bands(
     cells: Cells,
     *,
-    span: float | None = None,
-    bandwidth: float | None = None,
+    span: float,
     degree: int = 2,
     level: float = 0.95,
     trim: float = TRIM,
 ) -> Bands:
-    """Compute bands around a local polynomial with a given span or bandwidth.
+    """Compute bands around a local polynomial with a given span.
 
     As in the paper (span 0.9, degree 2). The bands are for the *smoothed* truth: they do not
     include the bias of a wide span.
@@ -193,8 +190,8 @@ def span_bands(
     ----------
     cells : Cells
         Sums along the variable.
-    span, bandwidth : float
-        Share of the rows in each neighbourhood, or half-width in units of the variable.
+    span : float
+        Share of the rows in each neighbourhood.
     degree : int
         Degree of the local polynomial.
     level, trim : float
@@ -207,17 +204,13 @@ def span_bands(
     True
     """
     hat, window = (
-        smoother_weights(
-            cells.x, cells.x, span=span, bandwidth=bandwidth, degree=d, weight=cells.weight,
-            counts=cells.n,
-        )
+        smoother_weights(cells.x, cells.x, span=span, degree=d, weight=cells.weight, counts=cells.n)
         for d in (degree, 0)
-    )  # fmt: skip
+    )
     responses = _responses(cells)
     rank = (np.cumsum(cells.weight) - cells.weight / 2) / cells.weight.sum()
     inside = (rank >= trim) & (rank <= 1 - trim)
-    half = 0.5 * span if span is not None else np.nan
-    return _bands(cells, responses, hat, window, hat @ responses, half, inside, None, level)
+    return _bands(cells, responses, hat, window, hat @ responses, span / 2, inside, None, level)
 
 
 def level_bands(cells: Cells, *, level: float = 0.95) -> Bands:
@@ -249,7 +242,6 @@ def lines(
     cells: Cells,
     *,
     span: float | None = None,
-    bandwidth: float | None = None,
     degree: int = 2,
     trim: float = TRIM,
 ) -> Bands:
@@ -257,8 +249,8 @@ def lines(
 
     Parameters
     ----------
-    cells, span, bandwidth, degree, trim
-        As in :func:`span_bands`; without span and bandwidth the lines of :func:`curve_bands`.
+    cells, span, degree, trim
+        As in :func:`span_bands`; without a span the lines of :func:`curve_bands`.
 
     Examples
     --------
@@ -269,15 +261,12 @@ def lines(
     """
     cells = cells.filled()
     at = cells.coarsen(MOST_CELLS)
-    half_span = np.nan
     rank = (np.cumsum(at.weight) - at.weight / 2) / at.weight.sum()
-    if span is not None or bandwidth is not None:
+    if span is not None:
         weights = smoother_weights(
-            cells.x, at.x, span=span, bandwidth=bandwidth, degree=degree, weight=cells.weight,
-            counts=cells.n,
-        )  # fmt: skip
-        fit = weights @ _responses(cells)
-        half_span = np.nan if span is None else span / 2
+            cells.x, at.x, span=span, degree=degree, weight=cells.weight, counts=cells.n
+        )
+        fit, half_span = weights @ _responses(cells), span / 2
     elif len(at) <= FEW_LEVELS and at.n.sum() >= ROWS_PER_LEVEL * len(at):
         fit, half_span, trim = _responses(at), 0.0, 0.0
     else:

@@ -10,8 +10,6 @@ from numpy.typing import ArrayLike
 
 from varcal._arrays import Floats
 
-__all__ = ["EVEN_COUNTS", "Cells"]
-
 #: Cells count as even if the largest has at most this many times the rows of the smallest.
 EVEN_COUNTS = 2
 

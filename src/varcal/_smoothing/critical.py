@@ -13,14 +13,6 @@ from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
 from varcal._arrays import Bools, Floats
 
-__all__ = [
-    "path_angles",
-    "path_length",
-    "simultaneous_critical",
-    "student_quantile",
-    "worst_candidates",
-]
-
 #: Bisections of the tube formula: more than enough for the last bit of a double.
 BISECTIONS = 60
 

@@ -8,8 +8,6 @@ from scipy.special import ndtr
 
 from varcal._arrays import Floats
 
-__all__ = ["density"]
-
 #: Silverman's rule: factor of the bandwidth, and the interquartile range of a normal law whose
 #: standard deviation is 1.
 SILVERMAN, NORMAL_IQR = 0.9, 1.34

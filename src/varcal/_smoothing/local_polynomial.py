@@ -1,4 +1,4 @@
-"""Local polynomials on cells: the fit, and the weights of the linear smoother.
+"""Local polynomials on cells, as the weights of a linear smoother.
 
 A *cell* is a mean over some rows that lie close together on the axis; a single row is also a cell.
 The smoother is given by its matrix of weights: the fit is ``weights @ y`` for any response, and its
@@ -8,15 +8,11 @@ variance is ``weights**2 @ variance``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from varcal._arrays import Floats
-from varcal.exceptions import InputError
-
-__all__ = ["LocalFit", "local_polynomial", "nearest_bandwidth", "smoother_weights"]
 
 #: Numbers in one working array, which then stays in the processor's cache.
 _BLOCK = 1 << 15
@@ -28,28 +24,6 @@ _ROUNDING = 1e-5
 _BEYOND_NEAREST = 1.01
 #: The least half-width of a kernel, to avoid division by 0.
 _LEAST_REACH = 1e-300
-
-
-@dataclass(frozen=True)
-class LocalFit:
-    """A local polynomial, evaluated.
-
-    Attributes
-    ----------
-    at : ndarray of shape (m,)
-        The points at which the polynomial is evaluated.
-    fit : ndarray of shape (m,) or (m, r)
-        The curve, one column per response.
-    weights : ndarray of shape (m, k)
-        The linear smoother: ``fit = weights @ y``. Its rows sum to one.
-    bandwidth : ndarray of shape (m,)
-        Half-width of the kernel at each point.
-    """
-
-    at: Floats
-    fit: Floats
-    weights: Floats
-    bandwidth: Floats
 
 
 def nearest_bandwidth(
@@ -143,6 +117,8 @@ def smoother_weights(
 
     References
     ----------
+    Cleveland, W. S. (1979). Robust locally weighted regression and smoothing scatterplots.
+    JASA 74, 829-836.
     Forsythe, G. E. (1957). Generation and use of orthogonal polynomials for data-fitting.
     Fan, J. and Gijbels, I. (1996). Local Polynomial Modelling and Its Applications.
 
@@ -156,8 +132,6 @@ def smoother_weights(
     """
     x = np.asarray(x, float)
     at = np.atleast_1d(np.asarray(at, float))
-    if len(x) == 0:
-        raise InputError("x: there are no cells to smooth", "pass at least one row")
     reach = _bandwidth(x, at, span, bandwidth, counts)
     if weight is None:
         weight = counts
@@ -192,22 +166,10 @@ def _bandwidth(
     counts: ArrayLike | None,
 ) -> Floats:
     """Return half-widths that are positive and reach at least one cell each."""
-    if (span is None) == (bandwidth is None):
-        raise InputError(
-            f"span and bandwidth: exactly one is needed; got span={span!r}, "
-            f"bandwidth={bandwidth!r}",
-            "pass span=0.9 for nearest neighbours, or bandwidth= in the units of x",
-            argument="span",
-        )
-    if bandwidth is not None:
-        reach = np.broadcast_to(np.asarray(bandwidth, float), at.shape).copy()
-    else:
-        assert span is not None
-        if not span > 0:
-            raise InputError(
-                f"span must be positive; got {span!r}", "try span=0.9", argument="span"
-            )
+    if span is not None:
         reach = nearest_bandwidth(x, at, span, counts=counts)
+    else:
+        reach = np.broadcast_to(np.asarray(bandwidth, float), at.shape).copy()
     right = np.searchsorted(x, at)
     before, after = x[np.maximum(right - 1, 0)], x[np.minimum(right, len(x) - 1)]
     nearest = np.minimum(np.abs(at - before), np.abs(at - after))
@@ -255,49 +217,3 @@ def _block(u: Floats, t: Floats, root: Floats | None, degree: int) -> Floats:
         value_before, value = value, value_ahead
     total *= root_kernel
     return total
-
-
-def local_polynomial(
-    x: ArrayLike,
-    y: ArrayLike,
-    weight: ArrayLike | None,
-    at: ArrayLike,
-    *,
-    span: float | None = None,
-    bandwidth: ArrayLike | None = None,
-    degree: int = 2,
-    counts: ArrayLike | None = None,
-) -> LocalFit:
-    """Fit a local polynomial to one or several responses.
-
-    Parameters
-    ----------
-    x : array-like of shape (k,)
-        Positions of the cells, ascending.
-    y : array-like of shape (k,) or (k, r)
-        Mean response in each cell, one column per response.
-    weight : array-like of shape (k,) or None
-        Sum of weights in each cell; `counts` if None.
-    at : array-like of shape (m,)
-        Where to fit.
-    span, bandwidth, degree, counts
-        As in :func:`smoother_weights`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> x = np.linspace(0, 1, 21)
-    >>> curve = local_polynomial(x, np.column_stack([x, x**2]), None, [0.3], span=0.5)
-    >>> np.round(curve.fit, 6)
-    array([[0.3 , 0.09]])
-
-    References
-    ----------
-    Cleveland, W. S. (1979). Robust locally weighted regression and smoothing scatterplots.
-    JASA 74, 829-836.
-    """
-    at = np.atleast_1d(np.asarray(at, float))
-    x = np.asarray(x, float)
-    reach = _bandwidth(x, at, span, bandwidth, counts)
-    weights = smoother_weights(x, at, bandwidth=reach, degree=degree, weight=weight, counts=counts)
-    return LocalFit(at, weights @ np.asarray(y, float), weights, reach)

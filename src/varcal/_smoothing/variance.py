@@ -7,8 +7,6 @@ import numpy as np
 from varcal._arrays import Floats
 from varcal._smoothing.cells import Cells
 
-__all__ = ["cell_variance", "effective_groups", "group_factor"]
-
 ERROR, PREDICTED_ERROR, GAP = range(3)
 #: Rows, half of them hits, that are added to the observed ones (Agresti and Coull).
 PRIOR_ROWS = 4.0

@@ -17,9 +17,7 @@ from varcal._input.left_out import must_read
 from varcal._input.predictions import ALL, Predictions
 from varcal._options import check_names, checked, of_type, one_of, or_none, whole
 from varcal._smoothing.critical import student_quantile
-from varcal._surfaces.blocks import random_blocks, sorted_rows
-from varcal._surfaces.learner import Features, predicted_errors
-from varcal._surfaces.past_slices import PastSlices
+from varcal._surfaces.learner import Features, PastSlices, predicted_errors
 from varcal._surfaces.predictable_result import ClaimGap, PredictableGap
 from varcal._surfaces.rows import read_rows
 from varcal._text.progress import progress
@@ -28,6 +26,7 @@ from varcal.exceptions import InputError
 
 if TYPE_CHECKING:
     from varcal._slices.slices_result import Slices
+
 
 #: Blocks of rows: each but the first is predicted from those before it.
 BLOCKS = 8
@@ -290,3 +289,46 @@ def _distinct(rows: Predictions, keys: Sequence[int]) -> list[int]:
         return list(keys[:1])
     many = len(rows.classes) > MOST_CLASSES and CORRECT in keys
     return [CORRECT] if many else list(keys)
+
+
+def sorted_rows(predictions: Predictions, columns: Floats) -> Ints:
+    """Return the rows in an order that depends on their values only; equal rows are alike.
+
+    Variables come first and probabilities last: these may be computed, and what processors round
+    differently must not move rows to other blocks.
+
+    Parameters
+    ----------
+    predictions : Predictions
+        The rows.
+    columns : ndarray of shape (n, k)
+        Their variables as numbers.
+    """
+    keys = [*np.atleast_2d(predictions.p.T), predictions.y]
+    if predictions.weight is not None:
+        keys.append(predictions.weight)
+    if predictions.groups is not None:
+        keys.append(predictions.groups)
+    return np.lexsort([*keys, *columns.T])  # the last key counts first
+
+
+def random_blocks(
+    n_rows: int, n_blocks: int, groups: Ints | None, rng: np.random.Generator
+) -> Ints:
+    """Return the block of each row, whole groups in one block.
+
+    Examples
+    --------
+    >>> blocks = random_blocks(8, 4, None, np.random.default_rng(0))
+    >>> np.bincount(blocks).tolist()
+    [2, 2, 2, 2]
+    """
+    if groups is None:
+        return rng.permutation(n_rows) * n_blocks // n_rows
+    number = np.unique(groups, return_inverse=True)[1]
+    sizes = np.bincount(number)
+    order = rng.permutation(len(sizes))
+    ends = np.cumsum(sizes[order])
+    block = np.empty(len(sizes), dtype=np.intp)
+    block[order] = ((ends - sizes[order] / 2) * n_blocks / n_rows).astype(np.intp)
+    return block[number]

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
-from varcal._evidence._survey.row_sample import sample_rows
-from varcal._evidence.rows_of_call import Few, refuse_sums, rows_of_call
+from varcal._evidence.rows_of_call import Few, refuse_sums, rows_of_call, sample_rows
 from varcal._input.predictions import Predictions
 from varcal._text.numbers import count
 

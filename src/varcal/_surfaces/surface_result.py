@@ -10,7 +10,7 @@ import numpy as np
 
 from varcal._arrays import Bools, Floats, Ints
 from varcal._input.frames import frame_of
-from varcal._options import check_choice, check_count
+from varcal._options import check_count
 from varcal._saved.conform import restored
 from varcal._surfaces.axis import Axis
 from varcal._text.gaps import gap_said, gap_side, off_by
@@ -149,18 +149,6 @@ class Surface:
         if self.low[row, column] < 0 < self.high[row, column]:
             return f"{place}: {size}, could be zero, {rows}"
         return f"{place}: {size} ({interval(low, high)}), {rows}"
-
-    def claim_surface(self, claim: str) -> Surface:
-        """Return the surface of one of the claims.
-
-        Parameters
-        ----------
-        claim : str
-            "risk", "confidence" or "class …".
-        """
-        every = {one.claim: one for one in (self, *self.others)}
-        check_choice("claim", claim, list(every))
-        return every[claim]
 
     def to_frame(self) -> Any:
         """Return the cells with rows as a frame of the input's library."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from varcal._files.formats import format_of
+from varcal._files.source import format_of
 from varcal.cli import _options as options
 from varcal.cli._input_files import Files
 

@@ -13,11 +13,9 @@ from typing import Any
 from varcal._files.column_names import column_names, no_column
 from varcal._files.dialect import UNSTATED, Stated
 from varcal._files.find_sources import is_gzipped, source_of, sources_of
-from varcal._files.formats import DELIMITERS
 from varcal._files.open_files import json_blocks, read_json
-from varcal._files.read_errors import reading
 from varcal._files.read_table import read_table
-from varcal._files.source import Source, check_not_input, how_read
+from varcal._files.source import DELIMITERS, Source, check_not_input, how_read, reading
 from varcal.cli._program import say
 from varcal.exceptions import InputError
 

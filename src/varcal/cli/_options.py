@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from varcal._files.formats import FORMATS
+from varcal._files.source import FORMATS
 from varcal.exceptions import InputError
 
 Command = Callable[..., Any]

@@ -4,7 +4,6 @@
 - `load_income`: census incomes with a network that is calibrated by its score, not along age.
 - `load_census`: the complete table, with the training rows.
 - `load_yelp`: sentences from reviews with the predictions of a fine-tuned transformer.
-- `make_vece_bound`, `make_ece_bound`, `make_consistent`: the paper's three theorems.
 - `make_gap`: a binary model whose gap along a variable has a chosen shape and size.
 
 Rows with predictions are returned as a `Dataset`, simulated rows as a `Simulation`.
@@ -16,7 +15,6 @@ from varcal.datasets._dataset import Dataset
 from varcal.datasets._income import load_income
 from varcal.datasets._shapes import make_gap
 from varcal.datasets._simulation import Simulation
-from varcal.datasets._theorems import make_consistent, make_ece_bound, make_vece_bound
 from varcal.datasets._yelp import load_yelp
 
 __all__ = [
@@ -27,8 +25,5 @@ __all__ = [
     "load_census",
     "load_income",
     "load_yelp",
-    "make_consistent",
-    "make_ece_bound",
     "make_gap",
-    "make_vece_bound",
 ]

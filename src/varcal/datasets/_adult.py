@@ -10,8 +10,6 @@ import numpy as np
 from varcal._arrays import AnyArray
 from varcal.datasets._dataset import Dataset
 
-__all__ = ["load_adult"]
-
 NUMERIC = (
     "age",
     "fnlwgt",

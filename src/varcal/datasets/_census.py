@@ -18,8 +18,6 @@ from varcal._arrays import AnyArray
 from varcal.datasets._adult import CATEGORICAL, LICENCE, NUMERIC, SOURCE, load_adult, unpack
 from varcal.exceptions import InputError
 
-__all__ = ["Census", "load_census"]
-
 COLUMNS = (
     *("age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation"),
     *("relationship", "race", "sex", "capital-gain", "capital-loss", "hours-per-week"),

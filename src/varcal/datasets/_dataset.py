@@ -13,8 +13,6 @@ from varcal._input.frames import frame_of
 from varcal._options import check_choice
 from varcal.exceptions import InputError
 
-__all__ = ["Dataset"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Dataset:

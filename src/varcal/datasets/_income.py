@@ -9,8 +9,6 @@ import numpy as np
 from varcal.datasets._adult import LICENCE, SOURCE, load_adult
 from varcal.datasets._dataset import Dataset
 
-__all__ = ["load_income"]
-
 #: The columns that the network was trained on.
 WORK_RECORD = (
     "workclass",

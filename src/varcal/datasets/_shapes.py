@@ -14,8 +14,6 @@ from varcal._options import check_finite, checked, one_of
 from varcal.datasets._simulation import SIMULATOR, Simulation
 from varcal.exceptions import InputError
 
-__all__ = ["make_gap"]
-
 
 @dataclass(frozen=True)
 class Shape:

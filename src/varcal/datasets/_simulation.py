@@ -11,17 +11,14 @@ from numpy.typing import NDArray
 
 from varcal._arrays import AnyArray, Floats
 from varcal._input.frames import frame_of
-from varcal._options import check_count, check_seed, checked, whole
+from varcal._options import check_seed, checked, whole
 from varcal.exceptions import InputError, shown
-
-__all__ = ["Simulation"]
 
 #: Cells per bin in numerical integrals over bins. It is even, so that a jump in the middle of a bin
 #: falls between two cells.
 CELLS_PER_BIN = 1000
 #: The most rows of a simulation, some four gigabytes.
 MOST_ROWS = 100_000_000
-MOST_CLASSES = 10_000
 #: Every bin of the truth is a mean over many cells.
 MOST_TRUE_BINS = 10_000
 
@@ -65,12 +62,12 @@ class Simulation:
 
     Examples
     --------
-    >>> from varcal.datasets import make_vece_bound
-    >>> sim = make_vece_bound(1000, n_classes=2, alpha=0.1)
-    >>> sim.p.shape, round(sim.ece, 3), round(sim.vece, 3)
-    ((1000, 2), 0.025, 0.2)
+    >>> from varcal.datasets import make_gap
+    >>> sim = make_gap(1000, "tilt", vece=0.04)
+    >>> sim.p.shape, round(sim.vece, 3)
+    ((1000,), 0.04)
     >>> sim.gap([0.1, 0.9]).round(3)
-    array([-0.2,  0.2])
+    array([-0.064,  0.064])
     """
 
     name: str
@@ -112,10 +109,10 @@ class Simulation:
 
         Examples
         --------
-        >>> from varcal.datasets import make_vece_bound
-        >>> sim = make_vece_bound(100, alpha=0.1)
-        >>> round(sim.ece, 6), round(sim.ece_in_bins(10), 6)
-        (0.025, 0.024)
+        >>> from varcal.datasets import make_gap
+        >>> sim = make_gap(100, "tilt", vece=0.04)
+        >>> round(sim.ece, 4), round(sim.ece_in_bins(10), 4)
+        (0.0127, 0.0126)
         """
         return _in_bins(self.score_gap(self.score_quantile(_cell_ranks(n_bins))), n_bins)
 
@@ -140,9 +137,9 @@ class Simulation:
 
         Examples
         --------
-        >>> from varcal.datasets import make_vece_bound
-        >>> round(make_vece_bound(100, alpha=0.1).vece_in_bins(5), 6)
-        0.16
+        >>> from varcal.datasets import make_gap
+        >>> round(make_gap(100, "tilt", vece=0.04).vece_in_bins(5), 6)
+        0.0384
         """
         if self.v.dtype.kind != "f":
             raise InputError(
@@ -167,9 +164,9 @@ class Simulation:
 
         Examples
         --------
-        >>> from varcal.datasets import make_ece_bound
-        >>> list(make_ece_bound(5, n_classes=3).to_frame("pandas").columns)
-        ['y', 'p_0', 'p_1', 'p_2', 'v']
+        >>> from varcal.datasets import make_gap
+        >>> list(make_gap(5).to_frame("pandas").columns)
+        ['y', 'p', 'v']
         """
         probabilities = (
             {"p": self.p}
@@ -206,17 +203,6 @@ def check_rows(argument: str, n: object) -> int:
     return int(n)
 
 
-def check_classes(argument: str, n_classes: object) -> int:
-    """Return the number of classes, after checking that it is an integer of at least 2."""
-    if not isinstance(n_classes, int | np.integer) or isinstance(n_classes, bool) or n_classes < 2:
-        raise InputError(
-            f"{argument} must be an integer of at least 2; got {shown(n_classes)}",
-            "use at least two classes",
-            argument=argument,
-        )
-    return check_count(argument, n_classes, 2, MOST_CLASSES)
-
-
 def check_random_state(argument: str, value: object) -> int | np.random.Generator | None:
     """Return a seed, a generator or None, after checking that it is one."""
     if value is None or isinstance(value, np.random.Generator):
@@ -226,13 +212,3 @@ def check_random_state(argument: str, value: object) -> int | np.random.Generato
 
 #: How every simulator checks its arguments.
 SIMULATOR = {"n": check_rows, "random_state": check_random_state}
-
-
-def check_size(n: int, n_classes: int) -> None:
-    """Refuse a matrix of probabilities that would take several gigabytes."""
-    if n * n_classes > MOST_ROWS:
-        raise InputError(
-            f"n × n_classes is {n * n_classes:,}, more than {MOST_ROWS:,} probabilities",
-            "simulate fewer rows or classes",
-            argument="n",
-        )

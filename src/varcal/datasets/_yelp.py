@@ -9,8 +9,6 @@ import numpy as np
 from varcal._arrays import AnyArray
 from varcal.datasets._dataset import Dataset
 
-__all__ = ["load_yelp"]
-
 COUNTS = ("length", "special_characters", "words")
 #: Each proportion, and the stored count that is divided by the number of words.
 PROPORTIONS = {

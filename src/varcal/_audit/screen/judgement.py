@@ -22,8 +22,7 @@ from varcal._text.numbers import points
 
 if TYPE_CHECKING:
     from varcal._audit.audit_result import Audit
-    from varcal._audit.audit_row import AuditRow
-    from varcal._audit.claim_summary import ClaimSummary
+    from varcal._audit.audit_row import AuditRow, ClaimSummary
     from varcal._audit.places import Place
 
 REPAIR_FIRST, WATCH, FINE, CANNOT_TELL = "Repair first", "Watch", "Fine", "Cannot tell yet"

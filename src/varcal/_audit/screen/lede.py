@@ -18,8 +18,7 @@ from varcal._text.sentences import Named, Sentence, Strong, StrongName, cut
 
 if TYPE_CHECKING:
     from varcal._audit.audit_result import Audit
-    from varcal._audit.audit_row import AuditRow
-    from varcal._audit.claim_summary import ClaimSummary
+    from varcal._audit.audit_row import AuditRow, ClaimSummary
     from varcal._audit.repair import Repair
 
 #: A repair brings the worst uneven error down if at most this share of it is left.

@@ -17,11 +17,10 @@ import numpy as np
 
 from varcal._arrays import Floats, Ints
 from varcal._binning.summary import ArraySummary, Ends, SampledSummary
-from varcal._engines.batch_columns import batch_columns
-from varcal._engines.protocol import LazyRows
+from varcal._engines.protocol import LazyRows, batch_columns
 from varcal._evidence.roles import Roles, rows_numbered_from
 from varcal._input.events import claim_of
-from varcal._input.part import Part
+from varcal._input.labels import Part
 from varcal.exceptions import InputError
 
 #: Half-width of a bracket, in standard errors of the sample's rank. A quantile outside its

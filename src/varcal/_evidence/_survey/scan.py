@@ -13,7 +13,7 @@ import numpy as np
 from varcal._arrays import AnyArray, Floats, Ints
 from varcal._binning.choose import fine_bins
 from varcal._binning.summary import SAMPLE, ArraySummary, Ends, SampledSummary
-from varcal._engines.batch_columns import batch_columns
+from varcal._engines.protocol import batch_columns
 from varcal._evidence._survey.date_readings import DateReading, common_readings, date_readings
 from varcal._evidence._survey.exact_edges import Column
 from varcal._evidence.question import BinOptions
@@ -22,9 +22,8 @@ from varcal._input.date_texts import date_note
 from varcal._input.events import CORRECT, claim_of
 from varcal._input.frames import Table
 from varcal._input.groups import N_BUCKETS, check_two_groups, check_units, distinct_groups
-from varcal._input.labels import Labels
+from varcal._input.labels import Labels, Part
 from varcal._input.left_out import ColumnFacts, reason_to_leave_out
-from varcal._input.part import Part
 from varcal._input.predictions import Predictions
 from varcal._input.probabilities import from_log_odds, in_class_order, probabilities
 from varcal._input.variables import (

@@ -11,8 +11,6 @@ from dataclasses import dataclass, replace
 
 from varcal.exceptions import InputError
 
-__all__ = ["DIALECTS", "Dialect"]
-
 
 @dataclass(frozen=True)
 class Dialect:

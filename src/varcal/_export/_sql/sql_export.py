@@ -15,8 +15,7 @@ from varcal._export._sql._query.expressions import complete
 from varcal._export._sql._query.query import Column, Query
 from varcal._export._sql._query.write_query import write_query
 from varcal._export._sql.dialects import DIALECTS, Dialect
-from varcal._export._sql.engines import Engine, engine_of
-from varcal._export._sql.statements import create_table
+from varcal._export._sql.engines import Engine, create_table, engine_of
 from varcal._export.exported import Checked, Difference, Export, compare, heading
 from varcal._export.program import Program
 from varcal._export.random_rows import MadeUpRows
@@ -31,7 +30,6 @@ from varcal.exceptions import InputError
 if TYPE_CHECKING:
     from varcal.calibrators import Calibrator
 
-__all__ = ["SqlExport", "to_sql"]
 
 #: Digits of the numbers of an approximation, and how far rounding them may change a result.
 APPROXIMATE_DIGITS, ROUNDED = 9, 1e-6

@@ -6,7 +6,7 @@ from varcal._audit.verdicts import FINDINGS
 from varcal._report.audit.charts import coincides, gap_chart, lines_chart, read_out
 from varcal._report.audit.summary import Bin, Panel, Summary, VariableSummary
 from varcal._report.claim_words import ClaimWords, claim_words
-from varcal._report.html.badge import verdict_badge
+from varcal._report.html.chart_parts import verdict_badge
 from varcal._report.html.dumbbells import Dumbbell, dumbbell_table
 from varcal._report.html.markup import Markup, el
 from varcal._text.gaps import gap_side

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from varcal._report.audit.cards import bin_table, cards
-from varcal._report.audit.charts import chart_data
+from varcal._report.audit.charts import chart_data, reliability_chart
 from varcal._report.audit.first_screen_page import first_screen_section
 from varcal._report.audit.intersections_page import intersections_section
 from varcal._report.audit.ranking import ranking
-from varcal._report.audit.reliability_chart import reliability_chart
 from varcal._report.audit.summary import ScoreSummary, Summary
 from varcal._report.claim_words import claim_words
 from varcal._report.html.markup import Markup, el

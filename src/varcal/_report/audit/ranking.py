@@ -6,7 +6,7 @@ from varcal._audit.verdicts import FINDINGS
 from varcal._report.audit.summary import Spot, Summary, VariableSummary
 from varcal._report.claim_words import claim_words
 from varcal._report.html.axes import Axis, points_axis
-from varcal._report.html.badge import verdict_badge
+from varcal._report.html.chart_parts import verdict_badge
 from varcal._report.html.markup import Child, Markup, el
 from varcal._text.gaps import gap_mark, off_by
 from varcal._text.numbers import count, interval, limit_text, percent, points

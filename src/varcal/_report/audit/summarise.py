@@ -8,17 +8,15 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from varcal._audit.audit_result import Audit
-from varcal._audit.audit_row import AuditRow
-from varcal._audit.claim_summary import ClaimSummary
+from varcal._audit.audit_row import AuditRow, ClaimSummary
 from varcal._audit.first_screen import better_words, first_screen
 from varcal._audit.places import Place
 from varcal._audit.screen.checks import Column, columns_of, hidden_errors
 from varcal._audit.screen.judgement import is_sure
 from varcal._audit.verdicts import FINDINGS, OFF
 from varcal._measures.bin_table import BinTable
-from varcal._measures.curve import Curve
+from varcal._measures.curve_result import Curve
 from varcal._measures.histogram import Histogram
-from varcal._options import check_text, checked, of_type, or_none
 from varcal._report.audit.intersections import intersections_of
 from varcal._report.audit.method import citation, glossary, method
 from varcal._report.audit.summary import (
@@ -32,7 +30,6 @@ from varcal._report.audit.summary import (
 )
 from varcal._report.claim_words import chart_title, claim_words
 from varcal._report.lines import Line, curve_line, score_line, value_text
-from varcal._report.versions_shown import check_versions
 from varcal._text.gaps import (
     CLASS,
     CONFIDENCE,
@@ -64,17 +61,9 @@ MOST_TIES = 4
 MOST_CLAIMS = 3
 
 
-@checked(
-    audit=of_type(Audit, "an Audit"),
-    created=or_none(check_text),
-    versions=or_none(check_versions),
-)
 def summarise(
     audit: Audit,
     title: str = "Calibration audit",
-    *,
-    created: str | None = None,
-    versions: tuple[tuple[str, str], ...] | None = None,
 ) -> Summary:
     """Return the summary of an audit, which its report is made from.
 
@@ -84,13 +73,11 @@ def summarise(
         The results.
     title : str
         The name of the report.
-    created, versions : optional
-        When, and with which packages; now and those installed by default.
     """
     columns = columns_of(audit)
     return Summary(
         title=title,
-        created=created or now(),
+        created=now(),
         event=audit.event,
         screen=first_screen(audit),
         outcome=next((one.label for one in audit.claims.values() if one.label), ""),
@@ -104,7 +91,7 @@ def summarise(
         glossary=glossary(audit),
         notes=_notes(audit),
         method=method(audit),
-        versions=installed() if versions is None else versions,
+        versions=installed(),
         citation=citation(),
     )
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from varcal._audit.comparison import Comparison, ComparisonRow
 from varcal._audit.metric_text import UNITS, metric_change, metric_interval, metric_text
 from varcal._audit.verdicts import BETTER, FIXED, MADE_WORSE, UNCHANGED
-from varcal._options import check_text, checked, of_type, or_none
 from varcal._report.audit.method import citation, comparison_method
 from varcal._report.audit.summarise import installed, now, shown_range, worst_words
 from varcal._report.comparison.summary import (
@@ -15,7 +14,6 @@ from varcal._report.comparison.summary import (
     VariableChange,
 )
 from varcal._report.lines import curve_line
-from varcal._report.versions_shown import check_versions
 from varcal._text.numbers import count, level_text
 from varcal._text.sentences import Named, Sentence, cut
 
@@ -23,17 +21,9 @@ from varcal._text.sentences import Named, Sentence, cut
 MOST_NAMED = 3
 
 
-@checked(
-    comparison=of_type(Comparison, "a Comparison"),
-    created=or_none(check_text),
-    versions=or_none(check_versions),
-)
 def summarise_comparison(
     comparison: Comparison,
     title: str = "Before and after",
-    *,
-    created: str | None = None,
-    versions: tuple[tuple[str, str], ...] | None = None,
 ) -> ComparisonSummary:
     """Return the summary of a comparison, which its report is made from.
 
@@ -43,8 +33,6 @@ def summarise_comparison(
         The results.
     title : str
         The heading.
-    created, versions : optional
-        When, and with which packages; now and those installed by default.
     """
     figures = tuple(
         FigureSummary(
@@ -57,7 +45,7 @@ def summarise_comparison(
     )
     return ComparisonSummary(
         title=title,
-        created=created or now(),
+        created=now(),
         event=comparison.event,
         hits=comparison.hits,
         headlines=_headlines(comparison),
@@ -73,7 +61,7 @@ def summarise_comparison(
         ),
         notes=_notes(comparison),
         method=comparison_method(comparison),
-        versions=installed() if versions is None else versions,
+        versions=installed(),
         citation=citation(),
     )
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from varcal._monitor.monitor import Monitor
 from varcal._monitor.view import HeatMap, HeatRow, MonitorView
 from varcal._report.claim_words import claim_words
 from varcal._report.html.markup import Child, Markup, el
 from varcal._report.html.page import method_section, page
 from varcal._report.monitor.charts import evidence_chart, heat_strip, rate_chart
+from varcal._report.monitor.summarise import summarise_monitor
 from varcal._report.monitor.summary import MonitorSummary
 from varcal._text.gaps import claim_name, gap_mark, gap_side
 from varcal._text.numbers import count, interval, level_text, percent, points
@@ -221,4 +223,14 @@ def _log(summary: MonitorSummary) -> Markup:
             class_="log",
         ),
         id="log",
+    )
+
+
+def status_html(monitor: Monitor) -> str:
+    """Return the badge, the headline and the lede, in the style of the notebook."""
+    summary = summarise_monitor(monitor)
+    return el(
+        "div",
+        el("h3", f"{summary.badge}: ", summary.headline),
+        el("p", summary.lede),
     )

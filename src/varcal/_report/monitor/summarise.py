@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from varcal._monitor.evidence import BETS, UNITS
+from varcal._monitor.detector import BETS, UNITS
 from varcal._monitor.monitor import Monitor
 from varcal._monitor.status import (
     Status,
@@ -13,27 +13,17 @@ from varcal._monitor.status import (
     share_text,
 )
 from varcal._monitor.view import view_of
-from varcal._options import check_text, checked, of_type, or_none
 from varcal._report.audit.method import citation
 from varcal._report.audit.summarise import installed, now
 from varcal._report.monitor.summary import LogEntry, MonitorSummary
-from varcal._report.versions_shown import check_versions
 from varcal._text.gaps import CONFIDENCE, gap_said
 from varcal._text.numbers import count, level_text, limit_text, percent, points
 from varcal._text.sentences import Code, Named, Sentence, Strong, cut
 
 
-@checked(
-    monitor=of_type(Monitor, "a Monitor"),
-    created=or_none(check_text),
-    versions=or_none(check_versions),
-)
 def summarise_monitor(
     monitor: Monitor,
     title: str = "Calibration monitor",
-    *,
-    created: str | None = None,
-    versions: tuple[tuple[str, str], ...] | None = None,
 ) -> MonitorSummary:
     """Return the summary of a monitor, which its report is made from.
 
@@ -43,8 +33,6 @@ def summarise_monitor(
         The monitor.
     title : str
         The heading.
-    created, versions : optional
-        When, and with which packages; now and those installed by default.
     """
     status = monitor.status
     where = status.where
@@ -57,7 +45,7 @@ def summarise_monitor(
         badge, look = "Alarm", "bad"
     return MonitorSummary(
         title=title,
-        created=created or now(),
+        created=now(),
         headline=_headline(monitor, status),
         lede=_lede(monitor, status),
         badge=badge,
@@ -68,7 +56,7 @@ def summarise_monitor(
         log=tuple(LogEntry(one.what, one.id, one.note) for one in reversed(monitor.events)),
         notes=_notes(monitor),
         method=_method(monitor),
-        versions=installed() if versions is None else versions,
+        versions=installed(),
         citation=citation(),
     )
 

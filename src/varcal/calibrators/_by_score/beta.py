@@ -18,8 +18,6 @@ from varcal.calibrators._solvers.logistic import (
     two_columns,
 )
 
-__all__ = ["BetaCalibrator", "BetaMap"]
-
 
 @dataclass(frozen=True)
 class BetaMap:

@@ -15,8 +15,6 @@ from varcal.calibrators._neutral.steps import Step, clipped, constant, dot, join
 from varcal.calibrators._neutral.steps import softmax as softmax_steps
 from varcal.calibrators._solvers.softmax import blocks, fit_softmax, softmax
 
-__all__ = ["DirichletCalibrator"]
-
 
 class DirichletCalibrator(Calibrator):
     r"""Dirichlet calibration: a full linear map of the log-probabilities.

@@ -12,8 +12,6 @@ from varcal._options import MOST_BINS, one_of, whole
 from varcal.calibrators._interface.one_vs_rest import OneVsRestCalibrator, stacked
 from varcal.calibrators._neutral.steps import Step, find, take
 
-__all__ = ["HistogramCalibrator", "StepMap", "bin_means", "chunk_edges"]
-
 
 @dataclass(frozen=True, eq=False)
 class StepMap:

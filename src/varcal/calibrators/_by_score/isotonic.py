@@ -11,8 +11,6 @@ from varcal._arrays import Floats
 from varcal.calibrators._interface.one_vs_rest import OneVsRestCalibrator, stacked
 from varcal.calibrators._neutral.steps import Step, curve
 
-__all__ = ["IsotonicCalibrator", "IsotonicMap"]
-
 
 @dataclass(frozen=True, eq=False)
 class IsotonicMap:

@@ -18,8 +18,6 @@ from varcal.calibrators._solvers.logistic import (
     two_columns,
 )
 
-__all__ = ["PlattCalibrator", "PlattMap"]
-
 
 @dataclass(frozen=True)
 class PlattMap:

@@ -17,8 +17,6 @@ from varcal.calibrators._neutral.last_below import last_below
 from varcal.calibrators._neutral.steps import Step, find, take
 from varcal.calibrators._solvers.logistic import fit_logistic
 
-__all__ = ["ScalingBinningCalibrator", "ScalingBinningMap"]
-
 
 @dataclass(frozen=True)
 class ScalingBinningMap:

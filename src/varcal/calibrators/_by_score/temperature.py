@@ -16,8 +16,6 @@ from varcal.calibrators._neutral.steps import softmax as softmax_steps
 from varcal.calibrators._solvers.softmax import blocks, softmax
 from varcal.exceptions import VarcalWarning
 
-__all__ = ["TemperatureCalibrator"]
-
 #: The range of 1/T that is searched.
 LOWEST, HIGHEST = 1e-6, 1e6
 # The search ends where the slope, or the relative step, is below these; a curvature below the last

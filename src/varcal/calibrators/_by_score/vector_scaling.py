@@ -14,8 +14,6 @@ from varcal.calibrators._neutral.steps import Step, clipped, constant, join, log
 from varcal.calibrators._neutral.steps import softmax as softmax_steps
 from varcal.calibrators._solvers.softmax import blocks, fit_softmax, softmax
 
-__all__ = ["VectorScalingCalibrator"]
-
 
 class VectorScalingCalibrator(Calibrator):
     r"""Vector scaling: a factor and a shift for each class.

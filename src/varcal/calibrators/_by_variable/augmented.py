@@ -20,8 +20,6 @@ from varcal.calibrators._interface.rows import CalibrationRows
 from varcal.calibrators._neutral.steps import Step, constant
 from varcal.calibrators._solvers.logistic import fit_logistic, logistic_steps, two_columns
 
-__all__ = ["AugmentedCalibrator", "LinearMap"]
-
 #: Higher powers of a variable differ by less than the rounding of a fit can tell apart.
 MOST_DEGREE = 20
 

@@ -20,8 +20,6 @@ from varcal.calibrators._neutral.steps import (
 )
 from varcal.exceptions import InputError
 
-__all__ = ["UNSEEN", "LevelTerms", "NumberTerms", "terms_of"]
-
 #: The code of a category that was not in the fit; that of missing values is −1.
 UNSEEN = -2
 #: The largest number that terms of a variable without a range are computed from.

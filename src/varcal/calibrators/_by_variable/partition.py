@@ -26,8 +26,6 @@ from varcal.calibrators._neutral.steps import (
     where,
 )
 
-__all__ = ["Leaf", "Node", "Split", "grow", "leaf_step", "leaves", "route"]
-
 Columns = list[AnyArray]
 
 # Numerical limits: gains of a split, relative to the weight of its rows, that count as none; that

@@ -18,8 +18,6 @@ from varcal.calibrators._interface.rows import CalibrationRows
 from varcal.calibrators._neutral.steps import Step, choose
 from varcal.exceptions import InputError, VarcalWarning
 
-__all__ = ["TreeCalibrator"]
-
 #: Deeper trees have more leaves than any table has rows.
 MOST_DEPTH = 64
 

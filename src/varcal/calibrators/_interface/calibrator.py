@@ -23,10 +23,10 @@ from varcal._options import (
     or_none,
 )
 from varcal._threads import one_blas_thread
-from varcal.calibrators._interface.answers import careful_answer
 from varcal.calibrators._interface.description import Description
 from varcal.calibrators._interface.rows import (
     CalibrationRows,
+    careful_answer,
     labelled_rows,
     score_names,
     score_rows,
@@ -44,8 +44,6 @@ if TYPE_CHECKING:
     from varcal._export._sql.sql_export import SqlExport
     from varcal._export.onnx_export import OnnxExport
     from varcal._export.python_source import PythonExport
-
-__all__ = ["Calibrator"]
 
 
 def _check_pair(argument: str, rows: object) -> object:

@@ -9,8 +9,6 @@ from varcal._input.frames import frame_of
 from varcal._text.html_tables import Shown
 from varcal._text.tables import text_table
 
-__all__ = ["Description"]
-
 
 @dataclass(frozen=True, repr=False)
 class Description(Shown):

@@ -12,8 +12,6 @@ from varcal._input.date_texts import as_dates, as_text, read_as
 from varcal._input.variables import Kind, Variable, warn_if_merged
 from varcal.exceptions import InputError
 
-__all__ = ["Schema"]
-
 
 @dataclass(frozen=True)
 class Schema:

@@ -12,8 +12,6 @@ from varcal._input.frames import Table, is_frame
 from varcal._input.variables import Variable
 from varcal.exceptions import InputError
 
-__all__ = ["instants_of", "units_of"]
-
 
 def units_of(groups: object, time: object, blocks: object, X: object) -> tuple[object, str]:
     """Return the column of units that belong together, and what it is called.

@@ -14,15 +14,6 @@ from varcal.calibrators._interface.calibrator import Calibrator
 from varcal.calibrators._interface.rows import CalibrationRows
 from varcal.calibrators._neutral.steps import Step, join, less, total, where
 
-__all__ = [
-    "IdentityMap",
-    "OneVsRestCalibrator",
-    "ScoreMap",
-    "normalized",
-    "normalized_steps",
-    "stacked",
-]
-
 
 class ScoreMap(Protocol):
     """A fitted map of one score: a frozen dataclass whose fields are its parameters."""

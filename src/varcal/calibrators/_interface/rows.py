@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,9 +15,7 @@ from varcal._input.labels import position_of
 from varcal._input.predictions import Predictions, read_scores
 from varcal._input.variables import Variable, as_series
 from varcal.calibrators._interface.held_together import instants_of, units_of
-from varcal.exceptions import InputError
-
-__all__ = ["CalibrationRows", "labelled_rows", "score_names", "score_rows", "second_column"]
+from varcal.exceptions import InputError, VarcalError
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,3 +211,61 @@ def score_rows(p: object, X: object, n_classes: int) -> CalibrationRows:
 def second_column(p: Floats) -> Floats:
     """Return P(second class) of two classes in either form of input; of more, all columns."""
     return np.ascontiguousarray(p[:, 1]) if p.ndim == 2 and p.shape[1] == 2 else p
+
+
+def valid(answer: Floats, *, normalized: bool = True) -> bool:
+    """Tell whether rows are probabilities.
+
+    >>> import numpy as np
+    >>> valid(np.array([[0.2, 0.8]])), valid(np.array([[np.nan, 0.8]])), valid(np.ones((1, 2)))
+    (True, False, False)
+    """
+    # A NaN fails every comparison.
+    inside = bool((answer >= 0).all() and (answer <= 1).all())
+    return inside and (not normalized or bool((abs(answer.sum(axis=1) - 1.0) < 1e-6).all()))
+
+
+def careful_answer(
+    answer: Callable[[CalibrationRows], Floats], rows: CalibrationRows, *, normalized: bool
+) -> Floats:
+    """Return the answer to rows, or say that the contents of the file do not fit together."""
+    with consistent(True):
+        found = answer(rows)
+    if found.shape != (len(rows), rows.n_classes) or not valid(found, normalized=normalized):
+        raise _damaged("no probabilities")
+    return found
+
+
+@contextmanager
+def consistent(read: bool) -> Iterator[None]:
+    """Say where something fails because what was read from a file does not fit together.
+
+    Parameters
+    ----------
+    read : bool
+        Whether the calibrator was read from a file; other errors are passed on as they are.
+
+    Examples
+    --------
+    >>> try:
+    ...     with consistent(True):
+    ...         [0.5][1]
+    ... except InputError as error:
+    ...     print(error.message)
+    the file that this calibrator was loaded from is inconsistent (IndexError)
+    """
+    try:
+        yield
+    except (VarcalError, MemoryError):
+        raise
+    except Exception as error:
+        if not read:
+            raise
+        raise _damaged(type(error).__name__) from error
+
+
+def _damaged(problem: str) -> InputError:
+    return InputError(
+        f"the file that this calibrator was loaded from is inconsistent ({problem})",
+        "save the fitted calibrator again",
+    )

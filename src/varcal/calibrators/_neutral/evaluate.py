@@ -15,8 +15,6 @@ import numpy as np
 from varcal._arrays import AnyArray, Floats
 from varcal.calibrators._neutral.steps import Curve, Forest, Step, sorted_steps
 
-__all__ = ["evaluate"]
-
 
 def evaluate(
     outputs: Iterable[Step],

@@ -8,8 +8,6 @@ import numpy as np
 
 from varcal._arrays import Bools, Floats
 
-__all__ = ["last_below"]
-
 
 def last_below(function: Callable[[Floats], Floats], values: Floats) -> Floats:
     """Return for each value the last probability on the left side of it.

@@ -47,41 +47,6 @@ import numpy as np
 
 from varcal._arrays import Floats, Ints
 
-__all__ = [
-    "Curve",
-    "Forest",
-    "Step",
-    "among",
-    "arrange",
-    "at_most",
-    "choose",
-    "clipped",
-    "code",
-    "constant",
-    "curve",
-    "dot",
-    "elementwise",
-    "equal",
-    "exp",
-    "find",
-    "join",
-    "largest",
-    "less",
-    "log",
-    "missing",
-    "number",
-    "score",
-    "sigmoid",
-    "softmax",
-    "sorted_steps",
-    "sqrt",
-    "take",
-    "top",
-    "total",
-    "trees",
-    "where",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class Step:

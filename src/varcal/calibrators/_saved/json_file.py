@@ -4,7 +4,7 @@ A file names a class of the closed registry (`registry.py`), the parameters of i
 its fitted attributes; large arrays stand in a table of their own. Reading a file builds objects of
 these classes and nothing else: it holds no import by name, no pickle and no expression. What it
 holds must have the types that the classes declare; the answers of a loaded calibrator are checked
-when they are given (`_interface/answers.py`).
+when they are given (`_interface/rows.py`).
 """
 
 from __future__ import annotations
@@ -23,8 +23,6 @@ from varcal.calibrators._interface.calibrator import Calibrator
 from varcal.calibrators._saved.registry import CALIBRATORS, PARTS, STATE, saved_state
 from varcal.calibrators._sklearn.saved_classifier import SavedClassifier
 from varcal.exceptions import InputError
-
-__all__ = ["CALIBRATOR", "CLASSIFIER", "saved_body"]
 
 _DTYPES = {"f": "float64", "i": "int64", "u": "int64", "b": "bool", "U": "str", "O": "object"}
 #: The most dimensions of an array in plain JSON.

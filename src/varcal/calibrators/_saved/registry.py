@@ -43,8 +43,6 @@ from varcal.calibrators._variable.roughness import Roughness
 from varcal.calibrators._variable.two_classes import LogisticModel
 from varcal.calibrators._variable.variable_calibrator import VariableCalibrator
 
-__all__ = ["CALIBRATORS", "PARTS", "STATE", "saved_state"]
-
 #: The calibrators that a file may hold, by the name of their class.
 CALIBRATORS: dict[str, type[Calibrator]] = {
     cls.__name__: cls

@@ -30,14 +30,15 @@ from varcal._options import check_count, check_flag, checked
 from varcal.calibrators._interface.calibrator import Calibrator
 from varcal.calibrators._interface.description import Description
 from varcal.calibrators._sklearn.columns_of_x import ColumnChoice, take_rows
-from varcal.calibrators._sklearn.cross_fitting import cross_fit
-from varcal.calibrators._sklearn.estimator_scores import estimator_scores, positions
-from varcal.calibrators._sklearn.fit_arguments import FitArguments
+from varcal.calibrators._sklearn.cross_fitting import (
+    FitArguments,
+    cross_fit,
+    estimator_scores,
+    positions,
+)
 from varcal.calibrators._sklearn.saved_classifier import SavedClassifier, estimator_name
 from varcal.calibrators._variable.variable_calibrator import VariableCalibrator
 from varcal.exceptions import InputError, VarcalWarning, shown
-
-__all__ = ["VariableCalibratedClassifier"]
 
 #: The most folds that are fitted at once, by number or by all cores but some.
 MOST_JOBS = 10_000

@@ -11,8 +11,6 @@ import numpy as np
 from varcal._input.frames import Table, is_frame
 from varcal.exceptions import InputError, shown
 
-__all__ = ["ColumnChoice", "take_rows"]
-
 
 @dataclass(frozen=True)
 class ColumnChoice:

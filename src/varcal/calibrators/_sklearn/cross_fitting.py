@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import expit
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedGroupKFold, check_cv
 from sklearn.utils import Bunch, _safe_indexing
@@ -13,11 +15,11 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_method_params
 
 from varcal._arrays import AnyArray, Floats, Ints
-from varcal.calibrators._sklearn.estimator_scores import estimator_scores
-from varcal.calibrators._sklearn.fit_arguments import FitArguments
+from varcal._input.groups import check_units, group_numbers
+from varcal._input.variables import Variable
+from varcal.calibrators._interface.held_together import instants_of
+from varcal.calibrators._solvers.softmax import softmax
 from varcal.exceptions import InputError, shown
-
-__all__ = ["OutOfFold", "cross_fit"]
 
 
 class OutOfFold(NamedTuple):
@@ -144,3 +146,95 @@ def _fit_fold(
     passed = _check_method_params(X, params=fit_params, indices=train)
     model.fit(_safe_indexing(X, train), _safe_indexing(y, train), **passed)
     return model, estimator_scores(model, _safe_indexing(X, test), classes)
+
+
+def estimator_scores(model: Any, X: Any, classes: AnyArray) -> Floats:
+    """Return the estimator's probabilities in the columns of the given classes."""
+    if hasattr(model, "predict_proba"):
+        found = np.asarray(model.predict_proba(X), dtype=np.float64)
+    elif hasattr(model, "decision_function"):
+        margin = np.asarray(model.decision_function(X), dtype=np.float64)
+        found = (
+            np.column_stack([expit(-margin), expit(margin)])
+            if margin.ndim == 1
+            else softmax(margin)
+        )
+    else:
+        raise InputError(
+            f"{type(model).__name__} has neither predict_proba nor decision_function",
+            "use a classifier with one of them",
+        )
+    scores = np.zeros((len(found), len(classes)))
+    scores[:, positions(classes, np.asarray(model.classes_))] = found
+    # Rows of single-precision models may not sum to 1 closely enough for the checks of p.
+    return np.asarray(scores / scores.sum(axis=1, keepdims=True))
+
+
+def positions(classes: AnyArray, labels: AnyArray) -> Ints:
+    """Return the position of each label among the classes, −1 if it is not among them."""
+    order = np.argsort(classes, kind="stable")
+    found = np.minimum(np.searchsorted(classes[order], labels), len(classes) - 1)
+    return np.where(classes[order][found] == labels, order[found], -1)
+
+
+class FitArguments(NamedTuple):
+    """The arguments of `fit`, with groups, times and blocks as numbers."""
+
+    X: Any
+    y: Any
+    v: Any
+    sample_weight: Any
+    units: Ints | None
+    instants: Floats | None
+    blocks: Any
+
+    @classmethod
+    def of(
+        cls, X: Any, y: Any, v: Any, sample_weight: Any, groups: Any, time: Any, blocks: Any
+    ) -> FitArguments:
+        """Check that variables, groups, times and blocks have one value per row of X."""
+        if v is not None:
+            _check_length(v, len(y))
+        units = None if groups is None else _units(groups, len(y))
+        instants = None if time is None else _instants(time, len(y))
+        if not isinstance(blocks, str | bool):
+            blocks = _units(blocks, len(y), "blocks")
+        return cls(X, y, v, sample_weight, units, instants, blocks)
+
+
+def _check_length(v: Any, n: int) -> None:
+    """Refuse variables whose number of rows differs from that of X."""
+    columns = v.values() if isinstance(v, Mapping) else [v]
+    for column in columns:
+        shape = getattr(column, "shape", None)
+        single = shape == () or isinstance(column, str | bytes)
+        if single or (shape is None and not hasattr(column, "__len__")):
+            raise InputError(
+                f"variables is {shown(v)}, not columns of values",
+                "give an array, a frame or a dict of columns",
+                argument="variables",
+            )
+        held = shape[0] if shape else len(column)
+        if held != n:
+            raise InputError(
+                f"lengths differ: X {n:,}, variables {held:,}", "give one value per row in each"
+            )
+
+
+def _units(groups: Any, n: int, argument: str = "groups") -> Ints:
+    """Return groups, or blocks, as numbers."""
+    unit = Variable.of(groups, argument, argument)
+    if len(unit) != n:
+        raise InputError(
+            f"lengths differ: X {n:,}, {argument} {len(unit):,}", "give one value per row in each"
+        )
+    return group_numbers(check_units(unit))
+
+
+def _instants(time: Any, n: int) -> Floats:
+    """Return times as numbers."""
+    if isinstance(time, str):
+        raise InputError(
+            f"time is the string {time!r}", "give one date or number per row", argument="time"
+        )
+    return instants_of(time, None, n)

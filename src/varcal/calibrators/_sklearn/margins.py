@@ -15,8 +15,6 @@ from varcal._input.variables import Variable
 from varcal.calibrators._by_score.platt import PlattCalibrator
 from varcal.exceptions import InputError
 
-__all__ = ["sigmoid_of_margins"]
-
 #: Each row's sigmoid is fitted on the rows of the other folds.
 N_FOLDS = 5
 #: Margins are scaled to at most this size, so that their logistic function is not exactly 1.

@@ -12,8 +12,6 @@ from varcal.calibrators._interface.calibrator import Calibrator
 from varcal.calibrators._sklearn.columns_of_x import ColumnChoice
 from varcal.exceptions import InputError
 
-__all__ = ["SavedClassifier", "estimator_name"]
-
 
 @dataclass(frozen=True, eq=False)
 class SavedClassifier:

@@ -12,9 +12,6 @@ from varcal._arrays import Bools, Floats
 from varcal.calibrators._neutral.steps import Step, sigmoid
 from varcal.calibrators._solvers.newton import minimize_convex, solve_dense
 
-__all__ = ["LogisticFit", "blocks_of_rows", "fit_logistic", "logistic_steps", "two_columns"]
-
-
 # Limits of time and rounding; the optimum does not depend on them.
 
 #: Rows that stay in cache together; not a power of 2, by which arrays would compete for its lines.

@@ -8,8 +8,6 @@ import numpy as np
 
 from varcal._arrays import Floats
 
-__all__ = ["Evaluate", "LossFunction", "minimize_convex", "solve_by_products", "solve_dense"]
-
 Evaluate = Callable[[Floats], tuple[Floats, Callable[[], Floats]]]
 LossFunction = Callable[[Floats], float]
 

@@ -11,9 +11,6 @@ import numpy as np
 from varcal._arrays import Bools, Floats, Ints
 from varcal.calibrators._solvers.newton import minimize_convex, solve_by_products, solve_dense
 
-__all__ = ["LogitMap", "SoftmaxFit", "blocks", "fit_softmax", "softmax"]
-
-
 # Limits of time and memory; the optimum does not depend on them.
 
 #: Probabilities of a block of rows, so that it stays in cache; blocks have at least so many rows.

@@ -15,12 +15,9 @@ from varcal.calibrators._variable._reml.curvature import quadratic_form
 from varcal.calibrators._variable._reml.fit_gam import fit_gam
 from varcal.calibrators._variable._reml.losses import Loss
 from varcal.calibrators._variable._reml.penalties import FIRST_PENALTY
-from varcal.calibrators._variable._reml.refine import refine
+from varcal.calibrators._variable._reml.without_each import refine
 from varcal.calibrators._variable.folds import Folds
 from varcal.calibrators._variable.pairs import held_out_gain, pair_scores
-
-__all__ = ["AdditiveModel", "Fitted", "PairTrial", "Sample", "fit_additive", "refit"]
-
 
 # Tuned constants; README.md shows what changes at half and at twice each value.
 

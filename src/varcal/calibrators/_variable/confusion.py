@@ -28,9 +28,6 @@ from varcal.calibrators._variable.folds import Folds
 from varcal.calibrators._variable.gain import gain_of
 from varcal.calibrators._variable.trust import share_of
 
-__all__ = ["Confusion", "fit_confusion"]
-
-
 # Tuned constants; README.md shows what changes at half and at twice each value.
 
 #: The ridge penalties whose corrections are averaged.

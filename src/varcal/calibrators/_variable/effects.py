@@ -12,8 +12,6 @@ from varcal._text.html_tables import Shown
 from varcal._text.numbers import count, points
 from varcal.exceptions import InputError
 
-__all__ = ["Effect", "Effects", "Term"]
-
 
 @dataclass(frozen=True)
 class Term:

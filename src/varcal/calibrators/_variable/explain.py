@@ -18,9 +18,6 @@ from varcal.calibrators._variable._reml.curvature import quadratic_form
 from varcal.calibrators._variable.additive_model import AdditiveModel, Fitted
 from varcal.calibrators._variable.effects import Effect, Term
 
-__all__ = ["applied", "curves_of", "pair_name", "terms_of_fit"]
-
-
 #: The log Bayes factor from which a term counts as active: odds of about 7 to 1.
 ACTIVE_EVIDENCE = 2.0
 #: Quantiles of the calibration scores at which effects are shown.

@@ -17,18 +17,6 @@ from numpy.typing import NDArray
 
 from varcal._arrays import AnyArray, Bools, Floats, Ints
 
-__all__ = [
-    "Folds",
-    "RowKeys",
-    "content_order",
-    "folds_and_units",
-    "make_folds",
-    "n_folds_of",
-    "row_folds",
-    "row_hashes",
-    "stretches",
-]
-
 # SplitMix64's constants.
 _STEPS = (
     (np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)),

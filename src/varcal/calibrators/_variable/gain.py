@@ -8,8 +8,6 @@ import numpy as np
 
 from varcal._arrays import Floats, Ints
 
-__all__ = ["LEAST_ERROR", "Gain", "cautious_gain", "gain_of"]
-
 #: The least standard error, against division by 0.
 LEAST_ERROR = 1e-300
 

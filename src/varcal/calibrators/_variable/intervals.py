@@ -9,9 +9,6 @@ from scipy.special import expit, logit
 
 from varcal._arrays import Floats
 
-__all__ = ["interval_of_predictor", "widened"]
-
-
 #: Points of an interval of η at which probabilities are evaluated.
 INTERVAL_POINTS = 9
 

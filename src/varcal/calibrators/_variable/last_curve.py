@@ -32,9 +32,6 @@ from varcal.calibrators._variable._reml.fit_gam import fit_gam
 from varcal.calibrators._variable._reml.losses import Loss
 from varcal.calibrators._variable.additive_model import AdditiveModel
 
-__all__ = ["fit_link", "left_out"]
-
-
 # Tuned constants; README.md shows what changes at half and at twice each value.
 
 #: The least λ. Columns have unit variance, so λ = 1 lets each block add about one logit.

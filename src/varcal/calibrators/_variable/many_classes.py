@@ -41,9 +41,6 @@ from varcal.calibrators._variable.trust import (
     too_few,
 )
 
-__all__ = ["TemperatureLoss", "TemperatureModel", "fit_temperature_model"]
-
-
 # Tuned constants; README.md shows what changes at half and at twice each value.
 
 #: A probability of 0 is read as this share of the least positive one among calibration rows.

@@ -21,9 +21,6 @@ from varcal.calibrators._variable._reml.losses import Loss
 from varcal.calibrators._variable.folds import Folds
 from varcal.calibrators._variable.gain import LEAST_ERROR, Gain, gain_of
 
-__all__ = ["held_out_gain", "pair_scores"]
-
-
 #: Pairs whose products are held in memory together.
 SCREENED_TOGETHER = 32
 

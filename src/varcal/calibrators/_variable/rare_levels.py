@@ -11,9 +11,6 @@ from varcal.calibrators._variable._columns.spline_basis import LevelBasis
 from varcal.calibrators._variable.many_classes import TemperatureModel
 from varcal.calibrators._variable.two_classes import LogisticModel
 
-__all__ = ["pool_rare_levels"]
-
-
 #: With more rare levels than this, their names are not kept: a file with 78,000 of them had 51 MB.
 #: Names below it take less room than the other parts of a calibrator.
 MOST_RARE_LEVELS = 200

@@ -26,8 +26,6 @@ import numpy as np
 from varcal._arrays import AnyArray, Floats
 from varcal.calibrators._variable._columns.design import SCORE
 
-__all__ = ["Roughness", "fit_roughness"]
-
 # Tuned constants, chosen by `intervals` in the benchmark on seeds from 100 on: at jumps the
 # coverage must be at least 90 %, in smooth worlds 93 %, with the least width.
 

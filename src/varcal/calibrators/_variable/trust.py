@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from varcal._arrays import Floats, Ints
+from varcal._arrays import AnyArray, Floats, Ints
 from varcal.calibrators._variable._blocks.correlated_rows import (
     Luck,
     Residuals,
@@ -17,26 +17,11 @@ from varcal.calibrators._variable._blocks.correlated_rows import (
     correlated_rows,
     luck_of_order,
 )
-from varcal.calibrators._variable._blocks.within_units import constant_within
 from varcal.calibrators._variable._columns.design import SCORE, Block, Design
 from varcal.calibrators._variable.additive_model import Fitted, Sample, fit_additive, refit
 from varcal.calibrators._variable.folds import RowKeys, make_folds
 from varcal.calibrators._variable.gain import Gain, cautious_gain, gain_of
 from varcal.exceptions import VarcalWarning
-
-__all__ = [
-    "FEW_SAVINGS",
-    "Surviving",
-    "Trusted",
-    "fit_surviving",
-    "fit_trusted",
-    "gain_over",
-    "held_out",
-    "share_of",
-    "too_few",
-    "warn_of_few",
-]
-
 
 # Tuned constants; README.md shows what changes at half and at twice each value.
 
@@ -382,3 +367,36 @@ def gain_over(rows: Sample, small: Floats, large: Floats) -> Gain:
     saved = rows.loss.rows(small) - rows.loss.rows(large)
     curvature = rows.loss.slopes(small)[1]
     return cautious_gain(saved, rows.loss.mass(), rows.units, curvature, large - small)
+
+
+#: The share of the variance between units from which a variable tells units apart. It is
+#: about 0 for a variable that has nothing to do with the units, and 1 for one that is constant
+#: within each.
+BETWEEN_UNITS = 0.8
+
+
+def constant_within(columns: list[AnyArray], units: Ints) -> set[int]:
+    """Return the columns that hardly vary within units.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> day = np.repeat(np.arange(50), 10)
+    >>> constant_within([day // 5, rng.normal(size=500)], day)
+    {0}
+    """
+    return {k for k, column in enumerate(columns) if _between(column, units) >= BETWEEN_UNITS}
+
+
+def _between(column: AnyArray, units: Ints) -> float:
+    """Return the share of variance between units, corrected for the number of units."""
+    # Missing values are equal to one another and come last.
+    rank = np.unique(column, return_inverse=True)[1].astype(np.float64)
+    _, place = np.unique(units, return_inverse=True)
+    count = np.bincount(place)
+    mean = np.bincount(place, rank) / count
+    left, total = len(rank) - len(count), float(rank.var()) * len(rank)
+    if left <= 0 or total <= 0:
+        return 0.0
+    within = float(((rank - mean[place]) ** 2).sum()) / left
+    return 1.0 - within / (total / (len(rank) - 1))

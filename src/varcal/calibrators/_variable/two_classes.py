@@ -24,9 +24,6 @@ from varcal.calibrators._variable.last_curve import fit_link, left_out
 from varcal.calibrators._variable.roughness import Roughness, fit_roughness
 from varcal.calibrators._variable.trust import Trusted, fit_surviving
 
-__all__ = ["LogisticModel", "fit_logistic_model", "moderated"]
-
-
 # Tuned constants; README.md shows what changes at half and at twice each value.
 
 #: How strongly logits are moderated by their variance: twice the usual π/8, because the penalties

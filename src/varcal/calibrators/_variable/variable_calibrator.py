@@ -10,11 +10,10 @@ from scipy.special import expit, ndtri
 from varcal._arrays import AnyArray, Floats
 from varcal._options import check_level, check_share, one_of, or_none
 from varcal._threads import one_blas_thread
-from varcal.calibrators._interface.answers import consistent
 from varcal.calibrators._interface.calibrator import Calibrator
 from varcal.calibrators._interface.fitted_variables import Schema
-from varcal.calibrators._interface.row_counts import row_counts, warn_of_sampling_weights
-from varcal.calibrators._interface.rows import CalibrationRows
+from varcal.calibrators._interface.held_out import row_counts, warn_of_sampling_weights
+from varcal.calibrators._interface.rows import CalibrationRows, consistent
 from varcal.calibrators._neutral.steps import Step
 from varcal.calibrators._solvers.logistic import two_columns
 from varcal.calibrators._variable import trust
@@ -51,8 +50,6 @@ from varcal.calibrators._variable.two_classes import (
     fit_logistic_model,
 )
 from varcal.exceptions import InputError
-
-__all__ = ["VariableCalibrator"]
 
 #: Rows on which the sizes of terms are measured.
 MEASURED_ROWS = 10_000

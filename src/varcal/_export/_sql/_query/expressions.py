@@ -11,27 +11,6 @@ from dataclasses import dataclass
 
 from varcal._arrays import Floats, Ints
 
-__all__ = [
-    "ATOM",
-    "CONDITION",
-    "PRODUCT",
-    "SUM",
-    "Expression",
-    "by_number",
-    "case",
-    "complete",
-    "cut_case",
-    "indent",
-    "joined",
-    "joined_signed",
-    "minus",
-    "signed",
-    "summed",
-    "top_case",
-    "tree_case",
-    "wrapped",
-]
-
 #: How tightly the parts of an expression are bound.
 CONDITION, SUM, PRODUCT, ATOM = 0, 1, 2, 3
 #: Characters in a line, and branches of a CASE before its cuts are nested.

@@ -15,9 +15,7 @@ from varcal._export._sql._query.joins import Joins
 from varcal._export._sql._query.placement import Placement
 from varcal._export._sql._query.query import Request
 from varcal._export._sql._query.scalars import Scalar
-from varcal._export.level_texts import level_texts
-
-__all__ = ["LookUps"]
+from varcal._export.program import level_texts
 
 #: Levels of a category up to which its positions are written as a CASE instead of being joined.
 _CASE_LEVELS = 200

@@ -13,8 +13,6 @@ from varcal._export._sql._query.graph import Graph
 from varcal._export._sql._query.layers import Layers
 from varcal._export._sql._query.scalars import Scalar
 
-__all__ = ["Placement"]
-
 #: Characters of an expression from which its name makes it a column.
 _NAMED_FROM = 40
 

@@ -8,8 +8,6 @@ from varcal._arrays import AnyArray
 from varcal._export._sql.dialects import Dialect
 from varcal._export.program import Program
 
-__all__ = ["Column", "Query", "Request"]
-
 
 @dataclass(frozen=True)
 class Column:

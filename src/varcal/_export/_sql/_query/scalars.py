@@ -13,8 +13,6 @@ import numpy as np
 
 from varcal.calibrators._neutral.steps import Curve, Forest, Step, sorted_steps
 
-__all__ = ["Scalar", "Scalars"]
-
 #: Products from which a sum of them is faster as an inner product.
 _LONG = 24
 _ARITHMETIC = {"add", "subtract", "multiply", "divide", "minimum", "maximum"}

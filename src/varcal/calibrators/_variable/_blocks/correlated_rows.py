@@ -31,16 +31,6 @@ from varcal._arrays import AnyArray, Floats, Ints
 from varcal._input.variables import Variable
 from varcal.calibrators._variable._reml.losses import Loss
 
-__all__ = [
-    "Blocking",
-    "Luck",
-    "Residuals",
-    "Search",
-    "blockings_of",
-    "correlated_rows",
-    "luck_of_order",
-]
-
 # Tuned constants; README.md says how they were chosen.
 
 #: The p-value below which blocks share luck, divided by the number of blockings that are tried.

@@ -11,8 +11,6 @@ from varcal.calibrators._interface.rows import CalibrationRows
 from varcal.calibrators._variable.folds import N_STRETCHES, stretches
 from varcal.calibrators._variable.trust import Trusted
 
-__all__ = ["Judgement", "cautions", "judgement_of"]
-
 #: The warning where rows that stand near one another share luck.
 ORDER_CAUTION = (
     "rows that stand near one another share luck, which no variable explains: if they are in the "

@@ -11,9 +11,6 @@ from varcal._arrays import AnyArray, Bools, Floats, Ints
 from varcal.calibrators._variable._columns.score_basis import ScoreBasis
 from varcal.calibrators._variable._columns.spline_basis import LevelBasis, NumberBasis, Parts
 
-__all__ = ["SCORE", "Block", "Design", "Ingredients", "few_columns", "group_numbers"]
-
-
 #: The number that stands for the score, which is not a column of V.
 SCORE = -1
 #: Parts of a variable whose effect may vary with the score.

@@ -15,8 +15,6 @@ from varcal.calibrators._variable._columns.spline_basis import (
     weighted_quantiles,
 )
 
-__all__ = ["ScoreBasis", "log_odds"]
-
 # Tuned constants; ../README.md shows what changes at half and at twice each value.
 
 #: z is winsorized at this quantile and at 1 minus it.

@@ -17,15 +17,6 @@ import numpy as np
 from varcal._arrays import AnyArray, Bools, Floats, Ints
 from varcal.exceptions import InputError
 
-__all__ = [
-    "LevelBasis",
-    "NumberBasis",
-    "Parts",
-    "usable_scale",
-    "weighted_counts",
-    "weighted_quantiles",
-]
-
 #: The difference of two values must not overflow.
 MOST_VALUE = 1e307
 #: The blocks of one variable by the name of their part.

@@ -13,8 +13,6 @@ from varcal.calibrators._variable.folds import Folds
 from varcal.calibrators._variable.gain import Gain, cautious_gain
 from varcal.calibrators._variable.trust import share_of
 
-__all__ = ["Held", "blend", "held_out", "held_out_gain"]
-
 # Tuned constants; ../README.md tells how they were chosen.
 
 #: Held-out gains, in standard errors, between which the share of the second predictor rises from 0

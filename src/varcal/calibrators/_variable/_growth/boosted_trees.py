@@ -12,17 +12,6 @@ from varcal.calibrators._variable._growth.cells import MOST_CELLS
 from varcal.calibrators._variable._growth.grow_tree import Codes, Tree, grow_tree, leaves_of
 from varcal.calibrators._variable.folds import Folds
 
-__all__ = [
-    "Boosting",
-    "HeldOutTrees",
-    "Trees",
-    "depths_of",
-    "fit_trees",
-    "held_out_trees",
-    "placed",
-    "rate_of",
-]
-
 # Tuned constants; ../README.md tells how they were chosen.
 
 #: Levels of the deepest trees: a leaf has about so many rows, within these limits. Spikes of three

@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from varcal._arrays import AnyArray, Floats, Ints
 from varcal.calibrators._variable._columns.spline_basis import weighted_counts
 
-__all__ = ["MOST_CELLS", "LevelCells", "NumberCells", "cells_of"]
-
 #: Cells of a variable at most, missing values included. With 128 trees were better on one world of
 #: 50,000 rows and worse on four others; two codes of 64 fit into one small table of a prediction.
 MOST_CELLS = 64

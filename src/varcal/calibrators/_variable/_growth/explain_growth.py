@@ -9,8 +9,6 @@ import numpy as np
 from varcal._arrays import AnyArray, Floats
 from varcal.calibrators._variable._growth.growth import Growth
 
-__all__ = ["growth_sentences", "mean_effects", "moved_by"]
-
 #: Variables of trees that are named.
 NAMED = 4
 #: The share in what splits gain from which a variable is named.

@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 
 from varcal._arrays import Floats, Ints
 
-__all__ = ["Codes", "Tree", "grow_tree", "leaves_of"]
-
 #: The cells of all variables, one row each.
 Codes = NDArray[np.uint8]
 

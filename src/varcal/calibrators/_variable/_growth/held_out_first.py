@@ -9,8 +9,7 @@ import numpy as np
 from varcal._arrays import Bools, Floats
 from varcal.calibrators._variable._columns.design import Design, group_numbers
 from varcal.calibrators._variable._reml.losses import LogisticLoss, Loss
-from varcal.calibrators._variable._reml.refine import refine
-from varcal.calibrators._variable._reml.without_each import without_each
+from varcal.calibrators._variable._reml.without_each import refine, without_each
 from varcal.calibrators._variable.additive_model import (
     AdditiveModel,
     Fitted,
@@ -20,8 +19,6 @@ from varcal.calibrators._variable.additive_model import (
 )
 from varcal.calibrators._variable.last_curve import left_out
 from varcal.calibrators._variable.trust import Trusted
-
-__all__ = ["held_out_predictors"]
 
 #: Rows from which held-out fits keep the pairs of all rows, which halves the time of a fit. Pairs
 #: that saw the held-out rows look better than they are: at 3,000 rows that cost .0016 ± .0007 of

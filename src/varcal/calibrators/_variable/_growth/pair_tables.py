@@ -22,8 +22,6 @@ from scipy.special import expit
 from varcal._arrays import Bools, Floats, Ints
 from varcal.calibrators._variable._growth.blend import Held, held_out, held_out_gain
 
-__all__ = ["CoarseCells", "PairTable", "fit_tables"]
-
 # Tuned constants; ../README.md tells how they were chosen.
 
 #: λ of a table.

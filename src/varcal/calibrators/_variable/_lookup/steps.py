@@ -28,8 +28,6 @@ from varcal.calibrators._variable._lookup.lookup import Lookup, of_one_variable
 from varcal.calibrators._variable._lookup.tables import Track
 from varcal.calibrators._variable.additive_model import AdditiveModel
 
-__all__ = ["additive_steps"]
-
 #: How far the effects and variances of `exact=False` may be from the tables between knots. At
 #: 0.002 logits 1,036 knots became 93, and probabilities change by 0.05 points at most; what the
 #: variance between variables adds is larger.

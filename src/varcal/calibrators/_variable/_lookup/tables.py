@@ -7,12 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from varcal._arrays import AnyArray, Bools, Floats, Ints, Singles
-from varcal._binning.cut_grid import CutGrid
+from varcal._binning.bins import CutGrid
 from varcal.calibrators._variable._columns.design import SCORE, Block, Design, few_columns
 from varcal.calibrators._variable._columns.spline_basis import LevelBasis, NumberBasis, Parts
-
-__all__ = ["ModelParts", "Track", "tracks_of"]
-
 
 #: Knots are left out where the table is straight within this error, because the tables of all
 #: variables should stay in cache; README.md shows its sensitivity.

@@ -28,6 +28,7 @@ import numpy as np
 
 from varcal._arrays import Floats, Ints
 from varcal.calibrators._variable._reml.curvature import (
+    descent,
     gram,
     in_short_precision,
     inverse,
@@ -40,10 +41,6 @@ from varcal.calibrators._variable._reml.penalties import (
     learn_penalties,
     ridge_of,
 )
-from varcal.calibrators._variable._reml.step_size import descent
-
-__all__ = ["GamFit", "fit_gam"]
-
 
 # Limits of the iteration. They bound time and rounding; the optimum does not depend on them.
 

@@ -10,9 +10,6 @@ from scipy.special import expit
 
 from varcal._arrays import Bools, Floats, Ints
 
-__all__ = ["LogisticLoss", "Loss"]
-
-
 # A tuned constant; README.md shows what changes at half and at twice its value.
 
 #: The least working weight of a row, as a share of its weight, in the posterior covariance: that of

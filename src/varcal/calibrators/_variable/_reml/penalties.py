@@ -7,9 +7,6 @@ import numpy as np
 from varcal._arrays import Floats, Ints
 from varcal.calibrators._variable._reml.curvature import inverse_root
 
-__all__ = ["FIRST_PENALTY", "LEAST_PENALTY", "learn_penalties", "ridge_of"]
-
-
 # Tuned constants; README.md shows what changes at half and at twice each value.
 
 #: a, the effective degrees of freedom that a group keeps where the data say nothing about it.

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
 from varcal._arrays import Bools, Floats, Ints
-from varcal.calibrators._variable._reml.curvature import gram, in_short_precision
+from varcal.calibrators._variable._reml.curvature import (
+    GUARD_STRIDE,
+    descent,
+    gram,
+    in_short_precision,
+    inverse,
+    not_worse,
+    with_certain_rows,
+)
 from varcal.calibrators._variable._reml.losses import Loss
 from varcal.calibrators._variable._reml.penalties import LEAST_PENALTY, learn_penalties, ridge_of
-from varcal.calibrators._variable._reml.step_size import descent
-
-__all__ = ["without_each"]
-
 
 #: Rounds of the penalty update at most; they start at the penalties of all rows.
 HELD_OUT_ROUNDS = 4
@@ -62,3 +66,37 @@ def without_each(
         ridge = ridge_of(lam, groups)
         share = descent(loss.take(train), eta[train], shift[train], ridge, beta, goal)
         yield eta + share * shift
+
+
+def refine(
+    beta: Floats,
+    ridge: Floats,
+    chunks: Callable[[], Iterator[tuple[Floats, Loss]]],
+) -> tuple[Floats, Floats, float]:
+    """Take one Newton step on more rows than fit into one matrix.
+
+    Returns coefficients, their covariance and the sum of the working weights.
+
+    Parameters
+    ----------
+    beta, ridge : ndarray of shape (p,)
+        Coefficients and penalties learned on a sample.
+    chunks : callable
+        Yields (design, loss) for one chunk of rows after another.
+    """
+    size = len(beta)
+    H, raised = np.zeros((size, size)), np.zeros((size, size))
+    right, mass = np.zeros(size), 0.0
+    kept: list[tuple[Floats, Loss]] = []
+    for X, loss in chunks():
+        kept.append((X[::GUARD_STRIDE].copy(), loss.take(slice(None, None, GUARD_STRIDE))))
+        residual, weight = loss.slopes(X @ beta)
+        short = in_short_precision(X)
+        part = gram(short, weight)
+        H += part
+        extra = loss.extra_weight(weight)
+        raised += with_certain_rows(part, short, extra)
+        right += X.T @ residual
+        mass += float((weight + extra).sum())
+    beta = not_worse(beta, inverse(H, ridge) @ (right - ridge * beta), ridge, kept)
+    return beta, inverse(raised, ridge), mass
