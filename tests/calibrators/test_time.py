@@ -8,7 +8,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
 from cases.luck import log_loss
-from varcal import VariableCalibratedClassifier, VariableCalibrator, load
+from varcal import VariableCalibratedClassifier, VariableCalibrator
 from varcal.calibrators._variable.folds import RowKeys, make_folds, stretches
 from varcal.exceptions import InputError, VarcalWarning
 
@@ -45,13 +45,6 @@ def test_an_effect_that_lasts_is_found():
     assert (fit.judged_.how, fit.judged_.n_units) == ("time", 5)
     words = "Trust was judged forward in time: on 5 periods, by models of earlier rows."
     assert words in str(fit.describe())
-
-
-def test_the_file_says_how_trust_was_judged(tmp_path):
-    p, y, v, day = drifting(600)
-    fit = VariableCalibrator().fit(p, y, v, time=day)
-    fit.save(tmp_path / "cal.json")
-    assert load(tmp_path / "cal.json").judged_ == fit.judged_
 
 
 def test_dates_texts_and_numbers_are_the_same_time():

@@ -17,10 +17,6 @@ from varcal import load
 from varcal.calibrators import PlattCalibrator, VariableCalibrator
 from varcal.calibrators._variable._reml.fit_gam import fit_gam
 from varcal.calibrators._variable._reml.losses import LogisticLoss
-from varcal.calibrators._variable.additive_model import Sample
-from varcal.calibrators._variable.folds import Folds
-from varcal.calibrators._variable.gain import Gain
-from varcal.calibrators._variable.trust import gain_over, share_of
 from varcal.exceptions import InputError, VarcalWarning
 
 matplotlib.use("Agg")
@@ -124,15 +120,6 @@ def test_a_line_fitted_to_few_rows_is_weighed_once():
     fit = VariableCalibrator().fit(p, rng.random(45) < 0.1, rng.normal(size=45))
     assert fit.score_trust_ > 0 and fit.variables_trust_ == 0
     assert fit.predict_proba(p, np.zeros(45))[:, 1].mean() < p.mean() - 0.2
-
-
-def test_equal_gains_of_few_rows_are_not_evidence():
-    assert share_of(Gain(0.1, 0.05, 10.0)) == 0 < share_of(Gain(0.1, 0.05, 500.0))
-    z, y = np.zeros(30), np.ones(30)
-    rows = Sample(z, [], LogisticLoss(y, np.ones(30), z), Folds(np.arange(30) % 5, 5))
-    gain = gain_over(rows, z, z + 0.1)
-    # Every row gains the same; if the smaller model were true, half of them would lose.
-    assert gain.error == pytest.approx(0.1 * 0.5 / np.sqrt(30))
 
 
 @pytest.mark.parametrize("n", [200, 500])

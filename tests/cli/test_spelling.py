@@ -1,48 +1,11 @@
 """Errors with the names of Python and of the command line."""
 
-import pickle
-
 import numpy as np
 import pytest
 
 import varcal as vc
 from varcal.cli import main
-from varcal.cli._spelling import option_text
-from varcal.exceptions import InputError, python_setting
-
-SETTINGS = [
-    ("unlabelled", "drop", 'unlabelled="drop"', "--drop-unlabelled"),
-    ("from_logits", True, "from_logits=True", "--from-logits"),
-    ("classes", ["a", 1], "classes=['a', 1]", "--classes a,1"),
-    ("classes", ..., "classes=…", "--classes …"),
-    ("p", None, "p", "--prob"),
-    ("event", "positive", 'event="positive"', "--event positive"),
-    ("n_bins", 10, "n_bins=10", "n_bins=10"),
-]
-
-
-@pytest.mark.parametrize(("name", "value", "python", "option"), SETTINGS)
-def test_settings_have_two_spellings(name, value, python, option):
-    assert python_setting(name, value) == python
-    assert option_text(name, value) == option
-
-
-def test_an_error_keeps_its_argument_and_settings():
-    error = InputError("y has no label", "pass {unlabelled}", "y", {"unlabelled": "drop"})
-    assert str(error) == 'y has no label\nhint: pass unlabelled="drop"'
-    for one in (pickle.loads(pickle.dumps(error)), error.reworded(error.message)):
-        assert (str(one), one.argument, one.settings) == (str(error), "y", {"unlabelled": "drop"})
-        assert one.spelled({"y": "--label"}, option_text) == (
-            "--label has no label",
-            "pass --drop-unlabelled",
-        )
-
-
-def test_only_the_argument_at_the_beginning_is_spelled():
-    for message in ("pos_label is odd", "the score p is odd"):
-        assert InputError(message, argument="p").spelled({"p": "--prob"}, option_text)[0] == message
-    named = InputError("p 'a{y}' is odd", "see {y}", "p", {"y": None})
-    assert named.spelled({"p": "--prob"}, option_text) == ("--prob 'a{y}' is odd", "see --label")
+from varcal.exceptions import InputError
 
 
 def test_the_usual_errors_know_their_argument():

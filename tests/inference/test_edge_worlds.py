@@ -8,8 +8,6 @@ import pytest
 
 import varcal as vc
 from varcal._inference.error_sums import ErrorSums
-from varcal._inference.gap_law import GapLaw
-from varcal._inference.quadratic_forms import LEAST_MODEL, MODEL_ROWS, constant_gap_moments
 from varcal._inference.simulated_null import draw_cells
 from varcal._measures.estimate import overall_gap, profile_test
 
@@ -54,12 +52,6 @@ def test_heavy_weights_do_not_make_a_gap_change(edge, name):
     assert rate(edge, name, 100) < 0.115  # 5 % and three standard errors; 100 and 28 % before
 
 
-def test_every_world_draws(edge):
-    for world in edge.values():
-        found = world.draw(np.random.default_rng(1))
-        assert found.hit in (True, False) and (world.kind == "test") == np.isnan(found.width)
-
-
 def test_two_classes_have_the_interval_of_one():
     """The gaps of two classes are equal up to their sign: bounds on their covariance are exact."""
     sim = vc.datasets.make_gap(800, "tilt", vece=0.08, random_state=3)
@@ -90,66 +82,11 @@ def test_many_classes_fall_back_to_means_of_ends(monkeypatch):
     assert other.low == 0 or other.p_value < 0.05
 
 
-def test_moments_of_a_constant_gap_are_those_of_rows_with_equal_weights():
-    rng = np.random.default_rng(2)
-    s = rng.random(500) ** 2
-    cells = ErrorSums.from_rows(rng.integers(0, 9, 500), s, rng.random(500) < s, n_bins=9)
-    g = float(cells.overall)
-    model = np.maximum(
-        cells.null2 + g * (2 * cells.score2 - cells.n) - g**2 * cells.n, LEAST_MODEL * cells.null2
-    )
-    scatter = (cells.square2 + 2 * g * cells.error2 + g**2 * cells.n) * 500 / 499
-    model *= scatter.sum() / model.sum()
-    per_row = scatter.sum() / 500
-    share = cells.n * per_row / (cells.n * per_row + MODEL_ROWS)
-    v = share * scatter + (1 - share) * model
-    np.testing.assert_allclose(constant_gap_moments(cells)[0], v, rtol=1e-12)
-    heavier = ErrorSums.from_rows(np.zeros(500, int), s, np.ones(500), np.full(500, 7.0), n_bins=1)
-    assert heavier.effective_rows == pytest.approx([500])
-
-
-def test_drawn_sums_of_cells_have_the_moments_of_rows():
-    rng = np.random.default_rng(3)
-    s = np.concatenate([rng.beta(1, 60, 300), 1 - rng.beta(1, 60, 300), rng.random(300)])
-    w = np.where(np.arange(900) % 2, 1.0, 3.0)
-    cells = ErrorSums.from_rows(np.arange(900) // 300, s, rng.random(900) < s, w, n_bins=3)
-    drawn = draw_cells(cells, 40_000, 0)
-    np.testing.assert_allclose(drawn.mean(0) / drawn.std(0), 0, atol=0.02)
-    np.testing.assert_allclose(drawn.var(0), cells.null2, rtol=0.03)
-
-
-def test_drawn_sums_of_a_constant_gap_have_its_variance():
-    rng = np.random.default_rng(3)
-    s = rng.uniform(0.3, 0.5, 900)
-    cells = ErrorSums.from_rows(np.arange(900) // 300, s, rng.random(900) < s - 0.25, n_bins=3)
-    chance = s - float(cells.overall) * 900 / 905
-    expected = np.bincount(np.arange(900) // 300, chance * (1 - chance))
-    drawn = draw_cells(cells, 40_000, 0, constant=True)
-    np.testing.assert_allclose(drawn.var(0), expected, rtol=0.03)
-    np.testing.assert_allclose(drawn.mean(0) / drawn.std(0), 0, atol=0.02)
-
-
 def test_equal_scores_are_drawn_exactly():
     cells = ErrorSums.from_rows(np.zeros(20, int), np.full(20, 0.1), np.zeros(20), n_bins=1)
     hits = draw_cells(cells, 50_000, 0)[:, 0] + 2
     expected = [0.9**20, 20 * 0.1 * 0.9**19]
     np.testing.assert_allclose([(np.rint(hits) == k).mean() for k in (0, 1)], expected, atol=0.01)
-
-
-def test_hits_drawn_by_cell_give_the_p_values_of_hits_drawn_by_row(edge):
-    rng = np.random.default_rng(4)
-    compared = 0
-    for _ in range(12):
-        s, v = np.minimum(rng.gamma(0.8, 0.004, 3000), 0.9), rng.random(3000)
-        y = rng.random(3000) < s * (1 + 2 * v)
-        found, rows = edge._profile(y, s, v)
-        by_row, by_cell = (profile_test(found, x, grouped=False) for x in (rows, None))
-        if 0.01 < by_row < 0.2:
-            compared += 1
-            # Four standard errors of 666 and of 2,000 draws.
-            error = 4 * np.sqrt(by_row * (1 - by_row) * (1 / 666 + 1 / 2000))
-            assert by_cell == pytest.approx(by_row, abs=error)
-    assert compared >= 3
 
 
 def test_no_positive_among_many_rows_is_not_a_gap_that_changes(edge):
@@ -173,11 +110,3 @@ def test_the_overall_gap_of_groups_does_not_depend_on_the_bins(edge):
     rows = overall_gap(edge._profile(y, s, rng.random(1000))[0].coarse, 0.95)
     assert by_group.high - by_group.low == pytest.approx(mixed.high - mixed.low, rel=1e-3)
     assert mixed.high - mixed.low > 2 * (rows.high - rows.low)
-
-
-def test_a_law_over_classes_refuses_nothing_that_one_class_allows():
-    law = GapLaw.from_cells(
-        ErrorSums.from_rows([0, 0, 1, 1], [0.2, 0.4, 0.6, 0.8], [0, 1, 1, 1], n_bins=2)
-    )
-    joint = GapLaw.of_classes([law, law], same_bins=True)
-    assert joint.value == pytest.approx(law.value) and joint.dependence == 2
