@@ -1,11 +1,25 @@
 """Errors with the names of Python and of the command line."""
 
+import pickle
+
 import numpy as np
 import pytest
 
 import varcal as vc
 from varcal.cli import main
+from varcal.cli._spelling import option_text
 from varcal.exceptions import InputError
+
+
+def test_an_error_keeps_its_argument_and_settings():
+    error = InputError("y has no label", "pass {unlabelled}", "y", {"unlabelled": "drop"})
+    assert str(error) == 'y has no label\nhint: pass unlabelled="drop"'
+    for one in (pickle.loads(pickle.dumps(error)), error.reworded(error.message)):
+        assert (str(one), one.argument, one.settings) == (str(error), "y", {"unlabelled": "drop"})
+        assert one.spelled({"y": "--label"}, option_text) == (
+            "--label has no label",
+            "pass --drop-unlabelled",
+        )
 
 
 def test_the_usual_errors_know_their_argument():
