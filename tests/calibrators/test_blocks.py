@@ -32,17 +32,6 @@ def test_what_was_learned_from_days_is_not_trusted_on_others(lucky, fitted):
     assert fitted.variables_trust_ < 0.5
 
 
-def test_it_is_as_if_the_days_were_groups(lucky, fitted):
-    day = 100 * lucky.v["month"] + lucky.v["day"]
-    grouped = VariableCalibrator().fit(lucky.p, lucky.y, lucky.v, groups=day)
-    q = [each.predict_proba(lucky.p[:50], each_v(lucky, 50)) for each in (fitted, grouped)]
-    np.testing.assert_allclose(q[0], q[1], rtol=0, atol=1e-8)
-
-
-def each_v(rows, n):
-    return {name: column[:n] for name, column in rows.v.items()}
-
-
 def test_the_description_and_the_file_say_how_trust_was_judged(fitted, lucky, tmp_path):
     assert (fitted.judged_.how, fitted.judged_.of) == ("blocks", "month × day")
     assert fitted.judged_.n_units == 336 and 0.02 < fitted.judged_.luck < 0.12

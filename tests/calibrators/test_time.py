@@ -59,16 +59,6 @@ def test_dates_texts_and_numbers_are_the_same_time():
     assert named.judged_ == VariableCalibrator().fit(p, y, v, time=day).judged_
 
 
-def test_the_answer_does_not_depend_on_the_order_of_rows():
-    p, y, v, day = drifting(1500)
-    order = np.random.default_rng(1).permutation(1500)
-    turned = {name: column[order] for name, column in v.items()}
-    here = VariableCalibrator().fit(p, y, v, time=day)
-    there = VariableCalibrator().fit(p[order], y[order], turned, time=day[order])
-    some = {name: column[:100] for name, column in v.items()}
-    assert (here.predict_proba(p[:100], some) == there.predict_proba(p[:100], some)).all()
-
-
 def test_many_classes_and_weights():
     rng = np.random.default_rng(0)
     p, day = rng.dirichlet([2, 2, 2], 900), rng.integers(0, 60, 900)

@@ -4,20 +4,10 @@ import numpy as np
 import pytest
 
 from varcal._inference.cluster_law import cluster_law
-from varcal._inference.cluster_test import hotelling_test, hotelling_tests
 from varcal._inference.debias import interval
 from varcal._inference.error_sums import ErrorSums
 from varcal._inference.gap_law import GapLaw, plug_in_moments
 from varcal._inference.measured import LawErrors
-from varcal.exceptions import InputError
-
-
-def test_sets_without_terms_or_with_more_than_groups_can_tell_apart(rng):
-    wide, narrow, none = (rng.standard_normal((12, k)) for k in (30, 2, 0))
-    p = hotelling_tests([wide, narrow, none], [[0], [0, 2], [1, 2], [2]])
-    assert p == [hotelling_test([wide[:, :6]])] * 2 + [hotelling_test([narrow]), 1.0]
-    with pytest.raises(InputError, match="4 groups"):
-        hotelling_test([none[:4], wide[:4]])
 
 
 def test_the_error_of_bins_that_vary_together_is_skewed(rng):
