@@ -63,4 +63,3 @@ def test_a_temporary_view_of_the_user_is_kept(spark_session):
         exported.check(spark_session)
     assert spark_session.sql(f"SELECT kept FROM `{name}`").collect()[0].kept == 1
     spark_session.catalog.dropTempView(name)
-    assert exported.check(spark_session).n_rows == 200

@@ -30,26 +30,18 @@ def rate(edge, name, replicates):
 @pytest.mark.parametrize(
     ("name", "before"),
     [
-        ("VECE, v by group, 12 groups, tilt 0.0", 0.02),
         ("uneven, v by group, 20 groups, tilt 0.0", 0.61),
         ("VECE, v by group, 20 groups, tilt 0.08", 0.72),
         ("overall gap 0.0, near .999, n = 1,000", 0.67),
-        ("overall gap -0.003, .2 % predicted, n = 600", 0.8),
     ],
 )
 def test_intervals_cover_where_they_did_not(edge, name, before):
     assert rate(edge, name, 60) > 0.86 > before  # 95 % less three standard errors
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "uneven, weights 1000, numeric, n = 60, gap 0.0",
-        "uneven, weights lognormal 2, numeric, n = 100, gap 0.0",
-    ],
-)
-def test_heavy_weights_do_not_make_a_gap_change(edge, name):
-    assert rate(edge, name, 100) < 0.115  # 5 % and three standard errors; 100 and 28 % before
+def test_heavy_weights_do_not_make_a_gap_change(edge):
+    found = rate(edge, "uneven, weights 1000, numeric, n = 60, gap 0.0", 100)
+    assert found < 0.115  # 5 % and three standard errors; 100 % before
 
 
 def test_two_classes_have_the_interval_of_one():
