@@ -76,10 +76,15 @@ print(not OPTIONAL & {m.partition(".")[0] for m in sys.modules})
     assert "<html" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
-def test_the_demo_needs_no_optional_library(tmp_path):
-    done = run("import varcal.cli; varcal.cli.main(['demo'])", tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert (tmp_path / "varcal-demo.html").is_file()
+def test_the_demo_needs_no_optional_library_and_prints_to_an_ascii_pipe(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    done = run("import varcal.cli; varcal.cli.main(['demo', '-o', 'story.md'])", tmp_path)
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    assert done.stdout.isascii() and "?" not in done.stdout.partition("\n")[2]
+    assert "\x1b" not in done.stdout  # no colour off a terminal
+    for text in ("along sex", "VariableCalibrator().fit(p, y, X)", "varcal audit preds"):
+        assert text in done.stdout
+    assert (tmp_path / "story.md").read_text(encoding="utf-8").startswith("#")
 
 
 MISSING = {

@@ -10,7 +10,6 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import varcal as vc
 from varcal import _threads
-from varcal._threads import one_blas_thread
 from varcal.calibrators import (
     AugmentedCalibrator,
     BetaCalibrator,
@@ -108,13 +107,6 @@ def test_an_error_restores_the_limits(three_threads, inside):
     with pytest.raises(InputError):
         VariableCalibrator(max_shift=-1).fit(P, Y, V)
     assert len(inside) == 1
-
-
-def test_blocks_may_be_nested(three_threads):
-    with one_blas_thread():
-        with one_blas_thread():
-            pass
-        assert set(limits().values()) == {1}
 
 
 def work(seed):

@@ -5,7 +5,7 @@ import varcal as vc
 from varcal._binning import summary as _summary
 from varcal._binning.bins import JointBins, LevelBins
 from varcal._binning.choose import choose_bins, fine_bins
-from varcal._binning.summary import ArraySummary, SampledSummary, summary_of
+from varcal._binning.summary import ArraySummary
 from varcal._engines.kernel_numpy import bin_rows
 from varcal._input.variables import Variable
 from varcal.exceptions import InputError
@@ -36,36 +36,6 @@ def columns(rng):
 
 
 NAMES = list(columns(np.random.default_rng(0)))
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_sample_is_near_the_whole_and_its_ends_are_exact(name, sampling, rng):
-    values = columns(rng)[name]
-    exact, sample = ArraySummary(values), summary_of(values, sampled=True)
-    assert sample.sampled and not exact.sampled
-    assert sample.n_missing == exact.n_missing
-    ends = np.array([0.0, 1.0])
-    np.testing.assert_array_equal(sample.quantiles(ends), exact.quantiles(ends))
-    for level in (0.05, 0.3, 0.5, 0.9):
-        value = float(sample.quantiles(np.array([level]))[0])
-        # Four standard errors of a share among 20,000 rows.
-        for count in ("below", "above", "count"):
-            counted = getattr(exact, count)(value)
-            assert abs(getattr(sample, count)(value) - counted) < 4 * N * 0.5 / 141, count
-    low, high = exact.quantiles(ends)
-    for value in (
-        -np.inf,
-        low,
-        np.nextafter(low, -np.inf),
-        np.inf,
-        high,
-        np.nextafter(high, np.inf),
-    ):
-        assert (sample.below(value) == 0) == (exact.below(value) == 0)
-        assert (sample.above(value) == 0) == (exact.above(value) == 0)
-    for value in (-np.inf, np.inf):
-        for count in ("below", "above", "count"):
-            assert getattr(sample, count)(value) == getattr(exact, count)(value)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -104,22 +74,6 @@ def test_no_finite_value_at_all(far, sampling):
     assert bins.size == 1 and not bins.sampled
 
 
-def test_the_same_rows_are_drawn_every_time(sampling, rng):
-    variable = Variable.of(rng.normal(size=N), "v")
-    assert choose_bins([variable], edges="sampled") == choose_bins([variable], edges="sampled")
-    rows = _summary._sample_rows(N, 20_000)
-    assert len(np.unique(rows)) == 20_000
-    assert (rows // 10 == np.arange(20_000)).all()
-
-
-def test_sampled_bins_merge_with_the_same_cuts_from_elsewhere(sampling, rng):
-    variable = Variable.of(rng.normal(size=N), "v")
-    sampled = choose_bins([variable], edges="sampled")
-    given = choose_bins([variable], bins=[sampled.low, *sampled.cuts, sampled.high])
-    assert sampled.sampled and not given.sampled
-    assert sampled == given and hash(sampled) == hash(given)
-
-
 def test_joint_bins_and_levels_report_sampled_edges(sampling, rng):
     number = Variable.of(rng.normal(size=N), "a")
     level = Variable.of(np.array(["x", "y"])[rng.integers(0, 2, N)], "b")
@@ -140,10 +94,3 @@ def test_vece_from_a_sample_is_near_the_exact_one(sampling, rng):
     assert vc.bin_table(y, p, v, edges="sampled").edges == "sampled"
     with pytest.raises(InputError, match="edges must be one of 'exact', 'sampled'; got 'fast'"):
         vc.vece(y, p, v, edges="fast")
-
-
-def test_more_rows_are_drawn_where_many_are_missing(sampling, rng):
-    values = np.where(rng.random(N) < 0.7, np.nan, rng.normal(size=N))
-    summary = summary_of(values, sampled=True)
-    assert isinstance(summary, SampledSummary)
-    assert summary.n_sampled == pytest.approx(20_000, rel=0.05)

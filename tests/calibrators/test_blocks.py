@@ -9,13 +9,6 @@ from scipy.special import expit, logit
 
 from cases.luck import log_loss, lucky_days
 from varcal import VariableCalibrator, load
-from varcal.calibrators._variable._blocks.correlated_rows import (
-    Blocking,
-    Residuals,
-    blockings_of,
-    correlated_rows,
-)
-from varcal.calibrators._variable._reml.losses import LogisticLoss
 from varcal.exceptions import CorrelatedRowsWarning, InputError, VarcalWarning
 
 
@@ -39,17 +32,6 @@ def test_what_was_learned_from_days_is_not_trusted_on_others(lucky, fitted):
     assert fitted.variables_trust_ < 0.5
 
 
-def test_it_is_as_if_the_days_were_groups(lucky, fitted):
-    day = 100 * lucky.v["month"] + lucky.v["day"]
-    grouped = VariableCalibrator().fit(lucky.p, lucky.y, lucky.v, groups=day)
-    q = [each.predict_proba(lucky.p[:50], each_v(lucky, 50)) for each in (fitted, grouped)]
-    np.testing.assert_allclose(q[0], q[1], rtol=0, atol=1e-8)
-
-
-def each_v(rows, n):
-    return {name: column[:n] for name, column in rows.v.items()}
-
-
 def test_the_description_and_the_file_say_how_trust_was_judged(fitted, lucky, tmp_path):
     assert (fitted.judged_.how, fitted.judged_.of) == ("blocks", "month × day")
     assert fitted.judged_.n_units == 336 and 0.02 < fitted.judged_.luck < 0.12
@@ -59,20 +41,6 @@ def test_the_description_and_the_file_say_how_trust_was_judged(fitted, lucky, tm
     assert load(tmp_path / "cal.json").judged_ == fitted.judged_
     known = VariableCalibrator().fit(lucky.p, lucky.y, lucky.v, blocks=False)
     assert known.judged_.how == "random" and "judged" not in str(known.describe())
-
-
-def test_the_answer_does_not_depend_on_the_order_of_rows(lucky, fitted):
-    order = np.random.default_rng(0).permutation(len(lucky.p))
-    v = {name: column[order] for name, column in lucky.v.items()}
-    with pytest.warns(CorrelatedRowsWarning):
-        turned = VariableCalibrator().fit(lucky.p[order], lucky.y[order], v)
-    assert turned.judged_.of == fitted.judged_.of
-    some = {name: column[:200] for name, column in lucky.v.items()}
-    np.testing.assert_allclose(
-        turned.predict_proba(lucky.p[:200], some),
-        fitted.predict_proba(lucky.p[:200], some),
-        atol=1e-9,
-    )
 
 
 def test_blocks_can_be_named(lucky):
@@ -157,34 +125,6 @@ def test_without_luck_nothing_changes():
     assert (fit.predict_proba(p[:50], some) == known.predict_proba(p[:50], some)).all()
 
 
-def test_independent_rows_are_rarely_said_to_share_luck():
-    found = 0
-    for seed in range(400):
-        rng = np.random.default_rng(seed)
-        n = 1000
-        mean = expit(rng.normal(-1, 1.2, n))
-        loss = LogisticLoss((rng.random(n) < mean).astype(float), np.ones(n), logit(mean))
-        many = [Blocking((str(k),), (rng.integers(0, 30 * (k + 1), n),)) for k in range(6)]
-        rows = np.arange(n)
-        found += correlated_rows(many, Residuals.of(loss, np.zeros(n), rows, rows)) is not None
-    assert found <= 8  # 1 % are expected
-
-
-def test_a_weight_counts_as_that_many_rows():
-    rng = np.random.default_rng(0)
-    day, mean = rng.integers(0, 50, 900), expit(rng.normal(size=900))
-    y = (rng.random(900) < expit(logit(mean) + rng.normal(size=50)[day])).astype(float)
-    weight = rng.integers(1, 4, 900)
-    twice = np.repeat(np.arange(900), weight)
-    lucks = []
-    for rows, mass in ((np.arange(900), weight.astype(float)), (twice, np.ones(len(twice)))):
-        loss = LogisticLoss(y[rows], mass, logit(mean[rows]))
-        blocks, n = [Blocking(("day",), (day[rows],))], len(rows)
-        lucks.append(correlated_rows(blocks, Residuals.of(loss, np.zeros(n), rows, np.arange(n))))
-    assert lucks[0].worth == pytest.approx(lucks[1].worth)
-    assert lucks[0].p_value == pytest.approx(lucks[1].p_value)
-
-
 def test_categories_alone_are_not_blocks():
     rng = np.random.default_rng(0)
     store = rng.integers(0, 60, 3000)
@@ -194,15 +134,6 @@ def test_categories_alone_are_not_blocks():
         warnings.simplefilter("error", CorrelatedRowsWarning)
         fit = VariableCalibrator().fit(p, y, {"store": np.array([f"s{k}" for k in store])})
     assert fit.variables_trust_ == 1
-
-
-def test_continuous_numbers_and_few_values_are_not_blocks():
-    rng = np.random.default_rng(0)
-    from varcal._input.variables import Variable
-
-    columns = {"x": rng.normal(size=2000), "few": rng.integers(0, 8, 2000)}
-    variables = [Variable.of(column, name) for name, column in columns.items()]
-    assert blockings_of(variables, np.arange(2000)) == []
 
 
 # ------------------------------------------------------------------ the order of rows

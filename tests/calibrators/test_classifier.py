@@ -1,7 +1,6 @@
 """The meta-estimator: scikit-learn's own checks, pipelines, searches, frames, routing."""
 
 import pickle
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -495,12 +494,3 @@ def test_files_of_classifiers_and_of_calibrators_are_told_apart(tmp_path):
         load(tmp_path / "changed.json", estimator=model.estimator_)
     with pytest.raises(InputError, match="cannot read"):
         load(tmp_path / "none.json", estimator=model.estimator_)
-
-
-def test_fewer_columns_than_in_the_fit_are_named():
-    X, y = people(300)
-    fit = VariableCalibratedClassifier(LogisticRegression(), variables=[1], cv=2)
-    fit.fit(X.to_numpy(), y)
-    fit._choice = replace(fit._choice, positions=(7,))
-    with pytest.raises(InputError, match="X has 2 columns; the variable 'x1' is its column 7"):
-        fit.predict_proba(X.to_numpy())

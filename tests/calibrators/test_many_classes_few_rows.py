@@ -10,7 +10,6 @@ from sklearn.linear_model import LogisticRegression
 from varcal import VariableCalibrator, ece
 from varcal.calibrators import TemperatureCalibrator
 from varcal.calibrators._solvers.softmax import softmax
-from varcal.calibrators._variable.many_classes import last_shift, log_rows
 
 
 def noisy_digits(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -57,11 +56,3 @@ def test_a_temperature_is_applied_as_far_as_it_is_signal(power):
     assert abs(np.mean(found) - power) < 0.1 * power
     # Where scores are right already, most draws leave them exactly as they are.
     assert power != 1.0 or np.isclose(found, 1.0).sum() >= 5
-
-
-def test_the_last_shift_follows_corrections_of_held_out_rows():
-    p, y = softened(np.random.default_rng(0), 4000, 1.0)
-    logs, eta, mass = log_rows(p), np.zeros(4000), np.ones(4000)
-    assert abs(last_shift(logs, np.zeros_like(logs), y, eta, mass)) < 0.05
-    # A correction that adds half of the logits leaves half of them to the temperature.
-    assert abs(last_shift(logs, 0.5 * logs, y, eta, mass) - np.log(0.5)) < 0.1

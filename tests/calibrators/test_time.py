@@ -8,7 +8,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
 from cases.luck import log_loss
-from varcal import VariableCalibratedClassifier, VariableCalibrator, load
+from varcal import VariableCalibratedClassifier, VariableCalibrator
 from varcal.calibrators._variable.folds import RowKeys, make_folds, stretches
 from varcal.exceptions import InputError, VarcalWarning
 
@@ -47,13 +47,6 @@ def test_an_effect_that_lasts_is_found():
     assert words in str(fit.describe())
 
 
-def test_the_file_says_how_trust_was_judged(tmp_path):
-    p, y, v, day = drifting(600)
-    fit = VariableCalibrator().fit(p, y, v, time=day)
-    fit.save(tmp_path / "cal.json")
-    assert load(tmp_path / "cal.json").judged_ == fit.judged_
-
-
 def test_dates_texts_and_numbers_are_the_same_time():
     p, y, v, day = drifting(800)
     date = pd.Timestamp("2024-01-01") + pd.to_timedelta(day, "D")
@@ -64,16 +57,6 @@ def test_dates_texts_and_numbers_are_the_same_time():
     named = VariableCalibrator().fit(p, y, {**v, "day": day}, time="day")
     assert np.ptp(answers) < 1 and all((each == answers[0]).all() for each in answers)
     assert named.judged_ == VariableCalibrator().fit(p, y, v, time=day).judged_
-
-
-def test_the_answer_does_not_depend_on_the_order_of_rows():
-    p, y, v, day = drifting(1500)
-    order = np.random.default_rng(1).permutation(1500)
-    turned = {name: column[order] for name, column in v.items()}
-    here = VariableCalibrator().fit(p, y, v, time=day)
-    there = VariableCalibrator().fit(p[order], y[order], turned, time=day[order])
-    some = {name: column[:100] for name, column in v.items()}
-    assert (here.predict_proba(p[:100], some) == there.predict_proba(p[:100], some)).all()
 
 
 def test_many_classes_and_weights():

@@ -9,7 +9,6 @@ from sklearn.metrics import log_loss
 
 import varcal as vc
 from varcal.calibrators import PlattCalibrator, TemperatureCalibrator, VariableCalibrator
-from varcal.calibrators._variable._columns.score_basis import log_odds
 
 
 def votes(truth, rng, trees=20):
@@ -30,18 +29,6 @@ def test_scores_of_0_and_1_are_repaired_as_others_are():
     for end in (0.0, 1.0):
         assert q[p == end].mean() == pytest.approx(truth[p == end].mean(), abs=0.03)
     assert log_loss(y, q) < log_loss(y, PlattCalibrator().fit(p, y).predict_proba(p)) - 0.005
-
-
-def test_a_score_of_0_is_not_kept_by_a_part_of_the_trust():
-    rng = np.random.default_rng(3)
-    truth = rng.uniform(0.05, 0.95, 120)
-    p, y = votes(truth, rng, trees=5), (rng.random(120) < truth).astype(int)
-    fit = VariableCalibrator().fit(p, y)
-    fit.model_ = replace(fit.model_, score_share=0.5, full_share=0.0)
-    q = fit.predict_proba([0.0, 0.2, 1.0])[:, 1]
-    assert 0.001 < q[0] < q[1] < q[2] < 0.999
-    fit.model_ = replace(fit.model_, score_share=0.0, shift=0.0)
-    assert fit.predict_proba([0.0, 1.0])[:, 1] == pytest.approx([0.0, 1.0], abs=1e-15)
 
 
 def test_classes_without_a_vote_may_still_be_true():
@@ -83,18 +70,6 @@ def test_effects_that_do_not_add_up_at_the_ends_are_bent():
     assert vc.ece(y[3000:], bent) < 0.75 * vc.ece(y[3000:], straight)
 
 
-def test_tables_bend_between_values_that_are_far_apart():
-    rng = np.random.default_rng(5)
-    v = np.where(rng.random(4000) < 0.7, 0.0, rng.choice([900.0, 1500, 2000, 2500], 4000))
-    p = rng.uniform(0.05, 0.95, 4000)
-    y = (rng.random(4000) < expit(logit(p) + np.where(v > 1200, 1.5, -0.5))).astype(int)
-    model = VariableCalibrator().fit(p, y, v).model_.full
-    z, between = log_odds(p), rng.uniform(0, 2600, 4000)
-    exact, _ = model.predictor(z, [between])
-    eta, _ = model.lookup.predictor(z, [between])
-    assert eta == pytest.approx(exact, abs=0.01)
-
-
 @pytest.mark.parametrize(
     ("n", "values", "n_levels"), [(600, [0.02, 0.24], 3), (300, [0.4, 0.44], 2)]
 )
@@ -130,18 +105,6 @@ def test_a_hard_classifier_gets_the_rates_of_its_answers(n, how):
     y = rng.random(n) < np.where(p > 0, 0.8, 0.2)
     q = VariableCalibrator(**how).fit(p, y).predict_proba([0.0, 1.0])[:, 1]
     assert q == pytest.approx([y[p == 0].mean(), y[p == 1].mean()], abs=0.15 if n == 40 else 0.01)
-
-
-def test_few_zeros_under_part_of_the_trust_are_repaired_in_every_way():
-    rng = np.random.default_rng(3)
-    p = rng.uniform(0.05, 0.95, 60)
-    y = rng.random(60) < 0.15 + 0.7 * p
-    p[:6], y[:6] = 0, rng.random(6) < 0.3
-    for how in ({}, {"monotone": True}, {"preserve_ranking": True}):
-        fit = VariableCalibrator(**how).fit(p, y)
-        for shares in ((fit.score_trust_, fit.variables_trust_), (0.2, 0.6)):
-            fit.model_ = replace(fit.model_, score_share=shares[0], full_share=shares[1])
-            assert 0.05 < fit.predict_proba([0.0])[0, 1] < 0.35
 
 
 def test_a_true_class_of_probability_0_is_evidence_against_the_scores():

@@ -6,10 +6,7 @@ from scipy.special import expit, logit
 
 from varcal.calibrators import VariableCalibrator
 from varcal.calibrators._variable import folds as row_folds
-from varcal.calibrators._variable import trust
-from varcal.calibrators._variable._columns.score_basis import ScoreBasis
-from varcal.calibrators._variable._columns.spline_basis import LevelBasis, NumberBasis
-from varcal.calibrators._variable.folds import RowKeys, n_folds_of
+from varcal.calibrators._variable.folds import n_folds_of
 from varcal.exceptions import InputError
 
 
@@ -54,22 +51,6 @@ def test_nearly_mirrored_scores_are_harmless():
     assert q == pytest.approx(expit([0.7, -0.7]), abs=0.1)
 
 
-def test_rounding_does_not_count_as_spread():
-    z = logit(np.repeat([0.2, 0.8], 50))
-    assert 0 < np.abs(z).std() < 1e-12
-    basis = ScoreBasis.of(z, None)
-    assert basis.fold_scale == 0 and set(basis.parts(z)) == {"level", "slope"}
-    wide = ScoreBasis.of(np.random.default_rng(0).normal(size=200), None)
-    assert "fold" in wide.parts(z)
-    assert ScoreBasis.of(np.full(7, 0.1), np.full(7, 0.1)).scale == 1.0
-    gone = NumberBasis.of(np.array([0.1] * 9 + [np.nan]), np.full(10, 0.1))
-    assert np.abs(gone.parts(np.array([0.1, 5.0]))["line"]).max() < 1e-9
-    near = NumberBasis.of(1e9 + np.arange(9) * 2e-7, None)
-    assert "raw" not in near.parts(np.array([0.0]))
-    light = LevelBasis.of(np.array([0, 1]), 2, np.array([5.0, 1e-20]))
-    assert np.abs(light.rows).max() < 10
-
-
 # ------------------------------------------------------------------ folds
 
 
@@ -102,43 +83,6 @@ def test_weights_equal_repeated_rows_with_few_ties():
     assert heavy.variables_trust_ == pytest.approx(long.variables_trust_, abs=1e-6)
     assert heavy.predict_proba(p, v) == pytest.approx(long.predict_proba(p, v), abs=1e-6)
     assert n_folds_of(10_000.0) == 5 and n_folds_of(10_001.0) == 3
-
-
-def test_weights_among_many_ties_split_rows_as_if_repeated():
-    y = np.repeat([0, 1], 30)
-    count = np.ones(60)
-    count[::7] = 3
-    score, twice = np.zeros(60), np.repeat(np.arange(60), count.astype(int))
-    p = np.full(60, 0.3)
-    short = RowKeys.of(p, y, count, score, []).folds(5)
-    long = RowKeys.of(p[twice], y[twice], None, score[twice], []).folds(5)
-    for outcome in (0, 1):
-        mass = np.bincount(long[y[twice] == outcome], minlength=5)
-        near = np.bincount(short[y == outcome], count[y == outcome], minlength=5)
-        assert np.ptp(mass) <= 1 and np.abs(near - mass).max() <= 6
-    q = [
-        VariableCalibrator().fit(p, y, sample_weight=count).predict_proba([0.3])[0, 1],
-        VariableCalibrator().fit(p[twice], y[twice]).predict_proba([0.3])[0, 1],
-    ]
-    assert q[0] == pytest.approx(q[1], abs=0.02)
-
-
-def test_groups_are_not_split_if_scores_are_tied():
-    rng = np.random.default_rng(0)
-    seen = []
-
-    def spy(*args, **kwargs):
-        seen.append(args[1])
-        return kept(*args, **kwargs)
-
-    kept = trust.fit_trusted
-    groups = rng.integers(0, 40, 800)
-    p = rng.choice([0.2, 0.8], 800)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(trust, "fit_trusted", spy)
-        VariableCalibrator().fit(p, rng.random(800) < p, groups=groups)
-    (rows,) = seen
-    assert all(len(set(rows.folds.fold[rows.units == one])) == 1 for one in range(40))
 
 
 # ------------------------------------------------------------------ samples

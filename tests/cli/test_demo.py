@@ -1,13 +1,8 @@
 """`varcal demo` tells a story whose figures are those of the library."""
 
-import os
-import subprocess
-import sys
-
 import pytest
 
 import varcal as vc
-from cases.command_line import run
 from varcal.cli._demo import PEOPLE, proof
 
 
@@ -44,26 +39,3 @@ def test_people_are_in_the_data(told):
     new, _, _ = told
     for _, variable, is_meant in PEOPLE:
         assert 1_000 < is_meant(new[variable]).sum() < 4_000
-
-
-def test_the_demo_runs(tmp_path):
-    done = run("demo", cwd=tmp_path)
-    assert done.returncode == 0 and not done.stderr
-    assert "\x1b" not in done.stdout  # no colour off a terminal
-    for text in ("along sex", "VariableCalibrator().fit(p, y, X)", "varcal audit preds"):
-        assert text in done.stdout
-    page = (tmp_path / "varcal-demo.html").read_text(encoding="utf-8")
-    assert page.startswith("<!doctype html>")
-
-
-def test_the_demo_in_an_ascii_pipe(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-m", "varcal", "demo", "-o", "story.md"],
-        capture_output=True,
-        encoding="utf-8",
-        env=os.environ | {"PYTHONIOENCODING": "ascii"},
-        cwd=tmp_path,
-        check=False,
-    )
-    assert done.returncode == 0 and not done.stderr
-    assert done.stdout.isascii() and "?" not in done.stdout.partition("\n")[2]

@@ -8,23 +8,7 @@ import pytest
 import varcal as vc
 from varcal.cli import main
 from varcal.cli._spelling import option_text
-from varcal.exceptions import InputError, python_setting
-
-SETTINGS = [
-    ("unlabelled", "drop", 'unlabelled="drop"', "--drop-unlabelled"),
-    ("from_logits", True, "from_logits=True", "--from-logits"),
-    ("classes", ["a", 1], "classes=['a', 1]", "--classes a,1"),
-    ("classes", ..., "classes=…", "--classes …"),
-    ("p", None, "p", "--prob"),
-    ("event", "positive", 'event="positive"', "--event positive"),
-    ("n_bins", 10, "n_bins=10", "n_bins=10"),
-]
-
-
-@pytest.mark.parametrize(("name", "value", "python", "option"), SETTINGS)
-def test_settings_have_two_spellings(name, value, python, option):
-    assert python_setting(name, value) == python
-    assert option_text(name, value) == option
+from varcal.exceptions import InputError
 
 
 def test_an_error_keeps_its_argument_and_settings():
@@ -36,13 +20,6 @@ def test_an_error_keeps_its_argument_and_settings():
             "--label has no label",
             "pass --drop-unlabelled",
         )
-
-
-def test_only_the_argument_at_the_beginning_is_spelled():
-    for message in ("pos_label is odd", "the score p is odd"):
-        assert InputError(message, argument="p").spelled({"p": "--prob"}, option_text)[0] == message
-    named = InputError("p 'a{y}' is odd", "see {y}", "p", {"y": None})
-    assert named.spelled({"p": "--prob"}, option_text) == ("--prob 'a{y}' is odd", "see --label")
 
 
 def test_the_usual_errors_know_their_argument():

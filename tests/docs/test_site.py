@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 import varcal
-from cases.browser import open_browser, skip_without_browser
 from cases.tools import load_tool
 
 ROOT = Path(__file__).parents[2]
@@ -67,39 +66,3 @@ def test_the_site_builds_without_a_broken_link(site):
         text = page.read_text(encoding="utf-8")
         assert not re.search(r'<(?:script|link|img)[^>]+(?:src|href)="https?:', text), page
         assert ":math:" not in text, page
-
-
-@pytest.mark.slow
-@pytest.mark.browser
-@skip_without_browser
-def test_pages_in_a_browser(site):
-    from axe_playwright_python.sync_playwright import Axe
-
-    with open_browser() as browser:
-        for scheme, width in (("light", 1280), ("dark", 1280), ("light", 390), ("dark", 390)):
-            context = browser.new_context(
-                color_scheme=scheme, viewport={"width": width, "height": 900}
-            )
-            page = context.new_page()
-            asked = []
-            page.on("request", lambda request: asked.append(request.url))  # noqa: B023
-            for name in MAIN:
-                page.goto((site / f"{name}.html").as_uri())
-                page.wait_for_load_state("networkidle")
-                assert page.evaluate("document.documentElement.scrollWidth") <= width, name
-                found = Axe().run(page)
-                assert found.violations_count == 0, f"{name}, {scheme}: {found.generate_report()}"
-            assert all(url.startswith(("file:", "data:", "blob:")) for url in asked)
-            context.close()
-
-
-@pytest.mark.slow
-@pytest.mark.browser
-@skip_without_browser
-def test_search_works_without_a_server(site):
-    with open_browser() as browser:
-        page = browser.new_page()
-        page.goto((site / "index.html").as_uri())
-        page.keyboard.press("Control+k")
-        page.keyboard.type("isotonic")
-        page.get_by_text("IsotonicCalibrator").first.wait_for(timeout=60_000)

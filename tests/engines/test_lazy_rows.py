@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import pickle
 import sys
 import tracemalloc
 from types import SimpleNamespace
@@ -22,8 +21,6 @@ from varcal._engines.duckdb_rows import DuckRows
 from varcal._engines.open import lazy_rows
 from varcal._engines.polars_rows import PolarsRows
 from varcal._evidence._survey import scan as _scan
-from varcal._evidence.gather import gather
-from varcal._evidence.question import Question
 from varcal.exceptions import InputError, MissingDependencyError
 
 
@@ -443,32 +440,6 @@ def test_parquet_without_duckdb(table, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "duckdb", None)
     assert lazy_rows(tmp_path / "rows.parquet").engine == "pyarrow"
     assert vc.vece("y", "p", "x", data=tmp_path / "rows.parquet") == pytest.approx(with_duckdb)
-
-
-def test_works_can_be_sent_to_other_processes(table, in_batches):
-    class Sent:
-        engine, backend, row_numbers_known = "far away", None, False
-        columns = tuple(table.column_names)
-
-        def count(self):
-            return len(table)
-
-        def map(self, columns, work):
-            packed = pickle.dumps(work)
-            for start in range(0, N, 1_000):
-                frame = table.select(list(columns)).slice(start, 1_000)
-                yield pickle.loads(pickle.dumps(pickle.loads(packed)(frame, start)))
-
-    question = Question(
-        {"n_bins": 10, "binning": "quantile", "bins": None, "edges": None}, fine=False
-    )
-    whole = vc.bin_table("y", "p", "x", data=ds.dataset(table))
-    found = gather("y", "p", "x", question, data=Sent())
-    assert found.engine == "far away"
-    np.testing.assert_allclose(found.table(-1).gap, whole.columns["gap"], atol=1e-12)
-    # If row numbers are not known, messages do not contain any.
-    with pytest.raises(InputError, match=r"y is not a label: 0\.\d+\n"):
-        gather("p", "y", "x", question, data=Sent())
 
 
 @pytest.mark.usefixtures("in_batches")

@@ -22,7 +22,7 @@ pytest.importorskip("onnx", reason="onnx is not installed")
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
 CLOSE = 1e-8
-ROWS = 20_000
+ROWS = 5_000
 
 
 @pytest.fixture

@@ -45,7 +45,7 @@ def load(database, p, v):
 @pytest.mark.parametrize("name", BY_VARIABLE)
 def test_hostile_rows(name, n_classes, database):
     model = awkward(name, n_classes=n_classes)
-    p, v = drawn(20_000, 7, hostile=True, n_classes=n_classes)
+    p, v = drawn(5_000, 7, hostile=True, n_classes=n_classes)
     load(database, p, v)
     database.execute("DROP TABLE IF EXISTS precious; CREATE TABLE precious AS SELECT 1 AS kept")
     exported = model.to_sql("postgres")

@@ -11,7 +11,7 @@ import varcal as vc
 from varcal._audit.audit_changes import changes
 from varcal._inference.error_sums import ErrorSums
 from varcal._inference.gap_law import GapLaw
-from varcal._inference.measured import LawErrors, Measured
+from varcal._inference.measured import Measured
 from varcal._inference.multiplicity import p_of_interval, rank_range
 from varcal._inference.paired import change_law, paired_interval
 
@@ -24,11 +24,6 @@ def test_a_p_value_agrees_with_its_interval(low, width, level, df):
     p = p_of_interval(low, high, level, df)
     if min(abs(low), abs(high)) > 1e-9:
         assert (p < 1 - level) == (low > 0 or high < 0)
-
-
-def test_p_values_of_intervals_without_width_or_numbers():
-    assert p_of_interval(0.0, 0.0, 0.95) == 1 and p_of_interval(0.1, 0.1, 0.95) == 0
-    assert math.isnan(p_of_interval(math.nan, math.nan, 0.95))
 
 
 def laws(rng, n, tilts, bins=10):
@@ -104,24 +99,6 @@ def test_changes_between_audits_hold_for_all_variables_at_once():
     assert "for all variables at once" in repr(every) and "+1.6" in repr(every)
     far = changes(before, dict(before, v0=measured(0.08, 0.07, 0.09)), 0.95).columns
     assert far["verdict"][0] == "worse" and far["p_adjusted"][0] < 0.05 and far["low"][0] > 0
-
-
-def test_nothing_changed_is_rarely_flagged():
-    rng = np.random.default_rng(8)
-    flagged = 0
-    for _ in range(60):
-        audits = []
-        for _ in range(2):
-            s = rng.uniform(0.3, 0.7, 1_000)
-            y = rng.random(1_000) < s
-            sums = [
-                ErrorSums.from_rows(rng.integers(0, 10, 1_000), s, y, n_bins=10) for _ in range(8)
-            ]
-            laws = [GapLaw.from_cells(one, center=True) for one in sums]
-            found = LawErrors.of(laws).measured(0.95)
-            audits.append({str(k): one for k, one in enumerate(found)})
-        flagged += set(changes(*audits, 0.95).columns["verdict"]) != {"unchanged"}
-    assert flagged <= 8  # 5 % of 60 is 3; 8 is three standard errors above
 
 
 def test_ranks_are_told_apart_by_differences():

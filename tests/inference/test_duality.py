@@ -60,7 +60,7 @@ def worlds(draw):
     return y.astype(int), s, v, options
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(worlds())
 def test_estimates_of_random_worlds(world):
     y, s, v, options = world
@@ -69,7 +69,7 @@ def test_estimates_of_random_worlds(world):
         assert found.low <= found.debiased <= found.high <= 1
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(worlds())
 def test_the_summaries_of_curves_and_reliability_diagrams_agree_with_their_tests(world):
     y, s, v, options = world

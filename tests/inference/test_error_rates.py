@@ -24,9 +24,7 @@ def null_rows(rng, n, scores, variable):
 @pytest.mark.parametrize(
     ("n", "scores", "variable", "weighted"),
     [
-        (200, "uniform", "continuous", False),
         (200, "rare", "tied", False),
-        (1000, "rare", "continuous", False),
         (1000, "heaped", "categorical", False),
         (1000, "uniform", "continuous", True),
     ],
@@ -46,9 +44,8 @@ def test_type_one_error(n, scores, variable, weighted):
 
 @pytest.mark.parametrize(
     ("shape", "vece", "n"),
-    [("none", 0.0, 500), ("tilt", 0.04, 500), ("hump", 0.04, 2000), ("step", 0.15, 2000),
-     ("tail", 0.03, 2000), ("sine", 0.04, 2000)],
-)  # fmt: skip
+    [("none", 0.0, 500), ("tilt", 0.04, 500), ("step", 0.15, 2000)],
+)
 def test_interval_covers_the_population_value_of_the_same_bins(shape, vece, n):
     replicates, inside = 200, 0
     truth = vc.datasets.make_gap(10, shape, vece=vece).vece_in_bins(10)
@@ -90,7 +87,7 @@ def test_noise_floor_is_that_of_a_perfect_model():
 def test_groups_hold_the_level_that_rows_do_not():
     rng = np.random.default_rng(4)
     rejected = {"rows": 0, "groups": 0}
-    for _ in range(200):
+    for _ in range(100):
         unit = np.repeat(np.arange(120), 8)
         v = rng.random(120)[unit]
         s = rng.uniform(0.3, 0.7, len(unit))
@@ -99,5 +96,5 @@ def test_groups_hold_the_level_that_rows_do_not():
         rejected["rows"] += vc.estimate(y, s, v, event="positive").p_value < 0.05
         grouped = vc.estimate(y, s, v, event="positive", groups=unit)
         rejected["groups"] += grouped.p_value < 0.05
-    assert rejected["rows"] > 80
-    assert rejected["groups"] < 23  # 5 % of 200 and about four standard errors
+    assert rejected["rows"] > 40
+    assert rejected["groups"] < 14  # 5 % of 100 and about four standard errors

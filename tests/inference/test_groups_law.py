@@ -1,63 +1,13 @@
 """Intervals of rows in groups, whose bins vary together, and tests of several claims at once."""
 
-from dataclasses import replace
-from itertools import product
-
 import numpy as np
 import pytest
 
 from varcal._inference.cluster_law import cluster_law
-from varcal._inference.cluster_test import hotelling_test, hotelling_tests
 from varcal._inference.debias import interval
 from varcal._inference.error_sums import ErrorSums
 from varcal._inference.gap_law import GapLaw, plug_in_moments
 from varcal._inference.measured import LawErrors
-from varcal.exceptions import InputError
-
-
-def law_of(rng, bins=6, factor=0.8, df=30.0, scale=0.03, size=1.0):
-    """A law whose bins share a random loading on a common factor."""
-    loading = factor * rng.choice([-1.0, 1.0], bins)
-    cov = scale**2 * (np.outer(loading, loading) + np.diag(1 - loading**2))
-    share = rng.dirichlet(np.full(bins, 5.0))
-    gap = size * scale * rng.standard_normal(bins)
-    return GapLaw(gap, share, cov, cov, np.zeros((bins, bins)), df=df)
-
-
-@pytest.mark.parametrize("n_groups", [12, 40, 130])
-def test_claims_tested_at_once_have_the_p_values_of_each(rng, n_groups):
-    parts = [rng.standard_normal((n_groups, k)) + 0.2 for k in (9, 2, 9, 2)]
-    choices = [range(4), range(2), range(2, 4), [3]]
-    together = hotelling_tests(parts, choices, seed=4)
-    assert together == [hotelling_test([parts[k] for k in choice], 4) for choice in choices]
-
-
-def test_sets_without_terms_or_with_more_than_groups_can_tell_apart(rng):
-    wide, narrow, none = (rng.standard_normal((12, k)) for k in (30, 2, 0))
-    p = hotelling_tests([wide, narrow, none], [[0], [0, 2], [1, 2], [2]])
-    assert p == [hotelling_test([wide[:, :6]])] * 2 + [hotelling_test([narrow]), 1.0]
-    with pytest.raises(InputError, match="4 groups"):
-        hotelling_test([none[:4], wide[:4]])
-
-
-def test_errors_of_many_laws_are_those_of_each(rng):
-    laws = [law_of(rng, bins, df=df) for bins, df in product((4, 6), (30.0, 12.0, np.inf))]
-    laws += [law.center() for law in laws] + [replace(laws[0], dependence=2.0)]
-    many, alone = LawErrors.of(laws), [LawErrors.of([law]) for law in laws]
-    assert len(many.laws) == 13
-    np.testing.assert_allclose(many.low(0.9), [one.low(0.9)[0] for one in alone], rtol=1e-12)
-    np.testing.assert_allclose(many.high(0.9), [one.high(0.9)[0] for one in alone], rtol=1e-12)
-    for one, same, low, high in zip(
-        many.measured(0.9),
-        (one.measured(0.9)[0] for one in alone),
-        many.low(0.9),
-        many.high(0.9),
-        strict=True,
-    ):
-        expected = [x for name, x in vars(same).items() if name != "p_value"]
-        found = [x for name, x in vars(one).items() if name != "p_value"]
-        np.testing.assert_allclose(found, expected, rtol=1e-12)
-        assert (one.low, one.high) == (low, high)
 
 
 def test_the_error_of_bins_that_vary_together_is_skewed(rng):

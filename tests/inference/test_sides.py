@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 import statsmodels.api as sm
 
-from varcal._inference._sides.sided_law import sided_law
 from varcal._inference._sides.sided_test import SidedSums, sided_test
 from varcal._inference.error_sums import ErrorSums
 from varcal._inference.scored_rows import ScoredRows
@@ -84,36 +83,3 @@ def test_swapping_the_classes_changes_nothing(rng):
     one = sided_test(sums_of(p, y, v, weight=weight)[0])
     two = sided_test(sums_of(1 - p, ~y, v, weight=weight)[0])
     np.testing.assert_allclose(one, two, rtol=1e-8)
-
-
-def test_the_law_has_the_gaps_and_the_covariance_of_simulated_rows(rng):
-    n, bins = 400, 5
-    p, place = rng.uniform(0.2, 0.8, n), rng.integers(0, bins, n)
-    side = (p > 0.5).astype(int)
-    sign = np.where(side, 1, -1)
-
-    def law(y):
-        sums = ErrorSums.from_rows(place + bins * side, p, y, n_bins=2 * bins)
-        table = ErrorSums(**{name: x.reshape(2, -1) for name, x in vars(sums).items()})
-        return sided_law(table, SIGNS[1])
-
-    y = rng.random(n) < p
-    error = y - p
-    error = error - np.array([error[side == k].mean() for k in range(2)])[side]
-    by_hand = [-(sign * error)[place == b].mean() for b in range(bins)]
-    np.testing.assert_allclose(law(y).gap, by_hand, atol=1e-12)
-    drawn = np.array([law(rng.random(n) < p).gap for _ in range(1500)])
-    expected = np.mean([law(rng.random(n) < p).null_cov for _ in range(20)], axis=0)
-    np.testing.assert_allclose(np.cov(drawn.T), expected, atol=0.12 * expected.max())
-
-
-def test_hits_drawn_by_cell_are_like_those_drawn_by_row(rng):
-    n, by_row, by_cell = 2000, [], []
-    for k in range(40):
-        p, v = rng.beta(1, 200, n), rng.random(n)
-        sums, rows = sums_of(p, rng.random(n) < p, v)
-        by_row.append(sided_test(sums, rows, seed=k)[0])
-        by_cell.append(sided_test(sums, seed=k)[0])
-    small = np.minimum(by_row, by_cell) < 0.2
-    assert small.sum() > 3
-    np.testing.assert_allclose(np.log(by_row)[small], np.log(by_cell)[small], atol=0.6)

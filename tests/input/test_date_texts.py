@@ -7,7 +7,7 @@ import pytest
 
 import varcal as vc
 from varcal._engines import protocol
-from varcal._input.date_texts import formats_of, with_dates
+from varcal._input.date_texts import with_dates
 from varcal._input.variables import Variable
 from varcal.exceptions import InputError
 
@@ -68,20 +68,6 @@ def test_other_text_stays_text(texts):
 def test_offsets_of_summer_and_winter_are_shown_in_utc():
     found = read(["2024-03-01 12:00:00+01:00", "2024-07-01 12:00:00+02:00"])
     assert found.zone == "UTC" and (found.values % 86_400 / 3600).tolist() == [11.0, 10.0]
-
-
-def test_one_day_above_twelve_decides_for_the_column():
-    assert list(formats_of(["03/04/2024", "13/04/2024"])) == ["day/month/year"]
-    assert list(formats_of(["03/04/2024", "04/13/2024"])) == ["month/day/year"]
-    assert list(formats_of(["13/04/2024", "04/13/2024"])) == []
-
-
-def test_missing_dates_stay_missing():
-    found = read(["2024-03-01", None, "2024-03-02"])
-    assert np.isnan(found.values[1]) and found.take(np.array([1, 2])).text.values.tolist() == [
-        -1,
-        1,
-    ]
 
 
 def some_rows(written, n=3000):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from varcal._engines.bets import STAKES, log_gains
-from varcal._monitor.confidence import Running, reach_of
-from varcal._monitor.detector import MOST, Detector, log_evidence
+from varcal._monitor.confidence import Running
+from varcal._monitor.detector import Detector, log_evidence
 from varcal._monitor.moments import Moments, moments_of_rows, moments_of_units
 
 
@@ -82,45 +82,6 @@ def test_bets_on_units_are_fair_although_their_rows_always_agree():
     assert by_row.max() > 2  # what the units are for
 
 
-def test_detectors_follow_their_recursions():
-    rng = np.random.default_rng(0)
-    log_e = rng.normal(-0.1, 0.5, (12, 1, 2, len(STAKES)))
-    nothing = np.ones(1)
-    moments = Moments(*(nothing for _ in range(8)))
-    detector = Detector.new(1)
-    for one in log_e:
-        detector.update(one, moments)
-    flat = log_e.reshape(12, -1)
-    for bet in range(flat.shape[1]):
-        # A change at batch k: the product of all later e-values.
-        later = [np.exp(flat[k:, bet].sum()) for k in range(12)]
-        prior = [1 / ((k + 1) * (k + 2)) for k in range(12)]
-        np.testing.assert_allclose(detector.flow[0, bet], sum(later), rtol=1e-12)
-        np.testing.assert_allclose(detector.spent[0, bet], np.dot(prior, later), rtol=1e-12)
-        # The start maximizes the evidence since then.
-        sums = [flat[k:, bet].sum() for k in range(12)]
-        assert detector.start[0, bet] == 1 + int(np.argmax(sums))
-        np.testing.assert_allclose(detector.run[0, bet], max(sums), rtol=1e-9)
-        assert detector.window[0, 0, bet] == 13 - detector.start[0, bet]
-
-
-def test_evidence_cannot_overflow():
-    detector = Detector.new(1)
-    moments = Moments(*(np.ones(1) for _ in range(8)))
-    for _ in range(5):
-        detector.update(np.full((1, 2, len(STAKES)), 500.0), moments)
-    assert detector.flow.max() == detector.spent.max() == MOST
-
-
-def test_a_cell_without_rows_gathers_no_evidence():
-    detector = Detector.new(2)
-    n = np.array([0.0, 5.0])
-    for _ in range(50):
-        detector.update(np.zeros((2, 2, len(STAKES))), Moments(n, *(n for _ in range(7))))
-    assert not detector.flow[0].any() and not detector.spent[0].any()
-    np.testing.assert_allclose(detector.flow[1], 50)
-
-
 @pytest.mark.parametrize("bets", [True, False])
 def test_false_alarms_are_rare_and_changes_are_found(bets):
     # 400 histories of 100 batches of 40 rows in one cell; then 40 batches with a gap of 15 points.
@@ -140,18 +101,6 @@ def test_false_alarms_are_rare_and_changes_are_found(bets):
     cell, bet = np.unravel_index(detector.flow[0].argmax(), detector.flow[0].shape)
     assert (cell, bet < len(STAKES)) == (0, True)  # outcomes more frequent than predicted
     assert abs(detector.start[0, 0, bet] - 101) <= 5
-
-
-@pytest.mark.parametrize("lowest", [1.0, 1.25])
-def test_the_reach_solves_its_equation_and_is_not_wide(lowest):
-    spread, odds = np.array([0.0, 3.0, 200.0, 1e5]), np.log(2 / 0.05)
-    reach = reach_of(spread, odds, lowest)
-    rates = np.geomspace(0.001, 0.9, 24) / lowest
-    cost = (-np.log1p(-lowest * rates) - lowest * rates) / lowest**2
-    for r, v in zip(reach, spread, strict=True):
-        np.testing.assert_allclose(np.exp(rates * r - cost * v).mean(), 2 / 0.05, rtol=1e-8)
-    wide = reach[2:] / (1.96 * np.sqrt(spread[2:]))
-    assert (wide < 2.0).all()
 
 
 def test_the_interval_covers_a_moving_mean_at_all_times():

@@ -13,18 +13,13 @@ import pytest
 import varcal as vc
 from cases import audits_by_hand
 from varcal._report import summarise
-from varcal._report.audit.charts import coincides
 from varcal._report.audit.markdown import escape, markdown, text
 from varcal._report.audit.notebook import first_screen_html
 from varcal._report.audit.page import html
 from varcal._report.audit.terminal import WIDTH, audit_lines
-from varcal._report.claim_words import claim_words
-from varcal._report.html.axes import date_axis, duration_axis, number_axis, share_axis
-from varcal._report.html.label_places import Box, place_label
 from varcal._report.html.markup import el
-from varcal._report.json_form import SCHEMA_VERSION, json_text, plain
+from varcal._report.json_form import SCHEMA_VERSION, json_text
 from varcal._smoothing.density import density
-from varcal._text.numbers import interval, number_text, percent, points, signed
 from varcal._text.sentences import Code, Named, Sentence, Strong, StrongName
 from varcal.exceptions import InputError
 
@@ -347,35 +342,6 @@ def test_markdown_escapes_names(name):
     assert not re.search(r"<script|\]\(http|(?<!\\)`c|www\.e", form)
 
 
-def test_numbers():
-    assert (percent(0.9996), percent(-0.0), signed(-0.153)) == ("100.0%", "0.0%", "−15.3")
-    assert interval(0.0, 0.1234) == "0.0 to 12.3"
-    assert plain({}) == {}
-    assert number_text(1_234_567.0) == "1,234,567"
-    assert points(-0.00001) == "0.0"
-
-
-def test_names_of_lines_keep_clear_of_lines_and_texts():
-    x = np.linspace(0, 1, 50)
-    flat, rising = np.full(50, 100.0), 200 - 150 * x
-    taken = Box(0.2, 80.0, 0.2)
-    found = place_label("actual", (x, flat), [(x, rising)], [taken], width=460, height=300)
-    assert not found.overlaps(taken)
-    inside = np.abs(x - found.x) <= found.half_width
-    assert (np.abs(rising[inside] - found.y) > found.half_height).all()
-    assert found.x - found.half_width > 0 and found.x + found.half_width < 1
-
-
-def test_lines_that_coincide():
-    sim = vc.datasets.make_gap(20_000, vece=0.0)
-    found = summarise(vc.audit(sim.y, sim.p, {"v": sim.v}, event="positive", repair=False))
-    main = found.variables[0].main
-    assert coincides(main.line, claim_words("risk")) == (
-        np.abs(np.subtract(main.line.actual, main.line.predicted)).max() < 0.04
-    )
-    assert "Gap: says minus happens" in html(found)
-
-
 def test_the_terminal_shows_the_same_in_80_columns(audit):
     lines = audit_lines(audit)
     assert max(map(len, lines)) <= WIDTH
@@ -391,25 +357,6 @@ def test_a_notebook_shows_the_first_screen(audit):
     assert shown.startswith("<div><h3>✕ Repair first: ")
     assert shown.count("<table>") == 2 and "<ol>" in shown
     assert "style=" not in shown
-
-
-def test_axes():
-    assert [text for _, text in share_axis(0.004).ticks] == ["0%", "0.1%", "0.2%", "0.3%", "0.4%"]
-    assert share_axis(1.0, 0.52).low == 0.5
-    assert number_axis(3.0, 3.0).place(3.0) == 0.5
-    days = date_axis(0.0, 10 * 86_400.0)
-    assert [text for _, text in days.ticks][:2] == ["1970-01-01", "1970-01-03"]
-    hours = date_axis(0.0, 86_400.0)
-    assert hours.ticks[1][1] == "1970-01-01 06"
-    assert [text for _, text in duration_axis(0.0, 7200.0).ticks] == [
-        "0 h",
-        "0.5 h",
-        "1 h",
-        "1.5 h",
-        "2 h",
-    ]
-    months = date_axis(0.0, 400 * 86_400.0)
-    assert [text for _, text in months.ticks][:2] == ["1970-01", "1970-04"]
 
 
 @pytest.mark.parametrize("shift", [0, -30, 1000])

@@ -7,12 +7,10 @@ import pytest
 
 pytest.importorskip("skmisc")
 
-from reproduction.claims import Claim, ClaimResult
 from reproduction.corrected_protocol import recalibrated, run_corrected
-from reproduction.figure import Figure
 from reproduction.loess import loess_line, worst_gap
 from reproduction.paper_protocol import run_paper
-from reproduction.published import PUBLISHED, Published
+from reproduction.published import PUBLISHED
 from reproduction.rows import paper_rows
 from reproduction.studies import STUDIES
 from reproduction.theorem_worlds import make_consistent, make_ece_bound, make_vece_bound
@@ -96,40 +94,6 @@ def test_what_holds_up(corrected):
     assert verdicts("cardio")["Platt scaling", "VECE", "age"] == "holds"
 
 
-@pytest.mark.parametrize(
-    ("kind", "measure", "change", "true"),
-    [
-        ("lowers", "ECE", -0.01, True),
-        ("lowers", "ECE", 0.0, False),
-        ("keeps", "VECE", 0.0, True),
-        ("keeps", "VECE", 0.01, False),
-        ("keeps", "accuracy", -0.0005, True),
-        ("keeps", "accuracy", -0.002, False),
-        ("exceeds", "VECE", 0.01, True),
-        ("exceeds", "VECE", -0.01, False),
-    ],
-)
-def test_when_a_claim_is_true(kind, measure, change, true):
-    claim = Claim("", kind, "a", "b", measure, margin=0.001 if measure == "accuracy" else 0.0)
-    assert claim.true(change) is true
-    assert claim.confirmed(change, change) is true
-
-
-@pytest.mark.parametrize(
-    ("n_true", "n_splits", "said"),
-    [
-        (45, 50, "holds"),
-        (44, 50, "depends on the split"),
-        (6, 50, "depends on the split"),
-        (5, 50, "reversed"),
-        (3, 3, "too few splits"),
-    ],
-)
-def test_boundaries_of_verdicts(n_true, n_splits, said):
-    claim = Claim("smaller", "lowers", "a", "b", "ECE")
-    assert ClaimResult(claim, -0.1, 0.1, n_true, n_splits, -0.2, -0.1).verdict == said
-
-
 def test_warnings_of_calibrators_are_reported(rows):
     """In split 22 of Adult a leaf has a single class."""
     study = STUDIES["adult"]
@@ -170,30 +134,6 @@ def test_loess_line_equals_scikit_misc():
     np.testing.assert_allclose(ours.fit, found.values, atol=1e-9)
     # Ours does not count the parameters of the fit.
     np.testing.assert_allclose(ours.high - ours.fit, 1.96 * found.stderr, rtol=0.01)
-
-
-@pytest.mark.parametrize(
-    ("published", "value", "failed", "said"),
-    [
-        (Published("1.65", 0.016461), 1.64612, False, "equal"),
-        (Published("1.65", 0.016461), 1.6464, True, "differs by +0.0003"),
-        (Published("1.65", 0.016461), 1.75, True, "differs"),
-        (Published("0.80", 0.007885, "why"), 0.7885, False, "equal to the authors' output; why"),
-        (Published("0.80", 0.007885), 0.7885, True, "differs"),
-        (Published("", 0.007885), 0.7885, False, "equal to the authors' output"),
-    ],
-)
-def test_verdicts(published, value, failed, said):
-    figure = Figure(("beta", "ECE", ""), value, published)
-    assert figure.failed is failed
-    assert figure.verdict.startswith(said)
-
-
-def test_another_model_is_never_a_failure():
-    figure = Figure(("beta", "ECE", ""), 5.0, Published("1.65"), same_model=False)
-    assert not figure.failed
-    assert figure.verdict == "another model"
-    assert figure.difference == pytest.approx(3.35)
 
 
 def test_theorems_are_simulated_across_classes_and_alpha():

@@ -32,11 +32,6 @@ def test_text(condition, text):
     assert condition.text == text
 
 
-def test_long_lists_are_cut():
-    levels = tuple(f"level {k}" for k in range(9))
-    assert Condition("kind", "levels", levels=levels).text.endswith("level 5 and 3 more}")
-
-
 def test_mask_of_an_unknown_level_follows_the_rule():
     column = Variable.of(["a", "new", None], "kind")
     assert Condition("kind", "levels", levels=("a",)).mask(column).tolist() == [True, False, False]
@@ -78,21 +73,6 @@ def test_every_range_of_cells_is_a_condition_with_the_same_rows():
                 inside = (line >= low) & (line < high)
                 condition = axis.condition(low, high)
                 assert np.array_equal(condition.mask(variable), inside), condition.text
-
-
-def test_many_levels_share_a_cell_and_are_named():
-    rng = np.random.default_rng(1)
-    levels = np.array([f"l{k:02d}" for k in range(40)])
-    drawn = rng.choice(levels, 2000, p=np.r_[np.full(15, 0.06), np.full(25, 0.004)])
-    column = Variable.of(drawn, "k")
-    axis = grid_of([column], rng.random(2000), [False]).axes[0]
-    assert axis.n_cells == 16
-    rare = max(axis.groups, key=len)
-    place = axis.groups.index(rare)
-    condition = axis.condition(place, place + 1)
-    assert condition.negated
-    assert len(condition.levels) == 15
-    assert np.array_equal(condition.mask(column), np.isin(drawn, rare))
 
 
 def test_sql_finds_the_rows_of_the_mask():

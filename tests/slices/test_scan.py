@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from varcal._input.variables import Variable
-from varcal._slices.blocks import CLASSES, EXPONENT, BlockLaw
+from varcal._slices.blocks import CLASSES
 from varcal._slices.cells import grid_of
-from varcal._slices.choose import _measured, shortened
-from varcal._slices.search import Rows, Rule, search
+from varcal._slices.search import Rows, search
 
 
 def world(n=900, columns=4, seed=0):
@@ -86,47 +85,8 @@ def test_compiled_and_numpy_agree_to_the_bit(monkeypatch):
     assert found["numpy"].rules == found["fast"].rules
 
 
-@pytest.mark.parametrize("engine", ["numpy", "fast"])
-def test_needless_conditions_and_ends_are_dropped(engine, monkeypatch):
-    use(engine, monkeypatch)
-    rows, _ = world(n=2000, seed=5)
-    inside = rows.grid.fine[0] >= 150
-    e = np.where(inside, 0.25, 0.0).astype(np.float32)[:, None]
-    last = rows.grid.axes[0].n_cells
-    rule = Rule((2, 0, 1), ((0, 2), (148, last - 2), (0, 4)), 1, 5.0, 0)
-    rule = _measured(rows, rule, e)
-    short = shortened(rows, rule, e)
-    assert short.axes == (0,)
-    assert short.ends[0][1] == last
-    assert short.t == pytest.approx(t_of(rows, e, short), rel=1e-9)
-
-
 def test_columns_do_not_depend_on_each_other():
     rows, E = world(columns=5)
     whole = search(rows, E)
     parts = [search(rows, np.ascontiguousarray(E[:, [k]])).top for k in range(5)]
     assert np.array_equal(whole.top, np.concatenate(parts, axis=2))
-
-
-def test_the_number_of_independent_maxima_is_recovered():
-    rng = np.random.default_rng(0)
-    top = np.abs(rng.standard_normal((1, 1, 4000, 50))).max(axis=-1)
-    law = BlockLaw.of(top, np.ones(1))
-    assert np.exp(law.log_n[0, 0]) == pytest.approx(50, rel=0.1)
-    p = np.exp(law.log_rates(top)[0, 0])
-    assert np.mean(p < 0.05) == pytest.approx(0.05, abs=0.01)
-
-
-def test_columns_are_judged_by_all_blocks():
-    top = np.random.default_rng(0).normal(3, 0.3, (2, 2, 60))
-    law = BlockLaw.of(top, np.array([0.8, 0.4]))
-    terms = law.weights[None, :, None] / np.exp(law.log_rates(top))
-    assert np.allclose(law.statistic(top), -np.log((terms**EXPONENT).sum(axis=(0, 1))))
-
-
-def test_blocks_without_slices_play_no_part():
-    top = np.full((2, 2, 60), -np.inf)
-    top[0, 0] = np.random.default_rng(0).normal(3, 0.3, 60)
-    law = BlockLaw.of(top, np.ones(2))
-    assert np.isnan(law.log_n[1]).all()
-    assert np.isfinite(law.statistic(top)).all()

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from varcal._smoothing import bands as _bands
 from varcal._smoothing.bands import curve_bands, level_bands
 from varcal._smoothing.cells import Cells
-from varcal._smoothing.critical import path_length, simultaneous_critical, worst_candidates
+from varcal._smoothing.critical import path_length, simultaneous_critical
 from varcal._smoothing.density import density
-from varcal._smoothing.variance import effective_groups
 
 
 def draw(rng, n, gap, scores=(0.2, 0.8)):
@@ -45,12 +44,6 @@ def test_coarse_cells_keep_every_sum():
     assert fine.coarsen(10_000) is fine
 
 
-def test_empty_cells_are_left_out():
-    cells = Cells.from_rows([0, 0, 1, 1, 2], [1, 0, 1, 0, 1], [0.5] * 5, [1, 1, 0, 0, 1])
-    assert cells.filled().x.tolist() == [0, 2]
-    assert curve_bands(cells).x.tolist() == [0, 2]
-
-
 def test_a_frequent_value_keeps_its_own_cell():
     v = np.r_[np.zeros(500), np.linspace(1, 2, 1500)]
     cells = Cells.from_rows(v, np.zeros(2000), np.full(2000, 0.5), most=100)
@@ -77,16 +70,6 @@ def test_independent_points_use_sidak_and_one_point_the_normal():
     assert simultaneous_critical(np.eye(1), dof=4) == pytest.approx(2.776445, abs=1e-6)
     assert simultaneous_critical(np.zeros((3, 2))) == pytest.approx(1.959964, abs=1e-6)
     assert path_length(np.array([[1.0, 0.0], [1.0, 1.0], [0.0, 2.0]])) == pytest.approx(np.pi / 2)
-
-
-def test_student_suprema():
-    rng = np.random.default_rng(2)
-    hat = _bands._even_hat(100, 0.2, 4)
-    se = np.linalg.norm(hat, axis=1)
-    ratio = np.abs(hat @ rng.normal(size=(100, 8000))).T / se
-    ratio /= np.sqrt(rng.chisquare(9, 8000) / 9)[:, None]
-    held = np.mean(ratio.max(1) <= simultaneous_critical(hat, dof=9))
-    assert 0.945 <= held <= 0.985
 
 
 @pytest.mark.parametrize(
@@ -129,18 +112,6 @@ def test_groups_widen_the_band_enough():
     assert without <= 0.8 * samples
 
 
-def test_groups_of_one_row_change_little():
-    rng = np.random.default_rng(5)
-    v, hit, s = draw(rng, 250, lambda v: 0.1 * v)
-    alone = curve_bands(Cells.from_rows(v, hit, s))
-    each = curve_bands(Cells.from_rows(v, hit, s, None, rng.permutation(250)))
-    np.testing.assert_allclose(each.gap, alone.gap, atol=1e-12)
-    ratio = each.gap_se / alone.gap_se
-    assert ratio.min() >= 1 - 1e-9
-    assert np.median(ratio) < 1.2
-    assert effective_groups(np.eye(4), np.ones(4), np.eye(4)) == 1.0
-
-
 def test_gap_is_error_minus_predicted_error_and_flips_with_the_event():
     rng = np.random.default_rng(6)
     v, hit, s = draw(rng, 2000, lambda v: 0.2 * v - 0.1)
@@ -165,16 +136,6 @@ def test_scale_of_weights_does_not_matter():
     b = arrays(curve_bands(Cells.from_rows(v, hit, s, 1000 * w, most=1000)))
     for name, value in a.items():
         np.testing.assert_allclose(b[name], value, rtol=1e-9, atol=1e-12, err_msg=name)
-
-
-def test_cached_smoothers_equal_new_ones():
-    even = _bands._Design(np.full(120, 7.0))
-    fresh = _bands._Design(np.full(120, 7.0))
-    fresh.even = False
-    y = np.sin(np.arange(120) / 9) + np.random.default_rng(8).normal(size=120)
-    assert even.best_half_span(y) == fresh.best_half_span(y)
-    np.testing.assert_allclose(even.hat(0.1, 4), fresh.hat(0.1, 4), atol=1e-10)
-    assert even.hat(0.1, 4) is even.hat(0.1, 4)
 
 
 def test_levels_match_their_closed_form():
@@ -205,14 +166,6 @@ def test_worst_set_of_levels_contains_the_worst_level():
         hit = rng.random(600) < s - gap[level]
         held += level_bands(Cells.from_rows(level, hit, s)).candidates[0]
     assert held >= 0.95 * 400
-
-
-def test_worst_is_searched_for_inside_only():
-    gap = np.array([0.9, 0.2, -0.3, 0.1])
-    worst, kept = worst_candidates(gap, 1e-6 * np.eye(4), np.array([False, True, True, True]))
-    assert worst == 2
-    assert kept.tolist() == [False, False, True, False]
-    assert worst_candidates(gap, np.eye(4), np.zeros(4, bool))[0] == 0
 
 
 @settings(max_examples=40)

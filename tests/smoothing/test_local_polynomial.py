@@ -70,21 +70,6 @@ def test_ties_as_cells_equal_rows():
     np.testing.assert_allclose((cells**2 / counts).sum(1), (rows**2).sum(1), rtol=1e-10)
 
 
-@pytest.mark.parametrize("kind", ["skewed", "heavy tails"])
-def test_a_thousand_cells_are_as_good_as_all_rows(kind):
-    x, _ = sample(kind, 14_000)
-    rng = np.random.default_rng(2)
-    y = (rng.random(14_000) < 0.3 + 0.2 * np.tanh(x)).astype(float)
-    cut = np.arange(0, 14_000, 14)
-    cells, means = np.add.reduceat(x, cut) / 14, np.add.reduceat(y, cut) / 14
-    at = np.quantile(x, np.linspace(0.05, 0.95, 25))
-    rows = smoother_weights(x, at, span=0.9)
-    binned = smoother_weights(cells, at, span=0.9, counts=np.full(1000, 14))
-    np.testing.assert_allclose(binned @ means, rows @ y, atol=1e-3)
-    se, binned_se = np.sqrt((rows**2).sum(1)), np.sqrt((binned**2).sum(1) / 14)
-    np.testing.assert_allclose(binned_se, se, rtol=5e-3)
-
-
 @pytest.mark.parametrize("degree", [0, 1, 2, 3, 4])
 def test_equals_weighted_least_squares(degree):
     x, y = sample("skewed", 40)
@@ -113,11 +98,6 @@ def test_bandwidth_is_the_distance_to_the_nearest_share_of_rows(values, at, span
     np.testing.assert_allclose(
         nearest_bandwidth(value, at, span, counts=counts), expected, atol=1e-12
     )
-
-
-def test_bandwidth_of_many_rows():
-    x, counts = np.arange(4.0), np.array([50_000, 1, 1, 49_998])
-    assert nearest_bandwidth(x, [0.0, 1.0, 3.0], 0.50001, counts=counts).tolist() == [1, 1, 3]
 
 
 @settings(max_examples=150)

@@ -8,8 +8,6 @@ import polars as pl
 import pytest
 
 import varcal as vc
-from varcal._surfaces.axis import Axis
-from varcal._surfaces.bands import hat_matrix
 from varcal.exceptions import InputError
 
 
@@ -19,31 +17,6 @@ def world(n=6000, seed=0, gap=lambda u, v: 0.3 * (u - 0.5) * (v - 0.5) * 4):
     p = rng.uniform(0.3, 0.7, n)
     y = (rng.random(n) < p - gap(u, v)).astype(int)
     return {"y": y, "p": p, "v1": u, "v2": v}
-
-
-def axis(n, alone=()):
-    place = (np.arange(n) + 0.5) / n
-    place[list(alone)] = np.nan
-    return Axis("a", "numeric", ("",) * n, np.arange(n + 1.0), place, np.full(n, 5))
-
-
-def test_a_quadratic_surface_is_reproduced_whatever_the_weights():
-    first, second = axis(7), axis(9)
-    weight = np.random.default_rng(0).uniform(1, 9, (7, 9))
-    u, v = first.position[:, None], second.position[None, :]
-    truth = (1 + 2 * u - v + 3 * u * v - u**2 + 0.5 * v**2).ravel()
-    hat = hat_matrix(first, second, weight, 0.6, 2)
-    np.testing.assert_allclose(hat @ truth, truth, atol=1e-9)
-
-
-def test_cells_that_stand_alone_borrow_nothing():
-    first, second = axis(4, alone=range(4)), axis(6)
-    hat = hat_matrix(first, second, np.ones((4, 6)), 0.5, 2).reshape(4, 6, 4, 6)
-    for level in range(4):
-        others = [k for k in range(4) if k != level]
-        assert not hat[level][:, others].any()
-    both = hat_matrix(axis(3, range(3)), axis(3, range(3)), np.ones((3, 3)), 0.5, 2)
-    np.testing.assert_allclose(both, np.eye(9), atol=1e-12)
 
 
 def test_a_saddle_is_found_with_its_signs():

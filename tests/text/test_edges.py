@@ -7,7 +7,7 @@ import pytest
 import varcal as vc
 from varcal._binning.choose import choose_bins
 from varcal._input.variables import Variable
-from varcal._text.edges import edge_texts, range_text, show_duration
+from varcal._text.edges import edge_texts
 
 
 def seconds(*stamps):
@@ -50,15 +50,6 @@ def test_durations_have_units(edges, texts):
     assert edge_texts(edges, duration=True) == texts
 
 
-def test_ranges_have_their_unit_once():
-    assert range_text(7200, 18_000, duration=True) == "2–5 h"
-    assert range_text(60, 90_000, duration=True) == "1 min–25 h"
-    assert range_text(18, 18) == "18" and range_text(-3, 4) == "−3 to 4"
-    (day,) = seconds("2024-03-01")
-    assert range_text(day, day, datetime=True, zone="UTC") == "2024 (UTC)".replace("24", "24-03")
-    assert show_duration(0) == "0 s"
-
-
 def test_time_zones_stay_and_are_shown():
     local = pd.date_range("2024-07-01", periods=90, freq="D", tz="Europe/Berlin")
     bins = choose_bins([Variable.of(pd.Series(local), "day")], n_bins=20)
@@ -68,12 +59,6 @@ def test_time_zones_stay_and_are_shown():
     day = pd.Series(np.tile(local, 10))
     curve = vc.curve(y, p, day)
     assert curve.zone == "Europe/Berlin" and curve.worst_label.endswith("(Europe/Berlin)")
-
-
-def test_an_unknown_time_zone_is_shown_in_utc():
-    assert edge_texts(seconds("2024-03-01T10:00"), datetime=True, zone="Mars/Olympus") == [
-        "2024-03-01 10:00"
-    ]
 
 
 def test_durations_go_through_an_audit():
