@@ -62,6 +62,12 @@ def test_an_integer_weight_is_repetition(data):
 
 
 @given(rows())
+def test_unit_weights_equal_no_weights(data):
+    v, s, h, w, _ = data
+    same(table(v, s, h), table(v, s, h, np.ones_like(w)))
+
+
+@given(rows())
 def test_sums_by_their_definition(data):
     v, s, h, w, _ = data
     stats = table(v, s, h, w)
@@ -77,6 +83,28 @@ def test_sums_by_their_definition(data):
     for name, term in terms.items():
         expected = [term[index == b].sum() for b in range(stats.bins.size)]
         np.testing.assert_allclose(stats.total(name), expected, atol=1e-12)
+
+
+@given(rows())
+def test_buckets_split_the_sums(data):
+    v, s, h, w, rng = data
+    bucket = rng.integers(0, 3, len(v))
+    parts = table(v, s, h, w, bucket=bucket, n_buckets=3)
+    assert parts.sums.shape[1] == 3
+    np.testing.assert_allclose(parts.sums.sum(axis=1), table(v, s, h, w).sums[:, 0], atol=1e-12)
+
+
+def test_many_chunks_equal_one_pass(rng):
+    n = 100_000
+    v, s, w = rng.normal(size=n), rng.random(n), rng.random(n)
+    h = rng.random(n) < s
+    stats = table(v, s, h, w)
+    np.testing.assert_allclose(stats.total("score").sum(), (w * s).sum(), rtol=1e-12)
+    plain = table(v, s, h, w, moments=False)
+    np.testing.assert_allclose(plain.gap, stats.gap, rtol=1e-12)
+    assert np.isnan(plain.total("null")).all()
+    many = choose_bins([Variable.of(v, "v")], n_bins=300)
+    assert table(v, s, h, bins=many).n.sum() == n
 
 
 def test_standard_error_of_the_gap_matches_simulations(rng):

@@ -88,7 +88,7 @@ def test_fitted_calibrators_are_shown_by_their_parameters(name):
     k = 3 if name in MANY_CLASSES else 2
     p = rng.dirichlet(np.ones(k), 300)
     y = [rng.choice(k, p=row) for row in p]
-    fitted = getattr(vc, name)().fit(p, y, {"v": rng.random(300)})
+    fitted = getattr(vc.calibrators, name)().fit(p, y, {"v": rng.random(300)})
     assert repr(fitted) == f"{name}()"
     assert max(map(len, repr(fitted.describe()).split("\n"))) <= COLUMNS
     assert "<table" in fitted.describe()._repr_html_()

@@ -52,7 +52,7 @@ def audit_estimator(
     >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
     >>> seen = X.drop(columns="mean area")
     >>> model = GaussianNB().fit(seen[:300], y[:300])
-    >>> found = vc.audit_estimator(model, seen[300:], y[300:], v=X[["mean area"]][300:])
+    >>> found = vc.audit_estimator(model, seen[300:], y[300:], variables=X[["mean area"]][300:])
     >>> len(found), "mean area" in found.curves
     (30, True)
     """

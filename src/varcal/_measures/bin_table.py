@@ -189,9 +189,9 @@ def bin_table(
     >>> import varcal as vc
     >>> vc.bin_table([1, 1, 1, 0], [0.9, 0.8, 0.7, 0.6], ["a", "a", "b", "b"])
     v · event correct · 4 rows
-    bin  n  share  confidence  accuracy      gap  gap_low  gap_high
-    a    2  0.500      0.8500    1.0000  -0.1500  -0.5991    0.2991
-    b    2  0.500      0.6500    0.5000   0.1500  -0.5498    0.8498
+    bin  n  share  predicted  observed      gap  gap_low  gap_high
+    a    2  0.500     0.8500    1.0000  -0.1500  -0.5991    0.2991
+    b    2  0.500     0.6500    0.5000   0.1500  -0.5498    0.8498
     """
     options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins, "edges": edges}
     evidence = gather(
