@@ -43,14 +43,14 @@ def audit(
     *,
     data: object = None,
     event: str = BOTH,
+    pos_label: Hashable = None,
+    classes: Sequence[Hashable] | None = None,
     n_bins: int = N_BINS,
     binning: str = ATOMS,
     bins: object = None,
     edges: str | None = None,
-    level: float = 0.95,
     limit: float = 0.02,
-    classes: Sequence[Hashable] | None = None,
-    pos_label: Hashable = None,
+    level: float = 0.95,
     sample_weight: object = None,
     groups: object = None,
     from_logits: bool = False,
@@ -185,6 +185,7 @@ def audit(
         )
     settings = Settings(str(event), keys, level, limit, random_state)
     found = judge(evidence, names, settings, left_out=left_out)
+    found = replace(found, pos_label="" if pos_label is None else repr(pos_label))
     if slices:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", BY_POSITION)  # it has been said once

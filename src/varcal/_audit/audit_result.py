@@ -43,6 +43,7 @@ _PLAIN = (
     "backend",
     "engine",
     "edges",
+    "pos_label",
 )
 
 
@@ -80,6 +81,8 @@ class Audit:
     engine, edges : str
         What summed the rows, and whether bins were chosen from all of them ("exact") or from a
         sample ("sampled").
+    pos_label : str
+        The positive class as Python writes it, if one was named; otherwise empty.
     intersections : Intersections or None
         Slices, predictable gap and a surface, if ``slices=True`` asked for them.
     """
@@ -103,6 +106,7 @@ class Audit:
     backend: str | None = None
     engine: str = "numpy"
     edges: str = "exact"
+    pos_label: str = ""
     intersections: Intersections | None = field(default=None, repr=False)
     try_repair: Callable[[], tuple[Repair | None, str]] | None = field(default=None, repr=False)
 
@@ -223,7 +227,7 @@ class Audit:
         if not self.rows or not self.claims:
             raise ValueError("the audit has no variables or no claims")
         if not 0 < self.level < 1 or not 0 <= self.limit < 1 or self.event not in AUDIT_EVENTS:
-            raise ValueError("the level, the threshold or the event is not valid")
+            raise ValueError("the level, the limit or the event is not valid")
         if min(self.n_rows, self.n_bins) < 1 or self.n_dropped < 0:
             raise ValueError("there are no rows or bins")
         names = [row.variable for row in self.rows]

@@ -160,17 +160,22 @@ def _combinations(audit: Audit) -> Sentence:
     )
 
 
+def _positive(audit: Audit) -> str:
+    """Write the positive class as an argument, if one was named."""
+    return f", pos_label={audit.pos_label}" if audit.pos_label else ""
+
+
 def _repair(audit: Audit, found: Judgement, attempt: Repair | None) -> Step:
     if not found.rows:
         two = RISK in audit.claims or audit.event in ("correct", "positive")
-        calibrator = "BetaCalibrator" if two else "TemperatureCalibrator"
+        calibrator = "BetaCalibrator" if two else "calibrators.TemperatureCalibrator"
+        method = "beta" if two else "temperature"
         return Step(
             "Repair it" if found.badge == REPAIR_FIRST else "Repair it, if that is easy",
             Sentence.of(
                 Code(
-                    f"vc.{calibrator}().fit(p, y)",
-                    command="varcal calibrate … --method "
-                    f"{calibrator.removesuffix('Calibrator').lower()} -o repair.json",
+                    f"vc.{calibrator}().fit(p, y{_positive(audit)})",
+                    command=f"varcal calibrate … --method {method} -o repair.json",
                 ),
                 " A curve of the score is enough, as no variable shows uneven error.",
             ),
@@ -180,7 +185,7 @@ def _repair(audit: Audit, found: Judgement, attempt: Repair | None) -> Step:
     names = [row.variable for row in audit.rows]
     reads = f"It reads all {len(names)} columns" if len(names) > 1 else "It reads the column"
     line = Code(
-        "vc.VariableCalibrator().fit(p, y, X)",
+        f"vc.VariableCalibrator().fit(p, y, X{_positive(audit)})",
         command="varcal calibrate … --variables … -o repair.json",
     )
     text: list[str] = [line, f" {reads} when it scores. "]
