@@ -7,7 +7,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from cases.calibrators import ALL, binary, every, fitted, many
-from varcal._input import plain_types
+from varcal._input import frames
 from varcal.calibrators import PlattCalibrator, VariableCalibrator
 from varcal.calibrators._variable._lookup import lookup
 
@@ -20,7 +20,7 @@ def long_way(monkeypatch):
 
     def call(function, *args):
         with monkeypatch.context() as patch:
-            patch.setattr(plain_types, "PLAIN_TYPES", frozenset())
+            patch.setattr(frames, "PLAIN_TYPES", frozenset())
             patch.setattr(lookup, "one_row", _block_of_one)
             return outcome(function, *args)
 
