@@ -1,4 +1,4 @@
-"""Blocks of rows that share luck: days, stores, and crossings such as month × day."""
+"""Blocks of rows that are correlated: days, stores, and crossings such as month × day."""
 
 import warnings
 
@@ -19,7 +19,7 @@ def lucky():
 
 @pytest.fixture(scope="module")
 def fitted(lucky):
-    with pytest.warns(CorrelatedRowsWarning, match="rows of the same month × day share luck"):
+    with pytest.warns(CorrelatedRowsWarning, match="rows of the same month × day are correlated"):
         return VariableCalibrator().fit(lucky.p, lucky.y, lucky.v)
 
 
@@ -35,7 +35,9 @@ def test_what_was_learned_from_days_is_not_trusted_on_others(lucky, fitted):
 def test_the_description_and_the_file_say_how_trust_was_judged(fitted, lucky, tmp_path):
     assert (fitted.judged_.how, fitted.judged_.of) == ("blocks", "month × day")
     assert fitted.judged_.n_units == 336 and 0.02 < fitted.judged_.luck < 0.12
-    words = "Trust was judged on held-out blocks of month × day (336), whose rows share luck."
+    words = (
+        "Shrinkage was judged on held-out blocks of month × day (336), whose rows are correlated."
+    )
     assert words in str(fitted.describe())
     fitted.save(tmp_path / "cal.json")
     assert load(tmp_path / "cal.json").judged_ == fitted.judged_

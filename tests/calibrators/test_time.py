@@ -43,7 +43,7 @@ def test_an_effect_that_lasts_is_found():
     fit = VariableCalibrator().fit(p, y, {"u": v["u"]}, time=day)
     assert fit.variables_trust_ == 1
     assert (fit.judged_.how, fit.judged_.n_units) == ("time", 5)
-    words = "Trust was judged forward in time: on 5 periods, by models of earlier rows."
+    words = "Shrinkage was judged forward in time: on 5 periods, by models of earlier rows."
     assert words in str(fit.describe())
 
 

@@ -1,4 +1,4 @@
-"""Rows whose days share luck: a model that learns the luck of days is wrong about other days."""
+"""Rows whose days are correlated: a model that learns days is wrong about other days."""
 
 from dataclasses import dataclass
 

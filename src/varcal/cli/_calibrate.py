@@ -81,7 +81,7 @@ def _complete(ctx: click.Context, option: click.Parameter, incomplete: str) -> l
 @click.option(
     "--blocks",
     metavar="COLUMN",
-    help="Column of days, stores and the like whose rows share luck.",
+    help="Column of days, stores and the like whose rows are correlated.",
 )
 @click.option(
     "--same-blocks",

@@ -41,7 +41,7 @@ class CalibrationRows:
     time : ndarray of float or None
         When each row was made.
     look_for_blocks : bool
-        Whether to look for blocks of rows that share luck.
+        Whether to look for blocks of rows that are correlated.
     """
 
     p: Floats

@@ -147,7 +147,7 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
             are later than those that fitted it; the folds of the cross-fitting do not depend on
             it.
         blocks : "auto", False or array-like of shape (n,)
-            Which rows share luck, as those of the same day do; see `VariableCalibrator.fit`.
+            Which rows are correlated, as those of the same day do; see `VariableCalibrator.fit`.
         **fit_params
             Passed to the estimator's `fit`.
 

@@ -117,7 +117,7 @@ class Trusted:
     luck : Luck or None
         The luck that rows of the same block share, if that was looked for and found.
     lucky_order : bool
-        Whether rows that stand near one another share luck, if that was looked for.
+        Whether rows that stand near one another are correlated, if that was looked for.
     held_out : ndarray or None
         The loss of each row by models that it did not fit; None where none were held out.
     """
@@ -167,7 +167,7 @@ def fit_surviving(
     pairs: bool,
     search: Search | None,
 ) -> Surviving:
-    """Fit both models; where rows of the same block share luck, trust what survives blocks.
+    """Fit both models; where rows of the same block are correlated, trust what survives blocks.
 
     If held-out blocks support the models as far as random rows do, these stay as they are, and only
     later stages are judged on blocks. Where rows are held out by groups, blocks or time, variables

@@ -266,7 +266,7 @@ def fit_logistic_model(
     time : ndarray of float, optional
         When each row was made; trust is judged forward.
     search : Search, optional
-        Where to look for blocks of rows that share luck.
+        Where to look for blocks of rows that are correlated.
     interactions : bool
         Whether to look for pairs.
     monotone : bool

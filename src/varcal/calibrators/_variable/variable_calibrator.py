@@ -93,7 +93,7 @@ class VariableCalibrator(Calibrator):
     is trusted; with fewer than 5 groups the scores stay unchanged. With `time`, models are judged
     on periods that are later than the rows that fitted them. Without either, the fit tests whether
     rows of the same day, of the same value of a number, or of the same crossing of two variables
-    share luck that the model does not explain. Where they do, it warns, holds such blocks out
+    are correlated that the model does not explain. Where they do, it warns, holds such blocks out
     together, and trusts only what helps in blocks that it has not seen (`blocks`). Intervals assume
     independent rows.
 

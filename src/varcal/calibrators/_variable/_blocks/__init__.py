@@ -1,1 +1,1 @@
-"""Blocks of rows that share luck, and how it was judged how far a model is trusted."""
+"""Blocks of rows that are correlated, and how much of each correction is applied."""

@@ -1,4 +1,4 @@
-r"""Blocks of rows that share luck: days, patients, stores.
+r"""Blocks of rows that are correlated: days, patients, stores.
 
 Outcomes of the same day may differ together from what the model expects, for reasons that no
 variable holds. A curve of the date then learns what happened, not what will happen. With residuals
@@ -8,8 +8,8 @@ has the score and the information
 .. math:: U = \sum_b \Big[\big(\sum_{i \in b} r_i\big)^2 - \sum_{i \in b} r_i^2\Big], \qquad
           I = \sum_b \Big[\big(\sum_{i \in b} w_i\big)^2 - \sum_{i \in b} w_i^2\Big].
 
-U has mean 0 and variance 2 I where rows are independent, and mean τ² I where they share luck. What
-the model learned of the blocks, as by a smooth curve of the date, is not in the residuals. To know
+U has mean 0 and variance 2 I where rows are independent, and mean τ² I where they are
+correlated. What the model learned of the blocks, as by a smooth curve of the date, is not in the residuals. To know
 the luck of every block would save about ½ τ² w̄ of log-loss per row.
 
 References
@@ -33,7 +33,7 @@ from varcal.calibrators._variable._reml.losses import Loss
 
 # Tuned constants; README.md says how they were chosen.
 
-#: The p-value below which blocks share luck, divided by the number of blockings that are tried.
+#: The p-value below which blocks are correlated, divided by the number of blockings that are tried.
 SIGNIFICANT = 0.01
 #: The least log-loss per row that knowing the luck of all blocks would save: twice what a
 #: calibrator may cost.
@@ -50,7 +50,7 @@ LEAST_PAIR_ROWS_EACH = 3.0
 #: A coarser blocking is preferred if it has this share of the most luck.
 COARSER_WORTH = 0.5
 #: The blocks into which rows are divided by their order, the least number of rows in each, and the
-#: p-value below which they share luck. It changes nothing: a needless warning would only disturb.
+#: p-value below which they are correlated. It changes nothing: a needless warning only disturbs.
 ORDER_BLOCKS = 50
 ORDER_ROWS_EACH = 20
 ORDER_SIGNIFICANT = 1e-4
@@ -88,7 +88,7 @@ class Blocking:
 
 @dataclass(frozen=True, eq=False)
 class Search:
-    """Where to look for blocks of rows that share luck.
+    """Where to look for blocks of rows that are correlated.
 
     Attributes
     ----------
@@ -260,7 +260,7 @@ def correlated_rows(blockings: Sequence[Blocking], residuals: Residuals) -> Luck
 
 
 def luck_of_order(position: Ints, residuals: Residuals, y: AnyArray) -> bool:
-    """Return whether rows that stand near one another share luck.
+    """Return whether rows that stand near one another are correlated.
 
     Parameters
     ----------

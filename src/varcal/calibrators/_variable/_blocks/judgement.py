@@ -1,4 +1,4 @@
-"""How it was judged how far a model is trusted: what `describe()` and saved files say about it."""
+"""How it was judged how much of each correction is applied, as `describe()` says it."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from varcal.calibrators._interface.rows import CalibrationRows
 from varcal.calibrators._variable.folds import N_STRETCHES, stretches
 from varcal.calibrators._variable.trust import Trusted
 
-#: The warning where rows that stand near one another share luck.
+#: The warning where rows that stand near one another are correlated.
 ORDER_CAUTION = (
-    "rows that stand near one another share luck, which no variable explains: if they are in the "
-    "order of time, pass time=…, so that trust is judged on later rows; if they are sorted by "
+    "rows that stand near one another are correlated, which no variable explains: if they are in "
+    "the order of time, pass time=…, so that it is judged on later rows; if they are sorted by "
     "patient, store or the like, pass groups=…; blocks=False if new rows come from the same places"
 )
 
@@ -46,35 +46,35 @@ class Judgement:
         """Return a sentence; nothing for random rows.
 
         >>> print(Judgement("time", n_units=5))
-        Trust was judged forward in time: on 5 periods, by models of earlier rows.
+        Shrinkage was judged forward in time: on 5 periods, by models of earlier rows.
         >>> print(Judgement("blocks", "month × day", 365, 0.021))
-        Trust was judged on held-out blocks of month × day (365), whose rows share luck.
+        Shrinkage was judged on held-out blocks of month × day (365), whose rows are correlated.
         """
         if self.how == "random":
             return ""
         if self.how.startswith("time"):
             groups = ", and on other groups" if self.how == "time and groups" else ""
             return (
-                f"Trust was judged forward in time: on {count(self.n_units, 'period')}, by models "
+                f"Shrinkage was judged forward in time: on {count(self.n_units, 'period')}, by models "
                 f"of earlier rows{groups}."
             )
         if self.how == "groups":
-            return f"Trust was judged on held-out groups ({self.n_units:,})."
+            return f"Shrinkage was judged on held-out groups ({self.n_units:,})."
         of = f" of {self.of}" if self.of else ""
-        shared = ", whose rows share luck" if self.luck else ""
-        return f"Trust was judged on held-out blocks{of} ({self.n_units:,}){shared}."
+        shared = ", whose rows are correlated" if self.luck else ""
+        return f"Shrinkage was judged on held-out blocks{of} ({self.n_units:,}){shared}."
 
     def caution(self) -> str:
         """Return a warning about blocks that the fit has found.
 
         >>> Judgement("blocks", "day of date", 90, 0.0214).caution().partition(":")[0]
-        'rows of the same day of date share luck'
+        'rows of the same day of date are correlated'
         """
         return (
-            f"rows of the same {self.of} share luck: to know the luck of each of the "
-            f"{self.n_units:,} would save about {self.luck:.3f} of log-loss per row, but tells "
+            f"rows of the same {self.of} are correlated: learning the rate of each of the "
+            f"{self.n_units:,} would save about {self.luck:.3f} of log-loss per row, but says "
             "nothing about others, so only what helps in blocks that the fit has not seen is "
-            "trusted; pass blocks=False if new rows come from the same blocks, or time=… if they "
+            "applied; pass blocks=False if new rows come from the same blocks, or time=… if they "
             "come later"
         )
 
@@ -95,7 +95,7 @@ def judgement_of(fitted: Trusted, rows: CalibrationRows) -> Judgement:
 
 
 def cautions(judged: Judgement, fitted: Trusted) -> tuple[str, ...]:
-    """Return what the user should know about rows that share luck."""
+    """Return what the user should know about rows that are correlated."""
     if judged.luck and not fitted.independent:
         return (judged.caution(),)
     return (ORDER_CAUTION,) if fitted.lucky_order else ()
