@@ -32,7 +32,7 @@ def test_what_was_learned_from_days_is_not_trusted_on_others(lucky, fitted):
     assert fitted.variables_trust_ < 0.5
 
 
-def test_the_description_and_the_file_say_how_trust_was_judged(fitted, lucky, tmp_path):
+def test_the_description_and_the_file_say_how_it_was_judged(fitted, lucky, tmp_path):
     assert (fitted.judged_.how, fitted.judged_.of) == ("blocks", "month × day")
     assert fitted.judged_.n_units == 336 and 0.02 < fitted.judged_.luck < 0.12
     words = (

@@ -9,8 +9,8 @@ has the score and the information
           I = \sum_b \Big[\big(\sum_{i \in b} w_i\big)^2 - \sum_{i \in b} w_i^2\Big].
 
 U has mean 0 and variance 2 I where rows are independent, and mean τ² I where they are
-correlated. What the model learned of the blocks, as by a smooth curve of the date, is not in the residuals. To know
-the luck of every block would save about ½ τ² w̄ of log-loss per row.
+correlated. What the model learned of the blocks, as by a smooth curve of the date, is not in the
+residuals. To know the rate of every block would save about ½ τ² w̄ of log-loss per row.
 
 References
 ----------

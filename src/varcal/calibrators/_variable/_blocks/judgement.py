@@ -55,8 +55,8 @@ class Judgement:
         if self.how.startswith("time"):
             groups = ", and on other groups" if self.how == "time and groups" else ""
             return (
-                f"Shrinkage was judged forward in time: on {count(self.n_units, 'period')}, by models "
-                f"of earlier rows{groups}."
+                f"Shrinkage was judged forward in time: on {count(self.n_units, 'period')}, by "
+                f"models of earlier rows{groups}."
             )
         if self.how == "groups":
             return f"Shrinkage was judged on held-out groups ({self.n_units:,})."
