@@ -656,7 +656,7 @@ def _collections(record, folder):
         record.keep(f"{key}/variables", [one.name for one in plan.along])
         record.keep(f"{key}/kinds", [one.kind for one in plan.along])
         total = sum(vc.collect(day, plan) for day in days)
-        record.fields(key, total, ("n_rows", "n_dropped", "grouped"))
+        record.fields(key, total, ("n_rows", "n_dropped"))
         for ending in ("json", "parquet"):
             total.save(folder / f"{name}.{ending}")
             again = vc.load(folder / f"{name}.{ending}")

@@ -117,6 +117,7 @@ def calls(folder: Path) -> list[Call]:
         if type(result).__module__.startswith("varcal"):
             instances.setdefault(type(result).__name__, result)
     classes = {name: getattr(vc.calibrators, name) for name in vc.calibrators.__all__}
+    classes = {name: cls for name, cls in classes.items() if not inspect.isabstract(cls)}
     for name, cls in (classes | {"Monitor": vc.Monitor}).items():
         if hasattr(cls, "fit"):
             found.append(_fit_with_parameters(name, cls, values))
