@@ -56,7 +56,8 @@ total = vc.collect({"y": y, "p": p, **v}, bins)
 (total + total).save("sums.json"), vc.load("sums.json")
 names = [name for name in vc.calibrators.__all__ if name.endswith("Calibrator")]
 many = {"DirichletCalibrator", "VectorScalingCalibrator"}
-fitted = [getattr(vc, n)().fit(p, y, v) for n in names if n != "Calibrator" and n not in many]
+kinds = [getattr(vc.calibrators, n) for n in names if n != "Calibrator" and n not in many]
+fitted = [kind().fit(p, y, v) for kind in kinds]
 models = {type(one).__name__: one.predict_proba(p, v)[:, 1] for one in fitted}
 fitted[-1].save("calibrator.json"), vc.load("calibrator.json")
 for one in fitted:

@@ -111,7 +111,7 @@ def many_rows(outcome: Outcome, batches: int = 20, repeats: int = 50) -> None:
             total = one if total is None else total + one
     table = vc.bin_table(total, v="v", event="positive").columns
     counts = np.array(table["n"], dtype=float)
-    for name, column in (("score", "confidence"), ("hit", "accuracy")):
+    for name, column in (("score", "predicted"), ("hit", "observed")):
         found = math.fsum(counts * np.array(table[column], dtype=float))
         wanted = math.fsum(exact[name]) * repeats
         drift = abs(found - wanted) / wanted

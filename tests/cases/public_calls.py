@@ -99,6 +99,7 @@ LEFT_OUT = {"datasets.load_census"}
 FOREIGN = {"get_metadata_routing", "set_params", "get_params"}
 INTERNAL = {
     "Collected": {"save"},
+    "Simulation": {"ece_in_bins", "to_frame", "vece_in_bins"},
     "BinPlan": set(),
     "Monitor": {"acknowledge", "plot", "report", "reset", "save", "to_frame", "update"},
 }  # for these classes only the methods named here are for users

@@ -194,7 +194,7 @@ def _sums(folder):
 
     def use_collected(found):
         vc.ece(found)
-        for along in found.along:
+        for along in found.plan.along:
             vc.vece(found, v=along.name)
         repr(vc.audit(found, repair=False))
         found + found

@@ -34,7 +34,7 @@ def test_calibrated_models_are_rarely_rejected(simulation, monkeypatch):
     assert found.mean() > 0.25
 
 
-@pytest.mark.parametrize("name", ["overall", "single", "groups"])
+@pytest.mark.parametrize("name", ["average", "single", "groups"])
 def test_known_gaps_and_groups_are_not_slices(name, simulation, monkeypatch):
     monkeypatch.setitem(simulation.NULLS, name, (1000, 8))
     found = simulation.null_design(name, seed=1, n_outcomes=5)

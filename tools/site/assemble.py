@@ -209,8 +209,8 @@ def _relinked(found: re.Match[str], source: str, name: str) -> str:
 
 def public_names() -> dict[str, str]:
     """Return every public name of varcal and the module that defines it, without importing it."""
-    table = _assigned(SRC / "__init__.py", "_PUBLIC")
-    return {name: module for module, names in table.items() for name in names}
+    names: dict[str, str] = _assigned(SRC / "__init__.py", "_HOME")
+    return names
 
 
 def module_names(module: str) -> list[str]:
@@ -241,7 +241,8 @@ def api_pages() -> dict[str, tuple[str, str]]:
     for title, packages in titles.items():
         found = [name for name, module in names.items() if module.partition(".")[0] in packages]
         if "calibrators" in packages:
-            found.insert(0, "calibrators.Calibrator")
+            every = _assigned(SRC / "calibrators" / "__init__.py", "_HOME")
+            found += [f"calibrators.{name}" for name in every if name not in names]
         pages[_api_path(title)] = (title, _api_text(title, [f"varcal.{name}" for name in found]))
     for module in MODULES:
         title = f"varcal.{module}"
@@ -263,6 +264,7 @@ def api_index() -> str:
     """Return the page that links to every public name and says what it is."""
     lines = ["# Every public name", "", "All names are those of `import varcal as vc`.", ""]
     said, homes = first_lines(), public_names()
+    types = _imported(SRC / "results.py")
     for path, (title, text) in api_pages().items():
         page = path.removeprefix("api/")
         lines += [f"## [{title}]({page})", "", "| name | what it is |", "|---|---|"]
@@ -270,9 +272,18 @@ def api_index() -> str:
             short = name.removeprefix("varcal.")
             module, _, last = short.rpartition(".")
             home = module or homes[last].partition(".")[0]
+            home = types[last] if module == "results" else home
             lines.append(f"| [`{short}`]({page}#{name}) | {said.get((home, last), '')} |")
         lines.append("")
     return "\n".join(lines)
+
+
+def _imported(path: Path) -> dict[str, str]:
+    """Return the package that each name of a module is imported from."""
+    nodes = [
+        one for one in ast.parse(path.read_text("utf-8")).body if isinstance(one, ast.ImportFrom)
+    ]
+    return {name.name: str(one.module).split(".")[1] for one in nodes for name in one.names}
 
 
 def first_lines() -> dict[tuple[str, str], str]:

@@ -13,6 +13,7 @@ import numpy as np
 from varcal._apply.batch import (
     added_columns,
     calibration_of,
+    calibrator_of,
     new_columns,
     score_columns,
     variable_columns,
@@ -32,7 +33,6 @@ from varcal._options import (
     check_text,
     or_none,
 )
-from varcal._saved.load import load_kind
 from varcal._text.progress import counted
 from varcal.exceptions import InputError, import_library
 
@@ -224,14 +224,11 @@ def apply_to(
 
     from varcal._files.sinks import output_dialect  # noqa: PLC0415  pyarrow loads when first used
     from varcal._files.streams import RowStream  # noqa: PLC0415
-    from varcal.calibrators import Calibrator  # noqa: PLC0415
 
     check_target(out, calibrator)
     if len(sources) > 1:
         check_not_input(out, sources)
-    fitted = (
-        calibrator if isinstance(calibrator, Calibrator) else load_kind(calibrator, "calibrator")
-    )
+    fitted = calibrator_of(calibrator)
     out_format, gzipped = format_of(out)
     dialect = output_dialect(sources, out_format)
     scores, variables = score_columns(fitted, p), variable_columns(fitted, X)

@@ -8,6 +8,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from varcal._evidence.roles import rows_numbered_from
+from varcal._options import check_path
 from varcal._saved.load import load_kind
 from varcal.exceptions import InputError
 
@@ -66,17 +67,23 @@ def calibration_of(
     column: str,
 ) -> Calibrate:
     """Return the work that applies a calibrator, after checking that the rows have its columns."""
-    from varcal.calibrators import Calibrator  # noqa: PLC0415
-
-    fitted = (
-        calibrator if isinstance(calibrator, Calibrator) else load_kind(calibrator, "calibrator")
-    )
+    fitted = calibrator_of(calibrator)
     scores, variables = score_columns(fitted, p), variable_columns(fitted, X)
     for name in (*scores, *variables.values()):
         if name not in rows.columns:
             raise InputError.no_column(name, rows.columns, "source")
     added = added_columns(fitted, column, rows.columns, "source")
     return Calibrate(fitted, scores, variables, added, rows.row_numbers_known)
+
+
+def calibrator_of(calibrator: Calibrator | str | PathLike[str]) -> Calibrator:
+    """Return a calibrator, or load it from its file."""
+    from varcal.calibrators import Calibrator  # noqa: PLC0415
+
+    if isinstance(calibrator, Calibrator):
+        return calibrator
+    found: Calibrator = load_kind(check_path("calibrator", calibrator), "calibrator")
+    return found
 
 
 def score_columns(fitted: Calibrator, p: str | Sequence[str] | None) -> tuple[str, ...]:
