@@ -13,7 +13,7 @@ from cases.exports import AGE, BY_VARIABLE, PLAIN_SEX, SEX, awkward, drawn
 from varcal._export._sql._query import write_query
 from varcal._export.exported import ExportError
 from varcal._export.program import Program
-from varcal._export.random_rows import MadeUpRows
+from varcal._export.random_rows import RandomRows
 from varcal.exceptions import InputError
 
 duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
@@ -187,7 +187,7 @@ def test_scores_that_predict_proba_refuses(bad, database):
     assert np.abs(found[1:] - wanted[1:]).max() <= CLOSE
     onnx = model.to_onnx()
     p[0] = np.nan if bad is None else bad
-    found = onnx._run(np.column_stack([1 - p, p]), MadeUpRows.of(Program.of(model), 50).variables)
+    found = onnx._run(np.column_stack([1 - p, p]), RandomRows.of(Program.of(model), 50).variables)
     assert np.isnan(found[0]).all() and np.isfinite(found[1:]).all()
     if bad is not None:
         with pytest.raises(InputError, match="p must be between 0 and 1"):

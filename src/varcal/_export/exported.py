@@ -8,7 +8,7 @@ import numpy as np
 
 from varcal._arrays import Floats
 from varcal._export.program import Program
-from varcal._export.random_rows import MadeUpRows
+from varcal._export.random_rows import RandomRows
 from varcal._text.html_tables import Shown
 from varcal._version import __version__
 from varcal.exceptions import VarcalError
@@ -27,11 +27,11 @@ class Export(Shown):
 
     Attributes
     ----------
-    rows : MadeUpRows
+    rows : RandomRows
         Random rows, with what `predict_proba` gives for them.
     """
 
-    rows: MadeUpRows
+    rows: RandomRows
     _program: Program
 
     def _what(self) -> tuple[str, int, str]:

@@ -14,7 +14,7 @@ from varcal._arrays import AnyArray, Floats
 from varcal._export.exported import Checked, Export, compare, heading
 from varcal._export.onnx_graph import OnnxGraph
 from varcal._export.program import Program, level_text, level_texts
-from varcal._export.random_rows import MadeUpRows
+from varcal._export.random_rows import RandomRows
 from varcal._files.atomic import whole_file
 from varcal._input.variables import Variable
 from varcal.calibrators._interface.rows import score_rows
@@ -43,7 +43,7 @@ class OnnxExport(Export):
         The model. Its metadata hold random rows with what `predict_proba` gives for them.
     missing : dict of str to str
         The string that stands for a missing level of each category: "", unless that is a level.
-    rows : MadeUpRows
+    rows : RandomRows
         The random rows.
     """
 
@@ -113,7 +113,7 @@ def to_onnx(calibrator: Calibrator) -> OnnxExport:
     program = Program.of(calibrator)
     for k in program.used:
         level_texts(program, k)
-    rows = MadeUpRows.of(program)
+    rows = RandomRows.of(program)
     graph = OnnxGraph(onnx, program)
     model = graph.model()
     model.doc_string = " ".join(heading(program))

@@ -15,7 +15,7 @@ import numpy as np
 
 from varcal._export.exported import TOLERANCE, Checked, Export, compare, heading
 from varcal._export.program import Program, level_texts
-from varcal._export.random_rows import MadeUpRows
+from varcal._export.random_rows import RandomRows
 from varcal._export.row_code import RowCode, input_lines, level_codes
 from varcal._files.atomic import write_whole
 
@@ -97,7 +97,7 @@ _CHECK = '''
 def check():
     """Return the largest difference from predict_proba on the random rows."""
     largest = 0.0
-    for p, v, wanted in MADE_UP_ROWS:
+    for p, v, wanted in RANDOM_ROWS:
         found = calibrate(p, v)
         found = found if isinstance(found, tuple) else (found,)
         differences = [abs(a - b) for a, b in zip(found, wanted)]
@@ -108,7 +108,7 @@ def check():
 
 
 if __name__ == "__main__":
-    print(f"{{len(MADE_UP_ROWS)}} random rows agree; largest difference {{check():.1e}}")
+    print(f"{{len(RANDOM_ROWS)}} random rows agree; largest difference {{check():.1e}}")
 '''
 
 
@@ -121,7 +121,7 @@ class PythonExport(Export):
     text : str
         The source. It defines ``calibrate(p, v)``, and ``check()``, which compares the random
         rows that the module carries with what `predict_proba` gave for them.
-    rows : MadeUpRows
+    rows : RandomRows
         These rows.
     """
 
@@ -138,7 +138,7 @@ class PythonExport(Export):
         """Run the source on its random rows."""
         names: dict[str, Any] = {"__name__": "calibrator"}
         exec(compile(self.text, "<calibrator>", "exec"), names)
-        found = np.array([names["calibrate"](p, v) for p, v, _ in names["MADE_UP_ROWS"]])
+        found = np.array([names["calibrate"](p, v) for p, v, _ in names["RANDOM_ROWS"]])
         wanted = self.rows.expected
         return compare(found if found.ndim == 2 else found[:, None], wanted[:, -_width(wanted) :])
 
@@ -153,7 +153,7 @@ def to_python(calibrator: Calibrator) -> PythonExport:
     program = Program.of(calibrator)
     for k in program.used:
         level_texts(program, k)  # refuses levels that cannot be written
-    rows = MadeUpRows.of(program)
+    rows = RandomRows.of(program)
     code = RowCode.of(program, with_numpy=False)
     result = code.results[0] if program.binary else f"({', '.join(code.results)},)"
     given = "the probability of the second class" if program.binary else "those of all classes"
@@ -181,7 +181,7 @@ def to_python(calibrator: Calibrator) -> PythonExport:
         "",
         "",
         "# Rows that were made up: p, v and the calibrated probabilities.",
-        "MADE_UP_ROWS = [",
+        "RANDOM_ROWS = [",
         *(f"    {row}," for row in _row_texts(program, rows)),
         "]",
         "",
@@ -213,7 +213,7 @@ def _tuple(row: list[float]) -> str:
     return f"({', '.join(map(repr, row))},)"
 
 
-def _row_texts(program: Program, rows: MadeUpRows) -> list[str]:
+def _row_texts(program: Program, rows: RandomRows) -> list[str]:
     names = program.schema.names
     columns = {names[k]: rows.values(k) for k in program.used}
     found = []

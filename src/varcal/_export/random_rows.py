@@ -27,7 +27,7 @@ _MISSING, _INFINITE, _BEYOND, _AT_CUT = 0.06, 0.04, 0.1, 0.2
 
 
 @dataclass(frozen=True, eq=False)
-class MadeUpRows:
+class RandomRows:
     """Rows and what `predict_proba` gives for them.
 
     Attributes
@@ -45,7 +45,7 @@ class MadeUpRows:
     expected: Floats
 
     @classmethod
-    def of(cls, program: Program, n: int = CARRIED, *, plausible: bool = False) -> MadeUpRows:
+    def of(cls, program: Program, n: int = CARRIED, *, plausible: bool = False) -> RandomRows:
         """Make up rows; plausible ones have few extreme values."""
         rng = np.random.default_rng(n)
         extreme = 0.05 if plausible else 1.0

@@ -18,7 +18,7 @@ from varcal._export._sql.dialects import DIALECTS, Dialect
 from varcal._export._sql.engines import Engine, create_table, engine_of
 from varcal._export.exported import Checked, Difference, Export, compare, heading
 from varcal._export.program import Program
-from varcal._export.random_rows import MadeUpRows
+from varcal._export.random_rows import RandomRows
 from varcal._files.atomic import write_whole
 from varcal._input.frames import frame_of
 from varcal._options import check_choice
@@ -55,7 +55,7 @@ class SqlExport(Export):
         The database.
     difference : Difference or None
         How far it is from `predict_proba`, with `exact=False`.
-    rows : MadeUpRows
+    rows : RandomRows
         Rows to check it with.
     """
 
@@ -205,7 +205,7 @@ def to_sql(
         )
     program = Program.of(calibrator, exact=exact)
     _check_size(program)
-    random_rows = MadeUpRows.of(program)
+    random_rows = RandomRows.of(program)
     difference = None if exact else _difference(program, rows)
     words = _words(dialect, exact=exact)
     parts = table.split(".") if isinstance(table, str) else list(table)
@@ -351,7 +351,7 @@ def _variable_columns(program: Program, X: Mapping[str, str] | None) -> dict[int
 def _difference(program: Program, rows: tuple[object, object] | None) -> Difference:
     """Measure how far an approximation is from `predict_proba`."""
     if rows is None:
-        random_rows = MadeUpRows.of(program, MEASURED_ROWS, plausible=True)
+        random_rows = RandomRows.of(program, MEASURED_ROWS, plausible=True)
         found = program.evaluate(random_rows.p, random_rows.variables)
         return Difference.of(found, random_rows.expected, random_rows=True)
     given = score_rows(rows[0], rows[1], len(program.outputs))
