@@ -58,6 +58,8 @@ def saved_results(folder):
             (vc.calibrators.IsotonicCalibrator(), two),
             (vc.calibrators.PlattCalibrator(), three),
             (vc.calibrators.ScalingBinningCalibrator(), two),
+            (vc.calibrators.ShiftCalibrator(), two),
+            (vc.calibrators.ShiftCalibrator(), three),
             (vc.calibrators.TemperatureCalibrator(), three),
             (vc.calibrators.VectorScalingCalibrator(), three),
         ]:
