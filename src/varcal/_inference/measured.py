@@ -91,9 +91,9 @@ class LawErrors:
     @classmethod
     def of(cls, laws: Sequence[GapLaw]) -> LawErrors:
         """Put laws together."""
-        alike: dict[tuple[int, float, float, bool], list[int]] = {}
+        alike: dict[tuple[object, ...], list[int]] = {}
         for place, law in enumerate(laws):
-            key = (law.gap.shape[-1], law.df, law.dependence, law.centered)
+            key = (law.gap.shape[-1], law.df, law.dependence, law.centered, law.sides)
             alike.setdefault(key, []).append(place)
         stacked = (GapLaw.stack([laws[place] for place in places]) for places in alike.values())
         return cls(tuple(alike.values()), tuple(stacked))
