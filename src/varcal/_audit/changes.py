@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from varcal._audit.verdicts import BETTER, GONE, NEW, UNCHANGED, WORSE
+from varcal._audit.decision import BETTER, GONE, NEW, UNCHANGED, WORSE
 from varcal._inference.measured import Measured
 from varcal._inference.multiplicity import p_of_interval, two_sided_quantile
 from varcal._input.frames import frame_of

@@ -13,7 +13,7 @@ import numpy as np
 from varcal._arrays import Floats, Ints
 from varcal._audit.comparison import HIGHER_IS_BETTER, LEAST_CHANGE, Comparison, ComparisonRow
 from varcal._audit.findings import look
-from varcal._audit.verdicts import BASELINE, BETTER, FIXED, MADE_WORSE, UNCHANGED
+from varcal._audit.decision import BASELINE, BETTER, FIXED, MADE_WORSE, UNCHANGED
 from varcal._binning.bins import joint_index
 from varcal._engines.kernel_numpy import bin_rows
 from varcal._evidence.in_memory import InMemory

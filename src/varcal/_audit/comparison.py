@@ -8,7 +8,7 @@ from os import PathLike
 from typing import Any
 
 from varcal._audit.metric_text import metric_text
-from varcal._audit.verdicts import CHANGED, COMPARED
+from varcal._audit.decision import CHANGED, COMPARED
 from varcal._input.frames import frame_of
 from varcal._measures.curve_result import Curve
 from varcal._options import check_choice, check_text, checked, whole

@@ -21,6 +21,7 @@ from varcal._audit.decision import (
 )
 from varcal._audit.places import Part, Places, chosen_places
 from varcal._audit.record import TOP_CLASS, AuditRow, Place, Target, TargetFigures, limit_of
+from varcal._binning.bins import Bins
 from varcal._binning.stats import BinnedStats
 from varcal._evidence.evidence import Evidence
 from varcal._evidence.profile import Profile
@@ -75,11 +76,12 @@ class Settings:
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """The targets over all rows, the ranked variables, and for whom the model is wrong."""
+    """The targets over all rows, the ranked variables with their bins, and the chosen places."""
 
     targets: tuple[Target, ...]
     rows: tuple[AuditRow, ...]
     places: tuple[Place, ...]
+    bins: dict[str, Bins]
 
 
 def judge(evidence: Evidence, names: Sequence[str], settings: Settings) -> Judged:
@@ -95,7 +97,8 @@ def judge(evidence: Evidence, names: Sequence[str], settings: Settings) -> Judge
     found = [one for _, one in zip(steps, measured, strict=True)]
     rows = _ranked(found, {one.name: one.limit for one in targets.values()}, settings.level)
     parts = {one.row.variable: one for one in found}
-    return Judged(tuple(targets.values()), rows, _places(evidence, rows, parts))
+    bins = {name: one.whole.bins for name, one in parts.items()}
+    return Judged(tuple(targets.values()), rows, _places(evidence, rows, parts), bins)
 
 
 def target_of(evidence: Evidence, key: int, name: str, settings: Settings) -> Target:

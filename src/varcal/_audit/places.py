@@ -159,6 +159,8 @@ class Places:
             n=n,
             share=share,
             worse=worse,
+            first_bin=bins.start,
+            last_bin=bins.stop - 1,
         )
 
     def _texts(self, bins: slice) -> tuple[str, str]:

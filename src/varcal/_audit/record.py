@@ -152,6 +152,8 @@ class Place:
         Their share of the weight.
     worse : bool
         Whether the gap is larger than what the average of all rows explains.
+    first_bin, last_bin : int
+        The bins that it is made of.
     """
 
     variable: str
@@ -167,6 +169,8 @@ class Place:
     n: int
     share: float
     worse: bool
+    first_bin: int
+    last_bin: int
 
     @property
     def is_sure(self) -> bool:

@@ -1,0 +1,126 @@
+"""Suspicions: sentences about input that is probably not what it should be."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from varcal._arrays import Floats, Ints
+from varcal._binning.stats import BinnedStats
+from varcal._evidence.evidence import Evidence
+from varcal._evidence.in_memory import InMemory
+from varcal._input.events import CORRECT, claim_of
+from varcal._input.predictions import Predictions
+from varcal._input.variables import Variable
+from varcal._text.numbers import percent
+
+#: Scores look reversed if the area under the ROC curve is below this, surely.
+REVERSED = 0.45
+#: Rows look like training rows if the area is above this with at least so many events.
+TOO_GOOD, EVENTS = 0.9995, 20
+#: Rows looked at for copies; a share of copies that is worth a sentence; the distinct values that a
+#: number must have so that equal rows are not to be expected, and how many such columns there are.
+COPIED_ROWS, COPIES, MANY_VALUES, MANY_COLUMNS = 50_000, 0.05, 50, 2
+#: Units whose rows may be correlated: their least number, rows of each on average, and the
+#: standard errors from which correlation is sure.
+UNITS, ROWS_EACH, SURE = 20, 3.0, 4.5
+
+
+def suspicions(evidence: Evidence, key: int, in_sample: bool = False) -> tuple[str, ...]:
+    """Return a sentence for each suspicion; `key` is the first target."""
+    found = []
+    if key != CORRECT:
+        area, events = _area(evidence.profile(key, None).fine)
+        if area + 3 * math.sqrt(0.25 / max(events, 1)) < 0.5 and area < REVERSED:
+            found.append(
+                f"Scores look reversed: rows with higher probabilities have the outcome less often "
+                f"(AUC {area:.2f}). Is p the probability of the other class?"
+            )
+        if area > TOO_GOOD and events >= EVENTS:
+            found.append(
+                f"The model separates the classes almost perfectly (AUC {area:.4f}). Was it "
+                "trained on these rows, or does it read the outcome?"
+            )
+    if isinstance(evidence, InMemory):
+        rows = evidence.predictions
+        found += [*_copies(rows), *([] if evidence.grouped else _correlated(rows, key))]
+    return tuple(found)
+
+
+def _area(score: BinnedStats) -> tuple[float, float]:
+    """Return the area under the ROC curve over fine bins of the score, and the rarer outcomes."""
+    hit, weight = score.total("hit"), score.total("weight")
+    other = weight - hit
+    if not hit.sum() or not other.sum():
+        return 0.5, 0.0
+    below = np.concatenate([[0.0], np.cumsum(other)[:-1]]) + other / 2
+    rows = score.total("n").sum() * min(hit.sum(), other.sum()) / weight.sum()
+    return float((hit * below).sum() / (hit.sum() * other.sum())), float(rows)
+
+
+def _copies(rows: Predictions) -> list[str]:
+    """Say that many rows are exact copies, if that is not to be expected."""
+    part = slice(COPIED_ROWS)
+    columns = [one.values[part] for one in rows.variables]
+    detailed = [
+        values
+        for one, values in zip(rows.variables, columns, strict=True)
+        if one.kind != "levels" and len(np.unique(values)) > MANY_VALUES
+    ]
+    if len(detailed) < MANY_COLUMNS:
+        return []
+    table = np.column_stack([*columns, np.reshape(rows.p[part], (len(columns[0]), -1)), rows.y[part]])
+    order = np.lexsort(table.T)
+    same = (table[order[1:]] == table[order[:-1]]) | (
+        np.isnan(table[order[1:]]) & np.isnan(table[order[:-1]])
+    )
+    share = float(same.all(axis=1).sum()) / len(table)
+    if share < COPIES:
+        return []
+    return [
+        f"{percent(share)} of the rows are exact copies of others. Intervals count every copy as "
+        "new information."
+    ]
+
+
+def _correlated(rows: Predictions, key: int) -> list[str]:
+    """Say that rows of the same day, store or the like are correlated."""
+    claim = claim_of(rows, key)
+    weight = np.ones(len(rows)) if rows.weight is None else rows.weight
+    error = claim.score - claim.hit
+    error = error - np.average(error, weights=weight)
+    best, which = SURE, ""
+    for variable in rows.variables:
+        units = _units(variable)
+        if units is None:
+            continue
+        z = _together(error * weight, units)
+        if z > best:
+            best, which = z, variable.name
+    if not which:
+        return []
+    return [
+        f"Rows with the same {which} are correlated: their outcomes are off together. Intervals "
+        f"are then too narrow; name the column as groups."
+    ]
+
+
+def _units(variable: Variable) -> Ints | None:
+    """Return the unit of each row: a level, a whole number or a day; None if there are none."""
+    values: Floats | Ints = variable.values
+    if variable.kind == "datetime":
+        values = np.floor(values / 86_400)
+    elif variable.kind != "levels" and not np.array_equal(values, np.floor(values), equal_nan=True):
+        return None
+    number = np.unique(values, return_inverse=True)[1]
+    many = int(number.max()) + 1
+    return number if UNITS <= many <= len(values) / ROWS_EACH else None
+
+
+def _together(error: Floats, units: Ints) -> float:
+    """Return by how many standard errors products of errors within units exceed 0."""
+    total, square = np.bincount(units, error), np.bincount(units, error**2)
+    pairs = total**2 - square
+    spread = math.sqrt(2 * float((square**2).sum() - np.bincount(units, error**4).sum()))
+    return float(pairs.sum()) / spread if spread > 0 else 0.0
