@@ -22,10 +22,12 @@ from varcal._report.comparison.page import comparison_html
 from varcal._report.comparison.summarise import summarise_comparison
 from varcal._report.comparison.summary import ComparisonSummary
 from varcal._report.json_form import json_text
-from varcal._report.monitor.markdown import monitor_markdown
-from varcal._report.monitor.page import monitor_html
-from varcal._report.monitor.summarise import summarise_monitor
-from varcal._report.monitor.summary import MonitorSummary
+from varcal._report.monitor import (
+    MonitorSummary,
+    monitor_html,
+    monitor_markdown,
+    summarise_monitor,
+)
 from varcal.exceptions import InputError
 
 __all__ = [

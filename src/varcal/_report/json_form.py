@@ -10,7 +10,7 @@ import numpy as np
 
 from varcal._report.audit.summary import Summary
 from varcal._report.comparison.summary import ComparisonSummary
-from varcal._report.monitor.summary import MonitorSummary
+from varcal._report.monitor import MonitorSummary
 from varcal._surfaces.surface_result import Surface
 from varcal._text.sentences import Sentence
 

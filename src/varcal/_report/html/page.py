@@ -71,8 +71,8 @@ def page(
 
 
 def asset(name: str) -> str:
-    """Return the text of a file in `assets`."""
-    return files("varcal._report").joinpath("assets", name).read_text(encoding="utf-8")
+    """Return the text of a file in this folder."""
+    return files("varcal._report").joinpath("html", name).read_text(encoding="utf-8")
 
 
 def _hash(text: str) -> str:
