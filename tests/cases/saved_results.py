@@ -13,7 +13,7 @@ import varcal as vc
 from cases.calibrators import check_probabilities
 from varcal._export._sql.dialects import DIALECTS
 from varcal._report import inline_report, summarise_monitor
-from varcal._report.slices_markdown import slices_markdown
+from varcal._report.intersections import slices_markdown
 from varcal.exceptions import VarcalError
 
 

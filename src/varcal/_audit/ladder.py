@@ -223,7 +223,9 @@ class Ladder(Shown):
             vars(rung) | {"uneven": {name: vars(left) for name, left in rung.uneven.items()}}
             for rung in self.rungs
         ]
-        return vars(self) | {"rungs": rungs}
+        after = {name: [_none(one) for one in values] for name, values in self.after.items()}
+        places = [_none(one) for one in self.places_after]
+        return vars(self) | {"rungs": rungs, "after": after, "places_after": places}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Ladder:
@@ -232,7 +234,9 @@ class Ladder(Shown):
             Rung(**one | {"uneven": {name: Left(**left) for name, left in one["uneven"].items()}})
             for one in data["rungs"]
         )
-        return cls(**{**data, "rungs": rungs})
+        after = {name: [_number(one) for one in values] for name, values in data["after"].items()}
+        places = [_number(one) for one in data["places_after"]]
+        return cls(**{**data, "rungs": rungs, "after": after, "places_after": places})
 
     def _check_saved(self) -> None:
         """Raise ValueError unless the rungs are the known ones, with variables."""
@@ -241,6 +245,14 @@ class Ladder(Shown):
             raise ValueError("the rungs are not the known ones")
         if any(not rung.uneven or not math.isfinite(rung.log_loss) for rung in self.rungs):
             raise ValueError("a rung has no variables or no log-loss")
+
+
+def _none(value: float) -> float | None:
+    return None if value != value else value
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else value
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,6 +5,8 @@ Every screen, page, table, picture, gate and file reads these fields; nothing el
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -13,6 +15,18 @@ from varcal._inference.measured import Measured
 from varcal._measures.bin_table import BinTable
 from varcal._text.html_tables import Shown
 from varcal._text.numbers import interval, p_text, percent, points, signed
+
+
+
+def measured_dict(one: Measured) -> dict[str, float | None]:
+    """Return an error in plain Python types; NaN, where it was not tested, as None."""
+    return {name: None if value != value else value for name, value in vars(one).items()}
+
+
+def measured_of(data: Mapping[str, Any]) -> Measured:
+    """Return the error that `measured_dict` described."""
+    return Measured(**{name: math.nan if one is None else one for name, one in data.items()})
+
 
 #: The name of the target "the predicted class is right", with more than two classes.
 TOP_CLASS = "top class"
@@ -82,7 +96,7 @@ class Target:
         """Return everything in plain Python types, ready for JSON."""
         return vars(self) | {
             "sides": list(self.sides),
-            "by_score": vars(self.by_score),
+            "by_score": measured_dict(self.by_score),
             "score": self.score.to_dict(),
         }
 
@@ -91,7 +105,7 @@ class Target:
         """Return the target that `to_dict` described."""
         more = {
             "sides": tuple(data["sides"]),
-            "by_score": Measured(**data["by_score"]),
+            "by_score": measured_of(data["by_score"]),
             "score": BinTable.from_dict(data["score"]),
         }
         return cls(**data | more)
@@ -317,25 +331,28 @@ class AuditRow(Shown):
     def to_dict(self) -> dict[str, Any]:
         """Return everything in plain Python types, ready for JSON."""
         return vars(self) | {
-            "error": vars(self.error),
-            "uneven": vars(self.uneven),
+            "error": measured_dict(self.error),
+            "uneven": measured_dict(self.uneven),
             "table": self.table.to_dict(),
             "places": [asdict(place) for place in self.places],
-            "others": [asdict(one) for one in self.others],
+            "others": [
+                vars(one) | {"error": measured_dict(one.error), "uneven": measured_dict(one.uneven)}
+                for one in self.others
+            ],
         }
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> AuditRow:
         """Return the row that `to_dict` described."""
         others = tuple(
-            TargetFigures(**one | {name: Measured(**one[name]) for name in ("error", "uneven")})
+            TargetFigures(**one | {name: measured_of(one[name]) for name in ("error", "uneven")})
             for one in data["others"]
         )
         return cls(
             **data
             | {
-                "error": Measured(**data["error"]),
-                "uneven": Measured(**data["uneven"]),
+                "error": measured_of(data["error"]),
+                "uneven": measured_of(data["uneven"]),
                 "table": BinTable.from_dict(data["table"]),
                 "places": tuple(Place(**place) for place in data["places"]),
                 "others": others,

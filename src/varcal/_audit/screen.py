@@ -586,7 +586,7 @@ class _Writer:
             n_may_be=verdicts.count(MAY_BE),
             log_loss=rung.log_loss,
             accuracy=rung.accuracy,
-            advised=rung.name == self.advice,
+            advised=rung.name == self.advice and self.audit.verdict in (REPAIR, WATCH),
         )
 
     def limit_words(self) -> Sentence:
@@ -678,8 +678,9 @@ class _Writer:
         if self.audit.intersections is not None or len(self.audit.rows) < 2:
             return Sentence()
         return Sentence.of(
-            " Combinations of variables were not searched: ",
+            " Combinations of variables were not searched; ",
             Code("vc.audit(…, slices=True)", command="varcal audit … --slices"),
+            " does that.",
         )
 
     def repair(self) -> Todo:

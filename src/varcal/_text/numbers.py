@@ -79,10 +79,10 @@ def points_with_interval(value: float, low: float, high: float) -> str:
 
 
 def percent(value: float, digits: int = 1) -> str:
-    """Write a rate or a share.
+    """Write a rate or a share; rates below 10% need two digits.
 
-    >>> percent(0.153), percent(-0.00001), percent(float("nan"))
-    ('15.3%', '0.0%', '–')
+    >>> percent(0.153), percent(-0.00001), percent(float("nan")), percent(0.0045, 2)
+    ('15.3%', '0.0%', '–', '0.45%')
     """
     text = decimals(100 * value, digits)
     return text if text == UNKNOWN else f"{text}%"

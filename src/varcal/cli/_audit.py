@@ -26,7 +26,7 @@ from varcal.cli._input_files import Files, roles_of, rows_in_place, settings_of
 from varcal.cli._spelling import naming_columns
 
 if TYPE_CHECKING:
-    from varcal._audit.audit_result import Audit
+    from varcal._audit.result import Audit
 
 #: The gates that take a limit.
 LIMITS = (*OVERALL, *ALONG)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from varcal._audit.audit_result import Audit
+from varcal._audit.result import Audit
 from varcal._report.audit.terminal import audit_lines as report_lines
 
 #: Characters that some encodings lack, and what is written instead.

@@ -11,7 +11,7 @@ from varcal.cli import _options as options
 
 if TYPE_CHECKING:
     from varcal._arrays import AnyArray, Floats
-    from varcal._audit.audit_result import Audit
+    from varcal._audit.result import Audit
     from varcal.datasets import Dataset
 
 #: People of the proof: a name, the variable, and which values of it are meant.

@@ -11,7 +11,7 @@ from varcal._text.numbers import count
 from varcal.exceptions import InputError
 
 if TYPE_CHECKING:
-    from varcal._audit.audit_result import Audit
+    from varcal._audit.result import Audit
     from varcal._audit.audit_row import AuditRow
     from varcal._inference.measured import Measured
 

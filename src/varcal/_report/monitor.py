@@ -1,9 +1,12 @@
-"""From a monitor to the summary of its report."""
+"""The report of a monitor: its content and words, as a page and as Markdown."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import partial
+
 from varcal._monitor.detector import BETS, UNITS
-from varcal._monitor.monitor import Monitor
+from varcal._monitor.monitor import Event, Monitor
 from varcal._monitor.status import (
     Status,
     Where,
@@ -12,20 +15,102 @@ from varcal._monitor.status import (
     off_interval,
     share_text,
 )
-from varcal._monitor.view import view_of
-from varcal._report.audit.method import citation
-from varcal._report.audit.summarise import installed, now
-from varcal._report.monitor.summary import LogEntry, MonitorSummary
-from varcal._text.gaps import CONFIDENCE, gap_said
+from varcal._monitor.view import MonitorView, view_of
+from varcal._report.frame import citation, installed, now, render
+from varcal._report.monitor_charts import evidence_chart, heat_strip, rate_chart
+from varcal._text.gaps import CONFIDENCE, RISK, claim_name, gap_said, gap_side
 from varcal._text.numbers import count, level_text, limit_text, percent, points
 from varcal._text.sentences import Code, Named, Sentence, Strong, cut
 
+_CLOSED = (
+    "Batches are closed windows: each is entered once, when its labels are in. Labels that come "
+    "sooner for one outcome than for the other show a gap that is not there; enter rows by the "
+    "date of their prediction."
+)
 
-def summarise_monitor(
-    monitor: Monitor,
-    title: str = "Calibration monitor",
-) -> MonitorSummary:
-    """Return the summary of a monitor, which its report is made from.
+
+@dataclass(frozen=True)
+class MonitorSummary:
+    """The content of the report of a monitor, whatever its format.
+
+    Attributes
+    ----------
+    headline, lede : Sentence
+        Alarm or not, where and since when; how large the gap is, and how sure that is.
+    badge : str
+        The same in one or two words.
+    look : {"bad", "watch", "ok"}
+        How urgent it is.
+    steps : tuple of (str, Sentence)
+        What to do next, each with its title.
+    facts : tuple of (str, str)
+        Numbers and settings.
+    view : MonitorView
+        What is drawn.
+    log : tuple of Event
+        Alarms, acknowledgements and resets, the latest first.
+    """
+
+    title: str
+    created: str
+    headline: Sentence
+    lede: Sentence
+    badge: str
+    look: str
+    steps: tuple[tuple[str, Sentence], ...]
+    facts: tuple[tuple[str, str], ...]
+    view: MonitorView
+    log: tuple[Event, ...]
+    notes: tuple[Sentence, ...]
+    method: tuple[str, ...]
+    versions: tuple[tuple[str, str], ...]
+    citation: tuple[str, ...]
+
+
+def monitor_html(summary: MonitorSummary) -> str:
+    """Return the page as text."""
+    view, words = summary.view, _words(summary.view)
+    return render(
+        "monitor.html.j2",
+        summary=summary,
+        evidence_chart=evidence_chart(view) if len(view.x) else "",
+        rate_chart=rate_chart(view, words) if view.shown is not None else "",
+        heat_strip=partial(heat_strip, view=view, words=words),
+        words=words,
+        claim=_claim(view),
+    )
+
+
+def monitor_markdown(summary: MonitorSummary) -> str:
+    """Return headline, lede, facts, next steps, places and the log."""
+    view = summary.view
+    return render("monitor.md.j2", summary=summary, words=_words(view), claim=_claim(view))
+
+
+def status_html(monitor: Monitor) -> str:
+    """Return the badge, the headline and the lede, for a notebook."""
+    return render("status.html.j2", summary=summarise_monitor(monitor))
+
+
+def _claim(view: MonitorView) -> Sentence:
+    return claim_name(view.shown.claim if view.shown is not None else RISK)
+
+
+def _words(view: MonitorView) -> dict[str, str]:
+    """Return the words of charts and tables: heads, lines, the axis, the sides of a gap."""
+    claim = view.shown.claim if view.shown is not None else RISK
+    names = ("says", "happens", "predicted", "actual", "rate")
+    texts = (
+        ("Is sure", "Is right", "how sure", "is right", "share right")
+        if claim == CONFIDENCE
+        else ("Model says", "Happens", "predicted", "actual", "actual rate")
+    )
+    sides = {"over": gap_side(1, claim), "under": gap_side(-1, claim)}
+    return dict(zip(names, texts, strict=True)) | sides
+
+
+def summarise_monitor(monitor: Monitor, title: str = "Calibration monitor") -> MonitorSummary:
+    """Return the content of the report of a monitor.
 
     Parameters
     ----------
@@ -35,14 +120,11 @@ def summarise_monitor(
         The heading.
     """
     status = monitor.status
-    where = status.where
-    if where is None:
+    if status.where is None:
         badge = "No alarm, but close" if status.close else "No alarm"
         look = "ok" if status.n_batches and not status.close else "watch"
-    elif status.acknowledged:
-        badge, look = "Alarm, acknowledged", "watch"
     else:
-        badge, look = "Alarm", "bad"
+        badge, look = ("Alarm, acknowledged", "watch") if status.acknowledged else ("Alarm", "bad")
     return MonitorSummary(
         title=title,
         created=now(),
@@ -50,11 +132,11 @@ def summarise_monitor(
         lede=_lede(monitor, status),
         badge=badge,
         look=look,
-        steps=_steps(where),
+        steps=_steps(status.where),
         facts=_facts(monitor, status),
         view=view_of(monitor),
-        log=tuple(LogEntry(one.what, one.id, one.note) for one in reversed(monitor.events)),
-        notes=_notes(monitor),
+        log=tuple(reversed(monitor.events)),
+        notes=(*(Sentence.of(Named(note)) for note in monitor.notes), Sentence.of(_CLOSED)),
         method=_method(monitor),
         versions=installed(),
         citation=citation(),
@@ -185,20 +267,8 @@ def _facts(monitor: Monitor, status: Status) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _notes(monitor: Monitor) -> tuple[Sentence, ...]:
-    found = [Sentence.of(note) for note in monitor.notes]
-    found.append(
-        Sentence.of(
-            "Batches are closed windows: each is entered once, when its labels are in. Labels that "
-            "come sooner for one outcome than for the other show a gap that is not there; enter "
-            "rows by the date of their prediction."
-        )
-    )
-    return tuple(found)
-
-
 def _method(monitor: Monitor) -> tuple[str, ...]:
-    level = level_text(round(monitor.level, 6))
+    level = level_text(monitor.level)
     bets = {
         BETS: "For each cell, twelve bets are made on every row that outcomes are more, or less, "
         "frequent than predicted by more than the limit.",
