@@ -24,7 +24,7 @@ TOO_GOOD, EVENTS = 0.9995, 20
 COPIED_ROWS, COPIES, MANY_VALUES, MANY_COLUMNS = 50_000, 0.05, 50, 2
 #: Units whose rows may be correlated: their least number, rows of each on average, how many times
 #: the average the largest may have, and the standard errors from which correlation is sure: with
-#: shocks of 5 points a day, 90 days and 9,000 rows 192 of 200 draws, without them none.
+#: shocks of 5 points a day, 90 days and 9,000 rows 188 of 200 draws, without them none.
 UNITS, ROWS_EACH, LARGEST, SURE = 20, 3.0, 10.0, 6.0
 
 
