@@ -16,7 +16,7 @@ from varcal._monitor.status import (
     share_text,
 )
 from varcal._monitor.view import MonitorView, view_of
-from varcal._report.frame import citation, installed, now, render
+from varcal._report.frame import as_html, citation, installed, now, render
 from varcal._report.monitor_charts import evidence_chart, heat_strip, rate_chart
 from varcal._text.gaps import CONFIDENCE, RISK, claim_name, gap_said, gap_side
 from varcal._text.numbers import count, level_text, limit_text, percent, points
@@ -89,7 +89,9 @@ def monitor_markdown(summary: MonitorSummary) -> str:
 
 def status_html(monitor: Monitor) -> str:
     """Return the badge, the headline and the lede, for a notebook."""
-    return render("status.html.j2", summary=summarise_monitor(monitor))
+    summary = summarise_monitor(monitor)
+    headline, lede = as_html(summary.headline), as_html(summary.lede)
+    return f"<div><h3>{summary.badge}: {headline}</h3><p>{lede}</p></div>"
 
 
 def _claim(view: MonitorView) -> Sentence:

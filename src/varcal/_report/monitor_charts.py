@@ -11,20 +11,7 @@ from markupsafe import Markup
 
 from varcal._monitor.status import evidence_text
 from varcal._monitor.view import FULL_COLOUR, HeatRow, MonitorView
-from varcal._report.svg import (
-    Axis,
-    band,
-    box,
-    chart,
-    columns,
-    el,
-    level,
-    path,
-    share_axis,
-    tip,
-    x_ticks,
-    y_ticks,
-)
+from varcal._report import svg
 from varcal._text.numbers import number_text, percent, points
 from varcal._text.sentences import short
 
@@ -39,16 +26,18 @@ def evidence_chart(view: MonitorView) -> Markup:
     x, alarm_at = _time_axis(view), view.status.alarm_at
     low, high = view.evidence_ends
     ticks = tuple((float(k), number_text(10.0**k)) for k in view.evidence_powers)
-    y = Axis(math.log10(low), math.log10(high), ticks)
-    at = level(y, math.log10(alarm_at), HEIGHT)
+    y = svg.Axis(math.log10(low), math.log10(high), ticks)
+    at = svg.level(y, math.log10(alarm_at), HEIGHT)
     texts = [f"evidence {evidence_text(value)}" for value in view.evidence.tolist()]
-    return chart(
-        y_ticks(y, HEIGHT),
-        x_ticks(x, HEIGHT),
+    return svg.chart(
+        svg.y_ticks(y, HEIGHT),
+        svg.x_ticks(x, HEIGHT),
         _marks(view, x),
-        box(path(x, y, view.x, np.log10(np.maximum(view.evidence, low)), "gap"), height=HEIGHT),
-        el("line", x1=0, x2="100%", y1=at, y2=at, class_="limit"),
-        el("text", "alarm", x=4, y=at, dy="-0.4em", class_="name bad"),
+        svg.box(
+            svg.path(x, y, view.x, np.log10(np.maximum(view.evidence, low)), "gap"), height=HEIGHT
+        ),
+        svg.el("line", x1=0, x2="100%", y1=at, y2=at, class_="limit"),
+        svg.el("text", "alarm", x=4, y=at, dy="-0.4em", class_="name bad"),
         _blocks(view, x, texts),
         key="evidence",
         title="Evidence over time",
@@ -61,21 +50,23 @@ def evidence_chart(view: MonitorView) -> Markup:
 def rate_chart(view: MonitorView, words: Mapping[str, str]) -> Markup:
     """Draw what the model says and what happens in the cell with the most evidence."""
     assert view.shown is not None
+    place = short(view.shown.label, _IN_TEXT)
     x, stretches = _time_axis(view), [one for one in (view.before, view.after) if one is not None]
     middles, says, happens = view.rates
     held = happens[np.isfinite(happens)]
     ends = np.quantile(held, [0.02, 0.98]).tolist() if held.size else [0.0, 1.0]
     for one in stretches:
         rates = np.concatenate([one.predicted, one.observed, one.low[-1:], one.high[-1:]])
-        ends += [*rates[np.isfinite(rates)].tolist()]
-    y = share_axis(min(max(ends), 1.0), max(min(ends), 0.0), many=4)
-    shapes = []
+        ends += rates[np.isfinite(rates)].tolist()
+    y = svg.share_axis(min(max(ends), 1.0), max(min(ends), 0.0), many=4)
+    shapes, names = [], []
     for one in stretches:
-        shapes.append(band(x, y, one.x.tolist(), one.low.tolist(), one.high.tolist(), "band"))
-        shapes.append(path(x, y, one.x, one.observed, "actual"))
-        shapes.append(path(x, y, one.x, one.predicted, "predicted"))
+        shapes.append(svg.band(x, y, one.x.tolist(), one.low.tolist(), one.high.tolist(), "band"))
+        shapes.append(svg.path(x, y, one.x, one.observed, "actual"))
+        shapes.append(svg.path(x, y, one.x, one.predicted, "predicted"))
+        names = _names(one.predicted[-1], one.observed[-1], y, words)
     dots = [
-        el("circle", cx=x.percent(a), cy=level(y, b, HEIGHT), r=1.8, class_="speck")
+        svg.el("circle", cx=x.percent(a), cy=svg.level(y, b, HEIGHT), r=1.8, class_="speck")
         for a, b in zip(middles.tolist(), happens.tolist(), strict=True)
         if y.low <= b <= y.high
     ]
@@ -83,20 +74,16 @@ def rate_chart(view: MonitorView, words: Mapping[str, str]) -> Markup:
         f"{words['predicted']} {percent(a)}, {words['actual']} {percent(b)}"
         for a, b in zip(says.tolist(), happens.tolist(), strict=True)
     ]
-    return chart(
-        y_ticks(y, HEIGHT),
-        x_ticks(x, HEIGHT),
+    return svg.chart(
+        svg.y_ticks(y, HEIGHT),
+        svg.x_ticks(x, HEIGHT),
         _marks(view, x),
         *dots,
-        box(*shapes, height=HEIGHT),
-        *(
-            _names(stretches[-1].predicted[-1], stretches[-1].observed[-1], y, words)
-            if stretches
-            else ()
-        ),
+        svg.box(*shapes, height=HEIGHT),
+        *names,
         _blocks(view, x, texts),
         key="rates",
-        title=f"{words['actual']} and {words['predicted']} where {view.shown.label}",
+        title=f"{words['actual']} and {words['predicted']} where {place}",
         text="Dots are single batches, lines are means so far, the band is their interval.",
         class_="time",
     )
@@ -110,7 +97,7 @@ def heat_strip(row: HeatRow, view: MonitorView, words: Mapping[str, str]) -> Mar
         if gap != gap:
             continue
         side = "over" if gap > 0 else "under"
-        shape = el(
+        shape = svg.el(
             "rect",
             x=x.percent(edges[k]),
             y=0,
@@ -120,27 +107,27 @@ def heat_strip(row: HeatRow, view: MonitorView, words: Mapping[str, str]) -> Mar
             class_=side,
         )
         text = f"{points(abs(gap))} points {words[side]}{'' if clear else ', may be chance'}"
-        shapes.append(tip(shape, f"{_when(view, edges[k], edges[k + 1])}: {text}"))
+        shapes.append(svg.tip(shape, f"{_when(view, edges[k], edges[k + 1])}: {text}"))
     if view.since is not None:
         place = x.percent(view.since)
-        shapes.append(el("line", x1=place, x2=place, y1=-3, y2=21, class_="since"))
-    return el("svg", *shapes, class_="heat", aria_hidden="true")
+        shapes.append(svg.el("line", x1=place, x2=place, y1=-3, y2=21, class_="since"))
+    return svg.el("svg", *shapes, class_="heat", aria_hidden="true")
 
 
-def _time_axis(view: MonitorView, many: int = 3) -> Axis:
+def _time_axis(view: MonitorView, many: int = 3) -> svg.Axis:
     """Return the axis of batches, with as many of their ids as a phone has room for."""
     low, high = float(view.columns[0]), max(float(view.columns[-1]), 1.0)
     which = np.unique(np.linspace(0, max(len(view.x) - 1, 0), many).round().astype(int))
     ticks = tuple((float(view.x[k]), short(view.ids[k], _UNDER)) for k in which[: len(view.x)])
-    return Axis(low, high, ticks)
+    return svg.Axis(low, high, ticks)
 
 
-def _blocks(view: MonitorView, x: Axis, texts: list[str]) -> Markup:
+def _blocks(view: MonitorView, x: svg.Axis, texts: list[str]) -> Markup:
     """Lay a column over each block of batches that says what is drawn there."""
     edges = [float(view.columns[0]), *view.x.tolist()]
     whens = [_when(view, *ends) for ends in pairwise(edges)]
     shown = [f"{when}: {text}" for when, text in zip(whens, texts, strict=True)]
-    return columns(x, edges, shown, HEIGHT)
+    return svg.columns(x, edges, shown, HEIGHT)
 
 
 def _when(view: MonitorView, start: float, end: float) -> str:
@@ -149,26 +136,26 @@ def _when(view: MonitorView, start: float, end: float) -> str:
     return last if end - start <= 1 else f"{end - start:.0f} batches to {last}"
 
 
-def _names(says: float, happens: float, y: Axis, words: Mapping[str, str]) -> list[Markup]:
+def _names(says: float, happens: float, y: svg.Axis, words: Mapping[str, str]) -> list[Markup]:
     """Write the names of both lines at their ends, apart from each other."""
     pairs = sorted([(says, "predicted"), (happens, "actual")], reverse=True)
     top, bottom = (HEIGHT * (1 - y.place(value)) for value, _ in pairs)
     places = [top - 8, bottom + (22 if bottom - top < 34 else 16)]
     return [
-        el("text", words[name], x="100%", y=f"{place:.0f}", class_=f"name end {name}")
+        svg.el("text", words[name], x="100%", y=f"{place:.0f}", class_=f"name end {name}")
         for place, (_, name) in zip(places, pairs, strict=True)
     ]
 
 
-def _marks(view: MonitorView, x: Axis) -> Markup:
+def _marks(view: MonitorView, x: svg.Axis) -> Markup:
     """Mark where the change began, and resets."""
     made = [
-        el("line", x1=x.percent(at), x2=x.percent(at), y1=0, y2=HEIGHT, class_="axis faint")
+        svg.el("line", x1=x.percent(at), x2=x.percent(at), y1=0, y2=HEIGHT, class_="axis faint")
         for at in view.resets
     ]
     if view.since is not None:
         place, late = x.percent(view.since), x.place(view.since) > 0.6
-        made.append(el("line", x1=place, x2=place, y1=-12, y2=HEIGHT, class_="since"))
+        made.append(svg.el("line", x1=place, x2=place, y1=-12, y2=HEIGHT, class_="since"))
         look = {"dx": -5, "class_": "name bad end"} if late else {"dx": 5, "class_": "name bad"}
-        made.append(el("text", "change began", x=place, y=-4, **look))
+        made.append(svg.el("text", "change began", x=place, y=-4, **look))
     return Markup("").join(made)

@@ -97,16 +97,14 @@ def points_axis(high: float, low: float = 0.0, many: int = 5) -> Axis:
 
 def rates_axis(rows: Iterable[Any]) -> Axis:
     """Make the axis of a table of says and happens: from zero, unless all rates are far from it."""
-    ends = [0.02]
-    starts = [1.0]
+    held = []
     for row in rows:
         values = [row["predicted"], row["observed"]]
         values += [row["predicted"] - row[end] for end in ("low", "high")]
         values += [row["after"]["predicted"]] if row.get("after") else []
-        held = [min(max(one, 0.0), 1.0) for one in values if one == one]
-        ends, starts = ends + held, starts + held
-    low = min(starts)
-    return share_axis(max(ends), low if low > 0.4 else 0.0, many=3)
+        held += [min(max(one, 0.0), 1.0) for one in values if one == one]
+    low = min(held, default=0.0)
+    return share_axis(max([0.02, *held]), low if low > 0.4 else 0.0, many=3)
 
 
 def _round_steps(low: float, high: float, step: float) -> list[float]:

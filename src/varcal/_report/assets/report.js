@@ -8,17 +8,16 @@
   const button = one("#theme");
   const kept = () => { try { return localStorage.getItem("varcal-theme"); } catch { return null; } };
   const paint = (theme) => {
-    if (theme === "auto") delete document.documentElement.dataset.theme;
-    else document.documentElement.dataset.theme = theme;
+    document.documentElement.dataset.theme = theme;
     button.textContent = `Theme: ${theme}`;
     try { localStorage.setItem("varcal-theme", theme); } catch { /* not kept */ }
   };
-  let theme = themes.includes(kept()) ? kept() : "auto";
-  paint(theme);
+  let chosen = Math.max(0, themes.indexOf(kept()));
+  paint(themes[chosen]);
   button.hidden = false;
   button.addEventListener("click", () => {
-    theme = themes[(themes.indexOf(theme) + 1) % themes.length];
-    paint(theme);
+    chosen = (chosen + 1) % themes.length;
+    paint(themes[chosen]);
   });
 
   // Search: rows of the ranking and cards whose name holds the text.
@@ -47,9 +46,7 @@
     for (const head of all("thead th", table)) {
       const value = (row) => row.cells[head.cellIndex]?.dataset.s;
       if (!body.rows.length || value(body.rows[0]) === undefined) continue;
-      const sorter = document.createElement("button");
-      sorter.type = "button";
-      sorter.className = "sort";
+      const sorter = Object.assign(document.createElement("button"), { type: "button", className: "sort" });
       sorter.append(...head.childNodes);
       head.append(sorter);
       sorter.addEventListener("click", () => {
@@ -77,14 +74,10 @@
   }
 
   // Values of charts, by pointer, touch or arrow keys; the title of a part becomes its tooltip.
-  const tip = document.createElement("div");
-  tip.className = "tooltip";
-  tip.hidden = true;
-  tip.setAttribute("aria-hidden", "true");
+  const tip = Object.assign(document.createElement("div"), { className: "tooltip", hidden: true, ariaHidden: "true" });
   document.body.append(tip);
   for (const title of all(".tip > title")) {
-    title.parentNode.dataset.tip = title.textContent;
-    title.parentNode.setAttribute("aria-label", title.textContent);
+    title.parentNode.dataset.tip = title.parentNode.ariaLabel = title.textContent;
     title.remove();
   }
   for (const svg of all("svg:not([aria-hidden], svg svg)")) {
