@@ -11,7 +11,7 @@ from varcal._audit.metric_text import metric_text
 from varcal._audit.verdicts import CHANGED, COMPARED
 from varcal._input.frames import frame_of
 from varcal._measures.curve_result import Curve
-from varcal._options import check_choice, check_text, checked, whole
+from varcal._options import check_choice, check_text, checked
 from varcal._saved.conform import restored
 from varcal._text.html_tables import html_table
 from varcal._text.tables import text_table
@@ -240,27 +240,6 @@ class Comparison:
         from varcal._plotting.ranking import draw_comparison  # noqa: PLC0415
 
         return draw_comparison(self, ax, metric, top)
-
-    @checked(columns=whole(1, 1_000))
-    def plot_variable(self, variable: str, *, columns: int = 4) -> Any:
-        """Draw the curves of all sets along one variable, side by side on shared axes.
-
-        Parameters
-        ----------
-        variable : str
-            The variable.
-        columns : int
-            The largest number of panels in a row.
-
-        Returns
-        -------
-        matplotlib Figure
-            The title of each panel gives VECE with its interval and the worst gap, in points.
-        """
-        from varcal._plotting.before_after import draw_before_after  # noqa: PLC0415
-
-        check_choice("variable", variable, list(self.curves))
-        return draw_before_after(self.curves[variable], columns)
 
     @checked()
     def report(self, path: str | PathLike[str], *, title: str = "Before and after") -> None:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from varcal._text.numbers import decimals, percent, points, signed, with_sign
 
 #: The unit of a metric's values; differences of all of these are in points.
-UNITS = {"VECE": "points", "ECE": "points", "accuracy": "%"}
+UNITS = {
+    **dict.fromkeys(("uneven", "by score", "average", "VECE", "ECE"), "points"),
+    "accuracy": "%",
+}
 _DIGITS = 4
 
 
