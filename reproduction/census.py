@@ -14,9 +14,9 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.preprocessing import OneHotEncoder
 
 import varcal as vc
+from reproduction.pictures import curve_panels
 from reproduction.results import Results
 from reproduction.tables import Table
-from varcal._plotting.before_after import draw_before_after
 
 N_CALIBRATION = 2_500
 HIDDEN = (100, 75)
@@ -164,11 +164,7 @@ def census_results() -> Results:
                 {"conclusion": list(held), "holds": holds},
             ),
         ),
-        {
-            "variable-plots": draw_before_after(
-                {name: story.audits[name]["age"] for name in METHODS}
-            )
-        },
+        {"variable-plots": curve_panels({name: story.audits[name]["age"] for name in METHODS})},
         failures=tuple(f"{name}: does not hold" for name, holds in held.items() if not holds),
         finding=f"{sum(held.values())} of {len(held)} conclusions hold",
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,6 @@ from reproduction.loess import loess_line
 from reproduction.paper_protocol import PaperRun
 from reproduction.published import AUGMENTED, PUBLISHED, TREE
 from reproduction.theorems import THEOREMS, TheoryRun
-from varcal._plotting.before_after import draw_before_after
 
 ACTUAL, PREDICTED = "#0072B2", "#D55E00"
 DENSITY, FAINT, INK = "#C3C9D1", "#6B7280", "#1B1F24"
@@ -191,6 +191,19 @@ def study_pictures(run: PaperRun) -> dict[str, Figure]:
     return pictures
 
 
+def curve_panels(curves: Mapping[str, vc.results.Curve]) -> Figure:
+    """Draw curves along the same variable side by side, on the same scale."""
+    figure, axes = _panels(len(curves), height=3.6, share=False)
+    for ax, (name, curve) in zip(axes, curves.items(), strict=True):
+        curve.plot(ax)
+        ax.set_title(f"{name}\n{ax.get_title(loc='left')}", fontsize=9, color=INK, loc="left")
+    if next(iter(curves.values())).kind != "levels":
+        low, high = zip(*(ax.get_ylim() for ax in axes), strict=True)
+        for ax in axes:
+            ax.set_ylim(min(low), max(high))
+    return figure
+
+
 def corrected_pictures(run: CorrectedRun) -> dict[str, Any]:
     """Return the figures of the corrected protocol by file name."""
     study = run.study
@@ -199,7 +212,7 @@ def corrected_pictures(run: CorrectedRun) -> dict[str, Any]:
         method: vc.curve(run.test.y, run.probabilities[method], x, classes=range(study.classes))
         for method in study.shown
     }
-    return {"splits": split_dots(run), "corrected-variable-plots": draw_before_after(curves)}
+    return {"splits": split_dots(run), "corrected-variable-plots": curve_panels(curves)}
 
 
 def theory_picture(run: TheoryRun) -> Figure:

@@ -1,282 +1,357 @@
-"""A curve as in the paper: actual against predicted error along a variable."""
+"""Along a variable: curves, reliability diagrams, the bins of an audit, and effects."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.patches import Rectangle
 
-from varcal._arrays import Floats
 from varcal._measures.curve_result import Curve
-from varcal._plotting.axes import (
-    ACTUAL,
-    GROUND,
-    INK,
-    PLAIN,
-    PREDICTED,
-    PREDICTED_TEXT,
-    SIDES,
-    STRIP,
-    beside,
-    clean,
-    end_labels,
-    foot,
-    inches,
-    own_axes,
-    percent,
-    positions,
-    share_axis,
-    strip,
-    text_size,
-    title,
-    value_axis,
-)
-from varcal._text.gaps import claim_of, gap_side
-from varcal._text.numbers import level_text, points, points_with_interval
+from varcal._measures.histogram import Histogram
+from varcal._measures.reliability import Reliability
+from varcal._plotting import style
+from varcal._text.gaps import claim_of, marked_side
+from varcal._text.numbers import count, level_text, points, points_with_interval
 from varcal._text.sentences import short
+from varcal.calibrators._variable.effects import Effect
 
-
-@dataclass(frozen=True)
-class Sides:
-    """The series of a curve that are drawn: errors, or rates for event "positive"."""
-
-    title: str
-    actual: Floats
-    low: Floats
-    high: Floats
-    predicted: Floats
-
-
-def sides(curve: Curve) -> Sides:
-    """Return errors where the claim is "correct", and rates where it is "positive"."""
-    if curve.event == "correct":
-        return Sides(
-            "error",
-            1 - curve.observed,
-            1 - curve.observed_high,
-            1 - curve.observed_low,
-            1 - curve.predicted,
-        )
-    return Sides(
-        "actual rate",
-        curve.observed,
-        curve.observed_low,
-        curve.observed_high,
-        curve.predicted,
-    )
-
-
-@dataclass(frozen=True)
-class Frame:
-    """The ranges of both axes, and which texts are drawn."""
-
-    low: float
-    high: float
-    top: float
-    labels: bool = True
-    notes: bool = True
-
-
-def frame_of(curves: list[Curve]) -> Frame:
-    """Return the ranges that hold all of the curves."""
-    low = min(float(curve.histogram.edges[0]) for curve in curves)
-    high = max(float(curve.histogram.edges[-1]) for curve in curves)
-    tops = []
-    for curve in curves:
-        drawn = sides(curve)
-        seen = (curve.x >= low) & (curve.x <= high)
-        seen |= not seen.any()
-        tops += [drawn.actual[seen].max(), drawn.predicted[seen].max()]
-        tops.append(np.quantile(drawn.high[seen], 0.98))
-    # Levels need room for a word beside the dot furthest to the right.
-    space = 1.4 if curves[0].kind == "levels" else 1.08
-    return Frame(low, high, min(max(space * max(tops), 0.01), 1.0))
+#: Heights as parts of the axes: bars of the rows, strip of regions, lowest rate, middle of rates.
+BARS, STRIP, FLOOR, MIDDLE = 0.13, (0.15, 0.205), 0.24, 0.62
+#: Colours, lines and markers of effects by score, from low to high.
+STYLES = ((style.HAPPENS, "--", "v"), (style.INK, "-", "o"), (style.SAYS, ":", "^"))
+#: The largest number of levels of which effects are drawn; with more, names could not be read.
+MOST_LEVELS = 20
+#: Effects along up to this many distinct numbers are drawn as dots.
+FEW_VALUES = 12
+#: The width of the area for missing values at the right, as a part of the x axis.
+MISSING_ROOM = 0.12
+_RAISED = {"logit": "probability", "log inverse temperature": "confidence"}
 
 
 def draw_curve(curve: Curve, ax: Axes | None) -> Axes:
-    """Draw a curve on the given axes or a new figure."""
-    if curve.kind == "levels":
-        ax = own_axes(ax, 4.6, 1.3 + 0.34 * len(curve.x))
-    else:
-        ax = own_axes(ax, 4.6, 3.3)
-    panel(ax, curve, frame_of([curve]))
-    title(ax, curve_title(curve), text_size(ax))
+    """Draw what the model says and what happens along a variable."""
+    levels = curve.kind == "levels"
+    ax, size = style.prepare(ax, 4.6, 1.5 + 0.26 * len(curve.x) if levels else 3.5)
+    (_curve_of_levels if levels else _curve_of_values)(ax, curve, size)
+    style.legend(ax, size)
+    error = points_with_interval(curve.vece, curve.vece_low, curve.vece_high)
+    worst = curve.worst_label
+    if curve.kind == "datetime" and np.ptp(curve.histogram.edges) > 3 * 86_400:
+        worst = worst.split(" ")[0]
+    style.title(ax, f"VECE {error}, worst {points(curve.vce)} at {short(worst, 18)}", size)
     return ax
 
 
-def panel(ax: Axes, curve: Curve, frame: Frame) -> None:
-    """Draw one curve into a frame."""
-    size = text_size(ax)
-    clean(ax, size)
-    if curve.kind == "levels":
-        _levels(ax, curve, frame, size)
-        return
-    drawn = sides(curve)
-    low, high = positions(np.array([frame.low, frame.high]), curve.kind)
-    whole = bool(np.all(curve.histogram.edges % 1 == 0.5))
-    value_axis(ax, curve.kind, float(low), float(high), size, whole=whole)
-    share_axis(ax, frame.top, drawn.title if frame.notes else "", size)
-    foot(ax, curve.histogram, curve.kind, size, named=frame.notes)
-    x = positions(curve.x, curve.kind)
-    single_values = curve.span == 0
-    if single_values:
-        _dots(ax, x, drawn, size)
+def _curve_of_values(ax: Axes, curve: Curve, size: float) -> None:
+    """Draw lines with a band, or single values as dots and dashes, above the strip and rows."""
+    edges = curve.histogram.edges
+    whole = bool(np.all(edges % 1 == 0.5))
+    style.value_ticks(ax, curve.kind, edges[[0, -1]], size, whole=whole)
+    _rate_axis(ax, *_curve_ends(curve))
+    _foot(ax, curve.histogram, curve.kind, size)
+    x, pad = style.positions(curve.x, curve.kind), 0.0
+    if curve.span == 0:
+        pad = 0.35 * float(np.diff(curve.x).min()) if len(x) > 1 else 0.35
+        style.says_and_happens(ax, x, curve.predicted, _happens(curve), size, level=curve.level)
     else:
-        ax.fill_between(
-            x, drawn.low, drawn.high, color=ACTUAL, alpha=0.2, linewidth=0, label="_band"
-        )
-        ax.plot(x, drawn.predicted, color=PREDICTED, linestyle=(0, (4, 2)), linewidth=1.6)
-        ax.plot(x, drawn.actual, color=ACTUAL, linewidth=1.8)
-    step = float(np.diff(curve.x).min()) if len(curve.x) > 1 else 1.0
-    strip(ax, curve, size, 0.35 * step if single_values else 0.0)
-    if frame.notes:
-        if curve.regions:
-            beside(ax, sum(STRIP) / 2, f"{level_text(curve.level)} sure", size)
-        ax.set_xlabel(
-            f"{short(curve.variable, 40)}\n{curve_note(curve)}", fontsize=size, color=INK, **PLAIN
-        )
-    if frame.labels:
-        right = float(min(curve.x[-1], frame.high))
-        named = [
-            (float(np.interp(right, curve.x, drawn.actual)), "actual", ACTUAL),
-            (float(np.interp(right, curve.x, drawn.predicted)), "predicted", PREDICTED_TEXT),
-        ]
-        end_labels(ax, named, size)
+        ax.plot(x, curve.predicted, label="says", **style.SAYS_LINE)
+        style.happens_line(ax, x, _happens(curve), f"happens, {level_text(curve.level)} band")
+    _strip(ax, curve, size, pad)
+    name = f"{short(curve.variable, 40)}\n{_note(curve)}"
+    style.name_axes(ax, size, name, _rate(curve.event), middle=MIDDLE)
 
 
-def _dots(ax: Axes, x: np.ndarray, drawn: Sides, size: float) -> None:
-    """Draw single values: a dot with its whisker, and a dash for the prediction."""
+def _curve_of_levels(ax: Axes, curve: Curve, size: float) -> None:
+    """Draw levels from top to bottom, and mark those that are surely off at the right."""
+    shown = zip(curve.x.astype(int), curve.counts, strict=True)
+    small = style.row_ticks(ax, [f"{short(curve.labels[k], 24)} ({n:,})" for k, n in shown], size)
+    at, level = np.arange(len(curve.x)), curve.level
+    style.says_and_happens(ax, at, curve.predicted, _happens(curve), small, level=level, rows=True)
+    ax.set_xlim(*_curve_ends(curve))
+    style.unit_ticks(ax.xaxis)
+    for region in curve.regions:
+        place = float(np.searchsorted(curve.x, region.low))
+        words, colour = _direction(region.direction, curve.event)
+        style.write_beside(ax, place, words, 0.85 * small, color=colour)
+    style.name_axes(ax, size, f"{_rate(curve.event)}\n{_note(curve)}", short(curve.variable, 40))
+
+
+def _happens(curve: Curve) -> tuple[Any, Any, Any]:
+    return curve.observed, curve.observed_low, curve.observed_high
+
+
+def _rate_ends(*rates: Any) -> tuple[float, float]:
+    """Return the ends of an axis of rates: 0, or for high rates a tenth just below them."""
+    shown = np.concatenate(rates)
+    low, high = float(np.nanmin(shown)), float(np.nanmax(shown))
+    return np.floor(10 * low) / 10 if low >= 0.4 else 0.0, min(max(1.08 * high, 0.01), 1.0)
+
+
+def _curve_ends(curve: Curve) -> tuple[float, float]:
+    """Return the ends of the axis of rates: all lines, and most of the band."""
+    edges = curve.histogram.edges
+    seen = (curve.x >= edges[0]) & (curve.x <= edges[-1])
+    seen |= not seen.any()
+    _, low, high = _happens(curve)
+    band = [np.quantile(low[seen], 0.02), np.quantile(high[seen], 0.98)]
+    return _rate_ends(curve.observed[seen], curve.predicted[seen], band)
+
+
+def _rate_axis(ax: Axes, low: float, high: float) -> None:
+    """Set up a y axis in percent, with room for the foot below it."""
+    ax.set_ylim(low - (high - low) * FLOOR / (1 - FLOOR), high)
+    style.unit_ticks(ax.yaxis)
+    ticks = ax.yaxis.get_major_locator().tick_values(low, high)
+    ax.set_yticks([tick for tick in ticks if low - 1e-9 <= tick <= high + 1e-9])
+    ax.spines["left"].set_bounds(low, high)
+    ax.axhline(low, color=style.FAINT, linewidth=0.6, zorder=1)
+
+
+def _foot(ax: Axes, histogram: Histogram, kind: str, size: float) -> None:
+    """Draw the rows at the foot."""
+    scale = BARS / max(float(histogram.share.max()), 1e-300)
+    ax.stairs(
+        histogram.share * scale, style.positions(histogram.edges, kind), fill=True, linewidth=0,
+        color=style.ROWS, transform=ax.get_xaxis_transform(), zorder=1,
+    )  # fmt: skip
+    _beside(ax, BARS / 2, "rows", size)
+
+
+def _beside(ax: Axes, y: float, text: str, size: float) -> None:
+    """Name a part of the foot at its left."""
+    look: Any = {"xytext": (-4, 0), "color": style.FAINT, "ha": "right"}
+    style.write(ax, text, (0, y), 0.85 * size, "axes fraction", **look)
+
+
+def _direction(direction: str, event: str) -> tuple[str, str]:
+    """Return the mark and words of a direction, and its colour."""
+    sign, colour = (1.0, style.OVER) if direction == "over" else (-1.0, style.UNDER)
+    return marked_side(sign, claim_of(event)), colour
+
+
+def _strip(ax: Axes, curve: Curve, size: float, pad: float) -> None:
+    """Mark where the band of the gap excludes zero, with marks and words as well as colours."""
     low, high = ax.get_xlim()
-    step = float(np.diff(x).min()) if len(x) > 1 else high - low
-    dash = np.clip(0.6 * step / (high - low) * 72 * inches(ax)[0], 4, 2 * size)
-    ax.plot(
-        x, drawn.predicted, linestyle="", marker="_", markersize=dash, color=PREDICTED,
-        markeredgewidth=2,
-    )  # fmt: skip
-    ax.errorbar(
-        x,
-        drawn.actual,
-        yerr=_reach(drawn),
-        fmt="o",
-        markersize=0.42 * size,
-        color=ACTUAL,
-        elinewidth=1.2,
-    )
+    point = (high - low) / (72 * style.inches(ax)[0])
+    within, last = ax.get_xaxis_transform(), -np.inf
+    for region in curve.regions:
+        start, end = style.positions([region.low - pad, region.high + pad], curve.kind)
+        if start > high or end < low:
+            continue
+        start, end = max(start, low), max(min(end, high), start + 2 * point)
+        words, colour = _direction(region.direction, curve.event)
+        box = Rectangle(
+            (start, STRIP[0]), end - start, STRIP[1] - STRIP[0], facecolor=colour, linewidth=0,
+            transform=within, zorder=2, gid=f"region {region.direction}",
+        )  # fmt: skip
+        ax.add_patch(box)
+        centre, room = (start + end) / 2, (end - start) / point
+        if centre - last < size * point:  # the marks would overlap
+            continue
+        last, inside = centre, room > size
+        text = words if room > style.LETTER * size * (len(words) + 1) else words[0]
+        at = (centre, sum(STRIP) / 2 if inside else STRIP[1] + 0.02)
+        colour = style.GROUND if inside else colour
+        style.write(ax, text, at, 0.82 * size, within, color=colour, ha="center")
+    if curve.regions:
+        _beside(ax, sum(STRIP) / 2, f"{level_text(curve.level)} sure", size)
 
 
-def _reach(drawn: Sides) -> np.ndarray:
-    low = np.maximum(drawn.actual - drawn.low, 0.0)
-    return np.array([low, np.maximum(drawn.high - drawn.actual, 0.0)])
-
-
-def _levels(ax: Axes, curve: Curve, frame: Frame, size: float) -> None:
-    """Draw levels from top to bottom: a dot with its whisker, and a dash for the prediction."""
-    drawn = sides(curve)
-    width, height = inches(ax)
-    places = np.arange(len(curve.x))
-    small = min(size, max(72 * height / len(places) / 1.25, 4.0))
-    two_lines = 72 * height / len(places) > 2.3 * size
-    ax.set_ylim(len(places) - 0.4, -0.6)
-    ax.set_xlim(0, frame.top)
-    percent(ax.xaxis)
-    ax.spines["left"].set_visible(False)
-    ax.grid(axis="y", color="#E8EAED", linewidth=0.6)
-    ax.set_axisbelow(True)
-    names = []
-    for k, count in zip(curve.x.astype(int), curve.counts, strict=True):
-        name = short(curve.labels[k], 24 if width > 2.2 else 18)
-        names.append(f"{name}\nn = {count:,}" if two_lines else f"{name}  {count:,}")
-    ax.set_yticks(places, names, fontsize=small if not two_lines else 0.9 * size, **PLAIN)
-    ax.tick_params(axis="y", length=0)
-    ax.plot(
-        drawn.predicted, places, linestyle="", marker="|", markersize=1.2 * small,
-        color=PREDICTED, markeredgewidth=2,
-    )  # fmt: skip
-    ax.errorbar(
-        drawn.actual,
-        places,
-        xerr=_reach(drawn),
-        fmt="o",
-        markersize=0.5 * small,
-        color=ACTUAL,
-        elinewidth=1.2,
-    )
-    found = {int(region.low): region.direction for region in curve.regions}
-    for place, k in zip(places, curve.x.astype(int), strict=True):
-        if k in found:
-            _side(ax, float(place), found[k], curve.event, small)
-    if frame.labels:
-        _name_marks(ax, drawn, int(np.flatnonzero(curve.x == curve.worst)[0]), frame, size)
-    if frame.notes:
-        ax.set_xlabel(f"{drawn.title}; {curve_note(curve)}", fontsize=size, color=INK, **PLAIN)
-        ax.set_ylabel(short(curve.variable, 40), fontsize=size, color=INK, **PLAIN)
-
-
-def _side(ax: Axes, place: float, direction: str, event: str, size: float) -> None:
-    """Mark a level whose gap surely differs from zero, at the right."""
-    colour = SIDES[direction]
-    word = gap_side(1 if direction == "over" else -1, claim_of(event))
-    ax.plot(
-        [1.02], [place], marker="^" if direction == "over" else "v", markersize=0.55 * size,
-        color=colour, markeredgewidth=0, transform=ax.get_yaxis_transform(), clip_on=False,
-    )  # fmt: skip
-    ax.annotate(
-        word, (1.02, place), xycoords=ax.get_yaxis_transform(),
-        xytext=(0.55 * size, 0), textcoords="offset points", va="center",
-        fontsize=0.85 * size, color=colour, annotation_clip=False,
-    )  # fmt: skip
-
-
-def _name_marks(ax: Axes, drawn: Sides, row: int, frame: Frame, size: float) -> None:
-    """Label the dot and the dash in the row where they are furthest apart."""
-    marks = [
-        (drawn.predicted[row], drawn.predicted[row], "predicted", PREDICTED_TEXT),
-        (drawn.low[row], drawn.high[row], "actual", ACTUAL),
-    ]
-    (left, right) = sorted(marks, key=lambda mark: mark[0] + mark[1])
-    point = frame.top / (72 * inches(ax)[0])
-    between = right[0] - left[1]
-    for (low, high, text, colour), outside, goes_left in (
-        (left, left[0] > 6 * size * point, True),
-        (right, frame.top - right[1] > 4.5 * size * point, False),
-    ):
-        # Outside if there is room, otherwise between dot and dash, otherwise below them.
-        if not outside:
-            goes_left = not goes_left
-        under = not outside and between < 12 * size * point
-        ax.annotate(
-            text,
-            (low if goes_left else high, row),
-            xytext=(-4 if goes_left else 4, -1.1 * size if under else 0),
-            textcoords="offset points",
-            ha="right" if goes_left else "left",
-            va="center",
-            fontsize=size,
-            color=colour,
-            bbox={"boxstyle": "square,pad=0.05", "facecolor": GROUND, "linewidth": 0},
-        )
-
-
-def worst_of(curve: Curve, most: int = 18) -> str:
-    """Return v* as text; dates that span more than a few days have no time of day."""
-    text = curve.worst_label
-    if curve.kind == "datetime" and np.ptp(curve.histogram.edges) > 3 * 86_400:
-        text = text.split(" ")[0]
-    return short(text, most)
-
-
-def curve_title(curve: Curve) -> str:
-    """Say how large the error along a variable is, and where it is worst."""
-    size = points_with_interval(curve.vece, curve.vece_low, curve.vece_high)
-    return f"VECE {size}, worst {points(curve.vce)} at {worst_of(curve)}"
-
-
-def curve_note(curve: Curve) -> str:
-    """Say which rows the plot of a curve shows."""
-    parts = [f"n = {curve.n_rows:,}"]
-    if curve.histogram.trimmed:
-        parts.insert(0, "1st–99th percentile")
+def _note(curve: Curve) -> str:
+    """Say which rows the picture of a curve shows."""
+    text = "1st–99th percentile, " if curve.histogram.trimmed else ""
+    text += f"n = {curve.n_rows:,}"
     if curve.n_missing:
-        parts.append(f"{curve.n_missing:,} missing (gap {points(curve.missing_gap)} points)")
-    return ", ".join(parts)
+        text += f", {curve.n_missing:,} missing (gap {points(curve.missing_gap)} points)"
+    return text
+
+
+def _rate(event: str) -> str:
+    return "rate right" if event == "correct" else "rate"
+
+
+def draw_reliability(found: Reliability, ax: Axes | None) -> Axes:
+    """Draw a reliability diagram."""
+    ax, size = style.prepare(ax, 3.6, 4.4)
+    scores = found.histogram.edges[:-1][found.histogram.share > 0]
+    low, _ = _rate_ends(scores, found.observed_low, found.smooth)
+    ax.set_xlim(low, 1)
+    style.unit_ticks(ax.xaxis)
+    _rate_axis(ax, low, 1.0)
+    ax.set_aspect("equal", adjustable="box")
+    _foot(ax, found.histogram, "numeric", size)
+    ax.fill_between(
+        found.predicted, found.consistent_low, found.consistent_high, color=style.ROWS, alpha=0.6,
+        linewidth=0, zorder=1, label="chance alone",
+    )  # fmt: skip
+    ax.plot([low, 1], [low, 1], label="says", **style.SAYS_LINE)
+    if found.curve.span > 0:
+        style.happens_line(ax, found.score, np.clip(_happens(found.curve), low, 1.0), "happens")
+    bins = (found.observed, found.observed_low, found.observed_high)
+    style.dots(ax, found.predicted, bins, 0.42 * size, color=style.INK, label="happens in bins")
+    score = "confidence" if found.event == "correct" else "predicted probability"
+    name = f"{score}\nn = {found.n_rows:,}"
+    style.name_axes(ax, size, name, _rate(found.event), middle=MIDDLE)
+    style.legend(ax, size)
+    error = points_with_interval(found.ece.debiased, found.ece.low, found.ece.high)
+    style.title(ax, f"ECE {error}", size)
+    return ax
+
+
+def draw_variable(row: Any, ax: Axes | None) -> Axes:
+    """Draw what the model says and what happens over the bins of a variable of an audit.
+
+    A new figure has a panel for all rows and one for each predicted side; given axes show all
+    rows. The axes of all rows are returned.
+    """
+    sides = list(dict.fromkeys(row.table.columns["side"])) if ax is None else ["all"]
+    bins = {side: _bins(row, side) for side in sides}
+    names, levels = bins["all"]["bin"], row.kind == "levels"
+    height = 1.6 + 0.26 * len(names) if levels else 3.2
+    ends = _rate_ends(
+        *(one[name] for one in bins.values() for name in ("predicted", "low", "high"))
+    )
+    error = points_with_interval(row.uneven.debiased, row.low, row.high)
+    heading = f"{row.target} along {short(row.variable, 40)}: uneven error {error}"
+    if len(sides) == 1:
+        ax, size = style.prepare(ax, 4.6, height)
+        _draw_bins(ax, row, bins["all"], names, ends, size)
+        style.title(ax, heading, size)
+        style.legend(ax, size)
+        return ax
+    import matplotlib.pyplot as plt  # noqa: PLC0415  needed only for a new figure
+
+    shared: Any = {"sharex": True, "sharey": True, "layout": "constrained"}
+    figure, panels = plt.subplots(1, len(sides), figsize=(8.9 if levels else 7.4, height), **shared)
+    for panel, (side, found) in zip(panels, bins.items(), strict=True):
+        panel, size = style.prepare(panel)
+        _draw_bins(panel, row, found, names, ends, size)
+        about = "All rows" if side == "all" else f"Predicted {short(str(side), 20)}"
+        style.title(panel, f"{about}, {count(int(found['n'].sum()), 'row')}", size)
+        panel.label_outer()
+    look: Any = {"x": 0.01, "ha": "left", "color": style.INK, **style.PLAIN}
+    figure.suptitle(heading, fontsize=1.1 * size, **look)
+    marks = panels[0].get_legend_handles_labels()
+    figure.legend(*marks, loc="outside lower left", ncols=2, frameon=False, fontsize=size)
+    first: Axes = panels[0]
+    return first
+
+
+def _bins(row: Any, side: str) -> dict[str, Any]:
+    """Return the columns of the bins of one side, with the interval of what happens."""
+    columns = row.table.columns
+    kept = [k for k, one in enumerate(columns["side"]) if one == side]
+    found = {name: np.array([values[k] for k in kept]) for name, values in columns.items()}
+    # The interval of the gap, around what the model says.
+    found["low"] = np.clip(found["predicted"] - found["gap_high"], 0.0, 1.0)
+    found["high"] = np.clip(found["predicted"] - found["gap_low"], 0.0, 1.0)
+    return found
+
+
+def _draw_bins(ax: Axes, row: Any, found: Any, names: Any, ends: Any, size: float) -> None:
+    """Draw the bins of one side at the places of their names."""
+    levels, name = row.kind == "levels", short(row.variable, 40)
+    if levels:
+        style.row_ticks(ax, [short(one, 24) for one in names], size)
+        style.name_axes(ax, size, "rate", name)
+        ax.set_xlim(*ends)
+    else:
+        style.bin_ticks(ax, names, size)
+        style.name_axes(ax, size, name, "rate")
+        ax.set_ylim(*ends)
+    style.unit_ticks(ax.xaxis if levels else ax.yaxis)
+    at = [list(names).index(name) for name in found["bin"]]
+    happens = [found[name] for name in ("observed", "low", "high")]
+    level = row.table.level
+    style.says_and_happens(ax, at, found["predicted"], happens, size, level=level, rows=levels)
+
+
+def draw_effect(curves: tuple[Effect, ...], ax: Axes | None, scale: str) -> Axes:
+    """Draw the effect of a variable at several scores: curves with bands, or dots."""
+    label = f"change of the {scale}\n(above 0: {_RAISED.get(scale, scale)} raised)"
+    draw = _effect_of_levels if curves[0].kind == "levels" else _effect_of_values
+    ax, size = draw(curves, ax, label)
+    name = short(curves[0].name, 40)
+    style.title(ax, f"Effect of {name}, other variables at their mean", size)
+    style.legend(ax, size)
+    return ax
+
+
+def _looks(curves: tuple[Effect, ...]) -> list[tuple[Effect, float, str, dict[str, Any]]]:
+    """Return each curve, how far its dots are moved aside, its line, and its marks.
+
+    A single curve has the style of the middle score, and no name.
+    """
+    found = []
+    styles = STYLES if len(curves) > 1 else STYLES[1:2]
+    for k, (curve, (colour, line, marker)) in enumerate(zip(curves, styles, strict=True)):
+        digits = 2 if curve.score < 0.99 else 4  # enough to tell large scores apart
+        name = f"at score {curve.score:.{digits}g}" if len(curves) > 1 else None
+        look = {"color": colour, "marker": marker, "label": name}
+        found.append((curve, k - (len(curves) - 1) / 2, line, look))
+    return found
+
+
+def _effect_of_levels(curves: Any, ax: Axes | None, label: str) -> tuple[Axes, float]:
+    """Draw the levels with the largest effects in their own order, missing values last."""
+    first = curves[0]
+    largest = np.max([np.abs(curve.value) for curve in curves], axis=0)
+    kept = np.sort(np.argsort(-largest, kind="stable")[:MOST_LEVELS])
+    names = [short(str(first.at[k]), 24) for k in kept]
+    names += ["(missing)"] if first.missing is not None else []
+    ax, size = style.prepare(ax, 5.2, 1.6 + 0.3 * len(names))
+    ax.axvline(0.0, color=style.FAINT, linewidth=0.8, zorder=1)
+    style.row_ticks(ax, names, size)
+    for curve, aside, _, look in _looks(curves):
+        figures = np.array([curve.value, curve.low, curve.high])[:, kept]
+        if curve.missing is not None:
+            figures = np.column_stack([figures, curve.missing])
+        at = np.arange(len(names)) + 0.2 * aside
+        style.dots(ax, at, figures, 0.45 * size, rows=True, **look)
+    name = short(first.name, 40)
+    if len(kept) < len(first.at):
+        name += f" ({len(kept)} of {len(first.at)} levels, largest effects)"
+    style.name_axes(ax, size, label, name)
+    return ax, size
+
+
+def _effect_of_values(curves: Any, ax: Axes | None, label: str) -> tuple[Axes, float]:
+    """Draw curves along numbers or dates, with missing values at the right."""
+    first = curves[0]
+    ax, size = style.prepare(ax, 5.2, 3.8)
+    ax.axhline(0.0, color=style.FAINT, linewidth=0.8, zorder=1)
+    held = np.array(first.at, "M8[s]" if first.kind == "datetime" else np.float64).astype(float)
+    few, name = len(held) <= FEW_VALUES, short(first.name, 40)
+    if few:
+        pad = 0.06 * (held[-1] - held[0]) or 0.5
+        x, ends = held, (held[0] - pad, held[-1] + pad)
+    else:
+        ends = first.inner if first.inner[0] < first.inner[1] else (held[0], held[-1])
+        x = np.unique([*ends, *held[(held > ends[0]) & (held < ends[1])]])
+        name += " (1st–99th percentile)"
+    whole = few and bool((held % 1 == 0).all())
+    low, high = style.value_ticks(ax, first.kind, ends, size, whole=whole)
+    at, room = style.positions(x, first.kind), MISSING_ROOM * (high - low)
+    for curve, aside, line, look in _looks(curves):
+        value, *band = (np.interp(x, held, one) for one in (curve.value, curve.low, curve.high))
+        colour = look["color"]
+        if few:
+            places = at + 0.012 * (high - low) * aside
+            style.dots(ax, places, (value, *band), 0.45 * size, **look)
+        else:
+            ax.plot(at, value, color=colour, linestyle=line, linewidth=1.8, label=look["label"])
+            ax.fill_between(at, *band, color=colour, alpha=0.12, linewidth=0)
+        if curve.missing is not None:
+            where = [high + room / 2 + 0.2 * room * aside]
+            style.dots(ax, where, curve.missing, 0.45 * size, **look | {"label": None})
+    if first.missing is not None:
+        ax.set_xticks([tick for tick in ax.get_xticks() if low <= tick <= high])
+        ax.axvspan(high, high + room, color=style.FEW, linewidth=0, zorder=0)
+        ax.set_xlim(low, high + room)
+        text: Any = {"ha": "center", "va": "top", "color": style.FAINT, "xytext": (0, -4)}
+        middle = (high + room / 2, 0.0)
+        style.write(ax, "missing", middle, 0.9 * size, ax.get_xaxis_transform(), **text)
+    style.name_axes(ax, size, name, label)
+    return ax, size

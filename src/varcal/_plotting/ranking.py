@@ -1,312 +1,264 @@
-"""Dots and whiskers, one row each: the rankings of audits and comparisons, and estimates."""
+"""One row each, from top to bottom: audits, comparisons and estimates, and slices."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+import textwrap
+from math import isfinite, nan
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from varcal._arrays import Bools, Floats
-from varcal._audit.audit_result import Audit
-from varcal._audit.comparison import Comparison, ComparisonRow
-from varcal._audit.first_screen import first_screen
 from varcal._audit.metric_text import UNITS, metric_change
-from varcal._audit.verdicts import BASELINE, FINDINGS
+from varcal._audit.verdicts import BASELINE, NO_EVIDENCE, TOO_FEW_ROWS
 from varcal._measures.estimate import Estimate
 from varcal._options import check_choice
-from varcal._plotting.axes import (
-    ACTUAL,
-    DENSITY,
-    FAINT,
-    GROUND,
-    INK,
-    PLAIN,
-    clean,
-    inches,
-    own_axes,
-    percent,
-    text_size,
-    title,
-)
-from varcal._text.numbers import level_text, limit_text, p_equation, points_with_interval
+from varcal._plotting import style
+from varcal._slices.slices_result import Slice, Slices
+from varcal._text import numbers
+from varcal._text.gaps import CONFIDENCE, marked_side
 from varcal._text.sentences import short
 
-QUANTITIES = ("uneven", "vece")
-#: Figures that are mean gaps; they have a noise floor and start at zero.
-ERRORS = ("VECE", "ECE")
-#: The height of a heading with the space above it, in rows.
-_HEAD = 1.4
+#: The names of figures that need another one.
+NAMES = {"uneven": "uneven error", "by score": "error by score", "average": "average gap"}
+#: Characters in a line of a slice's rule, and its lines at most.
+WIDTH, LINES = 38, 3
 
 
-def draw_audit(audit: Audit, ax: Axes | None, quantity: str, top: int) -> Axes:
-    """Draw the ranking of an audit."""
-    check_choice("quantity", quantity, QUANTITIES)
-    rows = audit.rows[: max(int(top), 1)]
-    found = [getattr(row, quantity) for row in rows]
-    level = level_text(audit.level)
-    lines: tuple[tuple[float, str], ...] = ()
-    if quantity == "uneven":
-        ends = [(row.low, row.high) for row in rows]
-        lines = ((audit.limit, f"limit {limit_text(audit.limit)}"),)
-        label = f"uneven error, {level} intervals for all at once"
-    else:
-        ends = [(one.low, one.high) for one in found]
-        label = f"VECE, {level} interval"
-    dots = Dots(
-        names=tuple(row.variable for row in rows),
-        value=np.array([one.debiased for one in found]),
-        low=np.array([low for low, _ in ends]),
-        high=np.array([high for _, high in ends]),
-        filled=np.array([row.verdict in FINDINGS for row in rows]),
-        label=label,
-        title=first_screen(audit, repair=False).headline,
-        noise=np.array([one.noise_high for one in found]),
-        texts=tuple(row.verdict for row in rows),
-        lines=lines,
-        more=len(audit.rows) - len(rows),
-    )
-    return _draw(dots, ax)
+class Row(NamedTuple):
+    """A value with its interval.
+
+    Attributes
+    ----------
+    name, text : str
+        What the row is, at its left, and a remark at its right.
+    value, low, high : float
+        The value and its interval.
+    mark : str
+        What the dot means, for the legend; empty if it needs no name.
+    hollow : bool
+        Whether the dot is hollow.
+    noise, limit, plug_in : float
+        How large the value could be by chance alone, its limit, and its raw value; or NaN.
+    heading : str
+        The heading of the block that the row is in, or "".
+    """
+
+    name: str
+    value: float
+    low: float
+    high: float
+    text: str = ""
+    mark: str = ""
+    hollow: bool = False
+    noise: float = nan
+    limit: float = nan
+    plug_in: float = nan
+    heading: str = ""
 
 
-def draw_comparison(comparison: Comparison, ax: Axes | None, metric: str, top: int) -> Axes:
-    """Draw one figure of every method, under the heading of each variable."""
-    known = list(dict.fromkeys(name for name, _ in comparison.figures))
-    check_choice("metric", metric, known)
-    base = comparison.methods[0]
-    variables = [variable for name, variable in comparison.figures if name == metric]
-    # An overall gap makes all values alike: those within a tenth of a point keep their order.
-    variables.sort(key=lambda variable: -round(comparison.row(base, metric, variable).value, 3))
-    kept = variables[: max(int(top), 1)]
+def draw_audit(audit: Any, ax: Axes | None, quantity: str = "uneven", top: int = 20) -> Axes:
+    """Draw the ranking of an audit: the uneven error, or the whole error, of each variable."""
+    check_choice("quantity", quantity, ("uneven", "error"))
+    uneven, several = quantity == "uneven", len(audit.targets) > 1
+    rows = []
+    for row in audit.rows[: max(int(top), 1)]:
+        found = getattr(row, quantity)
+        ends = (row.low, row.high) if uneven else (found.low, found.high)
+        hollow = row.verdict in (NO_EVIDENCE, TOO_FEW_ROWS)
+        rows.append(
+            Row(
+                row.variable,
+                found.debiased,
+                *ends,
+                text=f"{row.verdict}, {short(row.target, 20)}" if several else row.verdict,
+                mark=NO_EVIDENCE if hollow else "evidence",
+                hollow=hollow,
+                noise=found.noise_high,
+                limit=audit.targets[row.target].limit if uneven else nan,
+            )
+        )
+    name = NAMES.get(quantity, quantity)
+    label = f"{name}, points; {numbers.level_text(audit.level)} intervals"
+    label += " for all at once" if uneven else ""
+    title = f"{name.capitalize()} of {audit.target.name}"
+    title = f"Largest {name} of {len(audit.targets)} targets" if several else title
+    return _draw(rows, ax, title, label, more=len(audit.rows) - len(rows))
+
+
+def draw_comparison(comparison: Any, ax: Axes | None, metric: str = "uneven", top: int = 8) -> Axes:
+    """Draw one figure of every set of probabilities, under the heading of each variable."""
+    check_choice("metric", metric, list(dict.fromkeys(row.metric for row in comparison.rows)))
+    blocks: dict[str, list[Any]] = {}
+    for row in comparison.rows:
+        if row.metric == metric:
+            blocks.setdefault(row.variable, []).append(row)
+    # Values of the first set within a tenth of a point keep their order.
+    ordered = sorted(blocks, key=lambda name: -round(blocks[name][0].value, 3))
+    kept = [row for name in ordered[: max(int(top), 1)] for row in blocks[name]]
     rows = [
-        comparison.row(one, metric, variable) for variable in kept for one in comparison.methods
+        Row(
+            row.method,
+            row.value,
+            row.low,
+            row.high,
+            text=_change_text(row),
+            hollow=row.verdict == BASELINE,
+            noise=row.noise_floor,
+            heading=row.variable,
+        )
+        for row in kept
     ]
-    unit = "; differences in points" if metric in UNITS and metric not in ERRORS else ""
-    dots = Dots(
-        names=tuple(row.method for row in rows),
-        value=np.array([row.value for row in rows]),
-        low=np.array([row.low for row in rows]),
-        high=np.array([row.high for row in rows]),
-        filled=np.array([row.verdict != BASELINE for row in rows]),
-        label=f"{metric}, {level_text(comparison.level)} interval{unit}",
-        title=f"{metric} before and after, on {comparison.n_rows:,} held-out rows",
-        noise=np.array([row.noise_floor for row in rows]) if metric in ERRORS else None,
-        texts=tuple(_change_text(row) for row in rows),
-        more=len(variables) - len(kept),
-        headings=tuple(row.variable for row in rows) if metric == "VECE" else (),
-        shares=metric in UNITS,
-        zero=metric in ERRORS,
+    name, unit = NAMES.get(metric, metric), UNITS.get(metric, "")
+    targets = {row.target for row in kept}
+    about = f" of {targets.pop()}" if unit == "points" and len(targets) == 1 else ""
+    label = f"{name}, points" if unit == "points" else name
+    label += (
+        f"; {numbers.level_text(comparison.level)} intervals\n{comparison.n_rows:,} held-out rows"
     )
-    return _draw(dots, ax)
+    title, more = f"{name[0].upper()}{name[1:]}{about}", len(ordered) - max(int(top), 1)
+    return _draw(rows, ax, title, label, unit=unit, more=more)
 
 
 def draw_estimate(estimate: Estimate, ax: Axes | None) -> Axes:
     """Draw an estimate as a single row."""
-    along = "" if estimate.metric == "ECE" else f" along {short(estimate.variable, 20)}"
-    size = points_with_interval(estimate.debiased, estimate.low, estimate.high)
-    dots = Dots(
-        names=(estimate.metric,),
-        value=np.array([estimate.debiased]),
-        low=np.array([estimate.low]),
-        high=np.array([estimate.high]),
-        filled=np.array([estimate.p_value <= 1 - estimate.level]),
-        label=f"{estimate.metric}, {level_text(estimate.level)} interval",
-        title=f"{estimate.metric}{along}: {size}, {p_equation(estimate.p_value)}",
-        noise=np.array([estimate.noise_high]),
-        plug_in=np.array([estimate.value]),
+    row = Row(
+        estimate.metric,
+        estimate.debiased,
+        estimate.low,
+        estimate.high,
+        mark="debiased",
+        hollow=estimate.p_value > 1 - estimate.level,
+        noise=estimate.noise_high,
+        plug_in=estimate.value,
     )
-    return _draw(dots, ax)
+    along = "" if estimate.metric == "ECE" else f" along {short(estimate.variable, 20)}"
+    size = numbers.points_with_interval(estimate.debiased, estimate.low, estimate.high)
+    head = f"{estimate.metric}{along}: {size}, {numbers.p_equation(estimate.p_value)}"
+    label = f"{estimate.metric}, points; {numbers.level_text(estimate.level)} interval"
+    return _draw([row], ax, head, label)
 
 
-@dataclass(frozen=True, eq=False)
-class Dots:
-    """Values with intervals, one per row, from top to bottom.
-
-    Attributes
-    ----------
-    names : tuple of str
-        What each row is.
-    value, low, high : ndarray
-        The values and their intervals.
-    filled : ndarray of bool
-        Whether a dot is filled (a finding) or hollow (none).
-    label, title : str
-        Name of the axis, and the title.
-    noise : ndarray or None
-        How large each value could be by chance alone.
-    plug_in : ndarray or None
-        A second, raw value for each row, drawn as a cross.
-    texts : tuple of str
-        A short text beside each row, or none at all.
-    lines : tuple of (float, str)
-        Vertical lines and their names.
-    more : int
-        The number of rows left out at the end, or of blocks if rows have headings.
-    headings : tuple of str
-        The heading of the block that each row is in, or none at all.
-    shares : bool
-        Whether values are shares, shown in percent, or errors, shown in points.
-    zero : bool
-        Whether the axis starts at zero.
-    """
-
-    names: tuple[str, ...]
-    value: Floats
-    low: Floats
-    high: Floats
-    filled: Bools
-    label: str
-    title: str
-    noise: Floats | None = None
-    plug_in: Floats | None = None
-    texts: tuple[str, ...] = ()
-    lines: tuple[tuple[float, str], ...] = ()
-    more: int = 0
-    headings: tuple[str, ...] = ()
-    shares: bool = True
-    zero: bool = True
-
-    @property
-    def errors(self) -> bool:
-        """Whether values are errors, which are shown in points."""
-        return self.shares and self.zero
-
-    @property
-    def axis(self) -> str:
-        """The name of the axis, with the unit of errors."""
-        return f"{self.label}, points" if self.errors else self.label
-
-    @property
-    def blocks(self) -> tuple[tuple[int, str], ...]:
-        """The first row of each block and its heading."""
-        given = self.headings
-        return tuple((k, name) for k, name in enumerate(given) if k == 0 or name != given[k - 1])
-
-    @property
-    def places(self) -> Floats:
-        """How far down each row is; above each block there is room for its heading."""
-        starts = [k for k, _ in self.blocks]
-        return np.array(
-            [k + sum(_HEAD for start in starts if start <= k) for k in range(len(self.names))],
-            dtype=np.float64,
-        ) - (_HEAD - 1.0 if starts else 0.0)
-
-    @property
-    def ticks(self) -> tuple[Floats, tuple[str, ...], tuple[bool, ...]]:
-        """Positions of the texts beside the rows, the texts, and which of them are headings."""
-        places = self.places
-        found = [
-            (float(place), name, False) for place, name in zip(places, self.names, strict=True)
-        ]
-        found += [(float(places[k]) - 1.0, name, True) for k, name in self.blocks]
-        found.sort()
-        if self.more:
-            found.append((float(places[-1]) + 1.0, f"… {self.more} more", False))
-        at, names, heads = zip(*found, strict=True)
-        return np.array(at), names, heads
-
-    @property
-    def span(self) -> tuple[float, float]:
-        """The ends of the axis of values, with room beside them."""
-        parts = [
-            self.value,
-            self.low,
-            self.high,
-            *(p for p in (self.noise, self.plug_in) if p is not None),
-        ]
-        parts.append(np.array([value for value, _ in self.lines]))
-        ends = np.concatenate(parts)
-        ends = ends[np.isfinite(ends)]
-        if not ends.size:
-            return 0.0, 1.0
-        low, high = float(ends.min()), float(ends.max())
-        if self.zero:
-            return min(0.0, 1.06 * low), 1.06 * max(high, 0.005)
-        room = 0.06 * max(high - low, 1e-3)
-        return low - room, high + room
-
-
-def _draw(dots: Dots, ax: Axes | None) -> Axes:
-    """Draw rows on the given axes or a new figure."""
-    at, names, heads = dots.ticks
-    many = float(at[-1]) + 1
-    ax = own_axes(ax, 4.8, 1.0 + 0.24 * many + 0.2 * (dots.plug_in is not None))
-    size = text_size(ax)
-    clean(ax, size)
-    width, height = inches(ax)
-    row = 72 * height / many
-    small = float(np.clip(row / 1.3, 4.0, size))
-    places = dots.places
-    most = 28 if width > 2.4 else 20
-    ax.set_yticks(at, [short(name, most) for name in names], fontsize=small, **PLAIN)
-    for label, head in zip(ax.get_yticklabels(), heads, strict=True):
-        label.set_fontweight("bold" if head else "normal")
-    ax.set_ylim(many - 0.4 + 0.8 * bool(dots.lines), -0.6)
-    ax.tick_params(axis="y", length=0)
-    ax.spines["left"].set_visible(False)
-    left, right = dots.span
-    ax.set_xlim(left, right)
-    if dots.shares:
-        percent(ax.xaxis, sign="" if dots.errors else "%")
-    else:
-        ax.xaxis.set_major_locator(MaxNLocator(5))
-    ax.set_xlabel(dots.axis, fontsize=size, color=INK, **PLAIN)
-    if dots.noise is not None:
-        ax.barh(places, dots.noise, height=0.6, color=DENSITY, alpha=0.7, linewidth=0)
-    for value, name in dots.lines:
-        ax.axvline(value, color=FAINT, linewidth=1.0, linestyle=(0, (3, 2)), zorder=1)
-        before = value > (left + right) / 2
-        ax.annotate(
-            name, (value, many - 0.1), xytext=(-3 if before else 3, 0),
-            textcoords="offset points", fontsize=0.85 * size, color=FAINT,
-            ha="right" if before else "left", va="center", **PLAIN,
-        )  # fmt: skip
-    ax.hlines(places, dots.low, dots.high, color=ACTUAL, linewidth=1.6)
-    face = [ACTUAL if full else GROUND for full in dots.filled]
-    ax.scatter(
-        dots.value, places, s=(0.62 * small) ** 2, c=face, edgecolors=ACTUAL, linewidths=1.2,
-        zorder=3, clip_on=False,
-    )  # fmt: skip
-    if dots.plug_in is not None:
-        ax.scatter(
-            dots.plug_in, places, s=(0.8 * small) ** 2, marker="x", color=FAINT, linewidths=1.2,
-            zorder=3, clip_on=False,
-        )  # fmt: skip
-    for place, text in zip(places, dots.texts, strict=False):
-        ax.annotate(
-            short(text, 20), (1, place), xycoords=ax.get_yaxis_transform(), xytext=(4, 0),
-            textcoords="offset points", va="center", fontsize=0.9 * small, color=INK,
-            annotation_clip=False, **PLAIN,
-        )  # fmt: skip
-    title(ax, dots.title, size)
-    _name_marks(ax, dots, size)
+def _draw(
+    rows: list[Row], ax: Axes | None, title: str, label: str, *, unit: str = "points", more: int = 0
+) -> Axes:
+    """Draw rows, and the number of those left out, on the given axes or a new figure."""
+    at, ticks = _places(rows, more)
+    width = 4.2 + 0.07 * max(len(row.text) for row in rows)
+    ax, size = style.prepare(ax, width, 1.3 + 0.24 * len(ticks))
+    names = [short(name, 28 if style.inches(ax)[0] > 2.4 else 20) for _, name, _ in ticks]
+    small = style.row_ticks(ax, names, size, [place for place, _, _ in ticks])
+    for name, (_, _, heading) in zip(ax.get_yticklabels(), ticks, strict=True):
+        name.set_fontweight("bold" if heading else "normal")
+    zero = unit == "points"
+    ax.set_xlim(*_span(rows, zero=zero))
+    ax.xaxis.set_major_locator(MaxNLocator(5))
+    if unit:
+        style.unit_ticks(ax.xaxis, unit)
+    _draw_marks(ax, rows, at, 0.6 * small)
+    for place, row in zip(at, rows, strict=True):
+        style.write_beside(ax, place, row.text, 0.9 * small)
+    style.name_axes(ax, size, label)
+    style.title(ax, title, size)
+    style.legend(ax, size)
     return ax
 
 
-def _name_marks(ax: Axes, dots: Dots, size: float) -> None:
-    """Label the grey bar and the cross in the first row that has room for it."""
-    point = (ax.get_xlim()[1] - ax.get_xlim()[0]) / (72 * inches(ax)[0])
-    style: dict[str, Any] = {
-        "fontsize": 0.85 * size,
-        "color": FAINT,
-        "textcoords": "offset points",
-        "bbox": {"boxstyle": "square,pad=0.1", "facecolor": GROUND, "linewidth": 0},
-    }
-    if dots.noise is not None:
-        starts = dots.low if dots.plug_in is None else np.minimum(dots.low, dots.plug_in)
-        free = np.flatnonzero(starts - dots.noise > 7.5 * size * point)
-        if free.size:
-            at = (float(dots.noise[free[0]]), float(dots.places[free[0]]))
-            ax.annotate("chance alone", at, xytext=(3, 0), va="center", **style)
-    if dots.plug_in is not None:
-        at = (float(dots.plug_in[0]), 0.0)
-        ax.annotate("plug-in", at, xytext=(0, -0.8 * size), ha="center", va="top", **style)
+def _places(rows: list[Row], more: int) -> tuple[Any, list[tuple[float, str, bool]]]:
+    """Return how far down rows are, and the place, text and kind (heading?) of all names."""
+    at: list[float] = []
+    ticks, down, last = [], 0.0, ""
+    for row in rows:
+        if row.heading != last:
+            down += 0.4 if at else 0.0
+            ticks.append((down, row.heading, True))
+            down, last = down + 1, row.heading
+        at.append(down)
+        ticks.append((down, row.name, False))
+        down += 1
+    return np.array(at), [*ticks, (down, f"… {more} more", False)] if more > 0 else ticks
 
 
-def _change_text(row: ComparisonRow) -> str:
+def _span(rows: list[Row], *, zero: bool) -> tuple[float, float]:
+    """Return the ends of the axis of values, with room beside them."""
+    ends = [end for r in rows for end in (*r[1:4], r.noise, r.limit, r.plug_in) if isfinite(end)]
+    ends += [0.0] if zero else []
+    low, high = min(ends, default=0.0), max(ends, default=1.0)
+    room = 0.04 * max(high - low, 1e-4)
+    return low - room, high + room
+
+
+def _draw_marks(ax: Axes, rows: list[Row], at: Any, size: float) -> None:
+    """Draw chance, limits, dots with intervals, and raw values."""
+    noise, limit, plug_in = np.array([(row.noise, row.limit, row.plug_in) for row in rows]).T
+    if np.isfinite(noise).any():
+        look: Any = {"height": 0.6, "alpha": 0.7, "linewidth": 0, "label": "chance alone"}
+        ax.barh(at, noise, color=style.ROWS, **look)
+    if np.isfinite(limit).any():
+        texts = {numbers.limit_text(one) for one in limit}
+        name = f"limit {texts.pop()}" if len(texts) == 1 else "limit"
+        ax.vlines(limit, at - 0.5, at + 0.5, color=style.INK, linewidth=1.0, label=name,
+                  linestyle=style.DASHED, zorder=1)  # fmt: skip
+    ax.axvline(0.0, color=style.FAINT, linewidth=0.8, zorder=1)
+    for hollow, face in ((False, style.HAPPENS), (True, style.GROUND)):
+        own = [k for k, row in enumerate(rows) if row.hollow == hollow]
+        if own:
+            figures = np.array([rows[k][1:4] for k in own]).T
+            mark = rows[own[0]].mark or None
+            style.dots(ax, at[own], figures, size, rows=True, facecolor=face, label=mark)
+    if np.isfinite(plug_in).any():
+        look = {"marker": "x", "color": style.FAINT, "linewidths": 1.2, "zorder": 3}
+        ax.scatter(plug_in, at, s=(1.3 * size) ** 2, label="plug-in", **look)
+
+
+def _change_text(row: Any) -> str:
     """Return the verdict of a row and its difference from the baseline."""
     if row.verdict == BASELINE or row.difference != row.difference:
-        return row.verdict
+        return str(row.verdict)
     return f"{row.verdict}, {metric_change(row.metric, row.difference)}"
+
+
+def draw_slices(found: Slices, ax: Axes | None) -> Axes:
+    """Draw slices, the clearest at the top: what the model says and what happens."""
+    ax, size = style.prepare(ax, 8.2, 1.5 + 0.55 * len(found))
+    claims = {one.claim for one in found}
+    small = style.row_ticks(ax, [_rule(one, several=len(claims) > 1) for one in found], 0.9 * size)
+    for k, one in enumerate(found):
+        colour = style.OVER if one.gap > 0 else style.UNDER
+        ax.plot([one.predicted, one.observed], [k, k], color=colour, linewidth=3.5, alpha=0.45)
+        style.write_beside(ax, k, _slice_text(one), small)
+    if claims:
+        says, happens, *gap = np.array([(x.predicted, x.observed, x.high, x.low) for x in found]).T
+        # The interval of the gap, around what the model says.
+        figures = np.array([happens, *np.clip(says - gap, 0.0, 1.0)])
+        at, look = np.arange(len(found)), {"color": style.SAYS, "facecolor": style.GROUND}
+        style.dots(ax, at, [says] * 3, 0.7 * size, rows=True, label="says", **look)
+        name = f"happens, {numbers.level_text(found.level)} interval"
+        style.dots(ax, at, figures, 0.65 * size, rows=True, label=name)
+    style.unit_ticks(ax.xaxis)
+    rate = "rate right" if claims == {CONFIDENCE} else "rate"
+    searched = f"{numbers.count(found.n, 'row')}, {numbers.count(found.n_variables, 'variable')}"
+    style.name_axes(ax, size, f"{rate}\n{searched}; intervals allow for the search")
+    head = f"{numbers.count(len(found), 'slice')} where the model is most wrong"
+    head = head if claims else "No slice is clearly off"
+    style.title(ax, f"{head} ({numbers.p_equation(found.p_value)})", size)
+    style.legend(ax, size)
+    return ax
+
+
+def _rule(one: Slice, *, several: bool) -> str:
+    """Return the rule of a slice on a few lines."""
+    rule = f"{one.rule} [{one.claim}]" if several else one.rule
+    lines = textwrap.wrap(rule, WIDTH, break_long_words=True) or [rule]
+    if len(lines) > LINES:
+        lines = [*lines[: LINES - 1], f"{lines[LINES - 1][: WIDTH - 1]}…"]
+    return "\n".join(lines)
+
+
+def _slice_text(one: Slice) -> str:
+    """Return the gap of a slice with its interval, and its rows."""
+    low, high = (one.low, one.high) if one.gap > 0 else (-one.high, -one.low)
+    size = f"{numbers.points(abs(one.gap))} ({numbers.interval(low, high)})"
+    gap = f"{marked_side(one.gap, one.claim)} by {size}"
+    return f"{gap}\n{numbers.count(one.rows, 'row')}, {numbers.percent(one.share)}"

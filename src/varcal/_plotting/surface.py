@@ -6,24 +6,10 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.cm import ScalarMappable
 from matplotlib.collections import LineCollection
-from matplotlib.colors import LinearSegmentedColormap, Normalize, to_rgb
+from matplotlib.colors import to_rgb
 
-from varcal._plotting.axes import (
-    DENSITY,
-    FAINT,
-    FEW,
-    GROUND,
-    INK,
-    OVER,
-    PLAIN,
-    UNDER,
-    clean,
-    own_axes,
-    shade,
-    text_size,
-)
+from varcal._plotting import style
 from varcal._surfaces.surface_result import Surface
 from varcal._surfaces.view import SurfaceView, ticks
 from varcal._text.sentences import short
@@ -38,73 +24,66 @@ def draw_surface(found: Surface, ax: Axes | None) -> Axes:
     """Draw a surface on the given axes or a new figure."""
     view = SurfaceView.of(found)
     if view.kind == "map":
-        return _map(view, own_axes(ax, 6.4, 5.2))
+        return _map(view, *style.prepare(ax, 6.4, 5.4))
     if view.kind == "table":
-        size = max(6.4, 2.4 + 0.62 * len(view.across)), 1.9 + 0.34 * len(view.up)
-        return _table(view, own_axes(ax, *size))
-    rows = -(-len(view.up) // COLUMNS)
-    return _strips(view, own_axes(ax, 8.4, 1.6 + 1.7 * rows))
+        width = max(6.4, 2.4 + 0.62 * len(view.across))
+        return _table(view, *style.prepare(ax, width, 2.2 + 0.34 * len(view.up)))
+    levels = np.flatnonzero(view.judged.any(axis=1))
+    lines = max(-(-len(levels) // COLUMNS), 1)
+    return _strips(view, levels, *style.prepare(ax, 8.4, 1.6 + 1.7 * lines))
 
 
-def _map(view: SurfaceView, ax: Axes) -> Axes:
-    size = text_size(ax)
+def _map(view: SurfaceView, ax: Axes, size: float) -> Axes:
+    """Draw cells, lines of equal gaps, bars of rows at two sides, and the scale of colours."""
     _cells(view, ax, size)
+    style.name_axes(ax, size, short(view.across.name, 40), short(view.up.name, 40))
+    style.title(ax, view.title, size, pad=34)
     _contours(view, ax)
-    _rows(view, ax)
-    _scale(view, ax, size)
-    ax.set_title(view.title, fontsize=size, loc="left", color=INK, pad=30, **PLAIN)
+    _bars(view, ax)
+    style.gap_scale(ax, view.most, f"{view.scale}\n{view.legend}", 0.95 * size)
     return ax
 
 
-def _table(view: SurfaceView, ax: Axes) -> Axes:
-    size = text_size(ax)
+def _table(view: SurfaceView, ax: Axes, size: float) -> Axes:
+    """Draw cells with their gaps and rows written into them."""
     _cells(view, ax, size)
-    for row, column in np.ndindex(view.gap.shape):
-        if not view.n[row, column]:
-            continue
+    for row, column in zip(*np.nonzero(view.n), strict=True):
         ax.text(
-            column + 0.5,
-            row + 0.5,
-            "\n".join(view.cell_lines(row, column)),
-            ha="center",
-            va="center",
-            fontsize=0.72 * size,
-            color="white" if view.is_dark(row, column) else INK,
+            column + 0.5, row + 0.5, "\n".join(view.cell_lines(row, column)), ha="center",
+            va="center", fontsize=0.72 * size,
+            color=style.GROUND if view.is_dark(row, column) else style.INK,
             fontweight="bold" if view.sure[row, column] else "normal",
-        )
-    ax.set_title(view.title, fontsize=size, loc="left", color=INK, **PLAIN)
-    ax.set_xlabel(
-        f"{short(view.across.name)}\neach cell: gap in points, rows\n{view.legend}",
-        fontsize=0.9 * size,
-        color=INK,
-        **PLAIN,
-    )
-    ax.tick_params(axis="x", rotation=30)
+        )  # fmt: skip
+    legend = view.legend.replace("; ", "\n", 1)
+    name = f"{short(view.across.name)}\neach cell: gap in points, rows\n{legend}"
+    style.name_axes(ax, 0.9 * size, name, short(view.up.name, 40))
     for label in ax.get_xticklabels():
-        label.set_horizontalalignment("right")
+        label.set(rotation=30, ha="right", rotation_mode="anchor")
+    style.title(ax, view.title, size)
     return ax
 
 
 def _cells(view: SurfaceView, ax: Axes, size: float) -> None:
-    """Draw the cells, the outline of those that are surely off, and the axes."""
-    clean(ax, size)
+    """Draw the cells, the outline of those that are surely off, and the ticks."""
     height, width = view.gap.shape
     strength = view.strength
-    colours = np.empty((height, width, 3))
-    for cell in np.ndindex(height, width):
-        empty = FEW if view.n[cell] else GROUND
-        colours[cell] = to_rgb(empty if np.isnan(strength[cell]) else shade(float(strength[cell])))
+    colours = style.GAPS(0.5 + np.nan_to_num(strength) / 2)[..., :3]
+    colours[np.isnan(strength)] = to_rgb(style.FEW)
+    colours[view.n == 0] = to_rgb(style.GROUND)
     ax.imshow(colours, origin="lower", extent=(0, width, 0, height), aspect="auto", zorder=1)
-    ax.add_collection(LineCollection(view.outline, colors=INK, linewidths=1.4, zorder=3))
-    for axis, set_ticks, name in (
-        (view.across, ax.set_xticks, ax.set_xlabel),
-        (view.up, ax.set_yticks, ax.set_ylabel),
-    ):
-        at, texts = ticks(axis)
-        set_ticks(at, texts, fontsize=size, **PLAIN)
-        name(short(axis.name, 40), fontsize=size, color=INK, **PLAIN)
+    ax.add_collection(LineCollection(view.outline, colors=style.INK, linewidths=1.4, zorder=3))
     ax.set_xlim(0, width)
     ax.set_ylim(0, height)
+    for axis, set_ticks in ((view.across, ax.set_xticks), (view.up, ax.set_yticks)):
+        set_ticks(*_ticks(axis), fontsize=size, **style.PLAIN)
+
+
+def _ticks(axis: Any, most: int = 6) -> tuple[list[float], list[str]]:
+    """Return the ticks of a variable; that of missing values replaces the last edge."""
+    at, texts = ticks(axis, most)
+    if axis.has_missing and len(at) > 2:
+        del at[-2], texts[-2]
+    return at, texts
 
 
 def _contours(view: SurfaceView, ax: Axes) -> None:
@@ -113,105 +92,66 @@ def _contours(view: SurfaceView, ax: Axes) -> None:
     inner = np.where(view.judged, view.gap, np.nan)[:height, :width]
     if min(height, width) < 3 or np.isnan(inner).all():
         return
-    step = view.most / 4
-    lines = [k * step for k in range(-4, 5) if k]
-    seen = inner[~np.isnan(inner)]
-    lines = [line for line in lines if seen.min() < line < seen.max()]
+    lines = [k * view.most / 4 for k in range(-4, 5) if k]
+    lines = [line for line in lines if np.nanmin(inner) < line < np.nanmax(inner)]
     if lines:
         x, y = np.arange(width) + 0.5, np.arange(height) + 0.5
-        ax.contour(x, y, inner, levels=lines, colors=FAINT, linewidths=0.6, zorder=2)
+        ax.contour(x, y, inner, levels=lines, colors=style.FAINT, linewidths=0.6, zorder=2)
 
 
-def _rows(view: SurfaceView, ax: Axes) -> None:
+def _bars(view: SurfaceView, ax: Axes) -> None:
     """Draw how many rows each range of a variable has, above and to the right."""
-    for k, counts in enumerate((view.n.sum(axis=0), view.n.sum(axis=1))):
-        place = (0.0, 1.01, 1.0, BARS) if k == 0 else (1.01, 0.0, BARS, 1.0)
-        beside = ax.inset_axes(place)
-        beside.axis("off")
-        at = np.arange(len(counts)) + 0.5
-        if k == 0:
-            beside.bar(at, counts, width=0.9, color=DENSITY)
-            beside.set_xlim(0, len(counts))
-        else:
-            beside.barh(at, counts, height=0.9, color=DENSITY)
-            beside.set_ylim(0, len(counts))
+    above = ax.inset_axes((0.0, 1.01, 1.0, BARS), sharex=ax)
+    right = ax.inset_axes((1.01, 0.0, BARS, 1.0), sharey=ax)
+    up, across = (np.arange(many) + 0.5 for many in view.n.shape)
+    above.bar(across, view.n.sum(axis=0), width=0.9, color=style.ROWS)
+    right.barh(up, view.n.sum(axis=1), height=0.9, color=style.ROWS)
+    for one in (above, right):
+        one.axis("off")
 
 
-def _scale(view: SurfaceView, ax: Axes, size: float) -> None:
-    """Draw the scale of colours below the map."""
-    colours = LinearSegmentedColormap.from_list("gap", [UNDER, "#ffffff", OVER])
-    figure: Any = ax.get_figure()
-    most = 100 * view.most
-    bar = figure.colorbar(
-        ScalarMappable(Normalize(-most, most), colours),
-        ax=ax,
-        location="bottom",
-        fraction=0.045,
-        pad=0.02,
-        aspect=45,
-    )
-    bar.outline.set_visible(False)
-    bar.ax.tick_params(labelsize=0.9 * size, color=FAINT)
-    bar.set_label(f"{view.scale}\n{view.legend}", fontsize=0.85 * size, color=INK, **PLAIN)
-
-
-def _strips(view: SurfaceView, ax: Axes) -> Axes:
-    """Draw one curve per level."""
-    size = text_size(ax)
+def _strips(view: SurfaceView, levels: Any, ax: Axes, size: float) -> Axes:
+    """Draw one curve per level that can be judged."""
     ax.axis("off")
-    levels = [k for k in range(len(view.up)) if view.n[k].any()]
-    columns = min(COLUMNS, len(levels))
+    columns = max(min(COLUMNS, len(levels)), 1)
     lines = -(-len(levels) // columns)
-    shown = np.concatenate([view.low[view.judged], view.high[view.judged], [0.0]])
-    ends = [min(float(np.quantile(shown, 0.01)), 0.0), max(float(np.quantile(shown, 0.99)), 0.0)]
-    room = 0.08 * (ends[1] - ends[0]) or 0.1
-    at, texts = ticks(view.across, 4)
+    panel = None
     for number, level in enumerate(levels):
         row, column = divmod(number, columns)
-        left, bottom = column / columns, 1 - (row + 1) / lines
-        box = (left + 0.012, bottom + 0.13 / lines, 0.92 / columns, 0.68 / lines)
-        panel = ax.inset_axes(box)
+        bottom = 1 - (row + 1) / lines
+        box = (column / columns + 0.012, bottom + 0.13 / lines, 0.87 / columns, 0.68 / lines)
+        panel = ax.inset_axes(box, sharey=panel)
+        style.clean(panel, 0.8 * size)
         _strip(view, panel, level, size)
-        panel.set_ylim(100 * (ends[0] - room), 100 * (ends[1] + room))
         panel.set_xlim(0, len(view.across))
-        panel.set_xticks(at, texts, fontsize=0.75 * size, **PLAIN)
-        if column:
-            panel.set_yticklabels([])
-    ax.set_title(view.title, fontsize=size, loc="left", color=INK, **PLAIN)
-    ax.text(
-        0.0,
-        -0.02,
-        f"across: {short(view.across.name)}; {view.scale}\n"
-        "line: smoothed gap; shaded: its band for all levels at once, thick where it excludes 0",
-        transform=ax.transAxes,
-        va="top",
-        fontsize=0.85 * size,
-        color=FAINT,
-        **PLAIN,
+        panel.set_xticks(*_ticks(view.across, 4), fontsize=0.75 * size, **style.PLAIN)
+        panel.tick_params(axis="y", labelleft=column == 0)
+        style.unit_ticks(panel.yaxis, "points")
+    few = len(view.up) - len(levels)
+    left = f"; too few rows for {few} of {len(view.up)} levels" if few else ""
+    note = (
+        f"across: {short(view.across.name)}; {view.scale}{left}\n"
+        "line: smoothed gap; shaded: its band for all levels at once, thick where it excludes 0"
     )
+    style.write(ax, note, (0, -0.02), 0.85 * size, "axes fraction", color=style.FAINT, va="top")
+    style.title(ax, view.title, size)
     return ax
 
 
 def _strip(view: SurfaceView, panel: Axes, level: int, size: float) -> None:
-    clean(panel, 0.8 * size)
+    """Draw the curve of a level, with missing values at the right."""
     x = np.arange(len(view.across)) + 0.5
-    judged = view.judged[level]
-    gap, low, high = (
-        100 * np.where(judged, values[level], np.nan) for values in (view.gap, view.low, view.high)
-    )
-    panel.axhline(0.0, color=FAINT, linewidth=0.8)
+    figures = np.where(view.judged, [view.gap, view.low, view.high], np.nan)[:, level]
+    panel.axhline(0.0, color=style.FAINT, linewidth=0.8)
     if view.across.has_missing:
-        panel.axvline(len(x) - 1, color=FAINT, linewidth=0.6, linestyle=(0, (2, 2)))
-        panel.errorbar(
-            x[-1:], gap[-1:], yerr=[gap[-1:] - low[-1:], high[-1:] - gap[-1:]],
-            fmt="o", markersize=3, color=INK, linewidth=1,
-        )  # fmt: skip
-        x, gap, low, high = x[:-1], gap[:-1], low[:-1], high[:-1]
-    panel.fill_between(x, low, high, color=DENSITY, alpha=0.6, linewidth=0)
-    panel.plot(x, gap, color=INK, linewidth=1.2)
-    for sign in (1, -1):
+        panel.axvline(len(x) - 1, color=style.FAINT, linewidth=0.6, linestyle=(0, (2, 2)))
+        style.dots(panel, x[-1:], figures[:, -1:], 3, color=style.INK)
+        x, figures = x[:-1], figures[:, :-1]
+    gap, low, high = figures
+    panel.fill_between(x, low, high, color=style.ROWS, alpha=0.6, linewidth=0)
+    panel.plot(x, gap, color=style.INK, linewidth=1.2)
+    for sign, colour in ((1, style.OVER), (-1, style.UNDER)):
         surely = np.where(view.sure[level][: len(x)] == sign, gap, np.nan)
-        panel.plot(x, surely, color=shade(float(sign)), linewidth=3.2, marker="o", markersize=3)
-    name = short(view.up.labels[level], 24)
-    rows = f"{int(view.n[level].sum()):,} rows"
-    panel.set_title(f"{name}, {rows}", fontsize=0.85 * size, loc="left", color=INK, **PLAIN)
+        panel.plot(x, surely, color=colour, linewidth=3.2, marker="o", markersize=3)
+    name = f"{short(view.up.labels[level], 24)}, {view.n[level].sum():,} rows"
+    panel.set_title(name, fontsize=0.85 * size, loc="left", color=style.INK, **style.PLAIN)

@@ -150,7 +150,7 @@ def ticks(axis: Axis, most: int = _TICKS) -> tuple[list[float], list[str]]:
     chosen = np.unique(np.linspace(0, cells, min(most, cells + 1)).round().astype(int))
     dated = axis.kind == "datetime"
     texts = edge_texts(
-        [float(f"{axis.edges[k]:.4g}") if not dated else axis.edges[k] for k in chosen],
+        [axis.edges[k] if dated else _rounded(axis.edges[k], np.ptp(axis.edges)) for k in chosen],
         datetime=dated,
         duration=axis.kind == "duration",
         zone=axis.zone,
@@ -160,6 +160,13 @@ def ticks(axis: Axis, most: int = _TICKS) -> tuple[list[float], list[str]]:
         at.append(cells + 0.5)
         texts = [*texts, "missing"]
     return at, texts
+
+
+def _rounded(edge: float, span: float) -> float:
+    """Round an edge to three digits, from 1,000 on to four; next to nothing is 0."""
+    if abs(edge) < 1e-4 * span:
+        return 0.0
+    return float(f"{edge:.4g}" if abs(edge) >= 1000 else f"{edge:.3g}")
 
 
 def _title(found: Surface) -> str:

@@ -169,7 +169,7 @@ class Effects(Shown):
         -------
         matplotlib Axes
         """
-        from varcal._plotting.effect import draw_effect  # noqa: PLC0415
+        from varcal._plotting.curve import draw_effect  # noqa: PLC0415
 
         if name is None:
             known = set(self)
