@@ -203,7 +203,7 @@ def audit(
             settings={"slices": None},
         )
     settings = Settings(
-        _label_of(y, data, evidence), keys, level, limit, relative_limit, random_state
+        label_of(y, data), keys, level, limit, relative_limit, random_state
     )
     judged = judge(evidence, names, settings)
     sampled = any(row.table.edges == "sampled" for row in judged.rows)
@@ -288,7 +288,7 @@ def _curve(evidence: Evidence, judged: Judged, name: str, keys: dict[str, int], 
     )
 
 
-def _label_of(y: object, data: object, evidence: Evidence) -> str:
+def label_of(y: object, data: object) -> str:
     """Return the name of the outcome: a column, the name of a series, or "y"."""
     if isinstance(y, Collected):
         return str(y.plan.roles.y)
