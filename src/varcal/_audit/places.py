@@ -127,7 +127,7 @@ class Places:
 
     def texts(self) -> list[str]:
         """Return each bin as text."""
-        filled = self.rows.sum(0) > 0
+        filled = self.weights.sum(0) > 0
         labels = self.whole.coarse.bins.labels()
         return [
             self._texts(slice(k, k + 1))[0] if filled[k] else label for k, label in enumerate(labels)

@@ -1,11 +1,12 @@
-"""Error rates, power and coverage of an audit that judges all claims of a model at once.
+"""Error rates, power and coverage of an audit, whose cells are bins within each predicted side.
 
-    python benchmarks/simulate_claims.py [--replicates 1000] [--quick] [--table NAME]
+    python benchmarks/simulate_cells.py [--replicates 1000] [--quick] [--table NAME]
 
 Prints Markdown tables with Monte-Carlo standard errors: type-I error for two classes (also of
 biased models and of variables that follow the score), of Holm's adjustment over 100 variables and
-for rows in groups; power compared with the test of the one claim that is wrong; coverage of the
-interval of the larger uneven error; and the same for more classes.
+for rows in groups; power; coverage of the interval of the uneven error, of all variables at once
+and of all places, and bias of the debiased value; average, score and verdict with rare events; and
+type-I error and power with more classes.
 """
 
 from __future__ import annotations
@@ -44,12 +45,12 @@ VARIABLES: dict[str, Callable[[Rng, np.ndarray], np.ndarray]] = {
 def audited(y, p, v, **more) -> vc.results.Audit:
     """Audit along one variable, or several in a dict."""
     X = v if isinstance(v, dict) else {"v": v}
-    return vc.audit(y, p, X, include=list(X), repair=False, **more)
+    return vc.audit(y, p, X, include=list(X), ladder="none", **more)
 
 
-def p_value(y, p, v, event="both", seed=0, **more) -> float:
-    """Return the p-value of one variable: of all claims, or of one event's own test."""
-    return audited(y, p, v, event=event, random_state=seed, **more).rows[0].uneven.p_value
+def p_value(y, p, v, seed=0, **more) -> float:
+    """Return the p-value of one variable."""
+    return audited(y, p, v, random_state=seed, **more).rows[0].uneven.p_value
 
 
 def rate(hits: list[bool]) -> str:
@@ -143,26 +144,21 @@ def shifts(kind: str, p: np.ndarray, u: np.ndarray, size: float) -> np.ndarray:
 
 def power(replicates: int) -> None:
     print("\n## Power in percent, n = 1,000, scores Beta(2, 2)\n")
-    print("| what is wrong | size | that claim's own test | both claims | difference |")
-    print("|---|---|---|---|---|")
+    print("| what is wrong | size | found |\n|---|---|---|")
     cases = [
-        ("risk", "positive", (0.06, 0.08, 0.1)),
-        ("confidence", "correct", (0.06, 0.08, 0.1)),
-        ("one side", "positive", (0.08, 0.11)),
-        ("one side, top fifth", "positive", (-0.15, -0.2)),
+        ("risk", (0.06, 0.08, 0.1)),
+        ("confidence", (0.06, 0.08, 0.1)),
+        ("one side", (0.08, 0.11)),
+        ("one side, top fifth", (-0.15, -0.2)),
     ]
-    for kind, event, sizes in cases:
+    for kind, sizes in cases:
         for size in sizes:
             rng = np.random.default_rng([int(1000 * abs(size)), *kind.encode()])
-            own, both = [], []
+            hits = []
             for k in range(replicates):
-                p, u = rng.beta(2, 2, 1000), rng.random(1000)
-                y = rng.random(1000) < np.clip(p + shifts(kind, p, u, size), 0, 1)
-                own.append(p_value(y, p, u, event, seed=k) < 0.05)
-                both.append(p_value(y, p, u, seed=k) < 0.05)
-            apart = 100 * (np.mean(both) - np.mean(own))
-            row = [kind, f"{100 * abs(size):.0f} points", rate(own), rate(both), f"{apart:+.1f}"]
-            print(f"| {' | '.join(row)} |", flush=True)
+                y, p, u = tilted(rng, 1000, kind, size)
+                hits.append(p_value(y, p, u, seed=k) < 0.05)
+            print(f"| {kind} | {100 * abs(size):.0f} points | {rate(hits)} |", flush=True)
     rng = np.random.default_rng(7)
     hits = []
     for k in range(max(50, replicates // 5)):
@@ -172,42 +168,149 @@ def power(replicates: int) -> None:
     print(f"\nTrue rate p + 0.06 x, n = 20,000: found in {sum(hits)} of {len(hits)} draws.")
 
 
+def tilted(rng: Rng, n: int, kind: str, size: float) -> tuple[np.ndarray, ...]:
+    """Return labels, probabilities and a variable along which they are off."""
+    p, u = rng.beta(2, 2, n), rng.random(n)
+    return rng.random(n) < np.clip(p + shifts(kind, p, u, size), 0, 1), p, u
+
+
 def truth_of(kind: str, size: float, n: int = 2_000_000) -> float:
-    """Return the larger uneven error of the two claims, from many rows without noise."""
+    """Return the uneven error over cells, from many rows without noise."""
     rng = np.random.default_rng(1)
     p, u = rng.beta(2, 2, n), rng.random(n)
     error = np.clip(p + shifts(kind, p, u, size), 0, 1) - p
     side = p > 0.5
     error -= np.where(side, error[side].mean(), error[~side].mean())
-    place = (10 * u).astype(int)
-    sums = [np.abs(np.bincount(place, s * error) / n).sum() for s in (1.0, np.where(side, 1, -1))]
-    return max(sums)
+    return float(np.abs(np.bincount((10 * u).astype(int) + 10 * side, error) / n).sum())
 
 
 def coverage(replicates: int) -> None:
-    print("\n## Coverage of the 95 % interval of the larger uneven error\n")
-    print("| what is wrong | n | true value | covered | mean width |\n|---|---|---|---|---|")
-    for kind, size in (("risk", 0.0), ("risk", 0.06), ("confidence", 0.12), ("one side", 0.12)):
+    print("\n## 95 % interval and debiased value of the uneven error, in points\n")
+    print("| what is wrong | n | true | covered | width | bias | of the plug-in value |")
+    print("|---|---|---|---|---|---|---|")
+    worlds = (
+        ("risk", 0.0),
+        ("risk", 0.06),
+        ("confidence", 0.12),
+        ("one side", 0.12),
+        ("one side, top fifth", -0.2),
+    )
+    for kind, size in worlds:
         true = truth_of(kind, size)
-        for n in (500, 2_000):
-            rng = np.random.default_rng([n, int(100 * size), *kind.encode()])
-            hits, widths = [], []
+        for n in (500, 2_000, 10_000):
+            rng = np.random.default_rng([n, int(100 * abs(size)), *kind.encode()])
+            hits, figures = [], []
             for k in range(max(50, replicates // 2)):
-                p, u = rng.beta(2, 2, n), rng.random(n)
-                y = rng.random(n) < np.clip(p + shifts(kind, p, u, size), 0, 1)
+                y, p, u = tilted(rng, n, kind, size)
                 found = audited(y, p, u, random_state=k).rows[0].uneven
                 hits.append(found.low <= true + 1e-9 and true <= found.high)
-                widths.append(found.high - found.low)
+                figures.append((found.high - found.low, found.debiased - true, found.value - true))
+            width, bias, plug_in = 100 * np.mean(figures, axis=0)
             print(
-                f"| {kind} | {n:,} | {100 * true:.1f} points | {rate(hits)} | "
-                f"{100 * np.mean(widths):.1f} |",
+                f"| {kind} | {n:,} | {100 * true:.2f} | {rate(hits)} | {width:.1f} | {bias:+.2f} "
+                f"| {plug_in:+.2f} |",
                 flush=True,
             )
 
 
+def joint(replicates: int) -> None:
+    print("\n## Intervals of 8 variables at once, and of their places\n")
+    print("| n | all intervals hold | all places hold | false `above limit` |")
+    print("|---|---|---|---|")
+    tilts = np.array([0.09, 0.07, 0.05, 0.03, 0.02, 0.0, 0.0, 0.0])
+    true = {str(k): tilt * 0.5 for k, tilt in enumerate(tilts)}
+    for n in (500, 2_000, 10_000):
+        rng = np.random.default_rng([n, 8])
+        hits, places, false = [], [], []
+        for k in range(max(50, replicates // 2)):
+            u, p = rng.random((8, n)), rng.uniform(0.3, 0.7, n)
+            q = p - tilts @ (2 * u - 1)
+            found = audited(
+                rng.random(n) < q, p, {str(j): one for j, one in enumerate(u)}, random_state=k
+            )
+            hits.append(
+                all(row.low <= true[row.variable] + 1e-9 <= row.high + 2e-9 for row in found)
+            )
+            held = [holds(place, found, u[int(place.variable)], p, q) for place in named(found)]
+            places.append(all(held))
+            false += [
+                row.verdict == "above limit" for row in found if true[row.variable] < found.limit
+            ]
+        row = [rate(hits), rate(places), rate(false)]
+        print(f"| {n:,} | {' | '.join(row)} |", flush=True)
+
+
+def named(found: vc.results.Audit) -> list:
+    """Return all places of an audit."""
+    return [place for row in found for place in row.places]
+
+
+def holds(place, found: vc.results.Audit, v, p, q) -> bool:
+    """Tell whether the interval of a place holds the mean gap of its rows."""
+    columns = found.row(place.variable).table.columns
+    inside = v == columns["bin"][place.first_bin]
+    if "low" in columns:  # bins are in the order of the values
+        ends = np.cumsum([0, *columns["n"][: columns["side"].count("all")]])
+        inside = np.zeros(len(p), dtype=bool)
+        inside[np.argsort(v)[ends[place.first_bin] : ends[place.last_bin + 1]]] = True
+    if place.side:
+        inside &= (p > 0.5) == (place.side == found.target.label)
+    assert inside.sum() == place.n
+    gap = float((p - q)[inside].mean())
+    return place.low <= gap <= place.high
+
+
+#: By name: what is said of a risk, and the true risk, given a level that a tenth of the rows has.
+RARE: dict[str, Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]] = {
+    "right": lambda risk, level: (risk, risk),
+    ".05 % for everybody": lambda risk, level: (np.full(len(risk), 0.0005), risk),
+    "half the risk": lambda risk, level: (risk / 2, risk),
+    "a tenth has four times": lambda risk, level: (
+        risk / 1.3,
+        np.minimum(risk / 1.3 * np.where(level, 4, 1), 1),
+    ),
+}
+
+
+def rare(replicates: int) -> None:
+    print("\n## Rare events: average, score, places and verdict\n")
+    print(
+        "| the model | rate | n | average held | score held | places hold | repair | watch | fine "
+        "| cannot tell |\n|---|---|---|---|---|---|---|---|---|---|"
+    )
+    worlds = [("right", 0.02, 5_000), ("right", 0.005, 10_000), ("right", 0.001, 10_000)]
+    worlds += [(name, 0.009, n) for name in RARE for n in (20_000, 40_000)]
+    for name, events, n in worlds:
+        rng = np.random.default_rng([n, int(1e4 * events), *name.encode()])
+        average, score, places, verdicts = [], [], [], []
+        for k in range(max(50, replicates // 5)):
+            v = rng.choice(list("abcdef"), n, p=[0.1, 0.3, 0.3, 0.2, 0.0995, 0.0005])
+            p, q = RARE[name](rng.beta(0.8, 0.8 / events, n), v == "a")
+            X = {"v": v, "x": rng.random(n), "z": rng.poisson(2, n).astype(float)}
+            y = rng.random(n) < q
+            found = audited(y, p, X, random_state=k, classes=[False, True])
+            verdicts.append(found.verdict)
+            average.append(found.target.gap_low <= (p - q).mean() <= found.target.gap_high)
+            columns = found.target.score.columns
+            bins = np.searchsorted(columns["high"][:-1], p)
+            gaps = np.bincount(bins, p - q) / n
+            score.append(
+                found.by_score.low <= np.abs(gaps).sum() + 1e-12 <= found.by_score.high + 1e-12
+            )
+            held = [holds(place, found, X[place.variable], p, q) for place in named(found)]
+            places.append(all(held))
+        shares = [
+            f"{100 * np.mean([one == word for one in verdicts]):.0f}"
+            for word in ("repair", "watch", "fine", "cannot tell")
+        ]
+        held = [rate(one) for one in (average, score, places)]
+        row = [name, f"{100 * events:g} %", f"{n:,}", *held, *shares]
+        print(f"| {' | '.join(row)} |", flush=True)
+
+
 def classes(replicates: int) -> None:
     print("\n## More classes, n = 2,000: type-I error and power at 5 %\n")
-    print("| classes | world | top class alone | all claims |\n|---|---|---|---|")
+    print("| classes | world | found |\n|---|---|---|")
     for n_classes in (3, 5, 10):
         for world in (
             "calibrated",
@@ -217,7 +320,7 @@ def classes(replicates: int) -> None:
             "top class",
         ):
             rng = np.random.default_rng([n_classes, *world.encode()])
-            top, every = [], []
+            hits = []
             for k in range(max(50, replicates // 3)):
                 p = rng.dirichlet(np.full(n_classes, 6 / n_classes), 2000)
                 u = rng.random(2000)
@@ -240,9 +343,8 @@ def classes(replicates: int) -> None:
                 y = (rng.random(2000)[:, None] > true.cumsum(axis=1)).sum(axis=1)
                 y = np.minimum(y, n_classes - 1)
                 labels = list(range(n_classes))
-                top.append(p_value(y, p, v, "correct", seed=k, classes=labels) < 0.05)
-                every.append(p_value(y, p, v, seed=k, classes=labels) < 0.05)
-            print(f"| {n_classes} | {world} | {rate(top)} | {rate(every)} |", flush=True)
+                hits.append(p_value(y, p, v, seed=k, classes=labels) < 0.05)
+            print(f"| {n_classes} | {world} | {rate(hits)} |", flush=True)
 
 
 TABLES = {
@@ -252,6 +354,8 @@ TABLES = {
     "groups": grouped,
     "power": power,
     "coverage": coverage,
+    "joint": joint,
+    "rare": rare,
     "classes": classes,
 }
 
