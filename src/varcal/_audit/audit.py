@@ -19,7 +19,7 @@ from varcal._evidence.gather import gather
 from varcal._evidence.in_memory import InMemory
 from varcal._evidence.question import ATOMS, N_BINS, BinOptions, Question
 from varcal._evidence.rows_of_call import sample_rows
-from varcal._input.events import CORRECT
+from varcal._input.events import CORRECT, claim_names
 from varcal._input.indexes import BY_POSITION
 from varcal._input.left_out import all_left_out, explicit_names, must_read
 from varcal._input.predictions import ALL, Predictions
@@ -230,7 +230,7 @@ def audit(
         engine=evidence.engine,
         edges="sampled" if sampled else "exact",
         pos_label="" if pos_label is None else repr(pos_label),
-        find_curve=lambda name: _curve(evidence, judged, name, dict(zip(judged.targets, keys, strict=True)), level),
+        find_curve=lambda name: _curve(evidence, judged, name, keys, level),
         climb=climber(
             rows,
             keys,
@@ -266,7 +266,12 @@ def audit(
         given,
         found.rows,
         keys,
-        gaps={one.name: one.gap for one in judged.targets},
+        gaps={
+            claim: one.gap
+            for claim, one in zip(
+                claim_names(evidence.classes, keys).values(), judged.targets, strict=True
+            )
+        },
         n_all=evidence.n_rows + evidence.n_dropped,
         engine=evidence.engine,
         random_state=random_state,
@@ -274,10 +279,12 @@ def audit(
     return replace(found, intersections=more)
 
 
-def _curve(evidence: Evidence, judged: Judged, name: str, keys: dict[str, int], level: float) -> Curve:
+def _curve(
+    evidence: Evidence, judged: Judged, name: str, keys: Sequence[int], level: float
+) -> Curve:
     """Return the curve of a variable, of the target of its row."""
     row = next(row for row in judged.rows if row.variable == name)
-    key = keys[row.target]
+    key = keys[[one.name for one in judged.targets].index(row.target)]
     return curve_of(
         evidence.profile(key, name),
         "correct" if key == CORRECT else "positive",

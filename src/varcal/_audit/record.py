@@ -298,7 +298,7 @@ class AuditRow(Shown):
             Where to draw the bins of all rows; by default a new figure, with a panel for each
             predicted side as well.
         """
-        from varcal._plotting.ranking import draw_variable  # noqa: PLC0415
+        from varcal._plotting.curve import draw_variable  # noqa: PLC0415
 
         return draw_variable(self, ax)
 

@@ -204,7 +204,6 @@ def settings_of(given: Mapping[str, Any], data: Any, labels: Any) -> dict[str, A
     """Return the arguments of `audit` and `slices` that tell what is judged in which rows."""
     return {
         "data": data,
-        "event": given["event"],
         "level": given["level"],
         "classes": as_labels(given["classes"], labels),
         "pos_label": one_label(given["pos_label"], labels),

@@ -161,6 +161,22 @@ def _write_in_any_encoding() -> None:
             stream.reconfigure(errors="varcal.plain")  # type: ignore[union-attr]
 
 
+def encodable(line: str, encoding: str | None = None) -> str:
+    """Write signs that an encoding, by default that of standard output, lacks in ASCII.
+
+    >>> encodable("−0.2 … ▲", "ascii")
+    '-0.2 . ^'
+    """
+    encoding = encoding or sys.stdout.encoding or "utf-8"
+    try:
+        line.encode(encoding)
+    except UnicodeEncodeError:
+        # One character for each, so that columns stay aligned.
+        table = str.maketrans({sign: plain[0] for sign, plain in _PLAIN.items()})
+        return line.translate(table).encode(encoding, "replace").decode(encoding)
+    return line
+
+
 def _plain(error: UnicodeError) -> tuple[str, int]:
     assert isinstance(error, UnicodeEncodeError)
     lacking = error.object[error.start : error.end]

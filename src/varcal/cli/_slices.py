@@ -51,7 +51,6 @@ OUTPUTS = (".json", ".md")
 )
 @click.option("--number", is_flag=True, help="Also say how much of the gap can be predicted.")
 @options.weight
-@options.event("both", "correct", "positive", "classwise")
 @options.claim
 @options.classes
 @options.drop_unlabelled

@@ -8,7 +8,7 @@ from textwrap import wrap
 from varcal._slices.slices_result import Slices
 from varcal._surfaces.predictable_result import PredictableGap
 from varcal._text.numbers import count, interval, level_text, p_equation, signed
-from varcal.cli._audit_text import encodable
+from varcal.cli._program import encodable
 from varcal.cli._program import WIDTH
 
 
