@@ -14,9 +14,7 @@ from varcal._text.numbers import count
 from varcal._text.progress import waiting
 from varcal.cli import _options as options
 from varcal.cli._gates import GATE_FAILED, LIMITS, SLICE, check_judged, gate_lines, outcomes
-from varcal.cli._input_files import Files, roles_of, rows_in_place, settings_of
-from varcal.cli._program import encodable
-from varcal.cli._spelling import naming_columns
+from varcal.cli._input_files import Files, naming_columns, roles_of, rows_in_place, settings_of
 
 if TYPE_CHECKING:
     from varcal._audit.result import Audit
@@ -28,18 +26,16 @@ def _limit(gate: str) -> Any:
 
 
 @click.command(cls=options.EachOnce)
-@options.files
-@options.label
-@options.prob
+@options.rows
 @options.variables
 @options.exclude
 @options.several_names(
     "--include", help="Columns to judge although they look like identifiers or constants."
 )
 @options.weight
-@options.claim
-@options.classes
-@options.drop_unlabelled
+@options.group
+@options.level
+@options.labels
 @options.from_logits
 @click.option(
     "--limit",
@@ -65,9 +61,8 @@ def _limit(gate: str) -> Any:
     show_default=True,
     help="The repairs to judge: all, those by score only (fast), or none.",
 )
-@options.format_option
-@options.dialect
-@click.option("-o", "--output", metavar="REPORT", help="Write a report: .html, .md or .json.")
+@options.how_read
+@options.report
 @options.as_json
 @click.option("--gate", is_flag=True, help="Fail if the verdict is repair.")
 @_limit("--max-average")
@@ -153,7 +148,7 @@ def audit(ctx: click.Context, /, **given: Any) -> None:
         from varcal._report.audit_text import audit_lines  # noqa: PLC0415
 
         lines = audit_lines(found, commands=True)
-        print("\n".join(encodable(line) for line in lines) + "\n")
+        print("\n".join(lines) + "\n")
     # With --json only the document goes to standard output.
     for line in gate_lines(found, made):
         print(_coloured(line), file=sys.stderr if given["as_json"] else sys.stdout)

@@ -8,9 +8,8 @@ import click
 
 from varcal._audit.decision import BETTER, CHANGED, FIXED, MADE_WORSE
 from varcal.cli import _options as options
-from varcal.cli._input_files import Files, as_labels, one_label, read_rows
+from varcal.cli._input_files import Files, naming_columns, read_rows, settings_of
 from varcal.cli._program import WIDTH
-from varcal.cli._spelling import naming_columns
 from varcal.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -31,12 +30,11 @@ if TYPE_CHECKING:
 @options.variables
 @options.exclude
 @options.weight
-@options.claim
-@options.classes
-@options.drop_unlabelled
-@options.format_option
-@options.dialect
-@click.option("-o", "--output", metavar="REPORT", help="Write a report: .html, .md or .json.")
+@options.group
+@options.level
+@options.labels
+@options.how_read
+@options.report
 @options.as_json
 def compare(**given: Any) -> None:
     """Compare sets of probabilities on the same rows.
@@ -70,13 +68,7 @@ def compare(**given: Any) -> None:
             given["label"],
             sets,
             given["variables"] or (ALL if variables else None),
-            data=table.drop_columns(given["exclude"] or []),
-            level=given["level"],
-            classes=as_labels(given["classes"], labels),
-            pos_label=one_label(given["pos_label"], labels),
-            sample_weight=given["weight"],
-            groups=given["group"],
-            unlabelled="drop" if given["drop_unlabelled"] else "raise",
+            **settings_of(given, table.drop_columns(given["exclude"] or []), labels),
         )
     if output:
         found.report(output)

@@ -53,7 +53,6 @@ def demo(output: str) -> None:
     from varcal._audit.decision import ABOVE  # noqa: PLC0415
     from varcal.calibrators import VariableCalibrator  # noqa: PLC0415
     from varcal._report.audit_text import audit_lines  # noqa: PLC0415
-    from varcal.cli._program import encodable  # noqa: PLC0415
     from varcal.datasets import load_income  # noqa: PLC0415
 
     options.check_output(output, options.REPORTS)
@@ -66,7 +65,7 @@ def demo(output: str) -> None:
         "  audit = vc.audit(y, p, X)\n"
     )
     found = audit(seen.y, seen.p, seen.X)
-    print("\n".join(encodable(line) for line in audit_lines(found)) + "\n")
+    print("\n".join(audit_lines(found)) + "\n")
     found.report(output)
     print(f"full report → {output}\n")
     print("One line learns a repair from the same rows:\n")
