@@ -6,6 +6,7 @@ import sys
 from base64 import b64encode
 from hashlib import sha256
 
+import numpy as np
 import pytest
 from jinja2 import UndefinedError
 
@@ -99,6 +100,18 @@ def test_axes():
     far = rates_axis([{"predicted": 0.9, "observed": 0.8, "low": 0.05, "high": 0.15}])
     assert far.low >= 0.4 and far.high <= 1
     assert [text for _, text in points_axis(0.17).ticks] == ["0", "5", "10", "15", "20"]
+
+
+def test_a_small_chart_of_bins():
+    one = {"n": 900, "predicted": 0.4, "observed": 0.3, "gap_low": 0.05, "gap_high": 0.15}
+    bins = [one | {"text": "low", "after": 0.3}, one | {"text": "n" * 999, "n": 3}]
+    text = bin_chart([*bins, one | {"text": "high", "n": 0}], share_axis(0.5), key="k", title="t")
+    assert text.count('class="tip') == 2 and text.count('class="tip few"') == 1
+    assert "<title>low: says 40.0% (30.0% after the repair), happens 30.0%, 900 rows<" in text
+    assert text.count("afterbar") == 1 and text.count("whisker") == 2 and "n" * 99 not in text
+    assert 'y1="75.0" y2="45.0" class="whisker"' in text  # 25% and 35% of 50%
+    unknown = bin_chart([one | {"text": "", "gap_low": np.nan}], share_axis(1), key="k", title="t")
+    assert "whisker" not in unknown and "nan" not in unknown
 
 
 def test_markdown_reads_no_signs_in_text_from_the_data():

@@ -16,9 +16,12 @@ from markupsafe import Markup, escape
 
 from varcal._text.edges import show_number
 from varcal._text.numbers import count, number_text, percent
+from varcal._text.sentences import short
 
 #: Paths are drawn in a square of this size.
 BOX = 1000
+#: The height of the small charts of bins, in pixels, as in the style.
+BIN_HEIGHT = 150
 #: Bins with fewer rows are drawn pale.
 FEW = 20
 # Control characters, lone surrogates and noncharacters are not allowed in a page.
@@ -208,7 +211,7 @@ def chart(*children: str, key: str, title: str, text: str, class_: str) -> Marku
 
 
 def bin_chart(
-    bins: Sequence[Mapping[str, Any]], y: Axis, *, key: str, title: str, height: float = 150
+    bins: Sequence[Mapping[str, Any]], y: Axis, *, key: str, title: str, digits: int = 1
 ) -> Markup:
     """Draw what the model says and what happens in each bin of a variable.
 
@@ -221,37 +224,35 @@ def bin_chart(
         The rates.
     key, title : str
         The id of the chart, and its title for screen readers.
-    height : float
-        Of the plot, in pixels; the style has the same.
+    digits : int
+        Decimals of rates.
     """
-    x = Axis(0, len(bins))
-    shapes = [_bin(one, k, x, y, height) for k, one in enumerate(bins) if one["n"]]
+    x, ends = Axis(0, len(bins)), [short(bins[k]["text"], 18) for k in (0, -1)]
+    shapes = [_bin(one, k, x, y, digits) for k, one in enumerate(bins) if one["n"]]
     names = [
-        el("text", bins[k]["text"], x=f"{place}%", y=height + 18, class_=f"tick {anchor}")
-        for k, place, anchor in ((0, 0, ""), (-1, 100, "end"))
+        el("text", text, x=f"{place}%", y=BIN_HEIGHT + 18, class_=f"tick {anchor}")
+        for text, place, anchor in zip(ends, (0, 100), ("", "end"), strict=True)
     ]
-    text = f"{count(len(bins), 'bin')}, from {bins[0]['text']} to {bins[-1]['text']}."
-    parts = [y_ticks(y, height), *shapes, *(names if len(bins) > 1 else names[:1])]
+    text = f"{count(len(bins), 'bin')}, from {ends[0]} to {ends[1]}."
+    parts = [y_ticks(y, BIN_HEIGHT), *shapes, *names[: len(bins)]]
     return chart(*parts, key=key, title=title, text=text, class_="small")
 
 
-def _bin(one: Mapping[str, Any], k: int, x: Axis, y: Axis, height: float) -> Markup:
-    says, happens, after = one["predicted"], one["observed"], one.get("after")
-    middle, ends = x.percent(k + 0.5), {"x1": x.percent(k + 0.14), "x2": x.percent(k + 0.86)}
-    low, high = (level(y, says - one[end], height) for end in ("gap_high", "gap_low"))
-    at = {
-        name: level(y, rate, height)
-        for name, rate in (("saysbar", says), ("afterbar", after))
-        if rate is not None
-    }
-    shapes = Markup("").join(
-        [
-            el("rect", x=x.percent(k), y=0, width=x.percent(1), height=height, class_="hit"),
-            el("line", x1=middle, x2=middle, y1=low, y2=high, class_="whisker"),
-            el("circle", cx=middle, cy=level(y, happens, height), r=4.5, class_="dot actual"),
-            *(el("line", **ends, y1=place, y2=place, class_=name) for name, place in at.items()),
-        ]
-    )
-    repaired = "" if after is None else f", after the repair {percent(after)}"
-    text = f"{one['text']}: says {percent(says)}{repaired}, happens {percent(happens)}"
-    return tip(shapes, f"{text}, {count(one['n'], 'row')}", "few" if one["n"] < FEW else "")
+def _bin(one: Mapping[str, Any], k: int, x: Axis, y: Axis, digits: int) -> Markup:
+    says, happens, after = one["predicted"], one["observed"], one.get("after", math.nan)
+    middle, sides = x.percent(k + 0.5), {"x1": x.percent(k + 0.14), "x2": x.percent(k + 0.86)}
+    ends = [says - one[end] for end in ("gap_high", "gap_low")]
+    shapes = [el("rect", x=x.percent(k), width=x.percent(1), height=BIN_HEIGHT, class_="hit")]
+    if not math.isnan(sum(ends)):
+        low, high = (level(y, end, BIN_HEIGHT) for end in ends)
+        shapes.append(el("line", x1=middle, x2=middle, y1=low, y2=high, class_="whisker"))
+    at = level(y, happens, BIN_HEIGHT)
+    shapes.append(el("circle", cx=middle, cy=at, r=4.5, class_="dot actual"))
+    for name, rate in (("saysbar", says), ("afterbar", after)):
+        if not math.isnan(rate):
+            at = level(y, rate, BIN_HEIGHT)
+            shapes.append(el("line", **sides, y1=at, y2=at, class_=name))
+    repaired = "" if math.isnan(after) else f" ({percent(after, digits)} after the repair)"
+    rates = f"says {percent(says, digits)}{repaired}, happens {percent(happens, digits)}"
+    text = f"{short(one['text'], 60)}: {rates}, {count(one['n'], 'row')}"
+    return tip(Markup("").join(shapes), text, "few" if one["n"] < FEW else "")
