@@ -2,11 +2,10 @@
 
 from varcal._apply.apply import Applied
 from varcal._audit.changes import Changes
-from varcal._audit.result import Audit
-from varcal._audit.record import AuditRow
 from varcal._audit.comparison import Comparison
-from varcal._audit.record import Place
 from varcal._audit.ladder import Ladder
+from varcal._audit.record import AuditRow, Place
+from varcal._audit.result import Audit
 from varcal._evidence.collected import Collected
 from varcal._evidence.plan import BinPlan
 from varcal._measures.bin_table import BinTable
@@ -33,7 +32,7 @@ __all__ = [
     "Place",
     "PredictableGap",
     "Reliability",
-        "Slice",
+    "Slice",
     "Slices",
     "Status",
     "Surface",

@@ -88,8 +88,8 @@ def audit(
 
     ``audit.verdict`` is "repair" if the average, the error by score or any uneven error is surely
     above the limit; otherwise "watch" with evidence of error, "fine" if everything is surely within
-    the limit, or "cannot tell". ``audit.ladder`` says what a shift, a curve of the score and a model
-    of the variables would leave, and ``audit.advice`` which of them suffices.
+    the limit, or "cannot tell". ``audit.ladder`` says what a shift, a curve of the score and a
+    model of the variables would leave, and ``audit.advice`` which of them suffices.
 
     With more than two classes the probability of the predicted class comes first ("top class"),
     then that of each class.
@@ -202,9 +202,7 @@ def audit(
             argument="slices",
             settings={"slices": None},
         )
-    settings = Settings(
-        label_of(y, data), keys, level, limit, relative_limit, random_state
-    )
+    settings = Settings(label_of(y, data), keys, level, limit, relative_limit, random_state)
     judged = judge(evidence, names, settings)
     sampled = any(row.table.edges == "sampled" for row in judged.rows)
 

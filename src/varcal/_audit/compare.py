@@ -402,7 +402,10 @@ def _cells(work: _Work, one: _Set, key: int, variable: Variable | None) -> _Cell
         index = joint_index(found, [variable])
         side = None if key == CORRECT else predicted(rows, key)
         weight = np.ones(len(rows)) if rows.weight is None else rows.weight
-        if side is not None and not LEAST_SIDE <= np.average(side, weights=weight) <= 1 - LEAST_SIDE:
+        if (
+            side is not None
+            and not LEAST_SIDE <= np.average(side, weights=weight) <= 1 - LEAST_SIDE
+        ):
             side = None
     sides = 1 if side is None else 2
     if side is not None:

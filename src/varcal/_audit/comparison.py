@@ -35,8 +35,10 @@ LEAST_CHANGE = {
 #: Figures whose values are in points; with accuracy, those whose differences are.
 POINTS = (AVERAGE, BY_SCORE, UNEVEN)
 #: The numbers of a row, any of which may be NaN.
-_NUMBERS = ("value", "low", "high", "noise_floor", "difference", "difference_low")
-_NUMBERS += ("difference_high", "p_value", "p_holm")
+_NUMBERS = (
+    *("value", "low", "high", "noise_floor", "p_value", "p_holm"),
+    *("difference", "difference_low", "difference_high"),
+)
 
 
 def metric_text(metric: str, value: float) -> str:

@@ -1,4 +1,4 @@
-"""From evidence to the record of an audit: every variable is measured, tested, ranked and judged."""
+"""From evidence to the record of an audit: variables are measured, tested, ranked and judged."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from varcal._evidence.sided import merged
 from varcal._inference.cell_law import cell_law
 from varcal._inference.cell_test import cell_test
 from varcal._inference.gap_law import GapLaw
-from varcal._inference.measured import LawErrors, Measured, gap_law, with_p
+from varcal._inference.measured import LawErrors, gap_law, with_p
 from varcal._inference.multiplicity import benjamini_hochberg, cauchy, holm, rank_range
 from varcal._inference.power import minimum_detectable
 from varcal._inference.scored_rows import ScoredRows

@@ -215,7 +215,11 @@ class Ladder(Shown):
             "suffices": ["yes" if rung.suffices else "" for rung in self.rungs],
         }
         head = f"Repair it needs: {self.advice}" if self.rungs[0].above else "No repair is needed"
-        return head, columns, f"Points, judged on {self.n_rows:,} rows that did not fit each repair."
+        return (
+            head,
+            columns,
+            f"Points, judged on {self.n_rows:,} rows that did not fit each repair.",
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything in plain Python types, ready for JSON."""
@@ -378,7 +382,9 @@ def _calibrator(name: str, two: bool) -> Any:
 
     if name == VARIABLES:
         return VariableCalibrator()
-    return ShiftCalibrator() if name == SHIFT else BetaCalibrator() if two else DirichletCalibrator()
+    return (
+        ShiftCalibrator() if name == SHIFT else BetaCalibrator() if two else DirichletCalibrator()
+    )
 
 
 def _held_out(name: str, learn: Predictions, held: Predictions) -> Floats:
@@ -413,9 +419,7 @@ def _pooled(name: str, rows: Predictions, folds: Ints) -> Floats:
     return made
 
 
-def _halved(
-    name: str, rows: Predictions, learn: Ints, judged: Ints, read: Sequence[str]
-) -> Floats:
+def _halved(name: str, rows: Predictions, learn: Ints, judged: Ints, read: Sequence[str]) -> Floats:
     """Return the probabilities of the judged half; those of other rows stay."""
     kept = _without_variables(rows, read)
     made = np.array(rows.p, dtype=np.float64)
@@ -438,11 +442,15 @@ Figures = dict[str, Any]
 def _first(audit: Audit) -> Figures:
     """Return the figures of the first rung, which are those of the audit."""
     average = max(audit.targets.values(), key=lambda one: abs(one.gap) / max(one.limit, 1e-9))
-    score = max(audit.targets.values(), key=lambda one: one.by_score.debiased / max(one.limit, 1e-9))
+    score = max(
+        audit.targets.values(), key=lambda one: one.by_score.debiased / max(one.limit, 1e-9)
+    )
     return {
         "average": (average.gap, average.gap_low, average.gap_high),
         "by_score": (score.by_score.debiased, score.by_score.low, score.by_score.high),
-        "uneven": {row.variable: Left(row.uneven.debiased, row.low, row.high) for row in audit.rows},
+        "uneven": {
+            row.variable: Left(row.uneven.debiased, row.low, row.high) for row in audit.rows
+        },
     }
 
 

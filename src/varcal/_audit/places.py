@@ -130,7 +130,8 @@ class Places:
         filled = self.weights.sum(0) > 0
         labels = self.whole.coarse.bins.labels()
         return [
-            self._texts(slice(k, k + 1))[0] if filled[k] else label for k, label in enumerate(labels)
+            self._texts(slice(k, k + 1))[0] if filled[k] else label
+            for k, label in enumerate(labels)
         ]
 
     def _place(self, bins: slice, side: int, *, worse: bool) -> Place:

@@ -17,7 +17,6 @@ from varcal._text.html_tables import Shown
 from varcal._text.numbers import interval, p_text, percent, points, signed
 
 
-
 def measured_dict(one: Measured) -> dict[str, float | None]:
     """Return an error in plain Python types; NaN, where it was not tested, as None."""
     return {name: None if value != value else value for name, value in vars(one).items()}
@@ -287,7 +286,9 @@ class AuditRow(Shown):
     def n_bins(self) -> int:
         """The number of bins with rows."""
         columns = self.table.columns
-        return sum(n > 0 for n, side in zip(columns["n"], columns["side"], strict=True) if side == "all")
+        return sum(
+            n > 0 for n, side in zip(columns["n"], columns["side"], strict=True) if side == "all"
+        )
 
     def plot(self, ax: Any = None) -> Any:
         """Draw what the model says and what happens over the bins.

@@ -253,17 +253,18 @@ class Audit:
             raise ValueError("a variable is listed twice")
         if any(name != one.name for name, one in self.targets.items()):
             raise ValueError("a target has another name")
-        named = [one.target for row in self.rows for one in (*row.figures, *row.places)]
-        named += [place.target for place in self.places]
+        named = [one.target for row in self.rows for one in row.figures]
+        places = (*self.places, *(place for row in self.rows for place in row.places))
+        named += [place.target for place in places]
         if not set(named) <= set(self.targets):
             raise ValueError("a row or a place has an unknown target")
 
     @classmethod
     def _of(cls, data: dict[str, Any]) -> Audit:
         more, ladder = data["intersections"], data["ladder"]
+        plain: dict[str, Any] = {name: data[name] for name in _PLAIN}
         made = cls(
-            **{name: data[name] for name in _PLAIN},
-            **{name: tuple(data[name]) for name in _TEXTS},
+            **plain | {name: tuple(data[name]) for name in _TEXTS},
             left_out=tuple((name, reason) for name, reason in data["left_out"]),
             targets={name: Target.from_dict(one) for name, one in data["targets"].items()},
             rows=tuple(AuditRow.from_dict(row) for row in data["rows"]),

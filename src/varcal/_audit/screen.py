@@ -356,7 +356,7 @@ class _Writer:
         verdict = self.audit.verdict
         if verdict == CANNOT_TELL:
             return Sentence.of(self.too_few(), " ", self.overall(), ".")
-        parts = [self.overall(), self.score_words(), ". "]
+        parts: list[Sentence | str] = [self.overall(), self.score_words(), ". "]
         if verdict == FINE:
             return Sentence.of(*parts, self.ruled_out())
         if verdict == WATCH:
@@ -394,7 +394,9 @@ class _Writer:
         start = "But along " if self.average != ABOVE else "Along "
         if many == 1:
             return Sentence.of(
-                start, StrongName(cut(first.variable)), f" it is {also}unevenly off{once}: by {size}. "
+                start,
+                StrongName(cut(first.variable)),
+                f" it is {also}unevenly off{once}: by {size}. ",
             )
         return Sentence.of(
             start,
@@ -427,7 +429,9 @@ class _Writer:
         if left.low > 0:
             where: Sentence | str = Sentence.of(" along ", Named(cut(name)))
             rest = Sentence.of(
-                f"{self.points(left.value)} points", where, f" ({self.interval(left.low, left.high)})"
+                f"{self.points(left.value)} points",
+                where,
+                f" ({self.interval(left.low, left.high)})",
             )
             tail = (
                 Sentence.of(" leaves ", rest)
@@ -527,9 +531,7 @@ class _Writer:
     def group(
         self, name: Sentence, about: Sentence, one: Target | Place, shift: float | None
     ) -> Group:
-        low, high = (
-            (one.gap_low, one.gap_high) if isinstance(one, Target) else (one.low, one.high)
-        )
+        low, high = (one.gap_low, one.gap_high) if isinstance(one, Target) else (one.low, one.high)
         after = None
         if shift is not None and shift == shift:
             after = difference(one.predicted + shift, one.observed, self.digits)
@@ -773,7 +775,9 @@ def uneven_words(row: AuditRow, digits: int) -> str:
     The interval is the one that holds for all variables at once.
     """
     if row.verdict in FINDINGS:
-        return f"{points(row.uneven.debiased, digits)} points ({interval(row.low, row.high, digits)})"
+        return (
+            f"{points(row.uneven.debiased, digits)} points ({interval(row.low, row.high, digits)})"
+        )
     return f"at most {points(row.high, digits)} points"
 
 

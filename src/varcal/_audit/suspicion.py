@@ -71,7 +71,9 @@ def _copies(rows: Predictions) -> list[str]:
     ]
     if len(detailed) < MANY_COLUMNS:
         return []
-    table = np.column_stack([*columns, np.reshape(rows.p[part], (len(columns[0]), -1)), rows.y[part]])
+    table = np.column_stack(
+        [*columns, np.reshape(rows.p[part], (len(columns[0]), -1)), rows.y[part]]
+    )
     order = np.lexsort(table.T)
     same = (table[order[1:]] == table[order[:-1]]) | (
         np.isnan(table[order[1:]]) & np.isnan(table[order[:-1]])
@@ -124,8 +126,8 @@ def _together(error: Floats, units: Ints, kind: str) -> float:
     Where units have an order, the mean of the two units before and after is taken off first, and
     what its noise adds to the products: a smooth change along the variable is no correlation.
     """
-    n, total = np.bincount(units), np.bincount(units, error)
-    square = np.bincount(units, error**2)
+    n = np.bincount(units).astype(float)
+    total, square = (np.bincount(units, x).astype(float) for x in (error, error**2))
     extra = np.zeros(len(n))
     if kind != "levels":
         around = np.array([1.0, 1.0, 0.0, 1.0, 1.0])

@@ -86,9 +86,9 @@ class GapLaw:
     def stack(cls, laws: Sequence[GapLaw]) -> GapLaw:
         """Put laws over equally many bins along a new first axis."""
         arrays = ("gap", "share", "cov", "null_cov", "share_cov")
-        stacked = {name: np.stack([getattr(law, name) for law in laws]) for name in arrays}
-        same = ("centered", "df", "dependence", "sides")
-        return cls(**stacked, **{name: getattr(laws[0], name) for name in same})
+        return replace(
+            laws[0], **{name: np.stack([getattr(law, name) for law in laws]) for name in arrays}
+        )
 
     @classmethod
     def of_classes(cls, laws: Sequence[GapLaw], *, same_bins: bool) -> GapLaw:

@@ -151,10 +151,10 @@ def audit_keys(
 def claim_names(classes: Sequence[Hashable], keys: Sequence[int]) -> dict[int, str]:
     """Name claims by their keys: the probability, the confidence, or a class.
 
-    The claim about one of two classes is the probability, unless the other class has a claim as well.
+    The claim about one of two classes is the probability, unless the other class has one, too.
 
-    >>> claim_names(["no", "yes"], [1, CORRECT]), claim_names(["no", "yes"], [0, 1])
-    ({1: 'probability', -1: 'confidence'}, {0: 'class no', 1: 'class yes'})
+    >>> claim_names(["no", "yes"], [1, CORRECT])
+    {1: 'probability', -1: 'confidence'}
     """
     single = len(classes) == 2 and sum(key != CORRECT for key in keys) == 1
     return {

@@ -115,9 +115,7 @@ def draw_comparison(comparison: Any, ax: Axes | None, metric: str = "uneven", to
     targets = {row.target for row in kept}
     about = f" of {targets.pop()}" if unit == "points" and len(targets) == 1 else ""
     label = f"{name}, points" if unit == "points" else name
-    label += (
-        f"; {numbers.level_text(comparison.level)} intervals\n{comparison.n_rows:,} rows"
-    )
+    label += f"; {numbers.level_text(comparison.level)} intervals\n{comparison.n_rows:,} rows"
     title, more = f"{name[0].upper()}{name[1:]}{about}", len(ordered) - max(int(top), 1)
     return _draw(rows, ax, title, label, unit=unit, more=more)
 

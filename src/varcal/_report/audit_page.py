@@ -16,7 +16,16 @@ from varcal._audit.screen import Group, Screen, name_of, side_of, uneven_words
 from varcal._report.frame import citation, installed, now, render
 from varcal._report.intersections import combinations
 from varcal._report.svg import Axis, bin_chart, points_axis, share_axis
-from varcal._text.numbers import count, difference, level_text, limit_text, p_text, points, signed
+from varcal._text.numbers import (
+    count,
+    difference,
+    interval,
+    level_text,
+    limit_text,
+    p_text,
+    points,
+    signed,
+)
 from varcal._text.sentences import Code, Named, Sentence, cut, listed
 
 #: Cards of so many variables with evidence are open; the others can be opened.
@@ -140,7 +149,10 @@ def _group(one: Group, screen: Screen) -> dict[str, Any]:
 def _todo(title: str, text: Sentence) -> tuple[str, Sentence, str]:
     """Put the line to run at the end of a step into a place of its own."""
     parts = list(text.parts)
-    line = str(parts.pop().command) if parts and isinstance(parts[-1], Code) else ""
+    line = ""
+    if parts and isinstance(last := parts[-1], Code):
+        parts.pop()
+        line = last.command
     return title, Sentence(tuple(parts)), line
 
 
@@ -176,7 +188,7 @@ def _card(audit: Audit, screen: Screen, row: AuditRow, rank: int) -> dict[str, A
         "id": f"v{rank}",
         "row": row,
         "target": name_of(target),
-        "open": _is_shown(row, audit) and rank <= MOST_OPEN or row.variable in audit.protected,
+        "open": row.variable in audit.protected or (_is_shown(row, audit) and rank <= MOST_OPEN),
         "panels": [
             (
                 _side_title(side, target),
@@ -249,12 +261,15 @@ def _sums(
 
 def _statistics(row: AuditRow, digits: int) -> str:
     uneven = row.uneven
-    ranks = f"{row.rank_low} to {row.rank_high}" if row.rank_low < row.rank_high else f"{row.rank_low}"
+    ranks = (
+        f"{row.rank_low} to {row.rank_high}" if row.rank_low < row.rank_high else f"{row.rank_low}"
+    )
     return (
-        f"p {p_text(uneven.p_value)} that the gap is the same everywhere within each side; adjusted "
-        f"for all variables {p_text(row.p_holm)} (Holm), {p_text(row.p_bh)} (Benjamini–Hochberg). "
-        f"Uneven error by itself {points(uneven.low, digits)} to {points(uneven.high, digits)}, for "
-        f"all variables at once {points(row.low, digits)} to {points(row.high, digits)}; a perfect "
+        f"p {p_text(uneven.p_value)}: how likely this would be if the gap were the same everywhere "
+        f"within each side; adjusted for all variables {p_text(row.p_holm)} (Holm), "
+        f"{p_text(row.p_bh)} (Benjamini–Hochberg). "
+        f"Uneven error by itself {interval(uneven.low, uneven.high, digits)}, for all variables at "
+        f"once {interval(row.low, row.high, digits)}; a perfect "
         f"model shows up to {points(uneven.noise_high, digits)} by chance. Possible ranks: {ranks}."
     )
 
@@ -311,7 +326,7 @@ def _words(audit: Audit) -> list[tuple[str, Sentence]]:
         (
             "by score",
             Sentence.of(
-                "Mean |says − happens| over ten bins of the probability (ECE), corrected for chance."
+                "Mean |says − happens| over bins of the probability (ECE), corrected for chance."
             ),
         ),
         (
@@ -369,9 +384,9 @@ def _method(audit: Audit) -> list[str]:
         f"Test: one p-value per variable, adjusted for {many} (Holm). {level} intervals of uneven "
         "errors and of groups hold for all of them at once; those of single bins for each alone.",
         "Errors are debiased: noise alone makes |says − happens| positive.",
-        "Ladder: shift and score curve are fitted in five folds, every row judged by a fit that has "
-        "not seen it; variables are learned from one half of the rows and judged by the other, for "
-        "which log-losses are shown.",
+        "Ladder: shift and score curve are fitted in five folds, every row judged by a fit that "
+        "has not seen it; variables are learned from one half of the rows and judged by the "
+        "other, for which log-losses are shown.",
         "Error over bins of a variable: Kelly and Smyth (2023).",
     ]
     if audit.grouped:

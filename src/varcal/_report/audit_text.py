@@ -39,8 +39,8 @@ def audit_lines(audit: Audit, *, ladder: bool = True, commands: bool = False) ->
         *_groups(screen),
         "",
     ]
-    for text in screen.suspicions:
-        lines += [*wrap(f"Check the input: {text}", WIDTH), ""]
+    for suspicion in screen.suspicions:
+        lines += [*wrap(f"Check the input: {suspicion}", WIDTH), ""]
     if screen.steps:
         lines += [*_ladder(screen, audit), ""]
     elif screen.ladder_note:
@@ -54,9 +54,8 @@ def audit_lines(audit: Audit, *, ladder: bool = True, commands: bool = False) ->
         head = f"{todo.title}." if text else todo.title
         lines += wrap(f"  {k}  {head} {text}", WIDTH, subsequent_indent="     ")
         lines += [f"     {line}" for line in code]
-    for note in (*audit.notes, *_left_out(audit)):
-        lines += ["", *wrap(note, WIDTH)] if note is audit.notes[:1] else wrap(note, WIDTH)
-    return lines
+    notes = [*audit.notes, *_left_out(audit)]
+    return lines + [""] * bool(notes) + [line for note in notes for line in wrap(note, WIDTH)]
 
 
 def _left_out(audit: Audit) -> list[str]:
@@ -70,8 +69,8 @@ def _split(text: Sentence, *, commands: bool) -> tuple[str, list[str]]:
     """Return a sentence and the line to run at its end."""
     parts = list(text.parts)
     code = []
-    if parts and isinstance(parts[-1], Code):
-        last = parts.pop()
+    if parts and isinstance(last := parts[-1], Code):
+        parts.pop()
         code = [last.command if commands else str(last)]
     words = [one.command if commands and isinstance(one, Code) else str(one) for one in parts]
     return "".join(words).strip(), code
@@ -86,7 +85,8 @@ def _off(gap: float, digits: int, target: str = "") -> str:
 def _groups(screen: Screen) -> list[str]:
     after = f"after {screen.after}" if screen.after else ""
     ratio = "obs/exp" if screen.rare else ""
-    head = f"{'For whom it is wrong':{_NAME}}{'says':>7} {'happens':>8}  {'off by':14}"
+    title = "For whom it is wrong" if len(screen.groups) > 1 else "Over all rows"
+    head = f"{title:{_NAME}}{'says':>7} {'happens':>8}  {'off by':13}"
     head += f" {ratio or after:>{WIDTH - len(head) - 1}}" if after or ratio else ""
     lines = [head.rstrip()]
     for one in screen.groups:
@@ -119,8 +119,7 @@ def _figure(one: Figure, digits: int) -> str:
 def _ladder(screen: Screen, audit: Audit) -> list[str]:
     head = f"{'Repair it needs':18}{'average':10}{'by score':11}{'along variables':21}"
     lines = [f"{head}{'above':>8}{'log-loss':>11}"]
-    for one in screen.steps:
-        lines.append(_step(one, screen.digits, len(audit)))
+    lines += [_step(one, screen.digits, len(audit)) for one in screen.steps]
     level = level_text(audit.level)
     note = (
         f"Points off, {level}. {screen.limit} x surely above, ~ may be above, ok below. "
@@ -132,7 +131,9 @@ def _ladder(screen: Screen, audit: Audit) -> list[str]:
 def _step(one: Step, digits: int, many: int) -> str:
     mark = ">" if one.advised else " "
     uneven = f"{_figure(one.uneven, digits)} ({_pair(one.uneven, digits)})"
-    line = f"{mark} {one.name:16}{_figure(one.average, digits):10}{_figure(one.by_score, digits):11}"
+    line = (
+        f"{mark} {one.name:16}{_figure(one.average, digits):10}{_figure(one.by_score, digits):11}"
+    )
     return f"{line}{uneven:21}{f'{one.n_above} of {many}':>8}{one.log_loss:>11.4f}"
 
 
@@ -142,7 +143,9 @@ def _pair(one: Figure | AuditRow, digits: int) -> str:
 
 def _ranking(audit: Audit, screen: Screen) -> list[str]:
     digits = screen.digits
-    found = [row for row in audit.rows if row.verdict in FINDINGS or row.variable in audit.protected]
+    found = [
+        row for row in audit.rows if row.verdict in FINDINGS or row.variable in audit.protected
+    ]
     others = [row for row in audit.rows if row not in found]
     lines = []
     if found:

@@ -162,12 +162,12 @@ def _method(found: Comparison) -> list[str]:
     level = level_text(found.level)
     sizes = ", ".join(f"{metric} {_least(metric)}" for metric in LEAST_CHANGE)
     steps = [
-        "Average: |mean probability − rate|. By score and uneven: the errors of an audit, over bins "
-        "of the probability, and over bins of a variable within each predicted side once the "
+        "Average: |mean probability − rate|. By score and uneven: the errors of an audit, over "
+        "bins of the probability, and over bins of a variable within each predicted side once the "
         "average gap of each side is taken off; debiased, as noise alone makes |gap| positive.",
         f"Differences: each set minus the first, on the same rows. {level} intervals are from the "
-        "changes of probabilities, in which outcomes cancel (uneven errors of sets that predict the "
-        "same sides), from the intervals of both errors and their correlation (other errors), "
+        "changes of probabilities, in which outcomes cancel (uneven errors of sets that predict "
+        "the same sides), from the intervals of both errors and their correlation (other errors), "
         "DeLong's (AUC), or sandwich intervals of the differences by row (the others).",
         "Verdicts are adjusted for their number (Holm): the probability of any wrong verdict of a "
         f"change is at most {percent(1 - found.level)} for the whole table. They also need a size: "

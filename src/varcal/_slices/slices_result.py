@@ -147,7 +147,7 @@ class Slice(Shown):
         --------
         >>> import varcal as vc
         >>> condition = Condition("age", "numeric", low=36.0)
-        >>> found = Slice((condition,), "probability", 2, 0.5, 2.0, 0.4, 0.5, -0.1, 0, 0, 0.01, 0, 1)
+        >>> found = Slice((condition,), "class a", 2, 0.5, 2.0, 0.4, 0.5, -0.1, 0, 0, 0.01, 0, 1)
         >>> found.mask({"age": [30, 40, 50]})
         array([False,  True,  True])
         """
@@ -181,7 +181,7 @@ class Slice(Shown):
         Examples
         --------
         >>> condition = Condition("sex", "levels", levels=("Female",))
-        >>> found = Slice((condition,), "probability", 2, 0.5, 2.0, 0.4, 0.5, -0.1, 0, 0, 0.01, 0, 1)
+        >>> found = Slice((condition,), "class a", 2, 0.5, 2.0, 0.4, 0.5, -0.1, 0, 0, 0.01, 0, 1)
         >>> found.to_sql()
         '(NOT ("sex" IS NULL) AND "sex" IN (\'Female\'))'
         """

@@ -15,7 +15,7 @@ from varcal._inference.multiplicity import cauchy
 from varcal._input.events import CORRECT, audit_keys, claim_names, claim_of
 from varcal._input.left_out import must_read
 from varcal._input.predictions import ALL, Predictions
-from varcal._options import check_names, checked, of_type, one_of, or_none, whole
+from varcal._options import check_names, checked, of_type, or_none, whole
 from varcal._smoothing.critical import student_quantile
 from varcal._surfaces.learner import Features, PastSlices, predicted_errors
 from varcal._surfaces.predictable_result import ClaimGap, PredictableGap

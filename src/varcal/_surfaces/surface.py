@@ -15,7 +15,7 @@ from varcal._input.columns import column_of
 from varcal._input.events import audit_keys, claim_names, claim_of
 from varcal._input.frames import Table, is_frame
 from varcal._input.groups import buckets
-from varcal._options import checked, one_of
+from varcal._options import checked
 from varcal._surfaces.axis import axis_of, bins_of
 from varcal._surfaces.bands import surface_band
 from varcal._surfaces.rows import Rows, read_rows

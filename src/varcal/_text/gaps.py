@@ -73,7 +73,9 @@ def gap_said(gap: float, claim: str) -> Sentence:
     ('too high', 'class a too high')
     """
     side = gap_side(gap, claim)
-    return Sentence.of(claim_name(claim), f" {side}") if claim.startswith(CLASS) else Sentence.of(side)
+    return (
+        Sentence.of(claim_name(claim), f" {side}") if claim.startswith(CLASS) else Sentence.of(side)
+    )
 
 
 def off_by(gap: float, claim: str) -> Sentence:

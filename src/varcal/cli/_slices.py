@@ -85,7 +85,7 @@ def slices(ctx: click.Context, /, **given: Any) -> None:
         found.save(output)
     elif output:
         from varcal._files.atomic import write_whole  # noqa: PLC0415
-        from varcal._report.slices_markdown import slices_markdown  # noqa: PLC0415
+        from varcal._report.intersections import slices_markdown  # noqa: PLC0415
 
         write_whole(output, slices_markdown(found, number))
     failed = bool(given["fail_on"] and len(found))
