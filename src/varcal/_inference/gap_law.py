@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import factorial, inf
+from typing import Any
 
 import numpy as np
 from scipy.linalg import block_diag
@@ -86,9 +87,10 @@ class GapLaw:
     def stack(cls, laws: Sequence[GapLaw]) -> GapLaw:
         """Put laws over equally many bins along a new first axis."""
         arrays = ("gap", "share", "cov", "null_cov", "share_cov")
-        return replace(
-            laws[0], **{name: np.stack([getattr(law, name) for law in laws]) for name in arrays}
-        )
+        stacked: dict[str, Any] = {
+            name: np.stack([getattr(law, name) for law in laws]) for name in arrays
+        }
+        return replace(laws[0], **stacked)
 
     @classmethod
     def of_classes(cls, laws: Sequence[GapLaw], *, same_bins: bool) -> GapLaw:

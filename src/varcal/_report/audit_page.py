@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -34,8 +35,6 @@ MOST_OPEN = 3
 MANY = 10
 #: The height of a page in a notebook, in pixels: that of the first screen.
 HEIGHT = 900
-#: A table folds its sides where no cell's gap differs from that of the whole bin by more than this
-#: share of the limit.
 _BINNING = {
     "atoms": "one for each frequent value, the others with equal numbers of rows",
     "quantile": "with equal numbers of rows",
@@ -179,7 +178,7 @@ def _card(audit: Audit, screen: Screen, row: AuditRow, rank: int) -> dict[str, A
     names = ("n", "share", "predicted", "observed", "gap", "gap_low", "gap_high")
     for k, side in enumerate(columns["side"]):
         one = {name: columns[name][k] for name in names}
-        one |= {"text": columns["bin"][k], "after": after[k] if after and one["n"] else None}
+        one |= {"text": columns["bin"][k], "after": after[k] if after and one["n"] else math.nan}
         parts.setdefault(side, []).append(one)
     held = [k for k, one in enumerate(parts["all"]) if one["n"]]
     tables = {side: [bins[k] for k in held] for side, bins in parts.items()}
@@ -191,13 +190,19 @@ def _card(audit: Audit, screen: Screen, row: AuditRow, rank: int) -> dict[str, A
         "open": row.variable in audit.protected or (_is_shown(row, audit) and rank <= MOST_OPEN),
         "panels": [
             (
-                _side_title(side, target),
+                _side_title(side),
                 sum(one["n"] for one in bins),
-                bin_chart(bins, axis, key=f"v{rank}-{k}", title=f"{_side_title(side, target)}"),
+                bin_chart(
+                    bins,
+                    axis,
+                    key=f"v{rank}-{k}",
+                    title=str(_side_title(side)),
+                    digits=screen.digits,
+                ),
             )
             for k, (side, bins) in enumerate(tables.items())
         ],
-        "sides": [(_side_title(side, target), side) for side in tables],
+        "sides": [(_side_title(side), side) for side in tables],
         "bins": [
             (tables["all"][k]["text"], [bins[k] for bins in tables.values()])
             for k in range(len(held))
@@ -205,11 +210,11 @@ def _card(audit: Audit, screen: Screen, row: AuditRow, rank: int) -> dict[str, A
         "totals": [_total(bins) for bins in tables.values()],
         "sums": _sums(row, tables, target, screen.digits),
         "statistics": _statistics(row, screen.digits),
-        "has_after": any(one["after"] is not None for one in tables["all"]),
+        "has_after": any(one["after"] == one["after"] for one in tables["all"]),
     }
 
 
-def _side_title(side: str, target: Target) -> Sentence:
+def _side_title(side: str) -> Sentence:
     if side == "all":
         return Sentence.of("All rows")
     return Sentence.of("Predicted ", Named(cut(side, 40)))
@@ -221,7 +226,8 @@ def _rates(bins: Sequence[dict[str, Any]]) -> Axis:
     for one in bins:
         if one["n"]:
             top = min(one["predicted"] - one["gap_low"], 1.0)
-            ends += [one["predicted"], one["observed"], top, one["after"] or 0.0]
+            ends += [one["predicted"], one["observed"], top]
+            ends += [one["after"]] if one["after"] == one["after"] else []
     return share_axis(max(ends), many=4)
 
 
@@ -279,7 +285,7 @@ def _score(target: Target, k: int) -> dict[str, Any]:
     columns = target.score.columns
     names = ("n", "share", "predicted", "observed", "gap", "gap_low", "gap_high")
     bins = [
-        {name: columns[name][j] for name in names} | {"text": columns["bin"][j], "after": None}
+        {name: columns[name][j] for name in names} | {"text": columns["bin"][j], "after": math.nan}
         for j, n in enumerate(columns["n"])
         if n
     ]
@@ -287,7 +293,9 @@ def _score(target: Target, k: int) -> dict[str, Any]:
         "target": target,
         "name": name_of(target),
         "bins": bins,
-        "chart": bin_chart(bins, _rates(bins), key=f"score-{k}", title="By score")
+        "chart": bin_chart(
+            bins, _rates(bins), key=f"score-{k}", title="By score", digits=target.digits
+        )
         if bins
         else Markup(""),
     }
