@@ -27,9 +27,6 @@ from varcal._text.numbers import count
 from varcal._text.sentences import short
 from varcal.exceptions import InputError
 
-#: The events of an audit, the one with the most claims first.
-_BY_CLAIMS = ("both", "classwise", "correct", "positive")
-
 
 @dataclass(frozen=True, eq=False)
 class Collected:
@@ -160,27 +157,24 @@ class CollectedEvidence(Collected, Evidence):
             raise self._not_collected(event, known)
         return keys
 
-    def audit_keys(self, event: str, pos_label: Hashable = None) -> list[int]:
-        """Return the keys of the claims that an audit judges."""
-        pos_label = self.pos_label if pos_label is None else pos_label
-        keys = audit_keys(self.classes, event, pos_label)
-        if event not in ("both", "classwise"):
-            return self.keys(event, pos_label)
-        scores = {key for key, names in self._tables if not names}
-        about = {key for key in keys if key != CORRECT}
-        if not (self._sided.issuperset(about) and scores.issuperset(keys)):
-            raise self._not_collected(event, {key for key, _ in self._tables})
-        return keys
+    def audit_keys(self, pos_label: Hashable = None) -> list[int]:
+        """Return the keys of the claims that an audit judges.
 
-    def default_event(self) -> str:
-        """Return the event of an audit by default: all claims, or else what was collected."""
-        for event in _BY_CLAIMS:
-            try:
-                self.audit_keys(event)
-            except InputError:
-                continue
-            return event
-        return "correct"
+        With more than two classes that is the top class alone if no other was collected.
+        """
+        keys = audit_keys(self.classes, "audit", self.pos_label)
+        about = [key for key in keys if key != CORRECT]
+        scores = {key for key, names in self._tables if not names}
+        if self._sided.issuperset(about) and scores.issuperset(keys):
+            return keys
+        if CORRECT in keys and CORRECT in scores:
+            return [CORRECT]
+        label = self.classes[about[0]]
+        raise InputError(
+            f"P({self.plan.roles.y} = {label}) was not collected by predicted side",
+            'choose the bins with events=["both"], the default',
+            argument="y",
+        )
 
     def _not_collected(self, event: str, known: set[int]) -> InputError:
         shown = ["correct" if key == CORRECT else repr(self.classes[key]) for key in known]
