@@ -84,7 +84,7 @@ def _off(gap: float, digits: int, target: str = "") -> str:
 
 def _groups(screen: Screen) -> list[str]:
     after = f"after {screen.after}" if screen.after else ""
-    after = f"obs/exp{after:>9}" if screen.rare else after
+    after = f"obs/exp{'after' * bool(after):>9}" if screen.rare else after
     title = "For whom it is wrong" if len(screen.groups) > 1 else "Over all rows"
     head = f"{title:{_NAME}}{'says':>7} {'happens':>8}  {'off by':13}"
     head += f" {after:>{WIDTH - len(head) - 1}}" if after else ""
