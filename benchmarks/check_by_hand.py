@@ -93,6 +93,8 @@ def bin_of(values: pd.Series, table: pd.DataFrame, kind: str) -> pd.Series:
         known = {text: k for k, text in enumerate(bins.bin)}
         pooled = [k for k, text in enumerate(bins.bin) if text not in set(texts)]
         return texts.map(lambda one: known.get(one, pooled[0] if pooled else -1))
+    if kind == "datetime":
+        values = (pd.to_datetime(values, utc=True) - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(seconds=1)
     number = pd.to_numeric(values, errors="coerce").astype(float)
     found = pd.Series(-1, index=values.index)
     for k, row in bins.iterrows():
@@ -228,6 +230,7 @@ def main() -> None:
     parser.add_argument("--ladder", default="score", choices=["all", "score", "none"])
     given = parser.parse_args()
     folder = given.pages or Path(mkdtemp())
+    folder.mkdir(parents=True, exist_ok=True)
     warnings.simplefilter("ignore")
     done = wrong = audits = 0
     for name in TABLES:
