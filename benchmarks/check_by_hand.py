@@ -94,7 +94,9 @@ def bin_of(values: pd.Series, table: pd.DataFrame, kind: str) -> pd.Series:
         pooled = [k for k, text in enumerate(bins.bin) if text not in set(texts)]
         return texts.map(lambda one: known.get(one, pooled[0] if pooled else -1))
     if kind == "datetime":
-        values = (pd.to_datetime(values, utc=True) - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(seconds=1)
+        values = (pd.to_datetime(values, utc=True) - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(
+            seconds=1
+        )
     number = pd.to_numeric(values, errors="coerce").astype(float)
     found = pd.Series(-1, index=values.index)
     for k, row in bins.iterrows():
@@ -160,7 +162,9 @@ def check_table(check: Check, row, X: pd.DataFrame, y, p, card: str, digits: int
     cells = pd.concat(cells)
     gap = cells.says - cells.happens
     check.same(f"error along {row.variable}", (cells.n * gap.abs()).sum() / len(p), row.error.value)
-    mean = (cells.n * gap).groupby(cells.side).transform("sum") / cells.groupby("side").n.transform("sum")
+    mean = (cells.n * gap).groupby(cells.side).transform("sum") / cells.groupby("side").n.transform(
+        "sum"
+    )
     uneven = (cells.n * (gap - mean).abs()).sum() / len(p)
     check.same(f"uneven error along {row.variable}", uneven, row.uneven.value)
     check.has(f"sums of {row.variable}", f"= {points(row.error.value, digits)} points", card)

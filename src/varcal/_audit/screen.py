@@ -88,8 +88,8 @@ class Group:
         Whether the interval excludes 0.
     after : float or None
         The difference after the advised repair.
-    ratio : float
-        Observed over expected events.
+    events, expected : float
+        Rows in which it happens, and in how many the model expects it.
     """
 
     name: Sentence
@@ -101,7 +101,8 @@ class Group:
     high: float
     sure: bool
     after: float | None
-    ratio: float
+    events: float
+    expected: float
 
 
 @dataclass(frozen=True)
@@ -533,7 +534,7 @@ class _Writer:
         self, name: Sentence, about: Sentence, one: Target | Place, shift: float | None
     ) -> Group:
         low, high = (one.gap_low, one.gap_high) if isinstance(one, Target) else (one.low, one.high)
-        after = None
+        n, after = one.n if isinstance(one, Place) else self.audit.n_rows, None
         if shift is not None and shift == shift:
             after = difference(one.predicted + shift, one.observed, self.digits)
         return Group(
@@ -546,7 +547,8 @@ class _Writer:
             high=high,
             sure=low > 0 or high < 0,
             after=after,
-            ratio=one.observed / one.predicted if one.predicted else float("nan"),
+            events=n * one.observed,
+            expected=n * one.predicted,
         )
 
     def groups_note(self) -> Sentence:

@@ -26,6 +26,8 @@ COPIED_ROWS, COPIES, MANY_VALUES, MANY_COLUMNS = 50_000, 0.05, 50, 2
 #: the average the largest may have, and the standard errors from which correlation is sure: with
 #: shocks of 5 points a day, 90 days and 9,000 rows 188 of 200 draws, without them none.
 UNITS, ROWS_EACH, LARGEST, SURE = 20, 3.0, 10.0, 6.0
+#: Bins of the score whose average gap is no correlation of rows.
+SCORE_BINS = 20
 
 
 def suspicions(evidence: Evidence, key: int, in_sample: bool = False) -> tuple[str, ...]:
@@ -92,7 +94,11 @@ def _correlated(rows: Predictions, key: int) -> list[str]:
     claim = claim_of(rows, key)
     weight = np.ones(len(rows)) if rows.weight is None else rows.weight
     error = claim.score - claim.hit
-    error = error - np.average(error, weights=weight)
+    # What the score alone explains is taken off: it would vary with whatever the score follows.
+    cuts = np.unique(np.quantile(claim.score, np.linspace(0, 1, SCORE_BINS + 1)[1:-1]))
+    at = np.searchsorted(cuts, claim.score)
+    total = np.bincount(at, weight)
+    error = error - (np.bincount(at, weight * error) / np.maximum(total, 1e-300))[at]
     best, which = SURE, ""
     for variable in rows.variables:
         units = _units(variable)
@@ -102,8 +108,8 @@ def _correlated(rows: Predictions, key: int) -> list[str]:
     if not which:
         return []
     return [
-        f"Rows with the same {which} are correlated: their outcomes are off together, beyond what "
-        f"its neighbours show. Intervals are then too narrow; name the column as groups."
+        f"Rows with the same {which} are correlated: their outcomes are off together, more than "
+        "chance allows. Intervals are then too narrow; name the column as groups."
     ]
 
 

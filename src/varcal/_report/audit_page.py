@@ -135,9 +135,9 @@ def _is_shown(row: AuditRow, audit: Audit) -> bool:
 def _group(one: Group, screen: Screen) -> dict[str, Any]:
     row: dict[str, Any] = {
         name: getattr(one, name)
-        for name in ("name", "about", "predicted", "observed", "gap", "low", "high")
+        for name in ("name", "about", "predicted", "observed", "gap", "low", "high", "events")
     }
-    row |= {"all": one is screen.groups[0], "events": one.ratio, "expected": 1.0}
+    row |= {"all": one is screen.groups[0], "expected": one.expected}
     if one.after is not None:
         shift = one.after - one.gap
         after = {"predicted": one.predicted + shift, "gap": one.after}

@@ -103,7 +103,7 @@ def _group(one: Group, screen: Screen) -> list[str]:
     line = f"  {name:{_NAME - 2}}{rates}  {_off(one.gap, digits):14}"
     after = "" if one.after is None else _off(one.after, digits)
     if screen.rare:
-        after = f"{decimals(one.ratio, 1)}x"
+        after = f"{decimals(one.events / one.expected, 1)}x" if one.expected else "–"
         after += "" if one.after is None else f"{signed(one.after, digits):>9}"
     line += f"{after:>{WIDTH - len(line)}}"
     ends = f"{interval(one.low, one.high, digits)}"
