@@ -118,6 +118,7 @@ class Check:
         self.name, self.done, self.wrong = name, 0, 0
 
     def same(self, what: str, mine: object, theirs: object, tolerance: float = 1e-9) -> None:
+        """Compare a figure made by hand with the one that is shown."""
         self.done += 1
         equal = (
             mine == theirs
@@ -129,6 +130,7 @@ class Check:
             print(f"   CONTRADICTION {self.name}: {what}: by hand {mine}, shown {theirs}")
 
     def has(self, what: str, part: str, text: str) -> None:
+        """Look for a figure in what is shown."""
         self.done += 1
         if part not in text:
             self.wrong += 1

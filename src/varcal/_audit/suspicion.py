@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 
 import numpy as np
 
@@ -30,8 +31,18 @@ UNITS, ROWS_EACH, LARGEST, SURE = 20, 3.0, 10.0, 6.0
 SCORE_BINS = 20
 
 
-def suspicions(evidence: Evidence, key: int, in_sample: bool = False) -> tuple[str, ...]:
-    """Return a sentence for each suspicion; `key` is the first target."""
+def suspicions(evidence: Evidence, key: int, left_out: Collection[str]) -> tuple[str, ...]:
+    """Return a sentence for each suspicion.
+
+    Parameters
+    ----------
+    evidence : Evidence
+        The rows or their sums.
+    key : int
+        The first target.
+    left_out : collection of str
+        Columns that are not audited, such as identifiers: these may be units of rows.
+    """
     found = []
     if key != CORRECT:
         area, events = _area(evidence.profile(key, None).fine)
@@ -47,7 +58,8 @@ def suspicions(evidence: Evidence, key: int, in_sample: bool = False) -> tuple[s
             )
     if isinstance(evidence, InMemory):
         rows = evidence.predictions
-        found += [*_copies(rows), *([] if evidence.grouped else _correlated(rows, key))]
+        found += _copies(rows)
+        found += [] if evidence.grouped else _correlated(rows, key, left_out)
     return tuple(found)
 
 
@@ -89,7 +101,7 @@ def _copies(rows: Predictions) -> list[str]:
     ]
 
 
-def _correlated(rows: Predictions, key: int) -> list[str]:
+def _correlated(rows: Predictions, key: int, left_out: Collection[str]) -> list[str]:
     """Say that rows of the same day, store or the like are correlated."""
     claim = claim_of(rows, key)
     weight = np.ones(len(rows)) if rows.weight is None else rows.weight
@@ -101,6 +113,9 @@ def _correlated(rows: Predictions, key: int) -> list[str]:
     error = error - (np.bincount(at, weight * error) / np.maximum(total, 1e-300))[at]
     best, which = SURE, ""
     for variable in rows.variables:
+        # A number that is audited may have sharp effects of its own, which the audit shows.
+        if variable.kind in ("numeric", "duration") and variable.name not in left_out:
+            continue
         units = _units(variable)
         z = -math.inf if units is None else _together(error * weight, units, variable.kind)
         if z > best:
