@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtr, ndtri
@@ -309,7 +310,7 @@ def _table(
     parts = [("all", whole)]
     if target.sides:
         parts += list(zip(target.sides, tables, strict=True))
-    columns: dict[str, list[object]] = {}
+    columns: dict[str, list[Any]] = {}
     weight = float(whole.total("weight").sum())
     for side, stats in parts:
         made = _columns(stats, level)
@@ -323,7 +324,7 @@ def _table(
     return replace(made_table, columns=columns)
 
 
-def _columns(stats: BinnedStats, level: float) -> dict[str, list[object]]:
+def _columns(stats: BinnedStats, level: float) -> dict[str, list[Any]]:
     """Return the columns of a table of bins, with intervals that hold with few events, too."""
     law = gap_law(stats)
     reach = law.quantile(level) * law.standard_error

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import factorial, inf
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -91,9 +92,10 @@ class GapLaw:
     def stack(cls, laws: Sequence[GapLaw]) -> GapLaw:
         """Put laws over equally many bins along a new first axis."""
         arrays = ("gap", "share", "cov", "null_cov", "share_cov")
-        stacked = {name: np.stack([getattr(law, name) for law in laws]) for name in arrays}
-        same = ("centered", "df", "dependence", "sides")
-        return cls(**stacked, **{name: getattr(laws[0], name) for name in same})
+        stacked: dict[str, Any] = {
+            name: np.stack([getattr(law, name) for law in laws]) for name in arrays
+        }
+        return replace(laws[0], **stacked)
 
     @classmethod
     def of_classes(cls, laws: Sequence[GapLaw], *, same_bins: bool) -> GapLaw:
