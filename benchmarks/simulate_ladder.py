@@ -185,7 +185,9 @@ def true_of_sample(audit: Any, fits: list[tuple[Any, list[str]]], world: str) ->
     """Return the true figures of the fits that a ladder judged, by rung."""
     X, p, q = population(world)
     bins = {row.variable: bin_index(X[row.variable], row) for row in audit.rows}
-    kinds = dict(zip(("ShiftCalibrator", "BetaCalibrator", "VariableCalibrator"), RUNGS[1:], strict=True))
+    kinds = dict(
+        zip(("ShiftCalibrator", "BetaCalibrator", "VariableCalibrator"), RUNGS[1:], strict=True)
+    )
     judged: dict[str, list[Any]] = {"as it is": [true_figures(p, q, bins)]}
     for fit, names in fits:
         name = kinds[type(fit).__name__]
@@ -308,7 +310,11 @@ def report_figures(found: list[dict[str, Any]]) -> None:
 def advice_row(found: list[dict[str, Any]]) -> str:
     right = [100.0 * (one["suffices"] == one["best"]) for one in found]
     lost = [
-        1e3 * (one["all"][one["suffices"]]["log_loss"] - min(f["log_loss"] for f in one["all"].values()))
+        1e3
+        * (
+            one["all"][one["suffices"]]["log_loss"]
+            - min(f["log_loss"] for f in one["all"].values())
+        )
         for one in found
     ]
     needless = [
