@@ -31,7 +31,6 @@ from varcal._text.numbers import (
     decimals,
     difference,
     interval,
-    level_text,
     limit_text,
     percent,
     points,
@@ -445,8 +444,10 @@ class _Writer:
             tail = Sentence.of(" leaves none that can be told from chance")
         else:
             tail = Sentence.of("; along variables, no error can then be told from chance")
+        if rung.by_score_low > 0 and rung.by_score > self.target.limit:
+            tail = Sentence.of(tail, f"; by score it is off by {self.points(rung.by_score)}")
         if not rung.suffices:
-            tail = Sentence.of(tail, ". No repair that was tried is enough; it predicts best")
+            tail = Sentence.of(tail, ". No repair that was tried is enough; this one predicts best")
         return Sentence.of(head, tail, ".")
 
     def unclear(self) -> Sentence:
@@ -779,8 +780,3 @@ def uneven_words(row: AuditRow, digits: int) -> str:
             f"{points(row.uneven.debiased, digits)} points ({interval(row.low, row.high, digits)})"
         )
     return f"at most {points(row.high, digits)} points"
-
-
-def level_words(level: float) -> str:
-    """Say which intervals these are."""
-    return f"{level_text(level)} intervals hold for all variables at once"

@@ -84,10 +84,10 @@ def _off(gap: float, digits: int, target: str = "") -> str:
 
 def _groups(screen: Screen) -> list[str]:
     after = f"after {screen.after}" if screen.after else ""
-    ratio = "obs/exp" if screen.rare else ""
+    after = f"obs/exp{'after' * bool(after):>9}" if screen.rare else after
     title = "For whom it is wrong" if len(screen.groups) > 1 else "Over all rows"
     head = f"{title:{_NAME}}{'says':>7} {'happens':>8}  {'off by':13}"
-    head += f" {ratio or after:>{WIDTH - len(head) - 1}}" if after or ratio else ""
+    head += f" {after:>{WIDTH - len(head) - 1}}" if after else ""
     lines = [head.rstrip()]
     for one in screen.groups:
         lines += _group(one, screen)
@@ -101,11 +101,11 @@ def _group(one: Group, screen: Screen) -> list[str]:
     name = short(str(one.name), _NAME - 3)
     rates = f"{percent(one.predicted, digits):>7} {percent(one.observed, digits):>8}"
     line = f"  {name:{_NAME - 2}}{rates}  {_off(one.gap, digits):14}"
-    room = WIDTH - len(line)
+    after = "" if one.after is None else _off(one.after, digits)
     if screen.rare:
-        line += f"{decimals(one.ratio, 1) + 'x':>{room}}"
-    elif one.after is not None:
-        line += f"{_off(one.after, digits):>{room}}"
+        after = f"{decimals(one.ratio, 1)}x"
+        after += "" if one.after is None else f"{signed(one.after, digits):>9}"
+    line += f"{after:>{WIDTH - len(line)}}"
     ends = f"{interval(one.low, one.high, digits)}"
     about = short(str(one.about), 48)
     return [line.rstrip(), f"    {about:{_NAME + 14}}{ends}".rstrip()]
