@@ -86,6 +86,8 @@ class Group:
         The difference of the two as they are shown, and its interval.
     sure : bool
         Whether the interval excludes 0.
+    words : tuple of str
+        What a gap above and below zero is called: too high, too low.
     after : float or None
         The difference after the advised repair.
     ratio : float
@@ -100,6 +102,7 @@ class Group:
     low: float
     high: float
     sure: bool
+    words: tuple[str, str]
     after: float | None
     ratio: float
 
@@ -194,8 +197,13 @@ def screen_of(audit: Audit, ladder: Ladder | None) -> Screen:
 def name_of(target: Target) -> Sentence:
     """Name a target; the label comes from the data."""
     if target.name == TOP_CLASS:
-        return Sentence.of("the predicted class")
+        return Sentence.of("the probability of the predicted class")
     return Sentence.of(Named(cut(target.name)))
+
+
+def sides_of(target: str) -> tuple[str, str]:
+    """Return what gaps above and below zero are called."""
+    return ("too sure", "not sure enough") if target == TOP_CLASS else ("too high", "too low")
 
 
 def side_of(gap: float, target: str = "") -> str:
@@ -204,9 +212,7 @@ def side_of(gap: float, target: str = "") -> str:
     >>> side_of(0.1), side_of(-0.1), side_of(0.1, "top class")
     ('too high', 'too low', 'too sure')
     """
-    if target == TOP_CLASS:
-        return "too sure" if gap > 0 else "not sure enough"
-    return "too high" if gap > 0 else "too low"
+    return sides_of(target)[gap <= 0]
 
 
 def place_name(place: Place) -> Sentence:
@@ -388,21 +394,28 @@ class _Writer:
             return Sentence()
         also = "also " if self.average == ABOVE else ""
         first = above[0]
-        size = f"{self.points(first.uneven.debiased)} points"
+        of: Sentence | str = ""
+        if len(self.audit.targets) > 1:
+            of = Sentence.of(" of ", name_of(self.audit.targets[first.target]))
+        size = Sentence.of(f"{self.points(first.uneven.debiased)} points", of)
         once = " once that is taken off" if self.average == ABOVE else ""
         start = "But along " if self.average != ABOVE else "Along "
         if many == 1:
             return Sentence.of(
                 start,
                 StrongName(cut(first.variable)),
-                f" it is {also}unevenly off{once}: by {size}. ",
+                f" it is {also}unevenly off{once}: by ",
+                size,
+                ". ",
             )
         return Sentence.of(
             start,
             Strong(f"{len(above)} of {count(many, 'variable')}"),
             f" it is {also}surely off by more than {self.limit} points{once}, most along ",
             StrongName(cut(first.variable)),
-            f": {size}. ",
+            ": ",
+            size,
+            ". ",
         )
 
     def after_words(self) -> Sentence:
@@ -489,7 +502,7 @@ class _Writer:
             Strong(f"errors of up to {self.points(self.largest())} points"),
             where,
             f" cannot be excluded; about {count(self.rows_needed(), 'row')} would show "
-            f"{self.limit}.{few}",
+            f"{self.limit} points.{few}",
         )
 
     def rows_needed(self) -> int:
@@ -545,6 +558,7 @@ class _Writer:
             low=low,
             high=high,
             sure=low > 0 or high < 0,
+            words=sides_of(one.name if isinstance(one, Target) else one.target),
             after=after,
             ratio=one.observed / one.predicted if one.predicted else float("nan"),
         )
@@ -555,7 +569,7 @@ class _Writer:
             return Sentence.of(f"{many} hold for all groups searched.")
         if self.found:
             return Sentence.of("No single group is certain to differ from the average.")
-        return Sentence.of("No group shows evidence of error.")
+        return Sentence.of("No group shows evidence of an error of its own.")
 
     def steps(self) -> tuple[Step, ...]:
         if self.ladder is None:
@@ -593,6 +607,13 @@ class _Writer:
         )
 
     def limit_words(self) -> Sentence:
+        limits = [one.limit for one in self.audit.targets.values()]
+        if min(limits) < max(limits):
+            least, most = limit_text(min(limits)), limit_text(max(limits))
+            return Sentence.of(
+                f"Limits {least} to {most} points, each class by its own rate; repairs are judged "
+                f"by {least}."
+            )
         reason = self.target.limit_reason
         if reason == "the default" and self.target.name != TOP_CLASS:
             fifth = 0.2 * min(self.target.observed, 1 - self.target.observed)
@@ -605,6 +626,8 @@ class _Writer:
             return Sentence.of(f"How much repair it needs was not judged: {why}." if why else "")
         sample = " a sample of" if self.ladder.sampled else ""
         rows = f"Judged on{sample} {count(self.ladder.n_rows, 'row')} that did not fit each repair"
+        if self.audit.verdict not in (REPAIR, WATCH):
+            return Sentence.of(f"{rows}.")
         rule = (
             "advised: the first that leaves nothing above the limit and that no later one surely "
             "beats"

@@ -135,24 +135,21 @@ def _is_shown(row: AuditRow, audit: Audit) -> bool:
 def _group(one: Group, screen: Screen) -> dict[str, Any]:
     row: dict[str, Any] = {
         name: getattr(one, name)
-        for name in ("name", "about", "predicted", "observed", "gap", "low", "high")
+        for name in ("name", "about", "predicted", "observed", "gap", "low", "high", "words")
     }
     row |= {"all": one is screen.groups[0], "events": one.ratio, "expected": 1.0}
     if one.after is not None:
         shift = one.after - one.gap
-        after = {"predicted": one.predicted + shift, "gap": one.after}
+        after = {"predicted": one.predicted + shift, "gap": one.after, "words": one.words}
         row["after"] = after | {"low": one.low + shift, "high": one.high + shift}
     return row
 
 
 def _todo(title: str, text: Sentence) -> tuple[str, Sentence, str]:
-    """Put the line to run at the end of a step into a place of its own."""
-    parts = list(text.parts)
-    line = ""
-    if parts and isinstance(last := parts[-1], Code):
-        parts.pop()
-        line = last.command
-    return title, Sentence(tuple(parts)), line
+    """Put the line to run at the end of a step into a place of its own; a page shows commands."""
+    parts = [Code(one.command) if isinstance(one, Code) else one for one in text.parts]
+    line = parts.pop() if parts and isinstance(parts[-1], Code) else ""
+    return title, Sentence(tuple(parts)), str(line)
 
 
 def _afters(audit: Audit, screen: Screen) -> list[tuple[str, dict[str, Any]]]:
