@@ -100,9 +100,8 @@ def _groups(screen: Screen) -> list[str]:
     after = f"after {screen.after}" if screen.after else ""
     after = f"obs/exp{'after' * bool(after):>8}" if screen.rare else after
     title = "For whom it is wrong" if len(screen.groups) > 1 else "Over all rows"
-    head = f"{title:{_NAME}}{'says':>7} {'happens':>8}  {'off by':13}"
-    head += f" {after:>{WIDTH - len(head) - 1}}" if after else ""
-    lines = [head.rstrip()]
+    head = f"{title:{_NAME}}{'says':>7} {'happens':>8}  off by"
+    lines = [f"{head}{after:>{WIDTH - len(head)}}".rstrip()]
     for one in screen.groups:
         lines += _group(one, screen)
     if not len(screen.groups) > 1:
