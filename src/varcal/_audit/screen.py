@@ -90,8 +90,8 @@ class Group:
         What a gap above and below zero is called: too high, too low.
     after : float or None
         The difference after the advised repair.
-    ratio : float
-        Observed over expected events.
+    events, expected : float
+        Rows with the outcome, and how many the model expects.
     """
 
     name: Sentence
@@ -104,7 +104,8 @@ class Group:
     sure: bool
     words: tuple[str, str]
     after: float | None
-    ratio: float
+    events: float
+    expected: float
 
 
 @dataclass(frozen=True)
@@ -545,7 +546,10 @@ class _Writer:
     def group(
         self, name: Sentence, about: Sentence, one: Target | Place, shift: float | None
     ) -> Group:
-        low, high = (one.gap_low, one.gap_high) if isinstance(one, Target) else (one.low, one.high)
+        if isinstance(one, Target):
+            low, high, n, target = one.gap_low, one.gap_high, self.audit.n_rows, one.name
+        else:
+            low, high, n, target = one.low, one.high, one.n, one.target
         after = None
         if shift is not None and shift == shift:
             after = difference(one.predicted + shift, one.observed, self.digits)
@@ -558,9 +562,10 @@ class _Writer:
             low=low,
             high=high,
             sure=low > 0 or high < 0,
-            words=sides_of(one.name if isinstance(one, Target) else one.target),
+            words=sides_of(target),
             after=after,
-            ratio=one.observed / one.predicted if one.predicted else float("nan"),
+            events=n * one.observed,
+            expected=n * one.predicted,
         )
 
     def groups_note(self) -> Sentence:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import pairwise
 from typing import Any
 
 from markupsafe import Markup
@@ -133,11 +134,7 @@ def _is_shown(row: AuditRow, audit: Audit) -> bool:
 
 
 def _group(one: Group, screen: Screen) -> dict[str, Any]:
-    row: dict[str, Any] = {
-        name: getattr(one, name)
-        for name in ("name", "about", "predicted", "observed", "gap", "low", "high", "words")
-    }
-    row |= {"all": one is screen.groups[0], "events": one.ratio, "expected": 1.0}
+    row = vars(one) | {"all": one is screen.groups[0], "after": None}
     if one.after is not None:
         shift = one.after - one.gap
         after = {"predicted": one.predicted + shift, "gap": one.after, "words": one.words}
@@ -280,9 +277,12 @@ def _statistics(row: AuditRow, digits: int) -> str:
 def _score(target: Target, k: int) -> dict[str, Any]:
     """Return the bins of the probability itself, as a chart and a table."""
     columns = target.score.columns
+    edges = [f"{100 * edge:.3g}" for edge in columns["high"][:-1]]
+    middle = [f"{low} to {high}%" for low, high in pairwise(edges)]
+    texts = [f"up to {edges[0]}%", *middle, f"{edges[-1]}% and over"] if edges else ["all"]
     names = ("n", "share", "predicted", "observed", "gap", "gap_low", "gap_high")
     bins = [
-        {name: columns[name][j] for name in names} | {"text": columns["bin"][j], "after": math.nan}
+        {name: columns[name][j] for name in names} | {"text": texts[j], "after": math.nan}
         for j, n in enumerate(columns["n"])
         if n
     ]

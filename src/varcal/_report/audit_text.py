@@ -11,7 +11,6 @@ from varcal._audit.result import Audit
 from varcal._audit.screen import Figure, Group, Screen, Step
 from varcal._text.numbers import (
     count,
-    decimals,
     difference,
     interval,
     level_text,
@@ -116,7 +115,7 @@ def _group(one: Group, screen: Screen) -> list[str]:
     line = f"  {name:{_NAME - 2}}{rates}  {_off(one.gap, digits, one.words):14}"
     after = "" if one.after is None else _off(one.after, digits, one.words)
     if screen.rare:
-        after = f"{decimals(one.ratio, 1)}x"
+        after = f"{one.events / one.expected:.1f}x" if one.expected else "–"
         after += "" if one.after is None else f"{signed(one.after, digits):>8}"
     line += f"{after:>{WIDTH - len(line)}}"
     low, high = (one.low, one.high) if one.gap > 0 else (-one.high, -one.low)
